@@ -274,8 +274,8 @@ def test_counts_that_pages_tell():
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     assert "Twenty-five lessons" in text
     assert len(list(LESSONS.glob("*.md"))) == 25
-    assert "has twenty-four scenarios" in text
-    assert len(list(SCENARIOS.glob("*.toml"))) == 24
+    assert "has twenty-five scenarios" in text
+    assert len(list(SCENARIOS.glob("*.toml"))) == 25
 
 
 # --- the notebook --------------------------------------------------------------------------

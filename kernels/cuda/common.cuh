@@ -325,8 +325,9 @@ struct Walk {
 enum Counter {
     READ_Q, READ_K, READ_V, READ_S, READ_P, READ_O, READ_l, READ_m, READ_O_partial,
     READ_LSE_partial, READ_state, READ_sink, READ_decay, READ_strength, READ_C, READ_table,
+    READ_dO, READ_LSE, READ_D, READ_dQ_acc,
     WRITE_S, WRITE_P, WRITE_O, WRITE_LSE, WRITE_l, WRITE_m, WRITE_O_partial,
-    WRITE_LSE_partial, WRITE_state,
+    WRITE_LSE_partial, WRITE_state, WRITE_D, WRITE_dQ_acc, WRITE_dQ, WRITE_dK, WRITE_dV,
     FLOPS, COUNTERS
 };
 
@@ -529,11 +530,12 @@ __device__ __forceinline__ void store_output(
 
 // --- The steps of a tile -----------------------------------------------------------------------
 
-// S of Q K^T, each warp its rows, each lane its keys.
+// S of Q K^T, each warp its rows, each lane its keys; or such products of another depth.
+template <int DEPTH = HEAD_DIM, int STRIDE = KEY_STRIDE>
 __device__ __forceinline__ void scores(
     float* S_shared,          // [TILE_ROWS, BC], written
-    const element* Q_shared,  // [TILE_ROWS, HEAD_DIM]
-    const element* K_shared,  // [BC, KEY_STRIDE]
+    const element* Q_shared,  // [TILE_ROWS, DEPTH]
+    const element* K_shared,  // [BC, STRIDE]
     const Score& score, int rows, int keys, const Visit& visit)
 {
     int scored = 0;
@@ -547,17 +549,17 @@ __device__ __forceinline__ void scores(
         #pragma unroll
         for (int c = 0; c < KEYS; ++c) {
             const int key = first + c * WARP;  // past the tile: any row, the result is not stored
-            K_row[c] = K_shared + (key < BC ? key : 0) * KEY_STRIDE;
+            K_row[c] = K_shared + (key < BC ? key : 0) * STRIDE;
         }
-        const element* Q_row = Q_shared + own_row(0) * HEAD_DIM;
+        const element* Q_row = Q_shared + own_row(0) * DEPTH;
         // One element of K serves all rows of the warp, one of Q all keys of the lane.
-        for (int d = 0; d < HEAD_DIM; ++d) {
+        for (int d = 0; d < DEPTH; ++d) {
             float k[KEYS];
             #pragma unroll
             for (int c = 0; c < KEYS; ++c) k[c] = widen(K_row[c][d]);
             #pragma unroll
             for (int r = 0; r < ROWS; ++r) {
-                const float q = widen(Q_row[r * HEAD_DIM + d]);
+                const float q = widen(Q_row[r * DEPTH + d]);
                 #pragma unroll
                 for (int c = 0; c < KEYS; ++c) sum[r][c] = multiply_add(q, k[c], sum[r][c]);
             }
@@ -571,7 +573,7 @@ __device__ __forceinline__ void scores(
                     if (own_row(r) < rows) ++scored;
                 }
     }
-    visit.count(FLOPS, scored * 2 * HEAD_DIM);
+    visit.count(FLOPS, scored * 2 * DEPTH);
 }
 
 // Scaled products become scores, if that is not the same.

@@ -12,11 +12,14 @@ from simulator.program.tile_program import Counters
 _PARTIALS = ("O_partial", "LSE_partial")
 _READ = (
     "Q", "K", "V", "S", "P", "O", "l", "m", *_PARTIALS, "state", "sink", "decay", "strength",
-    "C", "table",
+    "C", "table", "dO", "LSE", "D", "dQ_acc",
+)  # fmt: skip
+_WRITTEN = (
+    "S", "P", "O", "LSE", "l", "m", *_PARTIALS, "state", "D", "dQ_acc", "dQ", "dK", "dV",
 )  # fmt: skip
 COUNTERS = (
     *(("read", name) for name in _READ),
-    *(("write", name) for name in ("S", "P", "O", "LSE", "l", "m", *_PARTIALS, "state")),
+    *(("write", name) for name in _WRITTEN),
     ("flops", ""),
 )
 """The enum `Counter` of common.cuh, in its order."""

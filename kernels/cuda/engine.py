@@ -367,12 +367,15 @@ def place_tensors(device: Device, w: Workload, inputs: Inputs) -> Tensors:
     taken = {name for kernel in kernels_of(w) for name in SPECS[kernel].arguments}
     statistics = [name for name in ("m", "l", "lse") if name in taken]
     state = (w.kv_heads, w.sizes["feature"], w.sizes["total"])
-    launch = algorithm_of(w).launches(w)[0]  # naive's others visit the same tiles
+    # Naive's others visit the same tiles.
+    launch = next(each for each in algorithm_of(w).launches(w) if each.forms)
     # Splits share the runs of their row block.
     own = launch.splits == 1 and algorithm_of(w).softmax
     visited = launch.visits if own else w.grid.visited_columns
     visits = tile_runs(w.grid, visited, by_rows=launch.by_rows)
     keys = device.upload(narrowed(in_hbm(w, inputs.k), w.dtype))
+    given = {name.lower(): values for name, values in inputs.given(w).items()}
+    wide = [spec.name.lower() for spec in algorithm_of(w).gates if spec.width == "dtype"]
     return Tensors(
         q=device.upload(narrowed(inputs.q, w.dtype)),
         k=keys,
@@ -391,13 +394,32 @@ def place_tensors(device: Device, w: Workload, inputs: Inputs) -> Tensors:
         table=None if w.pages is None else device.upload(w.pages.entries),
         state=device.filled(state, np.float32, 0xFF) if "state" in taken else None,
         **{name: device.filled(rows, np.float32, 0xFF) for name in statistics},
-        **{name: device.upload(gate) for name, gate in inputs.given(w).items()},
+        **{name: device.upload(gate) for name, gate in given.items() if name not in wide},
+        **{name: device.upload(narrowed(given[name], w.dtype)) for name in wide},
+        **_gradients(device, w, stored),
     )
 
 
 def in_hbm(w: Workload, tensor: F32) -> F32:
     """Return K or V in the order in which it lies in HBM."""
     return tensor if w.pages is None else w.pages.scattered(tensor)
+
+
+def _gradients(device: Device, w: Workload, stored: type[np.generic]) -> dict[str, Buffer]:
+    """Return the tensors that a backward pass writes; none of a forward pass."""
+    if not algorithm_of(w).backward:
+        return {}
+    return {
+        spec.name.lower(): device.filled(
+            (
+                w.kv_heads if spec.of_kv_heads else w.heads,
+                *(w.sizes[axis] for axis in spec.axes),
+            ),
+            stored if spec.width == "dtype" else np.float32,
+            0xFF,
+        )
+        for spec in algorithm_of(w).tensors
+    }
 
 
 def _documents(device: Device, w: Workload) -> Buffer | None:

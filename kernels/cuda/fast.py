@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from kernels.build.sources import whole_source
 from kernels.cuda.engine import check_fits, place_tensors, with_scratch
 from kernels.cuda.launch import Device, Tensors, build_options, prepared
 from kernels.cuda.specs import Part, kernels_of
+from simulator.problem.filling import BACKWARD
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of
+from simulator.program.faults import honest
 
 
 class FastRun:
@@ -50,6 +54,7 @@ class FastRun:
         self.workload = workload
         module = device.module(whole_source(workload.algorithm), options)
         placed, whole = place_tensors(device, workload, inputs), Part.whole(workload)
+        placed = after_forward(device, workload, inputs, placed)
         self.tensors: Tensors = with_scratch(device, workload, placed, whole, stored)
         self._launches = [
             prepared(module, workload, kernel, whole, self.tensors)
@@ -60,3 +65,24 @@ class FastRun:
         """Launch the algorithm's kernels for all heads and row blocks."""
         for launch in self._launches:
             launch()
+
+
+def after_forward(device: Device, w: Workload, inputs: Inputs, tensors: Tensors) -> Tensors:
+    """Return the tensors of a workload with what an earlier pass has left.
+
+    Parameters
+    ----------
+    device : Device
+        Where they are.
+    w : Workload
+        A backward pass starts with O and LSE, which are computed now; others with nothing.
+    inputs : Inputs
+        Q, K and V.
+    tensors : Tensors
+        As `place_tensors` makes them.
+    """
+    if not algorithm_of(w).backward:
+        return tensors
+    forward = FastRun(honest(w).as_algorithm(BACKWARD[w.algorithm]), inputs, device)
+    forward.launch()
+    return replace(tensors, o=forward.tensors.o, lse=forward.tensors.lse)

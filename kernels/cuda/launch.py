@@ -174,6 +174,11 @@ class Tensors:
     table : Buffer or None
         (places,) int32, where the pages of K and V lie, which are then
         (kv_heads, places * page size, width).
+    do, d : Buffer or None
+        (heads, Nq, dv) as wide as the dtype and (heads, Nq) float32: the gradient of O that a
+        backward pass starts with, and its products with O.
+    dq_acc, dq, dk, dv : Buffer or None
+        (heads, Nq, d) float32, and the gradients, as wide as the dtype.
     """
 
     q: Buffer
@@ -201,6 +206,12 @@ class Tensors:
     decay: Buffer | None = None
     strength: Buffer | None = None
     table: Buffer | None = None
+    do: Buffer | None = None
+    d: Buffer | None = None
+    dq_acc: Buffer | None = None
+    dq: Buffer | None = None
+    dk: Buffer | None = None
+    dv: Buffer | None = None
 
 
 def build_options(w: Workload, *, trace: bool) -> tuple[str, ...]:

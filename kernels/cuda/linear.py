@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.cuda.engine import ROOM, KernelEngine, Room, widened
+from kernels.cuda.gradients import GradientKernelEngine
 from kernels.cuda.launch import Device, prepared
 from kernels.cuda.records import detail_buffer, recording
 from kernels.cuda.specs import Part, kernels_of
@@ -128,5 +129,7 @@ def kernel_engine(
     workload: Workload, inputs: Inputs, device: Device, room: Room = ROOM
 ) -> KernelEngine:
     """Return the engine that runs a workload's CUDA kernels; see `KernelEngine`."""
+    if algorithm_of(workload).backward:
+        return GradientKernelEngine(workload, inputs, device, room)
     kind = KernelEngine if algorithm_of(workload).softmax else LinearKernelEngine
     return kind(workload, inputs, device, room)

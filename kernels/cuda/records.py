@@ -33,6 +33,14 @@ def detail_type(w: Workload) -> np.dtype[np.void]:
             "l_tile": (Br,), "l": (Br,), "state_before": (f, total), "state": (f, total),
         }  # fmt: skip
         return np.dtype([(name, np.float32, shape) for name, shape in linear.items()])
+    if w.backward:
+        d = w.head_dim
+        gradients: dict[str, tuple[int, ...]] = {
+            "s": (Br, Bc), "p": (Br, Bc), "dp": (Br, Bc), "ds": (Br, Bc),
+            "dq_acc_before": (Br, d), "dq_acc": (Br, d), "dk_before": (Bc, d), "dk": (Bc, d),
+            "dv_before": (Bc, dv), "dv": (Bc, dv),
+        }  # fmt: skip
+        return np.dtype([(name, np.float32, shape) for name, shape in gradients.items()])
     shapes = {
         "s": (Br, Bc),
         "p": (Br, Bc),

@@ -34,15 +34,22 @@ class Part:
         Query heads.
     blocks : range
         Row blocks of each of them.
+    columns : range or None
+        Column blocks, where a launch goes over them; None for all.
     """
 
     heads: range
     blocks: range
+    columns: range | None = None
 
     @staticmethod
     def whole(w: Workload) -> Part:
         """Return all of a workload."""
         return Part(range(w.heads), range(w.grid.Tr))
+
+    def column_blocks(self, w: Workload) -> range:
+        """Return the column blocks of a launch that goes over them."""
+        return range(w.grid.Tc) if self.columns is None else self.columns
 
     def rows(self, w: Workload) -> range:
         """Return the query rows of the row blocks."""
@@ -86,6 +93,18 @@ def _a_block_each(w: Workload, part: Part) -> tuple[int, ...]:
 
 def _column_blocks(w: Workload) -> int:
     return w.grid.Tc
+
+
+def _dv_stride(w: Workload) -> int:
+    """Return the bytes of a row of V that is one bank longer than its elements."""
+    return w.width * w.value_dim + 4
+
+
+def _gradient_bytes(w: Workload) -> int:
+    """Return the bytes of P and dS of a tile, of its slopes, and of Q, dO, K and V."""
+    pairs = (3 if w.scoring.softcap else 2) * _scores_bytes(w)
+    rows = w.width * _tile_rows(w) * (w.head_dim + w.value_dim)
+    return pairs + rows + _k_bytes(w) + w.cols * _dv_stride(w)
 
 
 def _always(w: Workload) -> bool:
@@ -182,6 +201,7 @@ SOFTMAX_SINK = (*SINK, "sink_head")
 """`LOGIT_PARAMETERS` of common.cuh."""
 OPERANDS = ("q", "k", "v", "kv_head_of", "o")
 PARTIALS = ("o_partial", "lse_partial")
+GRADIENTS = ("dk", "dv")
 _FIRST = ("first_head", "first_block")
 
 SPECS: dict[str, KernelSpec] = {
@@ -284,6 +304,37 @@ SPECS: dict[str, KernelSpec] = {
             columns=lambda w: 1,
             when=lambda w: not w.chunked,
         ),
+        KernelSpec(
+            "backward_dots",
+            ("o", "do", "d", "dq_acc", "seqlen_q", *_FIRST),
+            shared=lambda w: 0,
+            columns=lambda w: 1,
+        ),
+        KernelSpec(
+            "backward_tiles",
+            (
+                *OPERANDS[:4],
+                "do",
+                "lse",
+                "d",
+                "dq_acc",
+                *GRADIENTS,
+                *VISITS,
+                *MASK,
+                *SCORE,
+                "heads",
+                "first_column",
+                *_FIRST,
+            ),
+            shared=_gradient_bytes,
+            grid=lambda w, part: (len(part.column_blocks(w)), w.kv_heads),
+        ),
+        KernelSpec(
+            "backward_convert",
+            ("dq_acc", "dq", "seqlen_q", "scale", *_FIRST),
+            shared=lambda w: 0,
+            columns=lambda w: 1,
+        ),
         *(
             KernelSpec(
                 name,
@@ -313,6 +364,7 @@ KERNELS: dict[str, tuple[str, ...]] = {
     "linear-recurrent": ("linear_recurrent",),
     "gla": ("gla",),
     "deltanet": ("deltanet",),
+    "flash2-backward": ("backward_dots", "backward_tiles", "backward_convert"),
 }
 """The kernels of each algorithm, in the order of its launches."""
 
@@ -341,6 +393,8 @@ def scalars(w: Workload, part: Part) -> dict[str, Any]:
         "sink_head": np.int32(part.heads.start),
         "first_block": np.int32(part.blocks.start),
         "blocks": np.int32(len(part.blocks)),
+        "heads": np.int32(w.heads),
+        "first_column": np.int32(part.column_blocks(w).start),
     }
 
 

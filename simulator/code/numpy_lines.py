@@ -19,7 +19,7 @@ _STATE = "state"
 """The argument of ``apply``."""
 SOURCES = tuple(
     Path(__file__).parents[1] / "program" / name
-    for name in ("ops.py", "page_ops.py", "state_ops.py")
+    for name in ("ops.py", "page_ops.py", "state_ops.py", "gradient_ops.py")
 )
 APART = 1000
 """Between the first lines of two files, none of which is as long."""

@@ -7,7 +7,7 @@ References
 Dao, Fu, Ermon, Rudra, Ré 2022, "FlashAttention: Fast and Memory-Efficient Exact Attention with
 IO-Awareness": Algorithm 0 (standard attention), Algorithm 1, Algorithm 2 (appendix B).
 Dao 2023, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning":
-Algorithm 1 (forward pass), section 3.1.
+Algorithm 1 (forward pass), section 3.1, Algorithm 2 (backward pass).
 Dao, Haziza, Massa, Sizov 2023, "Flash-Decoding for long-context inference": its three steps.
 Kwon et al. 2023, "Efficient Memory Management for Large Language Model Serving with
 PagedAttention": section 4.1.
@@ -165,6 +165,32 @@ _FLASH2 = _numbered(
 _FLASH2_MASK = PaperLine(
     "§3.1", 2, r"Where the mask hides pairs, set them to $-\infty$ in $S_i^{(j)}$ (section 3.1)",
     _OP, "Dao 2023, section 3.1",
+)  # fmt: skip
+
+_BACKWARD = _numbered(
+    "Dao 2023, Algorithm 2",
+    (0, _SETUP, r"Cut $Q$ into $T_r$ blocks of $B_r$ rows, $K$ and $V$ into $T_c$ blocks"
+                r" of $B_c$ rows"),
+    (0, _SETUP, r"Cut $O$, $dO$ and the log-sum-exp $L$ into $T_r$ blocks of $B_r$ rows"),
+    (0, _OP, r"In HBM, start with $dQ = 0$; cut $dQ$ into $T_r$ blocks, $dK$ and $dV$ into $T_c$"),
+    (0, _OP, r"Compute $D = \mathrm{rowsum}(dO \circ O)$ and store it in HBM"),
+    (0, _BLOCK, r"For each column block $j = 1 \ldots T_c$:"),
+    (1, _OP, r"Load $K_j$, $V_j$ from HBM to SRAM"),
+    (1, _OP, r"On chip, start with $dK_j = 0$ and $dV_j = 0$"),
+    (1, _TILE, r"For each row block $i = 1 \ldots T_r$:"),
+    (2, _OP, r"Load $Q_i$, $dO_i$, $L_i$, $D_i$ from HBM to SRAM"),
+    (2, _OP, r"Compute $S_i^{(j)} = Q_i K_j^{\top}$ again"),
+    (2, _OP, r"Compute $P_i^{(j)} = e^{S_i^{(j)} - L_i}$"),
+    (2, _OP, r"Compute $dV_j \leftarrow dV_j + (P_i^{(j)})^{\top} dO_i$"),
+    (2, _OP, r"Compute $dP_i^{(j)} = dO_i V_j^{\top}$"),
+    (2, _OP, r"Compute $dS_i^{(j)} = P_i^{(j)} \circ (dP_i^{(j)} - D_i)$"),
+    (2, _OP, r"Load $dQ_i$ from HBM, add $dS_i^{(j)} K_j$ to it and store it in HBM"),
+    (2, _OP, r"Compute $dK_j \leftarrow dK_j + (dS_i^{(j)})^{\top} Q_i$"),
+    (1, _TILE, r"End for"),
+    (1, _OP, r"Store $dK_j$ and $dV_j$ in HBM"),
+    (0, _BLOCK, r"End for"),
+    (0, _OP, r"Return $dK$, $dV$ and $dQ$, of which the sums in float32 are loaded, scaled"
+             r" and stored as wide as $Q$"),
 )  # fmt: skip
 
 _JOIN = "Dao et al. 2023, Flash-Decoding, step"
@@ -365,6 +391,13 @@ PAPERS: dict[str, Paper] = {
         "MLA, absorbed: Liu et al. 2024, DeepSeek-V2; splits: Dao et al. 2023, Flash-Decoding",
         _MLA,
         rf"{_SCALE} {_SKIP} All heads are the rows of one block: each reads the same latent.",
+    ),
+    "flash2-backward": Paper(
+        "FlashAttention-2, backward: Dao 2023, Algorithm 2; also Dao et al. 2022, Algorithm 4",
+        (*_BACKWARD[:10], _FLASH2_MASK, *_BACKWARD[10:]),
+        r"The scale $1/\sqrt{d}$, which these lines leave out, is part of $S$, and multiplies $dK$"
+        r" and $dQ$ once, at their end. The query heads of a KV head take their turns in a column"
+        rf" block. {_SKIP} Algorithm 4 of 2022 stores $m$ and $\ell$ in the place of $L$.",
     ),
     "linear": Paper(
         "Linear attention: Katharopoulos et al. 2020; feature maps: Choromanski et al. 2021",

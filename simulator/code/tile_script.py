@@ -245,6 +245,9 @@ def save_tile(snapshot: Snapshot, path: Path) -> tuple[Path, Path]:
     if not algorithm.softmax:
         expected = "a run with a softmax, whose tiles the script recomputes"
         raise refuse("values", "algorithm", algorithm.in_a_sentence, expected)
+    if algorithm.backward:
+        expected = "a forward pass, whose tiles the script recomputes"
+        raise refuse("values", "algorithm", algorithm.in_a_sentence, expected)
     if path.suffix != ".npz":
         raise refuse("values", "file", str(path), "a file that ends in .npz")
     script = path.with_suffix(".py")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import MappingProxyType
+
+import numpy as np
 
 from simulator.base.dtypes import F64
 from simulator.problem.workload import Inputs
 from simulator.program.op import Op
-from simulator.program.state import State
+from simulator.program.state import Numbers, State
 from simulator.program.tile_program import TileProgram, Visit
 
 
@@ -20,9 +23,17 @@ class Interpreter:
         What to run.
     inputs : Inputs
         Q, K and V.
+    left : mapping of str to ndarray
+        What an earlier pass has left in HBM, by tensor, (heads, Nq, ...): O and LSE, where a
+        backward pass starts with them.
     """
 
-    def __init__(self, program: TileProgram, inputs: Inputs) -> None:
+    def __init__(
+        self,
+        program: TileProgram,
+        inputs: Inputs,
+        left: Numbers = MappingProxyType({}),
+    ) -> None:
         self.program = program
         self.state = State(
             inputs.q, inputs.k, inputs.v,
@@ -32,6 +43,7 @@ class Interpreter:
             inputs=program.algorithm.inputs,
             pages=program.workload.pages,
         )  # fmt: skip
+        self.state.hbm |= {name: values.astype(np.float64) for name, values in left.items()}
 
     def steps(self) -> Iterator[tuple[Visit, int, Op]]:
         """Do the ops one by one; yield visit, op index and op after each.

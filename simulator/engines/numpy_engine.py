@@ -16,13 +16,16 @@ from threadpoolctl import threadpool_limits
 from simulator.base.cache import ARRAY, MIB, BoundedCache
 from simulator.base.dtypes import F32, round_to
 from simulator.base.matmul import matmul
+from simulator.engines.gradient_engine import GradientEngine
 from simulator.engines.numerics import Change, score_keys
 from simulator.engines.op_engine import OpEngine
 from simulator.engines.protocol import Engine, RowBlock, Tile, gone_through
 from simulator.engines.row_walk import RowBlockWalk, walk_row_block
 from simulator.engines.state_engine import StateEngine
+from simulator.problem.filling import BACKWARD
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of, worked_columns
+from simulator.program.faults import honest
 from simulator.program.ops import exp_shift, over
 from simulator.program.tile_program import Visit
 
@@ -244,9 +247,20 @@ def numpy_engine(workload: Workload, inputs: Inputs) -> Engine:
     return op_engine(workload, inputs)
 
 
-def op_engine(
-    workload: Workload, inputs: Inputs, number: type[np.floating] = np.float32
-) -> OpEngine:
+def op_engine(workload: Workload, inputs: Inputs, number: type[np.floating] = np.float32) -> Engine:
     """Return the engine that does every op of a workload as it is written."""
+    if algorithm_of(workload).backward:
+        forward = forward_engine(workload, inputs, number)
+        return GradientEngine(workload, inputs, forward, number)
     kind = OpEngine if algorithm_of(workload).softmax else StateEngine
     return kind(workload, inputs, number)
+
+
+def forward_engine(
+    workload: Workload, inputs: Inputs, number: type[np.floating] = np.float32
+) -> Engine:
+    """Return the engine of the forward pass whose O and LSE a backward pass starts with."""
+    before = honest(workload).as_algorithm(BACKWARD[workload.algorithm])
+    if number is np.float32:
+        return numpy_engine(before, inputs)
+    return op_engine(before, inputs, number)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of
 from simulator.program.op import Op
 from simulator.program.state import Move, Numbers, State, Values
-from simulator.program.tile_program import Visit
+from simulator.program.tile_program import TileProgram, Visit
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,12 +180,30 @@ class _Recorded(dict[str, Values]):
         super().__setitem__(name, self.now.get(name, values))
 
 
-class _Again(State):
-    """A state in which a visit is computed again; nothing is stored."""
+class Again(State):
+    """A state in which a visit is computed again; nothing is stored.
 
-    def __init__(self, w: Workload, inputs: Inputs, loads: Numbers) -> None:
+    Parameters
+    ----------
+    w : Workload
+        Shapes and algorithm.
+    inputs : Inputs
+        Q, K, V and what else is given.
+    loads : mapping of str to ndarray
+        What the visit loads beside them, as it is to be loaded.
+    number : dtype, optional
+        What the ops compute in.
+    """
+
+    def __init__(
+        self,
+        w: Workload,
+        inputs: Inputs,
+        loads: Numbers,
+        number: type[np.floating] = np.float32,
+    ) -> None:
         super().__init__(
-            inputs.q, inputs.k, inputs.v, np.float32,
+            inputs.q, inputs.k, inputs.v, number,
             tensors=algorithm_of(w).tensors, projection=inputs.projection, sinks=w.sinks,
             given=inputs.given(w), inputs=algorithm_of(w).inputs, pages=w.pages,
         )  # fmt: skip
@@ -252,7 +270,7 @@ def gone_through(
     """
     algorithm = algorithm_of(w)
     ops = algorithm.ops(w, visit)
-    state = _Again(w, inputs, {**before, **loads})
+    state = Again(w, inputs, {**before, **loads})
     state.chip = chip = _Recorded({**state.constants, **before})
     states: list[Numbers] = [dict(chip)]
     for op in ops:
@@ -304,3 +322,45 @@ class Engine(Protocol):
 
     def forget(self) -> None:
         """Forget everything that can be computed again."""
+
+
+@runtime_checkable
+class BackwardEngine(Protocol):
+    """An engine that also computes gradients."""
+
+    def gradients(self, kv_head: int) -> dict[str, F32]:
+        """Return dQ of the query heads that share a KV head, and its dK and dV."""
+
+    def row_pairs(self, head: int, i: int) -> dict[str, F32]:
+        """Return the numbers of pairs of a row block by name, (rows, Nk) each."""
+
+
+def pairs_of(
+    program: TileProgram, head: int, i: int, numbers: Callable[[Visit], Numbers]
+) -> dict[str, F32]:
+    """Return S, P, dP and dS of a row block of a backward pass.
+
+    Parameters
+    ----------
+    program : TileProgram
+        The run's.
+    head, i : int
+        Which row block.
+    numbers : callable
+        What a visit has made.
+
+    Returns
+    -------
+    dict
+        (rows, Nk) each; NaN in skipped tiles.
+    """
+    w = program.workload
+    shape = len(w.grid.row_range(i)), w.seqlen_k
+    out = {name: np.full(shape, np.nan, np.float32) for name in ("S", "P", "dP", "dS")}
+    for index in program.of_row_block(head, i):
+        visit = program.visit(index)
+        if program.launches[visit.launch].forms:
+            made = numbers(visit)
+            for name, matrix in out.items():
+                matrix[:, visit.cols.start : visit.cols.stop] = made[name]
+    return out

@@ -46,6 +46,65 @@ def reference_rows(workload: Workload, inputs: Inputs, head: int, rows: range) -
     return np.concatenate([o for o, _ in parts]), np.concatenate([lse for _, lse in parts])
 
 
+def reference_gradients(
+    workload: Workload, inputs: Inputs, head: int, rows: range
+) -> tuple[F64, F64, F64]:
+    """Return dQ of some rows of a head, and what these rows add to dK and dV of its KV head.
+
+    With P the weights of a row, ``dV = Pᵀ dO`` and ``dP = dO Vᵀ``; the Jacobian of a softmax is
+    ``diag(P) - P Pᵀ``, so ``dS = P ∘ dP - P (P · dP)``; and a score is ``scale · q·k``, soft-capped
+    or not. O and the log-sum-exp have no part in it.
+
+    Parameters
+    ----------
+    workload : Workload
+        Mask and scale.
+    inputs : Inputs
+        Q, K, V and the gradient of O.
+    head : int
+        Query head.
+    rows : range
+        Query rows.
+
+    Returns
+    -------
+    dq : ndarray
+        (rows, d) float64.
+    dk, dv : ndarray
+        (Nk, d) and (Nk, dv) float64.
+    """
+    w, kv_head = workload, workload.kv_head_of[head]
+    assert inputs.upstream is not None
+    k, v = inputs.k[kv_head].astype(np.float64), inputs.v[kv_head].astype(np.float64)
+    dk, dv, parts = np.zeros_like(k), np.zeros_like(v), []
+    for part in _parts(rows, max(1, _CHUNK // w.seqlen_k)):
+        own = slice(part.start, part.stop)
+        q = inputs.q[head, own].astype(np.float64)
+        upstream = inputs.upstream[head, own].astype(np.float64)
+        scaled = w.scoring.of(matmul(q, k.T))
+        scores = w.changed(head, part, range(w.seqlen_k), scaled)
+        weights = _weights(w, head, part, scores)
+        dp = matmul(upstream, v.T)
+        ds = weights * dp - weights * (weights * dp).sum(axis=1)[:, None]
+        if w.softcap:
+            ds /= np.cosh(scaled / w.softcap) ** 2
+        dk += w.scoring.factor * matmul(ds.T, q)
+        dv += matmul(weights.T, upstream)
+        parts.append(w.scoring.factor * matmul(ds, k))
+    return np.concatenate(parts), dk, dv
+
+
+def _weights(w: Workload, head: int, rows: range, scores: F64) -> F64:
+    """Return the softmax of some rows, 0 in rows that see nothing."""
+    scores = np.where(w.mask.visible(rows, range(w.seqlen_k)), scores, -np.inf)
+    sink = w.start(head, rows)[0] if w.sinks is not None else np.full(len(rows), -np.inf)
+    top = np.maximum(scores.max(axis=1), sink)
+    top = np.where(np.isneginf(top), 0.0, top)
+    weights = np.exp(scores - top[:, None])
+    total = weights.sum(axis=1) + np.exp(sink - top)
+    return weights / np.where(total == 0, 1.0, total)[:, None]
+
+
 def _softmax_times(
     w: Workload, inputs: Inputs, head: int, rows: range, k: F64, v: F64
 ) -> tuple[F64, F64]:

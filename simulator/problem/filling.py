@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import psutil
 
 from simulator.base.assets import CAPTURES
-from simulator.base.dtypes import DType
+from simulator.base.dtypes import F32, DType
 from simulator.base.errors import SCENARIO, InputError, Mistake, refuse, shown
 from simulator.problem.hardware import Gpu
 from simulator.problem.input_files import (
     BIAS,
     SINKS,
+    UPSTREAM,
     InputFile,
     check_finite,
     read_header,
@@ -22,12 +25,14 @@ from simulator.problem.input_files import (
 from simulator.problem.latent import check_latent, is_latent, latent_dims, read_latent_header
 from simulator.problem.layer import read_layer_header
 from simulator.problem.masks import Mask
-from simulator.problem.scenario import Attention, Scenario
+from simulator.problem.scenario import USUAL, Algorithm, Attention, Scenario
 from simulator.problem.scores import BiasTable, alibi_slopes
 from simulator.problem.tiling import fa2_tiles, fa3_tiles, paper_tiles
 
 MAX_BLOCKS = 2**18
 """Most row blocks and most column blocks: tables of the tile program grow with them."""
+BACKWARD: dict[Algorithm, Algorithm] = {"flash2-backward": USUAL}
+"""Algorithms that compute gradients of Q, K and V from that of O, and their forward passes."""
 
 
 def file_shapes(file: InputFile) -> dict[str, int]:
@@ -251,3 +256,41 @@ def input_file(scenario: Scenario) -> InputFile | None:
     if said.name not in capture_names():
         raise refuse(SCENARIO, "input.name", said.name, f"one of {', '.join(capture_names())}")
     return read_header(CAPTURES / f"{said.name}.safetensors")
+
+
+def check_memory(source: str, rows: int, need: int) -> None:
+    """Refuse inputs that would not fit, before anything is allocated.
+
+    Raises
+    ------
+    InputError
+        So many bytes are not free.
+    """
+    free = psutil.virtual_memory().available
+    if need > 0.9 * free:
+        room = f"{need / 2**30:.1f} GiB, {free / 2**30:.1f} GiB are free"
+        expected = f"inputs that fit in memory: these need {room}"
+        raise refuse(source, "attention.seqlen_q", rows, expected)
+
+
+def read_upstream(file: InputFile | None, drawn: Callable[[], F32]) -> F32:
+    """Return the gradient of O of all heads, (H, Nq, dv): that of a file, or random numbers.
+
+    Raises
+    ------
+    InputError
+        The file has one of other heads, rows or columns, or of another dtype; or it cannot be read
+        to its end, or holds NaN or Inf.
+    """
+    stored = dict(file.extra).get(UPSTREAM) if file else None
+    if file is None or stored is None:
+        return drawn()
+    wanted = (*file.q.shape[:2], file.v.shape[2])
+    if stored.shape != wanted:
+        expected = f"{wanted}: query heads, queries and value_dim, as O has"
+        raise refuse(str(file.path), f"shape of {UPSTREAM}", stored.shape, expected)
+    if stored.dtype != file.q.dtype:
+        raise refuse(str(file.path), f"tensor {UPSTREAM}", stored.dtype, f"{file.q.dtype} as in q")
+    numbers = read_tensor(file.path, UPSTREAM, stored)
+    check_finite(str(file.path), UPSTREAM, numbers)
+    return numbers

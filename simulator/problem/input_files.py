@@ -46,6 +46,8 @@ SINKS = "sink_logits"
 """A logit of each query head that joins its softmax; a file need not have them."""
 WUK, WUV = "wuk", "wuv"
 """What makes keys and values of a latent, of each head; a file need not have them."""
+UPSTREAM = "do"
+"""The gradient of O, from which those of Q, K and V follow; a file need not have it."""
 MORE = {
     PROJECTION: ("two axes, neither empty", 2),
     BIAS: ("two axes, neither empty", 2),
@@ -54,6 +56,7 @@ MORE = {
     "strength": ("two axes, neither empty", 2),
     WUK: ("three axes, none empty", 3),
     WUV: ("three axes, none empty", 3),
+    UPSTREAM: ("three axes, none empty", 3),
 }
 """What a file may have in addition to q, k and v, and of which shape."""
 _TENSORS = ("q", "k", "v")

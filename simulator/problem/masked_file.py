@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from simulator.base.dtypes import F32, DType
 from simulator.base.errors import refuse
 from simulator.base.files import write_atomically
-from simulator.problem.input_files import InputFile
+from simulator.problem.input_files import UPSTREAM, InputFile
 from simulator.problem.intervals import Bools
 from simulator.problem.mask_input import BLOCK_MASK
 from simulator.problem.masks import BlockMask, Mask
@@ -107,7 +107,7 @@ def _copied(file: InputFile) -> tuple[dict[str, Any], bytes]:
 def _made(w: Workload) -> tuple[dict[str, Any], bytes]:
     """Return header and tensors of random input, before positions turn it."""
     out, header = io.BytesIO(), dict[str, Any]()
-    for name, tensor in zip("qkv", drawn(w), strict=True):
+    for name, tensor in zip(("q", "k", "v", UPSTREAM), drawn(w), strict=False):
         start = out.tell()
         out.write(_stored(tensor, w.dtype).tobytes())
         header[name] = {"dtype": _NAMES[w.dtype], "shape": list(tensor.shape),

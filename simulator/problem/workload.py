@@ -8,20 +8,22 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 
 from simulator.base.dtypes import F32, F64, WIDTH, DType, round_to
 from simulator.base.errors import SCENARIO, refuse
 from simulator.problem.features import FeatureMap, MapName
 from simulator.problem.filling import (
+    BACKWARD,
     MAX_BLOCKS,
     biases,
     check_agreement,
+    check_memory,
     file_shapes,
     input_file,
     picked_heads,
     random_shapes,
+    read_upstream,
     sink_logits,
     slopes,
     tiles,
@@ -132,6 +134,20 @@ class Workload:
             object.__setattr__(self, "cols", 1)
         if self.chunked:
             object.__setattr__(self, "rows", self.cols)
+
+    @property
+    def backward(self) -> bool:
+        """Whether gradients are computed, so that there is one of O."""
+        return self.algorithm in BACKWARD
+
+    @property
+    def input_shapes(self) -> tuple[tuple[int, int, int], ...]:
+        """Q, K and, unless a latent has both, V of the input; dO of a backward pass."""
+        heads, kv_heads = self.input_heads
+        rows, keys = (heads, self.queries), (kv_heads, self.seqlen_k)
+        values = () if self.latent else ((*keys, self.value_dim),)
+        upstream = ((*rows, self.value_dim),) if self.backward else ()
+        return (*rows, self.head_dim), (*keys, self.head_dim), *values, *upstream
 
     @property
     def rule(self) -> Rule | None:
@@ -430,6 +446,8 @@ class Inputs:
         (f, d) float32, the directions of a feature map that projects.
     gate : ndarray or None
         (kv_heads, Nk, f) or (kv_heads, Nk) float32, what the update of a state takes of each key.
+    upstream : ndarray or None
+        (heads, Nq, dv) float32, the gradient of O, if gradients are computed.
     """
 
     q: F32
@@ -438,11 +456,13 @@ class Inputs:
     layer: Layer | None = None
     projection: F32 | None = None
     gate: F32 | None = None
+    upstream: F32 | None = None
 
     def given(self, w: Workload) -> dict[str, F32]:
         """Return what a workload reads beside Q, K and V, by the name of its tensor."""
         gate = w.rule.gate if w.rule else None
-        return {gate.name: self.gate} if gate and self.gate is not None else {}
+        found = {gate.name: self.gate} if gate and self.gate is not None else {}
+        return found if self.upstream is None else {**found, "dO": self.upstream}
 
 
 def resolve(scenario: Scenario) -> Workload:
@@ -506,7 +526,7 @@ def resolve(scenario: Scenario) -> Workload:
         check_linear(workload.feature_map, workload.mask, scenario, file)
     if workload.rule:
         check_gate(workload.rule, file, workload.sizes["feature"])
-    _check_memory(workload, source)
+    check_memory(source, workload.seqlen_q, input_bytes(workload))
     if softmax:
         return replace(workload, biases=biases(scenario, file, picked))
     return workload
@@ -523,8 +543,8 @@ def read_inputs(workload: Workload) -> Inputs:
     Notes
     -----
     Random input is ``numpy.random.default_rng(seed).standard_normal``, for q, then k, then
-    v, as float32, rounded to the dtype; where there is a latent for q, then that. Then Q and K are
-    turned by their positions, if the scenario says so, and rounded again.
+    v, then dO of a backward pass, as float32, rounded to the dtype; for q, then a latent if there
+    is one. Then Q and K are turned by their positions, if there are some, and rounded again.
     """
     w = workload
     heads, kv_heads = w.input_heads
@@ -532,8 +552,6 @@ def read_inputs(workload: Workload) -> Inputs:
     if w.file and w.file.stored:
         layer = read_layer(w.file, w.position)
         q, k, v = layer.heads()
-        for name, tensor in (("q", q), ("k", k), ("v", v)):
-            check_finite(str(w.file.path), name, tensor)
     elif w.file and w.latent:
         q, k = read_latent(w.file)
         v = k[..., : w.value_dim]
@@ -541,57 +559,42 @@ def read_inputs(workload: Workload) -> Inputs:
             check_finite(str(w.file.path), name, tensor)
     elif w.file:
         q, k, v = read_tensors(w.file)
+    else:
+        q, k, v = drawn(w)[:3]
+    if w.file:
         for name, tensor in (("q", q), ("k", k), ("v", v)):
             check_finite(str(w.file.path), name, tensor)
-    else:
-        q, k, v = drawn(w)
     if w.position is not None and layer is None:
         q = w.position.turned(q, w.seqlen_k - w.queries, w.dtype)
         k = w.position.turned(k, 0, w.dtype)
-    gate_of = kv_heads, w.seqlen_k, w.sizes["feature"]
-    gate = read_gate(w.rule, w.scenario, w.file, gate_of)
+    gate = read_gate(w.rule, w.scenario, w.file, (kv_heads, w.seqlen_k, w.sizes["feature"]))
+    upstream = read_upstream(w.file, lambda: drawn(w)[-1]) if w.backward else None
     if w.picked != tuple(range(heads)):
-        group = heads // kv_heads
-        kv_picked = sorted({head // group for head in w.picked})
+        kv_picked = sorted({head * kv_heads // heads for head in w.picked})
         q, k, v = q[list(w.picked)], k[kv_picked], v[kv_picked]
         gate = None if gate is None else gate[kv_picked]
+        upstream = None if upstream is None else upstream[list(w.picked)]
     q = q.reshape(w.heads, w.seqlen_q, w.head_dim)
     projection = read_projection(w.feature_map, w.file, w.scenario.input.seed)
-    for each in (q, k, v, projection, gate):
+    for each in (q, k, v, projection, gate, upstream):
         if each is not None:
             each.flags.writeable = False
-    return Inputs(q, k, v, layer, projection, gate)
+    return Inputs(q, k, v, layer, projection, gate, upstream)
 
 
-def drawn(w: Workload) -> tuple[F32, F32, F32]:
-    """Return random Q, K and V of all heads, before positions turn them."""
-    heads, kv_heads = w.input_heads
+def drawn(w: Workload) -> tuple[F32, ...]:
+    """Return random Q, K and V of all heads, before positions turn them; dO of a backward pass."""
     rng = np.random.default_rng(w.scenario.input.seed)
-    shapes = [(heads, w.queries, w.head_dim), (kv_heads, w.seqlen_k, w.head_dim)]
-    if not w.latent:
-        shapes.append((kv_heads, w.seqlen_k, w.value_dim))
     q, k, *own = (
-        round_to(rng.standard_normal(shape).astype(np.float32), w.dtype) for shape in shapes
+        round_to(rng.standard_normal(shape).astype(np.float32), w.dtype) for shape in w.input_shapes
     )
-    return q, k, own[0] if own else k[..., : w.value_dim]
+    return (q, k, *own) if own else (q, k, k[..., : w.value_dim])
 
 
 def input_bytes(w: Workload) -> int:
     """Return the memory that drawing or reading the inputs takes at its peak."""
-    heads, kv_heads = w.input_heads
-    # A kernel has K and V in pages, with the places that are free.
-    keys = w.seqlen_k if w.pages is None else w.pages.places * w.pages.size
-    q, k = heads * w.queries * w.head_dim, kv_heads * keys * w.head_dim
-    v = 0 if w.latent else kv_heads * keys * w.value_dim
-    # Each element takes float32, and for a while one tensor is there a second time: in float64 when
-    # it is drawn, or when it is rounded.
-    return 4 * (q + k + v) + (16 if w.dtype == "bfloat16" else 8) * max(q, k, v)
-
-
-def _check_memory(w: Workload, source: str) -> None:
-    """Refuse inputs that would not fit, before anything is allocated."""
-    need, free = input_bytes(w), psutil.virtual_memory().available
-    if need > 0.9 * free:
-        room = f"{need / 2**30:.1f} GiB, {free / 2**30:.1f} GiB are free"
-        expected = f"inputs that fit in memory: these need {room}"
-        raise refuse(source, "attention.seqlen_q", w.seqlen_q, expected)
+    sizes = [math.prod(shape) for shape in w.input_shapes]
+    if w.pages is not None:  # a kernel has K and V with the places that are free
+        sizes[1:] = [n // w.seqlen_k * w.pages.places * w.pages.size for n in sizes[1:]]
+    # All in float32, and for a while one tensor a second time: when it is drawn or rounded.
+    return 4 * sum(sizes) + (16 if w.dtype == "bfloat16" else 8) * max(sizes)

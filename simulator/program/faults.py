@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -323,3 +323,9 @@ def without_effect(fault: Fault, w: Workload) -> str:
     if fault.name == "late_scale" and w.logit_scale == 1:
         return "the scale is 1 here"
     return ""
+
+
+def honest(workload: Workload) -> Workload:
+    """Return the same workload without faults."""
+    scenario = workload.scenario.model_copy(update={"faults": Faults()})
+    return replace(workload, scenario=scenario)

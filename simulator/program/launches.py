@@ -29,6 +29,18 @@ class Cost:
     once: int = 0
     page: int = 0
 
+    def amount(self, other: Cost) -> int:
+        """Return what coefficients and sizes make together."""
+        return (
+            self.start * other.start
+            + self.first * other.first
+            + self.inner * other.inner
+            + self.pair * other.pair
+            + self.last * other.last
+            + self.once * other.once
+            + self.page * other.page
+        )
+
 
 class Launch:
     """One kernel launch: heads, then outer blocks, then the visited inner blocks.
@@ -65,6 +77,8 @@ class Launch:
         Whether one thread block works on all outer blocks of a head, one after the other.
     row_each : bool
         Whether each row of an outer block is the work of a thread block of its own.
+    forms : bool
+        Whether a visit forms a tile of scores; otherwise it works on rows alone.
     sinks : ndarray, optional
         How many sink logits each outer block loads; none without it.
     page : int
@@ -91,6 +105,7 @@ class Launch:
         of_keys: Sequence[int] | None = None,
         in_turn: bool = False,
         row_each: bool = False,
+        forms: bool = True,
         sinks: I64 | None = None,
         page: int = 1,
         reads: Mapping[str, Cost],
@@ -104,6 +119,7 @@ class Launch:
         self.continues = continues
         self.combines = combines
         self.carries = carries
+        self.forms = forms
         self.of_keys = of_keys is not None
         self.in_turn = in_turn or carries
         self.row_each = row_each
@@ -164,6 +180,10 @@ class Launch:
         time, rest = divmod(index, self.per_head)
         return time, self.visits.locate(rest)[0]
 
+    def along(self, of_block: I64, heads: int) -> I64:
+        """Return numbers of each outer block in the order in which the blocks are gone through."""
+        return np.tile(of_block, self.times(heads))
+
     def before(self, head: int) -> int:
         """Return how many of its visits come before those of a head."""
         return self.per_head * (self._kv_head_of[head] if self.of_keys else head)
@@ -173,13 +193,18 @@ class Launch:
         return range(1) if self.of_keys else range(0 if self.carries else block, block + 1)
 
     def count(self, block: int) -> int:
-        """Return how many visits an outer block has."""
+        """Return how many visits an outer block has in each query head."""
         return self.visits.count(block)
 
     def block_bounds(self, index: int) -> tuple[int, int]:
         """Return the first visit of the outer block that `index` is in, and of the next."""
         _, block, _, nth = self.place(index)
         return index - nth, index - nth + self.visits.count(block)
+
+    def head_bounds(self, index: int) -> tuple[int, int]:
+        """Return the first visit of the head that `index` is in, and of the next."""
+        first = index - index % self.per_head
+        return first, first + self.per_head
 
     def outer_size(self, block: int) -> int:
         """Return the valid rows or keys of an outer block."""
@@ -215,18 +240,7 @@ class Launch:
         pages += whole[3]
         begun += whole[0]
 
-        def amount(cost: Cost) -> int:
-            return (
-                cost.start * heads_begun
-                + cost.first * begun
-                + cost.inner * inner
-                + cost.pair * pair
-                + cost.last * done
-                + cost.once * logits
-                + cost.page * pages
-            )
-
-        return amount
+        return Cost(heads_begun, begun, inner, pair, done, logits, pages).amount
 
     def amounts(self, cost: Cost, heads: int) -> I64:
         """Return a cost's amount in each outer block, (`times` of so many heads, outer blocks).

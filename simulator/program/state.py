@@ -157,7 +157,8 @@ class State:
         self._kv_heads = len(k)
         self._sizes: dict[Axis, int] = {
             "split": splits, "row": len(self._rows), "key": k.shape[1], "value": v.shape[2],
-            "feature": features, "total": v.shape[2] + 1, "own": 1, "page": 1,
+            "depth": q.shape[2], "feature": features, "total": v.shape[2] + 1, "own": 1,
+            "page": 1,
         }  # fmt: skip
 
     @classmethod
@@ -183,10 +184,11 @@ class State:
         if move.tensor not in self.written:
             return tensor[move.head, move.rows.start : move.rows.stop]
         first, every = self._rows.start, slice(None)
+        keys = move.rows if move.cols is None else move.cols  # of K's kind, or of pairs
         parts: dict[Axis, slice | int] = {
             "split": every if move.split is None else move.split,
             "row": slice(max(move.rows.start - first, 0), max(move.rows.stop - first, 0)),
-            "key": every if move.cols is None else slice(move.cols.start, move.cols.stop),
+            "key": slice(keys.start, keys.stop),
         }
         spec = self.written[move.tensor]
         head = move.head if spec.of_kv_heads else move.head - self._heads.start

@@ -33,6 +33,8 @@ class TensorSpec:
         where every tile adds to what HBM holds.
     with_sink : str
         What stands in rows that have seen nothing but a sink logit.
+    at : str
+        In the place of which tensor it is seen; empty for a place of its own, or none.
     """
 
     name: str
@@ -40,6 +42,7 @@ class TensorSpec:
     empty: float = 0.0
     width: Literal["dtype", "float32", "int32", "sum"] = "dtype"
     with_sink: Literal["empty", "logit", "one"] = "empty"
+    at: str = ""
 
     @property
     def of_pairs(self) -> bool:
@@ -100,4 +103,5 @@ def symbol(name: str) -> str:
 
 _SYMBOLS = {
     "l": "ℓ", "phi_Q": "φ(Q)", "phi_K": "φ(K)", "decay": "α", "strength": "β",
+    "dQ_acc": "dQ",
 }  # fmt: skip

@@ -91,6 +91,10 @@ class TileAlgorithm:
     error_size : callable, optional
         The size of the terms of a number, to which its rounding errors are relative: from its name,
         what is on chip with it, and the largest magnitude in V. Without it, it is that of scores.
+    pairs : tuple of TensorSpec
+        Numbers of pairs that it makes on chip beside S and P.
+    backward : bool
+        Whether it computes gradients, from the O and LSE that a forward pass has left.
     exemplars : tuple of mapping
         What small runs change in the usual one (causal, more queries than keys), so that all forms
         of its ops occur in one of them.
@@ -125,12 +129,18 @@ class TileAlgorithm:
     row_title: str = "Online softmax"
     near: tuple[Algorithm, ...] = ()
     error_size: Callable[[str, Numbers, float], float] | None = None
+    pairs: tuple[TensorSpec, ...] = ()
+    backward: bool = False
     exemplars: tuple[Mapping[str, Mapping[str, Any]], ...] = ({},)
 
     @property
     def missing(self) -> tuple[str, ...]:
         """Numbers of every row of a softmax that it does not have."""
-        return ("m", "LSE") * (not self.softmax) + ("l",) * (not self.sums)
+        return (
+            ("m", "LSE") * (not self.softmax)
+            + ("m",) * self.backward
+            + ("l",) * (not self.sums or self.backward)
+        )
 
     @property
     def keys(self) -> str:
@@ -188,7 +198,9 @@ class TileProgram:
             raise IndexError(f"visit {index}: expected 0 to {len(self) - 1}")
         number = bisect_right(self._starts, index) - 1
         launch = self.launches[number]
-        head, outer, inner, nth = launch.place(index - self._starts[number])
+        at = index - self._starts[number]
+        head, outer, inner, nth = launch.place(at)
+        block_end = launch.block_bounds(at)[1]
         block, split = divmod(outer, launch.splits)
         i, j = (block, inner) if launch.by_rows else (inner, block)
         grid = self.workload.grid
@@ -206,8 +218,8 @@ class TileProgram:
             cols=cols,
             kind=kind,
             first=nth == 0,
-            last=nth == launch.count(outer) - 1,
-            opens=(index - self._starts[number]) % launch.per_head == 0,
+            last=at + 1 == block_end,
+            opens=at == launch.head_bounds(at)[0],
             split=split,
         )
 
@@ -289,9 +301,9 @@ class TileProgram:
     def head_bounds(self, index: int) -> tuple[int, int]:
         """Return the first visit of the head that `index` is in, in its launch, and of the next."""
         number = bisect_right(self._starts, index) - 1
-        start, per_head = self._starts[number], self.launches[number].per_head
-        head = (index - start) // per_head
-        return start + head * per_head, start + (head + 1) * per_head
+        start = self._starts[number]
+        first, stop = self.launches[number].head_bounds(index - start)
+        return start + first, start + stop
 
     def on_chip(self, index: int, op: int) -> tuple[ChipTile, ...]:
         """Return the tiles on chip after op `op` of visit `index`."""

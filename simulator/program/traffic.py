@@ -36,6 +36,8 @@ def bytes_touching(w: Workload, rows: int, keys: int) -> int:
         scores = heads * Nq * d + w.kv_heads * Nk * d + square
         weighted = square + w.kv_heads * Nk * dv + output
         return b * (scores + 2 * square + weighted) + sinks
+    if algorithm_of(w).backward:
+        return _backward_bytes(w, rows, keys)
     operands = b * (heads * rows * d + w.kv_heads * keys * (d + dv)) + sinks
     if algorithm_of(w).normalises_each_tile:
         return operands + STATISTIC_WIDTH * (output + 2 * heads * Nq)
@@ -45,6 +47,19 @@ def bytes_touching(w: Workload, rows: int, keys: int) -> int:
     lse = heads * Nq if algorithm_of(w).softmax else 0
     operands += sum(spec.bytes_in(w) for spec in algorithm_of(w).gates)
     return operands + 2 * passed + b * output + STATISTIC_WIDTH * lse
+
+
+def _backward_bytes(w: Workload, rows: int, keys: int) -> int:
+    """Return the same of a backward pass: D and zeros, the gradients, and dQ as it is stored.
+
+    What is added to counts once, and dK and dV of keys that nobody sees are written, too.
+    """
+    b, four, d, dv = w.width, STATISTIC_WIDTH, w.head_dim, w.value_dim
+    queries, kv_heads = w.heads * w.seqlen_q, w.kv_heads
+    dots = queries * (2 * dv * b + four + d * four)
+    tiles = w.heads * rows * ((d + dv) * b + 2 * four + d * four)
+    tiles += kv_heads * (keys + w.seqlen_k) * (d + dv) * b
+    return dots + tiles + queries * d * (four + b)
 
 
 def stored_bytes(w: Workload, tensors: Iterable[str]) -> dict[str, int]:

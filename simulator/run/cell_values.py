@@ -60,6 +60,9 @@ def exists(w: Workload, cell: Cell) -> bool:
     algorithm = algorithm_of(w)
     if cell.tensor in algorithm.missing:
         return False
+    if cell.spec.at:
+        named = (*algorithm.gates, *algorithm.tensors, *algorithm.pairs)
+        return cell.spec in named and 0 <= cell.row < rows and 0 <= cell.col < cols
     read = {spec.name for spec in (*algorithm.inputs, *algorithm.gates)}
     if "key" in cell.at and "row" not in cell.at and cell.tensor not in read:
         return False
@@ -99,6 +102,8 @@ def cell_value(snapshot: Snapshot, cell: Cell) -> CellValue:
         return _partial_value(snapshot, cell, cell.split)
     if cell.tensor in snapshot.inputs:
         return _input_value(snapshot, cell)
+    if cell.spec.at:
+        return _gradient_value(snapshot, cell)
     return _score_value(snapshot, cell) if cell.spec.of_pairs else _result_value(snapshot, cell)
 
 
@@ -111,6 +116,24 @@ def _input_value(snapshot: Snapshot, cell: Cell) -> CellValue:
     state = "in shared memory" if held and cell.row in own else "in HBM"
     value = float(snapshot.inputs[cell.tensor][cell.row, cell.col])
     return CellValue(cell, cell.tensor, value, state)
+
+
+# --- gradients --------------------------------------------------------------------------------
+
+
+def _gradient_value(snapshot: Snapshot, cell: Cell) -> CellValue:
+    """Return a number that a backward pass makes, of the current visit alone."""
+    visit = snapshot.visit
+    own = visit.rows if "row" in cell.at else visit.cols
+    values = snapshot.state.get(cell.tensor)
+    here = cell.row in own and (not cell.spec.of_pairs or cell.col in visit.cols)
+    if not here or values is None or len(values) != len(own):
+        words = "not there yet" if here else "numbers are kept for the current tile alone"
+        return CellValue(cell, cell.tensor, None, words)
+    column = cell.col - (visit.cols.start if cell.spec.of_pairs else 0)
+    value = values.reshape(len(own), -1)[cell.row - own.start, column]
+    held = any(tile.name == cell.tensor for tile in snapshot.on_chip)
+    return CellValue(cell, cell.tensor, float(value), "on chip" if held else "used, or in HBM")
 
 
 # --- S and P ----------------------------------------------------------------------------------

@@ -101,7 +101,7 @@ def verify(
         Visits to check if the run has more; whole row blocks may make it a few more.
     """
     program = trace.program
-    interpreter = Interpreter(program, trace.inputs)
+    interpreter = Interpreter(program, trace.inputs, trace.left)
     checked, settled, largest = 0, 0, 0.0
     largest_v = float(np.abs(trace.inputs.v).max())
     for index in visits_to_check(program, most):

@@ -14,9 +14,8 @@ from simulator.run.snapshot import Cell, Snapshot
 
 def forms_tile(snapshot: Snapshot) -> bool:
     """Return whether the current visit forms a tile of S: of a state only a chunk with itself."""
-    return snapshot.program.algorithm.forms and (
-        snapshot.program.algorithm.softmax or snapshot.launch.carries
-    )
+    algorithm, launch = snapshot.program.algorithm, snapshot.launch
+    return algorithm.forms and (launch.forms if algorithm.softmax else launch.carries)
 
 
 def added_to_state(snapshot: Snapshot) -> Values | None:

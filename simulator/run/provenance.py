@@ -28,6 +28,7 @@ from simulator.run.explanation import (
     beside,
     products,
 )
+from simulator.run.gradients import explain_gradient, is_gradient
 from simulator.run.joined import explain_joined
 from simulator.run.linear_state import explain_result, explain_score
 from simulator.run.snapshot import Cell, Snapshot
@@ -51,6 +52,8 @@ def explain(snapshot: Snapshot, cell: Cell) -> Explanation:
         return _explain_partial(snapshot, cell, cell.split)
     if cell.tensor in snapshot.inputs:
         return _explain_input(snapshot, cell)
+    if is_gradient(snapshot, cell):
+        return explain_gradient(snapshot, cell)
     if cell.spec.of_pairs:
         return _explain_score(snapshot, cell)
     value = cell_value(snapshot, cell)

@@ -146,7 +146,8 @@ class Snapshot:
     so_far : ndarray or None
         (Nq, Nk) float32, the weights of `weights_so_far`, if they are to be shown.
     gate : ndarray or None
-        (Nk, f) or (Nk,) float32, what the update of a state takes of each key, if anything.
+        (Nk, f) or (Nk,) float32, what the update of a state takes of each key, if anything; of a
+        backward pass (Nq, dv), the gradient of O.
     """
 
     program: TileProgram
@@ -169,12 +170,12 @@ class Snapshot:
 
     @property
     def inputs(self) -> dict[str, F32]:
-        """What lies in HBM for Q, K and V of the current head, and the gate of its update."""
+        """What lies in HBM for Q, K and V of the current head, and what it takes beside them."""
         specs = self.program.algorithm.inputs
         found = {spec.name: own for spec, own in zip(specs, (self.q, self.k, self.v), strict=False)}
         if self.gate is not None:
-            of_keys = self.gate.reshape(len(self.k), -1)
-            found |= {spec.name: of_keys for spec in self.program.algorithm.gates}
+            given = self.gate.reshape(len(self.gate), -1)
+            found |= {spec.name: given for spec in self.program.algorithm.gates}
         return found
 
     @property

@@ -23,12 +23,13 @@ from simulator.base.cache import BoundedCache
 from simulator.base.dtypes import F32, frozen
 from simulator.base.errors import SCENARIO, InputError, refuse
 from simulator.engines.numpy_engine import numpy_engine
-from simulator.engines.protocol import Engine, RowBlock, Tile
-from simulator.engines.reference import error_rows, reference_rows
+from simulator.engines.protocol import BackwardEngine, Engine, RowBlock, Tile
+from simulator.engines.reference import error_rows, reference_gradients, reference_rows
 from simulator.problem.layer import Layer
 from simulator.problem.scenario import Scenario, load_scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.program.algorithms import USUAL, algorithm_of, tile_program
+from simulator.program.faults import honest
 from simulator.program.playback import Cursor
 from simulator.program.tile_program import TileProgram, Visit
 from simulator.program.traffic import compulsory_bytes
@@ -36,7 +37,7 @@ from simulator.run.final_weights import with_finale
 from simulator.run.layer_check import output_error
 from simulator.run.rescales import rescaled
 from simulator.run.snapshot import HeadNumbers, Partials, Snapshot
-from simulator.run.wrong import exact_engine, honest, wrong_numbers
+from simulator.run.wrong import exact_engine, wrong_numbers
 
 Progress = Callable[[float], None]
 
@@ -147,7 +148,7 @@ class Trace:
             v=self.inputs.v[kv_head],
             engine=self.engine.name,
             device=self.engine.device,
-            gate=None if self.inputs.gate is None else self.inputs.gate[kv_head],
+            gate=self._given(place.head),
         )
         # Frozen, so what follows from it is put in by making it anew.
         now = replace(
@@ -159,6 +160,13 @@ class Trace:
         if not self.workload.faults.on:
             return now
         return replace(now, wrong=wrong_numbers(now, self._exact.snapshot(visit, op)))
+
+    def _given(self, head: int) -> F32 | None:
+        """Return what a head takes beside Q, K and V: a gate, or the gradient of O."""
+        own, place = self.inputs.upstream, head
+        if own is None:
+            own, place = self.inputs.gate, self.workload.kv_head_of[head]
+        return None if own is None else np.asarray(own[place])
 
     @cached_property
     def single_heads(self) -> tuple[Workload, Inputs]:
@@ -204,6 +212,11 @@ class Trace:
         """``m + ln l`` at the end, (heads, Nq) float32; -inf for rows that see nothing."""
         return self._outcome[1]
 
+    @property
+    def left(self) -> dict[str, F32]:
+        """O and LSE in HBM that a backward pass starts with; nothing for a forward pass."""
+        return {"O": self.output, "LSE": self.lse} if self.program.algorithm.backward else {}
+
     def arrays(self, progress: Progress | None = None) -> dict[str, F32]:
         """Return O, lse and, for flash1 and flash2, m and l after every column block.
 
@@ -216,7 +229,7 @@ class Trace:
         -------
         dict
             ``o`` (heads, Nq, dv), ``lse`` (heads, Nq), ``m`` and ``l`` (heads, Nq, Tc),
-            float32.
+            float32; of a backward pass also ``dq``, ``dk`` and ``dv``, shaped as Q, K and V are.
         """
         return self.run(keep_arrays=True, progress=progress)[1]
 
@@ -249,8 +262,11 @@ class Trace:
                     checked.append((head, rows, block.o))
                 if progress:
                     progress((head * w.grid.Tr + i + 1) / (w.heads * w.grid.Tr))
-        seconds = time.perf_counter() - started
         arrays = {name: w.unpacked(array) for name, array in arrays.items()}
+        gradients = self._gradients()
+        seconds = time.perf_counter() - started
+        if arrays:
+            arrays |= {name.lower(): array for name, array in gradients.items()}
         layer = self.whole_layer
         if layer is not None and arrays:
             inputs = self.single_heads[1]
@@ -261,6 +277,8 @@ class Trace:
             with np.errstate(invalid="ignore"):
                 # A NaN must not count as a small error.
                 error = float(np.max([error, np.max(np.abs(o - exact))]))
+        if gradients and len(compare) == w.grid.Tr:
+            error = float(np.max([error, self._gradient_error(gradients)]))
         summary = self._summary(error, sum(len(rows) for _, rows, _ in checked), seconds)
         if w.threshold is not None:
             summary["rescales"] = rescales
@@ -273,6 +291,34 @@ class Trace:
                 "max_abs_error": wrong if math.isfinite(wrong) else None,
             }
         return summary, arrays
+
+    def _gradients(self) -> dict[str, F32]:
+        """Return the gradients of Q, K and V of all heads; nothing of a forward pass."""
+        if not isinstance(self.engine, BackwardEngine):
+            return {}
+        w = self.workload
+        out = {"dQ": np.empty_like(self.inputs.q), "dK": np.empty_like(self.inputs.k),
+               "dV": np.empty_like(self.inputs.v)}  # fmt: skip
+        for kv_head in range(w.kv_heads):
+            own = self.engine.gradients(kv_head)
+            out["dQ"][[head for head in range(w.heads) if w.kv_head_of[head] == kv_head]] = own.pop(
+                "dQ"
+            )
+            for name, array in own.items():
+                out[name][kv_head] = array
+        return out
+
+    def _gradient_error(self, gradients: dict[str, F32]) -> float:
+        """Return the largest absolute difference of the gradients from float64; NaN for NaN."""
+        w, worst = self.workload, 0.0
+        dk, dv = (np.zeros(x.shape) for x in (self.inputs.k, self.inputs.v))
+        for head in range(w.heads):
+            dq, to_k, to_v = reference_gradients(w, self.inputs, head, range(w.seqlen_q))
+            dk[w.kv_head_of[head]] += to_k
+            dv[w.kv_head_of[head]] += to_v
+            worst = float(np.max([worst, np.max(np.abs(gradients["dQ"][head] - dq))]))
+        return float(np.max([worst, *(np.max(np.abs(gradients[name] - exact))
+                                      for name, exact in (("dK", dk), ("dV", dv)))]))  # fmt: skip
 
     @property
     def whole_layer(self) -> Layer | None:
@@ -358,6 +404,9 @@ class Trace:
         w, visit = self.workload, now.visit
         block = self.row_block(visit.head, i)
         final = block.m[:, -1], block.l[:, -1], block.o
+        if algorithm_of(w).backward:  # a forward pass has left O, and m and l are not kept
+            nothing = np.float32(np.nan)
+            return nothing, nothing, block.o
         if i == visit.i:
             found = now.results
             m, l, o = (found.get(name, np.float32(np.nan)) for name in ("m", "l", "O"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from simulator.base.dtypes import F32, DType, frozen
 from simulator.base.tolerance import shares
 from simulator.engines.numpy_engine import op_engine
-from simulator.engines.op_engine import OpEngine
-from simulator.problem.scenario import Faults
+from simulator.engines.protocol import Engine
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of
+from simulator.program.faults import honest
 from simulator.run.snapshot import Snapshot
 
 Marks = NDArray[np.bool_]
@@ -54,13 +54,7 @@ class WrongNumbers:
         return {"m": self.m[:, None], "l": self.l[:, None], "O": self.o}
 
 
-def honest(workload: Workload) -> Workload:
-    """Return the same workload without faults."""
-    scenario = workload.scenario.model_copy(update={"faults": Faults()})
-    return replace(workload, scenario=scenario)
-
-
-def exact_engine(workload: Workload, inputs: Inputs) -> OpEngine:
+def exact_engine(workload: Workload, inputs: Inputs) -> Engine:
     """Return the engine that computes a workload in float64, without faults."""
     return op_engine(honest(workload), inputs, np.float64)
 

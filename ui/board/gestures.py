@@ -17,6 +17,7 @@ from simulator.program.algorithms import TENSORS
 from simulator.program.op import Gesture
 from simulator.program.ops import Rescale
 from simulator.program.playback import eased
+from simulator.run.linear_state import forms_tile
 from simulator.run.motion import Motion
 from ui.board.corner import inset_box
 from ui.board.key_state import StatePlaces, state_places
@@ -407,6 +408,10 @@ def _light_up(scene: Scene) -> None:
     visit = scene.motion.after.visit
     for made in scene.motion.made:
         name = made.removeprefix("phi_")  # features stand where their rows do
+        if made in TENSORS and TENSORS[made].at:
+            name = TENSORS[made].at
+        elif forms_tile(scene.motion.after) and made in scene.motion.after.op.recorded:
+            outline(scene.painter, scene.tile, glow, scene.style.px(4))  # of pairs
         if name in scene.lay.boxes:
             by_key = "key" in TENSORS[name].axes
             band = scene.lay.row_band(name, visit.rows)

@@ -40,6 +40,9 @@ def header_choices(snapshot: Snapshot) -> list[str]:
         col = short_col = "all keys"
     elif snapshot.launch.combines:
         col, short_col, note = f"all {w.splits} splits", "all splits", "no key is read any more"
+    elif not snapshot.launch.forms:
+        col = short_col = snapshot.launch.name
+        note = "no key is read"
     else:
         col = f"column block j = {visit.j} of {w.grid.Tc}"
         short_col = f"j = {visit.j} of {w.grid.Tc}"
@@ -235,6 +238,10 @@ def _tile_phrase(snapshot: Snapshot) -> str:
         if snapshot.stored("P"):
             return f"P of {where} written to HBM"
         return f"{'S' if snapshot.weights is None else 'P'} of {where} on chip"
+    if snapshot.program.algorithm.backward:
+        where = where if snapshot.launch.forms else f"row block {visit.i}"
+        says = next((op.says for op in reversed(snapshot.past) if op.says), "")
+        return f"{where}: {says or 'S and P are computed again'}"
     if snapshot.launch.combines:
         if snapshot.made("O"):
             return f"O of row block {visit.i} is the sum of all splits by their weights w"

@@ -17,7 +17,8 @@ def partial_before(program: TileProgram) -> tuple[NDArray[np.float64], NDArray[n
     grid = program.workload.grid
     full_of_column = grid.full_columns.visitors(grid.Tc)
     starts, parts = [], []
-    for launch, size in zip(program.launches, program.sizes, strict=True):
+    heads = program.workload.heads
+    for launch in program.launches:
         visits = launch.visits.counts
         if not program.algorithm.softmax:  # a chunk is partial unless it is one key
             blocks = np.arange(grid.Tr)
@@ -28,9 +29,8 @@ def partial_before(program: TileProgram) -> tuple[NDArray[np.float64], NDArray[n
         else:
             full_of_row = grid.full_columns.dealt(launch.splits, launch.run).counts
             partial = visits - (full_of_row if launch.by_rows else full_of_column)
-        heads = size // launch.per_head if launch.per_head else 0
-        starts.append(np.tile(visits, heads))
-        parts.append(np.tile(partial, heads))
+        starts.append(launch.along(visits, heads))
+        parts.append(launch.along(partial, heads))
     at = np.concatenate([[0], np.cumsum(np.concatenate(starts))]).astype(np.float64)
     before = np.concatenate([[0], np.cumsum(np.concatenate(parts))]).astype(np.float64)
     return at, before

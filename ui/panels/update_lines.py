@@ -13,6 +13,7 @@ import numpy as np
 
 from simulator.base.dtypes import F32
 from simulator.base.matmul import matmul
+from simulator.program.algorithms import TENSORS
 from simulator.program.ops import exp_shift
 from simulator.program.state_ops import MapFeatures
 from simulator.program.tensors import symbol
@@ -98,6 +99,8 @@ def softmax_lines(snapshot: Snapshot, report: RowReport) -> tuple[UpdateLine, ..
         return tuple(_whole_rows_lines(row))
     if snapshot.launch.combines:
         return tuple(_joined_lines(row))
+    if algorithm.backward:
+        return tuple(_gradient_lines(row))
     if not algorithm.forms:
         return tuple(_token_lines(row))
     if not algorithm.softmax:
@@ -421,6 +424,34 @@ def _token_lines(row: _Row) -> list[UpdateLine]:
         made, ready = snapshot.tile.first(OUTPUT)[row.r], snapshot.o[row.r]
         lines.append(_normalised(row, r"O \leftarrow O / \ell", made, ready, row.outputs, OUTPUT))
     return lines
+
+
+def _gradient_lines(row: _Row) -> list[UpdateLine]:
+    """Return a line for each op of a visit that has a formula, with the numbers that it makes.
+
+    Of what a row makes these are its own; of what is of keys, those of the first key of the tile.
+    """
+    snapshot, lines = row.snapshot, list[UpdateLine]()
+    for op, state in zip(snapshot.ops, snapshot.tile.states[1:], strict=True):
+        made = op.recorded or op.changed
+        if op.latex and made:
+            name, numbers = made[-1], state[made[-1]]
+            lines.append(line(snapshot, op.name, op.latex, *_components(row, name, numbers)))
+    return lines
+
+
+def _components(row: _Row, name: str, numbers: F32) -> list[Pieces]:
+    """Return the first numbers of a row, or of the first key of the tile, longest first."""
+    visit = row.snapshot.visit
+    if numbers.ndim == 1:
+        return [plain(f"{symbol(name)} = ", row.number(numbers, Cell(name, row.row, 0), name))]
+    spec, of_key = TENSORS[name], TENSORS[name].axes[0] == "key"
+    first = visit.cols.start if spec.of_pairs else 0
+    at, own = (visit.cols.start, numbers[0]) if of_key else (row.row, numbers[row.r])
+    tensor = name if spec.at else "S"  # P stands where S does
+    cells = [Cell(tensor, at, first + n) for n in range(4)]
+    lead = plain(f"key {at}: ") if of_key else ()
+    return [(*lead, *vector(own, cells[:n], symbol(name))) for n in (4, 3, 2, 1)] + [plain("…")]
 
 
 def _first_numbers(row: _Row, name: str, values: F32, count: int) -> Pieces:

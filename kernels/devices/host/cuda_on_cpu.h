@@ -110,8 +110,18 @@ static inline unsigned __float_as_uint(float x) { unsigned bits; memcpy(&bits, &
 template <class T>
 static inline T atomicAdd(T* place, T amount)
 {
-    static_assert(!__is_same(T, float), "add floats in a fixed order: the builds must agree");
     return __atomic_fetch_add(place, amount, __ATOMIC_RELAXED);
+}
+
+// The order of floats that are added up is that of the blocks and threads, and the last bits follow
+// it: the builds agree where one worker takes the blocks in a fixed order.
+static inline float atomicAdd(float* place, float amount)
+{
+    unsigned *bits = (unsigned*)place, before = __atomic_load_n(bits, __ATOMIC_RELAXED), after;
+    do after = __float_as_uint(__uint_as_float(before) + amount);
+    while (!__atomic_compare_exchange_n(bits, &before, after, true, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED));
+    return __uint_as_float(before);
 }
 
 #include "mma_on_cpu.h"

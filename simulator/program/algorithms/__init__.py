@@ -9,6 +9,7 @@ from simulator.program.algorithms import (
     deltanet,
     flash1,
     flash2,
+    flash2_backward,
     gla,
     linear,
     linear_recurrent,
@@ -22,6 +23,7 @@ from simulator.program.tile_program import TileAlgorithm, TileProgram
 
 _MODULES = (
     naive, flash1, flash2, split_kv, paged, mla, linear, linear_recurrent, gla, deltanet,
+    flash2_backward,
 )  # fmt: skip
 ALGORITHMS: dict[str, TileAlgorithm] = {each.ALGORITHM.name: each.ALGORITHM for each in _MODULES}
 """All algorithms, by their names in scenarios."""
@@ -39,7 +41,7 @@ TENSORS = {
         *INPUTS,
         *(own for each in ALGORITHMS.values() for own in each.inputs),
         *COMMON,
-        *(own for each in ALGORITHMS.values() for own in (*each.gates, *each.tensors)),
+        *(own for each in ALGORITHMS.values() for own in (*each.gates, *each.tensors, *each.pairs)),
         SINK,
     )
 }

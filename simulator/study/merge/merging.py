@@ -22,11 +22,11 @@ from simulator.engines.numpy_engine import numpy_engine
 from simulator.engines.reference import reference_rows
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of
+from simulator.program.faults import honest
 from simulator.program.op import Op
 from simulator.program.state import State, Values
 from simulator.run.row_sums import ulps
 from simulator.run.trace import trace_of
-from simulator.run.wrong import honest
 from simulator.study.schedule.splits import splitting, with_splits
 
 MOST_PARTS = 8

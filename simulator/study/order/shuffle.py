@@ -24,7 +24,7 @@ from simulator.engines.numpy_engine import numpy_engine
 from simulator.problem.masks import Mask
 from simulator.problem.positions import Rotary
 from simulator.problem.workload import Inputs, Workload
-from simulator.run.wrong import honest
+from simulator.program.faults import honest
 
 Places = Literal["run", "none", "causal", "rope"]
 """What depends on places: as in the run; nothing; a causal mask alone; rotary positions alone."""

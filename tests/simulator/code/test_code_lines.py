@@ -14,7 +14,7 @@ from simulator.code.code_lines import CodeLines, Tab, exemplars, forms
 from simulator.code.paper import PAPERS, Role, cited_lines
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.problem.workload import Variant, read_inputs
-from simulator.program import ops, page_ops, state_ops
+from simulator.program import gradient_ops, ops, page_ops, state_ops
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.op import Op
 from simulator.program.playback import Cursor, last_cursor
@@ -23,7 +23,7 @@ from simulator.run.breakpoints import AtEnd, AtLine, AtTurn, Finder
 from simulator.run.trace import Trace
 from tests.helpers.runs import program_of, scenario, scenarios, trace_of
 
-FILES = (ops.__file__, page_ops.__file__, state_ops.__file__)
+FILES = (ops.__file__, page_ops.__file__, state_ops.__file__, gradient_ops.__file__)
 PAGES = {
     # Number of lines on the page, and those that begin or end a loop.
     "naive": (4, {}),
@@ -77,6 +77,15 @@ CITED = {
         "start state": {"eq. 16"}, "load QKV": {"eq. 18"}, "features": {"eq. 7", "lemma 1"},
         "update state": {"eq. 18"}, "read state": {"eq. 20"}, "normalise": {"eq. 20"},
         "store O": {"eq. 20"},
+    },
+    "flash2-backward": {
+        "load OdO": {4}, "row dots": {4}, "store D": {4}, "clear dQ_acc": {3},
+        "clear dKdV": {18}, "load KV": {6}, "start gradients": {7},
+        "load QdOLSED": {9}, "scores": {10}, "mask": {"§3.1"}, "weights": {11},
+        "value gradient": {12}, "weight gradient": {13}, "score gradient": {14},
+        "load dQ_acc": {15, 20}, "query gradient": {15}, "store dQ_acc": {15},
+        "key gradient": {16}, "scale keys": {16}, "store dKdV": {18}, "convert": {20},
+        "store dQ": {20},
     },
     "gla": {
         "start state": {"start"}, "load QKVdecay": {"rows"}, "features": {"rows"},
@@ -212,7 +221,7 @@ def check_lines_that_run(algorithm: str, trace: Trace) -> None:
             assert shown == starts
             assert called == numpy_lines.helpers_called(op), op.name
             # What is shown and is no beginning of a statement goes on with the line above.
-            assert all(n in ran or n - 1 in shown for n in shown)
+            assert all(n in ran or n - 1 in shown for n in shown), (op.name, ran, shown)
 
 
 def lines_gone_through(op, machine) -> tuple[set[int], set[str]]:
@@ -327,8 +336,8 @@ def test_lines_of_loops_go_from_turn_to_turn(algorithm):
             if line.role is Role.TILE:
                 assert [visit.index for visit in turns] == list(range(len(program)))
             else:
-                by_columns = algorithm == "flash1"
-                outer = [(v.launch, v.j if by_columns else v.i, v.split) for v in turns]
+                by_rows = [launch.by_rows for launch in program.launches]
+                outer = [(v.launch, v.i if by_rows[v.launch] else v.j, v.split) for v in turns]
                 assert outer == sorted(set(outer))
         assert (condition is None) == (line.role is Role.SETUP)
 

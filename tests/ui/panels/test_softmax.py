@@ -64,6 +64,11 @@ FRAMES = {
     "gla": {"features": [0], "decay state": [1], "update state": [2], "read state": [3]},
     "deltanet": {"features": [0], "recall": [1], "correct": [2], "update state": [3],
                  "read state": [4]},
+    "row dots": {"row dots": [0]},
+    "gradients": {"weights": [0], "value gradient": [1], "weight gradient": [2],
+                  "score gradient": [3], "query gradient": [4], "key gradient": [5],
+                  "scale keys": [6]},
+    "convert": {"convert": [0]},
     "combine": {"row max": [0], "exponentials": [1], "row sum": [2], "accumulate": [3],
                 "normalise": [4]},
 }  # fmt: skip
@@ -91,7 +96,7 @@ def assert_shown(value: float, shown: str, digits: int = 3) -> None:
 
 def frames(name: str, now: Snapshot) -> dict[str, list[int]]:
     """Return the lines of each op: of the algorithm, or where it joins splits, of the joining."""
-    return FRAMES[now.launch.name if now.launch.combines else name]
+    return FRAMES.get(now.launch.name) or FRAMES[name]
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

@@ -12,6 +12,7 @@ from simulator.program.op import Op
 from simulator.program.ops import ApplyMask, Bias, InitialiseWithSink, SoftCap, StoreSinks
 from simulator.program.tensors import symbol
 from simulator.run.explanation import Explanation, Number, Part, Term, TermSum
+from simulator.run.linear_state import forms_tile
 from simulator.run.provenance import explain
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Cell, Snapshot
@@ -84,7 +85,7 @@ def formula_lines(snapshot: Snapshot, report: RowReport) -> tuple[UpdateLine, ..
     if snapshot.launch.combines:
         if snapshot.normalised:
             lines.append(_lse_line(snapshot, row, r))
-    elif not snapshot.stores_scores and snapshot.program.algorithm.softmax:
+    elif not snapshot.stores_scores and forms_tile(snapshot) and not snapshot.launch.carries:
         scores = _scores_line(snapshot, row, r)
         lines[:0] = [scores, *_change_lines(snapshot, row, r)]
         if snapshot.normalised:

@@ -20,7 +20,10 @@ _KIB = 1024
 
 
 # The place of each tile on the chip, so that no tile moves when another one comes.
-_SLOTS = {"Q": 0, "K": 1, "C": 1, "V": 2, "S": 0, "P": 0, "O": 1, "m": 2, "l": 2, "state": 2}
+_SLOTS = {
+    "Q": 0, "K": 1, "C": 1, "V": 2, "S": 0, "P": 0, "O": 1, "m": 2, "l": 2, "state": 2,
+    "dO": 0, "dP": 0, "dS": 0, "LSE": 1, "D": 1, "dQ_acc": 1, "dQ": 1, "dK": 2, "dV": 2,
+}  # fmt: skip
 
 
 _ALONE = frozenset({"Q", "state"})
@@ -211,19 +214,12 @@ def memory_model(snapshot: Snapshot) -> MemoryModel:
         chip = Chip(tile.name, names, tile.bytes, slot_of(tile.name), tile.name in fresh)
         places[tile.place].append(chip)
         taken[tile.place] += tile.bytes
-    new = {chip.tensor for chip in places["registers"] if chip.tensor not in _SLOTS}
+    shared, registers = _on_chip(snapshot, places["shared"], places["registers"])
     return MemoryModel(
         tensors=tensors,
         lanes=lanes,
-        shared=_shared(places["shared"], softmax=snapshot.program.algorithm.softmax),
-        registers=_joined(
-            _joined(places["registers"], {"m", "l"}, "m ℓ")
-            if snapshot.program.algorithm.softmax
-            else _joined(places["registers"], new, *_names(places["registers"], new)),
-            snapshot.split_tensors,
-            "O LSE part",
-            "O LSE",
-        ),
+        shared=shared,
+        registers=registers,
         shared_bytes=taken["shared"],
         register_bytes=taken["registers"],
         limit=w.gpu.smem_bytes,
@@ -241,6 +237,32 @@ def _places(snapshot: Snapshot) -> Places | None:
         return None
     free = frozenset(range(table.places)) - frozenset(table.used.tolist())
     return Places(TABLE, table.places, free, places_at_work(snapshot), page_phrase(snapshot))
+
+
+def _on_chip(
+    snapshot: Snapshot, shared: Sequence[Chip], registers: Sequence[Chip]
+) -> tuple[tuple[Chip, ...], tuple[Chip, ...]]:
+    """Return what is in shared memory and in registers, with one chip in each place."""
+    algorithm = snapshot.program.algorithm
+    if algorithm.backward:
+        return _by_slot(shared), _by_slot(registers)
+    new = {chip.tensor for chip in registers if chip.tensor not in _SLOTS}
+    own = (
+        _joined(registers, {"m", "l"}, "m ℓ")
+        if algorithm.softmax
+        else _joined(registers, new, *_names(registers, new))
+    )
+    partials = _joined(own, snapshot.split_tensors, "O LSE part", "O LSE")
+    return _shared(shared, softmax=algorithm.softmax), partials
+
+
+def _by_slot(chips: Sequence[Chip]) -> tuple[Chip, ...]:
+    """Return the chips with those of one place as one."""
+    for slot in {chip.slot for chip in chips}:
+        own = {chip.tensor for chip in chips if chip.slot == slot}
+        if len(own) > 1:
+            chips = _joined(chips, own, *_names(chips, own))
+    return tuple(chips)
 
 
 def _shared(chips: Sequence[Chip], *, softmax: bool) -> tuple[Chip, ...]:

@@ -1,0 +1,357 @@
+// FlashAttention-2, backward.
+//
+// Paper      Dao 2023, "FlashAttention-2: Faster Attention with Better Parallelism and Work
+//            Partitioning", Algorithm 2.
+// Grid       backward_dots, backward_convert: (row blocks, heads). backward_tiles: (column blocks, KV
+//            heads), so no two blocks ever write the same dK or dV, but all of them add to dQ.
+// Block      WARPS warps. A warp owns ROWS query rows of S, P, dP, dS and dQ, as in common.cuh, and
+//            OWN_KEYS keys of dK and dV, each of its lanes every 32nd column of them.
+// Shared     P and dS as float32, Q, dO and one tile of K and V as wide as in HBM:
+//            4 (2 TILE_ROWS BC) + b (TILE_ROWS (d + dv) + BC (d + dv + 2 pad)) bytes, and with a
+//            soft-cap its slopes, 4 TILE_ROWS BC (kernels/cuda/specs.py).
+// Registers  dK and dV of the warp's keys, and what the tile adds to dQ of its rows, float32.
+// Changed    since flash2.cu: keys stay and rows come by. There is no running maximum, because
+//            LSE of the forward pass gives P back at once. dQ is added up in HBM with atomics, so
+//            the order of its terms, and with it the last bits, is another one in every run.
+
+#include "common.cuh"
+
+#define OWN_KEYS ((BC + WARPS - 1) / WARPS)          // keys of dK and dV that a warp owns
+#define DEPTHS ((HEAD_DIM + WARP - 1) / WARP)        // columns of dQ and dK that a lane owns
+// A row of V is one bank longer than its elements, because lanes side by side read keys side by side.
+#define VALUE_STRIDE (VALUE_DIM + 4 / (int)sizeof(element))
+
+__device__ __forceinline__ int own_key(int c) { return threadIdx.x / WARP * OWN_KEYS + c; }
+
+// One visit of backward_tiles under the magnifier; kernels/cuda/records.py has the same layout.
+struct GradientDetail {
+    float s[BR][BC];  // scaled scores before the mask
+    float p[BR][BC], dp[BR][BC], ds[BR][BC];
+    float dq_acc_before[BR][HEAD_DIM], dq_acc[BR][HEAD_DIM];  // as HBM has it before and after
+    float dk_before[BC][HEAD_DIM], dk[BC][HEAD_DIM];          // sums of the rows so far
+    float dv_before[BC][VALUE_DIM], dv[BC][VALUE_DIM];
+};
+
+#ifdef TRACE
+__device__ __forceinline__ GradientDetail* detail_of(const Visit& visit)
+{
+    return (GradientDetail*)visit.detail_;
+}
+#endif
+
+// sums[key][column] += Σ over rows of weights[row][key] x[row][column], each warp its keys.
+template <int WIDTH, int COLUMNS>
+__device__ __forceinline__ void add_over_rows(
+    float (&sums)[OWN_KEYS][COLUMNS],
+    const float* weights_shared,  // [TILE_ROWS, BC]
+    const element* x_shared,      // [TILE_ROWS, WIDTH]
+    int rows, int keys, const Visit& visit)
+{
+    for (int row = 0; row < rows; ++row) {
+        float x[COLUMNS];
+        #pragma unroll
+        for (int n = 0; n < COLUMNS; ++n) {
+            const int column = lane() + n * WARP;  // past the end: any, it is not stored
+            x[n] = widen(x_shared[row * WIDTH + (column < WIDTH ? column : 0)]);
+        }
+        #pragma unroll
+        for (int c = 0; c < OWN_KEYS; ++c) {
+            const int key = own_key(c);
+            const float weight = weights_shared[row * BC + (key < BC ? key : 0)];
+            #pragma unroll
+            for (int n = 0; n < COLUMNS; ++n) sums[c][n] = multiply_add(weight, x[n], sums[c][n]);
+        }
+    }
+    int summed = 0;
+    for (int c = 0; c < OWN_KEYS && own_key(c) < keys; ++c)
+        for (int column = lane(); column < WIDTH; column += WARP) summed += rows;
+    visit.count(FLOPS, summed * 2);
+}
+
+// dQ += dS K in HBM, each warp its rows, each lane its columns: one atomic addition for each number.
+__device__ __forceinline__ void add_to_queries(
+    float* dQ_acc_hbm,        // [rows, HEAD_DIM]
+    const float* dS_shared,   // [TILE_ROWS, BC]
+    const element* K_shared,  // [BC, KEY_STRIDE]
+    int rows, int keys, const Visit& visit)
+{
+    float sum[ROWS][DEPTHS] = {};
+    for (int key = 0; key < keys; ++key) {
+        float k[DEPTHS];
+        #pragma unroll
+        for (int n = 0; n < DEPTHS; ++n) {
+            const int depth = lane() + n * WARP;
+            k[n] = widen(K_shared[key * KEY_STRIDE + (depth < HEAD_DIM ? depth : 0)]);
+        }
+        #pragma unroll
+        for (int r = 0; r < ROWS; ++r) {
+            const float ds = dS_shared[own_row(r) * BC + key];
+            #pragma unroll
+            for (int n = 0; n < DEPTHS; ++n) sum[r][n] = multiply_add(ds, k[n], sum[r][n]);
+        }
+    }
+    int added = 0;
+    #pragma unroll
+    for (int r = 0; r < ROWS; ++r)
+        #pragma unroll
+        for (int n = 0; n < DEPTHS; ++n) {
+            const int row = own_row(r), depth = lane() + n * WARP;
+            if (row >= rows || depth >= HEAD_DIM) continue;
+            float* place = dQ_acc_hbm + (Index)row * HEAD_DIM + depth;
+            const float before =  // [load] Dao 2023, Algorithm 2, line 15
+                atomicAdd(place, sum[r][n]);  // [store] Dao 2023, Algorithm 2, line 15
+            RECORDED(if (visit.detail_) {
+                detail_of(visit)->dq_acc_before[row][depth] = before;
+                detail_of(visit)->dq_acc[row][depth] = before + sum[r][n];
+            })
+            ++added;
+        }
+    visit.count(READ_dQ_acc, added * (int)sizeof(float));
+    visit.count(WRITE_dQ_acc, added * (int)sizeof(float));
+    visit.count(FLOPS, added * 2 * keys);
+}
+
+// Registers to HBM, each warp its own keys.
+template <int WIDTH, int COLUMNS>
+__device__ __forceinline__ void store_keys(
+    element* keys_hbm,  // [keys, WIDTH]
+    const float (&sums)[OWN_KEYS][COLUMNS], float factor, int keys, const Visit& visit,
+    Counter counter)
+{
+    int stored = 0;
+    #pragma unroll
+    for (int c = 0; c < OWN_KEYS; ++c)
+        #pragma unroll
+        for (int n = 0; n < COLUMNS; ++n) {
+            const int key = own_key(c), column = lane() + n * WARP;
+            if (key >= keys || column >= WIDTH) continue;
+            put(keys_hbm + (Index)key * WIDTH + column, factor * sums[c][n]);
+            ++stored;
+        }
+    visit.count(counter, stored * (int)sizeof(element));
+}
+
+#ifdef TRACE
+template <int WIDTH, int COLUMNS>
+__device__ __forceinline__ void copy_keys(float (*into)[WIDTH],
+                                          const float (&sums)[OWN_KEYS][COLUMNS], int keys)
+{
+    #pragma unroll
+    for (int c = 0; c < OWN_KEYS; ++c)
+        #pragma unroll
+        for (int n = 0; n < COLUMNS; ++n)
+            if (own_key(c) < keys && lane() + n * WARP < WIDTH)
+                into[own_key(c)][lane() + n * WARP] = sums[c][n];
+}
+#endif
+
+// ptxas backward_dots fast: at most 40 registers, 0 bytes of stack, 0 bytes spilled
+// ptxas backward_dots trace: at most 64 registers, 0 bytes of stack, 0 bytes spilled
+extern "C" __global__ void __launch_bounds__(THREADS) backward_dots(
+    const element* O_hbm,   // [heads, Nq, VALUE_DIM]
+    const element* dO_hbm,  // [heads, Nq, VALUE_DIM]
+    float* D_hbm,           // [heads, Nq]
+    float* dQ_acc_hbm,      // [heads, Nq, HEAD_DIM]
+    int seqlen_q, int first_head, int first_block
+    TRACE_PARAMETERS)
+{
+    const int head = first_head + blockIdx.y, first_row = (first_block + blockIdx.x) * BR;
+    const int rows = seqlen_q - first_row < BR ? seqlen_q - first_row : BR;
+    const Index row_of_head = (Index)head * seqlen_q + first_row;
+    const Trace trace(blockIdx.y, gridDim.x, 1 TRACE_ARGUMENTS);
+    const Visit visit = trace.visit(blockIdx.x, 0);
+    visit.kind(FULL);
+
+    int loaded = 0;
+    for (int r = 0; r < ROWS && own_row(r) < rows; ++r) {
+        const Index row = row_of_head + own_row(r);
+        float sum = 0.0f;
+        for (int value = lane(); value < VALUE_DIM; value += WARP) {
+            sum = multiply_add(widen(dO_hbm[row * VALUE_DIM + value]),  // [load] Dao 2023, Algorithm 2, line 4
+                               widen(O_hbm[row * VALUE_DIM + value]), sum);
+            ++loaded;
+        }
+        sum = warp_sum(sum);  // [row dots] Dao 2023, Algorithm 2, line 4
+        if (lane() == 0) {
+            D_hbm[row] = sum;  // [store] Dao 2023, Algorithm 2, line 4
+            visit.count(WRITE_D, (int)sizeof(float));
+        }
+    }
+    visit.count(READ_O, loaded * (int)sizeof(element));
+    visit.count(READ_dO, loaded * (int)sizeof(element));
+    for (int n = threadIdx.x; n < rows * HEAD_DIM; n += THREADS) {
+        dQ_acc_hbm[row_of_head * HEAD_DIM + n] = 0.0f;  // [clear] Dao 2023, Algorithm 2, line 3
+        visit.count(WRITE_dQ_acc, (int)sizeof(float));
+    }
+}
+
+// ptxas backward_tiles fast: at most 255 registers, 0 bytes of stack, 0 bytes spilled
+// ptxas backward_tiles trace: at most 255 registers, 0 bytes of stack, 0 bytes spilled
+extern "C" __global__ void __launch_bounds__(THREADS) backward_tiles(
+    const element* Q_hbm,   // [heads, Nq, HEAD_DIM]
+    const element* K_hbm,   // [kv heads, Nk, HEAD_DIM]
+    const element* V_hbm,   // [kv heads, Nk, VALUE_DIM]
+    const int* kv_head_of,  // [heads]
+    const element* dO_hbm,  // [heads, Nq, VALUE_DIM]
+    const float* LSE_hbm,   // [heads, Nq]
+    const float* D_hbm,     // [heads, Nq]
+    float* dQ_acc_hbm,      // [heads, Nq, HEAD_DIM]
+    element* dK_hbm,        // [kv heads, Nk, HEAD_DIM]
+    element* dV_hbm,        // [kv heads, Nk, VALUE_DIM]
+    VISIT_PARAMETERS,       // row blocks of each column block
+    MASK_PARAMETERS, SCORE_PARAMETERS,
+    int heads, int first_column,
+    int first_head, int first_block  // whose visit is recorded in detail
+    TRACE_PARAMETERS)
+{
+    extern __shared__ __align__(16) unsigned char shared_memory[];
+    float* P_shared = (float*)shared_memory;                    // [TILE_ROWS, BC]: first S, then P
+    float* dS_shared = P_shared + TILE_ROWS * BC;               // [TILE_ROWS, BC]: first dP, then dS
+#ifdef SOFTCAP
+    float* slope_shared = dS_shared + TILE_ROWS * BC;           // [TILE_ROWS, BC]
+    element* Q_shared = (element*)(slope_shared + TILE_ROWS * BC);  // [TILE_ROWS, HEAD_DIM]
+#else
+    element* Q_shared = (element*)(dS_shared + TILE_ROWS * BC);  // [TILE_ROWS, HEAD_DIM]
+#endif
+    element* dO_shared = Q_shared + TILE_ROWS * HEAD_DIM;       // [TILE_ROWS, VALUE_DIM]
+    element* K_shared = dO_shared + TILE_ROWS * VALUE_DIM;      // [BC, KEY_STRIDE]
+    element* V_shared = K_shared + BC * KEY_STRIDE;             // [BC, VALUE_STRIDE]
+
+    const Mask mask = MASK;
+    const Score score = SCORE;
+    Score unscaled = score;
+    unscaled.scale = 1.0f;
+    const int j = first_column + blockIdx.x, kv_head = blockIdx.y;
+    const int first_key = j * BC, row_blocks = (seqlen_q + BR - 1) / BR;
+    const int column_blocks = (seqlen_k + BC - 1) / BC;
+    const int keys = seqlen_k - first_key < BC ? seqlen_k - first_key : BC;
+    const Index key = (Index)kv_head * seqlen_k + first_key;
+
+    float dK[OWN_KEYS][DEPTHS], dV[OWN_KEYS][VALUES];
+    #pragma unroll
+    for (int c = 0; c < OWN_KEYS; ++c) {  // [start gradients] Dao 2023, Algorithm 2, line 7
+        #pragma unroll
+        for (int n = 0; n < DEPTHS; ++n) dK[c][n] = 0.0f;
+        #pragma unroll
+        for (int n = 0; n < VALUES; ++n) dV[c][n] = 0.0f;
+    }
+
+    bool loaded = false;
+    Visit visit;
+    for (int head = 0; head < heads; ++head) {
+        if (kv_head_of[head] != kv_head) continue;
+        const Trace trace(head, row_blocks, column_blocks TRACE_ARGUMENTS);
+        if (!loaded) visit = trace.visit(0, j);  // keys that nobody sees count there
+        Walk tile(runs_hbm + run_offsets[j]);
+        for (; tile.more(); tile.next()) {  // Dao 2023, Algorithm 2, line 8
+            const int first_row = tile.at * BR;
+            const int rows = seqlen_q - first_row < BR ? seqlen_q - first_row : BR;
+            const Index row_of_head = (Index)head * seqlen_q + first_row;
+            visit = trace.visit(tile.at, j);
+            visit.kind(tile.kind());
+            RECORDED(if (head != first_head || tile.at != first_block) visit.detail_ = nullptr;
+                     if (visit.detail_) {
+                         copy_keys(detail_of(visit)->dk_before, dK, keys);
+                         copy_keys(detail_of(visit)->dv_before, dV, keys);
+                     })
+
+            __syncthreads();  // every warp is done with the tiles of the visit before
+            if (!loaded) {  // once, before the first rows that see these keys
+                load_tile(K_shared, BC, KEY_STRIDE,  // [load] Dao 2023, Algorithm 2, line 6
+                          K_hbm + key * HEAD_DIM, keys, HEAD_DIM, visit, READ_K);
+                load_tile(V_shared, BC, VALUE_STRIDE,  // [load] Dao 2023, Algorithm 2, line 6
+                          V_hbm + key * VALUE_DIM, keys, VALUE_DIM, visit, READ_V);
+                loaded = true;
+            }
+            load_tile(Q_shared, TILE_ROWS, HEAD_DIM,  // [load] Dao 2023, Algorithm 2, line 9
+                      Q_hbm + row_of_head * HEAD_DIM, rows, HEAD_DIM, visit, READ_Q);
+            load_tile(dO_shared, TILE_ROWS, VALUE_DIM,  // [load] Dao 2023, Algorithm 2, line 9
+                      dO_hbm + row_of_head * VALUE_DIM, rows, VALUE_DIM, visit, READ_dO);
+            __syncthreads();  // the tiles are whole
+
+            scores(P_shared, Q_shared, K_shared,  // [scores] Dao 2023, Algorithm 2, line 10
+                   score, rows, keys, visit);
+            RECORDED(if (visit.detail_) visit.copy(detail_of(visit)->s, P_shared, rows, keys);)
+#ifdef SOFTCAP
+            for (int r = 0; r < ROWS; ++r)
+                for (int n = lane(); n < keys; n += WARP) {
+                    const float tanh_s = tanhf(P_shared[own_row(r) * BC + n] / score.softcap);
+                    slope_shared[own_row(r) * BC + n] = 1.0f - tanh_s * tanh_s;
+                }
+#endif
+            change_scores(P_shared, score, mask, head,  // [soft-cap] Dao 2023, Algorithm 2, line 10
+                          first_row, first_key, keys);  // [bias] Dao 2023, Algorithm 2, line 10
+            if (tile.kind() == PARTIAL)
+                apply_mask(P_shared, mask, first_row, first_key, keys);  // [mask] Dao 2023, section 3.1
+            scores<VALUE_DIM, VALUE_STRIDE>(  // [weight gradient] Dao 2023, Algorithm 2, line 13
+                dS_shared, dO_shared, V_shared, unscaled, rows, keys, visit);
+            RECORDED(if (visit.detail_) visit.copy(detail_of(visit)->dp, dS_shared, rows, keys);)
+
+            int statistics = 0;
+            for (int r = 0; r < ROWS && own_row(r) < rows; ++r) {
+                float* P_row = P_shared + own_row(r) * BC;
+                float* dS_row = dS_shared + own_row(r) * BC;
+                const float LSE = LSE_hbm[row_of_head + own_row(r)];  // [load] Dao 2023, Algorithm 2, line 9
+                const float D = D_hbm[row_of_head + own_row(r)];  // [load] Dao 2023, Algorithm 2, line 9
+                if (lane() == 0) ++statistics;
+                exponentials(P_row, LSE, keys);  // [weights] Dao 2023, Algorithm 2, line 11
+                for (int n = lane(); n < keys; n += WARP) {
+                    dS_row[n] = P_row[n] * (dS_row[n] - D);  // [score gradient] Dao 2023, Algorithm 2, line 14
+                    RECORDED(if (visit.detail_) detail_of(visit)->ds[own_row(r)][n] = dS_row[n];)
+#ifdef SOFTCAP
+                    dS_row[n] *= slope_shared[own_row(r) * BC + n];  // [cap gradient] Dao 2023, Algorithm 2, line 14
+#endif
+                }
+            }
+            visit.count(READ_LSE, statistics * (int)sizeof(float));
+            visit.count(READ_D, statistics * (int)sizeof(float));
+            RECORDED(if (visit.detail_) visit.copy(detail_of(visit)->p, P_shared, rows, keys);)
+            __syncthreads();  // every warp needs P and dS of all rows
+
+            add_over_rows<VALUE_DIM>(  // [value gradient] Dao 2023, Algorithm 2, line 12
+                dV, P_shared, dO_shared, rows, keys, visit);
+            add_to_queries(  // [query gradient] Dao 2023, Algorithm 2, line 15
+                dQ_acc_hbm + row_of_head * HEAD_DIM, dS_shared, K_shared, rows, keys, visit);
+            add_over_rows<HEAD_DIM>(  // [key gradient] Dao 2023, Algorithm 2, line 16
+                dK, dS_shared, Q_shared, rows, keys, visit);
+            RECORDED(if (visit.detail_) {
+                copy_keys(detail_of(visit)->dk, dK, keys);
+                copy_keys(detail_of(visit)->dv, dV, keys);
+            })
+        }
+    }
+
+    // Keys that nobody sees have dK = dV = 0.  [clear] Dao 2023, Algorithm 2, line 18
+    store_keys<HEAD_DIM>(  // [store] Dao 2023, Algorithm 2, line 18
+        dK_hbm + key * HEAD_DIM, dK,
+        score.scale,  // [scale keys] Dao 2023, Algorithm 2, line 16
+        keys, visit, WRITE_dK);
+    store_keys<VALUE_DIM>(  // [store] Dao 2023, Algorithm 2, line 18
+        dV_hbm + key * VALUE_DIM, dV, 1.0f, keys, visit, WRITE_dV);
+}
+
+// ptxas backward_convert fast: at most 40 registers, 0 bytes of stack, 0 bytes spilled
+// ptxas backward_convert trace: at most 64 registers, 0 bytes of stack, 0 bytes spilled
+extern "C" __global__ void __launch_bounds__(THREADS) backward_convert(
+    const float* dQ_acc_hbm,  // [heads, Nq, HEAD_DIM]
+    element* dQ_hbm,          // [heads, Nq, HEAD_DIM]
+    int seqlen_q, float scale, int first_head, int first_block
+    TRACE_PARAMETERS)
+{
+    const int head = first_head + blockIdx.y, first_row = (first_block + blockIdx.x) * BR;
+    const int rows = seqlen_q - first_row < BR ? seqlen_q - first_row : BR;
+    const Index first = ((Index)head * seqlen_q + first_row) * HEAD_DIM;
+    const Trace trace(blockIdx.y, gridDim.x, 1 TRACE_ARGUMENTS);
+    const Visit visit = trace.visit(blockIdx.x, 0);
+    visit.kind(FULL);
+
+    int moved = 0;
+    for (int n = threadIdx.x; n < rows * HEAD_DIM; n += THREADS) {
+        const float sum = dQ_acc_hbm[first + n];  // [load] Dao 2023, Algorithm 2, line 20
+        const float dQ = scale * sum;  // [convert] Dao 2023, Algorithm 2, line 20
+        put(dQ_hbm + first + n, dQ);  // [store] Dao 2023, Algorithm 2, line 20
+        ++moved;
+    }
+    visit.count(READ_dQ_acc, moved * (int)sizeof(float));
+    visit.count(WRITE_dQ, moved * (int)sizeof(element));
+}

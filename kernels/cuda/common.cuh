@@ -149,7 +149,7 @@ struct Mask {
         if (row >= seqlen_q) return false;  // of a tile's end, which nobody stores
         if (document_of && (place < 0 || document_of[place] != document_of[key])) return false;
         if (block && !block_mask[(Index)(row / block) * blocks_across + key / block]) return false;
-        if (key < global_tokens || place < global_tokens) return true;
+        if (global_tokens && (key < global_tokens || place < global_tokens)) return true;
         if (window && key >= sinks && (place - key) % dilation != 0) return false;
 #endif
         if (!window || key < sinks) return true;

@@ -257,6 +257,13 @@ def test_naive_with_rounded_scores() -> None:
     assert not np.array_equal(o, trace.output)
 
 
+def test_rows_before_the_first_key_see_nothing_of_a_dilated_window() -> None:
+    """Nothing is a global token there, though their places are below 0."""
+    mask = {"window": 1, "dilation": 2}
+    chosen = scenario("flash2", nq=8, nk=5, d=8, dv=33, rows=20, cols=40, mask=mask)
+    assert faults(*workload_of(chosen), SCHEDULES[:1]) == []
+
+
 def test_large_logits_hold() -> None:
     chosen = scenario("flash2", nq=40, d=8, rows=16, cols=16, scale=60.0)
     workload, inputs = workload_of(chosen)

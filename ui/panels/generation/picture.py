@@ -60,10 +60,14 @@ class GenerationState:
         names = [w.key_token(row) for row in step.rows]
         said = f" “{''.join(names).replace('##', '')}”" if any(names) else ""
         brought = "one query" if len(step.rows) == 1 else f"{len(step.rows)} queries at once"
-        new = "a column of K and V" if len(step.rows) == 1 else f"{len(step.rows)} columns each"
+        new = (
+            "a column of K and V joins"
+            if len(step.rows) == 1
+            else "as many columns of K and V join"
+        )
         whole = f"Step {self.at} of {len(self.found.steps) - 1}"
         return (
-            f"{whole}{said}: {brought}, {count_text(step.keys)} keys; {new} joins the cache",
+            f"{whole}{said}: {brought}, {count_text(step.keys)} keys; {new} the cache",
             f"{whole}: {brought}, {count_text(step.keys)} keys",
             whole,
         )
@@ -123,8 +127,9 @@ def paint_generation(painter: QPainter, state: GenerationState, style: Style, re
         _mark(painter, row, QColor(theme.current), style)
         side = QRectF(row.right() + px(5), row.y() - line / 2, box.right() - row.right(), line)
         side.moveTop(min(max(side.y(), box.y()), box.bottom() - line))
-        if side.width() > text_width(small, "this row alone is new"):
-            draw_text(painter, side, "this row alone is new", small, theme.current, LEFT)
+        alone = "this row alone is new" if len(step.rows) == 1 else "these rows alone are new"
+        if side.width() > text_width(small, alone):
+            draw_text(painter, side, alone, small, theme.current, LEFT)
 
 
 def _mark(painter: QPainter, place: QRectF, ink: QColor, style: Style) -> None:

@@ -44,7 +44,7 @@ def pages(chosen: Scenario) -> st.SearchStrategy[int]:
 @st.composite
 def paged_scenarios(draw: st.DrawFn, longest: int = 14) -> Scenario:
     """Draw tails, windows, blind rows, empty splits, a single query and a single page."""
-    plain = draw(scenarios(algorithms=["flash2"], longest=longest, sinks=True))
+    plain = draw(scenarios(algorithms=["flash2"], longest=longest))
     return paged(plain, draw(SPLITS), draw(pages(plain)), draw(st.integers(0, 99)))
 
 

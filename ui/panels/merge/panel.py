@@ -5,25 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QWidget
 
 from simulator.lesson.tables import ChooseTable
 from simulator.run.trace import Trace
 from simulator.study.merge.merging import ORDERS
-from ui.look.names import fitting
-from ui.look.theme import Style
-from ui.panels.base import Panel, StatePicture
+from ui.panels.base import StatePicture
 from ui.panels.merge.model import MergeState, merge_state
 from ui.panels.merge.painter import MIN_SIZE, merge_layout, paint_merge, summary
+from ui.panels.picture_panel import PicturePanel
 from ui.safety.overrides import guarded
-from ui.safety.painting import painting
 from ui.session.session import Session
 from ui.session.tasks import Report
 from ui.session.view import View
-from ui.widgets.choice_bar import Choice, Option, PlotBar
+from ui.widgets.choice_bar import Choice, Option
 
-_SIDE = 8
 APART = "apart"
 CHOICES = (
     Choice("order", (
@@ -101,7 +98,7 @@ class MergePicture(StatePicture[MergeState]):
 
 
 @guarded
-class MergePanel(Panel[None]):
+class MergePanel(PicturePanel):
     """Partials of the selected row, merged in an order that has a name or by hand.
 
     Parameters
@@ -111,15 +108,10 @@ class MergePanel(Panel[None]):
     """
 
     def __init__(self, session: Session) -> None:
-        super().__init__("merge_panel", "Merge")
+        super().__init__("merge_panel", "Merge", CHOICES, MIN_SIZE)
         self._session = session
         self.order = APART
         self._asked: tuple[Trace, int, int] | None = None
-        self._controls = True
-        self.bar = PlotBar(CHOICES)
-        self.bar.setParent(self)
-        self.bar.fit_button.hide()
-        self.bar.chosen.connect(self.choose)
         self.bar.show_chosen("order", self.order)
         self.picture = MergePicture(self)
         self.picture.changed.connect(self._by_hand)
@@ -169,36 +161,4 @@ class MergePanel(Panel[None]):
 
     def _draw(self, state: MergeState) -> None:
         self.picture.state = state
-        self.picture.setAccessibleDescription(summary(state))
-        self.setAccessibleDescription(summary(state))
-        self.picture.update()
-
-    def show_controls(self, on: bool) -> None:
-        self._controls = on
-        self.bar.setVisible(on)
-        self._arrange()
-
-    def set_style(self, style: Style) -> None:
-        super().set_style(style)
-        self.picture.style_now = style
-        self.picture.update()
-        self._arrange()
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._arrange()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with painting(self) as painter:
-            self.clear(painter)
-
-    def _arrange(self) -> None:
-        """Give the choices their lines, and the picture the rest."""
-        fitted = fitting(self.style_now, QRectF(self.rect()), MIN_SIZE)
-        self.bar.set_style(replace(fitted, scale=max(fitted.scale, min(self.style_now.scale, 1))))
-        side = round(self.style_now.px(_SIDE))
-        width = self.width() - 2 * side
-        deep = self.bar.arrange(width) if self._controls else 0
-        self.bar.setGeometry(side, 5, width, deep)
-        top = 5 + deep + 3
-        self.picture.setGeometry(side, top, width, max(self.height() - top - 6, 40))
+        self.describe(summary(state))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtCore import QPointF, QRectF, Signal
-from PySide6.QtGui import QMouseEvent, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QWidget
 
 from simulator.base.errors import InputError, safe_text
@@ -16,19 +16,16 @@ from simulator.program.tile_program import TileProgram
 from simulator.study.schedule.chrome import read_trace, write_trace
 from simulator.study.schedule.events import Events
 from simulator.study.schedule.placing import ORDERS, Order
-from ui.look.names import fitting
-from ui.look.theme import Style
-from ui.panels.base import Panel, StatePicture
+from ui.panels.base import StatePicture
+from ui.panels.picture_panel import PicturePanel
 from ui.panels.schedule.model import WHATS, ScheduleState, Timeline, What, schedule_state
 from ui.panels.schedule.painter import MIN_SIZE, event_at, paint_schedule, schedule_layout
 from ui.safety.overrides import guarded
-from ui.safety.painting import painting
 from ui.session.session import Session
 from ui.session.tasks import Report
 from ui.session.view import View
-from ui.widgets.choice_bar import Choice, Option, PlotBar, one_of
+from ui.widgets.choice_bar import Choice, Option, one_of
 
-_SIDE = 8
 CHOICES = (
     Choice("what", (
         Option("run", "This run", "Run", "The thread blocks of this run."),
@@ -71,7 +68,7 @@ class TimelinePicture(StatePicture[ScheduleState]):
 
 
 @guarded
-class SchedulePanel(Panel[None]):
+class SchedulePanel(PicturePanel):
     """Thread blocks of the run, in several orders, beside other algorithms and splits.
 
     Parameters
@@ -81,18 +78,13 @@ class SchedulePanel(Panel[None]):
     """
 
     def __init__(self, session: Session) -> None:
-        super().__init__("schedule_panel", "Schedule")
+        super().__init__("schedule_panel", "Schedule", CHOICES, MIN_SIZE)
         self._session = session
         self.what: What = "run"
         self.order: Order = "index"
         self._asked: tuple[TileProgram, What, Order] | None = None
         self._visit = 0
         self._beside: tuple[Timeline, ...] = ()
-        self._controls = True
-        self.bar = PlotBar(CHOICES)
-        self.bar.setParent(self)
-        self.bar.fit_button.hide()
-        self.bar.chosen.connect(self.choose)
         self.bar.show_chosen("what", self.what)
         self.bar.show_chosen("order", self.order)
         self.picture = TimelinePicture(self)
@@ -117,7 +109,7 @@ class SchedulePanel(Panel[None]):
         if name == "what":
             self.what = one_of(WHATS, value)
             self.bar.show_choice("order", self.what != "orders")
-            self._arrange()
+            self.arrange()
         else:
             self.order = one_of(ORDERS, value)
         if self._asked is not None:
@@ -191,36 +183,4 @@ class SchedulePanel(Panel[None]):
         self.picture.state = state
         rows = (f"{row.title}: {row.figures[0]}." for row in state.rows)
         words = " ".join((f"{state.title[0]}.", *rows, state.told, *state.words))
-        self.picture.setAccessibleDescription(words)
-        self.setAccessibleDescription(words)
-        self.picture.update()
-
-    def show_controls(self, on: bool) -> None:
-        self._controls = on
-        self.bar.setVisible(on)
-        self._arrange()
-
-    def set_style(self, style: Style) -> None:
-        super().set_style(style)
-        self.picture.style_now = style
-        self.picture.update()
-        self._arrange()
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._arrange()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with painting(self) as painter:
-            self.clear(painter)
-
-    def _arrange(self) -> None:
-        """Give the choices their lines, and the picture the rest."""
-        fitted = fitting(self.style_now, QRectF(self.rect()), MIN_SIZE)
-        self.bar.set_style(replace(fitted, scale=max(fitted.scale, min(self.style_now.scale, 1))))
-        side = round(self.style_now.px(_SIDE))
-        width = self.width() - 2 * side
-        deep = self.bar.arrange(width) if self._controls else 0
-        self.bar.setGeometry(side, 5, width, deep)
-        top = 5 + deep + 3
-        self.picture.setGeometry(side, top, width, max(self.height() - top - 6, 40))
+        self.describe(words)

@@ -9,8 +9,9 @@ from PySide6.QtGui import QColor, QPainter
 
 from simulator.run.linear_state import forms_tile
 from simulator.run.snapshot import Snapshot
+from ui.board.beside import LEGEND_WIDTH
 from ui.board.fault_marks import paint_inset_marks, paint_mark_swatch
-from ui.board.layout import LEGEND_WIDTH, BoardLayout
+from ui.board.layout import BoardLayout
 from ui.board.scores import shown_current, value_range
 from ui.look.draw import LEFT, RIGHT, draw_text, outline, text_width
 from ui.look.heat import KEPT, colour_map, word_image

@@ -8,7 +8,6 @@ and values, it lies where Kᵀ does, and nothing in the place of Vᵀ.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from math import ceil, floor
@@ -18,6 +17,7 @@ from PySide6.QtCore import QPointF, QRectF
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import TENSORS, algorithm_of
 from simulator.run.snapshot import Cell
+from ui.board.beside import corner_places, labels_beside
 from ui.board.state import is_detailed
 from ui.board.tokens import LEAD, LINE, MOST_THINNED, TOKEN_SIZE, least_size, room_for
 from ui.look.theme import Style
@@ -28,10 +28,6 @@ MOST_ROWS = 4096
 """Rows of an input drawn one by one; more are averaged."""
 FEWEST_CELLS = 4
 """Rows and keys that the deepest zoom still shows."""
-LEGEND_WIDTH = 184.0
-"""From which width, at scale 1, the legend has its names beside the bars, not over them."""
-_NARROW_LEGEND = (76.0, 100.0)
-"""Room that it needs with its names over the bars."""
 NUMBER_CELL = (34.0, 20.0)
 """Smallest width and height of a cell, at scale 1, with its number inside."""
 NUMBER_SIZES = (11.0, 28.0)
@@ -483,7 +479,7 @@ def _arranged(
     low = _snapped(QRectF(s_x, v_y, s_w, v_h))
     beside = next(boxes[name] for name in ("m", "l", "O") if name in boxes).left()
     corner = QRectF(beside, low.top(), content.right() - beside, low.height())
-    inset, legend = _corner(corner, px, large)
+    inset, legend = corner_places(corner, px, large)
     if values == keys:  # nothing of the inputs lies there
         low.setHeight(0.0)
     partials = split_names = QRectF()
@@ -518,7 +514,7 @@ def _arranged(
         keys=keys,
         values=values,
         boxes=boxes,
-        labels=_labels(boxes, (keys, values), lambda size: px(size) * growth, content),
+        labels=labels_beside(boxes, (keys, values), lambda size: px(size) * growth, content),
         row_margin=QRectF(boxes["Q"].left() - left, s.top(), left - px(4), s.height())
         if left
         else QRectF(),
@@ -574,47 +570,3 @@ def _within(width: float, height: float, ratio: float) -> tuple[float, float]:
     """Return the largest size of a width to height `ratio`, within limits, that fits."""
     ratio = min(max(ratio, 1 / MOST_ELONGATED), MOST_ELONGATED)
     return (width, width / ratio) if width / ratio <= height else (height * ratio, height)
-
-
-def _labels(
-    boxes: dict[str, QRectF],
-    inputs: tuple[str, str],
-    px: Callable[[float], float],
-    content: QRectF,
-) -> dict[str, QRectF]:
-    """Return where the titles go; those of Q and O reach outwards where their sizes are long."""
-    line, short = px(18), px(20)
-    q, k, v, s, o = (boxes[name] for name in ("Q", *inputs, "S", "O"))
-    above = s.top() - px(3) - line
-    # Kᵀ is named at the top of its left side, Q just above its box; side by side if need be.
-    tall = k.height() >= 2 * line
-    k_left = k.left() - px(4) - short
-    labels = {
-        inputs[1]: QRectF(v.left() - px(4) - short, v.top(), short, line),
-        inputs[0]: QRectF(k_left, k.top() if tall else above, short, line),
-        "Q": QRectF(content.left(), above, q.right() - content.left(), line),
-        "O": QRectF(o.left(), above, content.right() - o.left(), line),
-    }
-    if not tall:
-        labels["Q"].setRight(k_left - px(4))
-    for name in ("m", "l"):
-        if name in boxes:
-            labels[name] = QRectF(boxes[name].left(), above, boxes[name].width(), line)
-    return labels
-
-
-def _corner(corner: QRectF, px: Callable[[float], float], large: bool) -> tuple[QRectF, QRectF]:
-    """Share the room right of Vᵀ between the magnified tile and the legend."""
-    inset, rest = QRectF(), corner
-    if large and min(corner.width(), corner.height()) >= px(48):
-        side = min(corner.height(), corner.width())
-        beside = corner.width() - px(16) - px(_NARROW_LEGEND[0])
-        if beside >= px(64) and corner.height() >= px(_NARROW_LEGEND[1]):
-            side = min(side, beside)
-        inset = QRectF(corner.left(), corner.top(), side, corner.height())
-        rest = corner.adjusted(side + px(16), 0, 0, 0)
-    wide, high = rest.width(), rest.height()
-    least = _NARROW_LEGEND
-    fits = wide >= px(LEGEND_WIDTH) and high >= px(52)
-    fits = fits or (wide >= px(least[0]) and high >= px(least[1]))
-    return inset, rest if fits else QRectF()

@@ -1,5 +1,6 @@
 """Updates of a state, token by token: recurrent and chunked linear attention, decay, delta rule."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -262,6 +263,13 @@ def test_errors_are_those_of_the_definition(name: str) -> None:
     np.testing.assert_allclose(now.head.o, exact, atol=1e-5)
 
 
+def off_by(words: str) -> int:
+    """Return how many units in the last place an explanation says."""
+    found = re.search(r"(\d+) units? in the last place", words)
+    assert found is not None or words == ", the same in float32"
+    return int(found[1]) if found else 0
+
+
 @pytest.mark.parametrize("name", TOKENS)
 def test_a_number_of_a_row_came_from_the_state(name: str) -> None:
     trace = run_of(name)
@@ -273,11 +281,14 @@ def test_a_number_of_a_row_came_from_the_state(name: str) -> None:
     sums = trace.program.algorithm.sums
     over = [exact[0, 1] / exact[0, -1], exact[0, -1]] if sums else []
     assert sorted(numbers) == pytest.approx(sorted([exact[0, 1]] * 2 + over), abs=1e-5)
-    assert any("state" in part for part in said if isinstance(part, str))
+    words = [part for part in said if isinstance(part, str)]
+    assert any("state" in part for part in words)
+    assert off_by(words[-1]) <= 4
     if sums:
         lines = explain(now, Cell("l", 5, 0)).lines
         found = [part.value for line in lines for part in line if isinstance(part, Number)]
         assert found == pytest.approx([exact[0, -1]] * 2, abs=1e-5)
+        assert off_by(str(lines[-1][-1])) <= 4
     gate = trace.program.algorithm.gates
     for spec in gate:
         value = explain(now, Cell(spec.name, 5, 0)).value.value

@@ -74,6 +74,7 @@ def test_blocks_are_as_many_as_asked_and_always_the_own_one() -> None:
     both = found["NSA, selected + window"].mask.blocks
     assert both is not None
     assert both.table.sum() > 4 * 10 - 6
+    assert all(both.table.diagonal(-before).all() for before in range(4))
     firsts = {name: found[name].mask.blocks.table[:, 0].all()
               for name in ("BigBird", "NSA, selected", "DSA, top k")}  # fmt: skip
     assert firsts == {"BigBird": True, "NSA, selected": True, "DSA, top k": False}

@@ -103,7 +103,8 @@ def _events(state: PagesState) -> str:
         )
         if places
     ]
-    said += [f"request {number} gave its pages back and waits" for number in now.preempted]
+    lost = dict.fromkeys(now.preempted)  # two samples of a request are one
+    said += [f"request {number} gave its pages back and waits" for number in lost]
     return f"This step: {', '.join(said)}." if said else "This step: no page was taken or given."
 
 

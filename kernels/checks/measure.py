@@ -24,7 +24,7 @@ from kernels.checks.timing import (
     timed,
 )
 from kernels.cuda.engine import check_fits, place_tensors, widened, with_scratch
-from kernels.cuda.fast import FastRun
+from kernels.cuda.fast import FastRun, after_forward
 from kernels.cuda.launch import Device, build_options, prepared
 from kernels.cuda.records import recording
 from kernels.cuda.specs import KERNELS, Part, kernels_of, most_shared_bytes
@@ -73,7 +73,8 @@ class TraceRun:
         w = self.workload = workload
         whole = Part.whole(w)
         module = device.module(whole_source(w.algorithm), build_options(w, trace=True))
-        self.tensors = with_scratch(device, w, place_tensors(device, w, inputs), whole)
+        placed = after_forward(device, w, inputs, place_tensors(device, w, inputs))
+        self.tensors = with_scratch(device, w, placed, whole)
         self._launches = []
         for kernel in kernels_of(w):
             record = recording(device, w, kernel, whole, counters=counters)
@@ -124,12 +125,15 @@ def drawn(size: int, sets: int = SETS) -> list[tuple[F32, F32, F32]]:
 
 
 def shaped(w: Workload, flat: tuple[F32, F32, F32]) -> Inputs:
-    """Return flat numbers as the Q, K and V of a workload, with gates where it takes some."""
+    """Return flat numbers as the Q, K and V of a workload, with gates where it takes some.
+
+    The gradient of O, where there is one, is as large as Q: its numbers do.
+    """
     q = flat[0].reshape(w.heads, w.seqlen_q, w.head_dim)
     k = flat[1][: w.kv_heads * w.seqlen_k * w.head_dim].reshape(w.kv_heads, w.seqlen_k, w.head_dim)
     v = k[..., : w.value_dim] if w.latent else flat[2].reshape(k.shape)
     gate = read_gate(w.rule, w.scenario, None, (w.kv_heads, w.seqlen_k, w.sizes["feature"]))
-    return Inputs(q, k, v, gate=gate)
+    return Inputs(q, k, v, gate=gate, upstream=q if w.backward else None)
 
 
 # --- candidates ---------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ Made = Callable[[Values, Mapping[str, Values], Workload], Values]
 Wrong = Mapping[type[Op], Mapping[str, Made]]
 """The wrong numbers, by the kind of op and the name of the number that it makes."""
 
-_ALL = tuple(ALGORITHMS)
+_ALL = tuple(name for name in ALGORITHMS if not ALGORITHMS[name].backward)
 _SKIPS = tuple(name for name in _ALL if name in SKIPPING)
 _SOFTMAX = tuple(name for name in _ALL if ALGORITHMS[name].softmax)
 _FLASH = tuple(name for name in _SOFTMAX if not ALGORITHMS[name].stores_scores)
@@ -308,6 +308,8 @@ def fault_labels(faults: Faults) -> tuple[str, ...]:
 
 def without_effect(fault: Fault, w: Workload) -> str:
     """Return why a fault has no effect in a workload, in words; empty if it has one."""
+    if ALGORITHMS[w.algorithm].backward and w.algorithm not in fault.algorithms:
+        return "it is a mistake of the forward pass, which is right here"
     if not ALGORITHMS[w.algorithm].softmax and w.algorithm not in fault.algorithms:
         return "linear attention has no softmax"
     if w.algorithm not in fault.algorithms:

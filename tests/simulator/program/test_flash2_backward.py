@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simulator.base.dtypes import round_to
 from simulator.base.errors import InputError
 from simulator.engines.protocol import BackwardEngine
 from simulator.engines.reference import reference_gradients, reference_rows
-from simulator.problem.scenario import Scenario, parse_scenario
+from simulator.problem.scenario import Scenario, parse_scenario, with_values
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
+from simulator.program.faults import FAULTS, without_effect
 from simulator.program.tile_program import TileProgram
 from simulator.program.traffic import compulsory_bytes
 from simulator.run.cosimulation import verify
@@ -241,6 +243,62 @@ def test_the_error_of_a_run_is_that_of_its_gradients() -> None:
     assert summary["max_abs_error"] >= worst > 0
 
 
+# --- FlashAttention's shapes ----------------------------------------------------------------------
+
+SHAPES = tuple(
+    (d, nq, nk, dtype, causal)
+    for d in (32, 40, 59, 64, 96, 111, 128, 160, 192, 224, 256)
+    for nq, nk in ((113, 203), (108, 256), (1, 147), (3, 799))
+    for dtype in ("float16", "bfloat16")
+    for causal in (False, True)
+)
+"""Of tests/test_flash_attn.py of Dao-AILab/flash-attention."""
+TIMES = 3
+"""How many times the error of plain operations of the same dtype a gradient may have there."""
+
+
+def plain_gradients(w: Workload, inputs: Inputs) -> Gradients:
+    """Return the gradients as operations of the dtype make them: each result is rounded."""
+
+    def rounded(x: np.ndarray) -> np.ndarray:
+        return round_to(x.astype(np.float32), w.dtype)
+
+    dq, dk, dv = (np.zeros(x.shape, np.float32) for x in (inputs.q, inputs.k, inputs.v))
+    assert inputs.upstream is not None
+    seen = w.mask.visible(range(w.seqlen_q), range(w.seqlen_k))
+    for head, kv in enumerate(w.kv_head_of):
+        k, v, upstream = inputs.k[kv], inputs.v[kv], inputs.upstream[head]
+        q = rounded(inputs.q[head] * np.float32(w.scale))
+        scores = np.where(seen, rounded(q @ k.T), np.float32(-np.inf))
+        top = scores.max(axis=1, keepdims=True)
+        weights = np.exp(scores - np.where(np.isneginf(top), np.float32(0), top))
+        total = weights.sum(axis=1, keepdims=True)
+        p = rounded(weights / np.where(total == 0, np.float32(1), total))
+        dp = rounded(upstream @ v.T)
+        ds = rounded(p * (dp - (p * dp).sum(axis=1, keepdims=True)))
+        dq[head] = rounded(rounded(ds @ k) * np.float32(w.scale))
+        dk[kv] += rounded(ds.T @ q)
+        dv[kv] += rounded(p.T @ upstream)
+    return dq, rounded(dk), rounded(dv)
+
+
+@pytest.mark.sweep(keep=12)
+@pytest.mark.parametrize(("d", "nq", "nk", "dtype", "causal"), SHAPES)
+def test_errors_are_those_that_flash_attention_allows(
+    d: int, nq: int, nk: int, dtype: str, causal: bool
+) -> None:
+    chosen = scenario(
+        NAME, nq=nq, nk=nk, d=d, heads=2, kv_heads=1, rows=64, cols=64, dtype=dtype,
+        mask={"causal": causal},
+    )  # fmt: skip
+    trace = trace_of(chosen)
+    arrays, exact = trace.arrays(), exact_gradients(trace.workload, trace.inputs)
+    plain = plain_gradients(trace.workload, trace.inputs)
+    for name, want, other in zip(("dq", "dk", "dv"), exact, plain, strict=True):
+        ours = float(np.abs(arrays[name] - want).max())
+        assert ours <= TIMES * float(np.abs(other - want).max()) + 1e-5, name
+
+
 # --- the gradient of O ----------------------------------------------------------------------------
 
 
@@ -296,3 +354,13 @@ def test_a_snapshot_has_the_numbers_of_its_rows() -> None:
     assert trace.inputs.upstream is not None
     np.testing.assert_array_equal(now.inputs["dO"], trace.inputs.upstream[1])
     np.testing.assert_array_equal(now.head.o if now.head else None, trace.output[1])
+
+
+def test_faults_of_the_forward_pass_leave_it_alone() -> None:
+    chosen = scenario(NAME, nq=6, mask={"causal": True})
+    right = trace_of(chosen).arrays()
+    for fault in FAULTS:
+        wrong = with_values(chosen, {"faults": {fault.name: True}})
+        assert "forward pass" in without_effect(fault, resolve(wrong))
+        for name, array in trace_of(wrong).arrays().items():
+            np.testing.assert_array_equal(array, right[name], err_msg=f"{fault.name}, {name}")

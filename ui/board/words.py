@@ -241,7 +241,8 @@ def _tile_phrase(snapshot: Snapshot) -> str:
     if snapshot.program.algorithm.backward:
         where = where if snapshot.launch.forms else f"row block {visit.i}"
         says = next((op.says for op in reversed(snapshot.past) if op.says), "")
-        return f"{where}: {says or 'S and P are computed again'}"
+        begins = "S and P are computed again" if snapshot.launch.forms else snapshot.launch.name
+        return f"{where}: {says or begins}"
     if snapshot.launch.combines:
         if snapshot.made("O"):
             return f"O of row block {visit.i} is the sum of all splits by their weights w"

@@ -148,6 +148,7 @@ _LATEX = {
     "sink": r"\mathrm{sink}",
     "O_partial": r"O_{\mathrm{partial}}",
     "LSE_partial": r"\mathrm{LSE}_{\mathrm{partial}}",
+    "dQ_acc": r"dQ_{\mathrm{acc}}",
 }
 
 

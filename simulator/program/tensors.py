@@ -103,5 +103,4 @@ def symbol(name: str) -> str:
 
 _SYMBOLS = {
     "l": "ℓ", "phi_Q": "φ(Q)", "phi_K": "φ(K)", "decay": "α", "strength": "β",
-    "dQ_acc": "dQ",
 }  # fmt: skip

@@ -256,9 +256,12 @@ def at_scale(program: TileProgram) -> AtScale | None:
     """Return the long run to compare a short one with; None if the run itself is long enough.
 
     A run is short if the baseline requests less than half as many times the bytes of the algorithm
-    that saves most as it would at `SCALE_N` keys in the tiles of published kernels.
+    that saves most as it would at `SCALE_N` keys in the tiles of published kernels. A backward pass
+    has no such run: the baseline is a forward pass and makes other outputs.
     """
     w = program.workload
+    if program.algorithm.backward:
+        return None
     long = long_workload(w)
     if long is None:
         return None

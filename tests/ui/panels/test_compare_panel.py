@@ -12,6 +12,7 @@ from PySide6.QtGui import QColor, QPainter
 from pytestqt.qtbot import QtBot
 
 from simulator.problem.scenario import Algorithm
+from simulator.program.algorithms import ALGORITHMS
 from simulator.program.playback import end_of_visit, last_cursor
 from simulator.program.tile_program import TileProgram
 from simulator.study.compare import Comparison, Lockstep, Position, at_scale, comparison_of
@@ -68,6 +69,17 @@ def test_the_slower_one_is_named_with_its_reason() -> None:
     said = [texts[0] for texts in verdicts(large(64, 128, 128))]
     assert said[0].endswith("33.0 MiB; FlashAttention-1 2.55×, naive attention 4.88×.")
     assert said[1] == "80 % of naive's bytes are S and P, 4\u2009096 × 4\u2009096 numbers each."
+
+
+def test_a_backward_pass_is_not_ranked_among_forward_passes() -> None:
+    backward = next(name for name in ALGORITHMS if ALGORITHMS[name].backward)
+    comparison, _ = lockstep(backward, 1.0)
+    said = [texts[0] for texts in verdicts(comparison)]
+    assert said[0].startswith(f"{ALGORITHMS[backward].title} makes gradients from the O and LSE")
+    ranked = [texts for texts in said[1:] if "requests" in texts]
+    assert ranked
+    assert not any("backward" in texts for texts in ranked)
+    assert at_scale(comparison.programs[backward]) is None
 
 
 def test_few_tokens_are_held_against_many() -> None:

@@ -194,6 +194,25 @@ def test_no_text_collides(
     assert any("requested" in one.text for one in drawn)
 
 
+@pytest.mark.parametrize("size", [(300, 170), (335, 205), (640, 330), (300, 400)])
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_no_bar_lies_behind_the_words_of_a_tensor(name: str, size: tuple[int, int]) -> None:
+    now = demo(name).snapshot(len(demo(name)) // 2)
+    model, rect = memory_model(now), QRectF(0, 0, *size)
+    with pytest.MonkeyPatch.context() as patch:
+        drawn = record_texts(patch, memory)
+        # All but the words.
+        picture = painted(lambda p: paint_memory(p, MemoryState(now), Style(DARK), rect), *size)
+    lay = memory_layout(rect, Style(DARK), len(model.lanes), len(model.tensors))
+    words = [one for one in drawn if any(row.contains(one.ink.center()) for row in lay.tensors)]
+    assert len(words) == 2 * len(model.tensors)
+    for one in words:
+        inner = one.ink.toAlignedRect().adjusted(1, 1, -1, -1)
+        behind = picture.copy(inner)
+        colours = {behind.pixel(x, y) for x in range(inner.width()) for y in range(inner.height())}
+        assert len(colours) == 1, one
+
+
 @given(st.integers(0, 10**6), st.floats(300, 700), st.floats(0.9, 2), st.floats(1, 2))
 @example(1060, 300.0, 1.0, 1.0)  # a short name leaves room for the bytes
 def test_a_tall_place_shows_all_figures(

@@ -40,7 +40,7 @@ def named(name: str) -> str:
 
 def verdicts(comparison: Comparison) -> tuple[tuple[str, ...], ...]:
     """Return sentences about the whole runs, most important first, each long and short."""
-    names = tuple(comparison.programs)
+    names = tuple(name for name in comparison.programs if not ALGORITHMS[name].backward)
     # The later algorithm first: if it requests more than the earlier one, the sentence says so.
     pairs = [(later, earlier) for n, later in enumerate(names) for earlier in names[:n]]
     unexpected = [
@@ -61,7 +61,20 @@ def verdicts(comparison: Comparison) -> tuple[tuple[str, ...], ...]:
         )
     else:
         said = (_least(comparison), long, why, launch_words(comparison.totals))
-    return tuple(texts for texts in (_another(comparison), *said) if texts)
+    return tuple(texts for texts in (_gradients(comparison), _another(comparison), *said) if texts)
+
+
+def _gradients(comparison: Comparison) -> tuple[str, ...]:
+    """Return a sentence if one of them is a backward pass: it makes other outputs than the rest."""
+    backward = [name for name in comparison.programs if ALGORITHMS[name].backward]
+    if not backward:
+        return ()
+    made = title(backward[0])
+    return (
+        f"{made} makes gradients from the O and LSE that a forward pass left: other work than the"
+        " forward passes beside it, whose bytes are compared below.",
+        f"{made} makes gradients: other work than the forward passes.",
+    )
 
 
 def _another(comparison: Comparison) -> tuple[str, ...]:
@@ -106,7 +119,8 @@ def _of(comparison: Comparison, name: str) -> Totals:
 
 
 def _least(comparison: Comparison) -> tuple[str, ...]:
-    first, *rest = sorted(comparison.totals, key=lambda total: total.counters.bytes)
+    alike = (total for total in comparison.totals if not ALGORITHMS[total.algorithm].backward)
+    first, *rest = sorted(alike, key=lambda total: total.counters.bytes)
     parts = [
         f"{named(one.algorithm)} {factor_text(one.counters.bytes / first.counters.bytes)}"
         for one in rest

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from simulator.problem.paging import TABLE
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import BASELINE, tile_program
-from simulator.program.tensors import symbol
 from simulator.run.motion import Motion
 from simulator.run.snapshot import Snapshot
 from simulator.study.compare import AtScale
-from ui.look.names import chip_name, move_name
+from ui.look.names import chip_name, move_name, tensor_names
 from ui.look.page_words import page_phrase, places_at_work
 from ui.look.units import bytes_text, count_text, factor_text
 
@@ -210,7 +209,7 @@ def memory_model(snapshot: Snapshot) -> MemoryModel:
     fresh = {tile.name for tile in op.allocates}
     for tile in snapshot.on_chip:
         name = chip_name(tile, snapshot.visit, whole_rows=snapshot.in_softmax_launch)
-        names = (name, symbol(tile.name))
+        names = (name, *tensor_names(tile.name))
         chip = Chip(tile.name, names, tile.bytes, slot_of(tile.name), tile.name in fresh)
         places[tile.place].append(chip)
         taken[tile.place] += tile.bytes

@@ -37,6 +37,9 @@ from ui.panels.memory.places import (
 )
 
 _WIDEST_SIZE = "1023.9 MiB"
+_LEAST_BAR = 12.0
+_SMALL, _WIDEST_SMALL = 100 * 1024, "99.9 KiB"
+"""Below so many bytes, what is written beside a bar is no wider than this."""
 
 
 def paint_memory(painter: QPainter, state: MemoryState, style: Style, rect: QRectF) -> None:
@@ -108,7 +111,9 @@ def _paint_lanes(
 
 def paint_whole_run(painter: QPainter, state: MemoryState, style: Style, place: QRectF) -> None:
     """Write what the whole run requests, and the baseline if its bytes are given."""
-    program, baseline, font = state.snapshot.program, state.baseline_bytes, style.text_font(11)
+    program, font = state.snapshot.program, style.text_font(11)
+    # The baseline is a forward pass, which makes other outputs than a backward pass.
+    baseline = None if program.algorithm.backward else state.baseline_bytes
     scale = None if baseline is None else at_scale(program)
     texts = comparison(program.totals.bytes, baseline, scale, program.workload.algorithm)
     text = first_that_fits(texts, place.width(), font)
@@ -149,7 +154,7 @@ def _paint_hbm(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> N
         _paint_hbm_legend(painter, layout.legend, style)
     bold, small = style.text_font(11, bold=True), style.text_font(11)
     largest = max(t.total for t in model.tensors)
-    if layout.tall:
+    if layout.lines:
         _paint_hbm_lines(painter, model, layout)
         return
     for row, traffic in zip(layout.tensors, model.tensors, strict=True):
@@ -168,18 +173,22 @@ def _paint_hbm(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> N
 
 
 def _paint_hbm_lines(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> None:
-    """Paint each tensor as one line: its name, its bar, its bytes."""
+    """Paint each tensor as one line: its name, its bar if there is room for one, its bytes."""
     style, theme, px = layout.style, layout.style.theme, layout.style.px
-    bold, small = style.text_font(12, bold=True), style.text_font(12)
+    size = 12 if layout.tensors[0].height() >= px(14) else 11
+    bold, small = style.text_font(size, bold=True), style.text_font(size)
     largest = max(t.total for t in model.tensors)
     names = [short_name(t.tensor) for t in model.tensors]
     left = max(text_width(bold, name) for name in names) + px(8)
-    right = text_width(small, _WIDEST_SIZE) + px(2)
+    widest = _WIDEST_SMALL if largest < _SMALL else _WIDEST_SIZE
+    right = text_width(small, widest) + px(2)
     for row, name, traffic in zip(layout.tensors, names, model.tensors, strict=True):
         draw_text(painter, row, name, bold, theme.tensor(traffic.tensor))
         so_far = bytes_text(traffic.read + traffic.written)
         draw_text(painter, row, so_far, small, theme.muted, RIGHT)
         bar = row.adjusted(left, 0, -right, 0)
+        if bar.width() < px(_LEAST_BAR):
+            continue
         height = min(0.62 * row.height(), px(14))
         bar = QRectF(bar.x(), bar.center().y() - height / 2, bar.width(), height)
         _paint_traffic(painter, traffic, bar, largest, style)

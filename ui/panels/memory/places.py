@@ -21,6 +21,10 @@ MIN_SIZE = QSizeF(300, 170)
 _MIN_TALL = QSizeF(250, 285)
 _TALL = 0.9
 """Height as a share of the width from which a place is tall."""
+_TWO_LINES = 18.0
+"""How high the row of a tensor must be for its words and a bar below them."""
+_ONE_COLUMN = 8
+"""How many tensors stand below each other in a tall place; more stand in two columns."""
 SLOT_COUNT = 3
 _WIDEST_FIGURE = "written 1023.9 MiB"
 LEGEND = "read", "written"
@@ -54,6 +58,8 @@ class MemoryLayout:
         How much of shared memory is taken.
     tall : bool
         Whether HBM is below the chip.
+    lines : bool
+        Whether a tensor's name, bar and bytes stand in one line: there is no room for two.
     """
 
     style: Style
@@ -70,6 +76,7 @@ class MemoryLayout:
     registers: QRectF
     bar: QRectF
     tall: bool
+    lines: bool
 
 
 def memory_layout(rect: QRectF, style: Style, lanes: int, tensors: int) -> MemoryLayout:
@@ -112,7 +119,7 @@ def _wide(rect: QRectF, style: Style, lanes: int, tensors: int) -> MemoryLayout:
     bar = QRectF(inner.x(), inner.bottom() - bar_height, inner.width(), bar_height)
     return MemoryLayout(
         style, hbm, sram, places, figures, narrow, footer, rows, legend, shared, between, registers,
-        bar, tall=False,
+        bar, tall=False, lines=rows[0].height() < px(_TWO_LINES),
     )  # fmt: skip
 
 
@@ -121,14 +128,19 @@ def _wide_rows(hbm: QRectF, style: Style, tensors: int) -> tuple[tuple[QRectF, .
     px, inner = style.px, inside(hbm, style)
     foot = QRectF(inner.x(), inner.bottom() - px(13), inner.width(), px(13))
     room = inner.height() - foot.height()
-    if room < tensors * px(18) or sum(legend_widths(style)) + px(8) > foot.width():
+    if room < tensors * px(_TWO_LINES) or sum(legend_widths(style)) + px(8) > foot.width():
         foot, room = QRectF(), inner.height()
     return _rows(inner, min(room / tensors, px(44)), tensors), foot
 
 
-def _rows(inner: QRectF, height: float, count: int) -> tuple[QRectF, ...]:
+def _rows(
+    inner: QRectF, height: float, count: int, columns: int = 1, gap: float = 0.0
+) -> tuple[QRectF, ...]:
+    width = (inner.width() - (columns - 1) * gap) / columns
+    places = (divmod(n, columns) for n in range(count))
     return tuple(
-        QRectF(inner.x(), inner.y() + n * height, inner.width(), height) for n in range(count)
+        QRectF(inner.x() + column * (width + gap), inner.y() + row * height, width, height)
+        for row, column in places
     )
 
 
@@ -143,11 +155,13 @@ def _tall(rect: QRectF, style: Style, lanes: int, tensors: int) -> MemoryLayout:
     heading = px(16)
     free = room - bus - frames - heading
     # Rows take half of the space at most; a tile on chip is never taller than wide.
-    row = min(max(0.5 * free / tensors, px(14)), px(26))
+    columns = 1 if tensors <= _ONE_COLUMN else 2
+    rows = -(-tensors // columns)
+    row = min(max(0.5 * free / rows, px(14)), px(26))
     side = (rect.width() - px(14) - (SLOT_COUNT - 1) * px(4)) / SLOT_COUNT
-    slot = min((free - row * tensors) / 2, 0.8 * side)
+    slot = min((free - row * rows) / 2, 0.8 * side)
     sram = QRectF(rect.x(), rect.y(), rect.width(), px(29) + heading + 2 * slot)
-    hbm_height = px(29) + row * tensors
+    hbm_height = px(29) + row * rows
     # What is left makes the way longer.
     hbm = QRectF(rect.x(), rect.y() + room - hbm_height, rect.width(), hbm_height)
     way = QRectF(rect.x(), sram.bottom(), rect.width(), hbm.y() - sram.bottom())
@@ -165,7 +179,8 @@ def _tall(rect: QRectF, style: Style, lanes: int, tensors: int) -> MemoryLayout:
     bar.setRight(inner.right())
     return MemoryLayout(
         style, hbm, sram, places, figures, True, footer,
-        _rows(inside(hbm, style), row, tensors), legend, shared, between, registers, bar, tall=True,
+        _rows(inside(hbm, style), row, tensors, columns, px(10)), legend, shared, between,
+        registers, bar, tall=True, lines=True,
     )  # fmt: skip
 
 

@@ -42,7 +42,7 @@ class Section:
     lines : range
         Its lines.
     body : range
-        Those lines that run: the body of ``apply``, or of the function.
+        Those lines that run: the body of ``apply``, the last method of a class, or of the function.
     """
 
     name: str

@@ -249,6 +249,19 @@ class RowMax(Op):
         """Also m of all keys so far, unless it is made later."""
         return self.recorded if self.running or self.whole else ("m_tile",)
 
+    def settle(self, state: State, before: Numbers, after: Numbers, near: Near) -> int:
+        """Keep or move m as the engine has in rows where it grows by about the threshold."""
+        chip, was, now = state.chip, before.get("m"), after.get("m")
+        if not self.keeps or was is None or now is None:
+            return 0
+        old, top, decided = chip["m_prev"], np.maximum(chip["m_prev"], chip["m_tile"]), chip["m"]
+        with np.errstate(invalid="ignore"):
+            close = np.abs(top - old - (self.by or 0.0)) <= near(old) + near(top)
+        theirs = np.where(now == was, old, top)
+        chip["m"] = np.where(close, theirs, decided)
+        chip["alpha"] = exp_shift(old, chip["m"])
+        return int(np.count_nonzero(chip["m"] != decided))
+
     def apply(self, state: State) -> None:
         chip = state.chip
         chip["m_tile"] = chip["S"].max(axis=1)
@@ -262,19 +275,6 @@ class RowMax(Op):
             chip["m"] = chip["m_tile"]
         if self.sink:
             chip["m"] = np.maximum(chip["m"], chip["sink"])
-
-    def settle(self, state: State, before: Numbers, after: Numbers, near: Near) -> int:
-        """Keep or move m as the engine has in rows where it grows by about the threshold."""
-        chip, was, now = state.chip, before.get("m"), after.get("m")
-        if not self.keeps or was is None or now is None:
-            return 0
-        old, top, decided = chip["m_prev"], np.maximum(chip["m_prev"], chip["m_tile"]), chip["m"]
-        with np.errstate(invalid="ignore"):
-            close = np.abs(top - old - (self.by or 0.0)) <= near(old) + near(top)
-        theirs = np.where(now == was, old, top)
-        chip["m"] = np.where(close, theirs, decided)
-        chip["alpha"] = exp_shift(old, chip["m"])
-        return int(np.count_nonzero(chip["m"] != decided))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -119,6 +119,7 @@ VALID = {
     "tiling.rows": ("32", 32),
     "tiling.cols": ("8", 8),
     "tiling.splits": ("3", 3),
+    "tiling.page_size": ("4", 4),
     "input.source": ("capture", "capture"),
     "input.seed": ("7", 7),
     "input.path": ("mine.npz", "mine.npz"),

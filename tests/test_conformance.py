@@ -16,7 +16,7 @@ CASES = find_cases(HERE)
 
 def test_there_are_cases() -> None:
     assert {case.stem.split("-")[0] for case in CASES} == {
-        "naive", "flash1", "flash2", "split", "paged", "layer", "linear",
+        "naive", "flash1", "flash2", "split", "paged", "mla", "layer", "linear", "backward",
     }  # fmt: skip
 
 

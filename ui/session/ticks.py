@@ -11,7 +11,7 @@ RATE = 48_000
 """Samples a second."""
 LENGTH = 0.4
 """Seconds that a tick takes in all."""
-_ROOT, _FIRST = 110.0, 3
+_ROOT, _FIRST = 55.0, 6
 """Hertz of a low note, and which of its overtones the first tensor of the table has: overtones of
 one note go together, whichever tensors sound at once."""
 _ATTACK, _DECAY = 0.004, 0.06

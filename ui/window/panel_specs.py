@@ -230,7 +230,7 @@ PANELS = (
         OrderPanel, nothing, _LARGE,
     ),
     PanelSpec(
-        "latent", "Latent", "E",
+        "latent", "Latent", "C",
         "One latent for all heads: attended to in two ways, and what sharing a cache costs "
         "(Liu et al. 2024).",
         LatentPanel, nothing, _LARGE,

@@ -55,8 +55,9 @@ def test_another_length_is_refused_in_one_line(name: str) -> None:
     with pytest.raises(InputError, match="none: it is of 12 keys, and undefined for 24") as error:
         sweep(w, "N", [24])
     assert str(error.value).isprintable()
-    with pytest.raises(InputError, match="undefined for"):
-        variant_table(w)
+    table = variant_table(w)  # at its own length alone, so no exponent can be fitted
+    assert table.rows
+    assert len(table.lengths) == 0
     assert long_workload(w) is None
     assert sweep(w, "Bc", [3, 4]).values == (3, 4)
 

@@ -63,6 +63,8 @@ def test_a_click_leaves_no_ring_and_tab_makes_one(window, name):
 
 def test_a_ring_on_an_algorithm_is_no_choice(window):
     """Naive is first in the order of Tab: what merely loses its focus leaves it there."""
+    window.resize(1920, 1080)  # wide enough for a button of each algorithm
+    QApplication.processEvents()
     naive = window.header.findChildren(type(window.transport.buttons["first"]), "algorithm")[0]
     plain = picture(naive)
     window.board.hide()

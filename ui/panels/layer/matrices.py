@@ -32,6 +32,8 @@ _FEW = 64
 """Numbers up to which the largest one sets the scale of colours."""
 _MOST = 1.6 * LABEL
 """Size of the largest digits; the smallest are a pixel less than labels, in a lecture, too."""
+_SHARE, _LOW_SHARE = 0.68, 0.78
+"""How much of a cell's height its number takes, and at most in a low cell."""
 
 
 def limit_of(values: F32) -> float:
@@ -48,8 +50,10 @@ def number_font(values: F32, style: Style, box: QRectF) -> QFont | None:
         return None
     width, height = box.width() / cols - style.px(2), box.height() / rows
     longest = max((cell_words(float(value)) for value in values.flat), key=len)
-    largest = int(min(0.68 * height, style.px(_MOST)))
-    for pixels in range(largest, round(style.px(LABEL)) - 2, -1):
+    label = style.px(LABEL)
+    # Low cells have less air around numbers that are no larger than a label.
+    largest = int(min(max(_SHARE * height, min(_LOW_SHARE * height, label)), style.px(_MOST)))
+    for pixels in range(largest, round(label) - 2, -1):
         font = style.code_font(pixels / style.scale)
         if text_width(font, longest) <= width:
             return font

@@ -43,7 +43,7 @@ HEAD_DIMS = (32, 64, 128)
 DTYPES = ("float16", "bfloat16", "float32")
 """More tilings for PTX: what FlashAttention-2 ships, and what a lecture may choose.
 
-An algorithm without a softmax has those alone whose rows and keys are as many: chunks of a text.
+An algorithm that others are not compared with has those alone whose rows and keys are as many.
 """
 
 
@@ -92,7 +92,7 @@ def _more() -> Iterator[shipped.Entry]:
             "attention": {"head_dim": d, "seqlen_q": cols, "dtype": dtype},
             "tiling": {"rows": rows, "cols": cols},
         }
-        names = [name for name, of in ALGORITHMS.items() if of.softmax or rows == cols]
+        names = [name for name, of in ALGORITHMS.items() if of.compared or rows == cols]
         yield from _entries(resolve(parse_scenario(asked)), names, (shipped.PTX,))
 
 

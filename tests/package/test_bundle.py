@@ -242,7 +242,9 @@ def archives(bundle: Path, pattern: str) -> list[Path]:
 
 def test_sizes(bundle):
     unpacked, packed = (n * MEGABYTE for n in LARGEST[bundle.name])
-    assert sum(p.stat().st_size for p in bundle.rglob("*") if not p.is_symlink()) <= unpacked
+    # As the build tells it: files alone, for what a folder takes depends on the file system.
+    files = (path for path in bundle.rglob("*") if path.is_file() and not path.is_symlink())
+    assert sum(path.stat().st_size for path in files) <= unpacked
     (archive,) = archives(bundle, "tilescope-*-linux-*.tar.xz")
     assert archive.stat().st_size <= packed
 

@@ -2,8 +2,10 @@
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+from PySide6.QtWidgets import QApplication
 
 
 def wait_until(holds: Callable[[], object], pause: Callable[[int], object] | None = None) -> None:
@@ -19,3 +21,10 @@ def wait_until(holds: Callable[[], object], pause: Callable[[int], object] | Non
         else:
             pause(10)
     pytest.fail("nothing came of it in 10 s")
+
+
+def settle(window: Any) -> None:
+    """Let a window's events and its session end; what they ask for in turn, too."""
+    for _ in range(2):
+        QApplication.processEvents()
+        window.session.settle()

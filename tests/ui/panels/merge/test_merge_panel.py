@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
 
 from simulator.code.code_lines import exemplars
 from simulator.engines.numpy_engine import numpy_engine
@@ -14,6 +13,7 @@ from simulator.program.algorithms import ALGORITHMS
 from simulator.run.trace import Trace
 from simulator.study.merge.merging import ORDERS, as_tree
 from tests.helpers.runs import scenario, trace_of
+from tests.helpers.waiting import settle
 from tests.ui.panels.test_memory import assert_tidy, painted, record_texts
 from ui.look.theme import THEMES, Style
 from ui.panels.merge import painter
@@ -28,12 +28,6 @@ def window(open_window, qapp):
     window.docks.open("merge")
     settle(window)
     return window
-
-
-def settle(window) -> None:
-    for _ in range(2):
-        QApplication.processEvents()
-        window.session.settle()
 
 
 def panel_of(window):

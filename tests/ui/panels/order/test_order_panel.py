@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
 
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.masks import Mask
 from simulator.study.order.reach import cone, global_layers, stack
 from simulator.study.order.shuffle import order_of, shuffled
 from tests.helpers.runs import scenario, trace_of
+from tests.helpers.waiting import settle
 from tests.ui.panels.test_memory import assert_tidy, painted, record_texts
 from ui.look.theme import DARK, Style
 from ui.look.units import number_text
@@ -27,12 +27,6 @@ def window(open_window, qapp):
     window.docks.open("order")
     settle(window)
     return window
-
-
-def settle(window) -> None:
-    for _ in range(2):
-        QApplication.processEvents()
-        window.session.settle()
 
 
 def panel_of(window):

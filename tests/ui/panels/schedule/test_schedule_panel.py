@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
 
 from kernels.cuda.needs import block_needs
 from simulator.code.code_lines import exemplars
@@ -16,6 +15,7 @@ from simulator.study.schedule.placing import ORDERS
 from simulator.study.schedule.schedule import schedule_of
 from tests.helpers.by_hand import choosing
 from tests.helpers.runs import program_of, scenario
+from tests.helpers.waiting import settle
 from tests.ui.panels.test_memory import assert_tidy, painted, record_texts
 from ui.look.theme import THEMES, Style
 from ui.look.units import time_text
@@ -31,12 +31,6 @@ def window(open_window, qapp):
     window.docks.open("schedule")
     settle(window)
     return window
-
-
-def settle(window) -> None:
-    for _ in range(2):
-        QApplication.processEvents()
-        window.session.settle()
 
 
 def panel_of(window):

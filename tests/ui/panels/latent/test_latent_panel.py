@@ -12,7 +12,7 @@ from simulator.study.latent.sharing import shipped_layer
 @pytest.fixture
 def window(open_window, qapp):
     window = open_window("mla", (1280, 720))
-    QTest.keyClick(window, Qt.Key.Key_E)
+    QTest.keyClick(window, Qt.Key.Key_C)
     qapp.processEvents()
     window.session.settle()
     return window

@@ -59,8 +59,9 @@ def test_every_figure_of_the_numbers_has_a_floor() -> None:
         *numbers.whole_output_measurements(256, rounds=1),
         *numbers.arithmetic_measurements(calls=5),
         *numbers.schedule_measurements(rounds=3),
+        *numbers.decoding_measurements(1024, steps=3),
     ]
-    assert len(rows) == 3 + 2 + 5 + 3
+    assert len(rows) == 3 + 2 + 5 + 3 + 9
     for row in rows:
         assert row.figure > 0
         assert row.floor > 0

@@ -9,11 +9,34 @@ from numpy.typing import NDArray
 
 from simulator.base.dtypes import F32
 from simulator.base.matmul import matmul
+from simulator.problem.workload import Workload
 
 Visible = Callable[[int, int], NDArray[np.bool_] | None]
 Change = Callable[[int, int, F32], F32]
 """Scaled products (rows, keys) of the keys from one to another, made into scores."""
 Span = tuple[int, int]
+
+
+def change_of(w: Workload, head: int, i: int) -> Change | None:
+    """Return what makes scores of a row block's scaled products; None if they are scores."""
+    rows = w.grid.row_range(i)
+    if not w.changes_scores:
+        return None
+    return lambda start, stop, s: w.changed(head, rows, range(start, stop), s)
+
+
+def visible_to(w: Workload, i: int) -> Visible:
+    """Return what gives the mask of some keys for a row block, None if it hides nothing."""
+    grid, rows = w.grid, w.grid.row_range(i)
+
+    def visible(start: int, stop: int) -> NDArray[np.bool_] | None:
+        if not w.mask.hides:
+            return None
+        if grid.full_columns.covers(i, range(start // grid.cols, -(-stop // grid.cols))):
+            return None
+        return w.mask.visible(rows, range(start, stop))
+
+    return visible
 
 
 def joined(ranges: Sequence[Span]) -> list[Span]:

@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from simulator.base.cache import ARRAY, MIB, BoundedCache
 from simulator.base.dtypes import F32, round_to
 from simulator.base.matmul import matmul
 from simulator.engines.gradient_engine import GradientEngine
-from simulator.engines.numerics import Change, score_keys
+from simulator.engines.numerics import change_of, score_keys, visible_to
 from simulator.engines.op_engine import OpEngine
 from simulator.engines.protocol import Engine, RowBlock, Tile, gone_through
 from simulator.engines.row_walk import RowBlockWalk, walk_row_block
+from simulator.engines.split_engine import SplitEngine
 from simulator.engines.state_engine import StateEngine
 from simulator.problem.filling import BACKWARD
 from simulator.problem.workload import Inputs, Workload
@@ -100,11 +100,10 @@ class NumpyEngine:
     def _walk(self, head: int, i: int, threads: int) -> RowBlock:
         w = self.workload
         q, k, v = self._operands(head, i)
-        visible = partial(self._visible, i)
         visits = self._visits.pairs(i)
         walk = walk_row_block(
-            q, k, v, w.scoring.factor, w.cols, visits, visible, threads, self._change(head, i),
-            self._start(head, i) if w.sink_logits else None, w.keeps,
+            q, k, v, w.scoring.factor, w.cols, visits, visible_to(w, i), threads,
+            change_of(w, head, i), self._start(head, i) if w.sink_logits else None, w.keeps,
         )  # fmt: skip
         o = walk.o if algorithm_of(w).normalises_each_tile else round_to(walk.o, w.dtype)
         o.flags.writeable = False
@@ -176,8 +175,8 @@ class NumpyEngine:
         w = self.workload
         q, k, _ = self._operands(visit.head, visit.i)
         s, masked = score_keys(
-            q, k, w.scoring.factor, [(0, w.seqlen_k)], partial(self._visible, visit.i),
-            self._change(visit.head, visit.i),
+            q, k, w.scoring.factor, [(0, w.seqlen_k)], visible_to(w, visit.i),
+            change_of(w, visit.head, visit.i),
         )  # fmt: skip
         return s.T, masked.T
 
@@ -192,8 +191,9 @@ class NumpyEngine:
         columns = tuple(self._visits.nth(i, n) for n in range(first, stop))
         ranges = [(grid.col_range(j).start, grid.col_range(j).stop) for j in columns]
         q, k, v = self._operands(head, i)
-        visible, change = partial(self._visible, i), self._change(head, i)
-        s, masked = score_keys(q, k, w.scoring.factor, ranges, visible, change)
+        s, masked = score_keys(
+            q, k, w.scoring.factor, ranges, visible_to(w, i), change_of(w, head, i)
+        )
         sums = np.empty((stop - first + 1, *walk.checkpoints.shape[1:]), dtype=np.float32)
         sums[0] = walk.checkpoints[number]
         before = self._column_before(i, columns[0])
@@ -219,31 +219,16 @@ class NumpyEngine:
         m, l = self.workload.start(head, self.workload.grid.row_range(i))
         return m.astype(np.float32), l.astype(np.float32)
 
-    def _change(self, head: int, i: int) -> Change | None:
-        """Return what makes scores of a row block's scaled products; None if they are scores."""
-        w, rows = self.workload, self.workload.grid.row_range(i)
-        if not w.changes_scores:
-            return None
-        return lambda start, stop, s: w.changed(head, rows, range(start, stop), s)
-
     def _column_before(self, i: int, j: int) -> int | None:
         nth = self._visits.before(i, j)
         return self._visits.nth(i, nth - 1) if nth else None
 
-    def _visible(self, i: int, k0: int, k1: int) -> NDArray[np.bool_] | None:
-        """Return the mask of some keys for a row block, None if it hides nothing."""
-        grid = self.workload.grid
-        if not self.workload.mask.hides:
-            return None
-        if grid.full_columns.covers(i, range(k0 // grid.cols, -(-k1 // grid.cols))):
-            return None
-        return self.workload.mask.visible(grid.row_range(i), range(k0, k1))
-
 
 def numpy_engine(workload: Workload, inputs: Inputs) -> Engine:
     """Return the engine of NumPy; it goes op by op if tiles cannot be walked or a fault is on."""
-    if algorithm_of(workload).walks and not workload.faults.on:
-        return NumpyEngine(workload, inputs)
+    own = algorithm_of(workload)
+    if own.walks and not workload.faults.on:
+        return (SplitEngine if own.splits else NumpyEngine)(workload, inputs)
     return op_engine(workload, inputs)
 
 

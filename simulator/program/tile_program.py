@@ -59,7 +59,8 @@ class TileAlgorithm:
     normalises_last : bool
         Whether O is divided by l once, at the end of its row block or of its split.
     walks : bool
-        Whether `simulator.engines.row_walk` can compute its numbers, many tiles at a time.
+        Whether many of its tiles can be computed at once: by `simulator.engines.row_walk`, with
+        splits by `simulator.engines.split_engine`.
     running : bool
         Whether m and l after a column block are those of all keys of the row so far.
     compared : bool

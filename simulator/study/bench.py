@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 
 from simulator.base.dtypes import F32
 from simulator.base.matmul import matmul
-from simulator.engines.numpy_engine import NumpyEngine
+from simulator.engines.numpy_engine import NumpyEngine, numpy_engine
 from simulator.problem.hardware import KIB
 from simulator.problem.scenario import Scenario, parse_scenario, with_values
-from simulator.problem.workload import resolve
-from simulator.program.algorithms import USUAL, beside, tile_program
+from simulator.problem.workload import read_inputs, resolve
+from simulator.program.algorithms import ALGORITHMS, USUAL, beside, tile_program
 from simulator.program.playback import Cursor, Granularity, step
-from simulator.run.trace import Trace, simulate
+from simulator.run.trace import Trace, simulate, trace_of
 from simulator.study.schedule.blocks import count_blocks
 from simulator.study.schedule.placing import ORDERS
 from simulator.study.schedule.residency import BlockNeeds
@@ -196,6 +196,7 @@ def turns(most: int, budget: float, least: int = 3) -> Iterator[int]:
 def measure_all() -> Iterator[Measurement]:
     """Yield all measurements of this module; takes most of a minute."""
     yield from seek_measurements()
+    yield from decoding_measurements()
     yield from stepping_measurements()
     yield from whole_output_measurements()
     yield from arithmetic_measurements()
@@ -258,6 +259,47 @@ def seek_measurements(seeks: int = 200, row_blocks: int = 40) -> list[Measuremen
         Measurement("seek: memory over the inputs", most / 1e6, "MB", most / 1e6, held,
                     "the inputs", 300),
     ]  # fmt: skip
+
+
+def decoding_measurements(seqlen: int = LONG, steps: int = 40) -> list[Measurement]:
+    """Return how long seeks and steps take in the decoding of one token, 32 heads over 8.
+
+    In turns for the usual algorithm and those that deal keys out to splits, on the same numbers.
+    The bounds are those of seeking and stepping elsewhere.
+    """
+    sizes = {"heads": 32, "kv_heads": 8, "seqlen_q": 1, "seqlen_k": seqlen, "head_dim": 128}
+    tiling = {"rows": 128, "cols": 128, "splits": "auto"}
+    w = resolve(parse_scenario({"attention": sizes, "mask": {"causal": True}, "tiling": tiling}))
+    inputs, random = read_inputs(w), np.random.default_rng(0)
+    traces: dict[str, Trace] = {}
+    rows: dict[str, tuple[list[list[float]], list[list[float]]]] = {}
+    for each in ALGORITHMS.values():
+        if each is USUAL or (each.splits and each.inputs == USUAL.inputs):
+            own = w.as_algorithm(each.name)
+            traces[each.name] = trace_of(own, own.posed(inputs), numpy_engine)
+            rows[each.name] = [[], [], []], [[], []]
+    for kv_head in turns(w.kv_heads, 30):
+        for name, trace in traces.items():
+            (first, again, stepping), (plain, tiles) = rows[name]
+            launch, head = trace.program.launches[0], trace.workload.kv_head_of.index(kv_head)
+            visits = launch.before(head) + random.integers(0, launch.per_head, 6)
+            first.append(seconds(lambda: trace.snapshot(int(visits[0]))))  # noqa: B023
+            again += [seconds(lambda: trace.snapshot(k)) for k in visits[1:].tolist()]  # noqa: B023
+            at = Cursor(int(visits[0]), 0)
+            for _ in range(steps):
+                at = step(trace.program, at, Granularity.OP)
+                stepping.append(seconds(lambda: trace.snapshot(at.visit, at.op)))  # noqa: B023
+                tiles.append(seconds(lambda: plain_tile(trace, 0, kv_head)))  # noqa: B023
+            plain.append(seconds(lambda: plain_attention(trace, 0)))  # noqa: B023
+    return [
+        measured(f"decode: {name}, {what}, p95", "ms", times, floor, over, figure=p95, target=most)
+        for name, (mine, (plain, tiles)) in rows.items()
+        for what, times, floor, over, most in (
+            ("first touch of a row block", mine[0], plain, "NumPy on the same rows", 100),
+            ("another visit of it", mine[1], tiles, "NumPy on a tile", 5),
+            ("a step by op", mine[2], tiles, "NumPy on a tile", 33),
+        )
+    ]
 
 
 def plain_attention(trace: Trace, i: int, keys: int | None = None) -> None:

@@ -196,7 +196,6 @@ ALGORITHM = TileAlgorithm(
     launches=launches,
     ops=ops,
     normalises_last=True,
-    walks=False,
     running=False,
     compared=False,
     tensors=(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from simulator.base.cache import ARRAY
 from simulator.base.dtypes import round_to
 from simulator.engines.interpreter import Interpreter
+from simulator.engines.numerics import visible_to
 from simulator.engines.op_engine import OpEngine
 from simulator.engines.protocol import Tile
 from simulator.engines.reference import reference_rows
@@ -343,7 +344,7 @@ def test_the_mask_is_asked_only_of_tiles_that_it_cuts(mask: dict[str, Any]) -> N
     kinds, matrix = pairs.kinds(w.rows, w.cols), pairs.matrix()
     for i, j in np.ndindex(*kinds.shape):
         keys = range(j * 4, min(j * 4 + 4, 14))
-        found = trace.engine._visible(i, keys.start, keys.stop)
+        found = visible_to(w, i)(keys.start, keys.stop)
         assert (found is None) == (kinds[i, j] == 2)
         if found is not None:
             np.testing.assert_array_equal(found, matrix[i * 3 : i * 3 + 3, j * 4 : j * 4 + 4])

@@ -1,0 +1,226 @@
+"""The tiles of one split, many per NumPy call, with the bits that they have one by one.
+
+What a tile makes alone (its scores, their maximum, its exponentials, their sum and their product
+with V) is made for a stack of tiles at once: NumPy does the same with each of them as with one
+alone. What goes from tile to tile is small, m by itself and O beside l as one more column, and is
+done tile by tile, in the order and with the roundings of the ops.
+
+References
+----------
+T. Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning", 2023,
+Algorithm 1, lines 8-10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.base.cache import ARRAY
+from simulator.base.dtypes import F32
+from simulator.base.matmul import matmul
+from simulator.engines.numerics import Change, Visible
+from simulator.problem.intervals import I64
+from simulator.program.ops import exp_shift, kept_unless_larger
+
+T = TypeVar("T", np.float32, np.bool_)
+STACK_KEYS = 2048
+"""Keys of a stack: its tiles of K and V stay in cache."""
+KEPT_BYTES = 4 * 2**20
+"""Bytes of the sums that are kept of a split; between two of them they are added up again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """What the tiles of a split are computed from.
+
+    Attributes
+    ----------
+    q : ndarray
+        (rows, d) float32, queries times the scale.
+    k, v : ndarray
+        (Nk, d) and (Nk, dv) float32.
+    cols : int
+        Keys of a column block; the last one may have fewer.
+    columns : ndarray
+        The visited column blocks, ascending.
+    visible : callable
+        As `numerics.mask_into` takes it.
+    change : callable or None
+        As `numerics.change_in` takes it.
+    keeps : float or None
+        By how much m must grow to move; None: by anything.
+    """
+
+    q: F32
+    k: F32
+    v: F32
+    cols: int
+    columns: I64
+    visible: Visible
+    change: Change | None
+    keeps: float | None
+
+    def stacks(self, first: int, stop: int) -> Iterator[Stack]:
+        """Yield the tiles from the `first`-th on before the `stop`-th, in stacks of one width."""
+        most, n_keys = max(1, STACK_KEYS // self.cols), len(self.k)
+        while first < stop:
+            n, start = 1, int(self.columns[first]) * self.cols
+            while (
+                n < min(most, stop - first)
+                and self.columns[first + n] == self.columns[first] + n
+                and start + (n + 1) * self.cols <= n_keys
+            ):
+                n += 1
+            keys = range(start, min(start + n * self.cols, n_keys))
+            yield Stack(first, n, keys)
+            first += n
+
+    def scores(self, stack: Stack) -> F32:
+        """Return the masked scores of a stack, (tiles, rows, width)."""
+        start, stop = stack.keys.start, stack.keys.stop
+        k = self.k[start:stop].reshape(stack.tiles, stack.width, -1)
+        s: F32 = matmul(self.q[None], k.transpose(0, 2, 1))
+        if self.change is not None:
+            s = _in_tiles(self.change(start, stop, _in_rows(s)), stack.tiles)
+        seen = self.visible(start, stop)
+        if seen is not None:
+            np.copyto(s, -np.inf, where=_in_tiles(~seen, stack.tiles))
+        return s
+
+    def maxima(self, s: F32, before: F32) -> F32:
+        """Return m before the first tile of a stack and after each, (tiles + 1, rows)."""
+        m = np.concatenate([before[None], s.max(axis=2)])
+        if self.keeps is None:
+            return np.maximum.accumulate(m)
+        for n in range(1, len(m)):
+            m[n] = kept_unless_larger(m[n - 1], m[n], self.keeps)
+        return m
+
+    def added(self, stack: Stack, s: F32, m: F32) -> F32:
+        """Return what each tile adds to O and, as the last number, to l: (tiles, rows, dv + 1)."""
+        p = exp_shift(s, m[1:, :, None])
+        v = self.v[stack.keys.start : stack.keys.stop].reshape(stack.tiles, stack.width, -1)
+        return np.concatenate([matmul(p, v), p.sum(axis=2)[:, :, None]], axis=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """Tiles of one split that follow each other and have equally many keys.
+
+    Attributes
+    ----------
+    first : int
+        How many tiles of the split come before.
+    tiles : int
+        How many they are.
+    keys : range
+        Those of all of them.
+    """
+
+    first: int
+    tiles: int
+    keys: range
+
+    @property
+    def width(self) -> int:
+        """Keys of each tile."""
+        return len(self.keys) // self.tiles
+
+
+@dataclass(frozen=True, slots=True)
+class SplitWalk:
+    """What the tiles of a split leave, after none of them, one, two and so on to all.
+
+    Attributes
+    ----------
+    split : Split
+        What it was computed from.
+    m, l : ndarray
+        (tiles + 1, rows) float32.
+    sums : ndarray
+        (kept, rows, dv + 1) float32: O, not divided, and l beside it, after every `apart`-th tile
+        and last after all.
+    apart : int
+        How many tiles are between two that are kept.
+    """
+
+    split: Split
+    m: F32
+    l: F32
+    sums: F32
+    apart: int
+
+    @property
+    def bytes(self) -> int:
+        """Memory that it takes, without its inputs."""
+        own = self.m, self.l, self.sums, self.split.columns
+        return sum(array.nbytes + ARRAY for array in own)
+
+    def o_after(self, tiles: int) -> F32:
+        """Return O, not divided, after so many tiles."""
+        if tiles == len(self.split.columns):
+            return np.asarray(self.sums[-1, :, :-1])
+        nearest = tiles // self.apart
+        total: F32 = self.sums[nearest]
+        for stack in self.split.stacks(nearest * self.apart, tiles):
+            m = self.m[stack.first : stack.first + stack.tiles + 1]
+            added = self.split.added(stack, self.split.scores(stack), m)
+            *_, total = _running(total, added, m)
+        return total[:, :-1]
+
+    def pairs(self) -> Iterator[tuple[range, F32, F32]]:
+        """Yield S (masked) and P of some keys, (rows, keys) each, until all tiles are done."""
+        for stack in self.split.stacks(0, len(self.split.columns)):
+            s = self.split.scores(stack)
+            m = self.m[stack.first + 1 : stack.first + stack.tiles + 1]
+            yield stack.keys, _in_rows(s), _in_rows(exp_shift(s, m[:, :, None]))
+
+
+def walk_split(split: Split, m: F32, l: F32) -> SplitWalk:
+    """Go through all tiles of a split, of which nothing is known but m and l before the first."""
+    tiles, shape = len(split.columns), (len(m), split.v.shape[1] + 1)
+    apart = max(1, ceil(tiles * shape[0] * shape[1] * m.itemsize / KEPT_BYTES))
+    tops, totals = (np.empty((tiles + 1, len(m)), np.float32) for _ in range(2))
+    sums = np.empty((tiles // apart + 1 + (tiles % apart > 0), *shape), np.float32)
+    total = np.zeros(shape, np.float32)
+    total[:, -1] = l
+    tops[0], totals[0], sums[0] = m, l, total
+    for stack in split.stacks(0, tiles):
+        s = split.scores(stack)
+        now = split.maxima(s, tops[stack.first])
+        after = slice(stack.first + 1, stack.first + stack.tiles + 1)
+        tops[after] = now[1:]
+        running = _running(total, split.added(stack, s, now), now)
+        for n, total in enumerate(running, after.start):
+            totals[n] = total[:, -1]
+            if n % apart == 0:
+                sums[n // apart] = total
+    sums[-1] = total
+    for array in (tops, totals, sums):
+        array.flags.writeable = False
+    return SplitWalk(split, tops, totals, sums, apart)
+
+
+def _running(total: F32, added: F32, m: F32) -> Iterator[F32]:
+    """Yield O and l after each tile of a stack: ``alpha`` times what was, and what it adds."""
+    alpha = exp_shift(m[:-1], m[1:])[:, :, None]
+    for factor, own in zip(alpha, added, strict=True):
+        total = factor * total
+        total += own
+        yield total
+
+
+def _in_rows(s: F32) -> F32:
+    """Return the scores of a stack as (rows, keys)."""
+    return s.transpose(1, 0, 2).reshape(s.shape[1], -1)
+
+
+def _in_tiles(rows: NDArray[T], tiles: int) -> NDArray[T]:
+    """Return what is (rows, keys) as it is of a stack, (tiles, rows, width)."""
+    return np.ascontiguousarray(rows.reshape(len(rows), tiles, -1).transpose(1, 0, 2))

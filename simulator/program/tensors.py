@@ -34,7 +34,8 @@ class TensorSpec:
     with_sink : str
         What stands in rows that have seen nothing but a sink logit.
     at : str
-        In the place of which tensor it is seen; empty for a place of its own, or none.
+        Beside which tensor it is seen, or in the place of which if it is as long and as wide as one
+        that is seen there; of its colours it is, too. Empty for a place of its own, or none.
     """
 
     name: str

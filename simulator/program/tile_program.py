@@ -154,6 +154,20 @@ class TileAlgorithm:
         return self.inputs[-1].name
 
     @property
+    def outside(self) -> dict[str, str]:
+        """What lies beside an input or O, on the side away from the scores, by its name."""
+        there = {*(spec.name for spec in self.inputs), "O"}
+        own = (*self.gates, *self.tensors)
+        return {spec.at: spec.name for spec in own if spec.at in there and len(spec.axes) > 1}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Numbers of every row that lie between the scores and O."""
+        own = (spec.name for spec in self.tensors if spec.axes == ("row",) and spec.at)
+        given = ("LSE",) * self.backward
+        return (*(name for name in ("m", "l") if name not in self.missing), *given, *own)
+
+    @property
     def splits(self) -> bool:
         """Whether keys are dealt out to splits, which are joined at the end."""
         return any("split" in spec.axes for spec in self.tensors)
@@ -186,6 +200,11 @@ class TileProgram:
 
     def __len__(self) -> int:
         return self._starts[-1]
+
+    @cached_property
+    def forming(self) -> int:
+        """Which launch is the first that forms tiles of scores; 0 if none does."""
+        return next((n for n, launch in enumerate(self.launches) if launch.forms), 0)
 
     def visit(self, index: int) -> Visit:
         """Return visit `index`.

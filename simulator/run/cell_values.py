@@ -102,7 +102,7 @@ def cell_value(snapshot: Snapshot, cell: Cell) -> CellValue:
         return _partial_value(snapshot, cell, cell.split)
     if cell.tensor in snapshot.inputs:
         return _input_value(snapshot, cell)
-    if cell.spec.at:
+    if cell.spec.at or cell.tensor in _given_columns(snapshot):
         return _gradient_value(snapshot, cell)
     return _score_value(snapshot, cell) if cell.spec.of_pairs else _result_value(snapshot, cell)
 
@@ -121,19 +121,63 @@ def _input_value(snapshot: Snapshot, cell: Cell) -> CellValue:
 # --- gradients --------------------------------------------------------------------------------
 
 
+def _given_columns(snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the numbers of rows that a backward pass reads or makes."""
+    algorithm = snapshot.program.algorithm
+    return algorithm.columns if algorithm.backward else ()
+
+
 def _gradient_value(snapshot: Snapshot, cell: Cell) -> CellValue:
-    """Return a number that a backward pass makes, of the current visit alone."""
-    visit = snapshot.visit
+    """Return a number that a backward pass makes; in its place may still be what becomes of it."""
+    visit, head = snapshot.visit, snapshot.head
     own = visit.rows if "row" in cell.at else visit.cols
-    values = snapshot.state.get(cell.tensor)
     here = cell.row in own and (not cell.spec.of_pairs or cell.col in visit.cols)
-    if not here or values is None or len(values) != len(own):
+    column = cell.col - (visit.cols.start if cell.spec.of_pairs else 0)
+    for name in _forms(snapshot, cell) if here else ():
+        values = snapshot.state.get(name)
+        if values is not None and len(values) == len(own):
+            value = float(values.reshape(len(own), -1)[cell.row - own.start, column])
+            held = any(tile.name == name for tile in snapshot.on_chip)
+            return CellValue(cell, name, value, "on chip" if held else "used, or in HBM")
+    if head is None or cell.tensor not in {**head.pairs, **head.results}:
         words = "not there yet" if here else "numbers are kept for the current tile alone"
         return CellValue(cell, cell.tensor, None, words)
-    column = cell.col - (visit.cols.start if cell.spec.of_pairs else 0)
-    value = values.reshape(len(own), -1)[cell.row - own.start, column]
-    held = any(tile.name == cell.tensor for tile in snapshot.on_chip)
-    return CellValue(cell, cell.tensor, float(value), "on chip" if held else "used, or in HBM")
+    i, j = tile_of(snapshot.program.workload, cell)
+    if cell.spec.of_pairs:
+        return _used_pair(snapshot, cell)
+    value = float(head.results[cell.tensor][cell.row, cell.col])
+    if np.isnan(value):
+        return CellValue(cell, cell.tensor, None, "not there yet")
+    where = f"of {f'column block {j}' if i is None else f'row block {i}'}, as it lies in HBM"
+    return CellValue(cell, _form_in_hbm(snapshot, cell), value, where)
+
+
+def _used_pair(snapshot: Snapshot, cell: Cell) -> CellValue:
+    """Return a number of a pair of another tile, which is not kept on the machine."""
+    assert snapshot.head is not None
+    i, j = cell.row // snapshot.program.workload.rows, cell.col // snapshot.program.workload.cols
+    value = float(snapshot.head.pairs[cell.tensor][cell.row, cell.col])
+    if np.isnan(value) or not was_visited(snapshot, i, j):
+        words = "skipped: never loaded" if np.isnan(value) else "not loaded yet"
+        return CellValue(cell, cell.tensor, None, f"tile ({i}, {j}) is {words}")
+    return CellValue(cell, cell.tensor, value, f"tile ({i}, {j}) was used and dropped")
+
+
+def _forms(snapshot: Snapshot, cell: Cell) -> tuple[str, ...]:
+    """Return what may lie in a cell: its own tensor, and what it is made of."""
+    own = snapshot.program.algorithm.tensors
+    return (cell.tensor, *(spec.name for spec in own if spec.at == cell.tensor))
+
+
+def _form_in_hbm(snapshot: Snapshot, cell: Cell) -> str:
+    """Return what lies in a cell of another block: its tensor, or what is still to become it."""
+    program, visit = snapshot.program, snapshot.visit
+    launches = enumerate(program.launches)
+    writer = next((n for n, launch in launches if cell.tensor in launch.writes), -1)
+    i, j = tile_of(program.workload, cell)
+    done = i < visit.i if i is not None else j is not None and j < visit.j
+    stored = visit.launch > writer or (visit.launch == writer and done)
+    return cell.tensor if stored else _forms(snapshot, cell)[-1]
 
 
 # --- S and P ----------------------------------------------------------------------------------
@@ -150,10 +194,10 @@ def in_current_tile(snapshot: Snapshot, cell: Cell) -> bool:
 
 def was_visited(snapshot: Snapshot, i: int, j: int) -> bool:
     """Return whether tile (i, j) of S was worked on before the current visit."""
-    visit = snapshot.visit
-    if visit.launch > 0:
-        return True
-    by_rows = snapshot.program.launches[0].by_rows
+    visit, forming = snapshot.visit, snapshot.program.forming
+    if visit.launch != forming:
+        return visit.launch > forming
+    by_rows = snapshot.program.launches[forming].by_rows
     return (i, j) < (visit.i, visit.j) if by_rows else (j, i) < (visit.j, visit.i)
 
 
@@ -183,15 +227,13 @@ def _score_value(snapshot: Snapshot, cell: Cell) -> CellValue:
 def _current_score(snapshot: Snapshot, cell: Cell) -> CellValue:
     visit = snapshot.visit
     r, c = cell.row - visit.rows.start, cell.col - visit.cols.start
-    if snapshot.weights is not None:
-        value, tensor = float(snapshot.weights[r, c]), "P"
-    elif snapshot.scores is not None:
-        value, tensor = float(snapshot.scores[r, c]), "S"
-    elif snapshot.stores_scores and visit.launch == 2:
+    found = snapshot.newest_pairs
+    if found is not None:
+        tensor, values = found
+        return CellValue(cell, tensor, float(values[r, c]), _current_state(snapshot, tensor))
+    if snapshot.stores_scores and visit.launch == 2:
         return CellValue(cell, "P", None, "in HBM, not read yet")
-    else:
-        return CellValue(cell, "S", None, "not computed yet")
-    return CellValue(cell, tensor, value, _current_state(snapshot, tensor))
+    return CellValue(cell, "S", None, "not computed yet")
 
 
 def _current_state(snapshot: Snapshot, tensor: str) -> str:
@@ -199,6 +241,8 @@ def _current_state(snapshot: Snapshot, tensor: str) -> str:
         return "of the current tile, on chip"
     if snapshot.made("O"):
         return "added to O, then dropped"
+    if snapshot.program.algorithm.backward:
+        return "of the current tile, used and dropped"
     return "of the current tile, in HBM"
 
 

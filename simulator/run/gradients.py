@@ -1,39 +1,190 @@
-"""The gradients of a backward pass as cells: their numbers, and where each came from.
+"""The gradients of a backward pass: what it has made so far, and where each number came from.
 
-Numbers are those of the current visit: a tile is used and dropped, and the sums of other rows and
-keys lie in HBM.
+A number is that of the current visit, or what the last visit before it that wrote it has left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from simulator.base.dtypes import F32
-from simulator.run.cell_values import cell_name, cell_value
-from simulator.run.explanation import Explanation, Number, Part, beside
+from simulator.base.dtypes import F32, frozen, round_to
+from simulator.program.algorithms import TENSORS
+from simulator.program.op import Op
+from simulator.program.state import Values
+from simulator.program.tensors import TensorSpec, symbol
+from simulator.program.tile_program import TileProgram, Visit
+from simulator.run.cell_values import cell_value, tile_of
+from simulator.run.explanation import Explanation, Number, Part, TermSum, beside, products
 from simulator.run.snapshot import Cell, Snapshot
+
+LeftBy = Callable[[int, str], F32]
+"""Returns a number as a visit leaves it, from the visit and the number's name."""
+
+
+def made_so_far(now: Snapshot, left_by: LeftBy) -> dict[str, F32]:
+    """Return what a backward pass has made of all rows and keys of the current head.
+
+    Parameters
+    ----------
+    now : Snapshot
+        The cursor; its numbers are those of its own rows and keys.
+    left_by : callable
+        The numbers of visits before it.
+
+    Returns
+    -------
+    dict
+        (Nq, n) or (Nk, n) float32 each, by the name of what lies there in the end; NaN where there
+        is nothing yet. Until then there are sums that HBM or the chip has.
+    """
+    algorithm, w = now.program.algorithm, now.program.workload
+    given = {spec.name for spec in algorithm.gates}
+    names = {*algorithm.outside.values(), *algorithm.columns} - given
+    out = {}
+    for spec in algorithm.tensors:
+        if spec.name not in names:
+            continue
+        # A number that another takes the place of later stands there until then.
+        forms = [spec, *(own for own in algorithm.tensors if own.at == spec.name)]
+        of_keys = "key" in spec.axes
+        shape = [w.sizes[axis] for axis in spec.axes]
+        values = np.full((*shape, 1)[:2], np.nan, np.float32)
+        for block in range(w.grid.Tc if of_keys else w.grid.Tr):
+            own = w.grid.col_range(block) if of_keys else w.grid.row_range(block)
+            found = _newest(now, forms, block, own, left_by)
+            if found is not None:
+                flat = isinstance(found, np.ndarray) and found.ndim == 1
+                values[own.start : own.stop] = np.reshape(found, (-1, 1)) if flat else found
+        out[spec.name] = frozen(values)
+    return out
+
+
+def _newest(
+    now: Snapshot, forms: list[TensorSpec], block: int, own: range, left_by: LeftBy
+) -> Values | np.float32 | None:
+    """Return the newest numbers of a block of rows or keys, in the first of `forms` that exists."""
+    visit, program = now.visit, now.program
+    of_keys = "key" in forms[0].axes
+    for spec in forms:
+        values = now.state.get(spec.name)
+        if (visit.j if of_keys else visit.i) == block and values is not None:
+            return _in_hbm(now, spec, values) if now.stored(spec.name) else values
+        if _clears(now.past, spec, own):
+            return np.float32(spec.empty)
+    for number in range(visit.launch, -1, -1):
+        for spec in forms:
+            if spec.name not in program.launches[number].writes:
+                continue
+            index = _last_writer(program, number, visit, block, of_keys=of_keys)
+            if index is not None and _clears(program.ops(index), spec, own):
+                return np.float32(spec.empty)
+            if index is not None:
+                return _in_hbm(now, spec, left_by(index, spec.name))
+    return None
+
+
+def _in_hbm(now: Snapshot, spec: TensorSpec, values: F32) -> F32:
+    """Return numbers as they are stored."""
+    if spec.width != "dtype":
+        return values
+    with np.errstate(all="ignore"):  # a fault may have made them too large for the dtype
+        return round_to(values.astype(np.float32), now.program.workload.dtype)
+
+
+def _clears(ops: tuple[Op, ...], spec: TensorSpec, own: range) -> bool:
+    moves = (move for op in ops if op.starts and op.stores for move in op.moves)
+    return any(move.tensor == spec.name and own.start in move.rows for move in moves)
+
+
+def _last_writer(
+    program: TileProgram, number: int, now: Visit, block: int, *, of_keys: bool
+) -> int | None:
+    """Return the last visit of a launch, before the current one, that wrote a block; or None."""
+    launch, head = program.launches[number], now.head
+    if of_keys == launch.by_rows:  # each visit writes: the last of them that has been done
+        outer = np.arange(now.j + 1 if number == now.launch else len(launch.visits))
+        seen = reversed(outer[launch.visits.contains(outer, block)].tolist())
+        found = (_index(program, number, head, each, block) for each in seen)
+        return next((index for index in found if index is not None and index < now.index), None)
+    if not launch.count(block):  # nobody sees it: it has been cleared when the launch began
+        index = list(program.opening(head))[number]
+    else:
+        inner = launch.visits.nth(block, 0)
+        first = _index(program, number, head, block, inner)
+        assert first is not None
+        index = program.block_bounds(first)[1] - 1
+    return index if index < now.index else None
+
+
+def _index(program: TileProgram, number: int, head: int, outer: int, inner: int) -> int | None:
+    by_rows = program.launches[number].by_rows
+    i, j = (outer, inner) if by_rows else (inner, outer)
+    return program.index(head, i, j, number)
+
+
+# --- where a number came from -------------------------------------------------------------------
 
 
 def is_gradient(snapshot: Snapshot, cell: Cell) -> bool:
-    """Return whether a cell is of what a backward pass makes."""
+    """Return whether a cell is of what a backward pass makes, or of what it is made of."""
     algorithm = snapshot.program.algorithm
-    made = {spec.name for spec in (*algorithm.tensors, *algorithm.pairs)}
-    return algorithm.backward and cell.tensor in made
+    made = {spec.name for spec in (*algorithm.tensors, *algorithm.pairs)} | {*algorithm.columns}
+    return algorithm.backward and (cell.tensor in made or cell_value(snapshot, cell).tensor in made)
 
 
 def explain_gradient(snapshot: Snapshot, cell: Cell) -> Explanation:
-    """Return where a number came from: what this visit adds to it, and what was there before."""
+    """Return where a number came from: what this visit adds to it, and what was there before.
+
+    References
+    ----------
+    Dao 2023, Algorithm 2; Dao et al. 2022, Algorithm 4.
+    """
     value = cell_value(snapshot, cell)
     if value.value is None:
         return Explanation(value, ())
-    now = Number(value.value, cell, cell_name(cell))
-    return Explanation(value, _LINES[cell.tensor](snapshot, now))
+    now = Number(value.value, cell, value.name)
+    makes = any(value.tensor in op.makes for op in snapshot.ops)
+    if not makes or not _is_here(snapshot, cell):
+        return Explanation(value, (_elsewhere(snapshot, now, value.tensor),))
+    lines, sums = _LINES[value.tensor](snapshot, now)
+    return Explanation(value, lines, sums)
+
+
+def weight_again(snapshot: Snapshot, p: Number, s: Number) -> tuple[Part, ...]:
+    """Return P as a backward pass computes it again, from the LSE of the forward pass."""
+    row = p.cell.row
+    lse = cell_value(snapshot, Cell("LSE", row, 0)).value
+    if lse is None:
+        return ("P = exp(S − LSE) = ", p, ", computed again")
+    left = Number(lse, Cell("LSE", row, 0), f"LSE, row {row}")
+    return ("P = exp(S − LSE) = exp(", s, " − ", left, ") = ", p, ", computed again")
+
+
+Lines = tuple[tuple[tuple[Part, ...], ...], TermSum | None]
+
+
+def _is_here(snapshot: Snapshot, cell: Cell) -> bool:
+    """Return whether a cell is of the rows, the keys or the pairs of the current visit."""
+    visit = snapshot.visit
+    along = ("row" not in cell.at or cell.at["row"] in visit.rows,
+             "key" not in cell.at or cell.at["key"] in visit.cols)  # fmt: skip
+    return all(along) and snapshot.launch.forms >= ("key" in cell.at)
+
+
+def _elsewhere(snapshot: Snapshot, now: Number, tensor: str) -> tuple[Part, ...]:
+    """Return what is known of a number of another visit."""
+    if not any(tensor in launch.writes for launch in snapshot.program.launches):
+        return (f"{symbol(tensor)} = m + ln ℓ = ", now, ", left by the forward pass")
+    i, j = tile_of(snapshot.program.workload, now.cell)
+    where = f"column block {j}" if i is None else f"row block {i}"
+    where = where if i is None or j is None else f"tile ({i}, {j})"
+    return (f"{symbol(tensor)} = ", now, f"; go to {where} to see its sum")
 
 
 def _numbers(snapshot: Snapshot, name: str) -> F32:
-    return np.asarray(snapshot.tile.first(name), dtype=np.float64)
+    return np.asarray(snapshot.state[name])
 
 
 def _local(snapshot: Snapshot, cell: Cell) -> tuple[int, int]:
@@ -43,51 +194,110 @@ def _local(snapshot: Snapshot, cell: Cell) -> tuple[int, int]:
     return cell.row - own.start, cell.col - (visit.cols.start if cell.spec.of_pairs else 0)
 
 
-Lines = tuple[tuple[Part, ...], ...]
+def _product(snapshot: Snapshot, names: tuple[str, str], at: tuple[int, int], name: str) -> TermSum:
+    """Return the product of a row of one matrix with a row of another, term by term."""
+    visit, pair = snapshot.visit, list[tuple[F32, list[Cell]]]()
+    for tensor, row in zip(names, at, strict=True):
+        own = visit.cols if "key" in TENSORS[tensor].axes else visit.rows
+        values = _numbers(snapshot, tensor)[row - own.start]
+        pair.append((values, [Cell(tensor, row, n) for n in range(len(values))]))
+    (a, first), (b, second) = pair
+    return products(name, "n", a, b, first, second, range(len(a)))
 
 
 def _dots(snapshot: Snapshot, now: Number) -> Lines:
-    r, _ = _local(snapshot, now.cell)
-    exact = float((_numbers(snapshot, "dO")[r] * _numbers(snapshot, "O")[r]).sum())
-    return ("D = Σ dO · O over the columns of the row: ", now), beside(snapshot, now, exact)
+    row = now.cell.row
+    sums = _product(snapshot, ("dO", "O"), (row, row), f"dO[{row}] · O[{row}]")
+    return ((f"D = {sums.name} = ", now), beside(snapshot, now, sums.total)), sums
 
 
 def _of_weight(snapshot: Snapshot, now: Number) -> Lines:
-    r, c = _local(snapshot, now.cell)
-    exact = float((_numbers(snapshot, "dO")[r] * _numbers(snapshot, "V")[c]).sum())
-    words = f"dP = dO[{now.cell.row}] · v{now.cell.col}, a sum over the columns of V: "
-    return (words, now), beside(snapshot, now, exact)
+    row, key = now.cell.row, now.cell.col
+    sums = _product(snapshot, ("dO", "V"), (row, key), f"dO[{row}] · v{key}")
+    return ((f"dP = {sums.name} = ", now), beside(snapshot, now, sums.total)), sums
 
 
 def _of_score(snapshot: Snapshot, now: Number) -> Lines:
     r, c = _local(snapshot, now.cell)
     row, key = now.cell.row, now.cell.col
-    p, dp, d = (_numbers(snapshot, name) for name in ("P", "dP", "D"))
+    p, dp, d = (_numbers(snapshot, name).astype(np.float64) for name in ("P", "dP", "D"))
     parts = (
         Number(float(p[r, c]), Cell("S", row, key), f"P[{row}, {key}]"),
         Number(float(dp[r, c]), Cell("dP", row, key), f"dP[{row}, {key}]"),
         Number(float(d[r]), Cell("D", row, 0), f"D[{row}]"),
     )
+    name = cell_value(snapshot, now.cell).tensor
+    before = Number(float(snapshot.tile.first(name)[r, c]), now.cell, now.name)
     exact = float(p[r, c] * (dp[r, c] - d[r]))
-    line = ("dS = P · (dP − D) = ", parts[0], " · (", parts[1], " − ", parts[2], ") = ", now)
-    return line, beside(snapshot, now, exact)
+    line = ("dS = P · (dP − D) = ", parts[0], " · (", parts[1], " − ", parts[2], ") = ", before)
+    lines: list[tuple[Part, ...]] = [line, beside(snapshot, before, exact)]
+    for op in snapshot.past:
+        if name in op.changed:
+            lines.append((f"{op.says}: ", before, " → ", now))
+    return tuple(lines), None
 
 
-def _summed(weights: str, rows: str, words: str, *, over_rows: bool) -> Callable[..., Lines]:
+def _summed(weights: str, rows: str, words: str) -> Callable[[Snapshot, Number], Lines]:
     """Return what explains a sum: what a tile adds, with its weights and what they weigh."""
 
     def lines(snapshot: Snapshot, now: Number) -> Lines:
-        n, column = _local(snapshot, now.cell)
-        of_pairs, x = _numbers(snapshot, weights), _numbers(snapshot, rows)
-        own = of_pairs[:, n] if over_rows else of_pairs[n]
-        added = float((own * x[:, column]).sum())
-        part = Number(added, now.cell, "what this tile adds, in float64")
-        whose = snapshot.visit.rows if over_rows else snapshot.visit.cols
-        what = "rows" if over_rows else "keys"
-        said = f"{words}, of {what} {whose.start} to {whose.stop - 1}: "
-        return (said, part), ("with what was added before: ", now)
+        visit, (n, column) = snapshot.visit, _local(snapshot, now.cell)
+        name = cell_value(snapshot, now.cell).tensor
+        made = snapshot.made(name)
+        which = _adding(snapshot, now.cell, made=made)
+        if not made:
+            return (
+                (f"{symbol(name)} = ", now, ": this tile has not been added yet"),
+                (which,),
+            ), None
+        over_keys = "row" in now.cell.at
+        along = visit.cols if over_keys else visit.rows
+        of_pairs = _numbers(snapshot, weights)
+        own = of_pairs[n] if over_keys else of_pairs[:, n]
+        pairs = [(now.cell.row, m) if over_keys else (m, now.cell.row) for m in along]
+        sums = products(
+            f"{words}[·, {column}]", "key" if over_keys else "row",
+            own, _numbers(snapshot, rows)[:, column],
+            [Cell("S" if weights == "P" else weights, *pair) for pair in pairs],
+            [Cell(rows, m, column) for m in along], along,
+        )  # fmt: skip
+        op = next(n for n, op in enumerate(snapshot.ops) if name in op.makes)
+        old = snapshot.tile.states[op].get(name)
+        before = 0.0 if old is None else float(old[n, column])
+        total = Number(float(snapshot.tile.states[op + 1][name][n, column]), now.cell, now.name)
+        added = Number(sums.total, now.cell, f"{sums.name}, in float64")
+        was = Number(before, now.cell, f"{now.name} before this tile")
+        exact = before + sums.total
+        out: list[tuple[Part, ...]] = [
+            (f"{symbol(name)} = before + {words} = ", was, " + ", added, " = ",
+             Number(exact, now.cell, "in float64", full=True)),
+            beside(snapshot, total, exact),
+            (which,),
+        ]  # fmt: skip
+        for op_done in snapshot.past:
+            if name in op_done.changed:
+                out.insert(0, (f"{op_done.says}: ", total, " → ", now))
+        return tuple(out), sums
 
     return lines
+
+
+_MOST_TILES = 6
+"""Tiles that are named; of more, the last."""
+
+
+def _adding(snapshot: Snapshot, cell: Cell, *, made: bool) -> str:
+    """Return which tiles have added to a sum of the current rows or keys."""
+    program, visit = snapshot.program, snapshot.visit
+    every: Sequence[int] = range(*program.block_bounds(visit.index))
+    if "row" in cell.at:
+        own = program.of_row_block(visit.head, visit.i)
+        every = [index for index in own if program.visit(index).launch == visit.launch]
+    done = [program.visit(index) for index in every if index < visit.index + made]
+    heads = len({program.visit(index).head for index in (every[0], every[-1])}) > 1
+    named = [f"({v.i}, {v.j})" + f" of head {v.head}" * heads for v in done[-_MOST_TILES:]]
+    more = ["…"] * (len(done) > len(named))
+    return f"added by {len(done)} of {len(every)} tiles: {', '.join(more + named) or 'none yet'}"
 
 
 def _scaled(snapshot: Snapshot, now: Number) -> Lines:
@@ -96,15 +306,15 @@ def _scaled(snapshot: Snapshot, now: Number) -> Lines:
     total = float(_numbers(snapshot, "dQ_acc")[r, column])
     before = Number(total, Cell("dQ_acc", now.cell.row, now.cell.col), "the sum of all tiles")
     line = (f"dQ = scale · Σ dS k = {factor:.6g} × ", before, " = ", now)
-    return line, beside(snapshot, now, factor * total)
+    return (line, beside(snapshot, now, factor * total)), None
 
 
 _LINES: dict[str, Callable[[Snapshot, Number], Lines]] = {
     "D": _dots,
     "dP": _of_weight,
     "dS": _of_score,
-    "dV": _summed("P", "dO", "dV: Σ P · dO", over_rows=True),
-    "dK": _summed("dS", "Q", "dK: Σ dS · q", over_rows=True),
-    "dQ_acc": _summed("dS", "K", "dQ: Σ dS · k", over_rows=False),
+    "dV": _summed("P", "dO", "Σ P · dO"),
+    "dK": _summed("dS", "Q", "Σ dS · q"),
+    "dQ_acc": _summed("dS", "K", "Σ dS · k"),
     "dQ": _scaled,
 }

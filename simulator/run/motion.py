@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from simulator.base.dtypes import F32, frozen
+from simulator.program.algorithms import TENSORS
 from simulator.program.op import Gesture
 from simulator.program.playback import MOVING, Granularity, Playhead, eased, seconds_of, step
 from simulator.program.state import ChipTile, Move, Numbers
@@ -253,14 +254,16 @@ class Motion:
         head, old = self.after.head, self.before.head
         if head is None or old is None or self.before.visit.head != self.after.visit.head:
             return head
-        rows = slice(self.after.visit.rows.start, self.after.visit.rows.stop)
-        parts = {"m": old.m, "l": old.l, "O": old.o}
+        visit, all_made = self.after.visit, {"m": old.m, "l": old.l, "O": old.o, **old.others}
         for name, values in made.items():
-            if name in parts:
-                parts[name] = parts[name].copy()
-                parts[name][rows] = values
-                frozen(parts[name])
-        return HeadNumbers(head.s, head.p, parts["m"], parts["l"], parts["O"])
+            place = name if name in all_made else TENSORS[name].at if name in TENSORS else ""
+            if place in all_made and not TENSORS[place].of_pairs:
+                own = visit.cols if "key" in TENSORS[place].axes else visit.rows
+                numbers = all_made[place] = all_made[place].copy()
+                numbers[own.start : own.stop] = values.reshape(len(own), *numbers.shape[1:])
+                frozen(numbers)
+        m, l, o = (all_made.pop(name) for name in ("m", "l", "O"))
+        return HeadNumbers(head.s, head.p, m, l, o, all_made)
 
     def _counters(self, share: float) -> Counters:
         """Return the counters with the bytes of tiles that have landed, none before it has."""

@@ -28,7 +28,7 @@ from simulator.run.explanation import (
     beside,
     products,
 )
-from simulator.run.gradients import explain_gradient, is_gradient
+from simulator.run.gradients import explain_gradient, is_gradient, weight_again
 from simulator.run.joined import explain_joined
 from simulator.run.linear_state import explain_result, explain_score
 from simulator.run.snapshot import Cell, Snapshot
@@ -193,6 +193,8 @@ def _explain_weight(
     if score is None:
         return [("P = exp(−∞) = ", p)]
     s = Number(score, cell, cell_name(cell))
+    if algorithm_of(w).backward:
+        return [weight_again(snapshot, p, s)]
     if not in_current_tile(snapshot, cell):
         if snapshot.stores_scores:
             return [("P = exp(S − m) / ℓ = ", p, ", with m and ℓ of the whole row")]

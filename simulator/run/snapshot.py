@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -72,6 +73,10 @@ class HeadNumbers:
         (Nq,) float32, running statistics at the cursor.
     o : ndarray
         (Nq, dv) float32, O at the cursor: on chip or in HBM.
+    others : mapping of str to ndarray
+        Of a backward pass its numbers of pairs, (Nq, Nk) each, of every tile of the run, and what
+        it has made at the cursor of rows and of keys, (Nq, n) and (Nk, n), by the name of the
+        tensor in whose place it is.
     """
 
     s: F32
@@ -79,16 +84,19 @@ class HeadNumbers:
     m: F32
     l: F32
     o: F32
+    others: Mapping[str, F32] = field(default_factory=dict)
 
     @property
     def pairs(self) -> dict[str, F32]:
-        """S and P, (Nq, Nk) each."""
-        return {"S": self.s, "P": self.p}
+        """S and P, and what else there is of pairs, (Nq, Nk) each."""
+        more = {name: own for name, own in self.others.items() if TENSORS[name].of_pairs}
+        return {"S": self.s, "P": self.p} | more
 
     @property
     def results(self) -> dict[str, F32]:
-        """m, l and O, (Nq, n) each."""
-        return {"m": self.m[:, None], "l": self.l[:, None], "O": self.o}
+        """m, l and O, (Nq, n) each, and what else there is of rows and of keys."""
+        more = {name: own for name, own in self.others.items() if not TENSORS[name].of_pairs}
+        return {"m": self.m[:, None], "l": self.l[:, None], "O": self.o} | more
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +234,13 @@ class Snapshot:
     def weights(self) -> F32 | None:
         """P of the current tile as it is now, (r, c); None before it exists."""
         return self.state.get("P")
+
+    @property
+    def newest_pairs(self) -> tuple[str, F32] | None:
+        """What was made last of the pairs of the tile, by name; None before there is anything."""
+        own = (spec.name for spec in reversed(self.program.algorithm.pairs))
+        found = ((name, self.state.get(name)) for name in (*own, "P", "S"))
+        return next(((name, values) for name, values in found if values is not None), None)
 
     @property
     def m(self) -> F32:

@@ -34,6 +34,7 @@ from simulator.program.playback import Cursor
 from simulator.program.tile_program import TileProgram, Visit
 from simulator.program.traffic import compulsory_bytes
 from simulator.run.final_weights import with_finale
+from simulator.run.gradients import made_so_far
 from simulator.run.layer_check import output_error
 from simulator.run.rescales import rescaled
 from simulator.run.snapshot import HeadNumbers, Partials, Snapshot
@@ -73,8 +74,8 @@ class Trace:
         self.engine = engine
         self.inputs = inputs
         self._blocks: BoundedCache[RowBlock] = BoundedCache(ROW_BLOCK_CACHE, lambda b: b.bytes)
-        self._heads: BoundedCache[tuple[F32, F32]] = BoundedCache(
-            2 * 8 * DETAIL_CELLS, lambda pair: pair[0].nbytes + pair[1].nbytes
+        self._heads: BoundedCache[dict[str, F32]] = BoundedCache(
+            2 * 8 * DETAIL_CELLS, lambda pairs: sum(matrix.nbytes for matrix in pairs.values())
         )
         self._tiles: BoundedCache[Tile] = BoundedCache(TILE_CACHE, lambda tile: tile.bytes)
         self._outputs: BoundedCache[F32] = BoundedCache(8 * DETAIL_CELLS, lambda o: o.nbytes)
@@ -379,16 +380,21 @@ class Trace:
 
     # --- the whole head, for small problems ------------------------------------------------
 
-    def _head_matrices(self, head: int) -> tuple[F32, F32]:
-        """Return S (masked) and P of every tile of a head, NaN where tiles are skipped."""
-        blocks = range(self.workload.grid.Tr)
-        parts = [self.engine.row_matrices(head, i, self.row_block(head, i)) for i in blocks]
-        s, p = (np.concatenate(matrix) for matrix in zip(*parts, strict=True))
-        return frozen(s), frozen(p)
+    def _head_matrices(self, head: int) -> dict[str, F32]:
+        """Return S (masked), P and what else a backward pass makes of pairs, NaN where skipped."""
+        parts: list[dict[str, F32]] = []
+        for i in range(self.workload.grid.Tr):
+            if isinstance(self.engine, BackwardEngine):
+                parts.append(self.engine.row_pairs(head, i))
+            else:
+                s, p = self.engine.row_matrices(head, i, self.row_block(head, i))
+                parts.append({"S": s, "P": p})
+        return {name: frozen(np.concatenate([part[name] for part in parts])) for name in parts[0]}
 
     def _head_numbers(self, now: Snapshot) -> HeadNumbers:
         w, visit = self.workload, now.visit
-        s, p = self._heads.get(visit.head, lambda: self._head_matrices(visit.head))
+        pairs = dict(self._heads.get(visit.head, lambda: self._head_matrices(visit.head)))
+        s, p = pairs.pop("S"), pairs.pop("P")
         m = np.full(w.seqlen_q, np.nan, dtype=np.float32)
         l = np.full(w.seqlen_q, np.nan, dtype=np.float32)
         o = np.full((w.seqlen_q, w.value_dim), np.nan, dtype=np.float32)
@@ -397,7 +403,21 @@ class Trace:
             state = self._row_state(now, i)
             if state is not None:
                 m[rows], l[rows], o[rows] = state
-        return HeadNumbers(s, p, frozen(m), frozen(l), frozen(o))
+        return HeadNumbers(s, p, frozen(m), frozen(l), frozen(o), pairs | self._made_so_far(now))
+
+    def _made_so_far(self, now: Snapshot) -> dict[str, F32]:
+        """Return what a backward pass has made of the head's rows and keys, and its LSE."""
+        if not self.program.algorithm.backward:
+            return {}
+        blocks = (self.row_block(now.visit.head, i) for i in range(self.workload.grid.Tr))
+        lse = frozen(np.concatenate([block.lse for block in blocks])[:, None])
+        return {"LSE": lse, **made_so_far(now, self._left_by)}
+
+    def _left_by(self, index: int, name: str) -> F32:
+        """Return a number as visit `index` leaves it."""
+        visit = self.program.visit(index)
+        block, tile = self.row_block(visit.head, visit.i), self.engine.tile
+        return self._outputs.get((index, name), lambda: tile(visit, block).states[-1][name])
 
     def _row_state(self, now: Snapshot, i: int) -> _RowState | None:
         """Return m, l and O of row block `i` at the cursor; None if there is nothing yet."""

@@ -296,7 +296,7 @@ ALGORITHM = TileAlgorithm(
     compared=False,
     tensors=(
         TensorSpec("D", ("row",), width="float32", at="O"),
-        TensorSpec("dQ_acc", ("row", "depth"), width="float32", at="Q"),
+        TensorSpec("dQ_acc", ("row", "depth"), width="float32", at="dQ"),
         TensorSpec("dQ", ("row", "depth"), at="Q"),
         TensorSpec("dK", ("key", "depth"), at="K"),
         TensorSpec("dV", ("key", "value"), at="V"),
@@ -304,7 +304,7 @@ ALGORITHM = TileAlgorithm(
     left=("dK", "dV"),
     gates=(TensorSpec("dO", ("row", "value"), at="O"),),
     pairs=(
-        TensorSpec("dP", ("row", "key"), width="float32", at="S"),
+        TensorSpec("dP", ("row", "key"), width="float32", at="P"),
         TensorSpec("dS", ("row", "key"), width="float32", at="S"),
     ),
     backward=True,

@@ -1,7 +1,6 @@
 """Traces: any cursor at once, in any order, and what a snapshot says there, op by op."""
 
 import time
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +43,8 @@ def arrays_of(snapshot: Snapshot) -> dict[str, np.ndarray]:
     out |= {f"tile.{name}": getattr(snapshot.tile, name) for name in NUMBERS}
     out |= {name: getattr(snapshot, name) for name in ("scores", "weights", "rescale_factor")}
     if snapshot.head is not None:
-        out |= {f"head.{f.name}": getattr(snapshot.head, f.name) for f in fields(snapshot.head)}
+        numbers = {**snapshot.head.pairs, **snapshot.head.results}
+        out |= {f"head.{name}": values for name, values in numbers.items()}
     return {name: array for name, array in out.items() if array is not None}
 
 

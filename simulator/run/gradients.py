@@ -258,7 +258,7 @@ def _summed(weights: str, rows: str, words: str) -> Callable[[Snapshot, Number],
         sums = products(
             f"{words}[·, {column}]", "key" if over_keys else "row",
             own, _numbers(snapshot, rows)[:, column],
-            [Cell("S" if weights == "P" else weights, *pair) for pair in pairs],
+            [Cell(weights if TENSORS[weights].at else "S", *pair) for pair in pairs],
             [Cell(rows, m, column) for m in along], along,
         )  # fmt: skip
         op = next(n for n, op in enumerate(snapshot.ops) if name in op.makes)

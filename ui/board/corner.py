@@ -30,7 +30,7 @@ def paint_inset(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
 
     No line joins the two: it would cross the matrix as the edge of a mask does.
     """
-    if lay.inset.isNull() or snapshot.launch.combines or not forms_tile(snapshot):
+    if lay.inset.isNull() or not _has_scores(snapshot):
         return
     theme, visit = style.theme, snapshot.visit
     line, box = style.px(_LINE), inset_box(snapshot, style, lay)
@@ -61,6 +61,10 @@ def inset_box(snapshot: Snapshot, style: Style, lay: BoardLayout) -> QRectF:
     return QRectF(round(room.left()), round(room.top()), width, height)
 
 
+def _has_scores(snapshot: Snapshot) -> bool:
+    return forms_tile(snapshot) and not snapshot.launch.combines
+
+
 def paint_legend(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
     """Draw what the maps span."""
     if lay.legend.isNull():
@@ -74,7 +78,7 @@ def paint_legend(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
         pass  # no map of pairs
     elif not softmax and snapshot.program.workload.chunked:
         rows[:0] = [("φ(q)·φ(k)", ("P",), "0", _short_number(value_range(snapshot, "P")[1]))]
-    elif softmax and (snapshot.head is not None or not snapshot.launch.combines):
+    elif softmax and (snapshot.head is not None or _has_scores(snapshot)):
         low, high = value_range(snapshot, "S")
         top = value_range(snapshot, "P")[1]
         rows[:0] = [

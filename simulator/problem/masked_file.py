@@ -15,12 +15,32 @@ from simulator.base.errors import refuse
 from simulator.base.files import write_atomically
 from simulator.problem.input_files import UPSTREAM, InputFile
 from simulator.problem.intervals import Bools
+from simulator.problem.linear import check_mask
 from simulator.problem.mask_input import BLOCK_MASK
 from simulator.problem.masks import BlockMask, Mask
 from simulator.problem.scenario import Scenario, with_values
 from simulator.problem.workload import Workload, drawn
 
 _NAMES: dict[DType, str] = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
+
+
+def check_blocks(w: Workload, size: int) -> None:
+    """Refuse blocks of so many rows and keys for a run that cannot have a mask of any.
+
+    Raises
+    ------
+    InputError
+        There is no softmax, or the input is in a file of which no copy with blocks can be written.
+    """
+    if w.rule:
+        table = np.ones((-(-w.queries // size), -(-w.seqlen_k // size)), dtype=np.bool_)
+        check_mask(Mask(w.queries, w.seqlen_k, blocks=BlockMask(size, table)))
+    _check_copied(w)
+
+
+def _check_copied(w: Workload) -> None:
+    if w.file and w.file.path.suffix == ".npz":
+        raise refuse(str(w.file.path), "input.path", w.file.path.name, "a .safetensors file")
 
 
 def masked_scenario(w: Workload, mask: Mask, path: Path | None = None) -> Scenario:
@@ -73,8 +93,7 @@ def write_masked(w: Workload, mask: Mask, path: Path) -> None:
         The file cannot be written or the input cannot be read.
     """
     assert mask.blocks is not None
-    if w.file and w.file.path.suffix == ".npz":
-        raise refuse(str(w.file.path), "input.path", w.file.path.name, "a .safetensors file")
+    _check_copied(w)
     header, data = _copied(w.file) if w.file else _made(w)
     about = header.get("__metadata__", {})
     if about.get("causal") and w.file and w.file.causal != mask.causal:

@@ -99,6 +99,8 @@ class BoardPanel(QWidget):
         self._pressed: tuple[QPointF, BoardLayout] | None = None
         self._dragging = False
         self._follows = True
+        self.holds = False
+        """Whether the view stays where it is, because something is drawn over it."""
         self.setObjectName("board")
         self.setAccessibleName("Tile board")
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
@@ -256,7 +258,8 @@ class BoardPanel(QWidget):
 
     def _follow(self) -> None:
         """Move a zoomed view to the current tile, where it is to follow it."""
-        if self._snapshot is not None and self._follows and not self._dragging:
+        still = self._dragging or self.holds
+        if self._snapshot is not None and self._follows and not still:
             visit = self._snapshot.visit
             self._glide(following(self._layout_there(), visit.rows, visit.cols))
 
@@ -333,15 +336,18 @@ class BoardPanel(QWidget):
 
     def leaveEvent(self, event: QEvent) -> None:
         """Read nothing any more."""
-        self._pointer = None
-        self._read_pointer()
+        self.forget_pointer()
         super().leaveEvent(event)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Forget the pointer's cell: cells have moved."""
+        self.forget_pointer()
+        super().resizeEvent(event)
+
+    def forget_pointer(self) -> None:
+        """Read nothing until the pointer moves again."""
         self._pointer = None
         self._read_pointer()
-        super().resizeEvent(event)
 
     def _hit_at(self, point: QPointF) -> Cell | None:
         if self._snapshot is None:

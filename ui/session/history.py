@@ -97,7 +97,8 @@ class Steps(QUndoStack):
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
         self.setUndoLimit(MOST_STEPS)
-        self._shown = 0
+        self._shown = self._counted = 0
+        self.indexChanged.connect(self._count)
         self.going_back = False
         """Whether steps are only counted, not shown."""
 
@@ -110,12 +111,25 @@ class Steps(QUndoStack):
         """Note that what the stack says is shown now."""
         self._shown = self.index()
 
+    def _count(self, index: int) -> None:
+        """Note a step that builds nothing as shown, unless a run is awaited."""
+        passed = range(*sorted((self._counted, index)))
+        if self._counted == self._shown and all(
+            isinstance(self.command(n), AtOnce) for n in passed
+        ):
+            self._shown = index
+        self._counted = index
+
     def return_to_show(self) -> None:
         """Count from what is shown: what was to be undone or redone will not be shown."""
         if self.moving:
             self.going_back = True
             self.setIndex(self._shown)
             self.going_back = False
+
+
+class AtOnce(QUndoCommand):
+    """A step that builds no run: what it changes is seen as soon as it is counted."""
 
 
 @guarded

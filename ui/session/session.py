@@ -28,6 +28,7 @@ from ui.safety.heap import give_back
 from ui.session.engines import Engines
 from ui.session.history import Aside, Change, File, Steps, carried, kept_cell, retitled
 from ui.session.model_choice import ModelChoice
+from ui.session.painting import MaskPainting
 from ui.session.playing import Playing
 from ui.session.reading import Reading
 from ui.session.runs import Runs, Stop
@@ -96,6 +97,7 @@ class Session(Playing):
         for tasks in (self.tasks, self.reading):
             tasks.failed.connect(lambda error: self._failed("task", error))
         self.runs = Runs(self)
+        self.painting = MaskPainting(self)
         self._patience = QTimer(self, singleShot=True, interval=250)
         self._patience.timeout.connect(self._tell_working)
 

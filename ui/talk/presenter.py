@@ -113,6 +113,7 @@ class Presenter(QObject):
         window.session.playing_changed.connect(window.stage.rest)
         window.actions_by_name["blank"].toggled.connect(self._show_blank)
         self.overlay.changed.connect(self._wake_cursor)
+        self.overlay.changed.connect(self._put_brush_away)
 
     @property
     def on(self) -> bool:
@@ -321,6 +322,11 @@ class Presenter(QObject):
         """Switch the spotlight on or off."""
         self.overlay.set_spotlight(not self.overlay.spotlight)
 
+    def _put_brush_away(self) -> None:
+        """Stop painting a mask when pen or spotlight take the pointer."""
+        if self.overlay.pen or self.overlay.spotlight:
+            self._window.session.painting.stop()
+
     def undo_stroke(self) -> None:
         """Take the last stroke of the pen back."""
         self.overlay.undo()
@@ -330,9 +336,12 @@ class Presenter(QObject):
         self.overlay.clear()
 
     def off_or_end(self) -> None:
-        """Remove a refusal, else switch pen, spotlight and black screen off, else end the talk."""
-        messages = self._window.messages
+        """Remove a refusal, else end painting, else pen and black screen, else the talk."""
+        messages, painting = self._window.messages, self._window.session.painting
         if messages.kind is Kind.REFUSAL and messages.escape():
+            return
+        if painting.on:
+            painting.stop()
             return
         blank = self._window.actions_by_name["blank"]
         if blank.isChecked() or self.overlay.pen or self.overlay.spotlight:

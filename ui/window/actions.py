@@ -88,6 +88,8 @@ ACTIONS = (
     # Not a shortcut, because a field in the scenario panel restores its text with the same key.
     ActionSpec("deselect", "Select no cell (Esc)", "Edit", lambda w: w.session.select(None)),
     ActionSpec("pin_cell", "Pin cell", "Edit", lambda w: w.pin_cell(), ("P",)),
+    ActionSpec("paint_mask", "Paint a mask on the board", "Edit",
+               lambda w, on: w.session.painting.switch(on), ("Ctrl+B",), checkable=True),
     ActionSpec("copy_run", "Copy this run as NumPy", "Edit", lambda w: w.files.copy_run(),
                ("Ctrl+Shift+C",), separated=True),
     ActionSpec("first", "First", "Run", lambda w: w.session.first(), ("Home",), "first"),

@@ -127,6 +127,11 @@ class Desk(QObject):
         else:
             self._arrange(layout_named(self._window.settings.layout))
 
+    def show_board(self, wanted: bool = True) -> None:
+        """Show the first layout that has the board if it is wanted and not to be seen."""
+        if wanted and not self._window.board.isVisibleTo(self._window):
+            self.take(next(spec.name for spec in LAYOUTS if spec.board))
+
     # --- lent -----------------------------------------------------------------------------
 
     def lend(self, name: str, panel: str = "", extras: bool = False) -> None:

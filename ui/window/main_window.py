@@ -30,6 +30,7 @@ from simulator.base.errors import InputError, safe_text
 from simulator.lesson.places import Framing
 from simulator.program.faults import fault_labels
 from simulator.run.trace import Trace
+from ui.board.mask_brush import MaskBrush
 from ui.board.panel import BoardPanel
 from ui.look.icons import app_icon, icon
 from ui.look.run_words import engine_words
@@ -103,6 +104,7 @@ class MainWindow(LessonWindow):
         self.setWindowIcon(app_icon())
         self.setAcceptDrops(True)
         self.board = BoardPanel()
+        self.mask_brush = MaskBrush(self.board, session)
         self.sound = Sound(session)
         self.header = Header()
         self.transport = TransportBar()
@@ -211,11 +213,15 @@ class MainWindow(LessonWindow):
         session.refused.connect(self.show_error)
         session.playing_changed.connect(self._show_playing)
         self.presenter.toggled.connect(self.actions_by_name["present"].setChecked)
+        session.painting.switched.connect(self.actions_by_name["paint_mask"].setChecked)
+        session.painting.switched.connect(self.desk.show_board)
+        session.painting.refused.connect(self.show_error)
         session.settings_changed.connect(self._show_pace)
         session.file_changed.connect(self._show_title)
         session.open_wanted.connect(self.files.open_by_hand)
         self.sound.failed.connect(self._show_silence)
         self.lessons.player.step_changed.connect(self._show_title)
+        self.lessons.player.step_changed.connect(session.painting.stop)
         session.working.connect(self._show_working)
         for tasks in (session.tasks, session.reading):
             tasks.progressed.connect(self.header.progress.show_progress)
@@ -393,7 +399,8 @@ class MainWindow(LessonWindow):
         app.setFont(style.text_font(13))  # dialogs, menus and tool tips
         self.setFont(style.text_font(13))
         self.setStyleSheet(stylesheet(style, stage=self.stage.on))
-        for widget in (self.board, self.header, self.transport, self.lessons.bar, self.messages):
+        for widget in (self.board, self.mask_brush, self.header, self.transport, self.lessons.bar,
+                       self.messages):  # fmt: skip
             widget.set_style(style)
         self.stage.set_style(style)
         self.docks.set_style(style)
@@ -533,13 +540,17 @@ class MainWindow(LessonWindow):
     # --- keys and end ---------------------------------------------------------------------
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Deselect the cell on Escape if no panel uses the key; zoom on Ctrl++.
+        """Stop painting or deselect the cell on Escape if no panel uses the key; zoom on Ctrl++.
 
         If a plus is typed with Shift, a shortcut for zooming would be found together with the one
         for larger text, and of two shortcuts Qt calls neither.
         """
         if event.key() == Qt.Key.Key_Escape:
-            if not self.messages.escape():
+            if self.messages.escape():
+                return
+            if self.session.painting.on:
+                self.session.painting.stop()
+            else:
                 self.session.select(None)
         elif event.matches(QKeySequence.StandardKey.ZoomIn):
             self.board.zoom_in()

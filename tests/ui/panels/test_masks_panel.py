@@ -15,7 +15,8 @@ from tests.helpers.by_hand import choosing
 from tests.ui.panels.test_memory import record_texts
 from ui.look.theme import THEMES, Style
 from ui.panels.masks import painter as masks_painter
-from ui.panels.masks.painter import PAINTED, paint_masks, picture_of, places_of
+from ui.panels.masks.painter import paint_masks, picture_of, places_of
+from ui.session.painting import PAINTED
 
 
 @pytest.fixture

@@ -7,21 +7,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QRectF, QSizeF
-from PySide6.QtGui import QColor, QImage, QPainter
+from PySide6.QtGui import QPainter
 
 from simulator.problem.masks import Mask
 from simulator.problem.tiling import TileGrid
 from simulator.problem.workload import Workload
 from simulator.study.sparse.patterns import Knobs, Priced, blocks_of
-from ui.look.draw import LEFT, RIGHT, card, draw_text, hairline, mixed, outline, text_width, wrapped
+from ui.look.draw import LEFT, RIGHT, card, draw_text, hairline, outline, text_width, wrapped
+from ui.look.mask_picture import mask_image
 from ui.look.names import first_that_fits, fitting, readable
-from ui.look.theme import Style, Theme
+from ui.look.theme import Style
 from ui.look.units import bytes_text, count_text, rate_text, time_text
 
 MIN_SIZE = QSizeF(560, 240)
 """Below this the text shrinks."""
-PAINTED = "painted"
-"""The name of the mask that is painted by hand."""
 _FINEST = 256
 """Cells of the picture along a side, at most."""
 _HEADINGS = (("mask",), ("tiles",), ("bytes",), ("FLOPs",), ("time",), ("error of O", "error"))
@@ -214,7 +213,7 @@ def paint_masks(painter: QPainter, state: MasksState, style: Style, rect: QRectF
 
 def _paint_picture(painter: QPainter, state: MasksState, style: Style, box: QRectF) -> None:
     theme = style.theme
-    image = _image(state.kinds, theme)
+    image = mask_image(state.kinds, theme)
     painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
     # The last row and column of the picture may stand for fewer rows and keys.
     w = state.workload
@@ -222,14 +221,3 @@ def _paint_picture(painter: QPainter, state: MasksState, style: Style, box: QRec
     part = QRectF(0, 0, w.seqlen_k / size, w.queries / size)
     painter.drawImage(box, image, part)
     outline(painter, box.adjusted(-1, -1, 1, 1), theme.grid, hairline(style))
-
-
-def _image(kinds: NDArray[np.uint8], theme: Theme) -> QImage:
-    """Return hidden, partly visible and visible parts in three colours."""
-    bright = QColor(theme.tensor("P"))
-    colours = [QColor(theme.empty), mixed(theme.empty, theme.tensor("P"), 0.55), bright]
-    rgb = np.array([[c.red(), c.green(), c.blue()] for c in colours], dtype=np.uint8)[kinds]
-    rgb = np.ascontiguousarray(rgb)
-    down, across = kinds.shape
-    image = QImage(rgb.data, across, down, 3 * across, QImage.Format.Format_RGB888)
-    return image.copy()  # the array does not outlive this call

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QFileDialog, QLabel, QSlider, QWidget
+from PySide6.QtWidgets import QLabel, QSlider, QWidget
 
 from simulator.lesson.tables import ChooseTable
-from simulator.problem.intervals import Bools
-from simulator.problem.masked_file import masked_scenario, write_masked
-from simulator.problem.masks import BlockMask
-from simulator.problem.tiling import TileGrid
+from simulator.problem.masks import Mask
 from simulator.run.trace import Trace
 from simulator.study.sparse.patterns import (
     NAMES,
@@ -21,7 +17,6 @@ from simulator.study.sparse.patterns import (
     Pattern,
     Priced,
     blocks_of,
-    dense_mask,
     patterns,
     priced,
     usual_knobs,
@@ -31,7 +26,6 @@ from ui.look.names import fitting
 from ui.look.theme import Style
 from ui.panels.base import Panel, StatePicture
 from ui.panels.masks.painter import (
-    PAINTED,
     MasksState,
     block_at,
     knobs_words,
@@ -41,13 +35,15 @@ from ui.panels.masks.painter import (
 )
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
+from ui.session.painting import PAINTED
 from ui.session.session import Session
 from ui.session.tasks import Report
 from ui.session.view import View
 from ui.widgets.choice_bar import Button, bar_sheet
+from ui.widgets.mask_file import use_mask
 from ui.widgets.sheet import set_sheet
 
-_SIDE = 8
+_SIDE, _GAP = 8, 6
 _ROOM = QSizeF(480, 320)
 _SMALLEST = 0.92
 
@@ -126,9 +122,8 @@ class MasksPanel(Panel[None]):
         self._trace: Trace | None = None
         self.state: MasksState | None = None
         self.knobs: Knobs | None = None
-        self.table: Bools | None = None
-        """The blocks that are painted; None before the first stroke."""
-        self._colour = True
+        self._painted: Mask | None = None
+        """What is painted and in the table."""
         self._wanted = NAMES[0]
         self.label = QLabel(self)
         self.slider = QSlider(Qt.Orientation.Horizontal, self)
@@ -145,10 +140,21 @@ class MasksPanel(Panel[None]):
             "Run the scenario with this mask; blocks are saved in a copy of its input."
         )
         self.button.clicked.connect(self.use)
+        self.brush = Button(self)
+        self.brush.setText("Paint")
+        self.brush.setObjectName("paint_on_board")
+        self.brush.setCheckable(True)
+        self.brush.setChecked(session.painting.on)
+        self.brush.setAccessibleName("Paint the mask on the board")
+        self.brush.setToolTip("Show or hide blocks by dragging over S on the board. (Ctrl+B)")
+        self.brush.clicked.connect(session.painting.switch)
+        session.painting.switched.connect(self.brush.setChecked)
+        session.painting.changed.connect(self._show_painted)
+        session.painting.rested.connect(self._compute_if_seen)
         self.picture = MasksPicture(self)
         self.picture.chosen.connect(self.choose_row)
         self.picture.painted.connect(self._stroke)
-        self.picture.released.connect(self._compute)
+        self.picture.released.connect(session.painting.end)
 
     # --- what is shown --------------------------------------------------------------------
 
@@ -156,9 +162,11 @@ class MasksPanel(Panel[None]):
         self._trace = None
 
     def show_view(self, view: View, model: None = None) -> None:
-        """Show a view: only another run changes anything."""
-        trace = self._session.trace
-        if trace is None or trace is self._trace or view.snapshot.program is not trace.program:
+        """Show a view: only another run changes anything, and what was painted elsewhere."""
+        trace, painted = self._session.trace, self._session.painting.mask
+        if trace is None or view.snapshot.program is not trace.program:
+            return
+        if trace is self._trace and painted is self._painted:
             return
         before, w = self.state, trace.workload
         self._trace = trace
@@ -168,7 +176,7 @@ class MasksPanel(Panel[None]):
             w.seqlen_k,
         )
         if not same or self.knobs is None or self.knobs.block != usual.block:
-            self.knobs, self.table = usual, None
+            self.knobs = usual
         blocked = self.slider.blockSignals(True)
         self.slider.setRange(1, blocks_of(w, self.knobs.block))
         self.slider.setValue(self.knobs.k)
@@ -176,7 +184,7 @@ class MasksPanel(Panel[None]):
         self._compute()
 
     def show_controls(self, on: bool) -> None:
-        for widget in (self.label, self.slider, self.button):
+        for widget in (self.label, self.slider, self.brush, self.button):
             widget.setVisible(on)
         if self.state is not None:
             self._take(replace(self.state, paints=on))
@@ -213,34 +221,28 @@ class MasksPanel(Panel[None]):
             self.knobs = replace(self.knobs, k=k)
             self._compute()
 
-    def _patterns(self, trace: Trace, knobs: Knobs, table: Bools | None) -> tuple[Pattern, ...]:
-        found = patterns(trace.workload, trace.inputs, knobs)
-        if table is None:
-            return found
-        return (*found, self._painted(trace, knobs, table))
-
-    @staticmethod
-    def _painted(trace: Trace, knobs: Knobs, table: Bools) -> Pattern:
-        mask = replace(dense_mask(trace.workload), blocks=BlockMask(knobs.block, table.copy()))
-        return Pattern(PAINTED, f"blocks of {knobs.block}, painted by hand", mask)
+    def _compute_if_seen(self) -> None:
+        if self.isVisible():
+            self._compute()
 
     def _compute(self) -> None:
         """Price all masks, then compute the errors: the second takes seconds."""
-        trace, knobs, table = self._trace, self.knobs, self.table
+        trace, knobs, painted = self._trace, self.knobs, self._session.painting.mask
         if trace is None or knobs is None:
             return
-        table = None if table is None else table.copy()
+        self._painted = painted
+        own = () if painted is None else (_painted_pattern(painted),)
 
         def quick(report: Report) -> tuple[Priced, ...]:
-            found = self._patterns(trace, knobs, table)
+            found = (*patterns(trace.workload, trace.inputs, knobs), *own)
             return priced(trace.workload, trace.inputs, found, report, errors=False)
 
         def whole(report: Report) -> tuple[Priced, ...]:
-            found = self._patterns(trace, knobs, table)
+            found = (*patterns(trace.workload, trace.inputs, knobs), *own)
             return priced(trace.workload, trace.inputs, found, report)
 
         def show(rows: tuple[Priced, ...]) -> None:
-            if trace is self._trace and knobs == self.knobs:
+            if (trace, knobs, painted) == (self._trace, self.knobs, self._painted):
                 self._show(trace, knobs, rows)
 
         def then(rows: tuple[Priced, ...]) -> None:
@@ -268,53 +270,35 @@ class MasksPanel(Panel[None]):
     # --- painting and using ---------------------------------------------------------------
 
     def _stroke(self, row: int, column: int, begins: bool) -> None:
-        """Paint or clear one block; a stroke goes on with what it began with."""
-        trace, knobs, state = self._trace, self.knobs, self.state
-        if trace is None or knobs is None or state is None:
+        """Begin to paint over the chosen mask, or go on to a block."""
+        painting, state = self._session.painting, self.state
+        if state is None:
             return
-        if self.table is None or (begins and state.chosen.pattern.name != PAINTED):
-            grid = TileGrid(state.chosen.pattern.mask, knobs.block, knobs.block)
-            self.table = grid.kinds() > 0
         if begins:
-            self._colour = not self.table[row, column]
-        elif self.table[row, column] == self._colour:
+            painting.begin((row, column), state.chosen.pattern.mask)
+        else:
+            painting.go_on((row, column))
+
+    def _show_painted(self) -> None:
+        """Show what is painted, here or on the board, with its price but not yet with its error."""
+        trace, state, painted = self._trace, self.state, self._session.painting.mask
+        if trace is None or state is None or not self.isVisible():
             return
-        self.table[row, column] = self._colour
-        if not self._painted(trace, knobs, self.table).mask.pairs_exist:
-            self.table[row, column] = True  # a run needs a visible pair
-            return
-        pattern = self._painted(trace, knobs, self.table)
-        [new] = priced(trace.workload, trace.inputs, (pattern,), errors=False)
-        rows = (*(each for each in state.rows if each.pattern.name != PAINTED), new)
-        kinds = picture_of(pattern.mask)
-        self._wanted = PAINTED
-        self._take(replace(state, rows=rows, at=len(rows) - 1, kinds=kinds))
+        self._painted = painted
+        rows = tuple(each for each in state.rows if each.pattern.name != PAINTED)
+        if painted is not None:
+            pattern = _painted_pattern(painted)
+            rows += priced(trace.workload, trace.inputs, (pattern,), errors=False)
+            self._wanted = PAINTED
+        at = self._place_of(rows, self._wanted)
+        kinds = picture_of(rows[at].pattern.mask)
+        self._take(replace(state, rows=rows, at=at, kinds=kinds))
 
     def use(self) -> None:
         """Run the scenario with the chosen mask; ask for a file if it has blocks."""
-        trace, state = self._trace, self.state
-        if trace is None or state is None:
-            return
-        name, mask = state.chosen.pattern.name, state.chosen.pattern.mask
-        if mask.blocks is None:
-            self._session.propose(masked_scenario(trace.workload, mask), f"mask: {name}")
-            return
-        said, _ = QFileDialog.getSaveFileName(
-            self, "Save the mask with its input", f"{name.split(',')[0].lower()}.safetensors",
-            "Tensors (*.safetensors)",
-        )  # fmt: skip
-        if not said:
-            return
-        path = Path(said)
-        path = path if path.suffix else path.with_suffix(".safetensors")
-
-        def job(report: Report) -> None:
-            write_masked(trace.workload, mask, path)
-
-        def done(_: None) -> None:
-            self._session.propose(masked_scenario(trace.workload, mask, path), f"mask: {name}")
-
-        self._session.tasks.start("mask file", "writing the mask", job, done)
+        if self.state is not None:
+            pattern = self.state.chosen.pattern
+            use_mask(self, self._session, pattern.name, pattern.mask)
 
     # --- where it is ----------------------------------------------------------------------
 
@@ -333,15 +317,19 @@ class MasksPanel(Panel[None]):
         fitted = fitting(self.style_now, QRectF(self.rect()), _ROOM)
         style = replace(fitted, scale=max(fitted.scale, min(self.style_now.scale, _SMALLEST)))
         font, line = style.text_font(12), round(style.px(24))
-        set_sheet(self.button, bar_sheet(style))
-        self.button.setFont(font)
         self.label.setFont(font)
         words = round(text_width(font, self.label.text()) + style.px(10))
         words = min(words, round(0.55 * width))
-        wide = round(text_width(font, "Use…") + style.px(24))
+        right = _SIDE + width
+        for button, text in ((self.button, "Use…"), (self.brush, "Paint")):
+            set_sheet(button, bar_sheet(style))
+            button.setFont(font)
+            wide = round(text_width(font, text) + style.px(24))
+            right -= wide
+            button.setGeometry(right, 5, wide, line)
+            right -= _GAP
         self.label.setGeometry(_SIDE, 5, words, line)
-        self.slider.setGeometry(_SIDE + words, 5, max(width - words - wide - 8, 20), line)
-        self.button.setGeometry(_SIDE + width - wide, 5, wide, line)
+        self.slider.setGeometry(_SIDE + words, 5, max(right - words - _SIDE, 20), line)
         top = 5 + line + 4
         self.picture.setGeometry(_SIDE, top, width, max(self.height() - top - 4, 20))
 
@@ -352,3 +340,8 @@ class MasksPanel(Panel[None]):
     def paintEvent(self, event: QPaintEvent) -> None:
         with painting(self) as painter:
             self.clear(painter)
+
+
+def _painted_pattern(mask: Mask) -> Pattern:
+    assert mask.blocks is not None
+    return Pattern(PAINTED, f"blocks of {mask.blocks.size}, painted by hand", mask)

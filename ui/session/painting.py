@@ -1,0 +1,238 @@
+"""A mask that is painted by hand, block by block: what the board and the Masks panel both paint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PySide6.QtCore import QObject, Signal
+
+from simulator.base.errors import InputError
+from simulator.problem.intervals import Bools
+from simulator.problem.masked_file import check_blocks
+from simulator.problem.masks import BlockMask, Mask
+from simulator.problem.packing import unpacked
+from simulator.problem.tiling import TileGrid
+from simulator.problem.workload import Workload
+from simulator.study.sparse.patterns import dense_mask, usual_knobs
+from ui.safety.overrides import guarded
+from ui.session.history import AtOnce
+
+if TYPE_CHECKING:
+    from ui.session.session import Session
+
+PAINTED = "painted"
+"""The name of a mask that is painted by hand."""
+Block = tuple[int, int]
+"""Row and column of a block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Painted:
+    """A mask that was painted.
+
+    Attributes
+    ----------
+    mask : Mask
+        The blocks, and that it is causal if the run is; of the rows of one head.
+    over : Mask
+        The mask of the run that was shown.
+    """
+
+    mask: Mask
+    over: Mask
+
+
+@dataclass(slots=True)
+class _Stroke:
+    """What is being painted while a button is down.
+
+    Attributes
+    ----------
+    table, open : ndarray
+        (row blocks, key blocks) bool: which are visible, and which can be.
+    shows : bool
+        Whether blocks are shown, not hidden.
+    last : tuple of int
+        The latest block.
+    before : Painted or None
+        What was painted earlier.
+    """
+
+    table: Bools
+    open: Bools
+    shows: bool
+    last: Block
+    before: Painted | None
+
+
+class MaskPainting(QObject):
+    """The painted mask of a session, and whether it is being painted on the board.
+
+    A stroke shows blocks, or hides them, as its first block says: it becomes the other. Blocks of
+    which the run hides every pair anyway, as a causal one does, stay as they are, and so does the
+    last visible block. Each stroke is a step of undo.
+
+    Parameters
+    ----------
+    session : Session
+        For whose run it is painted.
+    """
+
+    changed = Signal()
+    """Other blocks are visible."""
+    rested = Signal()
+    """A stroke has ended, or was undone."""
+    switched = Signal(bool)
+    """Whether the board is being painted on."""
+    refused = Signal(object)
+    """The `InputError` of a run that can have no such mask."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._session = session
+        self._painted: Painted | None = None
+        self._stroke: _Stroke | None = None
+        self.on = False
+        """Whether the board is being painted on."""
+        session.trace_changed.connect(self._note_run)
+
+    # --- the mask -------------------------------------------------------------------------
+
+    @property
+    def mask(self) -> Mask | None:
+        """What is painted; None where nothing is, or for a run that it does not fit."""
+        w, found = self._workload, self._painted
+        if w is None or found is None or found.mask.blocks is None:
+            return None
+        fits = replace(found.mask, blocks=None) == dense_mask(w)
+        return found.mask if fits and found.mask.blocks.size == _size(w) else None
+
+    @property
+    def ground(self) -> Mask | None:
+        """The blocks that the board is painted on: those painted over this run, or its own."""
+        w, found = self._workload, self._painted
+        if w is None:
+            return None
+        own = unpacked(w.mask)
+        if found is not None and own in (found.mask, found.over) and self.mask is not None:
+            return found.mask
+        return _blocks_of(w, _table_of(own, _size(w)))
+
+    @property
+    def _workload(self) -> Workload | None:
+        return self._session.trace.workload if self._session.trace else None
+
+    # --- strokes --------------------------------------------------------------------------
+
+    def begin(self, block: Block, ground: Mask) -> None:
+        """Begin a stroke at a block of a mask."""
+        w = self._workload
+        if w is None:
+            return
+        table, visible = _table_of(ground, _size(w)), _table_of(dense_mask(w), _size(w))
+        self._stroke = _Stroke(table, visible, not table[block], block, self._painted)
+        self._paint(block)
+
+    def go_on(self, block: Block) -> None:
+        """Paint all blocks on the way to another one."""
+        if self._stroke is not None and block != self._stroke.last:
+            self._paint(block)
+
+    def _paint(self, block: Block) -> None:
+        w, stroke = self._workload, self._stroke
+        assert w is not None
+        assert stroke is not None
+        old = stroke.table.copy()
+        for each in _way(stroke.last, block):
+            last = not stroke.shows and stroke.table[each] and stroke.table.sum() == 1
+            if stroke.open[each] and not last:
+                stroke.table[each] = stroke.shows
+        stroke.last = block
+        if not np.array_equal(old, stroke.table):
+            self._painted = Painted(_blocks_of(w, stroke.table), unpacked(w.mask))
+            self.changed.emit()
+
+    def end(self) -> None:
+        """End the stroke: it can be undone from now on."""
+        stroke, self._stroke = self._stroke, None
+        if stroke is not None and self._painted is not stroke.before:
+            step = _Step(self, stroke.before, self._painted)
+            self._session.undo_stack.push(step)
+            self.rested.emit()
+
+    def take(self, painted: Painted | None) -> None:
+        """Show what was painted earlier, or what was undone."""
+        self._stroke = None
+        if painted is not self._painted:
+            self._painted = painted
+            self.changed.emit()
+            self.rested.emit()
+
+    # --- on the board ---------------------------------------------------------------------
+
+    def switch(self, on: bool) -> None:
+        """Let the board be painted on or not; a run that can have no such mask is refused."""
+        w = self._workload
+        if on and w is not None and not self.on:
+            try:
+                check_blocks(w, _size(w))
+            except InputError as error:
+                on = False
+                self.refused.emit(error)
+        if not on:
+            self.end()
+        self.on = on and w is not None
+        self.switched.emit(self.on)
+
+    def stop(self, cause: object = None) -> None:
+        """Leave the board; what is painted stays."""
+        if self.on:
+            self.switch(False)
+
+    def _note_run(self) -> None:
+        """Leave the board if the run now has what was painted, or can have no such mask."""
+        w = self._workload
+        self._stroke = None
+        if self.on and w is not None and (w.rule or unpacked(w.mask) == self.mask):
+            self.stop()
+
+
+@guarded
+class _Step(AtOnce):
+    """A stroke that can be undone."""
+
+    def __init__(
+        self, painting: MaskPainting, before: Painted | None, after: Painted | None
+    ) -> None:
+        super().__init__("painting of a mask")
+        self._painting, self._before, self._after = painting, before, after
+
+    def redo(self) -> None:
+        self._painting.take(self._after)
+
+    def undo(self) -> None:
+        self._painting.take(self._before)
+
+
+def _size(w: Workload) -> int:
+    """Return the rows and keys of a block: as the Masks panel has them."""
+    return usual_knobs(w).block
+
+
+def _table_of(mask: Mask, size: int) -> Bools:
+    """Return which blocks of a mask have a visible pair."""
+    table: Bools = TileGrid(mask, size, size).kinds() > 0
+    return table
+
+
+def _blocks_of(w: Workload, table: Bools) -> Mask:
+    return replace(dense_mask(w), blocks=BlockMask(_size(w), table.copy()))
+
+
+def _way(start: Block, stop: Block) -> list[Block]:
+    """Return the blocks from one to another: a quick pointer does not report them all."""
+    steps = max(abs(stop[0] - start[0]), abs(stop[1] - start[1]))
+    rows, columns = np.linspace(start, stop, steps + 1).round().astype(int).T.tolist()
+    return list(zip(rows, columns, strict=True))

@@ -1,0 +1,50 @@
+"""A run gets another mask: at once, or after asking for the file that its blocks are saved in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtWidgets import QFileDialog, QWidget
+
+from simulator.problem.masked_file import masked_scenario, write_masked
+from simulator.problem.masks import Mask
+from ui.session.session import Session
+from ui.session.tasks import Report
+
+
+def use_mask(parent: QWidget, session: Session, name: str, mask: Mask) -> None:
+    """Propose the run's scenario with another mask; blocks go into a copy of its input.
+
+    Parameters
+    ----------
+    parent : QWidget
+        What the dialog belongs to.
+    session : Session
+        Whose run it is.
+    name : str
+        The mask's, which the file gets first.
+    mask : Mask
+        Of the rows of one head.
+    """
+    trace, what = session.trace, f"mask: {name}"
+    if trace is None:
+        return
+    if mask.blocks is None:
+        session.propose(masked_scenario(trace.workload, mask), what)
+        return
+    said, _ = QFileDialog.getSaveFileName(
+        parent, "Save the mask with its input", f"{name.partition(',')[0].lower()}.safetensors",
+        "Tensors (*.safetensors)",
+    )  # fmt: skip
+    if not said:
+        return
+    path = Path(said)
+    path = path if path.suffix else path.with_suffix(".safetensors")
+
+    def job(report: Report) -> None:
+        write_masked(trace.workload, mask, path)
+
+    def done(_: None) -> None:
+        session.propose(masked_scenario(trace.workload, mask, path), what)
+
+    session.tasks.start("mask file", "writing the mask", job, done)

@@ -15,6 +15,7 @@ from simulator.base.errors import refuse
 from simulator.base.files import write_atomically
 from simulator.problem.input_files import UPSTREAM, InputFile
 from simulator.problem.intervals import Bools
+from simulator.problem.latent import LATENT
 from simulator.problem.linear import check_mask
 from simulator.problem.mask_input import BLOCK_MASK
 from simulator.problem.masks import BlockMask, Mask
@@ -126,7 +127,8 @@ def _copied(file: InputFile) -> tuple[dict[str, Any], bytes]:
 def _made(w: Workload) -> tuple[dict[str, Any], bytes]:
     """Return header and tensors of random input, before positions turn it."""
     out, header = io.BytesIO(), dict[str, Any]()
-    for name, tensor in zip(("q", "k", "v", UPSTREAM), drawn(w), strict=False):
+    names = ("q", LATENT) if w.latent else ("q", "k", "v", UPSTREAM)
+    for name, tensor in zip(names, drawn(w), strict=False):
         start = out.tell()
         out.write(_stored(tensor, w.dtype).tobytes())
         header[name] = {"dtype": _NAMES[w.dtype], "shape": list(tensor.shape),

@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 
 from simulator import InputError
+from simulator.base.assets import SCENARIOS
 from simulator.base.dtypes import TYPE_NAMES
 from simulator.engines.reference import reference_rows
-from simulator.problem.masked_file import block_mask, masked_scenario, write_masked
-from simulator.problem.masks import Mask
+from simulator.problem.masked_file import block_mask, check_blocks, masked_scenario, write_masked
+from simulator.problem.masks import BlockMask, Mask
+from simulator.problem.packing import unpacked
 from simulator.problem.scenario import load_scenario, parse_scenario, save_scenario
+from simulator.problem.tiling import TileGrid
 from simulator.problem.workload import Workload, read_inputs, resolve
 from simulator.program.algorithms import tile_program
 from simulator.study.sparse.mask_function import function_pattern
@@ -149,6 +152,30 @@ def test_a_written_mask_is_the_mask_of_the_same_numbers(tmp_path: Path, dtype: s
                 masked_scenario(again, third, tmp_path / "c.safetensors"), tmp_path / "c.toml"
             )
             assert resolve(load_scenario(tmp_path / "c.toml")).mask == third
+
+
+@pytest.mark.parametrize("demo", sorted(path.stem for path in SCENARIOS.glob("*.toml")))
+def test_every_demo_takes_blocks_with_its_numbers_or_says_why_not(
+    tmp_path: Path, demo: str
+) -> None:
+    w = resolve(load_scenario(SCENARIOS / f"{demo}.toml"))
+    size = usual_knobs(w).block
+    mask = dense_mask(w)
+    mask = replace(mask, blocks=BlockMask(size, TileGrid(mask, size, size).kinds() > 0))
+    path = tmp_path / "blocks.safetensors"
+    if w.rule:
+        with pytest.raises(InputError, match=r"mask\.block"):
+            check_blocks(w, size)
+        return
+    check_blocks(w, size)
+    if w.seqlen_k > 4096:
+        return  # it takes a file of 100 MB
+    write_masked(w, mask, path)
+    again = resolve(masked_scenario(w, mask, path))
+    assert unpacked(again.mask) == mask
+    for name in "qkv":
+        same = getattr(read_inputs(again), name)
+        np.testing.assert_array_equal(same, getattr(read_inputs(w), name))
 
 
 def test_a_copy_is_not_causal_where_its_mask_is_not(tmp_path: Path) -> None:

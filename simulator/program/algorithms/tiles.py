@@ -244,5 +244,6 @@ def row_block_ops(
     loads = loading(w, visit, paper)
     out += loads
     out += score_ops(w, visit, f"{paper} 8", mask_cites)
-    loaded = tuple(tile.name for op in loads for tile in op.allocates)
+    freed = {name for op in loads for name in op.frees}
+    loaded = tuple(tile.name for op in loads for tile in op.allocates if tile.name not in freed)
     return out + online_ops(w, visit, paper, loaded)

@@ -1,0 +1,58 @@
+"""What lies on chip against the numbers that an engine has there, of every algorithm."""
+
+import pytest
+
+from simulator.code.code_lines import exemplars
+from simulator.engines.numpy_engine import numpy_engine
+from simulator.problem.workload import read_inputs
+from simulator.program.algorithms import ALGORITHMS
+from simulator.program.op import Op
+from simulator.program.state import ChipTile
+from simulator.program.tile_program import TileProgram
+from simulator.run.trace import Trace
+
+PASSING = {"alpha", "beta", "m_tile", "l_tile", "w"}
+"""Factors and sums of one tile: no op keeps them for the next visit, so none counts them."""
+
+
+def check_op(held: dict[str, ChipTile], op: Op, *, of_one_row: bool) -> None:
+    """Let an op free and take its tiles; nothing is freed that is not there, or taken twice."""
+    for name in op.frees:
+        assert name in held, (op.name, name)
+        del held[name]
+    for tile in op.allocates:
+        assert tile.name not in held, (op.name, tile.name)
+        held[tile.name] = tile
+    if not of_one_row:  # whose m and l are two numbers
+        assert {*op.makes, *op.changed} - PASSING <= held.keys(), op.name
+
+
+def check(program: TileProgram) -> None:
+    """Run a program and compare every tile with the array of its name, byte by byte."""
+    inputs = read_inputs(program.workload)
+    trace = Trace(program, numpy_engine(program.workload, inputs), inputs)
+    held: dict[str, ChipTile] = {}
+    for index in range(len(program)):
+        launch = program.launches[program.visit(index).launch]
+        states = trace.tile(index).states
+        for number, op in enumerate(program.ops(index)):
+            check_op(held, op, of_one_row=launch.row_each)
+            assert sorted(map(repr, program.on_chip(index, number))) == sorted(
+                map(repr, held.values())
+            )
+            for name in held.keys() & states[number + 1].keys():
+                whole = states[number + 1][name].nbytes
+                one_row = launch.row_each and name in ("S", "P")
+                rows = len(program.visit(index).rows) if one_row else 1
+                assert held[name].bytes == whole // rows, (op.name, name)
+    assert not held  # a run leaves nothing behind
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_tiles_on_chip_are_the_numbers_that_are_there(algorithm: str) -> None:
+    for program in exemplars(algorithm):
+        assert program.workload.width == 4  # in which the engine has its numbers
+        check(program)
+    if ALGORITHMS[algorithm].softmax:
+        for program in exemplars(algorithm, frozenset({"changes", "sinks"})):
+            check(program)

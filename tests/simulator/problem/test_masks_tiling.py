@@ -78,6 +78,45 @@ def test_what_a_row_sees(drawn: tuple[Pairs, TileGrid]) -> None:
     np.testing.assert_array_equal([[not each for each in row] for row in why], seen)
 
 
+def why(pairs: Pairs, i: int, j: int) -> str:
+    """Return the condition that hides a pair, the first of them as they are told."""
+    at = i + pairs.nk - pairs.nq
+    alone = Pairs(pairs.nq, pairs.nk, window=pairs.window, sinks=pairs.sinks)
+    parts = {
+        "causal: ": Pairs(pairs.nq, pairs.nk, causal=pairs.causal),
+        "documents: ": Pairs(pairs.nq, pairs.nk, documents=pairs.documents),
+        "block: ": Pairs(pairs.nq, pairs.nk, block=pairs.block, blocks=pairs.blocks),
+    }
+    found = next((words for words, part in parts.items() if not part.sees(i, j)), None)
+    far = "the window is" if not alone.sees(i, j) else f"no multiple of {pairs.dilation}"
+    return found or f"window: key {j} is {abs(at - j)} away from row {i} {far}"
+
+
+@given(grids())
+def test_a_hidden_pair_is_told_by_the_condition_that_hides_it(
+    drawn: tuple[Pairs, TileGrid],
+) -> None:
+    pairs, mask = drawn[0], drawn[1].mask
+    for i, j in np.argwhere(~pairs.matrix())[:: max(1, pairs.nq * pairs.nk // 40)].tolist():
+        told, (start, *end) = mask.why_hidden(i, j), why(pairs, i, j).split(f" row {i} ")
+        assert told.startswith(start)
+        assert all(each in told for each in end)
+
+
+def test_arguments_of_a_kernel_are_those_of_what_is_set() -> None:
+    few = {"causal": 1, "window": 5, "sinks": 2}
+    assert Mask(9, 9, causal=True, window=5, sinks=2).arguments == few
+    assert Mask(9, 9).arguments == {"causal": 0, "window": 0, "sinks": 0}
+    more = {"dilation": 3, "global_tokens": 0, "block": 0, "blocks_across": 0}
+    dilated = Mask(9, 9, causal=True, window=5, sinks=2, dilation=3)
+    assert dilated.arguments == few | more
+    blocks = Pairs(9, 7, block=4, blocks=((True, False),) * 3).mask()
+    assert blocks.arguments == {
+        "causal": 0, "window": 0, "sinks": 0, "dilation": 1, "global_tokens": 0, "block": 4,
+        "blocks_across": 2,
+    }  # fmt: skip
+
+
 @given(grids())
 def test_edges_are_where_visible_pairs_end(drawn: tuple[Pairs, TileGrid]) -> None:
     pairs, mask = drawn[0], drawn[1].mask
@@ -134,6 +173,30 @@ def test_small_grids_of_every_kind(causal: bool) -> None:
             np.testing.assert_array_equal(grid.kinds(), kinds)
             np.testing.assert_array_equal(covered(grid.visited_rows, grid.Tr), (kinds > 0).T)
             np.testing.assert_array_equal(covered(grid.full_rows, grid.Tr), (kinds == 2).T)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_small_grids_of_dilated_windows(causal: bool) -> None:
+    for nk, window, dilation, free in product((4, 7), (1, 5), (2, 3), (0, 3)):
+        said = {"causal": causal, "window": window, "dilation": dilation}
+        for sinks, others in ((free, 0), (0, free)):
+            pairs = Pairs(6, nk, **said, sinks=sinks, global_tokens=others)
+            mask = pairs.mask()
+            for rows, cols in product((1, 2, 4), repeat=2):
+                kinds, tiles = pairs.kinds(rows, cols), kinds_of(mask, rows, cols)
+                np.testing.assert_array_equal(tiles, kinds)
+                assert mask.pairs_exist == kinds.any()
+
+
+def kinds_of(mask: Mask, rows: int, cols: int) -> np.ndarray:
+    """Return the kinds of all tiles, as the intervals of visited and of full ones tell them."""
+    grid = TileGrid(mask, rows, cols)
+    visited, full = (covered(each, grid.Tc) for each in (grid.visited_columns, grid.full_columns))
+    assert not (full & ~visited).any()
+    np.testing.assert_array_equal(covered(grid.visited_rows, grid.Tr), visited.T)
+    np.testing.assert_array_equal(covered(grid.full_rows, grid.Tr), full.T)
+    kinds: np.ndarray = visited.astype(int) + full
+    return kinds
 
 
 @given(grids())

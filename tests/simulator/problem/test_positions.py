@@ -74,6 +74,25 @@ def test_lengths_stay_and_what_is_not_turned_stays_as_it_is() -> None:
     np.testing.assert_array_equal(half, round_to(half, "float16"))
 
 
+@given(st.integers(1, 6), st.integers(0, 3), st.booleans())
+def test_numbers_of_a_pair_know_each_other(pairs: int, rest: int, interleaved: bool) -> None:
+    """What a number becomes depends on itself and its partner alone, at the speed of its pair."""
+    said = Rotary(10.0, 2 * pairs, interleaved)
+    for column in range(2 * pairs + rest):
+        row = np.zeros((1, 1, 2 * pairs + rest), np.float32)
+        row[..., column] = 1
+        turned = said.turned(row, 3, "float32")[0, 0]
+        partner = said.partner(column)
+        assert set(np.flatnonzero(turned)) == {column, partner} - {None}
+        if partner is None:
+            assert column >= said.width
+            continue
+        assert said.partner(partner) == column
+        assert said.pair_of(partner) == said.pair_of(column)
+        angle = said.angles(np.array([3]))[0, said.pair_of(column)]
+        assert turned[column] == pytest.approx(np.cos(angle), abs=1e-6)
+
+
 @pytest.mark.parametrize(
     ("said", "words"),
     [

@@ -9,8 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.base.errors import InputError
+from simulator.problem.masks import Mask
 from simulator.problem.scenario import parse_scenario, scenario_toml
-from simulator.problem.scores import alibi_slopes
+from simulator.problem.scores import (
+    ALIBI,
+    RELATIVE,
+    BiasTable,
+    DistanceBias,
+    Scoring,
+    alibi_slopes,
+)
 from simulator.problem.workload import read_inputs, resolve
 from tests.helpers.runs import scenario, trace_of
 
@@ -64,6 +72,56 @@ def test_runs_are_what_loops_say(algorithm: str, scores: dict) -> None:
     ]
     got = trace.workload.unpacked(np.stack(blocks))
     np.testing.assert_allclose(got, want, atol=3e-6)
+
+
+def test_a_bias_says_what_it_does_and_whose_it_is() -> None:
+    mask, table = Mask(2, 3), np.arange(4, dtype=np.float32)[None]
+    sloped, learned, both = (
+        DistanceBias(mask, slopes, 2, values)
+        for slopes, values in (((0.5,), None), ((), table), ((0.5,), table))
+    )
+    assert (sloped.cites, learned.cites, both.cites) == (ALIBI, RELATIVE, RELATIVE)
+    assert sloped.latex == r"- \mathrm{slope} \cdot | i' - j |"
+    assert learned.latex == r"+ b_{\,j - i'}"
+    assert both.latex == f"{sloped.latex} {learned.latex}"
+    for bias in (sloped, learned, both):
+        for i, j in np.ndindex(2, 3):
+            away = j - (i + 1)
+            loses = 0.5 * abs(away) * bool(bias.slopes)
+            loses -= 0 if bias.table is None else table[0, away + 2]
+            assert bias.of(range(i, i + 1), range(j, j + 1))[0, 0] == loses
+        want = [[bias.of(range(i, i + 1), range(j, j + 1))[0, 0] for j in range(3)]
+                for i in range(2)]  # fmt: skip
+        np.testing.assert_array_equal(bias.of(range(2), range(3)), want)
+
+
+def test_tables_of_the_same_numbers_are_the_same() -> None:
+    one, same, other = (BiasTable(np.array([[1.0, last]], np.float32)) for last in (2.0, 2.0, 3.0))
+    assert one == same
+    assert hash(one) == hash(same)
+    assert one != other
+    assert one != "table"
+
+
+@pytest.mark.parametrize(
+    ("scale", "temperature", "said"),
+    [
+        (1e-39, 1.0, "attention.scale = 1e-39"), (1e39, 1.0, "attention.scale = 1e+39"),
+        (1e30, 1e-20, "attention.temperature = 1e-20"), (1e-30, 1e20, "attention.temperature"),
+    ],
+)  # fmt: skip
+def test_a_scale_that_float32_has_not_is_refused(
+    scale: float, temperature: float, said: str
+) -> None:
+    with pytest.raises(InputError) as error:
+        Scoring(scale, temperature).check()
+    assert said in str(error.value)
+    limits = np.finfo(np.float32)
+    for edge in (float(limits.tiny), float(limits.max)):
+        Scoring(edge).check()
+    plain = Scoring(6.0, 2.0, softcap=5.0, slopes=(1.0,), sink_logits=(2.0,))
+    assert plain.unscaled == Scoring(1.0, 1.0, 5.0, (1.0,), (2.0,))
+    assert plain.arguments == {"scale": 3.0, "softcap": 5.0}
 
 
 @given(st.floats(-100, 100), st.sampled_from([0.5, 20.0, 50.0]))

@@ -1,5 +1,7 @@
 """Generation step by step: rows of one pass, costs of plain formulas, and a mask that is needed."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -52,8 +54,11 @@ def test_steps_are_counted_as_their_runs(n, heads, at_once, rows, cols, window):
             own = scenario("flash2", mask=mask, **sizes | {"nq": queries}, nk=step.keys)
             totals = tile_program(resolve(own)).totals
             assert (cost.bytes, cost.flops) == (totals.bytes, totals.flops)
-    for quantity in ("bytes", "flops", "time"):
+    for quantity, figure in (("bytes", "bytes"), ("flops", "flops"), ("time", "seconds")):
         for cached in (True, False):
+            for step in found.steps:
+                own = step.cached if cached else step.anew
+                assert step.of(quantity, cached=cached) == getattr(own, figure)
             steps = [step.of(quantity, cached=cached) for step in found.steps[1:]]
             assert found.total(quantity, cached=cached) == sum(steps)
     assert found.apart.max() < 1e-5
@@ -77,6 +82,18 @@ def test_weights_and_what_moves_without_the_mask_are_those_of_the_definition():
             (np.linalg.norm(after - before, axis=1) / np.linalg.norm(before, axis=1)).max()
         )
     np.testing.assert_allclose(found.unmasked, [0.0, *moved], atol=1e-9)
+
+
+def test_rows_that_are_zero_are_moved_by_their_own_length():
+    w = resolve(scenario("flash2", nq=8, d=3, seed=3))
+    inputs = read_inputs(w)
+    v = np.zeros_like(inputs.v)
+    v[0, 4] = [3.0, 0.0, 4.0]
+    found = generation(w, replace(inputs, v=v), 0)
+    s = inputs.q[0].astype(float) @ inputs.k[0].astype(float).T / np.sqrt(3)
+    weights = np.exp(s[:4, :5])
+    moved = (weights / weights.sum(axis=1, keepdims=True))[:, 4] * 5.0
+    assert found.unmasked[1] == pytest.approx(moved.max())
 
 
 def test_progress_is_told_to_its_end():

@@ -73,5 +73,10 @@ def test_short_texts_and_runs_of_no_layer_are_not_shown():
         for name in ("passage-layer1", "cat-because-layer2")
     }
     assert shown == {"passage-layer1": True, "cat-because-layer2": False}
+    # As many tokens as half the numbers of one, and no more than are decomposed in a moment.
+    w = resolve(parse_scenario({"input": {"source": "capture", "name": "passage-layer1"}}))
+    assert w.kv_heads * (w.head_dim + w.value_dim) == 768
+    for keys, fits in ((383, False), (384, True), (1024, True), (1025, False)):
+        assert is_shown(replace(w, seqlen_k=keys)) is fits
     random = parse_scenario({"attention": {"seqlen_q": 64, "head_dim": 4, "heads": 4}})
     assert not is_shown(resolve(random))

@@ -143,6 +143,9 @@ def test_both_ways_are_attention(chosen: Scenario) -> None:
     for ours in (found.absorbed, found.projected):
         assert np.abs(ours - want).max() / largest < 1e-4
     assert found.apart < 1e-4
+    ours, other = found.projected.astype(float), found.absorbed.astype(float)
+    off = np.abs(ours - other).max() / (np.abs(ours).max() or 1.0)
+    assert found.apart == pytest.approx(off, rel=1e-5)
 
 
 def test_projections_may_be_of_the_file(tmp_path: Path) -> None:

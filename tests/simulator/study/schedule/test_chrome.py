@@ -96,10 +96,11 @@ def test_pairs_of_begin_and_end_are_events_too(tmp_path: Path) -> None:
         {"ph": "E", "ts": 20, "tid": 2},
         {"ph": "E", "ts": 30, "tid": 2},
         {"ph": "i", "ts": 1, "name": "instant", "tid": 10},
-        {"ph": "X", "ts": 15, "dur": 1, "name": "alone", "tid": 10},
+        {"ph": "X", "ts": 15, "dur": 1, "name": "alone", "pid": "gpu", "tid": 10},
     ]
     found = read_trace(written(tmp_path, json.dumps(events)))
     assert found.names == ("outer", "inner", "alone")
+    assert found.lanes == (" 2", "gpu 10")  # process and thread, which have no other names
     assert found.lane.tolist() == [0, 0, 1]
     assert found.start.tolist() == pytest.approx([0, 1e-6, 5e-6])
     assert found.end.tolist() == pytest.approx([10e-6, 2e-6, 6e-6])
@@ -122,6 +123,7 @@ def test_pairs_of_begin_and_end_are_events_too(tmp_path: Path) -> None:
             "threads = 5000: expected at most 4096",
         ),
         ("[" + "{}," * 300_000 + "{}]", "events = 300001: expected at most 262144"),
+        ("[" + "{}," * (2**18 - 1) + "{}]", "expected an event with a duration"),  # the most
     ],
 )
 def test_what_is_no_trace_is_refused_in_one_line(tmp_path: Path, text: str, said: str) -> None:

@@ -42,6 +42,22 @@ def text(server: Server, each: Running) -> list[tuple[int, Any]]:
     return [(each.request, n) for n in range(prompt)] + own
 
 
+def test_steps_are_counted_one_by_one() -> None:
+    server = usual_server()
+    for moments in (served_in_pages(server), served_in_stretches(server)):
+        steps = [moment.step for moment in moments]
+        assert steps == list(range(len(steps)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_third_request_of_the_usual_server_has_two_samples(seed: int) -> None:
+    server = usual_server(seed=seed)
+    assert [len(each.answers) for each in server.requests] == [1, 2, 1] * 4
+    for each in server.requests:
+        assert all(each.prompt + answer <= each.most for answer in each.answers)
+        assert each.most <= server.slots
+
+
 @given(servers(), st.booleans())
 def test_no_two_sequences_hold_different_tokens_in_one_slot(server: Server, sharing: bool) -> None:
     answered = sum(len(request.answers) for request in server.requests)

@@ -63,6 +63,11 @@ class WeightsAgain(Op):
     latex: ClassVar[str] = r"P_{ij} \leftarrow e^{S_{ij} - \mathrm{LSE}_i}"
     recorded: ClassVar[tuple[str, ...]] = ("P",)
 
+    @property
+    def says(self) -> str:
+        """What becomes of a score."""
+        return "each score s becomes exp(s − LSE) again, the weight of the forward pass"
+
     def apply(self, state: State) -> None:
         chip = state.chip
         chip["P"] = exp_shift(chip["S"], chip["LSE"][:, None])
@@ -73,6 +78,8 @@ class AddValueGradient(Op):
     """``dV += Pᵀ dO``: each key's value counted in a row as much as its weight."""
 
     name: ClassVar[str] = "value gradient"
+    gesture: ClassVar[Gesture] = Gesture.SUM_ROWS
+    factors: ClassVar[tuple[str, ...]] = ("P", "dO")
     label: ClassVar[str] = "dV += PᵀdO"
     short_label: ClassVar[str] = "dV"
     latex: ClassVar[str] = r"dV_j \leftarrow dV_j + P_{ij}^{\top} dO_i"
@@ -93,6 +100,8 @@ class WeightGradient(Op):
     """``dP = dO Vᵀ``: what more weight of a key would change."""
 
     name: ClassVar[str] = "weight gradient"
+    gesture: ClassVar[Gesture] = Gesture.SUM_DEPTH
+    factors: ClassVar[tuple[str, ...]] = ("dO", "V")
     label: ClassVar[str] = "dP = dO Vᵀ"
     short_label: ClassVar[str] = "dP"
     latex: ClassVar[str] = r"dP_{ij} \leftarrow dO_i V_j^{\top}"
@@ -156,6 +165,8 @@ class AddQueryGradient(Op):
     """``dQ_acc += dS K``: what HBM has of other column blocks is added to."""
 
     name: ClassVar[str] = "query gradient"
+    gesture: ClassVar[Gesture] = Gesture.SUM_ROWS
+    factors: ClassVar[tuple[str, ...]] = ("dS", "K")
     label: ClassVar[str] = "dQ += dS K"
     short_label: ClassVar[str] = "dQ"
     latex: ClassVar[str] = r"dQ_i \leftarrow dQ_i + dS_{ij} K_j"
@@ -176,6 +187,8 @@ class AddKeyGradient(Op):
     """``dK += dSᵀ Q``."""
 
     name: ClassVar[str] = "key gradient"
+    gesture: ClassVar[Gesture] = Gesture.SUM_ROWS
+    factors: ClassVar[tuple[str, ...]] = ("dS", "Q")
     label: ClassVar[str] = "dK += dSᵀQ"
     short_label: ClassVar[str] = "dK"
     latex: ClassVar[str] = r"dK_j \leftarrow dK_j + dS_{ij}^{\top} Q_i"

@@ -36,6 +36,8 @@ class Gesture(Enum):
     """Rows are added up, one for each key, each with its weight."""
     SETTLE = auto()
     """Sums are divided."""
+    SUM_ROWS = auto()
+    """Rows of a matrix are added up with the numbers of pairs, for each key or for each row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +85,10 @@ class Op:
     moves: tuple[Move, ...] = ()
     allocates: tuple[ChipTile, ...] = ()
     frees: tuple[str, ...] = ()
+
+    factors: ClassVar[tuple[str, ...]] = ()
+    """What its products are of, where they are not of Q and of the keys: rows of two matrices, or
+    the numbers of pairs and the rows that they weigh."""
 
     @property
     def says(self) -> str:

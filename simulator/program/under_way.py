@@ -13,6 +13,13 @@ from typing import Any
 import numpy as np
 
 from simulator.base.matmul import matmul
+from simulator.program.gradient_ops import (
+    AddKeyGradient,
+    AddQueryGradient,
+    AddValueGradient,
+    RowDots,
+    WeightGradient,
+)
 from simulator.program.op import Op
 from simulator.program.ops import Accumulate, MergeOutputs, MergeSum, Rescale, RowSum, Scores, over
 from simulator.program.state import Numbers, State, Values
@@ -106,6 +113,27 @@ def _accumulated(op: Accumulate, before: Numbers, n: int) -> dict[str, Values]:
     return {"O": before["O"] + product}
 
 
+def _row_dots(op: RowDots, before: Numbers, n: int) -> dict[str, Values]:
+    return {"D": (_exact(before["dO"][:, :n]) * _exact(before["O"][:, :n])).sum(axis=1)}
+
+
+def _weight_gradient(op: WeightGradient, before: Numbers, n: int) -> dict[str, Values]:
+    upstream, v = (_exact(before[name][:, :n]) for name in op.factors)
+    return {"dP": matmul(upstream, v.T)}
+
+
+def _over_rows(op: Op, before: Numbers, n: int) -> dict[str, Values]:
+    """Return a sum over rows for each key."""
+    weights, x = (_exact(before[name][:n]) for name in op.factors)
+    (name,) = op.recorded
+    return {name: before[name] + matmul(weights.T, x)}
+
+
+def _query_gradient(op: AddQueryGradient, before: Numbers, n: int) -> dict[str, Values]:
+    weights, k = (_exact(before[name]) for name in op.factors)
+    return {"dQ_acc": before["dQ_acc"] + matmul(weights[:, :n], k[:n])}
+
+
 def _similarities(op: Similarities, before: Numbers, n: int) -> dict[str, Values]:
     q, k = (_exact(before[name][:, :n]) for name in ("phi_Q", "phi_K"))
     return {"S": matmul(q, k.T)}
@@ -147,6 +175,11 @@ _SUMS: dict[type[Op], Sum] = {
     Scores: Sum(lambda op, before: before["Q"].shape[1], _scores),
     RowSum: Sum(lambda op, before: before["P"].shape[1], _row_sum),
     Accumulate: Sum(lambda op, before: before["P"].shape[1], _accumulated),
+    RowDots: Sum(lambda op, before: before["O"].shape[1], _row_dots),
+    WeightGradient: Sum(lambda op, before: before["V"].shape[1], _weight_gradient),
+    AddValueGradient: Sum(lambda op, before: len(before["P"]), _over_rows),
+    AddKeyGradient: Sum(lambda op, before: len(before["dS"]), _over_rows),
+    AddQueryGradient: Sum(lambda op, before: before["dS"].shape[1], _query_gradient),
     Similarities: Sum(lambda op, before: before["phi_Q"].shape[1], _similarities),
     ReadState: Sum(lambda op, before: before["phi_Q"].shape[1], _read_state),
     SumWeights: Sum(lambda op, before: before["P"].shape[1], _sum_of_weights),

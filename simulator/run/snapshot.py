@@ -121,6 +121,10 @@ class Partials:
     weights: F32 | None
 
 
+_OF_FORWARD = ("S", "P")
+"""The numbers of pairs of a forward pass."""
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """State at a cursor.
@@ -241,6 +245,11 @@ class Snapshot:
         own = (spec.name for spec in reversed(self.program.algorithm.pairs))
         found = ((name, self.state.get(name)) for name in (*own, "P", "S"))
         return next(((name, values) for name, values in found if values is not None), None)
+
+    @property
+    def computes_again(self) -> bool:
+        """Whether the op does again what the forward pass has done and not kept."""
+        return self.program.algorithm.backward and not {*self.op.makes}.isdisjoint(_OF_FORWARD)
 
     @property
     def m(self) -> F32:

@@ -1,4 +1,4 @@
-"""Where what stands beside the boxes lies: titles, the magnified tile and the legend."""
+"""How room is shared out beside the scores: strips, titles, the magnified tile, the legend."""
 
 from __future__ import annotations
 
@@ -15,15 +15,30 @@ _NARROW_LEGEND = (76.0, 100.0)
 def labels_beside(
     boxes: dict[str, QRectF],
     inputs: tuple[str, str],
+    outside: dict[str, str],
     px: Callable[[float], float],
     content: QRectF,
 ) -> dict[str, QRectF]:
-    """Return where the titles go; those of Q and O reach outwards where their sizes are long."""
-    line, short = px(18), px(20)
+    """Return where the titles go; those at the outer sides reach outwards where they are long.
+
+    Parameters
+    ----------
+    boxes : dict of str to QRectF
+        What is named.
+    inputs : tuple of str
+        The boxes that have keys and values.
+    outside : dict of str to str
+        What lies outside of which box.
+    px : callable
+        A length at scale 1 in pixels.
+    content : QRectF
+        Room for everything.
+    """
+    line, short = px(18), px(30 if outside else 20)
     q, k, v, s, o = (boxes[name] for name in ("Q", *inputs, "S", "O"))
     above = s.top() - px(3) - line
     # Kᵀ is named at the top of its left side, Q just above its box; side by side if need be.
-    tall = k.height() >= 2 * line
+    tall = k.height() >= 2 * line or bool(outside)
     k_left = k.left() - px(4) - short
     labels = {
         inputs[1]: QRectF(v.left() - px(4) - short, v.top(), short, line),
@@ -33,10 +48,37 @@ def labels_beside(
     }
     if not tall:
         labels["Q"].setRight(k_left - px(4))
-    for name in ("m", "l"):
-        if name in boxes:
-            labels[name] = QRectF(boxes[name].left(), above, boxes[name].width(), line)
+    for name, other in outside.items():
+        box = boxes[other]
+        if name in inputs:
+            labels[other] = QRectF(k_left, box.top(), short, line)
+        elif box.left() < s.left():
+            labels[other] = QRectF(content.left(), above, box.right() - content.left(), line)
+            labels[name].setLeft(boxes[name].left())
+        else:
+            labels[other] = QRectF(box.left(), above, content.right() - box.left(), line)
+            labels[name].setRight(boxes[name].right())
+    for name, box in boxes.items():
+        if name not in labels and box is not s:
+            labels[name] = QRectF(box.left(), above, box.width(), line)
+            if outside and box.left() - short < s.right():  # its name may be longer than it is wide
+                labels[name].setLeft(min(box.left(), max(s.right() + 1, box.right() - short)))
     return labels
+
+
+def halves(strip: QRectF, scores: QRectF, gap: int) -> tuple[QRectF, QRectF]:
+    """Cut a strip beside the scores: the half that is next to them, and the one outside."""
+    across = strip.left() >= scores.right() or strip.right() <= scores.left()
+    size = ((strip.width() if across else strip.height()) - gap) // 2
+    first, last = QRectF(strip), QRectF(strip)
+    if across:
+        first.setRight(strip.left() + size)
+        last.setLeft(strip.right() - size)
+    else:
+        first.setBottom(strip.top() + size)
+        last.setTop(strip.bottom() - size)
+    before = strip.left() < scores.left() if across else strip.top() < scores.top()
+    return (last, first) if before else (first, last)
 
 
 def corner_places(
@@ -56,3 +98,21 @@ def corner_places(
     fits = wide >= px(LEGEND_WIDTH) and high >= px(52)
     fits = fits or (wide >= px(least[0]) and high >= px(least[1]))
     return inset, rest if fits else QRectF()
+
+
+def shares(
+    room: float,
+    first: int,
+    second: int,
+    count: int,
+    *,
+    low: float,
+    high: float,
+    least: float,
+    last: float = 0.0,
+) -> tuple[float, float, float]:
+    """Cut `room` into a strip, the scores and a strip, by cells and within limits."""
+    whole = first + second + count
+    a = max(min(max(first / whole, low), high) * room, least)
+    b = max(min(max(second / whole, low, last), max(high, last)) * room, least)
+    return a, max(room - a - b, least), b

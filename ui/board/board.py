@@ -20,7 +20,6 @@ from simulator.base.dtypes import F32
 from simulator.lesson.places import Pointer
 from simulator.program.algorithms import TENSORS
 from simulator.program.playback import eased
-from simulator.run.cell_values import row_numbers
 from simulator.run.motion import Motion
 from simulator.run.snapshot import Cell, Snapshot
 from ui.board.corner import inset_box, paint_inset, paint_legend
@@ -58,7 +57,7 @@ from ui.board.scores import (
     paint_scores,
     paint_tile,
 )
-from ui.board.state import finished_rows
+from ui.board.state import finished_rows, numbers_in
 from ui.board.text import paint_margins, paint_titles, paint_words
 from ui.board.words import describe
 from ui.look.draw import mixed
@@ -143,8 +142,9 @@ def paint_still_board(
 ) -> None:
     """Draw what stays while an op is being done: it may be kept as a picture."""
     with _plain(painter):
-        for spec in snapshot.program.algorithm.inputs:
-            _paint_input(painter, snapshot, style, lay, spec.name)
+        for name in snapshot.inputs:
+            if name in lay.boxes:
+                _paint_input(painter, snapshot, style, lay, name)
         paint_scores(painter, snapshot, style, lay)
         paint_split_edges(painter, snapshot, style, lay)
         paint_pages(painter, snapshot, style, lay)
@@ -160,8 +160,8 @@ def paint_live_board(
 ) -> None:
     """Draw what an op changes, and what is marked, over what stays."""
     with _plain(painter):
-        for name in "mlO":
-            if name in lay.boxes:
+        for name in lay.boxes:
+            if name not in snapshot.inputs and not TENSORS[name].of_pairs:
                 _paint_result(painter, snapshot, style, lay, name)
         paint_tile(painter, snapshot, style, lay)
         paint_partials(painter, snapshot, style, lay, marks.row)
@@ -283,11 +283,12 @@ def _painted_again(
         if places is not None and (name in now.program.algorithm.left or places.strip(name)):
             fill = partial(paint_state, snapshot=now, style=style, lay=lay)
             found.append((places.card, fill))
-        if name not in lay.boxes:
+        place = lay.box_of(name)
+        if not place:
             continue
-        if not TENSORS[name].of_pairs:
-            fill = partial(_paint_result, snapshot=now, style=style, lay=lay, name=name)
-            found.append((lay.boxes[name], fill))
+        if not TENSORS[place].of_pairs:
+            fill = partial(_paint_result, snapshot=now, style=style, lay=lay, name=place)
+            found.append((lay.boxes[place], fill))
             continue
         tile = lay.tile(now.visit.rows, now.visit.cols)
         found.append((tile, partial(paint_tile, snapshot=now, style=style, lay=lay)))
@@ -347,7 +348,7 @@ def _input_sheet(values: F32, theme: Theme, name: str, limit: float | None = Non
     return Sheet(heat_image(upright, -limit, limit, colour_map(theme, name)))
 
 
-# --- m, l, O ----------------------------------------------------------------------------------
+# --- m, l, O, and what else a run makes of rows and keys --------------------------------------
 
 
 def _paint_result(
@@ -358,42 +359,58 @@ def _paint_result(
     with clipped(painter, box):
         if snapshot.head is not None:
             values = snapshot.head.results[name]
-            _paint_rows(painter, snapshot, style, lay, name, values, range(len(values)))
+            _paint_values(painter, snapshot, style, lay, name, values, range(len(values)))
             return
         faint = mixed(theme.empty, theme.tensor(name), 0.22)
         for done in finished_rows(snapshot, name):
-            painter.fillRect(lay.row_band(name, done), faint)
-        found = row_numbers(snapshot).get(name)
+            painter.fillRect(_band(lay, name, done), faint)
+        found, own = numbers_in(snapshot, name)
         if found is not None:
-            _paint_rows(painter, snapshot, style, lay, name, found, snapshot.visit.rows)
+            _paint_values(painter, snapshot, style, lay, name, found, own)
 
 
-def _paint_rows(
+def _band(lay: BoardLayout, name: str, along: range) -> QRectF:
+    """Return the visible part of some rows, or keys, in a box."""
+    return lay.col_band(name, along) if _by_key(name) else lay.row_band(name, along)
+
+
+def _by_key(name: str) -> bool:
+    return "key" in TENSORS[name].axes
+
+
+def _paint_values(
     painter: QPainter,
     snapshot: Snapshot,
     style: Style,
     lay: BoardLayout,
     name: str,
     values: F32,
-    rows: range,
+    along: range,
 ) -> None:
-    """Draw numbers of some rows in their box."""
+    """Draw numbers of some rows, or keys, in their box."""
     words = colour_map(style.theme, name)
     low, high, scaled = _result_range(snapshot, name, values)
+    upright = scaled.T if _by_key(name) else scaled
     sheet = KEPT.get(
-        values, (style.theme.name, name), lambda: Sheet(heat_image(scaled, low, high, words))
+        values, (style.theme.name, name), lambda: Sheet(heat_image(upright, low, high, words))
     )
     box = lay.boxes[name]
-    top, bottom = lay.row_y(rows.start), lay.row_y(rows.stop)
-    whole = QRectF(box.left(), top, box.width(), bottom - top)
-    sheet.draw(painter, whole, QRectF(0, 0, 1, 1))
-    if "value" not in TENSORS[name].axes and numbers_fit(style, box.width(), lay.cell[1]):
+    if _by_key(name):
+        left, right = lay.col_x(along.start), lay.col_x(along.stop)
+        sheet.draw(painter, QRectF(left, box.top(), right - left, box.height()), _WHOLE)
+        return
+    top, bottom = lay.row_y(along.start), lay.row_y(along.stop)
+    sheet.draw(painter, QRectF(box.left(), top, box.width(), bottom - top), _WHOLE)
+    if values.shape[1] == 1 and numbers_fit(style, box.width(), lay.cell[1]):
         shown = Shown(values, words, low, high)
-        paint_numbers(painter, shown, style, lay, name, rows, range(1), (rows.start, 0))
+        paint_numbers(painter, shown, style, lay, name, along, range(1), (along.start, 0))
+
+
+_WHOLE = QRectF(0, 0, 1, 1)
 
 
 def _result_range(snapshot: Snapshot, name: str, values: F32) -> tuple[float, float, F32]:
-    """Return what the map of m, l or O spans, and the numbers as it takes them."""
+    """Return what the map of a result spans, and the numbers as it takes them."""
     if name == "l":
         return 0.0, finite_range(values)[1] or 1.0, values
     if name == "m":
@@ -402,12 +419,17 @@ def _result_range(snapshot: Snapshot, name: str, values: F32) -> tuple[float, fl
         scores = snapshot.head.s
         ends = KEPT.get(scores, "largest", lambda: finite_range(_row_largest(scores)))
         return (*ends, values)
+    if values.shape[1] == 1:
+        limit = KEPT.get(values, "limit", lambda: signed_limit(np.nan_to_num(values)))
+        return -limit, limit, values
     # Sums grow along a row block until they are divided by l: each has a scale of its own.
-    starts = np.arange(0, len(values), snapshot.program.workload.rows)
+    w = snapshot.program.workload
+    size = w.cols if _by_key(name) else w.rows
+    starts = np.arange(0, len(values), size)
     # A fault may have made some of them infinite.
-    sizes = np.where(np.isinf(values), 0, np.abs(values))
+    sizes = np.nan_to_num(np.abs(values), nan=0.0, posinf=0.0)
     largest = np.maximum.reduceat(sizes.max(axis=1), starts)
-    scale = np.repeat(np.where(largest > 0, largest, 1.0), snapshot.program.workload.rows)
+    scale = np.repeat(np.where(largest > 0, largest, 1.0), size)
     scaled = values / scale[: len(values), None]
     return -0.8, 0.8, scaled.astype(np.float32)
 

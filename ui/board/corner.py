@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QPainter
 
+from simulator.program.algorithms import TENSORS
 from simulator.run.linear_state import forms_tile
 from simulator.run.snapshot import Snapshot
 from ui.board.beside import LEGEND_WIDTH
@@ -85,6 +86,7 @@ def paint_legend(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
             ("scores S", ("S",), _short_number(low), _short_number(high)),
             ("weights P", ("P",), "0", _largest_weight(snapshot, top)),
         ]
+        rows[2:2] = _gradient_row(snapshot)
     if lay.legend.width() < px(LEGEND_WIDTH):
         _paint_narrow_legend(painter, snapshot, style, lay.legend, rows)
         return
@@ -109,6 +111,15 @@ def paint_legend(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
         draw_text(painter, QRectF(bar.right() + px(4), y, end_w, line), right, font, theme.muted)
         _paint_maps(painter, style, bar, maps)
         y += line
+
+
+def _gradient_row(snapshot: Snapshot) -> list[_Row]:
+    """Return what the map of the current tile spans, if it has gradients of pairs."""
+    found = snapshot.newest_pairs
+    if found is None or not TENSORS[found[0]].at:
+        return []
+    low, high = value_range(snapshot, found[0])
+    return [(found[0], (found[0],), _short_number(low), _short_number(high))]
 
 
 def _paint_narrow_legend(

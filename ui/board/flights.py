@@ -40,12 +40,13 @@ def home_of(move: Move, motion: Motion, style: Style, lay: BoardLayout) -> QRect
         return lay.partials if move.split is None else places.get(move.split, QRectF())
     if move.cols is not None:
         return lay.tile(move.rows, move.cols)
-    if move.tensor not in lay.boxes:
+    name = lay.box_of(move.tensor)
+    if not name:
         beside = next(name for name in ("l", "O") if name in lay.boxes)
         return lay.row_band(beside, move.rows)
-    if lay.boxes[move.tensor].left() == lay.boxes["S"].left():  # keys go across
-        return lay.col_band(move.tensor, move.rows)
-    return lay.row_band(move.tensor, move.rows)
+    if lay.boxes[name].left() == lay.boxes["S"].left():  # keys go across
+        return lay.col_band(name, move.rows)
+    return lay.row_band(name, move.rows)
 
 
 @dataclass(frozen=True, slots=True)

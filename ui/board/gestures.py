@@ -7,7 +7,6 @@ before the op and after it; nothing here has a clock.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
@@ -22,11 +21,21 @@ from simulator.run.motion import Motion
 from ui.board.corner import inset_box
 from ui.board.key_state import StatePlaces, state_places
 from ui.board.layout import BoardLayout
-from ui.board.marks import paint_bands, paint_current_outline, paint_row_mark
 from ui.board.partials import lse_cell, split_places
+from ui.board.scene import (
+    Scene,
+    on_arc,
+    outline_again,
+    paint_dot,
+    rows_with_words,
+    say,
+    say_what,
+    some_rows,
+    translucent,
+)
 from ui.board.scores import clipped, paint_tile, shown_current
 from ui.board.words import skip_phrase
-from ui.look.draw import CENTRE, card, draw_text, mixed, outline, text_width
+from ui.look.draw import CENTRE, card, draw_text, outline, text_width
 from ui.look.heat import colour_map, heat_image, indices, word_image
 from ui.look.kept import kept, place_key
 from ui.look.theme import Style
@@ -34,63 +43,12 @@ from ui.look.units import number_text
 
 _FEWEST_PIXELS = 24
 """Smaller tiles are too small to show what happens in them: the magnified one shows it."""
-_MOST_RAYS = 24
-"""Rows of which something flies at once; of more, some are drawn."""
 _TRAIL = 0.3
 """Share of a motion for which one column of a tile slides to its sum."""
+_FLASH = 0.7
+"""How bright a tile becomes that is computed again."""
 _VEIL = 0.62
 """How dark that may become which counts for nothing any more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """What a gesture is drawn with.
-
-    Attributes
-    ----------
-    painter, style, lay
-        Where and how.
-    motion : Motion
-        The op.
-    share : float
-        How much of it has been done.
-    tile : QRectF
-        Where the current tile is seen: in the matrix, or magnified beside it.
-    row : int
-        The query row that is explained.
-    """
-
-    painter: QPainter
-    style: Style
-    lay: BoardLayout
-    motion: Motion
-    share: float
-    tile: QRectF
-    row: int
-
-    def column(self, n: int, count: int = 1) -> QRectF:
-        """Return some columns of the tile, `n` counted in the tile."""
-        wide = self.tile.width() / len(self.motion.after.visit.cols)
-        return QRectF(
-            self.tile.left() + n * wide, self.tile.top(), count * wide, self.tile.height()
-        )
-
-    def cell(self, r: int, c: int) -> QRectF:
-        """Return a cell of the tile, counted in the tile."""
-        high = self.tile.height() / len(self.motion.after.visit.rows)
-        across = self.column(c)
-        return QRectF(across.left(), self.tile.top() + r * high, across.width(), high)
-
-    def beside(self, name: str, r: int) -> QRectF:
-        """Return the place of row `r` of the tile in box ``m``, ``l``, ``O`` or ``Q``."""
-        row = self.motion.after.visit.rows.start + r
-        return self.lay.row_band(name, range(row, row + 1))
-
-    @property
-    def chosen(self) -> int:
-        """The row of the tile that words are about: the explained one, if it is in the tile."""
-        rows = self.motion.after.visit.rows
-        return self.row - rows.start if self.row in rows else len(rows) // 2
 
 
 def paint_gesture(
@@ -140,12 +98,29 @@ def _sum_depth(scene: Scene) -> None:
         return
     n, d = motion.added(scene.share), motion.terms
     visit = motion.after.visit
-    q, k = lay.row_band("Q", visit.rows), lay.col_band(lay.keys, visit.cols)
-    glow = _translucent(scene.style.theme.current, 0.3)
+    of_rows, of_keys = motion.after.op.factors or ("Q", lay.keys)
+    q, k = lay.row_band(of_rows, visit.rows), lay.col_band(of_keys, visit.cols)
+    glow = translucent(scene.style.theme.current, 0.3)
+    again = motion.after.computes_again
+    if again:
+        _flash(scene)
     scene.painter.fillRect(QRectF(q.left(), q.top(), q.width() * scene.share, q.height()), glow)
     scene.painter.fillRect(QRectF(k.left(), k.top(), k.width(), k.height() * scene.share), glow)
     over = "d" if motion.after.program.algorithm.softmax else "features"
-    _say(scene, f"Σ over {over}: {n} of {d} terms")
+    words = f"Σ over {over}: {n} of {d} terms"
+    if motion.after.op.factors:
+        words = f"{motion.after.op.says}: {n} of {d} terms"
+    say(scene, f"computed again, {words}" if again else words)
+
+
+def _flash(scene: Scene) -> None:
+    """Let a tile flash that the forward pass has computed before: this is its second visit."""
+    ink = QColor(scene.style.theme.text)
+    fading = (1 - scene.share) ** 2
+    scene.painter.fillRect(scene.tile, translucent(ink, _FLASH * fading))
+    away = scene.style.px(3 + 9 * scene.share)
+    ring = scene.tile.adjusted(-away, -away, away, away)
+    outline(scene.painter, ring, translucent(ink, fading), scene.style.px(2.5))
 
 
 def _wipe(scene: Scene) -> None:
@@ -155,10 +130,10 @@ def _wipe(scene: Scene) -> None:
     if scene.tile.intersects(scene.lay.boxes["S"]):
         with clipped(scene.painter, done):
             paint_tile(scene.painter, scene.motion.after, scene.style, scene.lay)
-    _outline_again(scene)
+    outline_again(scene)
     scene.painter.setPen(QPen(QColor(scene.style.theme.current), scene.style.px(2)))
     scene.painter.drawLine(done.topRight(), done.bottomRight())
-    _say_what(scene)
+    say_what(scene)
 
 
 def _pick(scene: Scene) -> None:
@@ -172,15 +147,15 @@ def _pick(scene: Scene) -> None:
         eased(min(max(scene.share / lands - 0.35, 0) / 0.65, 1)),
     )
     colour = QColor(style.theme.current)
-    for r in _some_rows(scene):
+    for r in some_rows(scene):
         if not np.isfinite(before[r]).any():
             continue
         cell = scene.cell(r, int(np.argmax(before[r])))
         grown = (1 - lit) * style.px(5)
         outline(painter, cell.adjusted(-grown, -grown, grown, grown), colour, style.px(2))
         if 0 < way < 1:
-            at = _on_arc(cell.center(), scene.beside("m", r).center(), way, scene.style.px(26))
-            _paint_dot(scene, at)
+            at = on_arc(cell.center(), scene.beside("m", r).center(), way, scene.style.px(26))
+            paint_dot(scene, at)
     old, new = scene.motion.numbers.get("m"), scene.motion.after.state.get("m")
     if scene.share >= lands and old is not None and new is not None:
         _name_rise(scene, float(old[scene.chosen]), float(new[scene.chosen]))
@@ -217,8 +192,8 @@ def _turn(scene: Scene) -> None:
     image = word_image(np.uint32(0xFF000000) | r << 16 | g << 8 | b)
     scene.painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
     scene.painter.drawImage(scene.tile, image, QRectF(image.rect()))
-    _outline_again(scene)
-    _say(scene, "each score s becomes exp(s − m)")
+    outline_again(scene)
+    say(scene, scene.motion.after.op.says or "each score s becomes exp(s − m)")
 
 
 def _ends(scene: Scene) -> tuple[np.ndarray, np.ndarray] | None:
@@ -243,11 +218,11 @@ def _shrink(scene: Scene) -> None:
     factor = scene.motion.after.state.get("factor")
     if factor is None or not (factor < 1).any():
         found = skip_phrase(scene.motion.after)
-        _say(scene, found or "the factor is 1 in every row: nothing shrinks")
+        say(scene, found or "the factor is 1 in every row: nothing shrinks")
         return
     painter, style, lay, visit = scene.painter, scene.style, scene.lay, scene.motion.after.visit
     _paint_output(scene)
-    _outline_again(scene)
+    outline_again(scene)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
     box = lay.boxes["S"]
     right = lay.col_x(visit.cols.start) if visit.cols.start else box.left()
@@ -257,17 +232,17 @@ def _shrink(scene: Scene) -> None:
     wide = style.px(46)
     begin = max(front, box.left())
     glow = QLinearGradient(front, 0, front + wide, 0)
-    glow.setColorAt(0, _translucent(style.theme.current, 0.75 * fade))
-    glow.setColorAt(1, _translucent(style.theme.current, 0.0))
+    glow.setColorAt(0, translucent(style.theme.current, 0.75 * fade))
+    glow.setColorAt(1, translucent(style.theme.current, 0.0))
     light = QBrush(glow)
     with clipped(painter, box):
         for r, top, height in _shrinking_bands(scene):
             passed = QRectF(begin, top, right - begin, height).intersected(box)
             if passed.width() > 0:
                 veil = _VEIL * fade * (1 - float(factor[r]))
-                painter.fillRect(passed, _translucent(style.theme.empty, veil))
+                painter.fillRect(passed, translucent(style.theme.empty, veil))
             painter.fillRect(QRectF(front, top, wide, height), light)
-    for r in _rows_with_words(scene, factor < 1):
+    for r in rows_with_words(scene, factor < 1):
         band = scene.beside("S", r)
         text = f"× {number_text(float(factor[r]), 3)}"
         if scene.lay.cell[1] < style.px(19) and r != scene.chosen:  # not the explained one
@@ -281,7 +256,7 @@ def _shrink(scene: Scene) -> None:
     op = scene.motion.after.op
     by = "α ℓ of before / ℓ" if isinstance(op, Rescale) and op.normalised else "α"
     found = skip_phrase(scene.motion.after)
-    _say(scene, found or f"all that was summed under the old maximum shrinks by {by}")
+    say(scene, found or f"all that was summed under the old maximum shrinks by {by}")
 
 
 def _shrinking_bands(scene: Scene) -> list[tuple[int, float, float]]:
@@ -349,7 +324,7 @@ def _gather(scene: Scene) -> None:
         painter.drawImage(QRectF(x, y, max(column.width(), 1), high), image,
                           QRectF(n, 0, 1, image.height()))  # fmt: skip
     painter.setOpacity(1.0)
-    _say(scene, f"Σ over keys: {motion.added(scene.share)} of {count} weights")
+    say(scene, f"Σ over keys: {motion.added(scene.share)} of {count} weights")
 
 
 def _sum_keys(scene: Scene) -> None:
@@ -361,8 +336,8 @@ def _sum_keys(scene: Scene) -> None:
     n = min(motion.added(scene.share), count - 1)
     key = visit.cols.start + n
     value = lay.value_band(range(key, key + 1))
-    painter.fillRect(scene.column(n), _translucent(style.theme.current, 0.25))
-    painter.fillRect(value, _translucent(style.theme.current, 0.35))
+    painter.fillRect(scene.column(n), translucent(style.theme.current, 0.25))
+    painter.fillRect(value, translucent(style.theme.current, 0.35))
     start, end = scene.cell(scene.chosen, n), scene.beside("O", scene.chosen)
     if not value.isEmpty() and not end.isEmpty():
         path, low = QPainterPath(start.center()), value.center()
@@ -373,12 +348,49 @@ def _sum_keys(scene: Scene) -> None:
         painter.setBrush(Qt.BrushStyle.NoBrush)
         for width, alpha in ((7, 0.25), (2.5, 0.95)):
             painter.setPen(
-                QPen(_translucent(style.theme.tensor(lay.values), alpha), style.px(width))
+                QPen(translucent(style.theme.tensor(lay.values), alpha), style.px(width))
             )
             painter.drawPath(path)
         outline(painter, start, QColor(style.theme.current), style.px(2))
-        _paint_dot(scene, path.pointAtPercent(min(scene.share * count - n, 1.0)))
-    _say(scene, f"each weight times its row of V, into O: key {n + 1} of {count}")
+        paint_dot(scene, path.pointAtPercent(min(scene.share * count - n, 1.0)))
+    say(scene, f"each weight times its row of V, into O: key {n + 1} of {count}")
+
+
+def _sum_rows(scene: Scene) -> None:
+    """Show which row of numbers of pairs weighs which row of a matrix, and where the sum grows."""
+    motion, lay, style, painter = scene.motion, scene.lay, scene.style, scene.painter
+    op, visit = motion.after.op, motion.after.visit
+    name = lay.box_of(op.recorded[0])
+    if not motion.terms or not name:
+        return
+    over_rows = "key" in TENSORS[name].axes
+    n = min(motion.added(scene.share), motion.terms - 1)
+    if over_rows:
+        high = scene.tile.height() / len(visit.rows)
+        weights = QRectF(scene.tile.left(), scene.tile.top() + n * high, scene.tile.width(), high)
+        row = visit.rows.start + n
+        given, grows = (
+            lay.row_band(op.factors[1], range(row, row + 1)),
+            lay.col_band(name, visit.cols),
+        )
+    else:
+        weights, key = scene.column(n), visit.cols.start + n
+        given = lay.col_band(op.factors[1], range(key, key + 1))
+        grows = lay.row_band(name, visit.rows)
+    for place, alpha in ((weights, 0.25), (given, 0.35)):
+        painter.fillRect(place, translucent(style.theme.current, alpha))
+        outline(painter, place, QColor(style.theme.current), style.px(1.5))
+    outline(painter, grows, style.theme.tensor(name), style.px(4))
+    if not grows.isEmpty() and not given.isEmpty():
+        way = min(scene.share * motion.terms - n, 1.0)
+        start = on_arc(given.center(), weights.center(), min(2 * way, 1.0), 0.0)
+        at = start if way < _HALF else on_arc(weights.center(), grows.center(), 2 * way - 1, 0.0)
+        paint_dot(scene, at)
+    say_what(scene)
+
+
+_HALF = 0.5
+"""Share of its way at which what is added passes its weight."""
 
 
 def _settle(scene: Scene) -> None:
@@ -389,17 +401,17 @@ def _settle(scene: Scene) -> None:
     box, band = lay.boxes[name], lay.row_band(name, visit.rows)
     front = box.left() + eased(scene.share) * box.width()
     glow = QLinearGradient(front - style.px(50), 0, front, 0)
-    glow.setColorAt(0, _translucent(style.theme.current, 0.0))
-    glow.setColorAt(1, _translucent(style.theme.current, 0.7))
+    glow.setColorAt(0, translucent(style.theme.current, 0.0))
+    glow.setColorAt(1, translucent(style.theme.current, 0.7))
     with clipped(scene.painter, band):
         area = QRectF(front - style.px(50), band.top(), style.px(50), band.height())
         scene.painter.fillRect(area, glow)
-    _say(scene, f"{made} ÷ ℓ, once for each row")
+    say(scene, f"{made} ÷ ℓ, once for each row")
 
 
 def _light_up(scene: Scene) -> None:
     """Let the boxes of the numbers that are made light up: there is nothing to be added up."""
-    glow = _translucent(scene.style.theme.current, _pulse(scene))
+    glow = translucent(scene.style.theme.current, _pulse(scene))
     places = state_places(scene.motion.after, scene.style, scene.lay)
     if places is not None and not set(scene.motion.made).isdisjoint(_FROM_STATE):
         outline(scene.painter, places.card, glow, scene.style.px(4))
@@ -407,18 +419,19 @@ def _light_up(scene: Scene) -> None:
         _light_up_token(scene, places, glow)
     visit = scene.motion.after.visit
     for made in scene.motion.made:
-        name = made.removeprefix("phi_")  # features stand where their rows do
-        if made in TENSORS and TENSORS[made].at:
-            name = TENSORS[made].at
-        elif forms_tile(scene.motion.after) and made in scene.motion.after.op.recorded:
-            outline(scene.painter, scene.tile, glow, scene.style.px(4))  # of pairs
-        if name in scene.lay.boxes:
+        # Features stand where their rows do.
+        name = scene.lay.box_of(made) or made.removeprefix("phi_")
+        of_pairs = name in scene.lay.boxes and TENSORS[name].of_pairs
+        of_pairs = of_pairs or not scene.motion.after.program.algorithm.backward
+        if of_pairs and forms_tile(scene.motion.after) and made in scene.motion.after.op.recorded:
+            outline(scene.painter, scene.tile, glow, scene.style.px(4))
+        if name in scene.lay.boxes and not TENSORS[name].of_pairs:
             by_key = "key" in TENSORS[name].axes
             band = scene.lay.row_band(name, visit.rows)
             if by_key:
                 band = scene.lay.col_band(name, visit.cols)
             outline(scene.painter, band, glow, scene.style.px(4))
-    _say_what(scene)
+    say_what(scene)
 
 
 def _light_up_token(scene: Scene, places: StatePlaces, glow: QColor) -> None:
@@ -444,7 +457,7 @@ def _join(scene: Scene) -> None:
     rows, made = motion.after.visit.rows, [name for name in motion.made if name in scene.lay.boxes]
     places = split_places(motion.after, style, scene.lay)
     for place in places.values() if not made else ():  # what is made stands beside each split
-        outline(painter, place, _translucent(style.theme.current, _pulse(scene)), style.px(4))
+        outline(painter, place, translucent(style.theme.current, _pulse(scene)), style.px(4))
     if not made or not places:
         _light_up(scene)
         return
@@ -461,35 +474,21 @@ def _join(scene: Scene) -> None:
             continue
         box = QRectF(place)
         if not slides:
-            for r in _some_rows(scene):
+            for r in some_rows(scene):
                 if largest is None or largest[r] == split:
                     start = lse_cell(style, place, r, len(rows)).center()
                     end = scene.beside(made[0], r).center()
-                    _paint_dot(scene, _on_arc(start, end, way, style.px(26)))
+                    paint_dot(scene, on_arc(start, end, way, style.px(26)))
             continue
         size = place.size() + (target.size() - place.size()) * way
         box.setSize(size)
         box.moveCenter(place.center() + (target.center() - place.center()) * way)
-        painter.fillRect(box, _translucent(style.theme.tensor(made[0]), 0.45 * (1 - 0.5 * way)))
+        painter.fillRect(box, translucent(style.theme.tensor(made[0]), 0.45 * (1 - 0.5 * way)))
         outline(painter, box, style.theme.tensor(made[0]), style.px(2))
         if weights is not None:
             text = f"× {number_text(float(weights[split][scene.chosen]), 3)}"
             draw_text(painter, box, text, style.code_font(12, bold=True), style.theme.text, CENTRE)
     _light_up(scene)
-
-
-def _outline_again(scene: Scene) -> None:
-    """Draw the marks of the row block, the tile and the row over numbers that were drawn anew."""
-    scene.painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-    paint_row_mark(scene.painter, scene.style, scene.lay, scene.row)
-    paint_bands(scene.painter, scene.motion.after, scene.style, scene.lay)
-    paint_current_outline(scene.painter, scene.motion.after, scene.style, scene.lay)
-
-
-def _paint_dot(scene: Scene, at: QPointF) -> None:
-    scene.painter.setPen(Qt.PenStyle.NoPen)
-    scene.painter.setBrush(QColor(scene.style.theme.current))
-    scene.painter.drawEllipse(at, scene.style.px(5), scene.style.px(5))
 
 
 _GESTURES: dict[Gesture, Callable[[Scene], None]] = {
@@ -502,72 +501,5 @@ _GESTURES: dict[Gesture, Callable[[Scene], None]] = {
     Gesture.GATHER: _gather,
     Gesture.SUM_KEYS: _sum_keys,
     Gesture.SETTLE: _settle,
+    Gesture.SUM_ROWS: _sum_rows,
 }
-
-
-# --- tools ------------------------------------------------------------------------------------
-
-
-def _some_rows(scene: Scene) -> list[int]:
-    """Return the rows of the tile of which something is drawn: all of them while they are few."""
-    count = len(scene.motion.after.visit.rows)
-    if count <= _MOST_RAYS:
-        return list(range(count))
-    return sorted({round(n * (count - 1) / (_MOST_RAYS - 1)) for n in range(_MOST_RAYS)})
-
-
-def _rows_with_words(scene: Scene, wanted: np.ndarray) -> list[int]:
-    """Return the rows of which a factor is written: all where they are high, else one."""
-    if scene.lay.cell[1] >= scene.style.px(19):
-        return [int(r) for r in np.flatnonzero(wanted)]
-    return [scene.chosen] if wanted[scene.chosen] else [int(np.flatnonzero(wanted)[0])]
-
-
-def _translucent(colour: QColor | str, alpha: float) -> QColor:
-    out = QColor(colour)
-    out.setAlphaF(min(max(alpha, 0.0), 1.0))
-    return out
-
-
-def _on_arc(start: QPointF, end: QPointF, way: float, lift: float) -> QPointF:
-    """Return a point on the way from one to another, lifted in the middle."""
-    at = start + (end - start) * way
-    return QPointF(at.x(), at.y() - lift * 4 * way * (1 - way))
-
-
-def _say_what(scene: Scene) -> None:
-    """Write what the op says of itself: of how many terms, or the score that changes most."""
-    motion, text = scene.motion, scene.motion.after.op.says
-    if not text:
-        return
-    if motion.terms:
-        text = f"{text}: {motion.added(scene.share)} of {motion.terms}"
-    for name in motion.after.op.changed:
-        was, now = (each[name] for each in (motion.numbers, motion.after.state))
-        row = scene.chosen
-        with np.errstate(invalid="ignore"):  # scores may be infinite
-            most = int(np.argmax(np.abs(was[row] - now[row])))
-        text = (
-            f"{text}: {number_text(float(was[row, most]))} → {number_text(float(now[row, most]))}"
-        )
-    _say(scene, text)
-
-
-def _say(scene: Scene, text: str) -> None:
-    """Write what happens under the tile, or above it where there is no room."""
-    style, box = scene.style, scene.lay.boxes["S"]
-    font = style.text_font(13)
-    width, high = text_width(font, text) + style.px(16), style.px(22)
-    room = scene.lay.rect
-    x = min(max(scene.tile.center().x() - width / 2, box.left()), room.right() - width)
-    x = max(x, room.left())
-    y = scene.tile.bottom() + style.px(5)
-    if y + high > max(box.bottom(), scene.tile.bottom() + 1) + style.px(6):
-        y = scene.tile.top() - high - style.px(5)
-    place = QRectF(x, y, width, high)
-    places = state_places(scene.motion.after, style, scene.lay)
-    if places is not None and places.card.intersects(place):
-        place.moveBottom(places.card.top() - style.px(5))
-    card(scene.painter, place, mixed(style.theme.panel, style.theme.empty, 0.3),
-         style.theme.border, style.px(5))  # fmt: skip
-    draw_text(scene.painter, place, text, font, style.theme.current, CENTRE)

@@ -17,7 +17,7 @@ from PySide6.QtCore import QPointF, QRectF
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import TENSORS, algorithm_of
 from simulator.run.snapshot import Cell
-from ui.board.beside import corner_places, labels_beside
+from ui.board.beside import corner_places, halves, labels_beside, shares
 from ui.board.state import is_detailed
 from ui.board.tokens import LEAD, LINE, MOST_THINNED, TOKEN_SIZE, least_size, room_for
 from ui.look.theme import Style
@@ -40,6 +40,13 @@ _SMALL_MARGIN, _SMALL_SHARE = 6.0, 0.15
 """Room for small tokens, in their sizes, and as a share of the board's width."""
 _STRIPS = (34.0, 22.0)
 """Least width of Q and O at scale 1, and where small tokens need the room more."""
+
+
+_LAYERED, _LAYER_GAP = 1.5, 3.0
+"""How much more of the room a strip of two tensors takes, and the gap between them at scale 1."""
+_ROOM_OUTSIDE, _LEAST_OUTSIDE = (420.0, 320.0), 31.0
+"""Width and height, at scale 1, from which what lies outside of a tensor has a box of its own, and
+the least height of such a box."""
 
 
 class Tokens(Enum):
@@ -95,7 +102,8 @@ class BoardLayout:
         The boxes that have the keys, and the values.
     boxes : mapping of str to QRectF
         ``Q K V S m l O``; without m where there is no softmax; one box for keys and values if they
-        are one tensor.
+        are one tensor. Other columns in the place of m and l, and what lies outside of an input or
+        of O, have boxes of their own.
     labels : mapping of str to QRectF
         Titles of all boxes but S.
     row_margin, key_margin : QRectF
@@ -178,12 +186,12 @@ class BoardLayout:
 
     def place(self, cell: Cell) -> QRectF:
         """Return the visible part of one cell, at least a pixel of it; null where none is."""
-        name, along = cell.tensor, range(cell.row, cell.row + 1)
+        name, along = self.box_of(cell.tensor), range(cell.row, cell.row + 1)
         if cell.spec.of_pairs:
             return self.tile(along, range(cell.col, cell.col + 1))
-        box = self.boxes.get(name)
-        if box is None:  # there is no m without a softmax
+        if not name:  # there is no m without a softmax
             return QRectF()
+        box = self.boxes[name]
         first, last = (cell.col / self.depth(name), (cell.col + 1) / self.depth(name))
         if "key" in cell.at:
             deep = QRectF(box.left(), box.top() + first * box.height(), box.width(),
@@ -200,6 +208,15 @@ class BoardLayout:
     def visible_keys(self) -> range:
         """Return the keys of which anything is visible."""
         return _whole(self.view.x, self.visible[1], self.shape[1])
+
+    def box_of(self, tensor: str) -> str:
+        """Return the box in which a tensor is seen; empty if there is none."""
+        if tensor in self.boxes or tensor not in TENSORS:
+            return tensor if tensor in self.boxes else ""
+        spec = TENSORS[tensor]
+        if not spec.at or spec.of_pairs or TENSORS[spec.at].axes != spec.axes:
+            return "S" if spec.of_pairs else ""
+        return self.box_of(spec.at)
 
     def depth(self, name: str) -> int:
         """Return how many numbers of a row or key lie side by side in a box."""
@@ -238,8 +255,8 @@ def board_layout(
         if out.tokens:
             break
     growth = int(4 + 4 * (number_size(style, *out.cell) - NUMBER_SIZES[0]) / _FULL_GROWTH) / 4
-    if growth == 1:
-        return out
+    if growth == 1 or {*algorithm_of(w).outside.values()} & {*out.boxes}:
+        return out  # beside half a strip there is no room for larger titles
     return _arranged(w, style, rect, view, tokens, growth, header=header)
 
 
@@ -435,49 +452,59 @@ def _arranged(
     statistic = px(18 if wide >= 420 else 12) * growth
     if wide >= 620 and room_h / 2 >= visible[0] * px(NUMBER_CELL[1]):
         statistic = px(46) * growth  # few rows: m and l hold their numbers, too
-    missing = algorithm_of(w).missing
-    largest, total = (-gap / 2 if name in missing else statistic for name in ("m", "l"))
-    room_w = content.width() - left - 3 * gap - total - largest - gap / 2
-    strip = px(_STRIPS[tokens == Tokens.SMALL])
-    columns = _shares(room_w, d, dv, Nk, low=0.12, high=0.20, least=strip)
+    names, outside = algorithm_of(w).columns, algorithm_of(w).outside
+    if outside and (wide < _ROOM_OUTSIDE[0] or high < _ROOM_OUTSIDE[1]):
+        names, outside = (), {}
+    between = len(names) * (statistic + gap / 2) + 1.5 * gap
+    room_w = content.width() - left - gap - between
+    # What lies outside of a tensor is as wide as it: the two share a strip.
+    layers = 1 + bool(outside)
+    strip = px(_STRIPS[tokens == Tokens.SMALL]) * layers
+    thin, high_w, high_h = (share * _LAYERED ** (layers - 1) for share in (0.12, 0.20, 0.18))
+    columns = shares(room_w, layers * d, layers * dv, Nk, low=thin, high=high_w, least=strip)
     # The magnified tile of a large problem stands beside Vᵀ, so that is made taller.
-    tall = 0.27 if large and high >= 320 else 0.12
-    rows = _shares(room_h, d, dv, Nq, low=0.12, high=0.18, least=px(24), last=tall)
+    tall = 0.27 if large and high >= 320 else thin
+    least_h = px(_LEAST_OUTSIDE) * layers if outside else px(24)
+    rows = shares(
+        room_h, layers * d, layers * dv, Nq, low=thin, high=high_h, least=least_h, last=tall
+    )
     s_w, s_h = _within(columns[1], rows[1], Nk / Nq)
     q_w, o_w = (
-        min(share, max(n * s_w / Nk, n * s_h / Nq, 0.2 * s_w, strip))
+        min(share, max(layers * max(n * s_w / Nk, n * s_h / Nq, 0.2 * s_w), strip))
         for share, n in ((columns[0], d), (columns[2], dv))
     )
     tall_v = min(tall * room_h, 0.6 * s_w) if large else 0.0
     k_h, v_h = (
-        min(share, max(n * s_w / Nk, n * s_h / Nq, 0.2 * s_h, px(24), least))
+        min(share, max(layers * max(n * s_w / Nk, n * s_h / Nq, 0.2 * s_h), least_h, least))
         for share, n, least in ((rows[0], d, 0.0), (rows[2], dv, tall_v))
     )
     keys, values = algorithm_of(w).keys, algorithm_of(w).values
 
-    total_w = left + q_w + s_w + o_w + 3 * gap + total + largest + gap / 2
+    total_w = left + q_w + s_w + o_w + gap + between
     total_h = top + k_h + s_h + v_h + 2 * gap + part_h + name_h
     x = content.left() + (content.width() - total_w) / 2
     y = content.top() + max(0.0, (content.height() - total_h) / 2)
     q_x, s_y = x + left, y + top + k_h + gap
     s_x = q_x + q_w + gap
-    m_x = s_x + s_w + gap
-    l_x = m_x + largest + gap / 2
-    o_x, v_y = l_x + total + gap, s_y + s_h + gap
+    o_x, v_y = s_x + s_w + between, s_y + s_h + gap
     boxes = {
         "S": QRectF(s_x, s_y, s_w, s_h),
         "Q": QRectF(q_x, s_y, q_w, s_h),
         values: QRectF(s_x, v_y, s_w, v_h),
         keys: QRectF(s_x, y + top, s_w, k_h),
-        "m": QRectF(m_x, s_y, largest, s_h),
-        "l": QRectF(l_x, s_y, total, s_h),
-        "O": QRectF(o_x, s_y, o_w, s_h),
     }
-    boxes = {name: _snapped(box) for name, box in boxes.items() if box.width() > 0}
+    for n, name in enumerate(names):
+        at = s_x + s_w + gap + n * (statistic + gap / 2)
+        boxes[name] = QRectF(at, s_y, statistic, s_h)
+    boxes["O"] = QRectF(o_x, s_y, o_w, s_h)
+    whole = {name: _snapped(box) for name, box in boxes.items()}
+    boxes = dict(whole)
+    for name, other in outside.items():
+        boxes[name], boxes[other] = halves(whole[name], whole["S"], round(px(_LAYER_GAP)))
     s = boxes["S"]
     cell = s.width() / visible[1], s.height() / visible[0]
     low = _snapped(QRectF(s_x, v_y, s_w, v_h))
-    beside = next(boxes[name] for name in ("m", "l", "O") if name in boxes).left()
+    beside = boxes[(*names, "O")[0]].left()
     corner = QRectF(beside, low.top(), content.right() - beside, low.height())
     inset, legend = corner_places(corner, px, large)
     if values == keys:  # nothing of the inputs lies there
@@ -514,11 +541,13 @@ def _arranged(
         keys=keys,
         values=values,
         boxes=boxes,
-        labels=labels_beside(boxes, (keys, values), lambda size: px(size) * growth, content),
-        row_margin=QRectF(boxes["Q"].left() - left, s.top(), left - px(4), s.height())
+        labels=labels_beside(
+            boxes, (keys, values), outside, lambda size: px(size) * growth, content
+        ),
+        row_margin=QRectF(whole["Q"].left() - left, s.top(), left - px(4), s.height())
         if left
         else QRectF(),
-        key_margin=QRectF(s.left(), boxes[keys].top() - top, s.width(), top - px(3))
+        key_margin=QRectF(s.left(), whole[keys].top() - top, s.width(), top - px(3))
         if top
         else QRectF(),
         growth=growth,
@@ -546,24 +575,6 @@ def _partials_heights(w: Workload, style: Style, room: float) -> tuple[float, fl
     rows = min(w.rows, w.seqlen_q)
     height = min(rows * style.px(NUMBER_CELL[1]), max(0.2 * room, style.px(20)))
     return style.px(10) + height, style.px(17) if room >= style.px(200) else 0.0
-
-
-def _shares(
-    room: float,
-    first: int,
-    second: int,
-    count: int,
-    *,
-    low: float,
-    high: float,
-    least: float,
-    last: float = 0.0,
-) -> tuple[float, float, float]:
-    """Cut `room` into a strip, the scores and a strip, by cells and within limits."""
-    whole = first + second + count
-    a = max(min(max(first / whole, low), high) * room, least)
-    b = max(min(max(second / whole, low, last), max(high, last)) * room, least)
-    return a, max(room - a - b, least), b
 
 
 def _within(width: float, height: float, ratio: float) -> tuple[float, float]:

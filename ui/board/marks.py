@@ -30,8 +30,13 @@ def paint_bands(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
     """Outline the current row and column block in all their boxes, what just moved thicker."""
     theme, visit = style.theme, snapshot.visit
     at_work, moved = tensors_at_work(snapshot), moved_rows(snapshot)
-    inputs = ([name] for name in dict.fromkeys((lay.keys, lay.values, "Q")))
-    for names in (*inputs, ["m", "l", "LSE", "O"]):
+    groups = [[name] for name in dict.fromkeys((lay.keys, lay.values, "Q"))]
+    groups += [["m", "l", "LSE", "O"]]
+    if snapshot.program.algorithm.backward:
+        at_work = frozenset(map(lay.box_of, at_work))
+        moved = {lay.box_of(tensor): rows for tensor, rows in moved.items()}
+        groups = [[name] for name in lay.boxes if not TENSORS[name].of_pairs]
+    for names in groups:
         if not at_work & {*names}:
             continue
         first, name = next(each for each in names if each in lay.boxes), names[-1]
@@ -84,7 +89,7 @@ def paint_row_mark(painter: QPainter, style: Style, lay: BoardLayout, row: int) 
     if not lay.boxes["S"].top() <= middle <= lay.boxes["S"].bottom():
         return
     ink = QColor(style.theme.text)
-    statistic = next(name for name in ("m", "l", "O") if name in lay.boxes)
+    statistic = next(name for name in ("m", "l", "LSE", "O") if name in lay.boxes)
     for first, last in (("Q", ""), ("S", ""), (statistic, "O")):
         band = lay.row_band(first, range(row, row + 1), last)
         if band.height() >= 4:
@@ -155,8 +160,8 @@ def paint_selection(painter: QPainter, style: Style, lay: BoardLayout, cell: Cel
     """
     place = lay.place(cell)
     if (
-        cell.tensor not in lay.boxes
-        or not visible_band(place, lay.boxes[cell.tensor])
+        not (box_name := lay.box_of(cell.tensor))
+        or not visible_band(place, lay.boxes[box_name])
         or place.height() <= 0
     ):
         return
@@ -185,11 +190,11 @@ def paint_hover(painter: QPainter, style: Style, lay: BoardLayout, hit: Cell) ->
     if hit.spec.of_pairs:
         bands = [lay.tile(row, key), lay.row_band("Q", row), lay.col_band(lay.keys, key)]
     elif "key" in hit.at:
-        bands = [lay.col_band(hit.tensor, row)]
-    elif hit.tensor not in lay.boxes:
+        bands = [lay.col_band(lay.box_of(hit.tensor), row)]
+    elif not lay.box_of(hit.tensor):
         bands = []
     else:
-        bands = [lay.row_band(hit.tensor, row)]
+        bands = [lay.row_band(lay.box_of(hit.tensor), row)]
     for band in bands:
         if not band.isNull():
             outline(painter, at_least(band, 3), ink, style.px(2))

@@ -127,7 +127,7 @@ def _place(point: Pointer, w: Workload, lay: BoardLayout) -> QRectF | None:
         place = lay.row_band("Q", range(point.row, point.row + 1), "O")
         box = lay.boxes["Q"].united(lay.boxes["O"])
     elif point.cell is not None:
-        place, box = lay.place(point.cell), lay.boxes[point.cell.tensor]
+        place, box = lay.place(point.cell), lay.boxes[lay.box_of(point.cell.tensor)]
     else:
         return None
     return place if visible_band(place, box) and place.height() > 0 else None
@@ -143,7 +143,7 @@ def _ring(point: Pointer, place: QRectF, style: Style, lay: BoardLayout) -> QRec
                       min(place.bottom() + away, box.bottom() + over) - top)  # fmt: skip
     ring = place.adjusted(-away, -away, away, away)
     if point.cell is not None and not point.cell.spec.of_pairs:
-        box = lay.boxes[point.cell.tensor].adjusted(-2, -2, 2, 2)
+        box = lay.boxes[lay.box_of(point.cell.tensor)].adjusted(-2, -2, 2, 2)
         if ring.width() <= box.width():
             ring.moveLeft(min(max(ring.left(), box.left()), box.right() - ring.width()))
         if ring.height() <= box.height():

@@ -83,6 +83,10 @@ def value_range(snapshot: Snapshot, name: str) -> tuple[float, float]:
     head, tile = snapshot.head, snapshot.tile
     if not snapshot.program.algorithm.softmax:
         return _similarity_range(snapshot, name)
+    if TENSORS[name].at:  # a gradient: of both signs
+        found = tile.last(name) if head is None else head.pairs[name]
+        limit = 1.0 if found is None else KEPT.get(found, "size", lambda: _largest(found))
+        return -limit, limit
     if name == "S":
         scores = tile.s if head is None else head.s
         return KEPT.get(scores, "range", lambda: finite_range(scores))
@@ -98,6 +102,11 @@ def value_range(snapshot: Snapshot, name: str) -> tuple[float, float]:
         return 0.0, top
     weights = tile.p if head is None else head.p
     return 0.0, KEPT.get(weights, "range", lambda: finite_range(weights))[1] or 1.0
+
+
+def _largest(values: F32) -> float:
+    """Return the largest magnitude; 1 if there is no number."""
+    return float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) or 1.0
 
 
 def _similarity_range(snapshot: Snapshot, name: str) -> tuple[float, float]:
@@ -233,9 +242,9 @@ def shown_current(snapshot: Snapshot, theme: Theme) -> Shown | None:
         else:
             return None
     name, values = found
-    if name == "P":
-        weights, seen = values, snapshot.tile.seen
-        values = KEPT.get(weights, "tile", lambda: np.where(seen, weights, np.float32(-np.inf)))
+    if name != "S":
+        made, seen = values, snapshot.tile.seen
+        values = KEPT.get(made, "tile", lambda: np.where(seen, made, np.float32(-np.inf)))
     return Shown(values, colour_map(theme, name), *value_range(snapshot, name))
 
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from simulator.base.dtypes import F32
 from simulator.problem.workload import Workload
-from simulator.program.algorithms import algorithm_of
+from simulator.program.algorithms import TENSORS, algorithm_of
 from simulator.program.tile_program import TileProgram, Visit
+from simulator.run.cell_values import row_numbers
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import DETAIL_CELLS, DETAIL_TILES
 
@@ -49,6 +50,8 @@ def areas_before(program: TileProgram, visit: Visit) -> tuple[Area, ...]:
     w = program.workload
     stores = algorithm_of(w).stores_scores
     rows, cols = range(w.seqlen_q), range(w.seqlen_k)
+    if algorithm_of(w).backward and visit.launch != program.forming:
+        return (Area("P", True, rows, cols),) * (visit.launch > program.forming)
     above, left = range(visit.rows.start), range(visit.cols.start)
     if stores and visit.launch == 1:
         below = range(visit.rows.stop, w.seqlen_q)
@@ -71,9 +74,7 @@ def areas_before(program: TileProgram, visit: Visit) -> tuple[Area, ...]:
 
 def current_values(snapshot: Snapshot) -> tuple[str, F32] | None:
     """Return what the current tile holds: ``P`` once there are exponentials, before that ``S``."""
-    if snapshot.weights is not None:
-        return "P", snapshot.weights
-    return None if snapshot.scores is None else ("S", snapshot.scores)
+    return snapshot.newest_pairs
 
 
 def tensors_at_work(snapshot: Snapshot) -> frozenset[str]:
@@ -83,6 +84,8 @@ def tensors_at_work(snapshot: Snapshot) -> frozenset[str]:
         return frozenset("O")
     if snapshot.launch.of_keys:
         return frozenset({algorithm.keys, algorithm.values})
+    if algorithm.backward:
+        return frozenset({*snapshot.launch.reads, *snapshot.launch.writes})
     if snapshot.launch.whole_rows and not snapshot.stores_scores:
         return frozenset("QO")
     if not snapshot.stores_scores:
@@ -96,10 +99,25 @@ def moved_rows(snapshot: Snapshot) -> dict[str, range]:
     return {move.tensor: move.rows for move in moves}
 
 
+def numbers_in(snapshot: Snapshot, name: str) -> tuple[F32 | None, range]:
+    """Return what the current rows, or keys, have in a box now, and which they are."""
+    found, visit = row_numbers(snapshot).get(name), snapshot.visit
+    if not snapshot.program.algorithm.backward:
+        return found, visit.rows
+    own = visit.cols if "key" in TENSORS[name].axes else visit.rows
+    tensors = snapshot.program.algorithm.tensors
+    forms = (name, *(spec.name for spec in tensors if spec.at == name))
+    numbers = (snapshot.state.get(form) for form in forms)
+    found = next((each for each in numbers if each is not None and len(each) == len(own)), None)
+    return None if found is None else found.reshape(len(own), -1), own
+
+
 def finished_rows(snapshot: Snapshot, name: str) -> tuple[range, ...]:
     """Return the rows outside the current row block that hold m, l or O already."""
     w, visit = snapshot.program.workload, snapshot.visit
     above, below = range(visit.rows.start), range(visit.rows.stop, w.seqlen_q)
+    if snapshot.program.algorithm.backward:
+        return _finished_by_backward(snapshot, name)
     if snapshot.stores_scores:
         if name == "O":
             return (above,) if visit.launch == 2 else ()
@@ -108,3 +126,17 @@ def finished_rows(snapshot: Snapshot, name: str) -> tuple[range, ...]:
         return (above,) if snapshot.launch.writes_output else ()
     # flash1 wrote its blank m, l and O for all rows at the start.
     return above, below
+
+
+def _finished_by_backward(snapshot: Snapshot, name: str) -> tuple[range, ...]:
+    """Return the rows, or keys, of other blocks of which a backward pass has begun a result."""
+    w, visit, launches = snapshot.program.workload, snapshot.visit, snapshot.program.launches
+    by_key = "key" in TENSORS[name].axes
+    own, count = (visit.cols, w.seqlen_k) if by_key else (visit.rows, w.seqlen_q)
+    before, after = range(own.start), range(own.stop, count)
+    tensors = snapshot.program.algorithm.tensors
+    forms = {name, *(spec.name for spec in tensors if spec.at == name)}
+    first = next((n for n, each in enumerate(launches) if forms & {*each.writes}), -1)
+    if visit.launch > first:
+        return (range(count),) if launches[visit.launch].whole_rows and by_key else (before, after)
+    return (before,) if visit.launch == first else ()

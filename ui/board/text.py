@@ -22,18 +22,21 @@ def paint_titles(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
     w, font = snapshot.program.workload, style.text_font(13 * lay.growth, bold=True)
     rows = count_text(w.seqlen_q)
     titles = {name: symbol(name) for name in lay.labels}
-    titles |= {name: f"{name}ᵀ" for name in (lay.keys, lay.values)}
+    by_key = [name for name in lay.labels if "key" in TENSORS[name].axes]
+    titles |= {name: f"{name}ᵀ" for name in by_key}
     sized = {"Q": f"Q {rows}×{w.head_dim}", "O": f"O {rows}×{w.value_dim}"}
     if all(text_width(font, text) <= _title_room(lay, name) for name, text in sized.items()):
         titles |= sized
+    outer = [TENSORS[name] for name in snapshot.program.algorithm.outside.values()]
     for name, box in lay.labels.items():
         text = titles[name]
         align = LEFT if "value" in TENSORS[name].axes else CENTRE
-        if name in snapshot.inputs:
+        if name in by_key or (name in snapshot.inputs and TENSORS[name] not in outer):
             align = RIGHT
         own = lay.boxes[name]
         left, right = max(own.left(), box.left()), min(own.right(), box.right())
-        if name in sized and text_width(font, text) <= right - left:
+        alone = name in sized or TENSORS[name] in outer
+        if alone and name not in by_key and text_width(font, text) <= right - left:
             box, align = QRectF(left, box.top(), right - left, box.height()), CENTRE
         draw_text(painter, box, text, font, style.theme.tensor(name), align)
     _paint_sharing(painter, snapshot, style, lay)

@@ -14,6 +14,7 @@ from simulator.run.cell_values import (
     is_wrong,
     was_visited,
 )
+from simulator.run.gradients import is_gradient
 from simulator.run.linear_state import why_not_formed
 from simulator.run.rescales import skips
 from simulator.run.snapshot import Cell, Snapshot
@@ -341,6 +342,8 @@ def _score_text(snapshot: Snapshot, row: int, key: int) -> str:
         text += f"{DOT}P = {number_text(float(snapshot.head.p[row, key]))}"
     if snapshot.so_far is not None:
         text += f"{DOT}P / ℓ so far = {number_text(float(snapshot.so_far[row, key]))}"
+    for spec in algorithm_of(w).pairs:
+        text += f"{DOT}{spec.name} = {number_text(float(snapshot.head.pairs[spec.name][row, key]))}"
     return f"{text}{DOT}{fate}{tokens}"
 
 
@@ -362,6 +365,9 @@ def _current_score_text(snapshot: Snapshot, row: int, key: int) -> str:
         text += f"{DOT}{change_words(w)} = {number_text(float(one[0, 0]))}"
     if weights is not None:
         text += f"{DOT}P = {number_text(float(weights[r, c]))}"
+    for spec in algorithm_of(w).pairs:
+        made = snapshot.state.get(spec.name)
+        text += f"{DOT}{spec.name} = {number_text(float(made[r, c]))}" if made is not None else ""
     return text if seen else f"{text}{DOT}the mask will hide it"
 
 
@@ -377,11 +383,15 @@ def _product(w: Workload, row: int, key: int) -> str:
 
 
 def _result_text(snapshot: Snapshot, hit: Cell) -> str:
-    """Return what m, l or O hold in a row."""
+    """Return what m, l or O hold in a row, or what a backward pass has made."""
     w, visit, name = snapshot.program.workload, snapshot.visit, cell_name(hit)
-    token = w.query_token(hit.row)
+    token = w.query_token(hit.row) if "row" in hit.at else w.key_token(hit.row)
     tail = f"{DOT}“{token}”" if token else ""
-    value = cell_value(snapshot, hit).value
+    found = cell_value(snapshot, hit)
+    value = found.value
+    if is_gradient(snapshot, hit):
+        held = f" = {number_text(value)}" if value is not None else ""
+        return f"{found.name}{held}{DOT if held else ': '}{found.state}{tail}"
     if snapshot.head is None and hit.row not in visit.rows:
         return f"{name}: numbers are shown for the current row block{tail}"
     if value is None:

@@ -8,6 +8,7 @@ from functools import cache, lru_cache
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontMetricsF, QPalette
 
 from simulator.base.assets import ASSETS
+from simulator.program.algorithms import TENSORS
 
 TEXT_FAMILY = "Inter"
 CODE_FAMILY = "JetBrains Mono"
@@ -94,8 +95,11 @@ class Theme:
     def tensor(self, name: str) -> QColor:
         """Return the colour of a tensor or statistic; a partial one has that of the whole.
 
-        φ(Q) and φ(K) have those of Q and K, and a state that of S, in whose place it is.
+        φ(Q) and φ(K) have those of Q and K, and a state that of S, in whose place it is; what is
+        seen beside another has that of the other.
         """
+        while name in TENSORS and TENSORS[name].at:
+            name = TENSORS[name].at
         name = _SAME_COLOUR.get(name, name.removesuffix("_partial"))
         return QColor(self.tensors.get(name, self.text))
 

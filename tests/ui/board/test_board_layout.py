@@ -14,7 +14,10 @@ from PySide6.QtGui import QImage
 from simulator.base.assets import ASSETS
 from simulator.problem.scenario import load_scenario, parse_scenario
 from simulator.problem.workload import Workload, resolve
+from simulator.program.algorithms import TENSORS
+from simulator.program.tensors import symbol
 from simulator.run.snapshot import Cell
+from tests.helpers.runs import scenario
 from tests.ui.board.test_board import blocks_of_4096, demo, painted, passage, workload
 from ui.board.layout import View, board_layout, clamped, locate, zoomed
 from ui.board.state import is_detailed
@@ -65,11 +68,37 @@ def _check_apart(w: Workload, room: QRectF, style: Style, view: View | None = No
         shared = a.intersected(b)
         assert min(shared.width(), shared.height()) <= 1, f"{one} {a} overlaps {other} {b}"
     assert min(lay.boxes["S"].width(), lay.boxes["S"].height()) >= 10 * style.scale
-    for name in ("Q", "K", "V", "O", "m", "l"):
-        title = {"K": "Kᵀ", "V": "Vᵀ", "l": "ℓ"}.get(name, name)
+    for name in lay.labels:
+        title = f"{name}ᵀ" if "key" in TENSORS[name].axes else symbol(name)
         assert text_width(style.text_font(13 * lay.growth, bold=True), title) <= (
             lay.labels[name].width()
         )
+
+
+@given(Nq=SIZES, Nk=SIZES, d=st.integers(1, 64), rect=RECTS)
+def test_gradients_lie_outside_of_what_they_are_of(
+    Nq: int, Nk: int, d: int, rect: tuple[int, int, float]
+) -> None:
+    """Nothing overlaps, every title fits, and both halves of a strip are of one size."""
+    w = resolve(scenario("flash2-backward", nq=Nq, nk=Nk, d=d, rows=16, cols=24))
+    style, room = Style(DARK, rect[2]), QRectF(0, 0, *rect[:2])
+    _check_apart(w, room, style)
+    lay = board_layout(w, style, room)
+    boxes = lay.boxes
+    if min(rect[0] / 420, rect[1] / 320) < rect[2]:
+        assert not {"dQ", "dK", "dV", "dO", "D", "LSE"} & {*boxes}
+        assert lay.box_of("dQ_acc") == "Q"
+        assert not lay.box_of("D")
+        return
+    for name, other in (("Q", "dQ"), ("K", "dK"), ("V", "dV"), ("O", "dO")):
+        assert boxes[name].size() == boxes[other].size()
+        middle = boxes["S"].center()
+        near, far = (boxes[each].center() - middle for each in (name, other))
+        assert far.manhattanLength() > near.manhattanLength()
+    assert boxes["LSE"].right() <= boxes["D"].left() < boxes["O"].left()
+    for name in ("dQ", "dK", "dP", "dS", "dQ_acc"):
+        box = boxes[lay.box_of(name)]
+        assert box == boxes[{"dP": "S", "dS": "S", "dQ_acc": "dQ"}.get(name, name)]
 
 
 @given(Nq=SIZES, Nk=SIZES, rect=RECTS, zoom=st.floats(1, 40), x=st.floats(0, 1), y=st.floats(0, 1))

@@ -17,7 +17,7 @@ from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace, simulate
 from tests.ui.panels.test_memory import painted as picture
 from tests.ui.panels.test_memory import record_texts
-from ui.board import gestures
+from ui.board import scene
 from ui.board.board import (
     Marks,
     board_layout,
@@ -121,7 +121,7 @@ def test_an_op_without_a_gesture_of_its_own_says_what_it_does(
     demo: str, tables: dict[str, dict[str, object]], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trace = simulate(with_values(load_scenario(SCENARIOS / f"{demo}.toml"), tables))
-    drawn = record_texts(monkeypatch, gestures)
+    drawn = record_texts(monkeypatch, scene)
     lay = board_layout(trace.workload, Style(DARK), RECT)
     for motion in ops_of(trace):
         picture(lambda p, m=motion: paint_gesture(p, m, 0.5, Style(DARK), lay, 2))
@@ -140,7 +140,7 @@ def test_the_score_that_changes_most_is_the_engines(monkeypatch: pytest.MonkeyPa
     row, q, k = visit.rows.start + 3, motion.after.q, motion.after.k
     s = (q[row] @ k[visit.cols.start : visit.cols.stop].T) * trace.workload.scale
     most = int(np.argmax(np.abs(s - 2 * np.tanh(s / 2))))
-    drawn = record_texts(monkeypatch, gestures)
+    drawn = record_texts(monkeypatch, scene)
     lay = board_layout(trace.workload, Style(DARK), RECT)
     picture(lambda p: paint_gesture(p, motion, 0.5, Style(DARK), lay, row))
     pair = f"{number_text(float(s[most]))} → {number_text(float(2 * np.tanh(s[most] / 2)))}"

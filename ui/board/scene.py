@@ -1,0 +1,152 @@
+"""What a gesture is drawn with: the op, its places on the board, and the words below the tile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter
+
+from simulator.run.motion import Motion
+from ui.board.key_state import state_places
+from ui.board.layout import BoardLayout
+from ui.board.marks import paint_bands, paint_current_outline, paint_row_mark
+from ui.look.draw import CENTRE, card, draw_text, mixed, text_width
+from ui.look.theme import Style
+from ui.look.units import number_text
+
+MOST_RAYS = 24
+"""Rows of which something flies at once; of more, some are drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a gesture is drawn with.
+
+    Attributes
+    ----------
+    painter, style, lay
+        Where and how.
+    motion : Motion
+        The op.
+    share : float
+        How much of it has been done.
+    tile : QRectF
+        Where the current tile is seen: in the matrix, or magnified beside it.
+    row : int
+        The query row that is explained.
+    """
+
+    painter: QPainter
+    style: Style
+    lay: BoardLayout
+    motion: Motion
+    share: float
+    tile: QRectF
+    row: int
+
+    def column(self, n: int, count: int = 1) -> QRectF:
+        """Return some columns of the tile, `n` counted in the tile."""
+        wide = self.tile.width() / len(self.motion.after.visit.cols)
+        return QRectF(
+            self.tile.left() + n * wide, self.tile.top(), count * wide, self.tile.height()
+        )
+
+    def cell(self, r: int, c: int) -> QRectF:
+        """Return a cell of the tile, counted in the tile."""
+        high = self.tile.height() / len(self.motion.after.visit.rows)
+        across = self.column(c)
+        return QRectF(across.left(), self.tile.top() + r * high, across.width(), high)
+
+    def beside(self, name: str, r: int) -> QRectF:
+        """Return the place of row `r` of the tile in box ``m``, ``l``, ``O`` or ``Q``."""
+        row = self.motion.after.visit.rows.start + r
+        return self.lay.row_band(name, range(row, row + 1))
+
+    @property
+    def chosen(self) -> int:
+        """The row of the tile that words are about: the explained one, if it is in the tile."""
+        rows = self.motion.after.visit.rows
+        return self.row - rows.start if self.row in rows else len(rows) // 2
+
+
+def some_rows(scene: Scene) -> list[int]:
+    """Return the rows of the tile of which something is drawn: all of them while they are few."""
+    count = len(scene.motion.after.visit.rows)
+    if count <= MOST_RAYS:
+        return list(range(count))
+    return sorted({round(n * (count - 1) / (MOST_RAYS - 1)) for n in range(MOST_RAYS)})
+
+
+def rows_with_words(scene: Scene, wanted: np.ndarray) -> list[int]:
+    """Return the rows of which a factor is written: all where they are high, else one."""
+    if scene.lay.cell[1] >= scene.style.px(19):
+        return [int(r) for r in np.flatnonzero(wanted)]
+    return [scene.chosen] if wanted[scene.chosen] else [int(np.flatnonzero(wanted)[0])]
+
+
+def translucent(colour: QColor | str, alpha: float) -> QColor:
+    """Return a colour that lets through what lies below."""
+    out = QColor(colour)
+    out.setAlphaF(min(max(alpha, 0.0), 1.0))
+    return out
+
+
+def on_arc(start: QPointF, end: QPointF, way: float, lift: float) -> QPointF:
+    """Return a point on the way from one to another, lifted in the middle."""
+    at = start + (end - start) * way
+    return QPointF(at.x(), at.y() - lift * 4 * way * (1 - way))
+
+
+def say_what(scene: Scene) -> None:
+    """Write what the op says of itself: of how many terms, or the score that changes most."""
+    motion, text = scene.motion, scene.motion.after.op.says
+    if not text:
+        return
+    if motion.terms:
+        text = f"{text}: {motion.added(scene.share)} of {motion.terms}"
+    for name in motion.after.op.changed:
+        was, now = (each[name] for each in (motion.numbers, motion.after.state))
+        row = scene.chosen
+        with np.errstate(invalid="ignore"):  # scores may be infinite
+            most = int(np.argmax(np.abs(was[row] - now[row])))
+        text = (
+            f"{text}: {number_text(float(was[row, most]))} → {number_text(float(now[row, most]))}"
+        )
+    say(scene, text)
+
+
+def say(scene: Scene, text: str) -> None:
+    """Write what happens under the tile, or above it where there is no room."""
+    style, box = scene.style, scene.lay.boxes["S"]
+    font = style.text_font(13)
+    width, high = text_width(font, text) + style.px(16), style.px(22)
+    room = scene.lay.rect
+    x = min(max(scene.tile.center().x() - width / 2, box.left()), room.right() - width)
+    x = max(x, room.left())
+    y = scene.tile.bottom() + style.px(5)
+    if y + high > max(box.bottom(), scene.tile.bottom() + 1) + style.px(6):
+        y = scene.tile.top() - high - style.px(5)
+    place = QRectF(x, y, width, high)
+    places = state_places(scene.motion.after, style, scene.lay)
+    if places is not None and places.card.intersects(place):
+        place.moveBottom(places.card.top() - style.px(5))
+    card(scene.painter, place, mixed(style.theme.panel, style.theme.empty, 0.3),
+         style.theme.border, style.px(5))  # fmt: skip
+    draw_text(scene.painter, place, text, font, style.theme.current, CENTRE)
+
+
+def outline_again(scene: Scene) -> None:
+    """Draw the marks of the row block, the tile and the row over numbers that were drawn anew."""
+    scene.painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+    paint_row_mark(scene.painter, scene.style, scene.lay, scene.row)
+    paint_bands(scene.painter, scene.motion.after, scene.style, scene.lay)
+    paint_current_outline(scene.painter, scene.motion.after, scene.style, scene.lay)
+
+
+def paint_dot(scene: Scene, at: QPointF) -> None:
+    """Draw what flies: a dot."""
+    scene.painter.setPen(Qt.PenStyle.NoPen)
+    scene.painter.setBrush(QColor(scene.style.theme.current))
+    scene.painter.drawEllipse(at, scene.style.px(5), scene.style.px(5))

@@ -68,7 +68,9 @@ def test_visits_are_those_of_plain_loops(chosen: Scenario) -> None:
         visit = program.visit(index)
         assert (visit.launch, visit.head, visit.i) == (launch, head, i)
         assert program.index(head, i, j, launch) == index
-        if launch == 1:
+        if launch != 1:
+            assert visit.cols == range(w.seqlen_k)
+        else:
             assert visit.j == j
             outer = [(kv_of(w, each[1]), each[3]) for each in expected if each[0] == 1]
             nth = index - sum(each[0] == 0 for each in expected)

@@ -279,6 +279,9 @@ def tables(**changes: dict[str, Any]) -> dict[str, Any]:
             "attention.temperature = 2.0: expected no temperature",
         ),
         ({"scores": {"softcap": 9.0}}, "scores.softcap = 9.0: expected none: linear attention"),
+        ({"mask": {"documents": [4, 4]}}, "mask.documents = [4, 4]: expected none: linear"),
+        ({"mask": {"global_tokens": 1, "window": 2}}, "mask.window = 2: expected 0: linear"),
+        ({"scores": {"alibi": [1.0]}}, 'scores.alibi = "set": expected none: linear attention'),
     ],
 )
 def test_what_cannot_be_used_is_told_in_one_line(changes: dict[str, Any], line: str) -> None:

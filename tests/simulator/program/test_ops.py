@@ -3,11 +3,14 @@
 import numpy as np
 import pytest
 
+from simulator.code.code_lines import forms
 from simulator.engines.interpreter import Interpreter
 from simulator.problem.workload import read_inputs
+from simulator.program.algorithms import ALGORITHMS as EVERY
 from simulator.program.op import Op
 from simulator.program.ops import exp_shift, statistics
 from simulator.program.state import Move, State
+from simulator.program.state_ops import MapFeatures
 from tests.helpers.runs import ALGORITHMS, pairs_of, program_of, scenario, textbook
 
 MASK = {"causal": True, "window": 3, "sinks": 1}
@@ -88,6 +91,17 @@ def test_what_has_seen_nothing_weighs_nothing() -> None:
     high, low = np.array([-np.inf, -np.inf, 1.0, 2.0]), np.array([-np.inf, 3.0, 1.0, 4.0])
     assert exp_shift(high, low).tolist() == [0.0, 0.0, 1.0, np.exp(-2.0)]
     assert [statistics(rows) for rows in (0, 1, 7)] == [0, 4, 28]
+
+
+@pytest.mark.parametrize("algorithm", EVERY)
+def test_what_an_op_says_names_what_it_makes(algorithm: str) -> None:
+    for op in forms(algorithm):
+        if type(op).says is not Op.says:
+            assert len(op.says.split()) > 3, op.name
+        if isinstance(op, MapFeatures):
+            rows = {"phi_Q": "Q", "phi_K": "K"}
+            whose = " and ".join(rows[name] for name in op.makes)
+            assert op.says == f"each row of {whose} becomes its features φ"
 
 
 def test_an_op_of_the_base_class_does_nothing_by_itself() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from simulator.base.assets import SCENARIOS
 from simulator.base.errors import InputError
+from simulator.base.tolerance import STEP
 from simulator.problem.masks import Mask
 from simulator.problem.scenario import load_scenario
 from simulator.problem.scores import BiasTable
@@ -96,6 +97,22 @@ def test_how_far_rows_are_is_a_share_of_their_length():
     assert large.bound == pytest.approx(found.bound, rel=1e-5)
 
 
+@pytest.mark.parametrize(("dtype", "rounds"), [("float32", 24), ("float16", 11), ("bfloat16", 8)])
+def test_the_bound_is_that_of_the_largest_numbers(dtype, rounds):
+    trace = trace_of(scenario("flash2", nq=7, d=3, rows=4, cols=4, dtype=dtype, seed=5))
+    w, inputs = trace.workload, trace.inputs
+    found = shuffled(w, inputs, 0, order_of(7, 2), "none")
+    q, k, v = (
+        max(math.hypot(*map(float, row)) for row in x[0]) for x in (inputs.q, inputs.k, inputs.v)
+    )
+    length = math.sqrt(sum(float(x) ** 2 for x in found.before.ravel()) / 7)
+    size = 1 + q * k * w.logit_scale
+    assert found.bound == pytest.approx(2 * (STEP * size + 2.0**-rounds) * v / length)
+    nothing = shuffled(w, replace(inputs, v=0 * inputs.v), 0, order_of(7, 2), "none")
+    assert nothing.follows
+    assert nothing.apart.tolist() == [0.0] * 7
+
+
 def test_a_head_of_many_is_that_head():
     trace = simulate(load_scenario(SCENARIOS / "grouped-heads.toml"))
     w, inputs = trace.single_heads
@@ -124,6 +141,10 @@ def test_what_cannot_be_shuffled_says_why():
     assert "different tokens" in shuffle_why_not(trace.workload)
     with pytest.raises(InputError, match="as many as keys"):
         shuffled(trace.workload, trace.inputs, 0, order_of(3, 0))
+    fits = trace_of(scenario("flash2", nq=3, d=2, rows=2, cols=2))
+    assert shuffle_why_not(fits.workload) == ""
+    most = replace(fits.workload, seqlen_q=MOST, seqlen_k=MOST)
+    assert shuffle_why_not(most) == ""
     long = trace_of(scenario("flash2", nq=MOST + 1, d=2, rows=64, cols=64))
     assert str(MOST) in shuffle_why_not(long.workload)
 

@@ -66,6 +66,28 @@ def test_patterns_leave_what_their_papers_say(causal: bool, nk: int | None) -> N
             assert not (seen(w, pattern.mask) & ~dense).any(), name
 
 
+def test_documents_are_about_as_long_as_a_window() -> None:
+    w = resolve(scenario(nq=4000, d=2, rows=64, cols=64, mask={"causal": True}))
+    found = {each.name: each for each in patterns(w, read_inputs(w), Knobs(16, 4))}
+    lengths = found["packed documents"].mask.documents
+    assert found["packed documents"].words == f"{len(lengths)} documents in one sequence"
+    assert sum(lengths) == 4000
+    assert all(32 <= each <= 96 for each in lengths[:-1])  # half to one and a half of 64
+    assert min(lengths[:-1]) < 40 < 64 < 88 < max(lengths[:-1])
+    assert 16 <= lengths[-1] <= 96 + 16  # what is left over joins the last
+
+
+def test_pairs_of_a_long_run_are_not_counted_and_its_errors_not_computed() -> None:
+    short, long = (
+        resolve(scenario(nq=nq, d=1, rows=256, cols=256, mask={"causal": True}))
+        for nq in (4096, 4097)
+    )
+    for w, counted in ((short, 1.0), (long, None)):
+        inputs = read_inputs(w)
+        dense = Pattern("dense", "", dense_mask(w))
+        assert [each.pairs for each in priced(w, inputs, (dense,), errors=False)] == [counted]
+
+
 def test_blocks_are_as_many_as_asked_and_always_the_own_one() -> None:
     _, found = run(mask={"causal": True})
     for name in ("BigBird", "NSA, selected", "DSA, top k"):

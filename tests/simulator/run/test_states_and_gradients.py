@@ -133,7 +133,7 @@ def test_pairs_of_a_backward_pass_are_explained_by_their_factors() -> None:
             (of_dp, *_), words = told(now, "dP", row, key)
             want = sum(a * b for a, b in zip(exact(now, "dO")[r], exact(now, "V")[c], strict=True))
             assert of_dp.value == pytest.approx(want, abs=1e-5)
-            assert words.startswith(f"dP = dO[{row}] · v{key}, ")
+            assert words.startswith(f"dP = dO[{row}] · v{key} = ")
             assert "units" not in words or float(words.split(", ")[-1].split()[0]) < 9
             numbers, words = told(now, "dS", row, key)
             weight, change, mean, result, _ = (part.value for part in numbers)
@@ -153,17 +153,17 @@ def test_sums_of_a_backward_pass_are_explained_by_what_a_tile_adds() -> None:
         rows, cols = now.visit.rows, now.visit.cols
         p, ds = exact(now, "P"), exact(now, "dS")
         sums = (
-            ("dV", p.T @ exact(now, "dO"), cols, f"rows {rows.start} to {rows.stop - 1}"),
-            ("dK", ds.T @ exact(now, "Q"), cols, f"rows {rows.start} to {rows.stop - 1}"),
-            ("dQ_acc", ds @ exact(now, "K"), rows, f"keys {cols.start} to {cols.stop - 1}"),
-        )
-        for tensor, adds, own, over in sums:
+            ("dV", p.T @ exact(now, "dO"), cols), ("dK", ds.T @ exact(now, "Q"), cols),
+            ("dQ_acc", ds @ exact(now, "K"), rows),
+        )  # fmt: skip
+        for tensor, adds, own in sums:
             for n, place in enumerate(own):
                 for col in range(adds.shape[1]):
-                    numbers, words = told(now, tensor, place, col)
-                    assert numbers[0].value == pytest.approx(adds[n, col], abs=1e-9)
-                    assert numbers[1].value == cell_value(now, Cell(tensor, place, col)).value
-                    assert over in words
+                    numbers, _ = told(now, tensor, place, col)
+                    added = next(each for each in numbers if each.name.endswith("], in float64"))
+                    assert added.value == pytest.approx(adds[n, col], abs=1e-6)
+                    value = cell_value(now, Cell(tensor, place, col)).value
+                    assert value in [each.value for each in numbers]
                     checked += 1
     assert checked > 40
 

@@ -82,6 +82,8 @@ def _shown() -> Iterator[shipped.Entry]:
     for workload in workloads:
         compared = beside(workload.algorithm)
         others = [name for name in ALGORITHMS if name not in compared]
+        # What makes gradients is shown in demos of its own: other runs are seldom turned into it.
+        others = [name for name in others if not ALGORITHMS[name].backward]
         yield from _entries(workload, compared, (*shipped.ARCHITECTURES, shipped.PTX))
         yield from _entries(workload, others, (shipped.PTX,))
 

@@ -108,7 +108,8 @@ def test_every_room_says_what_belongs_there(package: str) -> None:
 NAMES = {
     "naive", "flash1", "flash2", "split-kv", "split_kv", "paged", "mla", "linear",
     "linear-recurrent",
-    "linear_recurrent", "gla", "deltanet", "flash2-backward", "flash2_backward",
+    "linear_recurrent", "gla", "deltanet", "flash2-backward", "flash2_backward", "naive-backward",
+    "naive_backward",
 }  # fmt: skip
 THEIR_OWN = ("simulator/program/algorithms/", "kernels/cuda/")
 """Where an algorithm's name may stand: its modules, and its kernels."""

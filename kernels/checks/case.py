@@ -98,7 +98,7 @@ def options_of(w: Workload, build: str) -> tuple[str, ...]:
     options = build_options(w, trace=build == "trace")
     return (
         (*options, "-DSCORES_AS_ELEMENT")
-        if algorithm_of(w).stores_scores and build == "fast"
+        if algorithm_of(w).passes_pairs and build == "fast"
         else options
     )
 

@@ -325,9 +325,10 @@ struct Walk {
 enum Counter {
     READ_Q, READ_K, READ_V, READ_S, READ_P, READ_O, READ_l, READ_m, READ_O_partial,
     READ_LSE_partial, READ_state, READ_sink, READ_decay, READ_strength, READ_C, READ_table,
-    READ_dO, READ_LSE, READ_D, READ_dQ_acc,
+    READ_dO, READ_LSE, READ_D, READ_dQ_acc, READ_dP, READ_dS,
     WRITE_S, WRITE_P, WRITE_O, WRITE_LSE, WRITE_l, WRITE_m, WRITE_O_partial,
     WRITE_LSE_partial, WRITE_state, WRITE_D, WRITE_dQ_acc, WRITE_dQ, WRITE_dK, WRITE_dV,
+    WRITE_dP, WRITE_dS,
     FLOPS, COUNTERS
 };
 

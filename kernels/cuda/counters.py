@@ -12,10 +12,11 @@ from simulator.program.tile_program import Counters
 _PARTIALS = ("O_partial", "LSE_partial")
 _READ = (
     "Q", "K", "V", "S", "P", "O", "l", "m", *_PARTIALS, "state", "sink", "decay", "strength",
-    "C", "table", "dO", "LSE", "D", "dQ_acc",
+    "C", "table", "dO", "LSE", "D", "dQ_acc", "dP", "dS",
 )  # fmt: skip
 _WRITTEN = (
     "S", "P", "O", "LSE", "l", "m", *_PARTIALS, "state", "D", "dQ_acc", "dQ", "dK", "dV",
+    "dP", "dS",
 )  # fmt: skip
 COUNTERS = (
     *(("read", name) for name in _READ),

@@ -419,6 +419,7 @@ def _gradients(device: Device, w: Workload, stored: type[np.generic]) -> dict[st
             0xFF,
         )
         for spec in algorithm_of(w).tensors
+        if not spec.of_pairs
     }
 
 
@@ -443,7 +444,8 @@ def with_scratch(
     device : Device
         Where they are.
     w : Workload
-        For naive this is S and P; for split-kv, O and LSE of each split; for others nothing.
+        For naive this is S and P, for its backward pass dP and dS; for split-kv, O and LSE of each
+        split; for others nothing.
     tensors : Tensors
         The tensors that stay from launch to launch.
     part : Part
@@ -455,6 +457,10 @@ def with_scratch(
     if algorithm_of(w).stores_scores:
         s, p = (device.filled((heads, rows, w.seqlen_k), stored, 0xFF) for _ in range(2))
         return replace(tensors, s=s, p=p)
+    made = [spec.name.lower() for spec in algorithm_of(w).tensors if spec.of_pairs]
+    if made:
+        shape = (heads, rows, w.seqlen_k)
+        return replace(tensors, **{name: device.filled(shape, stored, 0xFF) for name in made})
     if joins_splits(w):
         o, lse = (
             device.filled((heads, w.splits, rows, *shape), np.float32, 0xFF)

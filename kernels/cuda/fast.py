@@ -10,10 +10,10 @@ from kernels.build.sources import whole_source
 from kernels.cuda.engine import check_fits, place_tensors, with_scratch
 from kernels.cuda.launch import Device, Tensors, build_options, prepared
 from kernels.cuda.specs import Part, kernels_of
-from simulator.problem.filling import BACKWARD
 from simulator.problem.workload import Inputs, Workload
-from simulator.program.algorithms import algorithm_of
+from simulator.program.algorithms import algorithm_of, tile_program
 from simulator.program.faults import honest
+from simulator.program.tile_program import TileProgram
 
 
 class FastRun:
@@ -28,8 +28,8 @@ class FastRun:
     device : Device
         Where the kernels run.
     scores_as_element : bool
-        Whether naive's S and P are as wide in HBM as Q: their bytes are counted so, and so naive is
-        timed. Otherwise they are float32, as in the trace build.
+        Whether naive's numbers of pairs are as wide in HBM as Q: their bytes are counted so, and so
+        naive is timed. Otherwise they are float32, as in the trace build.
 
     Attributes
     ----------
@@ -48,13 +48,15 @@ class FastRun:
         check_fits(workload, device)
         options = build_options(workload, trace=False)
         stored: type[np.generic] = np.float32
-        if scores_as_element and algorithm_of(workload).stores_scores:
+        if scores_as_element and algorithm_of(workload).passes_pairs:
             options += ("-DSCORES_AS_ELEMENT",)
             stored = np.uint16 if workload.width == 2 else np.float32
         self.workload = workload
         module = device.module(whole_source(workload.algorithm), options)
         placed, whole = place_tensors(device, workload, inputs), Part.whole(workload)
-        placed = after_forward(device, workload, inputs, placed)
+        placed = after_forward(
+            device, workload, inputs, placed, scores_as_element=scores_as_element
+        )
         self.tensors: Tensors = with_scratch(device, workload, placed, whole, stored)
         self._launches = [
             prepared(module, workload, kernel, whole, self.tensors)
@@ -67,7 +69,14 @@ class FastRun:
             launch()
 
 
-def after_forward(device: Device, w: Workload, inputs: Inputs, tensors: Tensors) -> Tensors:
+def after_forward(
+    device: Device,
+    w: Workload,
+    inputs: Inputs,
+    tensors: Tensors,
+    *,
+    scores_as_element: bool = False,
+) -> Tensors:
     """Return the tensors of a workload with what an earlier pass has left.
 
     Parameters
@@ -75,14 +84,25 @@ def after_forward(device: Device, w: Workload, inputs: Inputs, tensors: Tensors)
     device : Device
         Where they are.
     w : Workload
-        A backward pass starts with O and LSE, which are computed now; others with nothing.
+        A backward pass starts with what its forward pass leaves, which runs now; others with
+        nothing.
     inputs : Inputs
         Q, K and V.
     tensors : Tensors
         As `place_tensors` makes them.
+    scores_as_element : bool
+        As of `FastRun`.
     """
-    if not algorithm_of(w).backward:
+    name = algorithm_of(w).forward
+    if name is None:
         return tensors
-    forward = FastRun(honest(w).as_algorithm(BACKWARD[w.algorithm]), inputs, device)
+    before = honest(w).as_algorithm(name)
+    forward = FastRun(before, inputs, device, scores_as_element=scores_as_element)
     forward.launch()
-    return replace(tensors, o=forward.tensors.o, lse=forward.tensors.lse)
+    return after(forward.tensors, tensors, tile_program(w))
+
+
+def after(forward: Tensors, tensors: Tensors, program: TileProgram) -> Tensors:
+    """Return the tensors of a backward pass with its O and what it reads of its forward pass's."""
+    kept = {"O", *program.kept}
+    return replace(tensors, **{name.lower(): getattr(forward, name.lower()) for name in kept})

@@ -15,58 +15,7 @@
 //            the order of its terms, and with it the last bits, is another one in every run.
 
 #include "common.cuh"
-
-#define OWN_KEYS ((BC + WARPS - 1) / WARPS)          // keys of dK and dV that a warp owns
-#define DEPTHS ((HEAD_DIM + WARP - 1) / WARP)        // columns of dQ and dK that a lane owns
-// A row of V is one bank longer than its elements, because lanes side by side read keys side by side.
-#define VALUE_STRIDE (VALUE_DIM + 4 / (int)sizeof(element))
-
-__device__ __forceinline__ int own_key(int c) { return threadIdx.x / WARP * OWN_KEYS + c; }
-
-// One visit of backward_tiles under the magnifier; kernels/cuda/records.py has the same layout.
-struct GradientDetail {
-    float s[BR][BC];  // scaled scores before the mask
-    float p[BR][BC], dp[BR][BC], ds[BR][BC];
-    float dq_acc_before[BR][HEAD_DIM], dq_acc[BR][HEAD_DIM];  // as HBM has it before and after
-    float dk_before[BC][HEAD_DIM], dk[BC][HEAD_DIM];          // sums of the rows so far
-    float dv_before[BC][VALUE_DIM], dv[BC][VALUE_DIM];
-};
-
-#ifdef TRACE
-__device__ __forceinline__ GradientDetail* detail_of(const Visit& visit)
-{
-    return (GradientDetail*)visit.detail_;
-}
-#endif
-
-// sums[key][column] += Σ over rows of weights[row][key] x[row][column], each warp its keys.
-template <int WIDTH, int COLUMNS>
-__device__ __forceinline__ void add_over_rows(
-    float (&sums)[OWN_KEYS][COLUMNS],
-    const float* weights_shared,  // [TILE_ROWS, BC]
-    const element* x_shared,      // [TILE_ROWS, WIDTH]
-    int rows, int keys, const Visit& visit)
-{
-    for (int row = 0; row < rows; ++row) {
-        float x[COLUMNS];
-        #pragma unroll
-        for (int n = 0; n < COLUMNS; ++n) {
-            const int column = lane() + n * WARP;  // past the end: any, it is not stored
-            x[n] = widen(x_shared[row * WIDTH + (column < WIDTH ? column : 0)]);
-        }
-        #pragma unroll
-        for (int c = 0; c < OWN_KEYS; ++c) {
-            const int key = own_key(c);
-            const float weight = weights_shared[row * BC + (key < BC ? key : 0)];
-            #pragma unroll
-            for (int n = 0; n < COLUMNS; ++n) sums[c][n] = multiply_add(weight, x[n], sums[c][n]);
-        }
-    }
-    int summed = 0;
-    for (int c = 0; c < OWN_KEYS && own_key(c) < keys; ++c)
-        for (int column = lane(); column < WIDTH; column += WARP) summed += rows;
-    visit.count(FLOPS, summed * 2);
-}
+#include "gradients.cuh"
 
 // dQ += dS K in HBM, each warp its rows, each lane its columns: one atomic addition for each number.
 __device__ __forceinline__ void add_to_queries(
@@ -76,20 +25,7 @@ __device__ __forceinline__ void add_to_queries(
     int rows, int keys, const Visit& visit)
 {
     float sum[ROWS][DEPTHS] = {};
-    for (int key = 0; key < keys; ++key) {
-        float k[DEPTHS];
-        #pragma unroll
-        for (int n = 0; n < DEPTHS; ++n) {
-            const int depth = lane() + n * WARP;
-            k[n] = widen(K_shared[key * KEY_STRIDE + (depth < HEAD_DIM ? depth : 0)]);
-        }
-        #pragma unroll
-        for (int r = 0; r < ROWS; ++r) {
-            const float ds = dS_shared[own_row(r) * BC + key];
-            #pragma unroll
-            for (int n = 0; n < DEPTHS; ++n) sum[r][n] = multiply_add(ds, k[n], sum[r][n]);
-        }
-    }
+    add_over_keys(sum, dS_shared, K_shared, keys);
     int added = 0;
     #pragma unroll
     for (int r = 0; r < ROWS; ++r)
@@ -110,40 +46,6 @@ __device__ __forceinline__ void add_to_queries(
     visit.count(WRITE_dQ_acc, added * (int)sizeof(float));
     visit.count(FLOPS, added * 2 * keys);
 }
-
-// Registers to HBM, each warp its own keys.
-template <int WIDTH, int COLUMNS>
-__device__ __forceinline__ void store_keys(
-    element* keys_hbm,  // [keys, WIDTH]
-    const float (&sums)[OWN_KEYS][COLUMNS], float factor, int keys, const Visit& visit,
-    Counter counter)
-{
-    int stored = 0;
-    #pragma unroll
-    for (int c = 0; c < OWN_KEYS; ++c)
-        #pragma unroll
-        for (int n = 0; n < COLUMNS; ++n) {
-            const int key = own_key(c), column = lane() + n * WARP;
-            if (key >= keys || column >= WIDTH) continue;
-            put(keys_hbm + (Index)key * WIDTH + column, factor * sums[c][n]);
-            ++stored;
-        }
-    visit.count(counter, stored * (int)sizeof(element));
-}
-
-#ifdef TRACE
-template <int WIDTH, int COLUMNS>
-__device__ __forceinline__ void copy_keys(float (*into)[WIDTH],
-                                          const float (&sums)[OWN_KEYS][COLUMNS], int keys)
-{
-    #pragma unroll
-    for (int c = 0; c < OWN_KEYS; ++c)
-        #pragma unroll
-        for (int n = 0; n < COLUMNS; ++n)
-            if (own_key(c) < keys && lane() + n * WARP < WIDTH)
-                into[own_key(c)][lane() + n * WARP] = sums[c][n];
-}
-#endif
 
 // ptxas backward_dots fast: at most 40 registers, 0 bytes of stack, 0 bytes spilled
 // ptxas backward_dots trace: at most 64 registers, 0 bytes of stack, 0 bytes spilled

@@ -8,27 +8,39 @@ from typing import Any
 
 import numpy as np
 
-from kernels.cuda.engine import ROOM, KernelEngine, Room, widened
-from kernels.cuda.fast import after_forward
+from kernels.cuda.engine import ROOM, KernelEngine, Room, widened, with_scratch
+from kernels.cuda.fast import after
 from kernels.cuda.launch import Device, Recording, Tensors, prepared
 from kernels.cuda.records import detail_buffer
-from kernels.cuda.specs import Part, kernels_of
+from kernels.cuda.specs import SPECS, Part, kernels_of
 from simulator.base.cache import BoundedCache
 from simulator.base.dtypes import F32, frozen
-from simulator.engines.protocol import RowBlock, Tile, gone_through, pairs_of
+from simulator.engines.gradient_engine import left_by
+from simulator.engines.protocol import (
+    Again,
+    RowBlock,
+    Tile,
+    gone_through,
+    pairs_of,
+    scaled_scores,
+)
 from simulator.problem.workload import Inputs, Workload
-from simulator.program.algorithms import tile_program
+from simulator.program.algorithms import TENSORS, tile_program
+from simulator.program.faults import honest
 from simulator.program.group_launch import GroupLaunch
-from simulator.program.state import Values
+from simulator.program.state import Numbers, Values
 from simulator.program.tile_program import Visit
+
+_PAIRS = {"s": "S", "p": "P", "dp": "dP", "ds": "dS"}
+"""Fields of details that have a number for each pair."""
 
 
 class GradientKernelEngine(KernelEngine):
     """Runs a backward pass's CUDA kernels on a device and returns what they recorded.
 
-    O and LSE are those of the forward pass's kernels. Each column block takes a launch of its own,
-    so the terms of dQ are added up in the order of column blocks, and every run gives the same
-    bits. Launched at once, as they are timed, column blocks add to dQ in any order.
+    What a forward pass leaves is left by its kernels. Where column blocks add to sums in HBM, each
+    takes a launch of its own, so the terms are added up in the order of column blocks, and every
+    run gives the same bits. Launched at once, as they are timed, they add in any order.
     """
 
     def __init__(
@@ -36,10 +48,21 @@ class GradientKernelEngine(KernelEngine):
     ) -> None:
         super().__init__(workload, inputs, device, room)
         self._program = tile_program(workload)
-        self._tensors = after_forward(device, workload, inputs, self._tensors)
+        name, whole = self._program.algorithm.forward, Part.whole
+        assert name is not None
+        self._forward = KernelEngine(honest(workload).as_algorithm(name), inputs, device, room)
+        tensors = after(self._forward.run_everything(), self._tensors, self._program)
+        self._tensors = with_scratch(device, workload, tensors, whole(workload))
         self._tiles: BoundedCache[Tile] = BoundedCache(room.kept, lambda tile: tile.bytes)
-        self._launch([kernels_of(workload)[0]], self._tensors, Part.whole(workload))
-        self._reached, self._sums = 0, device.download(self._tensors.dq_acc).copy()
+        launches = self._program.launches
+        adding = (n for n, one in enumerate(launches) if one.reads.keys() & one.writes)
+        self._adding = next(adding, len(launches))
+        """The launch that adds to sums in HBM; the number of launches if there is none."""
+        for kernel in kernels_of(workload)[: self._adding]:
+            self._launch(kernel, self._tensors, whole(workload))
+        self._reached, self._sums = 0, np.empty(0)
+        if self._tensors.dq_acc is not None:
+            self._sums = device.download(self._tensors.dq_acc).copy()
 
     def forget(self) -> None:
         """Forget all numbers of tiles."""
@@ -48,15 +71,21 @@ class GradientKernelEngine(KernelEngine):
 
     def row_block(self, head: int, i: int) -> RowBlock:
         """Return O and LSE of the forward pass; the rows have no running m and l."""
-        w, rows = self.workload, self.workload.grid.row_range(i)
-        o, lse = self._rows("o", head, rows), self._rows("lse", head, rows)
-        nothing = np.broadcast_to(np.float32(np.nan), (len(rows), w.grid.Tc))
-        return RowBlock(nothing, nothing, o, lse, None, o.nbytes + lse.nbytes)
+        return self._without_statistics(self._forward.row_block(head, i))
 
     def row_blocks(self, head: int) -> Iterator[RowBlock]:
         """Return all row blocks of a head, in their order."""
-        for i in range(self.workload.grid.Tr):
-            yield self.row_block(head, i)
+        yield from map(self._without_statistics, self._forward.row_blocks(head))
+
+    def _without_statistics(self, block: RowBlock) -> RowBlock:
+        nothing = np.broadcast_to(np.float32(np.nan), (len(block.o), self.workload.grid.Tc))
+        return RowBlock(
+            nothing, nothing, block.o, block.lse, None, block.o.nbytes + block.lse.nbytes
+        )
+
+    def left(self, head: int, i: int) -> Numbers:
+        """Return what the forward pass has left of the rows of a row block, by tensor."""
+        return left_by(self._forward, self._program, head, i)
 
     def tile(self, visit: Visit, block: RowBlock) -> Tile:
         """Return what the kernel recorded of one visit."""
@@ -69,6 +98,11 @@ class GradientKernelEngine(KernelEngine):
 
     def row_pairs(self, head: int, i: int) -> dict[str, F32]:
         """Return S, P, dP and dS of a row block, (rows, Nk) each; NaN in skipped tiles."""
+        stored = [spec.name for spec in self._program.algorithm.tensors if spec.of_pairs]
+        if stored:
+            rows = self.workload.grid.row_range(i)
+            s, p = self._forward.row_matrices(head, i, self._forward.row_block(head, i))
+            return {"S": s, "P": p, **{name: self._rows(name, head, rows) for name in stored}}
         block = self.row_block(head, i)
         return pairs_of(self._program, head, i, lambda visit: self.tile(visit, block).states[-1])
 
@@ -90,21 +124,25 @@ class GradientKernelEngine(KernelEngine):
     # --- launches --------------------------------------------------------------------------
 
     def _launch(
-        self, kernels: list[str], tensors: Tensors, part: Part, record: Recording | None = None
+        self, kernel: str, tensors: Tensors, part: Part, record: Recording | None = None
     ) -> None:
-        for kernel in kernels:
-            prepared(self._module, self.workload, kernel, part, tensors, record or Recording())()
+        prepared(self._module, self.workload, kernel, part, tensors, record or Recording())()
 
     @property
     def _done(self) -> Tensors:
         """The tensors after all launches."""
+        if self._adding == len(self._program.launches):
+            return self._tensors
         self._go_to(self.workload.grid.Tc)
         tensors = self._with_sums()
-        self._launch([kernels_of(self.workload)[-1]], tensors, Part.whole(self.workload))
+        for kernel in kernels_of(self.workload)[self._adding + 1 :]:
+            self._launch(kernel, tensors, Part.whole(self.workload))
         return tensors
 
     def _with_sums(self) -> Tensors:
         """Return the tensors with a copy of dQ as the column blocks so far have left it."""
+        if self._tensors.dq_acc is None:
+            return self._tensors
         return replace(self._tensors, dq_acc=self._on.upload(self._sums.copy()))
 
     def _go_to(self, column: int) -> None:
@@ -115,57 +153,72 @@ class GradientKernelEngine(KernelEngine):
         if column == self._reached:
             return
         tensors, whole = self._with_sums(), Part.whole(w)
+        kernel = kernels_of(w)[self._adding]
         for j in range(self._reached, column):
-            self._launch([kernels_of(w)[1]], tensors, replace(whole, columns=range(j, j + 1)))
+            self._launch(kernel, tensors, replace(whole, columns=range(j, j + 1)))
         self._reached, self._sums = column, self._on.download(tensors.dq_acc).copy()
 
     def _rows(self, tensor: str, head: int, rows: range) -> F32:
         """Return some rows of a tensor on the device."""
-        stored = self._on.download(getattr(self._tensors, tensor)[head, rows.start : rows.stop])
+        place = getattr(self._tensors, tensor.lower())
+        stored = self._on.download(place[head, rows.start : rows.stop])
         return frozen(widened(np.ascontiguousarray(stored), self.workload.dtype))
 
     def _tile(self, visit: Visit) -> Tile:
         w, head, rows = self.workload, visit.head, visit.rows
-        launch = self._program.launches[visit.launch]
-        before: dict[str, Values] = {}
+        launch, ops = self._program.launches[visit.launch], self._program.ops(visit.index)
+        left, mine = self.left(head, visit.i), {t.name for t in self._program.algorithm.tensors}
+        loads: dict[str, Values] = dict(left)
         recorded: dict[str, Values] = {}
-        loads: dict[str, Values] = {
-            "O": self._rows("o", head, rows), "LSE": self._rows("lse", head, rows),
-        }  # fmt: skip
         if launch.forms:
-            found = self._recorded(visit)
-            loads |= {"D": self._rows("d", head, rows), "dQ_acc": found.pop("dQ_acc_before")}
-            kept = {name: found.pop(f"{name}_before") for name in ("dK", "dV")}
-            if not visit.first:
-                keys, kv_head = slice(visit.cols.start, visit.cols.stop), w.kv_head_of[head]
-                before = {"K": self._inputs.k[kv_head, keys], "V": self._inputs.v[kv_head, keys],
-                          **kept}  # fmt: skip
-            recorded = found
-        elif visit.launch:
+            recorded = self._recorded(visit)
+        elif visit.launch > self._adding:
             self._go_to(w.grid.Tc)
             loads["dQ_acc"] = self._sums[head, rows.start : rows.stop].copy()
         else:
-            recorded = {"D": self._rows("d", head, rows)}
+            recorded = {"D": self._rows("D", head, rows)}
+        for name in launch.reads:
+            if name in mine and name not in loads:
+                found = recorded.get(f"{name}_before")
+                loads[name] = self._rows(name, head, rows) if found is None else found
+        here = slice(visit.cols.start, visit.cols.stop)
+        loads = {name: x[:, here] if TENSORS[name].of_pairs else x for name, x in loads.items()}
+        state = Again(w, self._inputs, loads)
+        before = {move.tensor: state.load(move) for move in self._program.held(visit)}
+        if not visit.first:
+            staying = {tile.name for tile in self._program.staying(visit)}
+            sums = staying & set(self._program.algorithm.left)
+            before |= {name: recorded[f"{name}_before"] for name in sums}
+        makes_scores = any(op.makes_scores for op in ops)
+        s = scaled_scores(w, self._inputs, visit) if launch.forms and not makes_scores else None
         with np.errstate(all="ignore"):  # a wrong kernel's numbers may be infinite or NaN
             return gone_through(
-                w, self._inputs, visit, before=before, recorded=recorded, loads=loads
+                w, self._inputs, visit, before=before, recorded=recorded, loads=loads, unmasked=s
             )
 
     def _recorded(self, visit: Visit) -> dict[str, Values]:
-        """Return the details of one visit, by the names of its numbers."""
-        w, r, c = self.workload, len(visit.rows), len(visit.cols)
-        self._go_to(visit.j)
-        column = range(visit.j, visit.j + 1)
-        part = Part(range(visit.head, visit.head + 1), range(visit.i, visit.i + 1), column)
-        details: Any = detail_buffer(self._on, w, column)
-        record = Recording(details=details, columns=column)
-        self._launch([kernels_of(w)[1]], self._with_sums(), part, record)
-        fields = self._details_in(details)[0]
-        sizes = {"p": (r, c), "q": (r, w.head_dim), "k": (c, w.head_dim), "v": (c, w.value_dim)}
-        names = {"s": "S", "p": "P", "dp": "dP", "ds": "dS"}
-        found = {}
+        """Return the details of one visit, by the names of its numbers; NaN where it makes none."""
+        w, r = self.workload, len(visit.rows)
+        kernel = kernels_of(w)[visit.launch]
+        if visit.launch == self._adding:
+            self._go_to(visit.j)
+        columns = range(visit.j, visit.j + 1)
+        part = Part(range(visit.head, visit.head + 1), range(visit.i, visit.i + 1), columns)
+        if SPECS[kernel].whole_rows:
+            columns = range(w.grid.Tc)
+        details: Any = detail_buffer(self._on, w, columns)
+        record = Recording(details=details, columns=columns)
+        self._launch(kernel, self._with_sums(), part, record)
+        fields = self._details_in(details)
+        c = len(w.grid.col_range(visit.j))
+        sizes = {"q": (r, w.head_dim), "k": (c, w.head_dim), "v": (c, w.value_dim)}
+        found: dict[str, Values] = {"D": fields["d"][0, :r].copy()}
         for field in fields.dtype.names or ():
-            name = names.get(field) or f"d{field[1].upper()}{field[2:]}"
-            high, wide = sizes["p" if field in names else field[1]]
-            found[name] = np.ascontiguousarray(fields[field][:high, :wide])
+            if field in _PAIRS:
+                whole = np.concatenate(list(fields[field]), axis=1)
+                found[_PAIRS[field]] = whole[:r, : len(visit.cols)].copy()
+            elif field[1:]:
+                high, wide = sizes[field[1]]
+                name = f"d{field[1].upper()}{field[2:]}"
+                found[name] = np.ascontiguousarray(fields[field][0, :high, :wide])
         return found

@@ -179,6 +179,8 @@ class Tensors:
         backward pass starts with, and its products with O.
     dq_acc, dq, dk, dv : Buffer or None
         (heads, Nq, d) float32, and the gradients, as wide as the dtype.
+    dp, ds : Buffer or None
+        (heads, Nq, Nk), gradients of P and S as wide as these.
     """
 
     q: Buffer
@@ -212,6 +214,8 @@ class Tensors:
     dq: Buffer | None = None
     dk: Buffer | None = None
     dv: Buffer | None = None
+    dp: Buffer | None = None
+    ds: Buffer | None = None
 
 
 def build_options(w: Workload, *, trace: bool) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ def detail_type(w: Workload) -> np.dtype[np.void]:
         gradients: dict[str, tuple[int, ...]] = {
             "s": (Br, Bc), "p": (Br, Bc), "dp": (Br, Bc), "ds": (Br, Bc),
             "dq_acc_before": (Br, d), "dq_acc": (Br, d), "dk_before": (Bc, d), "dk": (Bc, d),
-            "dv_before": (Bc, dv), "dv": (Bc, dv),
+            "dv_before": (Bc, dv), "dv": (Bc, dv), "d": (Br,),
         }  # fmt: skip
         return np.dtype([(name, np.float32, shape) for name, shape in gradients.items()])
     shapes = {

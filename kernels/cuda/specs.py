@@ -100,11 +100,18 @@ def _dv_stride(w: Workload) -> int:
     return w.width * w.value_dim + 4
 
 
+def _upstream_bytes(w: Workload) -> int:
+    return w.width * _tile_rows(w) * w.value_dim
+
+
+def _a_block_a_column(w: Workload, part: Part) -> tuple[int, ...]:
+    return len(part.column_blocks(w)), w.kv_heads
+
+
 def _gradient_bytes(w: Workload) -> int:
     """Return the bytes of P and dS of a tile, of its slopes, and of Q, dO, K and V."""
     pairs = (3 if w.scoring.softcap else 2) * _scores_bytes(w)
-    rows = w.width * _tile_rows(w) * (w.head_dim + w.value_dim)
-    return pairs + rows + _k_bytes(w) + w.cols * _dv_stride(w)
+    return pairs + _q_bytes(w) + _upstream_bytes(w) + _k_bytes(w) + w.cols * _dv_stride(w)
 
 
 def _always(w: Workload) -> bool:
@@ -327,13 +334,44 @@ SPECS: dict[str, KernelSpec] = {
                 *_FIRST,
             ),
             shared=_gradient_bytes,
-            grid=lambda w, part: (len(part.column_blocks(w)), w.kv_heads),
+            grid=_a_block_a_column,
         ),
         KernelSpec(
             "backward_convert",
             ("dq_acc", "dq", "seqlen_q", "scale", *_FIRST),
             shared=lambda w: 0,
             columns=lambda w: 1,
+        ),
+        KernelSpec(
+            "naive_backward_values",
+            ("p", "kv_head_of", "do", "dv", *_SIZES, "heads", "first_column", *_FIRST),
+            shared=lambda w: _scores_bytes(w) + _upstream_bytes(w),
+            grid=_a_block_a_column,
+        ),
+        KernelSpec(
+            "naive_backward_weights",
+            ("do", "v", "kv_head_of", "dp", *_SIZES, *_FIRST),
+            shared=lambda w: _scores_bytes(w) + _upstream_bytes(w) + w.cols * _dv_stride(w),
+        ),
+        KernelSpec(
+            "naive_backward_scores",
+            ("p", "dp", "s", "ds", *MASK, *SCORE, *_FIRST),
+            shared=lambda w: 8 * w.seqlen_k,
+            grid=lambda w, part: (len(part.rows(w)), len(part.heads)),
+            threads=lambda w: WARP,
+            columns=lambda w: 1,
+            whole_rows=True,
+        ),
+        KernelSpec(
+            "naive_backward_queries",
+            ("ds", "k", "kv_head_of", "dq", *_SIZES, "scale", *_FIRST),
+            shared=lambda w: _scores_bytes(w) + _k_bytes(w),
+        ),
+        KernelSpec(
+            "naive_backward_keys",
+            ("ds", "q", "kv_head_of", "dk", *_SIZES, "scale", "heads", "first_column", *_FIRST),
+            shared=lambda w: _scores_bytes(w) + _q_bytes(w),
+            grid=_a_block_a_column,
         ),
         *(
             KernelSpec(
@@ -364,6 +402,9 @@ KERNELS: dict[str, tuple[str, ...]] = {
     "linear-recurrent": ("linear_recurrent",),
     "gla": ("gla",),
     "deltanet": ("deltanet",),
+    "naive-backward": tuple(
+        f"naive_backward_{made}" for made in ("values", "weights", "scores", "queries", "keys")
+    ),
     "flash2-backward": ("backward_dots", "backward_tiles", "backward_convert"),
 }
 """The kernels of each algorithm, in the order of its launches."""

@@ -193,6 +193,18 @@ _BACKWARD = _numbered(
              r" and stored as wide as $Q$"),
 )  # fmt: skip
 
+_NAIVE_BACKWARD = _numbered(
+    "Dao et al. 2022, Algorithm 3",
+    (0, _OP, r"Load $P$, $dO$ by blocks from HBM, compute $dV = P^{\top} dO$, write $dV$ to HBM"),
+    (0, _OP, r"Load $dO$, $V$ by blocks from HBM, compute $dP = dO\, V^{\top}$,"
+             r" write $dP$ to HBM"),
+    (0, _OP, r"Read $P$, $dP$ from HBM, compute $dS_{ij} = P_{ij}"
+             r" (dP_{ij} - \sum_l P_{il} dP_{il})$, write $dS$ to HBM"),
+    (0, _OP, r"Load $dS$, $K$ by blocks from HBM, compute $dQ = dS\, K$, write $dQ$ to HBM"),
+    (0, _OP, r"Load $dS$, $Q$ by blocks from HBM, compute $dK = dS^{\top} Q$, write $dK$ to HBM"),
+    (0, _END, r"Return $dQ$, $dK$ and $dV$"),
+)  # fmt: skip
+
 _JOIN = "Dao et al. 2023, Flash-Decoding, step"
 
 
@@ -391,6 +403,13 @@ PAPERS: dict[str, Paper] = {
         "MLA, absorbed: Liu et al. 2024, DeepSeek-V2; splits: Dao et al. 2023, Flash-Decoding",
         _MLA,
         rf"{_SCALE} {_SKIP} All heads are the rows of one block: each reads the same latent.",
+    ),
+    "naive-backward": Paper(
+        "Standard attention, backward: Dao et al. 2022, Algorithm 3",
+        _NAIVE_BACKWARD,
+        r"The scale $1/\sqrt{d}$, which these lines leave out, multiplies $dK$ and $dQ$ once, at"
+        r" their end. The query heads of a KV head take their turns in a column block. $P$ is what"
+        r" the forward pass has left in HBM.",
     ),
     "flash2-backward": Paper(
         "FlashAttention-2, backward: Dao 2023, Algorithm 2; also Dao et al. 2022, Algorithm 4",

@@ -1,32 +1,42 @@
 """The engine of backward passes: a tile depends on its column block and on its rows.
 
-A forward pass leaves O and LSE of each row block. A tile adds to dK and dV of its column block,
-which stay on chip, and to dQ of its rows, which is in HBM. So what a tile finds are the sums over
-the tiles of its column block before it, and over those of its rows in earlier column blocks; both
+A forward pass leaves something of each row block: O and LSE, or P. What launches make of rows alone
+(D, or dP and dS) is kept by row blocks. A launch over column blocks adds to sums of keys, which
+stay on chip, and may add to sums of rows, which are in HBM. So what a tile finds are the sums over
+the tiles of its outer block before it, and over those of its rows in earlier column blocks; both
 are kept after some tiles, and computed again from the nearest of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import product
 
 import numpy as np
 
 from simulator.base.cache import ARRAY, MIB, TABLE, BoundedCache
 from simulator.base.dtypes import F32, frozen, round_to
-from simulator.engines.protocol import Again, Engine, RowBlock, Tile, blank, pairs_of, tile_of
+from simulator.engines.protocol import (
+    Again,
+    Engine,
+    RowBlock,
+    Tile,
+    blank,
+    pairs_of,
+    scaled_scores,
+    tile_of,
+)
 from simulator.problem.workload import Inputs, Workload
-from simulator.program.algorithms import tile_program
+from simulator.program.algorithms import TENSORS, tile_program
+from simulator.program.algorithms.gradients import OF_QUERIES
 from simulator.program.faults import apply_with_faults
 from simulator.program.group_launch import GroupLaunch
 from simulator.program.op import Op
-from simulator.program.state import Numbers, Values
-from simulator.program.tile_program import Visit
+from simulator.program.state import Move, Numbers, Values
+from simulator.program.tile_program import TileProgram, Visit
 
 _APART = 16
 """Tiles between two after which sums are kept; those after the last that was asked for are, too."""
-_OF_KEYS, _OF_ROWS = ("dK", "dV"), ("dQ_acc",)
-"""What a tile adds to: sums of its column block, and of its rows."""
 
 
 class GradientEngine:
@@ -59,8 +69,13 @@ class GradientEngine:
         self._forward = forward
         self._program = tile_program(workload)
         self._number = number
-        owner = next(n for n, each in enumerate(self._program.launches) if each.forms)
-        self._launch = owner
+        launches = self._program.launches
+        self._groups = {n: one for n, one in enumerate(launches) if isinstance(one, GroupLaunch)}
+        added = {
+            n: own for n, one in self._groups.items() if (own := one.reads.keys() & one.writes)
+        }
+        # The launch that adds to sums of rows in HBM, and which these are.
+        self._owner, self._added = next(iter(added.items()), (len(launches), set[str]()))
         self._rows: BoundedCache[Numbers] = BoundedCache(128 * MIB, _bytes_of)
         self._sums: BoundedCache[Numbers] = BoundedCache(96 * MIB, _bytes_of)
         self._tiles: BoundedCache[Tile] = BoundedCache(48 * MIB, lambda tile: tile.bytes)
@@ -76,10 +91,10 @@ class GradientEngine:
     def row_block(self, head: int, i: int) -> RowBlock:
         """Return O and LSE of the forward pass; the rows have no running m and l."""
         w = self.workload
-        found = self._left(head, i)
-        nothing = np.broadcast_to(np.float32(np.nan), (len(found["LSE"]), w.grid.Tc))
-        size = found["O"].nbytes + found["LSE"].nbytes + 2 * ARRAY
-        return RowBlock(nothing, nothing, found["O"], found["LSE"], None, size)
+        found = self._forward.row_block(head, i)
+        nothing = np.broadcast_to(np.float32(np.nan), (len(found.lse), w.grid.Tc))
+        size = found.o.nbytes + found.lse.nbytes + 2 * ARRAY
+        return RowBlock(nothing, nothing, found.o, found.lse, None, size)
 
     def row_blocks(self, head: int) -> Iterator[RowBlock]:
         """Return all row blocks of a head, in their order."""
@@ -90,11 +105,15 @@ class GradientEngine:
         """Return the numbers of one visit, computed again from the sums that it finds."""
 
         def make() -> Tile:
-            found = self._sum(visit, of_keys=True) | self._sum(visit, of_keys=False)
+            w, ops = self.workload, self._program.ops(visit.index)
+            found = self._sum(visit, on_chip=True) | self._sum(visit, on_chip=False)
             states = list(self._through(visit, found))
-            nothing = blank(self.workload, visit.head, visit.rows, self._number)
-            seen = self.workload.mask.visible(visit.rows, visit.cols)
-            return tile_of(self._program.ops(visit.index), seen, states, nothing)
+            nothing = blank(w, visit.head, visit.rows, self._number)
+            seen = w.mask.visible(visit.rows, visit.cols)
+            stored = self._program.launches[visit.launch].forms
+            stored = stored and not any(op.makes_scores for op in ops)
+            s = scaled_scores(w, self.inputs, visit, self._number) if stored else None
+            return tile_of(ops, seen, states, nothing, s)
 
         return self._tiles.get(visit.index, make)
 
@@ -105,11 +124,23 @@ class GradientEngine:
 
     def row_pairs(self, head: int, i: int) -> dict[str, F32]:
         """Return S, P, dP and dS of a row block, (rows, Nk) each; NaN in skipped tiles."""
-        without = (*_OF_KEYS, *_OF_ROWS)
+        found = self._in_hbm(head, i)
+        algorithm = self._program.algorithm
+        made = [spec.name for spec in (*algorithm.tensors, *algorithm.pairs) if spec.of_pairs]
+        if found.keys() >= set(made):
+            s, p = self._forward.row_matrices(head, i, self._forward.row_block(head, i))
+            return {"S": s, "P": p, **{name: np.asarray(found[name]) for name in made}}
+        without = self._names(self._owner) | self._added
         return pairs_of(self._program, head, i, lambda visit: self._done(visit, {}, without))
+
+    def left(self, head: int, i: int) -> Numbers:
+        """Return what the forward pass has left of the rows of a row block, by tensor."""
+        return left_by(self._forward, self._program, head, i)
 
     def gradients(self, kv_head: int) -> dict[str, F32]:
         """Return the gradients of a KV head and of the query heads that share it.
+
+        Row block by row block: terms are added up in the same order as by column blocks.
 
         Returns
         -------
@@ -117,86 +148,114 @@ class GradientEngine:
             ``dQ`` (query heads of it, Nq, d), ``dK`` (Nk, d), ``dV`` (Nk, dv), float32 numbers
             that the dtype can represent.
         """
-        w, grid = self.workload, self.workload.grid
-        launch = self._program.launches[self._launch]
-        assert isinstance(launch, GroupLaunch)
-        heads = launch.members(kv_head)
-        sums = {
-            (head, i): np.zeros((len(grid.row_range(i)), w.head_dim), self._number)
-            for head in heads
-            for i in range(grid.Tr)
+        w, program = self.workload, self._program
+        heads = next(iter(self._groups.values())).members(kv_head)
+        widths = {"dK": w.head_dim, "dV": w.value_dim}
+        whole = {
+            name: np.zeros((w.seqlen_k, width), self._number) for name, width in widths.items()
         }
-        dk = np.zeros((w.seqlen_k, w.head_dim), self._number)
-        dv = np.zeros((w.seqlen_k, w.value_dim), self._number)
-        found: Numbers = {}
-        for index in range(*self._program.head_bounds(self._first(heads[0]))):
-            visit = self._program.visit(index)
-            at = visit.head, visit.i
-            left = self._done(visit, {**found, "dQ_acc": sums[at]})
-            sums[at], found = left["dQ_acc"], {name: left[name] for name in _OF_KEYS}
-            if visit.last:
-                dk[visit.cols.start : visit.cols.stop] = left["dK"]
-                dv[visit.cols.start : visit.cols.stop] = left["dV"]
-        dq = np.stack([
-            np.concatenate([self._converted(head, i, sums[head, i]) for i in range(grid.Tr)])
-            for head in heads
-        ])  # fmt: skip
-        whole = {"dQ": dq, "dK": dk, "dV": dv}
+        sums: dict[tuple[int, int], Numbers] = {}
+        parts = []
+        for head, i in product(heads, range(w.grid.Tr)):
+            total = self._zeros(w.grid.row_range(i))
+            for number in self._groups:
+                for index in self._of_rows(head, i, number):
+                    visit = program.visit(index)
+                    done = self._done(visit, {**sums.get((number, visit.j), {}), **total})
+                    total = {name: done[name] for name in total}
+                    sums[number, visit.j] = {name: done[name] for name in self._names(number)}
+                    if visit.last:
+                        for name, values in sums.pop((number, visit.j)).items():
+                            whole[name][visit.cols.start : visit.cols.stop] = values
+            found = self._in_hbm(head, i)
+            if OF_QUERIES.name not in found:
+                last = program.index(head, i, 0, len(program.launches) - 1)
+                assert last is not None
+                found = self._done(program.visit(last), total)
+            parts.append(found["dQ"])
+        dq = np.concatenate(parts).reshape(len(heads), w.seqlen_q, w.head_dim)
+        whole = {"dQ": dq, **whole}
         return {name: frozen(round_to(x.astype(np.float32), w.dtype)) for name, x in whole.items()}
 
     # --- pieces ----------------------------------------------------------------------------
 
-    def _first(self, head: int) -> int:
-        """Return the first visit of a head's KV head in the launch that goes over tiles."""
-        return list(self._program.opening(head))[self._launch]
+    def _names(self, launch: int) -> set[str]:
+        """Return the sums that a launch keeps on chip from a visit to the next."""
+        if launch == len(self._program.launches):
+            return set()
+        visit = self._program.visit(sum(self._program.sizes[:launch]))
+        return self._held(visit)
 
-    def _converted(self, head: int, i: int, total: Values) -> Values:
-        index = self._program.index(head, i, 0, len(self._program.launches) - 1)
-        assert index is not None
-        return self._done(self._program.visit(index), {"dQ_acc": total})["dQ"]
+    def _held(self, visit: Visit) -> set[str]:
+        """Return the sums that stay on chip from a visit to the next of its outer block."""
+        staying = {tile.name for tile in self._program.staying(visit)}
+        return staying & set(self._program.algorithm.left)
 
-    def _left(self, head: int, i: int) -> Numbers:
-        """Return what HBM has of the rows of a row block: O, LSE, m and D."""
+    def _zeros(self, rows: range) -> Numbers:
+        """Return the sums of some rows in HBM to which nothing has been added."""
+        zero = frozen(np.zeros((len(rows), self.workload.head_dim), self._number))
+        return dict.fromkeys(self._added, zero)
+
+    def _in_hbm(self, head: int, i: int) -> Numbers:
+        """Return what HBM has of a row block: what was left, and what is made of rows alone."""
 
         def make() -> Numbers:
-            block = self._forward.row_block(head, i)
-            left = {"O": block.o, "LSE": block.lse, "m": frozen(block.m[:, -1].copy())}
-            index = self._program.index(head, i, 0, 0)
-            assert index is not None
-            visit = self._program.visit(index)
-            *_, last = self._through(visit, {}, left)
-            return left | {"D": frozen(last["D"])}
+            found, program = dict(self.left(head, i)), self._program
+            shape = len(self.workload.grid.row_range(i)), self.workload.seqlen_k
+            if self.workload.faults.on:
+                found["m"] = frozen(self._forward.row_block(head, i).m[:, -1].copy())
+            summed = {name for launch in self._groups.values() for name in launch.writes}
+            for number, launch in enumerate(program.launches):
+                if not launch.by_rows or not summed.isdisjoint(launch.reads):
+                    continue
+                chip: Numbers = {}
+                for j in launch.visited(i):
+                    index = program.index(head, i, int(j), number)
+                    assert index is not None
+                    visit = program.visit(index)
+                    *_, last = self._through(visit, chip, found)
+                    chip = {name: last[name] for name in self._held(visit)}
+                    for move in _stored(program.ops(index)):
+                        if not TENSORS[move.tensor].of_pairs:
+                            found[move.tensor] = frozen(last[move.tensor])
+                            continue
+                        empty = np.full(shape, np.nan, self._number)
+                        matrix = found.setdefault(move.tensor, empty)
+                        matrix[:, visit.cols.start : visit.cols.stop] = last[move.tensor]
+            return found
 
         return self._rows.get((head, i), make)
 
-    def _sum(self, visit: Visit, *, of_keys: bool) -> dict[str, Values]:
-        """Return the sums that a visit finds, of its column block or of its rows."""
-        launch, program = self._program.launches[visit.launch], self._program
+    def _sum(self, visit: Visit, *, on_chip: bool) -> dict[str, Values]:
+        """Return the sums that a visit finds, those on chip or those of its rows in HBM."""
+        program, others = self._program, self._added
+        names = self._held(visit)
+        left: Numbers = {}
         chain: Sequence[int] = ()
-        if not of_keys and visit.launch >= self._launch:
-            chain = self._of_rows(visit.head, visit.i, visit.j if launch.forms else None)
-        elif of_keys and launch.forms:
+        if on_chip and names:
             chain = range(program.block_bounds(visit.index)[0], visit.index)
-        names, other = (_OF_KEYS, _OF_ROWS) if of_keys else (_OF_ROWS, _OF_KEYS)
-        kept = (n for n in range(len(chain), 0, -1) if (of_keys, chain[n - 1]) in self._sums)
+        elif not on_chip:
+            names, others = self._added, self._names(self._owner)
+            left = self._zeros(visit.rows)
+            if visit.launch >= self._owner:
+                before = visit.j if visit.launch == self._owner else None
+                chain = self._of_rows(visit.head, visit.i, self._owner, before)
+        kept = (n for n in range(len(chain), 0, -1) if (on_chip, chain[n - 1]) in self._sums)
         at = next(kept, 0)
-        zero = np.zeros((len(visit.rows), self.workload.head_dim), self._number)
-        left: Numbers = {} if of_keys else {"dQ_acc": frozen(zero)}
         if at:
-            left = self._sums.get((of_keys, chain[at - 1]), dict)
+            left = self._sums.get((on_chip, chain[at - 1]), dict)
         for n in range(at, len(chain)):
-            chip = self._done(program.visit(chain[n]), left, other)
+            chip = self._done(program.visit(chain[n]), left, others)
             left = {name: frozen(chip[name]) for name in names}
             if n % _APART == 0 or n == len(chain) - 1:
-                self._sums.get((of_keys, chain[n]), lambda now=left: now)  # type: ignore[misc]
+                self._sums.get((on_chip, chain[n]), lambda now=left: now)  # type: ignore[misc]
         return dict(left)
 
-    def _of_rows(self, head: int, i: int, before: int | None) -> list[int]:
-        """Return the visits of some rows in column blocks before one, or in all."""
+    def _of_rows(self, head: int, i: int, launch: int, before: int | None = None) -> list[int]:
+        """Return a launch's visits of some rows in the column blocks before one, or in all."""
         blocks = np.arange(self.workload.grid.Tc if before is None else before)
-        owner = self._program.launches[self._launch]
-        seen = blocks[owner.visits.contains(blocks, i)]
-        places = (self._program.index(head, i, int(j), self._launch) for j in seen)
+        seen = blocks[self._program.launches[launch].visits.contains(blocks, i)]
+        places = (self._program.index(head, i, int(j), launch) for j in seen)
         return [index for index in places if index is not None]
 
     def _done(self, visit: Visit, found: Numbers, without: Collection[str] = ()) -> Numbers:
@@ -213,10 +272,12 @@ class GradientEngine:
     ) -> Iterator[Numbers]:
         """Yield what is on chip before a visit's first op, and after each."""
         w, program = self.workload, self._program
-        left = self._left(visit.head, visit.i) if left is None else left
-        state = Again(w, self.inputs, {**left, **found}, self._number)
-        on_chip = {name: found[name] for name in _OF_KEYS if name in found}
-        state.chip = {**on_chip, **({"m": left["m"]} if w.faults.on else {})}
+        left = self._in_hbm(visit.head, visit.i) if left is None else left
+        here = slice(visit.cols.start, visit.cols.stop)
+        tiles = {name: x[:, here] if TENSORS[name].of_pairs else x for name, x in left.items()}
+        state = Again(w, self.inputs, {**tiles, **found}, self._number)
+        on_chip = {name: found[name] for name in self._held(visit) if name in found}
+        state.chip = {**on_chip, **{name: left[name] for name in ("m",) if name in left}}
         state.chip |= {move.tensor: state.load(move) for move in program.held(visit)}
         yield dict(state.chip)
         with np.errstate(all="ignore"):
@@ -233,6 +294,23 @@ def _is_of(op: Op, names: Collection[str]) -> bool:
     """Return whether an op makes, scales, loads or stores some of these numbers."""
     made = {*op.recorded, *op.changed, *(move.tensor for move in op.moves)}
     return not made.isdisjoint(names)
+
+
+def left_by(forward: Engine, program: TileProgram, head: int, i: int) -> Numbers:
+    """Return what a forward pass leaves of a row block for a backward pass, by tensor."""
+    block, kept = forward.row_block(head, i), program.kept
+    left: Numbers = {"O": block.o, "LSE": block.lse}
+    if any(TENSORS[name].of_pairs for name in kept):
+        s, p = forward.row_matrices(head, i, block)
+        left = {**left, "S": s, "P": p}
+    return {name: left[name] for name in kept}
+
+
+def _stored(ops: Sequence[Op]) -> Iterator[Move]:
+    """Yield what a visit leaves in HBM."""
+    for op in ops:
+        if op.stores and not op.starts:
+            yield from op.moves
 
 
 def _bytes_of(numbers: Numbers) -> int:

@@ -22,7 +22,6 @@ from simulator.engines.protocol import Engine, RowBlock, Tile, gone_through
 from simulator.engines.row_walk import RowBlockWalk, walk_row_block
 from simulator.engines.split_engine import SplitEngine
 from simulator.engines.state_engine import StateEngine
-from simulator.problem.filling import BACKWARD
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of, worked_columns
 from simulator.program.faults import honest
@@ -244,8 +243,10 @@ def op_engine(workload: Workload, inputs: Inputs, number: type[np.floating] = np
 def forward_engine(
     workload: Workload, inputs: Inputs, number: type[np.floating] = np.float32
 ) -> Engine:
-    """Return the engine of the forward pass whose O and LSE a backward pass starts with."""
-    before = honest(workload).as_algorithm(BACKWARD[workload.algorithm])
+    """Return the engine of the forward pass that a backward pass starts with."""
+    name = algorithm_of(workload).forward
+    assert name is not None
+    before = honest(workload).as_algorithm(name)
     if number is np.float32:
         return numpy_engine(before, inputs)
     return op_engine(before, inputs, number)

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from simulator.base.cache import ARRAY, MIB, TABLE, BoundedCache
 from simulator.base.dtypes import F32, frozen, round_to
-from simulator.base.matmul import matmul
-from simulator.engines.protocol import RowBlock, Tile, blank, tile_of
+from simulator.engines.protocol import RowBlock, Tile, blank, scaled_scores, tile_of
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of, tile_program
 from simulator.program.faults import apply_with_faults, late_op
@@ -209,19 +208,13 @@ class OpEngine:
         for _ in self._steps(state, visit, ops):
             states.append(dict(state.chip))
         seen = w.mask.visible(visit.rows, visit.cols)
-        makes_scores = any("S" in op.recorded for op in ops)
+        makes_scores = any(op.makes_scores for op in ops)
         scores = self._program.algorithm.softmax
         scores = scores and not self._program.launches[visit.launch].combines
-        unmasked = None if makes_scores or not scores else self._scores(visit)
+        stored = scores and not makes_scores
+        unmasked = scaled_scores(w, self.inputs, visit, self._number) if stored else None
         nothing = blank(w, visit.head, visit.rows, self._number, visit.split)
         return tile_of(ops, seen, states, nothing, unmasked)
-
-    def _scores(self, visit: Visit) -> Values:
-        """Return the scores before the mask, for a visit that loads its scores from HBM."""
-        w, rows, cols = self.workload, visit.rows, visit.cols
-        q = self.inputs.q[visit.head, rows.start : rows.stop].astype(self._number)
-        k = self.inputs.k[w.kv_head_of[visit.head], cols.start : cols.stop].astype(self._number)
-        return frozen(matmul(w.scoring_before_softmax.queries(q), k.T))
 
     def _found(self, state: State, visit: Visit) -> dict[str, Values]:
         """Return the numbers that a visit finds of its rows, on chip or in HBM."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from simulator.base.cache import ARRAY, TABLE
 from simulator.base.dtypes import F32, frozen
+from simulator.base.matmul import matmul
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of
 from simulator.program.op import Op
@@ -299,6 +300,16 @@ def tile_of(
     return Tile(ops, frozen(seen), tuple(states), nothing, unmasked)
 
 
+def scaled_scores(
+    w: Workload, inputs: Inputs, visit: Visit, number: type[np.floating] = np.float32
+) -> Values:
+    """Return the scores before the mask, for a visit that loads its scores or weights from HBM."""
+    rows, cols = visit.rows, visit.cols
+    q = inputs.q[visit.head, rows.start : rows.stop].astype(number)
+    k = inputs.k[w.kv_head_of[visit.head], cols.start : cols.stop].astype(number)
+    return frozen(matmul(w.scoring_before_softmax.queries(q), k.T))
+
+
 class Engine(Protocol):
     """Computes the numbers of a workload, a row block or a tile at a time."""
 
@@ -327,6 +338,9 @@ class Engine(Protocol):
 @runtime_checkable
 class BackwardEngine(Protocol):
     """An engine that also computes gradients."""
+
+    def left(self, head: int, i: int) -> Numbers:
+        """Return what the forward pass has left of the rows of a row block, by tensor."""
 
     def gradients(self, kv_head: int) -> dict[str, F32]:
         """Return dQ of the query heads that share a KV head, and its dK and dV."""

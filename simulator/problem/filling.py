@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import psutil
@@ -25,14 +26,17 @@ from simulator.problem.input_files import (
 from simulator.problem.latent import check_latent, is_latent, latent_dims, read_latent_header
 from simulator.problem.layer import read_layer_header
 from simulator.problem.masks import Mask
-from simulator.problem.scenario import USUAL, Algorithm, Attention, Scenario
+from simulator.problem.scenario import Algorithm, Attention, Scenario
 from simulator.problem.scores import BiasTable, alibi_slopes
 from simulator.problem.tiling import fa2_tiles, fa3_tiles, paper_tiles
 
 MAX_BLOCKS = 2**18
 """Most row blocks and most column blocks: tables of the tile program grow with them."""
-BACKWARD: dict[Algorithm, Algorithm] = {"flash2-backward": USUAL}
-"""Algorithms that compute gradients of Q, K and V from that of O, and their forward passes."""
+BACKWARD: dict[Algorithm, Literal["stored", "again"]] = {
+    "naive-backward": "stored", "flash2-backward": "again",
+}  # fmt: skip
+"""Algorithms that compute gradients of Q, K and V from that of O, and of each whether P has been
+stored by the forward pass or is computed again."""
 
 
 def file_shapes(file: InputFile) -> dict[str, int]:

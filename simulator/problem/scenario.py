@@ -25,7 +25,7 @@ from simulator.problem.hardware import gpus
 
 Algorithm = Literal[
     "naive", "flash1", "flash2", "split-kv", "paged", "mla", "linear", "linear-recurrent", "gla",
-    "deltanet", "flash2-backward",
+    "deltanet", "naive-backward", "flash2-backward",
 ]  # fmt: skip
 USUAL: Algorithm = "flash2"
 """The algorithm of a scenario that names none."""

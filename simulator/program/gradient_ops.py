@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
 from simulator.base.matmul import matmul
+from simulator.problem.scores import DistanceBias
 from simulator.program.op import Gesture, Op
 from simulator.program.ops import exp_shift
 from simulator.program.state import State
@@ -34,22 +35,43 @@ class RowDots(Op):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WeightedMeans(Op):
+    """``D = rowsum(P ∘ dP)``: the same as that of dO and O, from what lies in HBM."""
+
+    name: ClassVar[str] = "weighted means"
+    label: ClassVar[str] = "D = Σ P∘dP"
+    short_label: ClassVar[str] = "D"
+    latex: ClassVar[str] = r"D_i \leftarrow \mathrm{rowsum}(P_i \circ dP_i)"
+    recorded: ClassVar[tuple[str, ...]] = ("D",)
+
+    @property
+    def says(self) -> str:
+        """What each row adds up."""
+        return "D of each row is Σ P · dP over its keys, which is Σ dO · O"
+
+    def apply(self, state: State) -> None:
+        chip = state.chip
+        chip["D"] = (chip["P"] * chip["dP"]).sum(axis=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StartGradients(Op):
-    """Start dK and dV of a column block on chip: no row has been seen."""
+    """Start some sums on chip, nothing of which has been seen.
+
+    `sums`: of each its name, its rows and how many numbers a row has.
+    """
 
     name: ClassVar[str] = "start gradients"
-    label: ClassVar[str] = "dK = dV = 0"
+    label: ClassVar[str] = "sums = 0"
     short_label: ClassVar[str] = "0"
-    latex: ClassVar[str] = r"dK_j \leftarrow 0,\quad dV_j \leftarrow 0"
+    latex: ClassVar[str] = r"\mathrm{sums} \leftarrow 0"
     starts: ClassVar[bool] = True
-    keys: int
-    head_dim: int
-    value_dim: int
+    sums: tuple[tuple[str, int, int], ...]
 
     def apply(self, state: State) -> None:
         chip, number = state.chip, state.number
-        chip["dK"] = np.zeros((self.keys, self.head_dim), number)
-        chip["dV"] = np.zeros((self.keys, self.value_dim), number)
+        for tensor, rows, width in self.sums:
+            chip[tensor] = np.zeros((rows, width), number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +180,34 @@ class CapGradient(Op):
         chip, number = state.chip, state.number
         scaled = matmul(chip["Q"] * number(self.scale), chip["K"].T)
         chip["dS"] = chip["dS"] * (number(1) - np.tanh(scaled / number(self.cap)) ** 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredCapGradient(Op):
+    """The same of scores in HBM, which have lost a bias, if any, and their hidden pairs."""
+
+    name: ClassVar[str] = "cap gradient"
+    label: ClassVar[str] = "dS · (1 − tanh²)"
+    short_label: ClassVar[str] = "1 − tanh²"
+    latex: ClassVar[str] = r"dS_{ij} \leftarrow dS_{ij} \circ (1 - \tanh^2(\cdot))"
+    changed: ClassVar[tuple[str, ...]] = ("dS",)
+    cap: float
+    bias: DistanceBias | None = field(repr=False)
+    rows: range
+    cols: range
+
+    @property
+    def says(self) -> str:
+        """What becomes of a pair."""
+        return f"each dS shrinks by 1 − tanh²(s / {self.cap:g}), the slope of the soft-cap"
+
+    def apply(self, state: State) -> None:
+        chip, number = state.chip, state.number
+        capped = chip["S"]
+        if self.bias:
+            capped = capped + number(self.bias.of(self.rows, self.cols))
+        capped = np.where(np.isneginf(capped), number(0), capped)
+        chip["dS"] = chip["dS"] * (number(1) - (capped / number(self.cap)) ** 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -101,6 +101,11 @@ class Op:
         return self.recorded
 
     @property
+    def makes_scores(self) -> bool:
+        """Whether it makes S of a tile."""
+        return "S" in self.recorded
+
+    @property
     def makes_maximum(self) -> bool:
         """Whether it makes the largest score of each row."""
         return "m" in self.makes

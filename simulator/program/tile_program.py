@@ -23,7 +23,7 @@ from simulator.problem.workload import Workload
 from simulator.program.launches import Launch
 from simulator.program.op import Op
 from simulator.program.state import ChipTile, Move, Numbers
-from simulator.program.tensors import INPUTS, TensorSpec
+from simulator.program.tensors import COMMON, INPUTS, TensorSpec
 from simulator.program.visit import Counters, Visit
 
 __all__ = ["Counters", "TileAlgorithm", "TileProgram", "Visit"]
@@ -52,8 +52,10 @@ class TileAlgorithm:
     ops : callable
         Workload and visit to the visit's ops in their order.
     stores_scores : bool
-        Whether S and P go to HBM and back: launches follow each other over the same tiles, every
-        tile is visited, and the softmax works on whole rows.
+        Whether S and P go to HBM and back: launches follow each other over the same tiles, and the
+        softmax works on whole rows.
+    skips : bool
+        Whether tiles that the mask hides whole are left out.
     normalises_each_tile : bool
         Whether O is divided by l after each tile and, as l and m, goes to HBM and back in float32.
     normalises_last : bool
@@ -91,11 +93,14 @@ class TileAlgorithm:
         Other algorithms that it is set beside, where they can run.
     error_size : callable, optional
         The size of the terms of a number, to which its rounding errors are relative: from its name,
-        what is on chip with it, and the largest magnitude in V. Without it, it is that of scores.
+        what is on chip with it, and what no product of a row of V, and of dO, exceeds. Without it,
+        it is that of scores.
     pairs : tuple of TensorSpec
-        Numbers of pairs that it makes on chip beside S and P.
-    backward : bool
-        Whether it computes gradients, from the O and LSE that a forward pass has left.
+        Numbers that it makes on chip beside S and P, of pairs or of rows.
+    forward : str or None
+        The algorithm of the forward pass before it, if it computes gradients.
+    after : tuple of str
+        What it always reads of that which its forward pass has left; `TileProgram.kept` has more.
     exemplars : tuple of mapping
         What small runs change in the usual one (causal, more queries than keys), so that all forms
         of its ops occur in one of them.
@@ -113,6 +118,7 @@ class TileAlgorithm:
     launches: Callable[[Workload], tuple[Launch, ...]]
     ops: Callable[[Workload, Visit], tuple[Op, ...]]
     stores_scores: bool = False
+    skips: bool = True
     normalises_each_tile: bool = False
     normalises_last: bool = False
     walks: bool = True
@@ -131,8 +137,14 @@ class TileAlgorithm:
     near: tuple[Algorithm, ...] = ()
     error_size: Callable[[str, Numbers, float], float] | None = None
     pairs: tuple[TensorSpec, ...] = ()
-    backward: bool = False
+    forward: Algorithm | None = None
+    after: tuple[str, ...] = ()
     exemplars: tuple[Mapping[str, Mapping[str, Any]], ...] = ({},)
+
+    @property
+    def backward(self) -> bool:
+        """Whether it computes gradients."""
+        return self.forward is not None
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -142,6 +154,11 @@ class TileAlgorithm:
             + ("m",) * self.backward
             + ("l",) * (not self.sums or self.backward)
         )
+
+    @property
+    def passes_pairs(self) -> bool:
+        """Whether numbers of pairs go from one launch to the next through HBM."""
+        return self.stores_scores or any(spec.of_pairs for spec in self.tensors)
 
     @property
     def keys(self) -> str:
@@ -163,8 +180,9 @@ class TileAlgorithm:
     @property
     def columns(self) -> tuple[str, ...]:
         """Numbers of every row that lie between the scores and O."""
-        own = (spec.name for spec in self.tensors if spec.axes == ("row",) and spec.at)
-        given = ("LSE",) * self.backward
+        made = (*self.tensors, *self.pairs)
+        own = (spec.name for spec in made if spec.axes == ("row",) and spec.at)
+        given = (spec.name for spec in COMMON if spec.name in self.after and spec.axes == ("row",))
         return (*(name for name in ("m", "l") if name not in self.missing), *given, *own)
 
     @property
@@ -205,6 +223,14 @@ class TileProgram:
     def forming(self) -> int:
         """Which launch is the first that forms tiles of scores; 0 if none does."""
         return next((n for n, launch in enumerate(self.launches) if launch.forms), 0)
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The tensors that it reads and that a pass before it has left in HBM."""
+        algorithm = self.algorithm
+        own = {t.name for t in (*algorithm.inputs, *algorithm.gates, *algorithm.tensors)}
+        read = dict.fromkeys(name for launch in self.launches for name in launch.reads)
+        return tuple(name for name in read if name not in own) if algorithm.backward else ()
 
     def visit(self, index: int) -> Visit:
         """Return visit `index`.
@@ -331,7 +357,7 @@ class TileProgram:
         ops = self.ops(index)
         held: dict[str, ChipTile] = {}
         if not visit.first or (self.launches[visit.launch].carries and not visit.opens):
-            for tile in self._staying(visit):
+            for tile in self.staying(visit):
                 held[tile.name] = tile
         for done in ops[: op + 1]:
             for name in done.frees:
@@ -340,7 +366,7 @@ class TileProgram:
                 held[tile.name] = tile
         return tuple(held.values())
 
-    def _staying(self, visit: Visit) -> tuple[ChipTile, ...]:
+    def staying(self, visit: Visit) -> tuple[ChipTile, ...]:
         """Return the tiles that the first visit of the outer block left on chip for the others."""
         opener = self.algorithm.ops(self.workload, replace(visit, first=True, opens=True))
         return tuple(tile for op in opener for tile in op.allocates if tile.stays)

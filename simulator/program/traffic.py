@@ -37,7 +37,7 @@ def bytes_touching(w: Workload, rows: int, keys: int) -> int:
         weighted = square + w.kv_heads * Nk * dv + output
         return b * (scores + 2 * square + weighted) + sinks
     if algorithm_of(w).backward:
-        return _backward_bytes(w, rows, keys)
+        return _backward_bytes(w, rows, keys) if algorithm_of(w).skips else _whole_bytes(w)
     operands = b * (heads * rows * d + w.kv_heads * keys * (d + dv)) + sinks
     if algorithm_of(w).normalises_each_tile:
         return operands + STATISTIC_WIDTH * (output + 2 * heads * Nq)
@@ -47,6 +47,12 @@ def bytes_touching(w: Workload, rows: int, keys: int) -> int:
     lse = heads * Nq if algorithm_of(w).softmax else 0
     operands += sum(spec.bytes_in(w) for spec in algorithm_of(w).gates)
     return operands + 2 * passed + b * output + STATISTIC_WIDTH * lse
+
+
+def _whole_bytes(w: Workload) -> int:
+    """Return the same where each launch reads and writes tensors whole."""
+    launches = algorithm_of(w).launches(w)
+    return sum(sum(stored_bytes(w, {*one.reads, *one.writes}).values()) for one in launches)
 
 
 def _backward_bytes(w: Workload, rows: int, keys: int) -> int:

@@ -18,6 +18,7 @@ from simulator.program.gradient_ops import (
     AddQueryGradient,
     AddValueGradient,
     RowDots,
+    WeightedMeans,
     WeightGradient,
 )
 from simulator.program.op import Op
@@ -117,6 +118,10 @@ def _row_dots(op: RowDots, before: Numbers, n: int) -> dict[str, Values]:
     return {"D": (_exact(before["dO"][:, :n]) * _exact(before["O"][:, :n])).sum(axis=1)}
 
 
+def _weighted_means(op: WeightedMeans, before: Numbers, n: int) -> dict[str, Values]:
+    return {"D": (_exact(before["P"][:, :n]) * _exact(before["dP"][:, :n])).sum(axis=1)}
+
+
 def _weight_gradient(op: WeightGradient, before: Numbers, n: int) -> dict[str, Values]:
     upstream, v = (_exact(before[name][:, :n]) for name in op.factors)
     return {"dP": matmul(upstream, v.T)}
@@ -176,6 +181,7 @@ _SUMS: dict[type[Op], Sum] = {
     RowSum: Sum(lambda op, before: before["P"].shape[1], _row_sum),
     Accumulate: Sum(lambda op, before: before["P"].shape[1], _accumulated),
     RowDots: Sum(lambda op, before: before["O"].shape[1], _row_dots),
+    WeightedMeans: Sum(lambda op, before: before["P"].shape[1], _weighted_means),
     WeightGradient: Sum(lambda op, before: before["V"].shape[1], _weight_gradient),
     AddValueGradient: Sum(lambda op, before: len(before["P"]), _over_rows),
     AddKeyGradient: Sum(lambda op, before: len(before["dS"]), _over_rows),

@@ -153,19 +153,27 @@ def _gradient_value(snapshot: Snapshot, cell: Cell) -> CellValue:
 
 
 def _used_pair(snapshot: Snapshot, cell: Cell) -> CellValue:
-    """Return a number of a pair of another tile, which is not kept on the machine."""
+    """Return a number of a pair of another tile, which has been dropped or lies in HBM."""
     assert snapshot.head is not None
     i, j = cell.row // snapshot.program.workload.rows, cell.col // snapshot.program.workload.cols
     value = float(snapshot.head.pairs[cell.tensor][cell.row, cell.col])
     if np.isnan(value) or not was_visited(snapshot, i, j):
         words = "skipped: never loaded" if np.isnan(value) else "not loaded yet"
         return CellValue(cell, cell.tensor, None, f"tile ({i}, {j}) is {words}")
-    return CellValue(cell, cell.tensor, value, f"tile ({i}, {j}) was used and dropped")
+    program, visit = snapshot.program, snapshot.visit
+    writers = (n for n, launch in enumerate(program.launches) if cell.tensor in launch.writes)
+    if (writer := next(writers, None)) is None:
+        return CellValue(cell, cell.tensor, value, f"tile ({i}, {j}) was used and dropped")
+    index = program.index(visit.head, i, j, writer)
+    if index is None or index >= visit.index:
+        return CellValue(cell, cell.tensor, None, f"tile ({i}, {j}) is not computed yet")
+    return CellValue(cell, cell.tensor, value, f"tile ({i}, {j}) lies in HBM")
 
 
 def _forms(snapshot: Snapshot, cell: Cell) -> tuple[str, ...]:
     """Return what may lie in a cell: its own tensor, and what it is made of."""
-    own = snapshot.program.algorithm.tensors
+    algorithm = snapshot.program.algorithm
+    own = dict.fromkeys((*algorithm.tensors, *algorithm.pairs))
     return (cell.tensor, *(spec.name for spec in own if spec.at == cell.tensor))
 
 

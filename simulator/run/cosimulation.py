@@ -10,6 +10,7 @@ import numpy as np
 from simulator.base.dtypes import F32, F64
 from simulator.base.tolerance import allowed, shares
 from simulator.engines.interpreter import Interpreter
+from simulator.problem.workload import Inputs
 from simulator.program.op import Op
 from simulator.program.state import Numbers
 from simulator.program.tile_program import TileProgram, Visit
@@ -103,7 +104,7 @@ def verify(
     program = trace.program
     interpreter = Interpreter(program, trace.inputs, trace.left)
     checked, settled, largest = 0, 0, 0.0
-    largest_v = float(np.abs(trace.inputs.v).max())
+    largest = _largest(trace.inputs)
     for index in visits_to_check(program, most):
         visit = program.visit(index)
         tile = trace.engine.tile(visit, trace.row_block(visit.head, visit.i))
@@ -118,7 +119,7 @@ def verify(
                         _terms(chip, program.algorithm.normalises_last) if name == "O" else 1.0
                     )
                 else:
-                    size = program.algorithm.error_size(name, chip, largest_v)
+                    size = program.algorithm.error_size(name, chip, largest)
                 found, share = _difference(visit, op, name, ours, exact, size)
                 largest = max(largest, share)
                 if found is not None:
@@ -174,6 +175,14 @@ def _largest_score(chip: Mapping[str, F64]) -> float:
     """Return the largest |score| of a tile, at least 1."""
     s = np.abs(chip.get("S", np.ones(1)))
     return float(np.max(s, initial=1.0, where=np.isfinite(s)))
+
+
+def _largest(inputs: Inputs) -> float:
+    """Return what no number of V exceeds, or with a gradient of O no product with a row of it."""
+    largest = float(np.abs(inputs.v).max())
+    if inputs.upstream is None:
+        return largest
+    return largest * float(np.abs(inputs.upstream).sum(axis=-1).max())
 
 
 def _rounding(chip: Mapping[str, F64]) -> Callable[[F64], F64]:

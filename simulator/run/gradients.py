@@ -11,6 +11,7 @@ import numpy as np
 
 from simulator.base.dtypes import F32, frozen, round_to
 from simulator.program.algorithms import TENSORS
+from simulator.program.gradient_ops import WeightedMeans
 from simulator.program.op import Op
 from simulator.program.state import Values
 from simulator.program.tensors import TensorSpec, symbol
@@ -43,11 +44,12 @@ def made_so_far(now: Snapshot, left_by: LeftBy) -> dict[str, F32]:
     given = {spec.name for spec in algorithm.gates}
     names = {*algorithm.outside.values(), *algorithm.columns} - given
     out = {}
-    for spec in algorithm.tensors:
+    made = dict.fromkeys((*algorithm.tensors, *algorithm.pairs))
+    for spec in made:
         if spec.name not in names:
             continue
         # A number that another takes the place of later stands there until then.
-        forms = [spec, *(own for own in algorithm.tensors if own.at == spec.name)]
+        forms = [spec, *(own for own in made if own.at == spec.name)]
         of_keys = "key" in spec.axes
         shape = [w.sizes[axis] for axis in spec.axes]
         values = np.full((*shape, 1)[:2], np.nan, np.float32)
@@ -139,7 +141,7 @@ def explain_gradient(snapshot: Snapshot, cell: Cell) -> Explanation:
 
     References
     ----------
-    Dao 2023, Algorithm 2; Dao et al. 2022, Algorithm 4.
+    Dao 2023, Algorithm 2; Dao et al. 2022, Algorithms 3 and 4.
     """
     value = cell_value(snapshot, cell)
     if value.value is None:
@@ -207,7 +209,13 @@ def _product(snapshot: Snapshot, names: tuple[str, str], at: tuple[int, int], na
 
 def _dots(snapshot: Snapshot, now: Number) -> Lines:
     row = now.cell.row
-    sums = _product(snapshot, ("dO", "O"), (row, row), f"dO[{row}] · O[{row}]")
+    if any(isinstance(op, WeightedMeans) for op in snapshot.ops):
+        r, along = row - snapshot.visit.rows.start, snapshot.visit.cols
+        p, dp = (_numbers(snapshot, name)[r] for name in ("P", "dP"))
+        first, second = ([Cell(name, row, key) for key in along] for name in ("S", "dP"))
+        sums = products(f"P[{row}] · dP[{row}]", "key", p, dp, first, second, along)
+    else:
+        sums = _product(snapshot, ("dO", "O"), (row, row), f"dO[{row}] · O[{row}]")
     return ((f"D = {sums.name} = ", now), beside(snapshot, now, sums.total)), sums
 
 

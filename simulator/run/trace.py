@@ -215,8 +215,15 @@ class Trace:
 
     @property
     def left(self) -> dict[str, F32]:
-        """O and LSE in HBM that a backward pass starts with; nothing for a forward pass."""
-        return {"O": self.output, "LSE": self.lse} if self.program.algorithm.backward else {}
+        """What a backward pass finds in HBM of its forward pass; nothing for a forward pass."""
+        w, engine = self.workload, self.engine
+        if not isinstance(engine, BackwardEngine):
+            return {}
+        heads = [[engine.left(head, i) for i in range(w.grid.Tr)] for head in range(w.heads)]
+        return {
+            name: frozen(np.stack([np.concatenate([one[name] for one in own]) for own in heads]))
+            for name in self.program.kept
+        }
 
     def arrays(self, progress: Progress | None = None) -> dict[str, F32]:
         """Return O, lse and, for flash1 and flash2, m and l after every column block.
@@ -498,7 +505,7 @@ def tile_counts(program: TileProgram) -> dict[str, int]:
         seen, full = w.heads * w.grid.Tr * (w.chunked and algorithm_of(w).forms), 0
     return {
         "total": total,
-        "visited": total if algorithm_of(w).stores_scores else seen,
+        "visited": seen if algorithm_of(w).skips else total,
         "skipped": total - seen,
         "full": full,
         "partial": seen - full,

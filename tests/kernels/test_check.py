@@ -32,8 +32,8 @@ from kernels.cuda.specs import KERNELS
 from kernels.devices.host.device import HostDevice
 from kernels.devices.host.module import HostModule
 from kernels.errors import KernelError
-from simulator.problem.filling import BACKWARD
 from simulator.problem.workload import Inputs, Workload, read_inputs
+from simulator.program.algorithms import algorithm_of
 from simulator.program.tile_program import Counters
 from simulator.study.gpu_report import measured_dram, measured_run
 from tests.helpers.runs import fitted, scenario
@@ -261,9 +261,10 @@ def test_the_options_of_a_case_are_those_it_runs_with(table: dict[str, Any]) -> 
     own = [options for code, options in seen if code == whole_source(w.algorithm)]
     assert own == [case.options_of(w, "fast"), case.options_of(w, "trace")]
     # A backward pass runs its forward pass as well, of which there is a scenario, too.
-    before = w.as_algorithm(BACKWARD.get(w.algorithm, w.algorithm))
-    wanted = whole_source(before.algorithm), case.options_of(before, "fast")
-    assert all(each == wanted for each in seen if each[0] != whole_source(w.algorithm))
+    before = w.as_algorithm(algorithm_of(w).forward or w.algorithm)
+    wanted = [(whole_source(before.algorithm), case.options_of(before, build))
+              for build in ("fast", "trace")]  # fmt: skip
+    assert all(each in wanted for each in seen if each[0] != whole_source(w.algorithm))
     assert [o.shape for o in outputs] == [(w.heads, w.seqlen_q, w.value_dim)] * 2
 
 

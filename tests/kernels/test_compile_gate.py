@@ -74,7 +74,7 @@ class Gate:
 BUILDS: tuple[Build, ...] = ("fast", "trace")
 SOURCES = (
     "naive", "flash1", "flash2", "split_kv", "paged", "mla", "linear", "linear_recurrent", "gla",
-    "deltanet", "flash2_backward",
+    "deltanet", "naive_backward", "flash2_backward",
 )  # fmt: skip
 _MAP = ("-DFEATURES=64", "-DPROJECTS=1")
 MAPS = dict.fromkeys(("linear", "linear_recurrent", "gla", "deltanet"), _MAP)
@@ -86,7 +86,10 @@ GATES = [
     *(Gate(s, b, LARGE, ("sm_90a",)) for s in SOURCES for b in BUILDS),
     *(Gate(s, b, SMALL, ("sm_75",)) for s in SOURCES for b in BUILDS),
     *(Gate(s, b, TIMED, ("sm_80", "sm_90")) for s in SOURCES for b in BUILDS),
-    Gate("naive", "fast", USUAL, ("sm_75", "sm_120"), ("-DSCORES_AS_ELEMENT",)),
+    *(
+        Gate(s, "fast", USUAL, ("sm_75", "sm_120"), ("-DSCORES_AS_ELEMENT",))
+        for s in ("naive", "naive_backward")
+    ),
     *(
         Gate(s, b, USUAL, ("sm_90a",), ("-DSOFTCAP", "-DALIBI", "-DBIAS", "-DSINK", "-DTHRESHOLD"))
         for s in SOURCES

@@ -28,6 +28,7 @@ from tests.kernels.helpers import (
 pytestmark = needs_compiler
 
 NAME = "flash2-backward"
+NAIVE = "naive-backward"
 TENSORS = ("dq", "dk", "dv")
 ROUNDING = {"float32": 2e-4, "float16": 4e-3, "bfloat16": 3e-2}
 """How far a gradient may be off: O and what is stored are rounded."""
@@ -46,7 +47,10 @@ def launched(chosen: Scenario, schedule: Schedule) -> dict[str, np.ndarray]:
 
 
 @settings(max_examples=settings.default.max_examples * 2 // 5)
-@given(chosen=kernel_scenarios(NAME), schedule=st.sampled_from(SCHEDULES))
+@given(
+    chosen=st.sampled_from((NAME, NAIVE)).flatmap(kernel_scenarios),
+    schedule=st.sampled_from(SCHEDULES),
+)
 def test_any_workload(chosen: Scenario, schedule: Schedule) -> None:
     workload, inputs = workload_of(chosen)
     trace, engine = host_trace(workload, inputs, HostDevice(schedule))
@@ -72,49 +76,79 @@ def test_the_order_of_blocks_changes_the_last_bits_of_dq_alone(mask: dict[str, A
         np.testing.assert_allclose(each["dq"], found[-1]["dq"], rtol=1e-5, atol=1e-5)
 
 
-def test_both_builds_leave_the_same_bits_where_blocks_come_in_order() -> None:
-    chosen = scenario(NAME, nq=50, nk=90, heads=4, kv_heads=2, **TILINGS[2])
+@pytest.mark.sweep(keep=1)
+@pytest.mark.parametrize("mask", MASKS, ids=str)
+def test_without_atomics_every_order_leaves_the_same_bits(mask: dict[str, Any]) -> None:
+    chosen = scenario(NAIVE, nq=50, nk=90, heads=4, kv_heads=2, mask=mask, **TILINGS[2])
+    found = [launched(chosen, schedule) for schedule in (*SCHEDULES, IN_ORDER)]
+    for name in TENSORS:
+        assert len({each[name].tobytes() for each in found}) == 1, name
+
+
+@pytest.mark.parametrize("name", [NAME, NAIVE])
+def test_both_builds_leave_the_same_bits_where_blocks_come_in_order(name: str) -> None:
+    chosen = scenario(name, nq=50, nk=90, heads=4, kv_heads=2, **TILINGS[2])
     workload, inputs = workload_of(chosen)
     trace, engine = host_trace(workload, inputs, HostDevice(IN_ORDER))
     fast, traced = launched(chosen, IN_ORDER), engine.run_everything()
-    for name in TENSORS:
-        left = widened(getattr(traced, name), workload.dtype)
-        assert fast[name].tobytes() == left.tobytes(), name
-        assert trace.arrays()[name].tobytes() == left.tobytes(), name
+    for tensor in TENSORS:
+        left = widened(getattr(traced, tensor), workload.dtype)
+        assert fast[tensor].tobytes() == left.tobytes(), tensor
+        assert trace.arrays()[tensor].tobytes() == left.tobytes(), tensor
 
 
 @pytest.mark.sweep(keep=2)
+@pytest.mark.parametrize("name", [NAME, NAIVE])
 @pytest.mark.parametrize("mask", MASKS, ids=str)
-def test_counters_of_each_visit(mask: dict[str, Any]) -> None:
-    """What a tile reads, adds and computes is what its ops say; zeros of unseen keys apart."""
-    chosen = scenario(NAME, nq=30, nk=17, heads=2, kv_heads=1, mask=mask, **TILINGS[0])
+def test_counters_of_each_visit(mask: dict[str, Any], name: str) -> None:
+    """What a tile computes is what its ops say, and nothing is computed elsewhere."""
+    chosen = scenario(name, nq=30, nk=17, heads=2, kv_heads=1, mask=mask, **TILINGS[0])
     trace, engine = host_trace(*workload_of(chosen))
-    flops = engine.counted_visits()[1][..., -1]
+    flops = [launch[..., -1] for launch in engine.counted_visits()]
     for index in range(len(trace)):
         visit = trace.program.visit(index)
-        if visit.launch == 1:
-            own = sum(op.flops for op in trace.program.ops(index))
-            assert flops[visit.head, visit.i, visit.j] == own
-            flops[visit.head, visit.i, visit.j] = 0
-    assert not flops.any()  # nothing is computed elsewhere
+        own = sum(op.flops for op in trace.program.ops(index))
+        assert flops[visit.launch][visit.head, visit.i, visit.j] == own
+        flops[visit.launch][visit.head, visit.i, visit.j] = 0
+    assert not any(launch.any() for launch in flops)
 
 
 MISTAKES = (
-    ("dS_row[n] = P_row[n] * (dS_row[n] - D);", "dS_row[n] = P_row[n] * dS_row[n];"),
-    ("exponentials(P_row, LSE, keys);", "exponentials(P_row, 0.5f * LSE, keys);"),
-    ("const float dQ = scale * sum;", "const float dQ = sum;"),
-    ("if (kv_head_of[head] != kv_head) continue;", "if (head != kv_head) continue;"),
-    ("if (head != first_head || tile.at != first_block)", "if (tile.at != first_block)"),
-    ("    __syncthreads();  // every warp needs P and dS of all rows", ""),
+    (NAIVE, "const float D = warp_sum(sum);", "const float D = sum;"),
+    (NAIVE, "(dP_shared[key] - D);", "dP_shared[key];"),
+    (NAIVE, "dS *= 1.0f - tanh_s * tanh_s;", "dS *= 1.0f - tanh_s;"),
+    (NAIVE, "S - score.changed(0.0f, mask, head, row, key)", "S"),
+    (NAIVE, "const float sum = scale * dQ[r][n];", "const float sum = dQ[r][n];"),
+    (NAIVE, "        scale,  // [scale keys]", "        1.0f,  // [scale keys]"),
+    (NAIVE, "if (kv_head_of[head] != kv_head) continue;", "if (head != kv_head) continue;"),
+    (NAIVE, "        __syncthreads();  // dO and V are whole", ""),
+    (NAIVE, "            __syncthreads();  // the tiles are whole", ""),
+    (NAIVE, "if (head != first_head || i != first_block)", "if (i != first_block)"),
+    (
+        NAIVE,
+        "detail_of(visit)->d[blockIdx.x % BR] = D;",
+        "detail_of(visit)->d[blockIdx.x % BR] = 0;",
+    ),
+    (NAME, "dS_row[n] = P_row[n] * (dS_row[n] - D);", "dS_row[n] = P_row[n] * dS_row[n];"),
+    (NAME, "exponentials(P_row, LSE, keys);", "exponentials(P_row, 0.5f * LSE, keys);"),
+    (NAME, "const float dQ = scale * sum;", "const float dQ = sum;"),
+    (NAME, "if (kv_head_of[head] != kv_head) continue;", "if (head != kv_head) continue;"),
+    (NAME, "if (head != first_head || tile.at != first_block)", "if (tile.at != first_block)"),
+    (NAME, "    __syncthreads();  // every warp needs P and dS of all rows", ""),
 )
 
 
-@pytest.mark.parametrize(("line", "other"), MISTAKES, ids=[line[:30] for line, _ in MISTAKES])
-def test_a_mistake_in_the_kernel_is_seen(line: str, other: str) -> None:
-    chosen = scenario(NAME, nq=20, nk=26, heads=2, kv_heads=1, d=5, dv=7, rows=16, cols=12)
+@pytest.mark.parametrize(
+    ("name", "line", "other"), MISTAKES, ids=[f"{name} {line[:30]}" for name, line, _ in MISTAKES]
+)
+def test_a_mistake_in_the_kernel_is_seen(name: str, line: str, other: str) -> None:
+    capped = {"softcap": 2.0, "alibi": True} if "S" in line and name == NAIVE else {}
+    chosen = scenario(
+        name, nq=20, nk=26, heads=2, kv_heads=1, d=5, dv=7, rows=16, cols=12, scores=capped
+    )
 
     def changed(code: str) -> str:
-        assert line in code or "backward_tiles" not in code
+        assert line in code or "backward" not in code
         return code.replace(line, other)
 
     schedule = Schedule(Order.REVERSE, workers=1)

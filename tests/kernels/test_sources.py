@@ -149,9 +149,11 @@ def test_totals_add_up() -> None:
         "dO": 48,
         "D": 54,
         "dQ_acc": 57,
+        "dP": 60,
+        "dS": 63,
     }
-    assert sums.write["dV"] == 99
-    assert sums.flops == 102
+    assert sums.write["dV"] == 105
+    assert sums.flops == 114
 
 
 @pytest.mark.parametrize(

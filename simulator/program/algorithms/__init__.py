@@ -15,6 +15,7 @@ from simulator.program.algorithms import (
     linear_recurrent,
     mla,
     naive,
+    naive_backward,
     paged,
     split_kv,
 )
@@ -23,7 +24,7 @@ from simulator.program.tile_program import TileAlgorithm, TileProgram
 
 _MODULES = (
     naive, flash1, flash2, split_kv, paged, mla, linear, linear_recurrent, gla, deltanet,
-    flash2_backward,
+    naive_backward, flash2_backward,
 )  # fmt: skip
 ALGORITHMS: dict[str, TileAlgorithm] = {each.ALGORITHM.name: each.ALGORITHM for each in _MODULES}
 """All algorithms, by their names in scenarios."""
@@ -60,11 +61,11 @@ def algorithm_of(workload: Workload) -> TileAlgorithm:
 
 
 def worked_columns(workload: Workload) -> Intervals:
-    """Return the column blocks that go into each row block's output: naive's mask skips none."""
+    """Return the column blocks that go into each row block's output."""
     grid = workload.grid
-    if algorithm_of(workload).stores_scores:
-        return Intervals.every(grid.Tr, grid.Tc)
-    return grid.visited_columns
+    if algorithm_of(workload).skips:
+        return grid.visited_columns
+    return Intervals.every(grid.Tr, grid.Tc)
 
 
 def tile_program(workload: Workload) -> TileProgram:

@@ -22,7 +22,7 @@ from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.intervals import Intervals
 from simulator.problem.scores import SOFTCAP
 from simulator.problem.workload import Workload
-from simulator.program.algorithms import tiles
+from simulator.program.algorithms import gradients, tiles
 from simulator.program.gradient_ops import (
     AddKeyGradient,
     AddQueryGradient,
@@ -32,7 +32,6 @@ from simulator.program.gradient_ops import (
     RowDots,
     ScaleKeyGradient,
     ScoreGradient,
-    StartGradients,
     WeightGradient,
     WeightsAgain,
 )
@@ -40,8 +39,7 @@ from simulator.program.group_launch import GroupLaunch
 from simulator.program.launches import Cost, Launch
 from simulator.program.op import Op
 from simulator.program.ops import LoadTiles, StoreConstants, StoreTiles
-from simulator.program.state import ChipTile, Move, Numbers
-from simulator.program.tensors import TensorSpec
+from simulator.program.state import ChipTile, Move
 from simulator.program.tile_program import TileAlgorithm, Visit
 
 _PAPER = "Dao 2023, Algorithm 2, line"
@@ -111,26 +109,14 @@ def launches(w: Workload) -> tuple[Launch, ...]:
     )
 
 
-def _of_rows(w: Workload, visit: Visit, tensor: str, depth: int, width: int) -> Move:
-    """Return some rows of a tensor of queries."""
-    return Move(tensor, visit.head, visit.rows, None, len(visit.rows) * depth * width)
-
-
-def _output_gradient(w: Workload, visit: Visit) -> Move:
-    return _of_rows(w, visit, "dO", w.value_dim, w.width)
-
-
 def _sum(w: Workload, visit: Visit) -> Move:
-    return _of_rows(w, visit, "dQ_acc", w.head_dim, STATISTIC_WIDTH)
+    """Return the visit's rows of the sum of dQ in HBM."""
+    return gradients.of_rows(w, visit, "dQ_acc", w.head_dim, STATISTIC_WIDTH)
 
 
 def _of_keys(w: Workload, head: int, keys: range) -> tuple[Move, Move]:
     """Return dK and dV of some keys."""
-    kv_head, b = w.kv_head_of[head], w.width
-    return (
-        Move("dK", kv_head, keys, None, len(keys) * w.head_dim * b),
-        Move("dV", kv_head, keys, None, len(keys) * w.value_dim * b),
-    )
+    return gradients.of_keys(w, head, keys), gradients.of_values(w, head, keys)
 
 
 def ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
@@ -139,8 +125,8 @@ def ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
 
 
 def _row_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
-    o = _of_rows(w, visit, "O", w.value_dim, w.width)
-    upstream, dots = _output_gradient(w, visit), tiles.statistic(visit, "D")
+    o = tiles.outputs(w, visit.head, visit.rows)
+    upstream, dots = gradients.upstream(w, visit), tiles.statistic(visit, "D")
     return (
         LoadTiles(
             cites=f"{_PAPER} 4",
@@ -154,7 +140,7 @@ def _row_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
 
 
 def _tile_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
-    d, dv, four = w.head_dim, w.value_dim, STATISTIC_WIDTH
+    d, dv = w.head_dim, w.value_dim
     keys, k, v = len(visit.cols), tiles.keys(w, visit), tiles.values(w, visit)
     out: list[Op] = []
     if visit.opens and _blind_keys(w):
@@ -164,14 +150,8 @@ def _tile_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
     if visit.first:
         loaded = (tiles.in_shared(k, stays=True), tiles.in_shared(v, stays=True))
         out.append(LoadTiles(cites=f"{_PAPER} 6", moves=(k, v), allocates=loaded))
-        held = (
-            ChipTile("dK", keys * d * four, "registers", stays=True),
-            ChipTile("dV", keys * dv * four, "registers", stays=True),
-        )
-        out.append(
-            StartGradients(cites=f"{_PAPER} 7", keys=keys, head_dim=d, value_dim=dv, allocates=held)
-        )
-    q, upstream = tiles.queries(w, visit), _output_gradient(w, visit)
+        out.append(gradients.started(f"{_PAPER} 7", ("dK", keys, d), ("dV", keys, dv)))
+    q, upstream = tiles.queries(w, visit), gradients.upstream(w, visit)
     lse, dots = tiles.statistic(visit, "LSE"), tiles.statistic(visit, "D")
     out.append(
         LoadTiles(
@@ -232,7 +212,7 @@ def _tile_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
 
 
 def _convert_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
-    total, stored = _sum(w, visit), _of_rows(w, visit, "dQ", w.head_dim, w.width)
+    total, stored = _sum(w, visit), gradients.of_queries(w, visit)
     return (
         LoadTiles(
             cites=f"{_PAPER} 20",
@@ -247,36 +227,6 @@ def _convert_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
         ),
         StoreTiles(cites=f"{_PAPER} 20", moves=(stored,), frees=("dQ",)),
     )
-
-
-def error_size(name: str, chip: Numbers, largest_v: float) -> float:
-    """Return the size of the terms of a number, to which its rounding errors are relative.
-
-    Parameters
-    ----------
-    name : str
-        Which number.
-    chip : mapping of str to ndarray
-        What is on chip with it.
-    largest_v : float
-        The largest magnitude in V.
-    """
-
-    finite = np.abs(chip.get("S", np.ones((1, 1))))
-    exponent = float(np.max(finite, initial=1.0, where=np.isfinite(finite)))
-    sizes = {"S": exponent, "P": exponent}
-    if "D" in chip:
-        upstream = np.abs(chip["dO"])
-        of_dots = max(1.0, float(upstream.sum(axis=1).max()) * largest_v)
-        # What is wrong in a score is a relative error of its weight, and so of all that follows.
-        of_pair = exponent * of_dots
-        sizes |= {"D": of_dots, "dP": of_dots, "dS": of_pair}
-        for tensor, own in (("dV", "dO"), ("dK", "Q"), ("dQ_acc", "K"), ("dQ", "K")):
-            if own in chip:
-                rows = 1.0 if own == "K" else len(chip[own])  # the weights of a row add up to 1
-                terms = exponent if own == "dO" else of_pair
-                sizes[tensor] = terms * max(1.0, rows * float(np.abs(chip[own]).max()))
-    return sizes.get(name, exponent)
 
 
 ALGORITHM = TileAlgorithm(
@@ -295,20 +245,18 @@ ALGORITHM = TileAlgorithm(
     running=False,
     compared=False,
     tensors=(
-        TensorSpec("D", ("row",), width="float32", at="O"),
-        TensorSpec("dQ_acc", ("row", "depth"), width="float32", at="dQ"),
-        TensorSpec("dQ", ("row", "depth"), at="Q"),
-        TensorSpec("dK", ("key", "depth"), at="K"),
-        TensorSpec("dV", ("key", "value"), at="V"),
+        gradients.DOTS,
+        gradients.QUERY_SUM,
+        gradients.OF_QUERIES,
+        gradients.OF_KEYS,
+        gradients.OF_VALUES,
     ),
     left=("dK", "dV"),
-    gates=(TensorSpec("dO", ("row", "value"), at="O"),),
-    pairs=(
-        TensorSpec("dP", ("row", "key"), width="float32", at="P"),
-        TensorSpec("dS", ("row", "key"), width="float32", at="S"),
-    ),
-    backward=True,
-    error_size=error_size,
+    gates=(gradients.UPSTREAM,),
+    pairs=(gradients.OF_WEIGHTS, gradients.OF_SCORES),
+    after=("O", "LSE"),
+    forward="flash2",
+    error_size=gradients.error_size,
     # In the second, there are keys that nobody sees.
     exemplars=({}, {"attention": {"seqlen_q": 4}, "mask": {"window": 2}}),
 )

@@ -154,5 +154,6 @@ ALGORITHM = TileAlgorithm(
     launches=launches,
     ops=ops,
     stores_scores=True,
+    skips=False,
     running=False,
 )

@@ -78,6 +78,13 @@ CITED = {
         "update state": {"eq. 18"}, "read state": {"eq. 20"}, "normalise": {"eq. 20"},
         "store O": {"eq. 20"},
     },
+    "naive-backward": {
+        "start gradients": {1, 4, 5}, "load PdO": {1}, "value gradient": {1}, "store dV": {1},
+        "load dO": {2}, "load V": {2}, "weight gradient": {2}, "store dP": {2},
+        "load PdP": {3}, "weighted means": {3}, "score gradient": {3}, "store dS": {3},
+        "load dSK": {4}, "query gradient": {4}, "convert": {4}, "store dQ": {4},
+        "load dSQ": {5}, "key gradient": {5}, "scale keys": {5}, "store dK": {5},
+    },
     "flash2-backward": {
         "load OdO": {4}, "row dots": {4}, "store D": {4}, "clear dQ_acc": {3},
         "clear dKdV": {18}, "load KV": {6}, "start gradients": {7},

@@ -163,7 +163,8 @@ BAD = [
     (
         "[attention]\nalgorithm = 2",
         'attention.algorithm = 2: expected "naive", "flash1", "flash2", "split-kv", '
-        '"paged", "mla", "linear", "linear-recurrent", "gla", "deltanet" or "flash2-backward"',
+        '"paged", "mla", "linear", "linear-recurrent", "gla", "deltanet", "naive-backward" '
+        'or "flash2-backward"',
     ),
     (
         "[attention]\nfeature_map = 'elu1'\nfeatures = 8",

@@ -10,6 +10,7 @@ import pytest
 from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import load_scenario
 from simulator.program.algorithms import ALGORITHMS
+from simulator.program.gradient_ops import WeightedMeans, WeightGradient
 from simulator.program.ops import Accumulate, MergeOutputs, Rescale, RowSum, Scores
 from simulator.program.playback import Cursor, first_cursor, last_cursor, path_between
 from simulator.program.state_ops import ReadOutput, ReadState, Recall, Similarities, UpdateState
@@ -56,6 +57,10 @@ def test_partial_sums_are_those_of_the_first_terms(trace: Trace) -> None:
                 factor = old["beta"] / old["l"] if op.normalised else np.ones(len(old["P"]))
                 name = "O"
                 exact = old["O"] + factor[:, None] * (old["P"][:, :n] @ old["V"][:n])
+            elif isinstance(op, WeightGradient):
+                name, exact = "dP", old["dO"][:, :n] @ old["V"][:, :n].T
+            elif isinstance(op, WeightedMeans):
+                name, exact = "D", np.einsum("rk,rk->r", old["P"][:, :n], old["dP"][:, :n])
             elif isinstance(op, Similarities):
                 name, exact = "S", old["phi_Q"][:, :n] @ old["phi_K"][:, :n].T
             elif isinstance(op, ReadState):
@@ -78,7 +83,7 @@ def test_partial_sums_are_those_of_the_first_terms(trace: Trace) -> None:
                 continue
             seen.add(type(op))
             np.testing.assert_allclose(now[name], exact, rtol=1e-6, atol=1e-7)
-    assert {Scores, UpdateState, ReadOutput} & seen
+    assert {Scores, UpdateState, ReadOutput, WeightGradient} & seen
 
 
 def test_all_sums_of_the_demos_are_what_the_engine_recorded(trace: Trace) -> None:

@@ -69,6 +69,10 @@ FRAMES = {
                   "score gradient": [3], "query gradient": [4], "key gradient": [5],
                   "scale keys": [6]},
     "convert": {"convert": [0]},
+    "dV": {"value gradient": [0]}, "dP": {"weight gradient": [0]},
+    "dS": {"weighted means": [0], "score gradient": [1]},
+    "dQ": {"query gradient": [0], "convert": [1]},
+    "dK": {"key gradient": [0], "scale keys": [1]},
     "combine": {"row max": [0], "exponentials": [1], "row sum": [2], "accumulate": [3],
                 "normalise": [4]},
 }  # fmt: skip

@@ -51,6 +51,22 @@ def test_json_is_the_summary_and_nothing_else(capsys):
     assert summary == expected
 
 
+def test_a_batch_is_run_and_verified_sequence_by_sequence(tmp_path, capsys):
+    demo = str(SCENARIOS / "batch.toml")
+    assert main(["run", demo, "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    lengths = load_scenario(demo).batch.lengths
+    assert summary["sequences"] == list(lengths)
+    assert main(["run", demo]) == 0
+    assert f"{len(lengths)}, of {', '.join(map(str, lengths))} keys" in capsys.readouterr().out
+    assert main(["verify", demo]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in told] == [f"batch, sequence {n}" for n in range(3)]
+    assert main(["run", demo, "-o", str(tmp_path / "o.npz")]) == 2
+    assert "batch.sequence, a number from 0 to 2" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 def test_output_holds_arrays_and_summary(tmp_path, capsys):
     target = tmp_path / "out.npz"
     assert main(["run", str(SCENARIOS / "causal.toml"), "-o", str(target)]) == 0

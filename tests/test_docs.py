@@ -274,8 +274,8 @@ def test_counts_that_pages_tell():
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     assert "Twenty-five lessons" in text
     assert len(list(LESSONS.glob("*.md"))) == 25
-    assert "has twenty-six scenarios" in text
-    assert len(list(SCENARIOS.glob("*.toml"))) == 26
+    assert "has twenty-seven scenarios" in text
+    assert len(list(SCENARIOS.glob("*.toml"))) == 27
 
 
 # --- the notebook --------------------------------------------------------------------------

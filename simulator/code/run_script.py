@@ -313,7 +313,7 @@ def _inputs(w: Workload) -> str:
     """Return the lines that draw or read Q, K and V."""
     heads, kv_heads = w.input_heads
     if w.file is None:
-        seed = w.scenario.input.seed
+        seed = w.scenario.seed
         out = _DRAW.format(seed=seed, heads=heads, kv_heads=kv_heads)
         out += _LATENT_VALUES if w.latent else _DRAW_VALUES.format(kv_heads=kv_heads)
     else:

@@ -17,8 +17,11 @@ from simulator.study.serving.pages import (
     stretched_waste,
     usual_server,
 )
+from simulator.study.serving.run_cache import run_cache
 
 _WAYS = ("shared", "apart", "stretches")
+_RUN_WAYS = ("pages", "stretches")
+_PAGED = "one whose K and V lie in pages"
 _PARTS = ("used", "inside", "outside", "free", "saved")
 
 
@@ -64,8 +67,7 @@ def served_copies(n: Numbers) -> int:
 @known
 def served_slots(n: Numbers, way: str, part: str, step: int) -> int:
     """Slots of that cache after a step: "used", "inside", "outside", "free", or "saved"."""
-    if part not in _PARTS:
-        raise refuse("", "part", part, f"one of {', '.join(_PARTS)}")
+    _part(part)
     moments = _moments(_way(way))
     if not 0 <= step < len(moments):
         raise refuse("", "step", step, f"0 to {len(moments) - 1}")
@@ -73,10 +75,31 @@ def served_slots(n: Numbers, way: str, part: str, step: int) -> int:
     return count
 
 
+@known
+def cache_slots(n: Numbers, way: str, part: str) -> int:
+    """Slots of the run's cache, in "pages" or "stretches": "used", "inside" and so on."""
+    _part(part)
+    if way not in _RUN_WAYS:
+        raise refuse("", "way", way, f"one of {', '.join(_RUN_WAYS)}")
+    found = run_cache(n.workload)
+    if found is None:
+        raise refuse("", "algorithm", n.workload.algorithm, _PAGED)
+    server, in_pages, in_stretches = found
+    waste = paged_waste(server, in_pages)
+    if way == "stretches":
+        waste = stretched_waste(server, in_stretches)
+    return int(getattr(waste, part))
+
+
+def _part(part: str) -> None:
+    if part not in _PARTS:
+        raise refuse("", "part", part, f"one of {', '.join(_PARTS)}")
+
+
 def _table(n: Numbers) -> PageTable:
     table = n.workload.pages
     if table is None:
-        raise refuse("", "algorithm", n.workload.algorithm, "one whose K and V lie in pages")
+        raise refuse("", "algorithm", n.workload.algorithm, _PAGED)
     return table
 
 

@@ -26,7 +26,7 @@ from simulator.problem.input_files import (
 from simulator.problem.latent import check_latent, is_latent, latent_dims, read_latent_header
 from simulator.problem.layer import read_layer_header
 from simulator.problem.masks import Mask
-from simulator.problem.scenario import Algorithm, Attention, Scenario
+from simulator.problem.scenario import Algorithm, Attention, Scenario, with_values
 from simulator.problem.scores import BiasTable, alibi_slopes
 from simulator.problem.tiling import fa2_tiles, fa3_tiles, paper_tiles
 
@@ -37,6 +37,40 @@ BACKWARD: dict[Algorithm, Literal["stored", "again"]] = {
 }  # fmt: skip
 """Algorithms that compute gradients of Q, K and V from that of O, and of each whether P has been
 stored by the forward pass or is computed again."""
+
+
+def attention_of(scenario: Scenario) -> Attention:
+    """Return the shapes of the sequence that a run is of: with a batch its length is the keys'.
+
+    Raises
+    ------
+    InputError
+        The scenario says the number of keys in another way, too.
+    """
+    said, batch = scenario.attention, scenario.batch
+    if not batch.lengths:
+        return said
+    if scenario.input.source != "random":
+        expected = f'none with input.source = "{scenario.input.source}", which brings its keys'
+        raise refuse(SCENARIO, "batch.lengths", list(batch.lengths), expected)
+    if said.seqlen_k is not None:
+        expected = "nothing: batch.lengths says how many keys each sequence has"
+        raise refuse(SCENARIO, "attention.seqlen_k", said.seqlen_k, expected)
+    return said.model_copy(update={"seqlen_k": batch.lengths[batch.shown]})
+
+
+def each_sequence(scenario: Scenario) -> tuple[Scenario, ...]:
+    """Return the runs of a scenario: one for each sequence, unless it says which one."""
+    batch = scenario.batch
+    if not batch.lengths or batch.sequence is not None:
+        return (scenario,)
+    numbers = range(len(batch.lengths))
+    return tuple(with_values(scenario, {"batch": {"sequence": number}}) for number in numbers)
+
+
+def alone(scenario: Scenario) -> Scenario:
+    """Return the scenario without its batch, for keys of another number."""
+    return with_values(scenario, {"batch": {"lengths": None, "sequence": None}})
 
 
 def file_shapes(file: InputFile) -> dict[str, int]:
@@ -53,7 +87,7 @@ def file_shapes(file: InputFile) -> dict[str, int]:
     }
 
 
-def random_shapes(said: Attention) -> dict[str, int]:
+def random_shapes(scenario: Scenario) -> dict[str, int]:
     """Return the sizes of random input by the keys of a scenario, which must say them.
 
     Raises
@@ -61,6 +95,7 @@ def random_shapes(said: Attention) -> dict[str, int]:
     InputError
         It does not.
     """
+    said = attention_of(scenario)
     latent = is_latent(said)
     needed = ("seqlen_q",) if latent else ("seqlen_q", "head_dim")
     missing = [name for name in needed if getattr(said, name) is None]
@@ -246,6 +281,7 @@ def input_file(scenario: Scenario) -> InputFile | None:
         It cannot be read, or there is no such capture.
     """
     said = scenario.input
+    attention_of(scenario)  # keys of a batch and those of a file exclude each other
     if is_latent(scenario.attention):
         check_latent(scenario)
         path = Path(said.path or "")

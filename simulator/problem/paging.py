@@ -47,12 +47,21 @@ class PageTable:
     entries : ndarray
         (places,) int32: the place of each page; entries after those of the last page are never
         read, and HBM has as many places as there are entries.
+    owners : ndarray, optional
+        (places,) int64: which sequence of a batch has each place; without it, the sequence is
+        alone.
+
+    Attributes
+    ----------
+    owners : ndarray or None
+        As given.
     """
 
-    def __init__(self, size: int, tokens: int, entries: I32) -> None:
+    def __init__(self, size: int, tokens: int, entries: I32, owners: I64 | None = None) -> None:
         self.size = size
         self.tokens = tokens
         self.entries = entries
+        self.owners = owners
         entries.flags.writeable = False
         self.name = sha256(entries.tobytes()).hexdigest()
         self._same = size, tokens, self.name
@@ -84,6 +93,13 @@ class PageTable:
         """Return which page lies at a place; None if it is free."""
         page = int(self._page_at[place])
         return None if page < 0 else page
+
+    @property
+    def others(self) -> frozenset[int]:
+        """The places that other sequences have."""
+        if self.owners is None:
+            return frozenset()
+        return frozenset(range(self.places)) - frozenset(self.used.tolist())
 
     def pages_with(self, tokens: range) -> range:
         """Return the pages that have some of these tokens."""
@@ -158,6 +174,37 @@ def check_pages(pages: PageTable | None, scenario: Scenario, cols: int) -> None:
         raise refuse(SCENARIO, "tiling.page_size", said, expected)
 
 
+def batch_tables(lengths: tuple[int, ...], size: int, seed: int) -> tuple[PageTable, ...]:
+    """Return where the pages of each sequence of a batch lie, in one cache that they fill.
+
+    They are handed out as if all sequences had grown token by token, at places that are shuffled by
+    the seed.
+    """
+    own = _owners(tuple(pages_of(tokens, size) for tokens in lengths))
+    handed_out = _shuffled(seed, len(own))
+    owner = np.empty_like(own)
+    owner[handed_out] = own
+    return tuple(
+        PageTable(size, tokens, np.concatenate([handed_out[own == n], handed_out[own != n]]), owner)
+        for n, tokens in enumerate(lengths)
+    )
+
+
+def _owners(counts: tuple[int, ...]) -> I64:
+    """Return which sequence each page is of, if all sequences grow together: (all pages,) int64.
+
+    The first pages of all sequences come first, then the second ones, and so on.
+    """
+    number = np.concatenate([np.arange(count) for count in counts])
+    own = np.repeat(np.arange(len(counts)), counts)
+    ordered: I64 = own[np.lexsort((own, number))]
+    return ordered
+
+
+def _shuffled(seed: int, pages: int) -> I32:
+    return np.random.default_rng([seed, _DRAWN]).permutation(pages).astype(np.int32)
+
+
 def page_table(scenario: Scenario, file: InputFile | None, size: int, tokens: int) -> PageTable:
     """Return where the pages of a sequence lie: as its file says, or shuffled by the seed.
 
@@ -167,10 +214,12 @@ def page_table(scenario: Scenario, file: InputFile | None, size: int, tokens: in
         The file's table is not one list of whole numbers; it is shorter than the sequence; or a
         page lies at no place, or where another one does.
     """
+    seed, batch = scenario.input.seed, scenario.batch
+    if batch.lengths and tokens == batch.lengths[batch.shown]:
+        return batch_tables(batch.lengths, size, seed)[batch.shown]
     entries = read_whole_numbers(file.path, TABLE) if file else None
     if file is None or entries is None:
-        rng = np.random.default_rng([scenario.input.seed, _DRAWN])
-        return PageTable(size, tokens, rng.permutation(pages_of(tokens, size)).astype(np.int32))
+        return PageTable(size, tokens, _shuffled(seed, pages_of(tokens, size)))
     pages, path = pages_of(tokens, size), str(file.path)
     if entries.ndim != 1 or len(entries) < pages:
         expected = (

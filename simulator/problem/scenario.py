@@ -68,7 +68,7 @@ def _as_tuple(value: object) -> object:
 
 
 def _lengths(value: object) -> object:
-    """Accept lengths of documents: errors of a list name a place in it, which no form has."""
+    """Accept numbers of tokens: errors of a list name a place in it, which no form has."""
     if isinstance(value, list | tuple):
         whole = [each for each in value if isinstance(each, int) and not isinstance(each, bool)]
         if len(whole) == len(value) and all(1 <= each <= MAX_SEQLEN for each in whole):
@@ -175,6 +175,34 @@ class MaskTable(Table):
     block: Seqlen | None = None
 
 
+class Batch(Table):
+    """Sequences that are answered at once: how many keys each has, and of which one a run is."""
+
+    lengths: Annotated[tuple[int, ...], BeforeValidator(_lengths)] = ()
+    sequence: Annotated[int, Field(ge=0)] | None = None
+
+    @property
+    def shown(self) -> int:
+        """The sequence that a run is of: the first if none is said."""
+        return self.sequence or 0
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Batch:
+        number, count = self.sequence, len(self.lengths)
+        if number is not None and number >= max(count, 1):
+            words = f"a number from 0 to {count - 1}" if count else "batch.lengths beside it"
+            raise PydanticCustomError(
+                "batch", "{words}", {"words": words, "key": "sequence", "value": number}
+            )
+        if sum(self.lengths) > MAX_SEQLEN:
+            raise PydanticCustomError(
+                "batch",
+                "at most {most} tokens of all sequences",
+                {"most": MAX_SEQLEN, "key": "lengths", "value": list(self.lengths)},
+            )
+        return self
+
+
 class PositionTable(Table):
     """Positions that turn Q and K; `kind` None: none."""
 
@@ -269,13 +297,14 @@ class Faults(Table):
 class Scenario(Table):
     """Everything that determines one run, as its author wrote it (immutable).
 
-    Fields follow the scenario file: ``title``, ``attention``, ``scores``, ``mask``,
+    Fields follow the scenario file: ``title``, ``attention``, ``batch``, ``scores``, ``mask``,
     ``position``, ``tiling``, ``input``, ``hardware``, ``faults``. A relative ``input.path`` is made
     absolute when a file is loaded and relative again when one is saved.
     """
 
     title: Annotated[str, Field(max_length=TITLE_LETTERS)] = ""
     attention: Attention = Attention()
+    batch: Batch = Batch()
     scores: ScoresTable = ScoresTable()
     mask: MaskTable = MaskTable()
     position: PositionTable = PositionTable()
@@ -283,6 +312,11 @@ class Scenario(Table):
     input: Input = Input()
     hardware: Hardware = Hardware()
     faults: Faults = Faults()
+
+    @property
+    def seed(self) -> int | list[int]:
+        """The seed of random input: each sequence of a batch has its own."""
+        return [self.input.seed, 0, self.batch.shown] if self.batch.lengths else self.input.seed
 
 
 def parse_scenario(data: Mapping[str, Any], source: str = "scenario") -> Scenario:
@@ -350,7 +384,10 @@ def with_values(scenario: Scenario, changes: Mapping[str, Mapping[str, Any] | st
 def scenario_tables(scenario: Scenario) -> dict[str, Any]:
     """Return what the author set, as plain tables ready for TOML."""
     data = scenario.model_dump(exclude_none=True, exclude_unset=True)
-    lists = ("input", "head"), ("scores", "alibi"), ("scores", "sink_logits"), ("mask", "documents")
+    lists = (
+        ("input", "head"), ("scores", "alibi"), ("scores", "sink_logits"), ("mask", "documents"),
+        ("batch", "lengths"),
+    )  # fmt: skip
     for table, key in lists:
         if isinstance(data.get(table, {}).get(key), tuple):
             data[table][key] = list(data[table][key])

@@ -477,7 +477,7 @@ def resolve(scenario: Scenario) -> Workload:
     file = input_file(scenario)
     said = scenario.attention
     source = str(file.path) if file else SCENARIO
-    shapes = file_shapes(file) if file else random_shapes(said)
+    shapes = file_shapes(file) if file else random_shapes(scenario)
     picked, kv_picked = picked_heads(scenario, shapes["heads"], shapes["kv_heads"])
     if file:
         check_agreement(scenario, file, shapes, len(picked), len(set(kv_picked)))
@@ -584,7 +584,7 @@ def read_inputs(workload: Workload) -> Inputs:
 
 def drawn(w: Workload) -> tuple[F32, ...]:
     """Return random Q, K and V of all heads, before positions turn them; dO of a backward pass."""
-    rng = np.random.default_rng(w.scenario.input.seed)
+    rng = np.random.default_rng(w.scenario.seed)
     q, k, *own = (
         round_to(rng.standard_normal(shape).astype(np.float32), w.dtype) for shape in w.input_shapes
     )

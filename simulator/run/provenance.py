@@ -75,7 +75,7 @@ def _explain_input(snapshot: Snapshot, cell: Cell) -> Explanation:
     if w.file:
         source = f"read from {w.file.path.name}"
     else:
-        source = f"drawn at random, seed {w.scenario.input.seed}"
+        source = f"drawn at random, seed {w.scenario.seed}"
     lines: list[tuple[Part, ...]] = [(f"an input, {source}, {w.dtype}",)]
     if w.position is not None and "depth" in cell.at and cell.col < w.position.width:
         lines.append(("turned by its position, and rounded again (RoPE)",))

@@ -531,7 +531,9 @@ def _resolved(scenario: Scenario, source: str) -> Workload:
         raise
 
 
-def simulate(scenario: Scenario | str | Path, engine: str | EngineFactory = "numpy") -> Trace:
+def simulate(
+    scenario: Scenario | str | Path, engine: str | EngineFactory = "numpy", source: str = ""
+) -> Trace:
     """Return the trace of a scenario: nothing is computed until it is asked for.
 
     Parameters
@@ -540,13 +542,14 @@ def simulate(scenario: Scenario | str | Path, engine: str | EngineFactory = "num
         What to run.
     engine : str or callable
         ``numpy``, or what makes another engine; with faults on, ``numpy`` makes them.
+    source : str
+        The file that the scenario has been read from, which errors name.
 
     Raises
     ------
     InputError
         The scenario, its input or the engine cannot be used.
     """
-    source = ""
     if not isinstance(scenario, Scenario):
         scenario, source = load_scenario(scenario), str(scenario)
     if isinstance(engine, str):

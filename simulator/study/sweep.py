@@ -15,7 +15,7 @@ import numpy as np
 
 from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.base.matmul import matmul
-from simulator.problem.filling import MAX_BLOCKS
+from simulator.problem.filling import MAX_BLOCKS, alone
 from simulator.problem.hardware import TimeEstimate, time_estimate
 from simulator.problem.intervals import I64, Intervals
 from simulator.problem.paging import page_size_of
@@ -308,6 +308,7 @@ def scenario_at(w: Workload, axis: Axis, value: int) -> Scenario:
         changes["seqlen_q"] = at.queries
         if said.seqlen_k is not None or at.queries != at.seqlen_k:
             changes["seqlen_k"] = at.seqlen_k
+        return with_values(alone(w.scenario), {"attention": changes})
     return with_values(w.scenario, {"attention": changes})
 
 

@@ -60,3 +60,19 @@ def test_nothing_is_read_but_the_tokens_of_the_sequence(schedule) -> None:
     got = np.frombuffer(output(poisoned), dtype=np.float32)
     assert np.isfinite(got).all()
     assert output(poisoned) == output(w)
+
+
+def test_pages_of_other_sequences_are_not_read() -> None:
+    """They are NaN in the memory of the device, and lie between those of the sequence."""
+    chosen = with_values(
+        workload().scenario,
+        {"attention": {"seqlen_k": None}, "batch": {"lengths": [KEYS, 30, 90], "sequence": 1}},
+    )
+    w = resolve(chosen)
+    inputs = read_inputs(w)
+    assert w.pages is not None
+    assert len(w.pages.others) == PAGES + 23
+    assert faults(w, inputs, SCHEDULES[:1]) == []
+    alone = replace(w)
+    alone.__dict__["pages"] = PageTable(PAGE, 30, np.arange(8, dtype=np.int32))
+    assert output(w) == output(alone)

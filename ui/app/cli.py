@@ -194,16 +194,23 @@ def _window(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     """Run a scenario to its end and print what it computed and moved."""
     from kernels.devices.registry import make_engine
+    from simulator.problem.scenario import load_scenario
+    from simulator.run.batch_run import check_one, run_all, traces_of
     from simulator.run.results import check_output, holds_arrays, write_results
-    from simulator.run.trace import simulate
     from ui.look.units import bytes_text, count_text, plural
 
-    trace = simulate(options.scenario, partial(make_engine, options.engine))
+    engine = partial(make_engine, options.engine)
+    traces = traces_of(load_scenario(options.scenario), engine, str(options.scenario))
+    trace = traces[0]
     output = None if options.output is None else Path(options.output)
     if output:
+        check_one(traces, output)
         check_output(output, trace.workload)
     keep = output is not None and holds_arrays(output)
-    summary, arrays = trace.run(keep_arrays=keep, progress=_progress("run"))
+    if len(traces) > 1:
+        summary = run_all(traces, _progress("run"))
+    else:
+        summary, arrays = trace.run(keep_arrays=keep, progress=_progress("run"))
     if output:
         write_results(output, trace.program, summary, arrays)
     if options.json:
@@ -224,6 +231,8 @@ def _run(options: argparse.Namespace) -> int:
                   f"{plural(summary['checked_rows'], 'row')} checked"),
         ("time", f"{summary['seconds']:.3f} s"),
     ]  # fmt: skip
+    if lengths := summary.get("sequences"):
+        rows.insert(1, ("sequences", f"{len(lengths)}, of {', '.join(map(str, lengths))} keys"))
     if layer := summary.get("layer"):
         products = count_text(layer["matmul_flops"]["total"])
         wrong = _error_text(layer["max_abs_error"])
@@ -252,17 +261,20 @@ def _verify(options: argparse.Namespace) -> int:
     """Hold the engine against float64, op by op."""
     from kernels.devices.registry import make_engine
     from simulator.base.assets import SCENARIOS
+    from simulator.problem.scenario import load_scenario
+    from simulator.run.batch_run import traces_of
     from simulator.run.cosimulation import verify
-    from simulator.run.trace import simulate
 
     demos = sorted(SCENARIOS.glob("*.toml"))
     differs = False
     for path in [Path(options.scenario)] if options.scenario else demos:
-        trace = simulate(path, partial(make_engine, options.engine))
-        name = safe_text(path.stem)
-        report = verify(trace, _progress(name))
-        print(f"{name}: {report}")
-        differs |= report.difference is not None
+        engine = partial(make_engine, options.engine)
+        traces = traces_of(load_scenario(path), engine, str(path))
+        for number, trace in enumerate(traces):
+            name = safe_text(path.stem) + f", sequence {number}" * (len(traces) > 1)
+            report = verify(trace, _progress(name))
+            print(f"{name}: {report}")
+            differs |= report.difference is not None
     return 1 if differs else 0
 
 

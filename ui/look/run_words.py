@@ -22,6 +22,9 @@ def scenario_words(w: Workload) -> list[str]:
         w.dtype,
     ]
     words[3:3] = pattern_words(mask)
+    batch = w.scenario.batch
+    if batch.lengths:
+        words.insert(1, f"sequence {batch.shown} of a batch of {len(batch.lengths)}")
     if w.position is not None:
         words.append("RoPE")
     if w.pages is not None:

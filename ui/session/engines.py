@@ -79,7 +79,7 @@ def _kernel_key(w: Workload) -> object:
 def _input_key(workload: Workload) -> object:
     """Return what `read_inputs` depends on: the numbers, and what is done to them."""
     w, file = workload, workload.file
-    stamp = (file.path, file.path.stat().st_mtime_ns) if file else w.scenario.input.seed
+    stamp = (file.path, file.path.stat().st_mtime_ns) if file else str(w.scenario.seed)
     shape = (w.queries, w.seqlen_k, w.head_dim, w.value_dim)
     gate = w.rule.gate if w.rule else None
     gated = gate and (gate.name, gate.said(w.scenario.attention), w.scenario.input.seed)

@@ -40,6 +40,7 @@ DEMOS = {
     "grouped-heads": "Grouped heads (GQA)",
     "multi-query": "One KV head (MQA)",
     "kv-cache": "Decoding with a KV cache",
+    "batch": "A batch in the pages of one cache",
     "inspector": "Twelve heads of a real layer",
     "large-logits": "Scores that would overflow",
     "translation": "Cross attention: words of two texts",

@@ -40,9 +40,22 @@ def test_served_numbers_are_those_of_the_server() -> None:
     assert computed(n, "served_copies()") == sum(len(moment.copied) for moment in shared) > 0
 
 
+def test_slots_of_the_run_are_those_of_its_batch() -> None:
+    n = at("batch")
+    lengths, size = n.scenario.batch.lengths, resolve(n.scenario).page_size
+    held = sum(-(-length // size) * size for length in lengths)
+    assert computed(n, 'cache_slots("pages", "used")') == sum(lengths)
+    assert computed(n, 'cache_slots("pages", "inside")') == held - sum(lengths)
+    empty = len(lengths) * max(lengths) - sum(lengths)
+    assert computed(n, 'cache_slots("stretches", "inside")') == empty
+
+
 @pytest.mark.parametrize(
     ("name", "expression", "words"),
     [
+        ("flash2", 'cache_slots("pages", "used")', "one whose K and V lie in pages"),
+        ("batch", 'cache_slots("shared", "used")', "one of pages, stretches"),
+        ("batch", 'cache_slots("pages", "lost")', "one of used, inside"),
         ("paged", "page_place(99)", "page = 99: expected 0 to 9"),
         ("flash2", "pages()", "one whose K and V lie in pages"),
         ("paged", 'served_steps("lent")', "one of shared, apart, stretches"),

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from simulator import simulate
 from simulator.base.assets import SCENARIOS
 from simulator.engines.numpy_engine import NumpyEngine, numpy_engine
+from simulator.problem.filling import each_sequence
 from simulator.problem.hardware import time_estimate
 from simulator.problem.scenario import load_scenario, save_scenario, with_values
 from simulator.problem.workload import resolve
@@ -76,7 +77,7 @@ def test_no_winner_is_assumed(d, rows, cols, mib):
 @pytest.mark.parametrize("name", DEMOS)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_totals_are_those_of_the_run_command(name, algorithm, tmp_path, capsys):
-    chosen = load_scenario(SCENARIOS / f"{name}.toml")
+    chosen = each_sequence(load_scenario(SCENARIOS / f"{name}.toml"))[0]
     path = tmp_path / "one.toml"
     save_scenario(with_values(chosen, {"attention": {"algorithm": algorithm}}), path)
     assert main(["run", str(path), "--json", "--engine", "numpy"]) == 0

@@ -37,6 +37,13 @@ def test_places_at_work_are_the_tables_entries(trace) -> None:
         assert page_phrase(now) in memory_model(now).words
 
 
+def test_places_of_other_sequences_are_told_apart() -> None:
+    now = simulate(load_scenario(SCENARIOS / "batch.toml")).snapshot(0)
+    pages, table = memory_model(now).pages, now.program.workload.pages
+    assert pages.others == pages.free == table.others
+    assert len(pages.others) == table.places - table.pages > 0
+
+
 def test_without_pages_nothing_is_said() -> None:
     now = simulate(load_scenario(SCENARIOS / "split-kv.toml")).snapshot(0)
     assert (page_phrase(now), len(pages_at_work(now)), memory_model(now).pages) == ("", 0, None)

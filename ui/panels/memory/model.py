@@ -119,7 +119,9 @@ class Places:
     count : int
         How many pages there is room for.
     free : frozenset of int
-        Places where no page lies.
+        Places where no page of this sequence lies.
+    others : frozenset of int
+        Those of them that other sequences have.
     lit : tuple of int
         Those of the current tile, in the order of its pages.
     words : str
@@ -129,6 +131,7 @@ class Places:
     tensor: str
     count: int
     free: frozenset[int]
+    others: frozenset[int]
     lit: tuple[int, ...]
     words: str
 
@@ -235,7 +238,8 @@ def _places(snapshot: Snapshot) -> Places | None:
     if table is None:
         return None
     free = frozenset(range(table.places)) - frozenset(table.used.tolist())
-    return Places(TABLE, table.places, free, places_at_work(snapshot), page_phrase(snapshot))
+    lit, words = places_at_work(snapshot), page_phrase(snapshot)
+    return Places(TABLE, table.places, free, table.others, lit, words)
 
 
 def _on_chip(

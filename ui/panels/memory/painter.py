@@ -240,7 +240,10 @@ def _paint_traffic(
 
 
 def _paint_places(painter: QPainter, pages: Places, bar: QRectF, style: Style) -> None:
-    """Paint the places of HBM as a strip: those of the current tile are lit, free ones empty."""
+    """Paint the places of HBM as a strip: those of the current tile are lit, free ones empty.
+
+    Places that other sequences of a batch have are hatched.
+    """
     theme, px = style.theme, style.px
     wide = bar.width() / pages.count
     gap = px(1) if wide > px(4) else 0.0
@@ -250,6 +253,9 @@ def _paint_places(painter: QPainter, pages: Places, bar: QRectF, style: Style) -
             box = QRectF(bar.x() + place * wide, bar.y(), wide - gap, bar.height())
             if place not in pages.free:
                 painter.fillRect(box, mixed(theme.hbm_ground, colour, 0.3))
+            elif place in pages.others:
+                ink = mixed(theme.hbm_ground, theme.text, 0.4)
+                painter.fillRect(box, patterned(ink, Qt.BrushStyle.BDiagPattern, style))
             outline(painter, box, mixed(theme.hbm_ground, colour, 0.5), px(0.8))
     else:  # too many to tell apart: where the lit ones are can be seen
         painter.fillRect(bar, mixed(theme.hbm_ground, colour, 0.3))

@@ -209,10 +209,7 @@ def _paint_tables(
     line = px(16)
     most = max(int(rect.height() // line), 1)
     rows = [(each.request, _table_words(state, each)) for each in now.running]
-    waits = first_that_fits(
-        (f"{plural(now.waiting, 'sequence')} waiting, {now.done} answered",
-         f"{now.waiting} waiting, {now.done} done"), rect.width(), font,
-    )  # fmt: skip
+    waits = state.waits
     kept = rows[: most - 1] if len(rows) > most - 1 else rows
     for n, (request, texts) in enumerate(kept):
         box = QRectF(rect.x(), rect.y() + n * line, rect.width(), line)
@@ -221,17 +218,14 @@ def _paint_tables(
         text = first_that_fits(texts, place.width(), font)
         draw_text(painter, place, text, font, theme.text)
     box = QRectF(rect.x(), rect.y() + len(kept) * line, rect.width(), line)
-    draw_text(painter, box, waits, font, theme.muted)
+    if waits:
+        draw_text(painter, box, first_that_fits(waits, rect.width(), font), font, theme.muted)
 
 
 def _paint_stretches(painter: QPainter, state: PagesState, style: Style, rect: QRectF) -> None:
     px, theme, font = style.px, style.theme, style.text_font(LABEL)
     line, beside, slots = px(16), state.beside, state.server.slots
-    running = f"{plural(len(beside.running), 'sequence')} running, {beside.waiting} waiting"
-    title = first_that_fits(
-        (f"the same requests in stretches, reserved for the longest answer: {running}",
-         f"in stretches: {running}", "in stretches"), rect.width(), font,
-    )  # fmt: skip
+    title = first_that_fits(state.stretches, rect.width(), font)
     draw_text(
         painter, QRectF(rect.x(), rect.y() - line, rect.width(), line), title, font, theme.muted
     )

@@ -9,12 +9,13 @@ from PySide6.QtGui import QKeyEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QLabel, QSlider
 
 from simulator.lesson.tables import ChooseTable
+from simulator.problem.workload import Workload
 from ui.look.draw import text_width
 from ui.look.names import fitting
 from ui.look.theme import LABEL, Style
 from ui.panels.base import Panel, StatePicture
 from ui.panels.pages.painter import MIN_SIZE, paint_pages
-from ui.panels.pages.state import PagesState, pages_state
+from ui.panels.pages.state import PagesState, pages_state, run_state
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.session.session import Session
@@ -25,9 +26,14 @@ from ui.widgets.sheet import set_sheet
 PAGE_SIZES = (2, 4, 8, 16)
 USUAL_SIZE = 4
 SHARED, APART = "shared", "apart"
+SERVER, RUN = "server", "run"
 _SIDE = 8
 _HIGH = 22
 CHOICES = (
+    Choice("cache", (
+        Option(SERVER, "a server", "", "Sequences that grow and end, step by step."),
+        Option(RUN, "this run", "", "The sequences of the run, if its cache lies in pages."),
+    ), listed=True),
     Choice("page", tuple(
         Option(str(n), f"pages of {n}", "", "How many tokens a page has.") for n in PAGE_SIZES
     ), listed=True),
@@ -62,17 +68,19 @@ class PagesPanel(Panel[None]):
     Parameters
     ----------
     session : Session
-        Not asked: the server is an example of its own, whatever runs.
+        Not asked: the server is an example of its own, and the view has the run.
     """
 
     def __init__(self, session: Session) -> None:
         super().__init__("pages_panel", "Pages")
-        self.page, self.sharing = USUAL_SIZE, True
+        self.page, self.sharing, self.of_run = USUAL_SIZE, True, False
+        self._workload: Workload | None = None
         self._controls = True
         self.bar = PlotBar(CHOICES)
         self.bar.setParent(self)
         self.bar.fit_button.hide()
         self.bar.chosen.connect(self.choose)
+        self.bar.show_chosen("cache", SERVER)
         self.bar.show_chosen("page", str(self.page))
         self.bar.show_chosen("prompts", SHARED)
         self.slider = StepSlider(Qt.Orientation.Horizontal, self)
@@ -92,11 +100,18 @@ class PagesPanel(Panel[None]):
         return self.picture.state
 
     def show_view(self, view: View, model: None = None) -> None:
-        """Show the same whatever runs."""
+        """Show the cache of another run, if that is what is chosen."""
+        workload = view.snapshot.program.workload
+        if workload is not self._workload:
+            self._workload = workload
+            if self.of_run:
+                self._renew()
 
     def choose(self, name: str, value: str) -> None:
         """Accept a choice."""
-        if name == "page":
+        if name == "cache":
+            self.of_run = value == RUN
+        elif name == "page":
             self.page = int(value)
         else:
             self.sharing = value == SHARED
@@ -104,6 +119,7 @@ class PagesPanel(Panel[None]):
 
     def take_choices(self, choices: ChooseTable) -> None:
         """Show what a lesson has chosen."""
+        self.bar.choose("cache", choices.cache or SERVER)
         self.bar.choose("page", str(choices.page or USUAL_SIZE))
         self.bar.choose("prompts", APART if choices.prompts == APART else SHARED)
         self.slider.setValue(choices.step or 0)
@@ -114,9 +130,13 @@ class PagesPanel(Panel[None]):
         self._draw(replace(self.state, step=step))
 
     def _renew(self) -> None:
-        state = pages_state(self.page, sharing=self.sharing)
+        of_run = run_state(self._workload) if self.of_run and self._workload else None
+        state = of_run or pages_state(self.page, sharing=self.sharing)
+        for name in ("page", "prompts"):
+            self.bar.show_choice(name, not state.of_run)
         blocked = self.slider.blockSignals(True)
         self.slider.setRange(0, state.steps - 1)
+        self.show_controls(self._controls)
         self.slider.blockSignals(blocked)
         self._draw(replace(state, step=self.slider.value()))
 
@@ -129,8 +149,9 @@ class PagesPanel(Panel[None]):
 
     def show_controls(self, on: bool) -> None:
         self._controls = on
-        for widget in (self.bar, self.slider, self.label):
-            widget.setVisible(on)
+        self.bar.setVisible(on)
+        for widget in (self.slider, self.label):
+            widget.setVisible(on and self.slider.maximum() > 0)
         self._arrange()
 
     def set_style(self, style: Style) -> None:
@@ -160,7 +181,7 @@ class PagesPanel(Panel[None]):
         deep = self.bar.arrange(width) if self._controls else 0
         self.bar.setGeometry(side, 5, width, deep)
         top = 5 + deep + 3
-        if self._controls:
+        if self._controls and self.slider.maximum() > 0:
             font, high = small.text_font(LABEL), round(small.px(_HIGH))
             self.label.setFont(font)
             wide = round(text_width(font, self.label.text()) + small.px(8))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from simulator.problem.workload import Workload
 from simulator.study.serving.pages import (
     Moment,
     Running,
@@ -15,6 +16,7 @@ from simulator.study.serving.pages import (
     stretched_waste,
     usual_server,
 )
+from simulator.study.serving.run_cache import run_cache
 from ui.look.units import plural
 
 
@@ -32,6 +34,8 @@ class PagesState:
         After each step, dealt out in pages and in stretches.
     step : int
         Which step is shown; past its end a run stays as it was last.
+    of_run : bool
+        Whether it is the cache of the run that is shown, which does not change.
     """
 
     server: Server
@@ -39,6 +43,7 @@ class PagesState:
     in_pages: tuple[Moment, ...]
     in_stretches: tuple[Moment, ...]
     step: int = 0
+    of_run: bool = False
 
     @property
     def steps(self) -> int:
@@ -63,13 +68,36 @@ class PagesState:
     @property
     def title(self) -> tuple[str, ...]:
         """What is shown, longest first."""
+        if self.of_run:
+            sequences = plural(len(self.now.running), "sequence")
+            return (f"The cache of this run: {sequences}", sequences)
         end = f"step {self.step} of {self.steps - 1}"
         return (f"A server's cache of {self.server.slots} tokens, {end}", f"Cache, {end}", end)
 
     @property
     def words(self) -> tuple[str, ...]:
         """What has happened, and what the two ways come to."""
-        return (_events(self), _ends(self))
+        return (_of_run(self),) if self.of_run else (_events(self), _ends(self))
+
+    @property
+    def waits(self) -> tuple[str, ...]:
+        """Who has no room yet, and who is answered, longest first."""
+        if self.of_run:
+            return ()
+        now = self.now
+        return (f"{plural(now.waiting, 'sequence')} waiting, {now.done} answered",
+                f"{now.waiting} waiting, {now.done} done")  # fmt: skip
+
+    @property
+    def stretches(self) -> tuple[str, ...]:
+        """What the stretches are, longest first."""
+        if self.of_run:
+            return ("the same sequences in stretches as long as the longest", "in stretches")
+        running = (
+            f"{plural(len(self.beside.running), 'sequence')} running, {self.beside.waiting} waiting"
+        )
+        return (f"the same requests in stretches, reserved for the longest answer: {running}",
+                f"in stretches: {running}", "in stretches")  # fmt: skip
 
 
 def pages_state(page: int, *, sharing: bool) -> PagesState:
@@ -80,6 +108,26 @@ def pages_state(page: int, *, sharing: bool) -> PagesState:
         sharing,
         tuple(served_in_pages(server, sharing=sharing)),
         tuple(served_in_stretches(server)),
+    )
+
+
+def run_state(workload: Workload) -> PagesState | None:
+    """Return the cache of a run; None of a run without pages."""
+    found = run_cache(workload)
+    if found is None:
+        return None
+    server, in_pages, in_stretches = found
+    return PagesState(server, False, (in_pages,), (in_stretches,), of_run=True)
+
+
+def _of_run(state: PagesState) -> str:
+    """Return in words what pages and stretches hold without a token."""
+    pages, stretches = state.wastes
+    longest = max(each.tokens for each in state.now.running)
+    return (
+        f"There is room for stretches of {longest} slots, one for each sequence. In pages "
+        f"{plural(pages.inside, 'slot')} of {pages.used + pages.inside} are held without a token; "
+        f"in stretches {stretches.inside} of {stretches.used + stretches.inside}."
     )
 
 

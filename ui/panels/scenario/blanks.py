@@ -55,6 +55,8 @@ def blanks(workload: Workload, said: Texts) -> dict[str, Blank]:
         "scores.alibi": Blank("no", "no"),
         "scores.bias": Blank("false", "off, without a bias in the input"),
         "scores.sink_logits": Blank("", "none"),
+        "batch.lengths": Blank("", "none"),
+        "batch.sequence": _blank(0, "by default"),
         "mask.causal": Blank("false", "no, by default"),
         "mask.window": Blank("0", "0: no window"),
         "mask.sinks": Blank("0", "0: none"),
@@ -110,7 +112,9 @@ def _random_blanks(w: Workload, said: Texts) -> dict[str, Blank]:
         "attention.heads": _blank(kv_heads, "as kv_heads") if kv_heads else _blank(1, "by default"),
         "attention.kv_heads": _blank(heads or 1, "as heads"),
         "attention.seqlen_q": Blank(str(w.queries), "needed"),
-        "attention.seqlen_k": _blank(said["attention.seqlen_q"] or w.queries, "as seqlen_q"),
+        "attention.seqlen_k": _blank(w.seqlen_k, "of the batch")
+        if said["batch.lengths"]
+        else _blank(said["attention.seqlen_q"] or w.queries, "as seqlen_q"),
         "attention.head_dim": Blank(str(w.head_dim), "needed"),
         "attention.value_dim": _blank(said["attention.head_dim"] or w.head_dim, "as head_dim"),
     }

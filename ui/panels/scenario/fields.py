@@ -225,6 +225,17 @@ FIELDS = (
         "attention", "seqlen_k", "seqlen_k", Kind.WHOLE, _SHAPES, "Keys, Nk, in tokens.",
     ),
     FieldSpec(
+        "batch", "lengths", "batch", Kind.LENGTHS, _SHAPES,
+        "Keys of each sequence of a batch, such as 38, 13, 61, in the place of seqlen_k: a run is "
+        f"of one of them, and of {PAGED} the pages of all lie in one cache.",
+        only_for=("random",),
+    ),
+    FieldSpec(
+        "batch", "sequence", "sequence", Kind.WHOLE, _SHAPES,
+        "Which sequence of the batch is shown, from 0. Blank: the first.", least=0,
+        only_for=("random",),
+    ),
+    FieldSpec(
         "attention", "head_dim", "head_dim", Kind.WHOLE, _SHAPES, "Numbers of a query or key, d.",
     ),
     FieldSpec(
@@ -514,6 +525,8 @@ def _with_input(said: Texts, values: Texts, workload: Workload) -> dict[str, str
     if source == "random":
         for name, text in _resolved(workload).items():
             out[name] = out[name] or text
+        if out["batch.lengths"]:
+            out["attention.seqlen_k"] = ""
         return out
     heads = out["attention.heads"]
     out.update(dict.fromkeys(BROUGHT, ""))

@@ -5,7 +5,11 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
+from simulator.base.assets import SCENARIOS
 from simulator.lesson.tables import ChooseTable
+from simulator.problem.paging import batch_tables
+from simulator.problem.scenario import load_scenario
+from simulator.problem.workload import resolve
 from simulator.study.serving.pages import (
     paged_waste,
     served_in_pages,
@@ -16,7 +20,7 @@ from tests.ui.panels.test_memory import assert_tidy, painted, record_texts
 from ui.look.theme import THEMES, Style
 from ui.panels.pages import painter
 from ui.panels.pages.painter import paint_pages
-from ui.panels.pages.state import pages_state
+from ui.panels.pages.state import pages_state, run_state
 
 
 @pytest.fixture
@@ -66,6 +70,47 @@ def test_a_lesson_chooses_page_prompts_and_step(panel) -> None:
     assert (state.server.page, state.sharing, state.step) == (8, False, 5)
     panel.take_choices(ChooseTable())
     assert (panel.state.server.page, panel.state.sharing, panel.state.step) == (4, True, 0)
+
+
+def test_the_cache_of_the_run_has_the_sequences_of_its_batch(panel, open_window) -> None:
+    panel.take_choices(ChooseTable(cache="run"))
+    alone = panel.state
+    assert (alone.of_run, len(alone.now.running), alone.steps) == (True, 1, 1)
+    assert not panel.slider.isVisible()
+    window = open_window("batch", (1280, 720))
+    window.docks.open("pages")
+    window.session.settle()
+    panel = window.docks.panel("pages")
+    panel.bar.choose("cache", "run")
+    w = window.session.trace.workload
+    tables = batch_tables(w.scenario.batch.lengths, w.page_size, 0)
+    assert [each.tokens for each in panel.state.now.running] == list(w.scenario.batch.lengths)
+    for each, table in zip(panel.state.now.running, tables, strict=True):
+        assert each.pages == tuple(table.used.tolist())
+    panel.bar.choose("cache", "server")
+    assert panel.slider.isVisible()
+    assert not panel.state.of_run
+
+
+def test_a_run_without_pages_leaves_the_server(open_window) -> None:
+    window = open_window("flash2", (1280, 720))
+    window.docks.open("pages")
+    window.session.settle()
+    panel = window.docks.panel("pages")
+    panel.bar.choose("cache", "run")
+    assert not panel.state.of_run
+
+
+@pytest.mark.parametrize("size", [(460, 330), (640, 460), (1500, 1100)])
+def test_words_of_a_run_stand_apart_and_are_whole(monkeypatch, qapp, size) -> None:
+    state = run_state(resolve(load_scenario(SCENARIOS / "batch.toml")))
+    drawn = record_texts(monkeypatch, painter)
+    rect = QRectF(0, 0, *size)
+    for theme in THEMES.values():
+        drawn.clear()
+        painted(lambda p, t=theme: paint_pages(p, state, Style(t), rect), *size)
+        assert len(drawn) >= 15
+        assert_tidy(drawn, rect)
 
 
 @pytest.mark.parametrize("size", [(460, 330), (640, 460), (1500, 1100)])

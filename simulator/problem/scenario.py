@@ -287,6 +287,10 @@ class Faults(Table):
     stale_frame: bool = False
     fp8_saturation: bool = False
     unconverted_sink: bool = False
+    forget_dots: bool = False
+    weights_of_maximum: bool = False
+    unscaled_queries: bool = False
+    one_head_of_group: bool = False
 
     @property
     def on(self) -> tuple[str, ...]:

@@ -16,6 +16,12 @@ from simulator.problem.scenario import SKIPPING, Faults
 from simulator.problem.scores import SINK, SKIP
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import ALGORITHMS
+from simulator.program.gradient_ops import (
+    AddKeyGradient,
+    ConvertQueryGradient,
+    ScoreGradient,
+    WeightsAgain,
+)
 from simulator.program.op import Op
 from simulator.program.ops import (
     Accumulate,
@@ -34,14 +40,18 @@ from simulator.program.state import State, Values
 from simulator.program.state_ops import HidePairs, SumWeights, UpdateState
 from simulator.program.tile_program import Visit
 
-Made = Callable[[Values, Mapping[str, Values], Workload], Values]
-"""Returns the wrong number: from the number that an op makes, what is on chip, and the workload."""
+Made = Callable[[Values, Mapping[str, Values], Workload, Visit], Values]
+"""Returns the wrong number: from the number that an op makes, what is on chip, the workload and the
+visit."""
 Wrong = Mapping[type[Op], Mapping[str, Made]]
 """The wrong numbers, by the kind of op and the name of the number that it makes."""
 
 _ALL = tuple(name for name in ALGORITHMS if not ALGORITHMS[name].backward)
 _SKIPS = tuple(name for name in _ALL if name in SKIPPING)
 _SOFTMAX = tuple(name for name in _ALL if ALGORITHMS[name].softmax)
+_BACKWARD = tuple(name for name in ALGORITHMS if ALGORITHMS[name].backward)
+_AGAIN = tuple(name for name in _BACKWARD if ALGORITHMS[name].skips)
+"""Those that compute P again; the others read that of the forward pass."""
 _FLASH = tuple(name for name in _SOFTMAX if not ALGORITHMS[name].stores_scores)
 
 
@@ -50,22 +60,24 @@ def to_half(values: Values) -> Values:
     return values.astype(np.float16).astype(values.dtype)
 
 
-def _half(values: Values, chip: Mapping[str, Values], w: Workload) -> Values:
+def _half(values: Values, chip: Mapping[str, Values], w: Workload, visit: Visit) -> Values:
     return to_half(values)
 
 
-def _of_new_maximum(values: Values, chip: Mapping[str, Values], w: Workload) -> Values:
+def _of_new_maximum(
+    values: Values, chip: Mapping[str, Values], w: Workload, visit: Visit
+) -> Values:
     """Return P relative to the largest score so far, also where m is kept below it."""
     top = np.maximum(chip["m_prev"], chip["m_tile"])
     return exp_shift(chip["S"], top[:, None])
 
 
-def _not_converted(values: Values, chip: Mapping[str, Values], w: Workload) -> Values:
+def _not_converted(values: Values, chip: Mapping[str, Values], w: Workload, visit: Visit) -> Values:
     logits: Values = values * values.dtype.type(math.log(2))
     return logits
 
 
-def _half_sum(values: Values, chip: Mapping[str, Values], w: Workload) -> Values:
+def _half_sum(values: Values, chip: Mapping[str, Values], w: Workload, visit: Visit) -> Values:
     """Return l; a whole row is summed in parts as wide as a tile, and each sum is rounded."""
     p = chip["P"]
     if p.shape[1] <= w.cols:
@@ -76,20 +88,40 @@ def _half_sum(values: Values, chip: Mapping[str, Values], w: Workload) -> Values
     return total
 
 
-def _zero(values: Values, chip: Mapping[str, Values], w: Workload) -> Values:
+def _zero(values: Values, chip: Mapping[str, Values], w: Workload, visit: Visit) -> Values:
     return np.zeros_like(values)
 
 
-def _of_tile(values: Values, chip: Mapping[str, Values], w: Workload) -> Values:
+def _of_tile(values: Values, chip: Mapping[str, Values], w: Workload, visit: Visit) -> Values:
     return chip["m_tile"].copy()
 
 
-def _unmasked(values: Values, chip: Mapping[str, Values], w: Workload) -> Values:
+def _unmasked(values: Values, chip: Mapping[str, Values], w: Workload, visit: Visit) -> Values:
     return chip["S"].copy()
 
 
-def _unscaled(values: Values, chip: Mapping[str, Values], w: Workload) -> Values:
+def _unscaled(values: Values, chip: Mapping[str, Values], w: Workload, visit: Visit) -> Values:
     return matmul(chip["Q"], chip["K"].T)
+
+
+def _without_dots(values: Values, chip: Mapping[str, Values], w: Workload, visit: Visit) -> Values:
+    return chip["P"] * chip["dP"]
+
+
+def _of_maximum_alone(
+    values: Values, chip: Mapping[str, Values], w: Workload, visit: Visit
+) -> Values:
+    return exp_shift(chip["S"], chip["m"][:, None])
+
+
+def _sum_alone(values: Values, chip: Mapping[str, Values], w: Workload, visit: Visit) -> Values:
+    return chip["dQ_acc"].copy()
+
+
+def _of_one_head(values: Values, chip: Mapping[str, Values], w: Workload, visit: Visit) -> Values:
+    """Return dK as it was before, unless the head is the first of those that share the keys."""
+    first = w.kv_head_of.index(w.kv_head_of[visit.head])
+    return values if visit.head == first else chip["dK"].copy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +181,7 @@ def _saturated(p: Values, w: Workload, visit: Visit) -> Values:
 
 
 _AT_EVERY_TILE = "only an O that is divided once, at its end, can skip a rescale"
+_NO_GRADIENTS = "it is a mistake of the backward pass"
 _ONE_MAXIMUM = "naive takes one maximum over the whole row"
 
 FAULTS = (
@@ -224,6 +257,35 @@ FAULTS = (
         _SOFTMAX,
         made={LoadSink: {"sink": _not_converted}},
     ),
+    Fault(
+        "forget_dots", "forget D",
+        "dS is P · dP, without D: a softmax then gives to a key and takes from no other.",
+        "Dao 2023, Algorithm 2, lines 4 and 14",
+        _BACKWARD, _NO_GRADIENTS,
+        made={ScoreGradient: {"dS": _without_dots}},
+    ),
+    Fault(
+        "weights_of_maximum", "P of m alone",
+        "P is computed again relative to m, not to LSE: it is not divided by ℓ.",
+        "Dao 2023, Algorithm 2, line 11",
+        _AGAIN, _NO_GRADIENTS,
+        made={WeightsAgain: {"P": _of_maximum_alone}},
+    ),
+    Fault(
+        "unscaled_queries", "no scale in dQ",
+        "dQ is Σ dS k, without the scale of scores, which dK has.",
+        "Dao et al. 2022, Algorithm 4",
+        _BACKWARD, _NO_GRADIENTS,
+        made={ConvertQueryGradient: {"dQ": _sum_alone}},
+    ),
+    Fault(
+        "one_head_of_group", "dK of one head",
+        "dK is that of the first query head of a group alone, though all of its heads share the "
+        "keys; dV is right.",
+        "Dao 2023, section 3.1",
+        _BACKWARD, _NO_GRADIENTS,
+        made={AddKeyGradient: {"dK": _of_one_head}},
+    ),
 )  # fmt: skip
 """All faults, in the order of the scenario's keys."""
 
@@ -235,17 +297,21 @@ class _Chip(dict[str, Values]):
     """What is on chip while a wrong op is done."""
 
     def __init__(
-        self, numbers: Mapping[str, Values], op: Op, faults: tuple[Fault, ...], w: Workload
+        self,
+        numbers: Mapping[str, Values],
+        op: Op,
+        faults: tuple[Fault, ...],
+        place: tuple[Workload, Visit],
     ) -> None:
         super().__init__(numbers)
-        self._workload = w
+        self._place = place
         self._made = [wrong for f in faults if (wrong := f.made.get(type(op)))]
         self._without_alpha = any(fault.without_alpha for fault in faults)
 
     def __setitem__(self, name: str, values: Values) -> None:
         for wrong in self._made:
             if name in wrong:
-                values = wrong[name](values, self, self._workload)
+                values = wrong[name](values, self, *self._place)
         super().__setitem__(name, values)
 
     def __getitem__(self, name: str) -> Values:
@@ -277,7 +343,7 @@ def apply_with_faults(op: Op, state: State, w: Workload, visit: Visit, last_use:
         for fault in faults:
             if fault.late is not None:
                 state.chip["P"] = fault.late(state.chip["P"], w, visit)
-    honest, state.chip = state.chip, _Chip(state.chip, op, faults, w)
+    honest, state.chip = state.chip, _Chip(state.chip, op, faults, (w, visit))
     op.apply(state)
     honest.update(dict(state.chip))
     state.chip = honest
@@ -308,7 +374,9 @@ def fault_labels(faults: Faults) -> tuple[str, ...]:
 
 def without_effect(fault: Fault, w: Workload) -> str:
     """Return why a fault has no effect in a workload, in words; empty if it has one."""
-    if ALGORITHMS[w.algorithm].backward and w.algorithm not in fault.algorithms:
+    if fault.instead == _NO_GRADIENTS and w.algorithm not in fault.algorithms:
+        return "P is that of the forward pass" if w.algorithm in _BACKWARD else fault.instead
+    if w.algorithm in _BACKWARD and w.algorithm not in fault.algorithms:
         return "it is a mistake of the forward pass, which is right here"
     if not ALGORITHMS[w.algorithm].softmax and w.algorithm not in fault.algorithms:
         return "linear attention has no softmax"
@@ -322,8 +390,10 @@ def without_effect(fault: Fault, w: Workload) -> str:
         return "there is no sink logit here"
     if fault.name == "late_mask" and not w.mask.hides:
         return "there is no mask here"
-    if fault.name == "late_scale" and w.logit_scale == 1:
+    if fault.name in ("late_scale", "unscaled_queries") and w.logit_scale == 1:
         return "the scale is 1 here"
+    if fault.name == "one_head_of_group" and len(set(w.kv_head_of)) == len(w.kv_head_of):
+        return "no two heads share keys here"
     return ""
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from simulator.base.tolerance import shares
 from simulator.engines.numpy_engine import op_engine
 from simulator.engines.protocol import Engine
 from simulator.problem.workload import Inputs, Workload
-from simulator.program.algorithms import algorithm_of
+from simulator.program.algorithms import TENSORS, algorithm_of
 from simulator.program.faults import honest
 from simulator.run.snapshot import Snapshot
 
@@ -38,6 +39,10 @@ class WrongNumbers:
         (rows,) bool; all rows of the head, or of large problems those of the row block.
     o : ndarray
         (rows, dv) bool, likewise.
+    newest : ndarray or None
+        (r, c) bool, what was made last of the pairs of the current tile; None while it has none.
+    others : mapping of str to ndarray
+        (rows or keys, n) bool, what a backward pass has made of all rows and keys of the head.
     """
 
     s: Marks | None
@@ -47,11 +52,13 @@ class WrongNumbers:
     m: Marks
     l: Marks
     o: Marks
+    newest: Marks | None = None
+    others: Mapping[str, Marks] = field(default_factory=dict)
 
     @property
     def results(self) -> dict[str, Marks]:
-        """m, l and O, (rows, n) each."""
-        return {"m": self.m[:, None], "l": self.l[:, None], "O": self.o}
+        """m, l and O, (rows, n) each, and what else there is of rows and of keys."""
+        return {"m": self.m[:, None], "l": self.l[:, None], "O": self.o, **self.others}
 
 
 def exact_engine(workload: Workload, inputs: Inputs) -> Engine:
@@ -77,19 +84,60 @@ def wrong_numbers(now: Snapshot, exact: Snapshot) -> WrongNumbers:
         o_size *= float(np.max(l, initial=1.0, where=np.isfinite(l)))
     tile_s = _beyond(now.scores, exact.scores, size)
     tile_p = _beyond(now.weights, exact.weights, size)
+    newest = _wrong_newest(now, exact, size)
     ours, theirs = now.head, exact.head
     if ours is None or theirs is None:
         return WrongNumbers(
             s=None, p=None, tile_s=tile_s, tile_p=tile_p,
             m=_wrong(now.m, exact.m, size), l=_wrong(now.l, exact.l, size),
-            o=_wrong(now.o, exact.o, o_size),
+            o=_wrong(now.o, exact.o, o_size), newest=newest,
         )  # fmt: skip
     return WrongNumbers(
         s=_wrong(ours.s, theirs.s, size), p=_wrong(ours.p, theirs.p, size),
         tile_s=tile_s, tile_p=tile_p,
         m=_wrong(ours.m, theirs.m, size), l=_wrong(ours.l, theirs.l, size),
         o=frozen(_wrong(ours.o, theirs.o, o_size) & ~_rounded(now, ours.o, theirs.o)),
+        newest=newest, others=_wrong_gradients(now, exact),
     )  # fmt: skip
+
+
+def _wrong_newest(now: Snapshot, exact: Snapshot, size: float) -> Marks | None:
+    """Return what is wrong of the numbers of pairs that the visit has made last."""
+    ours, theirs = now.newest_pairs, exact.newest_pairs
+    if ours is None or theirs is None:
+        return None
+    if TENSORS[ours[0]].at:
+        size = _gradient_size(exact, ours[0])
+    return _wrong(ours[1], theirs[1], size)
+
+
+def _wrong_gradients(now: Snapshot, exact: Snapshot) -> dict[str, Marks]:
+    """Return what is wrong of the gradients of the head, and of what they are made of."""
+    assert now.head is not None
+    assert exact.head is not None
+    out, unit = {}, _UNIT[now.program.workload.dtype]
+    for name in now.head.others:
+        if TENSORS[name].of_pairs:
+            continue
+        ours, theirs = now.head.results[name], exact.head.results[name]
+        close = np.zeros(ours.shape, dtype=np.bool_)
+        if TENSORS[name].width == "dtype":  # it may be in HBM, rounded
+            with np.errstate(invalid="ignore"):
+                close = np.abs(ours - theirs) <= unit * np.abs(theirs)
+        size = _gradient_size(exact, name)
+        out[name] = frozen(np.asarray(_wrong(ours, theirs, size) & ~close))
+    return out
+
+
+def _gradient_size(exact: Snapshot, name: str) -> float:
+    """Return the size of the terms of a gradient, over all rows of all heads that share keys."""
+    algorithm, w = exact.program.algorithm, exact.program.workload
+    size_of = algorithm.error_size
+    assert size_of is not None
+    largest_v = float(np.max(np.abs(exact.v), initial=1.0))
+    # As if all rows were on chip with all of their numbers.
+    chip = {**exact.inputs, "S": _scores(exact), **dict.fromkeys(algorithm.columns, exact.q)}
+    return size_of(name, chip, largest_v) * w.heads / w.kv_heads
 
 
 def _scores(exact: Snapshot) -> F32:
@@ -98,6 +146,8 @@ def _scores(exact: Snapshot) -> F32:
         return np.ones(1, np.float32)  # nothing is an exponent of anything
     if exact.head is not None:
         return exact.head.s
+    if exact.program.algorithm.backward and exact.scores is None:
+        return np.ones(1, np.float32)
     if exact.partials is not None and exact.launch.combines:
         return exact.partials.lse
     return exact.tile.s

@@ -12,8 +12,12 @@ from simulator.run.trace import Trace
 from tests.helpers.runs import scenario
 
 EVERY = tuple(fault.name for fault in FAULTS)
+OF_GRADIENTS = ("forget_dots", "weights_of_maximum", "unscaled_queries", "one_head_of_group")
+"""Those of a backward pass: see test_gradient_faults."""
 NAMES = tuple(
-    name for name in EVERY if name not in ("stale_frame", "fp8_saturation", "unconverted_sink")
+    name
+    for name in EVERY
+    if name not in ("stale_frame", "fp8_saturation", "unconverted_sink", *OF_GRADIENTS)
 )
 """Those that need neither a rescale threshold nor a sink; of the others see test_threshold."""
 

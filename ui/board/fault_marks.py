@@ -56,7 +56,7 @@ def paint_wrong(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
     wrong, visit = snapshot.wrong, snapshot.visit
     if wrong is None:
         return
-    tile = wrong.tile_p if snapshot.weights is not None else wrong.tile_s
+    tile = wrong.newest
     for area in past_areas(snapshot):
         marks: Marks | None = getattr(wrong, area.name.lower())
         if marks is not None:
@@ -106,6 +106,9 @@ def _paint_marks(
     if TENSORS[name].of_pairs:
         left, right = lay.col_x(first_col), lay.col_x(first_col + marks.shape[1])
         box = lay.tile(*within)
+    elif "key" in TENSORS[name].axes:
+        left, right = lay.col_x(0), lay.col_x(len(marks))
+        top, bottom, marks = box.top(), box.bottom(), marks.T
     else:
         left, right = box.left(), box.right()
     if box.isEmpty() or not marks.any():
@@ -187,6 +190,6 @@ def paint_inset_marks(painter: QPainter, snapshot: Snapshot, style: Style, box: 
     wrong = snapshot.wrong
     if wrong is None:
         return
-    marks = wrong.tile_p if snapshot.weights is not None else wrong.tile_s
+    marks = wrong.newest
     if marks is not None and marks.any():
         _paint_hatched(painter, marks, style, box, box)

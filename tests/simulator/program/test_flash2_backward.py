@@ -373,7 +373,7 @@ def test_a_snapshot_has_the_numbers_of_its_rows() -> None:
 def test_faults_of_the_forward_pass_leave_it_alone() -> None:
     chosen = scenario(NAME, nq=6, mask={"causal": True})
     right = trace_of(chosen).arrays()
-    for fault in FAULTS:
+    for fault in (each for each in FAULTS if NAME not in each.algorithms):
         wrong = with_values(chosen, {"faults": {fault.name: True}})
         assert "forward pass" in without_effect(fault, resolve(wrong))
         for name, array in trace_of(wrong).arrays().items():

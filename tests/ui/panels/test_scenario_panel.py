@@ -138,6 +138,10 @@ VALID = {
     "faults.stale_frame": ("true", True),
     "faults.fp8_saturation": ("true", True),
     "faults.unconverted_sink": ("true", True),
+    "faults.forget_dots": ("true", True),
+    "faults.weights_of_maximum": ("true", True),
+    "faults.unscaled_queries": ("true", True),
+    "faults.one_head_of_group": ("true", True),
 }
 
 

@@ -135,6 +135,10 @@ _FAULT_LABELS = {
     "stale_frame": "stale P",
     "fp8_saturation": "fp8 limit",
     "unconverted_sink": "sink base",
+    "forget_dots": "no D",
+    "weights_of_maximum": "P of m",
+    "unscaled_queries": "raw dQ",
+    "one_head_of_group": "dK 1 head",
 }
 """The keys are too long to be beside a field."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isclose, isinf, sqrt
 
 from simulator.problem.tiling import TileKind
@@ -121,6 +122,8 @@ def caption_phrases(snapshot: Snapshot, tile_pixels: float, averaged: str = "") 
     if snapshot.completes and snapshot.so_far is not None:
         return final_phrases(snapshot)
     phrases = [formula(w), _tile_phrase(snapshot)]
+    if w.sinks is not None:
+        phrases.append(sink_phrase(w.sinks[snapshot.visit.head].tolist()))
     if skipped := skip_phrase(snapshot):
         phrases.insert(0, skipped)
     if lies := page_phrase(snapshot):
@@ -210,6 +213,13 @@ def formula(w: Workload) -> str:
         return f"S = QKᵀ · {w.scale:.3g} / T, T = {w.temperature:g}{capped}{biased}"
     scaled = "QKᵀ/√d" if _usual_scale(w) else f"QKᵀ · {w.scale:.3g}"
     return f"S = {scaled}{capped}{biased}"
+
+
+def sink_phrase(logits: Sequence[float]) -> str:
+    """Return what joins the softmax of every row without being a score, of a head or more."""
+    own = {number_text(logit) for logit in logits}
+    said = f"logit {own.pop()}" if len(own) == 1 else "its head's logit"
+    return f"each ℓ has a sink: {said}"
 
 
 def change_words(w: Workload) -> str:

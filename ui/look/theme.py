@@ -338,6 +338,7 @@ def stylesheet(style: Style, *, stage: bool = False) -> str:
         return f"{style.px(size):.0f}px"
 
     line = t.panel if stage else t.window
+    chosen = t.accent if t.panel == t.window else t.panel  # it has to stand out of the others
     tabs = "#window > QTabBar::tab { width: 0; height: 0; padding: 0; border: none; }"
     return f"""
     QMainWindow::separator {{ background: {line}; width: {px(6)}; height: {px(6)}; }}
@@ -403,7 +404,7 @@ def stylesheet(style: Style, *, stage: bool = False) -> str:
         border: 1px solid {t.border}; border-bottom: none;
     }}
     QTabBar::tab:selected {{
-        background: {t.panel}; color: {t.text}; border-top-color: {t.current};
+        background: {chosen}; color: {t.text}; border-top-color: {t.current};
     }}
     #engine {{
         border: 1px solid {t.sram_line}; border-radius: {px(5)}; color: {t.text};

@@ -71,15 +71,16 @@ class PlotPanel(Panel[Model]):
 
     def arrange(self) -> None:
         """Give the choices the lines that they need, and the plot the rest."""
-        width, height = self.width() - 2 * _SIDE, self.height()
+        side = round(self.style_now.px(_SIDE))  # on the stage it is at the edge of the screen
+        width, height = self.width() - 2 * side, self.height()
         # In a small dock the choices are written smaller, so that the plot keeps its share.
         fitted = fitting(self.style_now, QRectF(self.rect()), self.room)
         small = min(self.style_now.scale, _SMALLEST)
         self.bar.set_style(replace(fitted, scale=max(fitted.scale, small)))
         deep = 0 if self.bar.isHidden() else self.bar.arrange(width)
-        self.bar.setGeometry(_SIDE, 5, width, deep)
+        self.bar.setGeometry(side, 5, width, deep)
         top = 5 + deep + 3
-        self.plot.setGeometry(_SIDE, top, width, max(height - top - 4, 40))
+        self.plot.setGeometry(side, top, width, max(height - top - 4, 40))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -194,7 +194,7 @@ class _Row:
         if self.skips:
             grown = growth(self.snapshot, self.row)
             by = self.snapshot.program.workload.threshold or 0.0
-            return plain(old, f", kept: 2^{number_text(grown)} ≤ 2^{by:g}")
+            return plain(f"kept: 2^{number_text(grown)} ≤ 2^{by:g}")
         return plain("max(", old, ", ", tile_top, ")")
 
     def largest(self, scores: F32) -> Pieces:
@@ -253,7 +253,7 @@ def _sum(
 
 
 _LARGER = r"m \leftarrow \max(m_{\mathrm{old}},\, \max S)"
-_KEPT = r"m \leftarrow \max(m_{\mathrm{old}},\, \max S)\;\;\mathrm{if\;larger\;by\;} \tau"
+_KEPT = r"m \leftarrow \max(m_{\mathrm{old}},\, \max S)\;(\mathrm{if\;larger\;by\;} \tau)"
 
 
 def _at_the_end_lines(row: _Row) -> list[UpdateLine]:

@@ -292,6 +292,24 @@ def test_describe_says_where_the_scale_comes_from() -> None:
     assert caption_phrases(trace.snapshot(0), 40)[0] == "S = QKᵀ · 0.177 / T, T = 2"
 
 
+@pytest.mark.parametrize(
+    ("logits", "said"), [([1.5, 1.5], "logit 1.500"), ([0.25, -2.0], "logit 0.250")]
+)
+def test_a_caption_tells_of_sinks(logits: list[float], said: str) -> None:
+    tables: dict[str, Any] = {
+        "attention": {"heads": 2, "seqlen_q": 8, "head_dim": 16},
+        "scores": {"sink_logits": logits},
+        "tiling": {"rows": 4, "cols": 4},
+    }
+    phrases = caption_phrases(simulate(parse_scenario(tables)).snapshot(0), 40)
+    assert phrases[2] == f"each ℓ has a sink: {said}"
+    # Heads that share a block have one each.
+    tables["attention"] |= {"algorithm": "split-kv", "seqlen_q": 1, "seqlen_k": 8, "kv_heads": 1}
+    packed = caption_phrases(simulate(parse_scenario(tables)).snapshot(0), 40)
+    last = "logit 1.500" if logits[0] == logits[1] else "its head's logit"
+    assert f"each ℓ has a sink: {last}" in packed
+
+
 def test_describe_never_makes_numbers_up_in_large_problems() -> None:
     trace = blocks_of_4096()
     index = trace.program.index(0, 20, 10)

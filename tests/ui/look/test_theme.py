@@ -7,9 +7,12 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QPoint
 from PySide6.QtGui import QColor
+from PySide6.QtWidgets import QTabBar
+from pytestqt.qtbot import QtBot
 
-from ui.look.theme import THEMES, Theme
+from ui.look.theme import THEMES, Style, Theme, stylesheet
 
 ROOT = Path(__file__).resolve().parents[3]
 READABLE = 4.5
@@ -97,3 +100,18 @@ def test_files_of_fonts_are_open_from_the_beginning() -> None:
         "JetBrainsMono-Bold", "TilescopeSymbols-Regular", "TilescopeSymbols-Bold",
     ):  # fmt: skip
         assert names.count(name) == 1, name
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)
+def test_the_tab_in_front_has_a_ground_of_its_own(qtbot: QtBot, theme: Theme) -> None:
+    bar = QTabBar()
+    qtbot.addWidget(bar)
+    for name in ("one", "two", "three"):
+        bar.addTab(name)
+    bar.setStyleSheet(stylesheet(Style(theme)))
+    bar.setCurrentIndex(1)
+    bar.show()
+    picture = bar.grab().toImage()
+    corners = [bar.tabRect(n).bottomLeft() + QPoint(4, -3) for n in range(3)]
+    one, two, three = (picture.pixelColor(corner).name() for corner in corners)
+    assert one == three != two

@@ -135,6 +135,14 @@ def test_no_file_is_no_mask(window, panel):
     assert window.session.scenario == before
 
 
+def test_a_panel_in_large_text_has_a_wide_margin(panel):
+    panel.set_style(Style(THEMES["dark"], 2.0))
+    assert (
+        panel.label.x() == panel.picture.x() == panel.width() - panel.picture.geometry().right() - 1
+    )
+    assert panel.picture.x() == 16
+
+
 def picture_blocks(mask: Mask, size: int) -> np.ndarray:
     return TileGrid(mask, size, size).kinds() > 0
 

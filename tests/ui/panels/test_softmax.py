@@ -154,6 +154,16 @@ def test_flash2_numbers() -> None:
             assert_shown(t.alpha[r], o[0])
 
 
+def test_a_maximum_that_is_kept_says_why_in_its_column() -> None:
+    seen = set()
+    for snapshot, report in with_reports(simulate(SCENARIOS / "rescale-threshold.toml")):
+        m, alpha = softmax_lines(snapshot, report)[:2]
+        if m.reached:
+            assert m.texts[0].index(" = ") == alpha.texts[0].index(" = ")
+            seen.add(m.texts[0].split()[0])
+    assert "kept:" in seen
+
+
 def test_flash1_numbers() -> None:
     for now, report in with_reports(demo("flash1")):
         t, r = now.tile, report.row - now.visit.rows.start

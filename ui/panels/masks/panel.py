@@ -310,9 +310,10 @@ class MasksPanel(Panel[None]):
 
     def arrange(self) -> None:
         """Place the slider between its words and the button, and the picture below."""
-        width = self.width() - 2 * _SIDE
+        side = round(self.style_now.px(_SIDE))  # on the stage it is at the edge of the screen
+        width = self.width() - 2 * side
         if self.slider.isHidden():
-            self.picture.setGeometry(_SIDE, 5, width, max(self.height() - 9, 20))
+            self.picture.setGeometry(side, 5, width, max(self.height() - 9, 20))
             return
         fitted = fitting(self.style_now, QRectF(self.rect()), _ROOM)
         style = replace(fitted, scale=max(fitted.scale, min(self.style_now.scale, _SMALLEST)))
@@ -320,18 +321,18 @@ class MasksPanel(Panel[None]):
         self.label.setFont(font)
         words = round(text_width(font, self.label.text()) + style.px(10))
         words = min(words, round(0.55 * width))
-        right = _SIDE + width
+        right = side + width
         for button, text in ((self.button, "Use…"), (self.brush, "Paint")):
             set_sheet(button, bar_sheet(style))
             button.setFont(font)
             wide = round(text_width(font, text) + style.px(24))
             right -= wide
             button.setGeometry(right, 5, wide, line)
-            right -= _GAP
-        self.label.setGeometry(_SIDE, 5, words, line)
-        self.slider.setGeometry(_SIDE + words, 5, max(right - words - _SIDE, 20), line)
+            right -= round(style.px(_GAP))
+        self.label.setGeometry(side, 5, words, line)
+        self.slider.setGeometry(side + words, 5, max(right - words - side, 20), line)
         top = 5 + line + 4
-        self.picture.setGeometry(_SIDE, top, width, max(self.height() - top - 4, 20))
+        self.picture.setGeometry(side, top, width, max(self.height() - top - 4, 20))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -171,12 +171,12 @@ def _paint_level(
         edges = np.flatnonzero(np.diff(np.concatenate([[False], seen, [False]]).astype(np.int8)))
         for start, stop in edges.reshape(-1, 2).tolist():
             painter.fillRect(lay.box(level, levels, start, stop - start), theme.tensor("S"))
-    outline(painter, whole, theme.border)
     if lay.cell[0] >= lay.style.px(6):
-        painter.setPen(QPen(QColor(theme.panel), 1))
+        painter.setPen(QPen(QColor(theme.grid), 1))
         for token in range(1, n):
             x = whole.x() + token * lay.cell[0]
             painter.drawLine(QLineF(x, whole.top(), x, whole.bottom()))
+    outline(painter, whole, theme.border)
 
 
 def _paint_names(

@@ -125,7 +125,7 @@ def _paint_clock(
 ) -> None:
     """Paint a circle and a hand, which points up at angle 0 and turns clockwise."""
     theme, px = style.theme, style.px
-    painter.setPen(QPen(QColor(theme.border), max(px(1), 1.0)))
+    painter.setPen(QPen(QColor(theme.grid), max(px(1), 1.0)))
     painter.setBrush(QColor(theme.empty))
     painter.drawEllipse(middle, radius, radius)
     colour = theme.current if here else theme.role("Q")

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtTest import QTest
 
 from simulator.lesson.tables import ChooseTable
@@ -12,7 +13,7 @@ from simulator.study.order.shuffle import order_of, shuffled
 from tests.helpers.runs import scenario, trace_of
 from tests.helpers.waiting import settle
 from tests.ui.panels.test_memory import assert_tidy, painted, record_texts
-from ui.look.theme import DARK, Style
+from ui.look.theme import CONTRAST, DARK, Style
 from ui.look.units import number_text
 from ui.panels.order import reach, shuffle
 from ui.panels.order.reach import paint_reach, reach_layout
@@ -169,3 +170,25 @@ def test_a_token_is_found_where_it_is_painted(qapp):
         for level in range(5):
             assert lay.token_at(lay.box(level, 5, token).center(), 20) == token
     assert lay.token_at(QPointF(1, 1), 20) is None
+
+
+def test_the_frame_of_a_level_is_whole(qapp):
+    w = trace_of(scenario(nq=18, heads=1, d=8, rows=6, cols=6)).workload
+    state, style, rect = (
+        lit_to(reach_state(w, 0, 3, 4, 1), 4.0),
+        Style(CONTRAST),
+        QRectF(0, 0, 800, 600),
+    )
+    image = QImage(800, 600, QImage.Format.Format_RGB32)
+    image.fill(QColor(CONTRAST.panel))
+    with QPainter(image) as painter:
+        paint_reach(painter, state, style, rect)
+    lay = reach_layout(state, style, rect)
+    level = lay.box(0, 5, 1, 17)  # the first token alone is lit
+    edge = round(level.bottom()) - 1
+    along = range(int(level.left()) + 2, int(level.right()) - 2)
+    lights = [
+        [QColor(image.pixel(x, y)).lightness() for x in along] for y in range(edge - 1, edge + 2)
+    ]
+    frame = max(lights, key=sum)
+    assert min(frame) > 0.5 * max(frame) > QColor(CONTRAST.panel).lightness()

@@ -79,9 +79,8 @@ def _kernel_key(w: Workload) -> object:
 def _input_key(workload: Workload) -> object:
     """Return what `read_inputs` depends on: the numbers, and what is done to them."""
     w, file = workload, workload.file
-    stamp = (file.path, file.path.stat().st_mtime_ns) if file else str(w.scenario.seed)
-    shape = (w.queries, w.seqlen_k, w.head_dim, w.value_dim)
+    # A file need not have everything: the seed draws what it lacks.
+    stamp = (str(w.scenario.seed), file and (file.path, file.path.stat().st_mtime_ns))
     gate = w.rule.gate if w.rule else None
-    gated = gate and (gate.name, gate.said(w.scenario.attention), w.scenario.input.seed)
-    made = w.position, w.feature_map, gated
-    return (stamp, shape, w.dtype, w.picked, w.kv_heads, w.input_heads, made)
+    made = w.position, w.feature_map, gate and (gate.name, gate.said(w.scenario.attention))
+    return (stamp, w.input_shapes, w.value_dim, w.dtype, w.picked, w.kv_heads, made)

@@ -3,6 +3,7 @@
 import sys
 import threading
 import time
+from dataclasses import fields
 from functools import partial
 
 import numpy as np
@@ -19,7 +20,9 @@ from simulator.base.errors import InputError
 from simulator.engines.numpy_engine import NumpyEngine
 from simulator.problem.scenario import load_scenario, parse_scenario, with_values
 from simulator.problem.workload import read_inputs
+from simulator.program.algorithms import ALGORITHMS
 from simulator.program.playback import Cursor
+from tests.helpers.runs import fitted, needed_mask, scenario
 from ui.session.engines import Engines
 from ui.session.session import Session
 from ui.session.worker import Worker
@@ -354,6 +357,24 @@ def test_inputs_that_are_kept_are_those_of_the_scenario(first, then):
     engines.trace(made(first))
     found = engines.trace(made(then))
     fresh = read_inputs(found.workload)
-    for name in ("q", "k", "v", "projection", "gate"):
-        np.testing.assert_array_equal(getattr(found.inputs, name), getattr(fresh, name))
+    assert_same_inputs(found.inputs, fresh)
     found.row_block(0, 0)
+
+
+@pytest.mark.parametrize("first", ALGORITHMS)
+def test_inputs_that_are_kept_are_those_of_the_next_algorithm(first):
+    engines = Engines("numpy")
+    for then in ALGORITHMS:
+        for name in (first, then):
+            sizes = {"nq": 9, "nk": 9, "d": 4, "mask": needed_mask(name)}
+            found = engines.trace(scenario(name, **fitted(name, **sizes)))
+        assert_same_inputs(found.inputs, read_inputs(found.workload))
+        found.row_block(0, 0)
+
+
+def assert_same_inputs(found, fresh):
+    for field in fields(found):
+        ours, theirs = (getattr(each, field.name) for each in (found, fresh))
+        assert type(ours) is type(theirs)
+        if isinstance(ours, np.ndarray):
+            np.testing.assert_array_equal(ours, theirs)

@@ -17,9 +17,19 @@ from PySide6.QtCore import QPointF, QRectF
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import TENSORS, algorithm_of
 from simulator.run.snapshot import Cell
-from ui.board.beside import corner_places, halves, labels_beside, shares
+from ui.board.beside import (
+    LEAD,
+    LINE,
+    MOST_THINNED,
+    TOKEN_SIZE,
+    corner_places,
+    halves,
+    labels_beside,
+    least_size,
+    room_for,
+    shares,
+)
 from ui.board.state import is_detailed
-from ui.board.tokens import LEAD, LINE, MOST_THINNED, TOKEN_SIZE, least_size, room_for
 from ui.look.theme import Style
 
 MOST_ELONGATED = 6.0

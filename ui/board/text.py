@@ -8,9 +8,9 @@ from PySide6.QtGui import QColor, QFont, QPainter, QPen
 from simulator.program.algorithms import TENSORS
 from simulator.program.tensors import symbol
 from simulator.run.snapshot import Snapshot
+from ui.board.beside import LEAD, LINE, apart
 from ui.board.fault_marks import paint_fault_label
 from ui.board.layout import MOST_ROWS, BoardLayout
-from ui.board.tokens import LEAD, LINE, apart
 from ui.board.words import DOT, caption_phrases, header_choices, sharing_choices
 from ui.look.draw import CENTRE, LEFT, RIGHT, draw_text, hairline, text_width
 from ui.look.theme import Style

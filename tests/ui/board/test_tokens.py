@@ -9,8 +9,8 @@ from PySide6.QtCore import QRectF
 
 from simulator.base.assets import SCENARIOS
 from simulator.run.trace import simulate
+from ui.board.beside import LINE, apart
 from ui.board.layout import board_layout
-from ui.board.tokens import LINE, apart
 from ui.look.theme import DARK, STAGE_LABEL, Style, stage_label, stage_scale
 
 

@@ -135,7 +135,9 @@ class CodeLines:
     # --- from an op to lines ----------------------------------------------------------------
 
     def lines(self, tab: Tab, op: Op) -> tuple[int, ...]:
-        """Return the lines of an op in a text, in order."""
+        """Return the lines of an op in a text, in order; none of one before the tiles."""
+        if op.before_tiles:
+            return ()
         if tab is Tab.PAPER:
             return cited_lines(self.algorithm, op.cites)
         return numpy_lines.lines_run(op) if tab is Tab.NUMPY else self._cuda_lines(op)
@@ -207,7 +209,7 @@ class CodeLines:
         """Return whether an op runs a line: its own, its class's head, or one that it calls."""
         if line in self.lines(tab, op):
             return True
-        if tab is not Tab.NUMPY:
+        if tab is not Tab.NUMPY or op.before_tiles:
             return False
         name, called = type(op).__name__, numpy_lines.helpers_called(op)
         for section in self.sections:

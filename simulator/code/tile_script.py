@@ -149,7 +149,7 @@ def tile_script(snapshot: Snapshot, arrays: str, script: str) -> str:
     where = f"tile ({visit.i}, {visit.j})"
     if launch.whole_rows:
         where = f"row block {visit.i}"
-    cited = list(dict.fromkeys(op.cites for op in snapshot.ops if not op.moves))
+    cited = list(dict.fromkeys(op.cites for op in snapshot.ops if _computes(op)))
     head = _HEAD.format(
         title=f"{algorithm.title}{which}, head {w.head_name(visit.head)}, {where}:",
         place=f"query rows {visit.rows.start} to {visit.rows.stop - 1}, "
@@ -177,14 +177,19 @@ def _computed(snapshot: Snapshot) -> list[tuple[Op, bool]]:
     """
     w, visit, algorithm = snapshot.program.workload, snapshot.visit, snapshot.program.algorithm
     if snapshot.launch.combines:  # it finds O and LSE of each split, which are given
-        return [(op, True) for op in snapshot.ops if not op.moves]
+        return [(op, True) for op in snapshot.ops if _computes(op)]
     before = [
         (op, False)
         for launch in range(visit.launch)
         for op in algorithm.ops(w, replace(visit, launch=launch, kind=TileKind.PARTIAL))
-        if not op.moves and not {"m", "l"} & set(op.recorded)
+        if _computes(op) and not {"m", "l"} & set(op.recorded)
     ]
-    return before + [(op, True) for op in snapshot.ops if not op.moves]
+    return before + [(op, True) for op in snapshot.ops if _computes(op)]
+
+
+def _computes(op: Op) -> bool:
+    """Return whether an op computes numbers of the tile."""
+    return not (op.moves or op.before_tiles)
 
 
 def _given(ops: list[Op]) -> dict[str, str]:

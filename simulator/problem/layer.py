@@ -134,6 +134,13 @@ class Layer:
         exact : bool
             Whether the products are taken in float64, and not in float32 as an engine's.
         """
+        q, k, v = self.unturned(exact=exact)
+        if self.position is not None:
+            q, k = self.position.both(q, k, self.dtype)
+        return q, k, v
+
+    def unturned(self, *, exact: bool = False) -> tuple[F32, F32, F32]:
+        """Return the same before positions turn Q and K."""
         made = []
         for weight, bias, shape in zip(WEIGHTS, BIASES, self.shapes, strict=False):
             flat = self._times(self.x, weight, bias, exact=exact).astype(np.float32)
@@ -141,8 +148,6 @@ class Layer:
             by_head = flat.reshape(rows, heads, depth).transpose(1, 0, 2)
             made.append(round_to(np.ascontiguousarray(by_head), self.dtype))
         q, k, v = made
-        if self.position is not None:
-            q, k = (self.position.turned(each, 0, self.dtype) for each in (q, k))
         return q, k, v
 
     def turns(self, name: str) -> bool:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from simulator.base.dtypes import F32, F64, DType, round_to
 from simulator.base.errors import SCENARIO, refuse
+from simulator.problem.scenario import PositionTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +39,20 @@ class Rotary:
     interleaved: bool = False
     offset: int = 0
 
-    def angles(self, places: NDArray[np.int64]) -> F64:
-        """Return the angle of each pair at some places, (rows, width / 2), in radians."""
+    def angles(self, places: NDArray[np.int64], until: float = math.inf) -> F64:
+        """Return the angle of each pair at some places, (rows, width / 2), in radians.
+
+        Parameters
+        ----------
+        places : ndarray
+            (rows,) int64, where the rows stand, without the offset.
+        until : float
+            How many places have been counted: a row stops to turn at its own.
+        """
         n = np.arange(self.width // 2)
         speeds = self.theta ** (-2.0 * n / self.width)
-        angles: F64 = (places + self.offset)[:, None] * speeds
+        counted = np.clip(places + self.offset, -until, until)
+        angles: F64 = counted[:, None] * speeds
         return angles
 
     def partner(self, column: int) -> int | None:
@@ -71,14 +81,128 @@ class Rotary:
             Turn them back to where they were before.
         """
         angles = self.angles(np.arange(first, first + x.shape[1]))
-        cos, sin = np.cos(angles), np.sin(-angles if back else angles)
+        return round_to(self.rotated(x, -angles if back else angles).astype(np.float32), dtype)
+
+    def both(self, q: F32, k: F32, dtype: DType) -> tuple[F32, F32]:
+        """Return queries and keys turned, the last query where the last key stands.
+
+        Parameters
+        ----------
+        q, k : ndarray
+            (H, Nq, d) and (Hkv, Nk, d) float32.
+        dtype : str
+            To what they are rounded.
+        """
+        return self.turned(q, k.shape[1] - q.shape[1], dtype), self.turned(k, 0, dtype)
+
+    def rotated(self, x: NDArray[np.floating], angles: F64) -> F64:
+        """Return rows whose pairs have been turned by some angles, in float64.
+
+        Parameters
+        ----------
+        x : ndarray
+            (..., rows, d).
+        angles : ndarray
+            (rows, width / 2) float64, as `angles` returns them.
+        """
+        cos, sin = np.cos(angles), np.sin(angles)
         half = self.width // 2
         own = slice(0, self.width, 2) if self.interleaved else slice(0, half)
         other = slice(1, self.width, 2) if self.interleaved else slice(half, self.width)
         out = x.astype(np.float64)
         a, b = out[..., own].copy(), out[..., other].copy()
         out[..., own], out[..., other] = a * cos - b * sin, a * sin + b * cos
-        return round_to(out.astype(np.float32), dtype)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Turning:
+    """Q or K of a head, and how positions turn it.
+
+    Attributes
+    ----------
+    tensor : str
+        Which of the two.
+    rotary : Rotary
+        The run's positions.
+    places : ndarray
+        (rows,) int64, where its rows stand, without the offset.
+    before : ndarray
+        (rows, d) float32, as it is without places.
+    """
+
+    tensor: str
+    rotary: Rotary
+    places: NDArray[np.int64]
+    before: F32
+
+    @property
+    def last(self) -> int:
+        """The furthest place: when so many have been counted, all rows have been turned."""
+        return int(np.abs(self.places + self.rotary.offset).max(initial=0))
+
+    def until(self, share: float) -> float:
+        """Return how many places have been counted at a share of the op; at its end all."""
+        return math.inf if share >= 1 else share * self.last
+
+    def angles(self, rows: NDArray[np.int64], share: float = 1.0) -> F64:
+        """Return by how much some rows have been turned, (rows, pairs), in radians."""
+        return self.rotary.angles(self.places[rows], self.until(share))
+
+    def at(self, share: float) -> F32:
+        """Return the rows when a share of the op has been done, (rows, d), not rounded."""
+        rows = np.arange(len(self.before))
+        return self.rotary.rotated(self.before, self.angles(rows, share)).astype(np.float32)
+
+    def pair(self, row: int, col: int) -> Pair | None:
+        """Return how a number is turned; None for one that is not."""
+        partner = self.rotary.partner(col)
+        if partner is None:
+            return None
+        n, at = self.rotary.pair_of(col), np.array([row])
+        own, other = (float(self.before[row, column]) for column in (col, partner))
+        place = int(self.places[row]) + self.rotary.offset
+        signed = other if col > partner else -other
+        return Pair(n, place, float(self.angles(at)[0, n]), own, signed, partner)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A number of Q or K with the other one of its pair.
+
+    Attributes
+    ----------
+    number : int
+        Which pair, 0 for the fastest.
+    place : int
+        Where the row stands.
+    angle : float
+        By how much the pair turns there, in radians.
+    own, other : float
+        Both numbers before; the other one with the sign with which it is added.
+    partner : int
+        The column of the other one.
+    """
+
+    number: int
+    place: int
+    angle: float
+    own: float
+    other: float
+    partner: int
+
+    @property
+    def turned(self) -> float:
+        """The number after, in float64."""
+        return self.own * math.cos(self.angle) + self.other * math.sin(self.angle)
+
+
+def rotary(said: PositionTable, head_dim: int) -> Rotary | None:
+    """Return the positions that a scenario asks for; None where it asks for none."""
+    if said.kind is None:
+        return None
+    width = round(said.fraction * head_dim)
+    return Rotary(said.theta, width, said.interleaved, said.offset)
 
 
 def check_share(fraction: float, head_dim: int) -> None:

@@ -37,7 +37,7 @@ from simulator.problem.mask_input import mask_of
 from simulator.problem.masks import Mask
 from simulator.problem.packing import chosen_splits, group_of, packed, unpacked
 from simulator.problem.paging import PageTable, check_pages, page_size_of, page_table, pages_of
-from simulator.problem.positions import Rotary, check_share
+from simulator.problem.positions import Rotary, check_share, rotary
 from simulator.problem.recurrence import RULES, Rule, check_gate, check_tokens, read_gate
 from simulator.problem.scenario import PACKED, SKIPPING, USUAL, Algorithm, Faults, Scenario
 from simulator.problem.scores import BiasTable, DistanceBias, Scoring, T
@@ -218,11 +218,7 @@ class Workload:
     @cached_property
     def position(self) -> Rotary | None:
         """How Q and K are turned by their positions; None: not at all."""
-        said = self.scenario.position
-        if said.kind is None:
-            return None
-        width = round(said.fraction * self.head_dim)
-        return Rotary(said.theta, width, said.interleaved, said.offset)
+        return rotary(self.scenario.position, self.head_dim)
 
     @property
     def changes_scores(self) -> bool:
@@ -357,7 +353,8 @@ class Workload:
         shape = self.heads, self.seqlen_q, self.head_dim
         if inputs.q.shape == shape:
             return inputs
-        return replace(inputs, q=inputs.q.reshape(shape))
+        unturned = inputs.unturned and (inputs.unturned[0].reshape(shape), inputs.unturned[1])
+        return replace(inputs, q=inputs.q.reshape(shape), unturned=unturned)
 
     def head_name(self, head: int) -> str:
         """Return the number of a head in the input, or of the heads that are packed into one."""
@@ -448,6 +445,8 @@ class Inputs:
         (kv_heads, Nk, f) or (kv_heads, Nk) float32, what the update of a state takes of each key.
     upstream : ndarray or None
         (heads, Nq, dv) float32, the gradient of O, if gradients are computed.
+    unturned : tuple of ndarray or None
+        Q and K before positions turned them; None without positions.
     """
 
     q: F32
@@ -457,6 +456,7 @@ class Inputs:
     projection: F32 | None = None
     gate: F32 | None = None
     upstream: F32 | None = None
+    unturned: tuple[F32, F32] | None = None
 
     def given(self, w: Workload) -> dict[str, F32]:
         """Return what a workload reads beside Q, K and V, by the name of its tensor."""
@@ -551,7 +551,7 @@ def read_inputs(workload: Workload) -> Inputs:
     layer = None
     if w.file and w.file.stored:
         layer = read_layer(w.file, w.position)
-        q, k, v = layer.heads()
+        q, k, v = layer.unturned()
     elif w.file and w.latent:
         q, k = read_latent(w.file)
         v = k[..., : w.value_dim]
@@ -564,9 +564,6 @@ def read_inputs(workload: Workload) -> Inputs:
     if w.file:
         for name, tensor in (("q", q), ("k", k), ("v", v)):
             check_finite(str(w.file.path), name, tensor)
-    if w.position is not None and layer is None:
-        q = w.position.turned(q, w.seqlen_k - w.queries, w.dtype)
-        k = w.position.turned(k, 0, w.dtype)
     gate = read_gate(w.rule, w.scenario, w.file, (kv_heads, w.seqlen_k, w.sizes["feature"]))
     upstream = read_upstream(w.file, lambda: drawn(w)[-1]) if w.backward else None
     if w.picked != tuple(range(heads)):
@@ -574,12 +571,14 @@ def read_inputs(workload: Workload) -> Inputs:
         q, k, v = q[list(w.picked)], k[kv_picked], v[kv_picked]
         gate = None if gate is None else gate[kv_picked]
         upstream = None if upstream is None else upstream[list(w.picked)]
-    q = q.reshape(w.heads, w.seqlen_q, w.head_dim)
+    unturned = None if w.position is None else (q, k)
+    if w.position is not None:
+        q, k = w.position.both(q, k, w.dtype)
     projection = read_projection(w.feature_map, w.file, w.scenario.input.seed)
-    for each in (q, k, v, projection, gate, upstream):
+    for each in (q, k, v, projection, gate, upstream, *(unturned or ())):
         if each is not None:
             each.flags.writeable = False
-    return Inputs(q, k, v, layer, projection, gate, upstream)
+    return w.posed(Inputs(q, k, v, layer, projection, gate, upstream, unturned))
 
 
 def drawn(w: Workload) -> tuple[F32, ...]:
@@ -596,5 +595,6 @@ def input_bytes(w: Workload) -> int:
     sizes = [math.prod(shape) for shape in w.input_shapes]
     if w.pages is not None:  # a kernel has K and V with the places that are free
         sizes[1:] = [n // w.seqlen_k * w.pages.places * w.pages.size for n in sizes[1:]]
+    sizes += sizes[:2] if w.position is not None else []  # also as they were before
     # All in float32, and for a while one tensor a second time: when it is drawn or rounded.
     return 4 * sum(sizes) + (16 if w.dtype == "bfloat16" else 8) * max(sizes)

@@ -26,6 +26,8 @@ class Gesture(Enum):
     """What is hidden is wiped out."""
     PICK = auto()
     """The largest of each row flies to its maximum."""
+    ROTATE = auto()
+    """Pairs of numbers turn like hands of clocks."""
     TURN = auto()
     """Every cell turns into another number."""
     SHRINK = auto()
@@ -66,6 +68,10 @@ class Op:
     """Whether it gives tensors the numbers of rows that have seen nothing."""
     hides: ClassVar[bool] = False
     """Whether it is the mask."""
+    before_tiles: ClassVar[bool] = False
+    """Whether it is done before the first tile, in all heads at once, and not by the kernel."""
+    turns: ClassVar[int | None] = None
+    """Which of the inputs positions turn in it, 0 for queries and 1 for keys; None: neither."""
     recorded: ClassVar[tuple[str, ...]] = ()
     """Numbers that an engine may have recorded once the op was done; checked against float64."""
     changed: ClassVar[tuple[str, ...]] = ()

@@ -14,6 +14,8 @@ SECONDS_PER_OP = 0.7
 """How long an op lasts, and a step that is larger than an op."""
 MOVING = 0.88
 """Share of the time of an op in which something moves; then its result rests to be seen."""
+SECONDS_PER_TURN = 2.4
+"""How long an op lasts in which hands turn, the fastest of them many times."""
 SECONDS_PER_MOVE = 1.0
 """How long an op lasts that moves tiles between HBM and the chip."""
 
@@ -125,6 +127,8 @@ def path_between(program: TileProgram, start: Cursor, end: Cursor, most: int) ->
 
 def seconds_of(op: Op) -> float:
     """Return how long an op lasts at speed 1."""
+    if op.turns is not None:
+        return SECONDS_PER_TURN
     return SECONDS_PER_MOVE if (op.loads or op.stores) and op.moves else SECONDS_PER_OP
 
 

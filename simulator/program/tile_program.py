@@ -22,6 +22,7 @@ from simulator.problem.tiling import TileKind
 from simulator.problem.workload import Workload
 from simulator.program.launches import Launch
 from simulator.program.op import Op
+from simulator.program.position_ops import BEFORE_TILES
 from simulator.program.state import ChipTile, Move, Numbers
 from simulator.program.tensors import COMMON, INPUTS, TensorSpec
 from simulator.program.visit import Counters, Visit
@@ -49,8 +50,8 @@ class TileAlgorithm:
         The paper.
     launches : callable
         Workload to the launches in their order.
-    ops : callable
-        Workload and visit to the visit's ops in their order.
+    visit_ops : callable
+        Workload and visit to the visit's ops in their order; `ops` has those before the tiles, too.
     stores_scores : bool
         Whether S and P go to HBM and back: launches follow each other over the same tiles, and the
         softmax works on whole rows.
@@ -116,7 +117,7 @@ class TileAlgorithm:
     mark: Literal["square", "triangle", "circle", "diamond", "cross"]
     source: str
     launches: Callable[[Workload], tuple[Launch, ...]]
-    ops: Callable[[Workload, Visit], tuple[Op, ...]]
+    visit_ops: Callable[[Workload, Visit], tuple[Op, ...]]
     stores_scores: bool = False
     skips: bool = True
     normalises_each_tile: bool = False
@@ -140,6 +141,11 @@ class TileAlgorithm:
     forward: Algorithm | None = None
     after: tuple[str, ...] = ()
     exemplars: tuple[Mapping[str, Mapping[str, Any]], ...] = ({},)
+
+    def ops(self, w: Workload, visit: Visit) -> tuple[Op, ...]:
+        """Return the ops of a visit; the first one of a run begins with what precedes all tiles."""
+        own = self.visit_ops(w, visit)
+        return own if visit.index or w.position is None else (*BEFORE_TILES, *own)
 
     @property
     def backward(self) -> bool:

@@ -114,6 +114,8 @@ def _input_value(snapshot: Snapshot, cell: Cell) -> CellValue:
     own = snapshot.visit.rows if "row" in cell.at else snapshot.visit.cols
     held = any(tile.name == cell.tensor for tile in snapshot.on_chip)
     state = "in shared memory" if held and cell.row in own else "in HBM"
+    if snapshot.op.before_tiles:
+        state = "before the tiles"
     value = float(snapshot.inputs[cell.tensor][cell.row, cell.col])
     return CellValue(cell, cell.tensor, value, state)
 

@@ -7,6 +7,7 @@ beside the engine's result.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -76,13 +77,44 @@ def _explain_input(snapshot: Snapshot, cell: Cell) -> Explanation:
         source = f"read from {w.file.path.name}"
     else:
         source = f"drawn at random, seed {w.scenario.seed}"
-    lines: list[tuple[Part, ...]] = [(f"an input, {source}, {w.dtype}",)]
-    if w.position is not None and "depth" in cell.at and cell.col < w.position.width:
-        lines.append(("turned by its position, and rounded again (RoPE)",))
+    lines = _explain_turn(snapshot, cell)
+    lines.append((f"an input, {source}, {w.dtype}",))
     if "key" in cell.at and w.kv_heads < w.heads:
         group = [str(w.picked[h]) for h, kv in enumerate(w.kv_head_of) if kv == _kv_head(snapshot)]
         lines.append((f"KV head {_kv_head(snapshot)}, read by the query heads {', '.join(group)}",))
     return Explanation(cell_value(snapshot, cell), tuple(lines))
+
+
+def _explain_turn(snapshot: Snapshot, cell: Cell) -> list[tuple[Part, ...]]:
+    """Return how positions turn a number of Q or K, with the other number of its pair."""
+    w, turning = snapshot.program.workload, snapshot.turning(cell.tensor)
+    if w.position is None or "depth" not in cell.at:
+        return []
+    pair = None if turning is None else turning.pair(cell.row, cell.col)
+    if turning is None or pair is None:
+        is_one = cell.col < w.position.width
+        return [("turned by its position, and rounded again (RoPE)",)] if is_one else []
+    own, made = cell_name(cell, cell.tensor.lower()), cell_name(cell, f"{cell.tensor.lower()}′")
+    other = replace(cell, col=pair.partner)
+    name = cell_name(other, cell.tensor.lower())
+    first = cell.col < pair.partner
+    done = snapshot.is_turned(cell.tensor)
+    power = f"{w.position.theta:g}^(−{2 * pair.number}/{w.position.width})"
+    sign = "−" if first else "+"
+    lines: list[tuple[Part, ...]] = [
+        (f"{made} = {own} cos φ {sign} {name} sin φ = ",
+         Number(pair.own, cell, f"{own}, before it is turned"), " · ",
+         Number(math.cos(pair.angle), cell, "cos φ"), f" {sign} ",
+         Number(-pair.other if first else pair.other, other, f"{name}, before it is turned"), " · ",
+         Number(math.sin(pair.angle), cell, "sin φ"), " = ",
+         Number(pair.turned, cell, "the same in float64", full=True)),
+        (f"φ = {pair.place} · {power} = ", Number(pair.angle, cell, "the angle, in radians"),
+         f": pair {pair.number} {'is' if done else 'will be'} turned by its place (RoPE)"),
+    ]  # fmt: skip
+    if done:
+        now = float(snapshot.inputs[cell.tensor][cell.row, cell.col])
+        lines.insert(1, (f"rounded to {w.dtype}: ", Number(now, cell, made, full=True)))
+    return lines
 
 
 def _kv_head(snapshot: Snapshot) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 from simulator.base.dtypes import F32
 from simulator.engines.protocol import Tile
 from simulator.problem.hardware import TimeEstimate, time_estimate
+from simulator.problem.positions import Turning
 from simulator.program.algorithms import TENSORS
 from simulator.program.launches import Launch
 from simulator.program.op import Op
@@ -148,7 +149,7 @@ class Snapshot:
     head : HeadNumbers or None
         The whole head's numbers if the problem is small enough.
     q, k, v : ndarray
-        (Nq, d), (Nk, d), (Nk, dv) float32 of the current head.
+        (Nq, d), (Nk, d), (Nk, dv) float32 of the current head, as tiles read them.
     engine, device : str
         What computed the numbers.
     wrong : WrongNumbers or None
@@ -160,6 +161,8 @@ class Snapshot:
     gate : ndarray or None
         (Nk, f) or (Nk,) float32, what the update of a state takes of each key, if anything; of a
         backward pass (Nq, dv), the gradient of O.
+    unturned : mapping of str to ndarray
+        Q and K of the current head before positions turn them, by name; empty without positions.
     """
 
     program: TileProgram
@@ -179,16 +182,44 @@ class Snapshot:
     partials: Partials | None = None
     so_far: F32 | None = None
     gate: F32 | None = None
+    unturned: Mapping[str, F32] = field(default_factory=dict)
 
     @property
     def inputs(self) -> dict[str, F32]:
-        """What lies in HBM for Q, K and V of the current head, and what it takes beside them."""
+        """Q, K and V of the current head as they are now, and what it takes beside them.
+
+        Before the tiles Q and K may not have been turned by their positions yet.
+        """
         specs = self.program.algorithm.inputs
         found = {spec.name: own for spec, own in zip(specs, (self.q, self.k, self.v), strict=False)}
+        if self.unturned:
+            found |= {name: own for name, own in self.unturned.items() if not self.is_turned(name)}
         if self.gate is not None:
             given = self.gate.reshape(len(self.gate), -1)
             found |= {spec.name: given for spec in self.program.algorithm.gates}
         return found
+
+    def is_turned(self, name: str) -> bool:
+        """Return whether positions have turned an input by now, if they turn it at all."""
+        specs = self.program.algorithm.inputs
+        to_come = self.ops[self.cursor.op + 1 :]
+        return all(op.turns is None or specs[op.turns].name != name for op in to_come)
+
+    def turning(self, name: str) -> Turning | None:
+        """Return how positions turn an input; None where they do not, or where it is not known."""
+        w, before = self.program.workload, self.unturned.get(name)
+        if w.position is None or before is None:
+            return None
+        by_row = name == self.program.algorithm.inputs[0].name
+        places = w.mask.positions(range(w.seqlen_q)) if by_row else np.arange(w.seqlen_k)
+        return Turning(name, w.position, places, before)
+
+    @property
+    def turned_now(self) -> Turning | None:
+        """What the current op turns; before it turns anything, what is turned first."""
+        if not self.op.before_tiles:
+            return None
+        return self.turning(self.program.algorithm.inputs[self.op.turns or 0].name)
 
     @property
     def op(self) -> Op:

@@ -150,6 +150,7 @@ class Trace:
             engine=self.engine.name,
             device=self.engine.device,
             gate=self._given(place.head),
+            unturned=self._unturned(place.head),
         )
         # Frozen, so what follows from it is put in by making it anew.
         now = replace(
@@ -161,6 +162,15 @@ class Trace:
         if not self.workload.faults.on:
             return now
         return replace(now, wrong=wrong_numbers(now, self._exact.snapshot(visit, op)))
+
+    def _unturned(self, head: int) -> dict[str, F32]:
+        """Return Q and K of a head before positions turn them, by name; nothing without any."""
+        before = self.inputs.unturned
+        if before is None:
+            return {}
+        names = (spec.name for spec in self.program.algorithm.inputs)
+        values = before[0][head], before[1][self.workload.kv_head_of[head]]
+        return dict(zip(names, values, strict=False))
 
     def _given(self, head: int) -> F32 | None:
         """Return what a head takes beside Q, K and V: a gate, or the gradient of O."""

@@ -25,6 +25,7 @@ from simulator.run.snapshot import Cell, Snapshot
 from ui.board.corner import inset_box, paint_inset, paint_legend
 from ui.board.fault_marks import paint_wrong
 from ui.board.gestures import paint_gesture
+from ui.board.hands import paint_hands
 from ui.board.key_state import paint_state, state_places
 from ui.board.layout import (
     MOST_ROWS,
@@ -167,6 +168,7 @@ def paint_live_board(
         paint_partials(painter, snapshot, style, lay, marks.row)
         paint_wrong(painter, snapshot, style, lay)
         _paint_marks(painter, snapshot, style, lay, marks)
+        paint_hands(painter, snapshot, style, lay, marks.row)
         paint_state(painter, snapshot, style, lay)
         paint_inset(painter, snapshot, style, lay)
         paint_points(painter, marks.points, snapshot.program.workload, style, lay)

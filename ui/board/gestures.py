@@ -19,6 +19,7 @@ from simulator.program.playback import eased
 from simulator.run.linear_state import forms_tile
 from simulator.run.motion import Motion
 from ui.board.corner import inset_box
+from ui.board.hands import paint_turning
 from ui.board.key_state import StatePlaces, state_places
 from ui.board.layout import BoardLayout
 from ui.board.partials import lse_cell, split_places
@@ -71,6 +72,8 @@ def paint_gesture(
     """
     paint = _GESTURES.get(motion.gesture)
     visit = motion.after.visit
+    if motion.gesture is Gesture.ROTATE and 0 < share < 1:
+        paint_turning(painter, motion.after, style, lay, row, share)
     if paint is None or not 0 < share < 1:
         return
     tile = lay.tile(visit.rows, visit.cols)

@@ -85,7 +85,7 @@ def state_places(snapshot: Snapshot, style: Style, lay: BoardLayout) -> StatePla
     Causal that is the rows of later chunks over the keys of earlier ones, else the place of S.
     """
     w = snapshot.program.workload
-    if snapshot.program.algorithm.softmax:
+    if snapshot.program.algorithm.softmax or snapshot.op.before_tiles:
         return None
     box, px = lay.boxes["S"], style.px
     across, down, wide, high = 0.12, 0.2, 0.76, 0.6

@@ -80,6 +80,8 @@ def current_values(snapshot: Snapshot) -> tuple[str, F32] | None:
 def tensors_at_work(snapshot: Snapshot) -> frozenset[str]:
     """Return the tensors whose blocks the current visit works on."""
     algorithm = snapshot.program.algorithm
+    if snapshot.op.before_tiles:
+        return frozenset()
     if snapshot.launch.combines:
         return frozenset("O")
     if snapshot.launch.of_keys:

@@ -35,6 +35,8 @@ def header_choices(snapshot: Snapshot) -> list[str]:
     if w.kv_heads < len(w.picked):
         head += f" (KV head {w.kv_head_of[visit.head]})"
     row, short_row = f"row block i = {visit.i} of {w.grid.Tr}", f"i = {visit.i} of {w.grid.Tr}"
+    if snapshot.op.before_tiles:
+        return [f"{head}{DOT}before the tiles: places", "before the tiles: places", "places"]
     note = "S and P are written to HBM" if snapshot.stores_scores else "S never leaves the chip"
     if not snapshot.program.algorithm.softmax:
         return _choices_with_state(snapshot, head)
@@ -121,6 +123,8 @@ def caption_phrases(snapshot: Snapshot, tile_pixels: float, averaged: str = "") 
     grid = w.grid
     if snapshot.completes and snapshot.so_far is not None:
         return final_phrases(snapshot)
+    if snapshot.op.before_tiles:
+        return hand_phrases(snapshot)
     phrases = [formula(w), _tile_phrase(snapshot)]
     if w.sinks is not None:
         phrases.append(sink_phrase(w.sinks[snapshot.visit.head].tolist()))
@@ -176,6 +180,24 @@ def final_phrases(snapshot: Snapshot) -> list[str]:
     times = factor_text(most / snapshot.counters.bytes)
     other = f"{BASELINE.label} {bytes_text(most)}"
     return ["final weights P / ℓ", f"{asked} asked of HBM", f"{other}, {times} as much", note]
+
+
+def hand_phrases(snapshot: Snapshot) -> list[str]:
+    """Return what is said while positions turn Q and K, before the tiles."""
+    turning = snapshot.turned_now
+    phrases = [snapshot.op.says]
+    if turning is None:
+        return phrases
+    rotary, shown = turning.rotary, turning.tensor.lower()
+    half = rotary.width // 2
+    pair = "2n, 2n + 1" if rotary.interleaved else f"n, n + {half}"
+    phrases.append(f"a hand: numbers {pair} of a row of {turning.tensor}")
+    phrases.append(f"pair n turns by place · {rotary.theta:g}^(−2n/{rotary.width})")
+    if rotary.width < snapshot.program.workload.head_dim:
+        phrases.append(f"numbers of {shown} from {rotary.width} on are not turned")
+    if rotary.offset:
+        phrases.append(f"places begin at {rotary.offset}")
+    return [*phrases, "V is not turned", "no byte and no FLOP of the tiles is counted for it"]
 
 
 def skip_phrase(snapshot: Snapshot) -> str:
@@ -251,7 +273,8 @@ def _tile_phrase(snapshot: Snapshot) -> str:
         return f"{'S' if snapshot.weights is None else 'P'} of {where} on chip"
     if snapshot.program.algorithm.backward:
         where = where if snapshot.launch.forms else f"row block {visit.i}"
-        says = next((op.says for op in reversed(snapshot.past) if op.says), "")
+        own = [op for op in snapshot.past if not op.before_tiles]
+        says = next((op.says for op in reversed(own) if op.says), "")
         begins = "S and P are computed again" if snapshot.launch.forms else snapshot.launch.name
         return f"{where}: {says or begins}"
     if snapshot.launch.combines:

@@ -123,6 +123,6 @@ ALGORITHM = TileAlgorithm(
     mark="triangle",
     source="Dao et al. 2022, Algorithm 1",
     launches=launches,
-    ops=ops,
+    visit_ops=ops,
     normalises_each_tile=True,
 )

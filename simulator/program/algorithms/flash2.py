@@ -97,6 +97,6 @@ ALGORITHM = TileAlgorithm(
     mark="circle",
     source="Dao 2023, Algorithm 1",
     launches=launches,
-    ops=ops,
+    visit_ops=ops,
     normalises_last=True,
 )

@@ -58,7 +58,7 @@ ALGORITHM = replace(
     mark="triangle",
     source="Liu et al. 2024, DeepSeek-V2",
     launches=launches,
-    ops=ops,
+    visit_ops=ops,
     inputs=(INPUTS[0], _LATENT),
     exemplars=({"attention": {"head_dim": None, "latent_dim": 2, "rope_dim": 1}},),
 )

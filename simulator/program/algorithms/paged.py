@@ -74,7 +74,7 @@ ALGORITHM: TileAlgorithm = replace(
     mark="square",
     source="Kwon et al. 2023, section 4.1",
     launches=launches,
-    ops=ops,
+    visit_ops=ops,
     gates=(_TABLE,),
     near=("split-kv",),
 )

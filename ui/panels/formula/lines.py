@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from simulator.base.dtypes import F32
+from simulator.problem.positions import Turning
 from simulator.program.algorithms import TENSORS
 from simulator.program.op import Op
 from simulator.program.ops import ApplyMask, Bias, InitialiseWithSink, SoftCap, StoreSinks
 from simulator.program.tensors import symbol
+from simulator.run.cell_values import cell_name
 from simulator.run.explanation import Explanation, Number, Part, Term, TermSum
 from simulator.run.linear_state import forms_tile
 from simulator.run.provenance import explain
@@ -35,6 +38,7 @@ _CHANGES: dict[type[Op], str] = {
     SoftCap: r"S \leftarrow c\, \tanh(S / c)",
     ApplyMask: r"S \leftarrow -\infty \;\;\mathrm{where\;hidden}",
 }
+_GIVEN = r"Q,\; K"
 _LSE = r"\mathrm{LSE} \leftarrow m + \ln \ell"
 
 
@@ -61,6 +65,8 @@ def formula_model(snapshot: Snapshot, report: RowReport) -> FormulaModel:
     """Return what the panel says about a row at a cursor, and typeset its formulas."""
     op, w, visit = snapshot.op, snapshot.program.workload, snapshot.visit
     where = f"row block {visit.i}" if snapshot.launch.whole_rows else f"tile ({visit.i}, {visit.j})"
+    if op.before_tiles:
+        where = "before the tiles"
     name = op_label(op, w)
     title = (f"{name} · {where} · row {report.row}", f"{name} · row {report.row}", name)
     model = FormulaModel(title, _cites(op), formula_lines(snapshot, report))
@@ -78,8 +84,11 @@ def formula_lines(snapshot: Snapshot, report: RowReport) -> tuple[UpdateLine, ..
     """Return the lines of the update at this op, with the row's numbers.
 
     They are those of `softmax_lines`, with S and its mask before them and LSE after them, and
-    another line for an op that moves tiles or starts them.
+    another line for an op that moves tiles or starts them. Before the tiles they are of a pair that
+    a position turns.
     """
+    if snapshot.op.before_tiles:
+        return _turning_lines(snapshot, report.row)
     lines = list(softmax_lines(snapshot, report))
     row, r = report.row, report.row - snapshot.visit.rows.start
     if snapshot.launch.combines:
@@ -96,6 +105,66 @@ def formula_lines(snapshot: Snapshot, report: RowReport) -> tuple[UpdateLine, ..
     if not any(one.current for one in lines):
         lines.insert(0, _moving_line(snapshot, row))
     return tuple(lines)
+
+
+def _turning_lines(snapshot: Snapshot, row: int) -> tuple[UpdateLine, ...]:
+    """Return how the fastest pair of a row is turned, or of the key that stands where it does."""
+    turning, turns = snapshot.turned_now, snapshot.op.turns is not None
+    if turning is None:
+        return (UpdateLine(_GIVEN, (plain(snapshot.op.says), plain("…")), True, True),)
+    if "key" in TENSORS[turning.tensor].axes:
+        place = int(snapshot.program.workload.mask.positions(range(row, row + 1))[0])
+        row = min(max(place, 0), len(turning.before) - 1)
+    first = Cell(turning.tensor, row, 0)
+    pair, theta, width = (
+        turning.pair(first.row, first.col),
+        turning.rotary.theta,
+        turning.rotary.width,
+    )
+    assert pair is not None  # the first number is always turned
+    angle = number(pair.angle, first, "the angle of pair 0, in radians")
+    lines = [
+        UpdateLine(
+            rf"\varphi \leftarrow \mathrm{{place}} \cdot {theta:g}^{{-2n/{width}}}",
+            (plain(f"pair 0: {pair.place} · {theta:g}^(−0/{width}) = ", angle), plain(angle)),
+            turns,
+            turns,
+        ),
+        _turned_line(turning, first, turns=turns),
+        _turned_line(turning, replace(first, col=pair.partner), turns=turns),
+    ]
+    if not turns:
+        pieces = [_input_pieces(turning.tensor, row, turning.before[row], n) for n in (4, 2, 1)]
+        lines.insert(0, UpdateLine(_GIVEN, (*pieces, plain("…")), True, True))
+    return tuple(lines)
+
+
+def _turned_line(turning: Turning, cell: Cell, *, turns: bool) -> UpdateLine:
+    """Return how a number of pair 0 is turned; before it is turned, the number alone."""
+    pair, rotary = turning.pair(cell.row, cell.col), turning.rotary
+    assert pair is not None
+    is_first, letter = cell.col < pair.partner, turning.tensor.lower()
+    names = ("2n", "2n+1") if rotary.interleaved else ("n", f"n+{rotary.width // 2}")
+    own, other = names if is_first else names[::-1]
+    sign = "-" if is_first else "+"
+    latex = (
+        rf"{letter}'_{{{own}}} \leftarrow {letter}_{{{own}}} \cos\varphi {sign} "
+        rf"{letter}_{{{other}}} \sin\varphi"
+    )
+    name, partner = cell_name(cell, letter), replace(cell, col=pair.partner)
+    was = number(pair.own, cell, f"{name}, before it is turned")
+    if not turns:
+        return UpdateLine(latex, (plain(was),), False, False)
+    with_it = number(
+        -pair.other if is_first else pair.other, partner,
+        f"{cell_name(partner, letter)}, before it is turned", minus=True,
+    )  # fmt: skip
+    cos = number(math.cos(pair.angle), cell, "cos φ", minus=True)
+    sin = number(math.sin(pair.angle), cell, "sin φ", minus=True)
+    made = number(pair.turned, cell, f"{name}, turned")
+    minus = "−" if is_first else "+"
+    whole = plain(was, " · ", cos, f" {minus} ", with_it, " · ", sin, " = ", made)
+    return UpdateLine(latex, (whole, plain(was, " → ", made), plain(made)), True, True)
 
 
 def _some_scores(snapshot: Snapshot, row: int, values: F32) -> tuple[Pieces, ...]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, QSizeF
-from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtGui import QPainter
 
+from ui.look.clocks import paint_clock, turn_text
 from ui.look.draw import CENTRE, LEFT, RIGHT, draw_text, text_width, wrapped
 from ui.look.names import first_that_fits, fitting, readable
 from ui.look.theme import Style
@@ -88,8 +89,7 @@ def paint_clocks(painter: QPainter, state: PositionsState, style: Style, rect: Q
     words = first_that_fits(titles, len(pairs) * pitch, font)
     draw_text(painter, QRectF(left, rect.y(), rect.width() - wide, line), words, font, theme.muted)
     for n, pair in enumerate(pairs):
-        turn = state.turn(pair)
-        words = number_text(turn, 2) if turn < 100 else _short(turn)
+        words = turn_text(state.turn(pair))
         place = QRectF(left + n * pitch, rect.y() + line, pitch, line)
         draw_text(painter, place, words, font, theme.text, CENTRE)
     for r, row in enumerate(rows):
@@ -99,38 +99,15 @@ def paint_clocks(painter: QPainter, state: PositionsState, style: Style, rect: Q
         draw_text(painter, label, names[r], font, theme.current if here else theme.muted, RIGHT)
         for n, pair in enumerate(pairs):
             middle = QPointF(left + (n + 0.5) * pitch, y)
-            _paint_clock(painter, middle, 0.42 * size, state.hand(row, pair), style, here=here)
+            ink = theme.current if here else theme.role("Q")
+            paint_clock(painter, middle, 0.42 * size, state.hand(row, pair), ink, style)
     below = top + len(rows) * size + px(4)
     for n, words in enumerate(lines):
         place = QRectF(rect.x(), below + n * line, rect.width(), line)
         draw_text(painter, place, words, font, theme.muted, LEFT)
 
 
-def _short(turn: float) -> str:
-    """Return a number of places in few letters: 1 300 as 1.3 k."""
-    for size, word in ((1e6, "M"), (1e3, "k")):
-        if turn >= size:
-            return f"{turn / size:.1f} {word}" if turn < 10 * size else f"{turn / size:.0f} {word}"
-    return f"{turn:.0f}"
-
-
 def _row_label(state: PositionsState, row: int) -> str:
     place = count_text(state.place + row - state.row)
     token = state.workload.query_token(row)
     return f"{token} {place}" if token else place
-
-
-def _paint_clock(
-    painter: QPainter, middle: QPointF, radius: float, hand: complex, style: Style, *, here: bool
-) -> None:
-    """Paint a circle and a hand, which points up at angle 0 and turns clockwise."""
-    theme, px = style.theme, style.px
-    painter.setPen(QPen(QColor(theme.grid), max(px(1), 1.0)))
-    painter.setBrush(QColor(theme.empty))
-    painter.drawEllipse(middle, radius, radius)
-    colour = theme.current if here else theme.role("Q")
-    painter.setPen(QPen(QColor(colour), max(px(1.6), 1.0)))
-    end = QPointF(middle.x() + radius * hand.imag, middle.y() - radius * hand.real)
-    painter.drawLine(middle, end)
-    painter.setBrush(QColor(colour))
-    painter.drawEllipse(end, 0.16 * radius, 0.16 * radius)

@@ -1,0 +1,75 @@
+"""Ops that come before the first tile of a run with rotary positions.
+
+They are steps to look at. Q and K are turned when they are read (`simulator.problem.workload`), so
+in HBM they lie turned, no byte and no FLOP of the tile program is theirs, and engines do nothing.
+
+References
+----------
+Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding", section 3.2.2,
+equation 34.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from simulator.program.op import Gesture, Op
+from simulator.program.state import State
+
+_CITES = "Su et al. 2021, section 3.2.2, equation 34"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeUnturned(Op):
+    """Q and K as they are without places."""
+
+    name: ClassVar[str] = "unturned"
+    label: ClassVar[str] = "Q, K without places"
+    short_label: ClassVar[str] = "q, k"
+    before_tiles: ClassVar[bool] = True
+
+    @property
+    def says(self) -> str:
+        """What is to be seen."""
+        return "Q and K without places: two numbers are a hand"
+
+    def apply(self, state: State) -> None:
+        """Do nothing: engines read Q and K turned."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnQueries(TakeUnturned):
+    """Turn every pair of every query by its place."""
+
+    name: ClassVar[str] = "turn queries"
+    label: ClassVar[str] = "turn Q"
+    short_label: ClassVar[str] = "↻Q"
+    gesture: ClassVar[Gesture] = Gesture.ROTATE
+    turns: ClassVar[int | None] = 0
+
+    @property
+    def says(self) -> str:
+        """What becomes of a pair."""
+        return "each pair of a query turns by its place"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnKeys(TurnQueries):
+    """Turn every pair of every key by its place."""
+
+    name: ClassVar[str] = "turn keys"
+    label: ClassVar[str] = "turn K"
+    short_label: ClassVar[str] = "↻K"
+    turns: ClassVar[int | None] = 1
+
+    @property
+    def says(self) -> str:
+        """What becomes of a pair."""
+        return "each pair of a key turns by its place"
+
+
+BEFORE_TILES: tuple[Op, ...] = tuple(
+    kind(cites=_CITES) for kind in (TakeUnturned, TurnQueries, TurnKeys)
+)
+"""What the first visit of a run with rotary positions begins with."""

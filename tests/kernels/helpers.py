@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from kernels.cuda.engine import ROOM, KernelEngine, Room, widened
@@ -87,6 +88,12 @@ def host_trace(
     """Return a trace on the host engine."""
     engine = kernel_engine(workload, inputs, device or HostDevice(), room)
     return Trace(tile_program(workload), engine, inputs), engine
+
+
+def few(most: int) -> int:
+    """Return how many examples of a costly property are tried: a sixth where not all are."""
+    everything = settings.get_profile("fixed").max_examples
+    return most if settings.default.max_examples >= everything else most // 6
 
 
 @st.composite

@@ -18,6 +18,7 @@ from tests.kernels.helpers import (
     SCHEDULES,
     TILINGS,
     ChangedDevice,
+    few,
     host_trace,
     kernel_scenarios,
     needs_compiler,
@@ -46,7 +47,7 @@ def launched(chosen: Scenario, schedule: Schedule) -> dict[str, np.ndarray]:
     return {name: widened(getattr(run.tensors, name), workload.dtype) for name in TENSORS}
 
 
-@settings(max_examples=settings.default.max_examples * 2 // 5)
+@settings(max_examples=few(48))
 @given(
     chosen=st.sampled_from((NAME, NAIVE)).flatmap(kernel_scenarios),
     schedule=st.sampled_from(SCHEDULES),

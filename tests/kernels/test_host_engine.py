@@ -29,6 +29,7 @@ from tests.kernels.helpers import (
     SCHEDULES,
     TILINGS,
     faults,
+    few,
     host_trace,
     kernel_scenarios,
     needs_compiler,
@@ -68,7 +69,7 @@ def test_conformance(case: Path) -> None:
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-@settings(max_examples=settings.default.max_examples * 2 // 5)
+@settings(max_examples=few(24))
 @given(data=st.data())
 def test_any_workload(algorithm: str, data: st.DataObject) -> None:
     chosen = data.draw(kernel_scenarios(algorithm))
@@ -162,7 +163,7 @@ def whole_kinds(engine: KernelEngine) -> np.ndarray:
     return engine._run(part, range(0)).kinds
 
 
-@settings(max_examples=40)
+@settings(max_examples=settings.default.max_examples * 2 // 3)
 @given(chosen=kernel_scenarios("flash2"))
 def test_kinds_are_the_grids(chosen: Scenario) -> None:
     workload, inputs = workload_of(chosen)

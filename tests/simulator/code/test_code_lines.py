@@ -6,7 +6,7 @@ from types import CodeType
 from typing import get_args
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from kernels.build.sources import anchors, file_name, op_lines, source
 from simulator.code import numpy_lines
@@ -162,7 +162,6 @@ def test_every_op_stands_on_the_lines_that_the_page_gives_it(algorithm):
     assert found == CITED[algorithm]
 
 
-@settings(max_examples=60)
 @given(scenarios(longest=12))
 def test_every_op_that_occurs_has_a_form_and_lines_in_each_text(chosen):
     program = program_of(chosen)
@@ -298,6 +297,7 @@ def test_every_line_of_every_op_runs_in_some_algorithm():
     assert defined == set(sections) - set(numpy_lines.HELPERS)
 
 
+@pytest.mark.sweep(keep=9)
 @pytest.mark.parametrize("tab", Tab)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_click_on_a_line_runs_to_a_step_of_it_or_says_why_not(algorithm, tab):
@@ -405,6 +405,7 @@ def test_why_a_line_never_runs_is_told_of_each_text():
     assert code.place(Tab.PAPER, mask) == "The paper's line on masking"
 
 
+@pytest.mark.sweep(keep=4)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_line_of_numpy_is_run_by_its_own_class_and_by_those_that_call_it(algorithm):
     """The head of a class stands for all its ops, a helper's lines for those that call it."""

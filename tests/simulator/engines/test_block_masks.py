@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator import InputError
@@ -51,7 +51,6 @@ def written(folder: Path, tensors: dict[str, np.ndarray], tables: dict[str, Any]
     return parse_scenario({**tables, "input": {"source": "file", "path": str(folder / "in.npz")}})
 
 
-@settings(max_examples=60)
 @given(drawn=problems())
 def test_engine_interpreter_and_reference_agree_and_tiles_are_counted(
     drawn: tuple[dict[str, np.ndarray], dict[str, Any]], folder: Path

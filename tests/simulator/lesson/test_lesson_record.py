@@ -70,7 +70,7 @@ def views(draw):
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings.default.max_examples * 2 // 3)
 @given(st.lists(views().filter(bool), min_size=1, max_size=3))
 def test_recorded_views_come_back(found):
     text = new_lesson("T")

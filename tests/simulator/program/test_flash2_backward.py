@@ -166,7 +166,7 @@ def test_every_op_agrees_with_float64(chosen: Scenario) -> None:
     assert verdict.visits == len(trace)
 
 
-@settings(max_examples=20)
+@settings(max_examples=settings.default.max_examples // 3)
 @given(OF_ALL, st.randoms(use_true_random=False))
 def test_a_number_is_the_same_wherever_one_comes_from(chosen: Scenario, random: Any) -> None:
     """Tiles in any order leave the bits of the whole run."""

@@ -29,7 +29,7 @@ from simulator.run.trace import Trace
 from tests.helpers.runs import fitted, pairs_of, scenario, scenarios, trace_of
 
 
-@settings(max_examples=20)
+@settings(max_examples=settings.default.max_examples // 3)
 @given(scenarios(longest=8))
 def test_of_a_large_problem_the_current_row_block_is_as_of_a_small_one(chosen: Scenario) -> None:
     trace = trace_of(chosen)

@@ -104,7 +104,7 @@ def sides_of(line: tuple[Any, ...]) -> list[float]:
     return [side for side in out if not np.isnan(side)]
 
 
-@settings(max_examples=12)
+@settings(max_examples=settings.default.max_examples // 5)
 @given(scenarios(longest=7, dtypes=("float32",)))
 def test_every_equation_of_every_explanation_holds(chosen: Scenario) -> None:
     trace = trace_of(chosen)

@@ -97,7 +97,7 @@ def test_totals_are_those_of_the_run_command(name, algorithm, tmp_path, capsys):
     assert told["visits"] == total.visits
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=settings.default.max_examples * 2 // 3)
 @given(scenarios(longest=12), st.data())
 def test_all_three_are_kept_in_step(chosen, data):
     trace = trace_of(chosen)

@@ -38,7 +38,7 @@ def output(trace: Trace, head: int):  # of the whole run, as it is written to a 
     return trace.arrays()["o"][head]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=settings.default.max_examples * 2 // 5)
 @given(
     st.sampled_from(ALGORITHMS), st.integers(2, 17), st.integers(1, 6), st.integers(1, 5),
     st.integers(1, 4), st.integers(0, 2**20), st.sampled_from(["float32", "float16"]),
@@ -51,7 +51,7 @@ def test_without_places_every_row_follows_its_token(algorithm, n, d, rows, cols,
     assert found.bound < 0.05
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=settings.default.max_examples // 3)
 @given(st.integers(3, 14), st.integers(2, 6), st.integers(0, 2**20))
 def test_with_a_causal_mask_rows_are_those_of_the_definition(n, d, seed):
     trace = trace_of(scenario("flash2", nq=n, d=d, rows=4, cols=3, seed=seed))
@@ -159,7 +159,6 @@ MASKS = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
 @given(MASKS, st.lists(st.booleans(), min_size=1, max_size=4), st.integers(0, 2**20))
 def test_a_cone_has_those_to_whom_there_is_a_way(local, is_global, seed):
     n = local.seqlen_k

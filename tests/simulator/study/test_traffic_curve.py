@@ -10,7 +10,7 @@ from simulator.study.traffic_curve import POINTS, curve, run_traffic
 from tests.helpers.runs import fitted, program_of, scenario, scenarios
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=settings.default.max_examples * 2 // 3)
 @given(scenarios(longest=12))
 def test_points_are_the_ops_added_up(chosen):
     program = program_of(chosen)

@@ -5,7 +5,7 @@ import pytest
 from simulator.code.code_lines import exemplars
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.problem.workload import read_inputs
-from simulator.program.algorithms import ALGORITHMS
+from simulator.program.algorithms import ALGORITHMS, TENSORS
 from simulator.program.op import Op
 from simulator.program.state import ChipTile
 from simulator.program.tile_program import TileProgram
@@ -42,7 +42,7 @@ def check(program: TileProgram) -> None:
             )
             for name in held.keys() & states[number + 1].keys():
                 whole = states[number + 1][name].nbytes
-                one_row = launch.row_each and name in ("S", "P")
+                one_row = launch.row_each and name in TENSORS and TENSORS[name].of_pairs
                 rows = len(program.visit(index).rows) if one_row else 1
                 assert held[name].bytes == whole // rows, (op.name, name)
     assert not held  # a run leaves nothing behind

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from heapq import heapify, heapreplace
 from math import isnan
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import psutil
@@ -22,10 +22,12 @@ from numpy.typing import NDArray
 
 from simulator.base.dtypes import F32
 from simulator.base.matmul import matmul
+from simulator.engines.gradient_engine import GradientEngine
 from simulator.engines.numpy_engine import NumpyEngine, numpy_engine
+from simulator.engines.protocol import Engine, RowBlock
 from simulator.problem.hardware import KIB
 from simulator.problem.scenario import Scenario, parse_scenario, with_values
-from simulator.problem.workload import read_inputs, resolve
+from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.program.algorithms import ALGORITHMS, USUAL, beside, tile_program
 from simulator.program.playback import Cursor, Granularity, step
 from simulator.run.trace import Trace, simulate, trace_of
@@ -197,6 +199,7 @@ def measure_all() -> Iterator[Measurement]:
     """Yield all measurements of this module; takes most of a minute."""
     yield from seek_measurements()
     yield from decoding_measurements()
+    yield from column_block_measurements()
     yield from stepping_measurements()
     yield from whole_output_measurements()
     yield from arithmetic_measurements()
@@ -342,6 +345,75 @@ def plain_tile(trace: Trace, i: int, j: int) -> F32:
     o: F32 = matmul(p, trace.inputs.v[0, keys.start : keys.stop])
     o /= p.sum(axis=1, keepdims=True)
     return o
+
+
+class _ForwardPass:
+    """A forward pass that is done: HBM has O and LSE, and which these are changes no time."""
+
+    def __init__(self, w: Workload, inputs: Inputs) -> None:
+        self._workload, self._inputs = w, inputs
+
+    def row_block(self, head: int, i: int) -> RowBlock:
+        """Return V of the rows for O, and the LSE of scores that are all 0."""
+        rows = self._workload.grid.row_range(i)
+        o = self._inputs.v[head, rows.start : rows.stop]
+        lse = np.full(len(rows), np.log(self._workload.seqlen_k), np.float32)
+        nothing = np.broadcast_to(np.float32(np.nan), (len(rows), self._workload.grid.Tc))
+        return RowBlock(nothing, nothing, o, lse, None, o.nbytes + lse.nbytes)
+
+    def forget(self) -> None:
+        """Nothing is kept."""
+
+
+def column_block_measurements(seqlen: int = LONG, seeks: int = 12) -> list[Measurement]:
+    """Return how long a seek to the end of a column block of a backward pass takes.
+
+    O and LSE of the forward pass, and D, are in HBM. The engine goes through all row blocks of the
+    column block, and through the column blocks before it for dQ of the last row block. NumPy alone
+    makes the same five products at once, in one thread, as the engine does.
+    """
+    rows = []
+    for each in ALGORITHMS.values():
+        if not (each.backward and each.skips):
+            continue
+        w = resolve(benchmark_scenario(seqlen, algorithm=each.name))
+        inputs, program = read_inputs(w), tile_program(w)
+        numpy_engine(resolve(benchmark_scenario(256)), inputs)  # keeps BLAS to one thread
+        engine = GradientEngine(w, inputs, cast(Engine, _ForwardPass(w, inputs)))
+        trace = Trace(program, engine, inputs)
+        random, times, plain = np.random.default_rng(0), list[float](), list[float]()
+        blocks = random.permutation(w.grid.Tc).tolist()
+        for n in turns(min(seeks, len(blocks) - 1) + 1, 45):
+            index = program.index(0, w.grid.Tr - 1, blocks[n], program.forming)
+            assert index is not None
+            taken = seconds(lambda: trace.tile(index))  # noqa: B023
+            plain.append(seconds(lambda: plain_column_block(trace, blocks[n])))  # noqa: B023
+            if n:  # the first one makes D of all rows
+                times.append(taken)
+        rows.append(
+            measured(
+                f"seek: a column block of {each.label}, p95", "ms", times, plain[1:],
+                "NumPy on its five products", figure=p95, most=2.5,
+            )
+        )  # fmt: skip
+    return rows
+
+
+def plain_column_block(trace: Trace, j: int) -> tuple[F32, F32, F32]:
+    """Return dK and dV of column block `j` of head 0, and what it adds to dQ, with NumPy alone."""
+    w, inputs = trace.workload, trace.inputs
+    assert inputs.upstream is not None
+    keys = w.grid.col_range(j)
+    q, upstream = w.scoring.queries(inputs.q[0]), inputs.upstream[0]
+    k, v = (x[0, keys.start : keys.stop] for x in (inputs.k, inputs.v))
+    p = matmul(q, k.T)
+    p -= np.float32(np.log(w.seqlen_k))
+    np.exp(p, out=p)
+    dv: F32 = matmul(p.T, upstream)
+    ds = matmul(upstream, v.T)
+    ds -= (upstream * inputs.v[0]).sum(axis=1, keepdims=True)
+    ds *= p
+    return matmul(ds.T, q), dv, matmul(ds, k)
 
 
 def stepping_measurements(steps: int = 400) -> list[Measurement]:

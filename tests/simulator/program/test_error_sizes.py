@@ -4,38 +4,34 @@ import numpy as np
 import pytest
 
 from simulator.program.algorithms import ALGORITHMS
+from simulator.program.tile_program import TileAlgorithm
 
-BACKWARD = {
+GRADIENTS = tuple(each for each in ALGORITHMS.values() if each.backward)
+CHIP = {
     "S": np.array([[-5.0, -np.inf], [2.0, 3.0]]),
     "dO": np.array([[1.0, -2.0, 3.0], [0.5, 0.5, 0.5]]),
     "Q": np.array([[4.0, -6.0], [1.0, 1.0]]),
     "K": np.array([[0.5, -8.0]]),
-    "D": np.zeros(2),
 }
-"""Two rows, two keys: the largest score is 5, |dO| of a row is 6, the largest of Q 6, of K 8."""
+"""Two rows of a backward pass: of scores 5 is the largest, of dO 3, of Q 6, of K 8."""
+PRODUCT = 12.0
+"""What no product of a row of dO and one of V exceeds."""
 SIZES = {"S": 5, "P": 5, "m": 5, "D": 12, "dP": 12, "dS": 60, "dV": 5 * 2 * 3, "dK": 60 * 2 * 6,
          "dQ_acc": 60 * 8, "dQ": 60 * 8}  # fmt: skip
-"""With 2 as the largest number of V."""
 
 
-@pytest.mark.parametrize(("name", "size"), SIZES.items())
-def test_sizes_of_a_backward_pass(name: str, size: float) -> None:
-    found = ALGORITHMS["flash2-backward"].error_size
+@pytest.mark.parametrize("algorithm", GRADIENTS, ids=lambda each: each.name)
+def test_sizes_of_a_backward_pass(algorithm: TileAlgorithm) -> None:
+    found = algorithm.error_size
     assert found is not None
-    assert found(name, BACKWARD, 2.0) == size
+    assert {name: found(name, CHIP, PRODUCT) for name in SIZES} == SIZES
     # Nothing is held to less than one unit, however small its terms.
-    tiny = {each: values / 1000 for each, values in BACKWARD.items()}
-    assert found(name, tiny, 0.001) == 1
-    # Before there are scores and dots, every number is one of a score.
-    assert found(name, {}, 2.0) == 1
-    assert found(name, {"S": BACKWARD["S"]}, 2.0) == 5
-
-
-def test_rows_that_see_nothing_have_scores_of_no_size() -> None:
-    found = ALGORITHMS["flash2-backward"].error_size
-    assert found is not None
-    blind = {**BACKWARD, "S": np.full((2, 2), -np.inf)}
-    assert [found(name, blind, 2.0) for name in ("S", "dP", "dS", "dV")] == [1, 12, 12, 6]
+    tiny = {name: values / 1000 for name, values in CHIP.items()}
+    assert {found(name, tiny, 0.001) for name in SIZES} == {1}
+    # Rows that see nothing have scores of no size, and so has a visit without scores.
+    blind = {**CHIP, "S": np.full((2, 2), -np.inf)}
+    for few in (blind, {name: CHIP[name] for name in ("dO", "Q", "K")}):
+        assert [found(name, few, PRODUCT) for name in ("S", "dP", "dS", "dV")] == [1, 12, 12, 6]
 
 
 @pytest.mark.parametrize("algorithm", ["gla", "deltanet"])

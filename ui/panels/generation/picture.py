@@ -15,7 +15,7 @@ from ui.look.names import first_that_fits, fitting, readable
 from ui.look.theme import LABEL, Style
 from ui.look.units import count_text
 
-MIN_SIZE = QSizeF(430, 240)
+MIN_SIZE = QSizeF(430, 150)
 """Below this the text shrinks."""
 _STRIP = 0.12
 """Share of the room that K, V, Q and O take each."""

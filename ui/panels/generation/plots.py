@@ -53,11 +53,11 @@ def cost_plot(found: Generation, at: int, quantity: Quantity) -> PlotModel:
         picks = tuple(range(len(ys)))
         curves.append(Curve(name, short, role, xs, ys, dash, marker, 1.8, details, picks))
     ours, theirs = (found.total(quantity, cached=cached) for cached in (True, False))
+    # What matters comes first: in a low panel the line is cut at its end.
     note = (
-        f"{_source(found)}, {count_text(len(found.steps) - 1)} steps after the prompt, attention "
-        "alone: "
         f"{figure_text(quantity, ours)} with the cache, {figure_text(quantity, theirs)} with all "
-        f"rows computed again, {factor_text(theirs / ours)}."
+        f"rows computed again, {factor_text(theirs / ours)}: attention alone, "
+        f"{count_text(len(found.steps) - 1)} steps after the prompt. {_source(found)}."
     )
     return PlotModel(
         name="What generation costs, step by step",

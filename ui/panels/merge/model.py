@@ -145,7 +145,8 @@ class MergeState:
 def merge_state(trace: Trace, head: int, row: int) -> MergeState:
     """Return the partials of a row, none of them merged."""
     w = trace.workload
-    words = f"Head {w.head_name(head)}, {w.row_name(head, row)}"
+    name = w.row_name(head, row)  # of packed heads it says whose row it is
+    words = f"Head {w.head_name(head)}, {name}" if w.group == 1 else name.capitalize()
     why = why_no_parts(w)
     if not why:
         try:

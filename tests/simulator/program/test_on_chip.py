@@ -42,7 +42,7 @@ def check(program: TileProgram) -> None:
             )
             for name in held.keys() & states[number + 1].keys():
                 whole = states[number + 1][name].nbytes
-                one_row = launch.row_each and name in TENSORS and TENSORS[name].of_pairs
+                one_row = launch.row_each and "row" in TENSORS[name].axes
                 rows = len(program.visit(index).rows) if one_row else 1
                 assert held[name].bytes == whole // rows, (op.name, name)
     assert not held  # a run leaves nothing behind

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.base.dtypes import F32, DType
-from simulator.base.errors import refuse
+from simulator.base.errors import SCENARIO, refuse
 from simulator.base.files import write_atomically
 from simulator.problem.input_files import UPSTREAM, InputFile
 from simulator.problem.intervals import Bools
@@ -31,8 +31,12 @@ def check_blocks(w: Workload, size: int) -> None:
     Raises
     ------
     InputError
-        There is no softmax, or the input is in a file of which no copy with blocks can be written.
+        There is no softmax, or a batch, which no file can bring, or the input is in a file of which
+        no copy with blocks can be written.
     """
+    if lengths := w.scenario.batch.lengths:
+        expected = "none: blocks are saved in a file, which has one sequence"
+        raise refuse(SCENARIO, "batch.lengths", list(lengths), expected)
     if w.rule:
         table = np.ones((-(-w.queries // size), -(-w.seqlen_k // size)), dtype=np.bool_)
         check_mask(Mask(w.queries, w.seqlen_k, blocks=BlockMask(size, table)))

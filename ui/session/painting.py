@@ -174,17 +174,24 @@ class MaskPainting(QObject):
 
     def switch(self, on: bool) -> None:
         """Let the board be painted on or not; a run that can have no such mask is refused."""
-        w = self._workload
-        if on and w is not None and not self.on:
-            try:
-                check_blocks(w, _size(w))
-            except InputError as error:
-                on = False
-                self.refused.emit(error)
+        if on and not self.on and not self.fits():
+            on = False
         if not on:
             self.end()
-        self.on = on and w is not None
-        self.switched.emit(self.on)
+        self.on = on
+        self.switched.emit(on)
+
+    def fits(self) -> bool:
+        """Return whether the run can have a mask of blocks; if not, `refused` says why."""
+        w = self._workload
+        if w is None:
+            return False
+        try:
+            check_blocks(w, _size(w))
+        except InputError as error:
+            self.refused.emit(error)
+            return False
+        return True
 
     def stop(self, cause: object = None) -> None:
         """Leave the board; what is painted stays."""
@@ -195,7 +202,7 @@ class MaskPainting(QObject):
         """Leave the board if the run now has what was painted, or can have no such mask."""
         w = self._workload
         self._stroke = None
-        if self.on and w is not None and (w.rule or unpacked(w.mask) == self.mask):
+        if self.on and w is not None and (unpacked(w.mask) == self.mask or not self.fits()):
             self.stop()
 
 

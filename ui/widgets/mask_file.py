@@ -15,6 +15,8 @@ from ui.session.tasks import Report
 def use_mask(parent: QWidget, session: Session, name: str, mask: Mask) -> None:
     """Propose the run's scenario with another mask; blocks go into a copy of its input.
 
+    Nothing is asked where the run can have no blocks: `MaskPainting.refused` says why.
+
     Parameters
     ----------
     parent : QWidget
@@ -31,6 +33,8 @@ def use_mask(parent: QWidget, session: Session, name: str, mask: Mask) -> None:
         return
     if mask.blocks is None:
         session.propose(masked_scenario(trace.workload, mask), what)
+        return
+    if not session.painting.fits():
         return
     said, _ = QFileDialog.getSaveFileName(
         parent, "Save the mask with its input", f"{name.partition(',')[0].lower()}.safetensors",

@@ -11,7 +11,7 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from simulator.base.assets import LESSONS
+from simulator.base.assets import LESSONS, SCENARIOS
 from simulator.problem.scenario import load_scenario
 from simulator.program.playback import Cursor
 from simulator.run.snapshot import Cell
@@ -226,6 +226,28 @@ def test_a_run_that_can_have_no_blocks_says_so_in_one_line(
     )
     assert window.mask_brush.isHidden()
     assert not window.actions_by_name["paint_mask"].isChecked()
+
+
+def test_another_run_that_can_have_no_blocks_puts_the_brush_away(window: MainWindow) -> None:
+    window.session.open(SCENARIOS / "batch.toml")
+    settle(window)
+    assert "batch.lengths" in window.messages.text()
+    assert window.mask_brush.isHidden()
+
+
+def test_no_file_is_asked_for_where_it_could_not_be_used(
+    open_window: Callable[..., MainWindow], tmp_path
+) -> None:
+    window = open_window("batch", (1280, 720))
+    window.desk.take("inspector")
+    window.docks.open("masks")
+    for _ in range(3):
+        settle(window)
+    panel = window.docks.panel("masks")
+    names = [each.pattern.name for each in panel.state.rows]
+    panel.choose_row(names.index("BigBird"))
+    assert choosing(panel.button.click, tmp_path / "no.safetensors") == []
+    assert "batch.lengths" in window.messages.text()
 
 
 def test_a_talk_goes_on_when_the_brush_is_put_away(window: MainWindow) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from simulator.problem.hardware import TimeEstimate, time_estimate
 from simulator.problem.scenario import Algorithm, scenario_tables
 from simulator.problem.workload import Workload
-from simulator.program.algorithms import BASELINE, beside, tile_program
+from simulator.program.algorithms import BASELINE, TENSORS, alike, beside, tile_program
 from simulator.program.tile_program import Counters, TileProgram, Visit
 from simulator.program.traffic import compulsory_bytes
 from simulator.run.snapshot import Snapshot
@@ -74,7 +74,7 @@ class Totals:
     peak : int
         Most shared memory, bytes, that tiles of full size take at once.
     square : int
-        Bytes that S and P take in HBM; 0 where they never leave the chip.
+        Bytes that the numbers of pairs that it makes take in HBM; 0 where none leaves the chip.
     """
 
     algorithm: Algorithm
@@ -146,6 +146,11 @@ class Comparison:
             else tile_program(program.workload.as_algorithm(name))
             for name in beside(self.shown)
         }
+
+    @property
+    def alike(self) -> tuple[Algorithm, ...]:
+        """Those that make the same as the one that is shown, which are ranked."""
+        return alike(self.shown)
 
     @cached_property
     def totals(self) -> tuple[Totals, ...]:
@@ -256,12 +261,10 @@ def at_scale(program: TileProgram) -> AtScale | None:
     """Return the long run to compare a short one with; None if the run itself is long enough.
 
     A run is short if the baseline requests less than half as many times the bytes of the algorithm
-    that saves most as it would at `SCALE_N` keys in the tiles of published kernels. A backward pass
-    has no such run: the baseline is a forward pass and makes other outputs.
+    that saves most as it would at `SCALE_N` keys in the tiles of published kernels. Only those that
+    make the same are compared: O, or gradients.
     """
     w = program.workload
-    if program.algorithm.backward:
-        return None
     long = long_workload(w)
     if long is None:
         return None
@@ -294,7 +297,7 @@ def long_workload(w: Workload) -> Workload | None:
 
 
 def _requested(w: Workload) -> dict[str, int]:
-    return {name: figures_of(w.as_algorithm(name)).bytes for name in beside(w.algorithm)}
+    return {name: figures_of(w.as_algorithm(name)).bytes for name in alike(w.algorithm)}
 
 
 def _since(saves: Callable[[int], bool]) -> int | None:
@@ -390,6 +393,6 @@ def _totals(name: Algorithm, program: TileProgram) -> Totals:
         compulsory=compulsory_bytes(program.workload),
         time=_time(program, counters),
         peak=program.peak_shared_bytes,
-        # Each cell of both is written once, so the written bytes are the bytes that they take.
-        square=counters.write.get("S", 0) + counters.write.get("P", 0),
+        # Each cell is written once, so the written bytes are the bytes that they take.
+        square=sum(n for name, n in counters.write.items() if TENSORS[name].of_pairs),
     )

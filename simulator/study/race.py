@@ -192,15 +192,19 @@ def seconds_after(race: Race, watched: float, length: float = RUN_SECONDS) -> fl
 
 @lru_cache(maxsize=4)
 def race_of(program: TileProgram) -> Race:
-    """Return the race for the program that is shown, at a realistic length if it is short."""
+    """Return the race for the program that is shown, at a realistic length if it is short.
+
+    Those run that make the same: forward passes, or backward passes.
+    """
     long = long_workload(program.workload)
     comparison = comparison_of(program) if long is None else Comparison(tile_program(long))
-    times = [total.time.seconds for total in comparison.totals]
+    running = [total for total in comparison.totals if total.algorithm in comparison.alike]
+    times = [total.time.seconds for total in running]
     return Race(
         comparison,
         tuple(
             Lane(total, _launches(comparison, total.algorithm), 1 + sum(t < mine for t in times))
-            for total, mine in zip(comparison.totals, times, strict=True)
+            for total, mine in zip(running, times, strict=True)
         ),
     )
 

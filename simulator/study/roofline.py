@@ -105,7 +105,7 @@ class Roofline:
     roof : Roof
         The GPU.
     places : tuple of Place
-        Prefill of each algorithm, then decode of each that has a softmax.
+        Prefill of each algorithm, then decode of each forward pass that has a softmax.
     """
 
     dtype: str
@@ -166,7 +166,8 @@ def roofline_of(program: TileProgram) -> Roofline:
     phases: tuple[tuple[Phase, Workload], ...] = (("prefill", w), ("decode", decode_workload(w)))
     for phase, work in phases:
         for name in beside(w.algorithm):
-            if phase == "decode" and not ALGORITHMS[name].softmax:
+            own = ALGORITHMS[name]
+            if phase == "decode" and (own.backward or not own.softmax):
                 continue
             found = figures_of(work.as_algorithm(name))
             places.append(

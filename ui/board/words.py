@@ -7,7 +7,7 @@ from math import isclose, isinf, sqrt
 
 from simulator.problem.tiling import TileKind
 from simulator.problem.workload import Workload
-from simulator.program.algorithms import BASELINE, algorithm_of
+from simulator.program.algorithms import algorithm_of, baseline_of
 from simulator.run.cell_values import (
     cell_name,
     cell_value,
@@ -178,7 +178,7 @@ def final_phrases(snapshot: Snapshot) -> list[str]:
         return ["final weights P / ℓ of the rows that are done", f"{asked} asked of HBM", note]
     most = comparison_of(run).totals[0].counters.bytes  # of the one that all are compared with
     times = factor_text(most / snapshot.counters.bytes)
-    other = f"{BASELINE.label} {bytes_text(most)}"
+    other = f"{baseline_of(run.workload.algorithm).label} {bytes_text(most)}"
     return ["final weights P / ℓ", f"{asked} asked of HBM", f"{other}, {times} as much", note]
 
 

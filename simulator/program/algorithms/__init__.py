@@ -50,9 +50,27 @@ TENSORS = {
 
 
 def beside(name: str) -> tuple[Algorithm, ...]:
-    """Return the algorithms that a run is set beside, itself among them, the baseline first."""
+    """Return the algorithms that a run is set beside, itself among them, the baseline first.
+
+    A backward pass is set beside the others and their forward passes.
+    """
     near = (name, *ALGORITHMS[name].near)
+    if ALGORITHMS[name].backward:
+        backward = [each for each in ALGORITHMS.values() if each.backward]
+        passes = {own for each in backward for own in (each.name, each.forward)}
+        return tuple(each.name for each in ALGORITHMS.values() if each.name in passes)
     return tuple(each.name for each in ALGORITHMS.values() if each.compared or each.name in near)
+
+
+def alike(name: str) -> tuple[Algorithm, ...]:
+    """Return those of them that make the same as a run, O or gradients, the baseline first."""
+    backward = ALGORITHMS[name].backward
+    return tuple(other for other in beside(name) if ALGORITHMS[other].backward == backward)
+
+
+def baseline_of(name: str) -> TileAlgorithm:
+    """Return what an algorithm is compared with: the first of those that make the same."""
+    return ALGORITHMS[alike(name)[0]]
 
 
 def algorithm_of(workload: Workload) -> TileAlgorithm:

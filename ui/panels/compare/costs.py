@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QPainter
 
-from simulator.program.algorithms import ALGORITHMS, BASELINE
+from simulator.program.algorithms import TENSORS, baseline_of
 from simulator.program.tile_program import TileProgram
 from simulator.study.compare import Totals, at_scale, comparison_of
 from ui.look.draw import CENTRE, LEFT, RIGHT, draw_text, fitted, text_width, wrapped
@@ -70,7 +70,8 @@ class Costs:
 def costs_of(program: TileProgram) -> Costs:
     """Return what the slide says about a run that has ended."""
     comparison = comparison_of(program)
-    totals, shown = comparison.totals, comparison.shown
+    shown, base_of = comparison.shown, baseline_of(comparison.shown)
+    totals = [total for total in comparison.totals if total.algorithm in comparison.alike]
     most = max(total.counters.bytes for total in totals)
     rows = tuple(
         Cost(
@@ -80,12 +81,12 @@ def costs_of(program: TileProgram) -> Costs:
         for total in totals
     )  # fmt: skip
     own = next(total for total in totals if total.algorithm == shown)
-    base = next(total for total in totals if total.algorithm == BASELINE.name)
+    base = next(total for total in totals if total.algorithm == base_of.name)
     if own is base:
         return Costs(rows, "", (), ())
-    name = ALGORITHMS[BASELINE.name].label
+    name, made = base_of.label, "the same gradients" if base_of.backward else "the same O"
     meaning = (
-        f"as many bytes asked of HBM by {name}, for the same O",
+        f"as many bytes asked of HBM by {name}, for {made}",
         f"as many bytes asked by {name}",
         f"by {name}",
     )
@@ -97,7 +98,9 @@ def costs_of(program: TileProgram) -> Costs:
 def _notes(total: Totals) -> tuple[str, ...]:
     seconds = LAUNCH if total.time.below_launch else time_text(total.time.seconds)
     spent = f"less than a launch, {seconds}" if total.time.below_launch else f"≈ {seconds}"
-    square = f"S and P in HBM: {bytes_text(total.square)}" if total.square else "S stays on chip"
+    pairs = [name for name, n in total.counters.write.items() if n and TENSORS[name].of_pairs]
+    square = f"{' and '.join(pairs)} in HBM: {bytes_text(total.square)}"
+    square = square if pairs else "S stays on chip"
     return square, spent, f"{count_text(total.counters.flops)} FLOPs"
 
 

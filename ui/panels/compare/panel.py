@@ -30,6 +30,7 @@ from simulator.study.compare import (
     same_numbers_key,
 )
 from simulator.study.race import RUN_SECONDS, Race, race_of, seconds_after
+from simulator.study.recompute import trade_of
 from ui.look.draw import text_width
 from ui.look.names import fitting
 from ui.look.theme import Style
@@ -39,6 +40,7 @@ from ui.panels.compare.painter import MIN_SIZE, compare_layout, paint_compare
 from ui.panels.compare.race import paint_race
 from ui.panels.compare.race_clock import RaceClock
 from ui.panels.compare.race_words import pace_words_of, race_description
+from ui.panels.compare.recompute import paint_recompute, trade_sentences
 from ui.panels.compare.table import paint_table
 from ui.panels.compare.words import place_words, title, verdicts
 from ui.safety.overrides import guarded
@@ -60,12 +62,15 @@ _BUTTONS = (
     ("race", "Race", "Race",
      f"Starts a race of the whole runs in simulated time, by the roofline; a shorter run races at "
      f"N = {count_text(SCALE_N)}. Its speed is that of playing; again: from the start."),
+    ("recompute", "Store or recompute", "Recompute",
+     "Forward and backward pass together: P stored and read back, or computed again from Q, K and "
+     "LSE; what that saves and costs, here and over N."),
     ("run", "Compute errors and seconds", "Compute",
      "Computes all of them from end to end and holds each O against float64: the table then has "
      "their errors and seconds. With progress and Cancel in the header."),
 )  # fmt: skip
-_GROUPS = (("tiles", "time"), ("columns", "table", "race"), ("run",))
-_COLUMNS, _TABLE, _RACE = _VIEWS = ("columns", "table", "race")
+_GROUPS = (("tiles", "time"), ("columns", "table", "race", "recompute"), ("run",))
+_COLUMNS, _TABLE, _RACE, _RECOMPUTE = _VIEWS = ("columns", "table", "race", "recompute")
 _READY = ("Race, or Enter, starts it", "Enter starts it", "")
 
 
@@ -121,7 +126,7 @@ class ComparePanel(Panel[CompareModel]):
 
     @property
     def view(self) -> str:
-        """Columns, table or race: as chosen, or the table when all are finished."""
+        """Columns, table, race or recompute: as chosen, or the table when all are finished."""
         if self._view is not None:
             return self._view
         finished = bool(self.positions) and all(p.finished for p in self.positions)
@@ -231,6 +236,9 @@ class ComparePanel(Panel[CompareModel]):
         """Return the figures for screen readers."""
         if self.view == "race" and self.race is not None:
             return race_description(self.race)
+        if self.view == _RECOMPUTE:
+            w = comparison.programs[comparison.shown].workload
+            return " ".join(texts[0] for texts in trade_sentences(trade_of(w)))
         parts = [
             f"{title(p.algorithm)}: {place_words(comparison, p)[0]}, "
             f"{bytes_text(p.counters.bytes)} requested"
@@ -283,6 +291,9 @@ class ComparePanel(Panel[CompareModel]):
             if self.comparison is not None:
                 if self.view == "race" and self.race is not None:
                     self._paint_race(painter, self.race, self.comparison)
+                elif self.view == _RECOMPUTE:
+                    w = self.comparison.programs[self.comparison.shown].workload
+                    paint_recompute(painter, w, self.style_now, self.place())
                 elif self.view == _TABLE:
                     paint_table(
                         painter, self.comparison, self.style_now, self.place(), runs=self.runs

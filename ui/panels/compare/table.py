@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import isnan
+from math import isnan, nan
 
 from PySide6.QtCore import QRectF, QSizeF
 from PySide6.QtGui import QColor, QPainter
@@ -33,7 +33,7 @@ class TableRow:
     texts : tuple of str
         One for each algorithm.
     amounts : tuple of float or None
-        The amounts by which they are ranked; None if less is not better.
+        The amounts by which they are ranked, NaN of those that are not; None if less is not better.
     rank : int
         Rows of a higher rank are left out first if there is no space.
     """
@@ -66,7 +66,8 @@ def table_rows(
         rank: int,
         ranked: bool = True,
     ) -> TableRow:
-        amounts = tuple(amount(total) for total in totals)
+        alike = comparison.alike
+        amounts = tuple(amount(t) if t.algorithm in alike else nan for t in totals)
         return TableRow(names, tuple(map(text, totals)), amounts if ranked else None, rank)
 
     def size(names: tuple[str, ...], amount: Callable[[Totals], int], rank: int) -> TableRow:
@@ -91,7 +92,7 @@ def table_rows(
             lambda t: t.time.bound, 4, ranked=False),
         size((f"shared memory at most (limit {bytes_text(gpu.smem_bytes)})",
               "shared memory at most", "SRAM at most"), lambda t: t.peak, 1),
-        size(("kept in HBM for S and P (N² each)", "S and P in HBM"), lambda t: t.square, 1),
+        size(("written to HBM for each pair (N²)", "N² numbers in HBM"), lambda t: t.square, 1),
         row(("visits", "visits"), lambda t: t.visits, lambda t: count_text(t.visits), 4,
             ranked=False),
     )  # fmt: skip
@@ -190,8 +191,9 @@ def _paint_cell(painter: QPainter, row: TableRow, n: int, style: Style, box: QRe
         style.text_font(12), style.text_font(12, bold=True), style.text_font(11),
     )  # fmt: skip
     least, ratio = False, ""
-    if row.amounts is not None and max(row.amounts) > min(row.amounts):
-        smallest = min(row.amounts)
+    ranked = [amount for amount in row.amounts or () if not isnan(amount)]
+    if row.amounts is not None and not isnan(row.amounts[n]) and max(ranked) > min(ranked):
+        smallest = min(ranked)
         least = row.amounts[n] <= smallest * _SAME
         if smallest and not least:
             ratio = factor_text(row.amounts[n] / smallest)

@@ -8,8 +8,9 @@ from PySide6.QtGui import QFont
 
 from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.workload import Workload
-from simulator.program.algorithms import ALGORITHMS, BASELINE
+from simulator.program.algorithms import ALGORITHMS, TENSORS, baseline_of
 from simulator.study.compare import AtScale, Comparison, Position, Totals, at_scale
+from simulator.study.recompute import trade_of
 from ui.look.draw import wrapped
 from ui.look.names import head_words
 from ui.look.units import (
@@ -38,9 +39,14 @@ def named(name: str) -> str:
     return ALGORITHMS[name].in_a_sentence
 
 
+def label(name: str) -> str:
+    """Return the name beside a figure."""
+    return ALGORITHMS[name].label
+
+
 def verdicts(comparison: Comparison) -> tuple[tuple[str, ...], ...]:
     """Return sentences about the whole runs, most important first, each long and short."""
-    names = tuple(name for name in comparison.programs if not ALGORITHMS[name].backward)
+    names = comparison.alike
     # The later algorithm first: if it requests more than the earlier one, the sentence says so.
     pairs = [(later, earlier) for n, later in enumerate(names) for earlier in names[:n]]
     unexpected = [
@@ -65,15 +71,17 @@ def verdicts(comparison: Comparison) -> tuple[tuple[str, ...], ...]:
 
 
 def _gradients(comparison: Comparison) -> tuple[str, ...]:
-    """Return a sentence if one of them is a backward pass: it makes other outputs than the rest."""
-    backward = [name for name in comparison.programs if ALGORITHMS[name].backward]
-    if not backward:
+    """Return what forward and backward pass request together, of a backward pass."""
+    if not ALGORITHMS[comparison.shown].backward:
         return ()
-    made = title(backward[0])
+    trade = trade_of(comparison.programs[comparison.shown].workload)
+    sums = " and ".join(f"{label(each.forward)} {bytes_text(each.bytes)}" for each in trade.both)
+    times = factor_text(trade.stored.bytes / trade.again.bytes)
     return (
-        f"{made} makes gradients from the O and LSE that a forward pass left: other work than the"
-        " forward passes beside it, whose bytes are compared below.",
-        f"{made} makes gradients: other work than the forward passes.",
+        f"Forward and backward pass together request: {sums}, {times} as little. Backward passes"
+        " make gradients, so they are ranked apart.",
+        f"Forward and backward together: {sums}, {times} as little.",
+        "Backward passes make gradients: they are ranked apart.",
     )
 
 
@@ -119,7 +127,7 @@ def _of(comparison: Comparison, name: str) -> Totals:
 
 
 def _least(comparison: Comparison) -> tuple[str, ...]:
-    alike = (total for total in comparison.totals if not ALGORITHMS[total.algorithm].backward)
+    alike = (total for total in comparison.totals if total.algorithm in comparison.alike)
     first, *rest = sorted(alike, key=lambda total: total.counters.bytes)
     parts = [
         f"{named(one.algorithm)} {factor_text(one.counters.bytes / first.counters.bytes)}"
@@ -178,15 +186,22 @@ def _count(times: float) -> str:
 
 
 def _why_baseline(comparison: Comparison) -> tuple[str, ...]:
-    w, most = comparison.programs[BASELINE.name].workload, _of(comparison, BASELINE.name)
-    largest = max(total.counters.bytes for total in comparison.totals)
+    base = baseline_of(comparison.shown)
+    w, most = comparison.programs[base.name].workload, _of(comparison, base.name)
+    largest = max(_of(comparison, name).counters.bytes for name in comparison.alike)
     if most.counters.bytes < largest:
         return ()
-    moved = sum(most.counters.read.get(t, 0) + most.counters.write.get(t, 0) for t in "SP")
+    asked = most.counters.read, most.counters.write
+    of_pairs = dict.fromkeys(
+        t for way in asked for t, n in way.items() if n and TENSORS[t].of_pairs
+    )
+    moved = sum(way.get(t, 0) for way in asked for t in of_pairs)
+    *rest, last = of_pairs
+    words = f"{', '.join(rest)} and {last}" if rest else last
     share = 100 * moved / most.counters.bytes
     pairs = f"{count_text(w.seqlen_q)} × {count_text(w.seqlen_k)}"
     heads = ", for every head" if w.heads > 1 else ""
-    words = f"{share:.0f} % of {BASELINE.label}'s bytes are S and P"
+    words = f"{share:.0f} % of {base.label}'s bytes are {words}"
     return f"{words}, {pairs} numbers each{heads}.", f"{words}."
 
 

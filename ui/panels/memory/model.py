@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from simulator.problem.paging import TABLE
 from simulator.problem.workload import Workload
-from simulator.program.algorithms import BASELINE, tile_program
+from simulator.program.algorithms import ALGORITHMS, BASELINE, baseline_of, tile_program
 from simulator.run.motion import Motion
 from simulator.run.snapshot import Snapshot
 from simulator.study.compare import AtScale
@@ -302,7 +302,8 @@ def _joined(chips: Sequence[Chip], tensors: Collection[str], *names: str) -> tup
 
 def baseline_total(workload: Workload) -> int:
     """Return the requested bytes of the baseline's whole run on the same workload."""
-    return tile_program(workload.as_algorithm(BASELINE.name)).totals.bytes
+    baseline = baseline_of(workload.algorithm).name
+    return tile_program(workload.as_algorithm(baseline)).totals.bytes
 
 
 def comparison(
@@ -323,7 +324,8 @@ def comparison(
     if baseline is None or baseline == run:
         return (f"{ours} requested", ours)
     times = f"{factor_text(baseline / run)} as much"
-    theirs = f"{BASELINE.label} {bytes_text(baseline)}"
+    other = (baseline_of(name) if name in ALGORITHMS else BASELINE).label
+    theirs = f"{other} {bytes_text(baseline)}"
     long: tuple[str, ...] = ()
     if scale is not None:
         tiles = f"{count_text(scale.rows)} × {count_text(scale.cols)} tiles"
@@ -332,11 +334,11 @@ def comparison(
             f"whole run: {bytes_text(run)} requested  ·  {theirs}, {times}; {there}",
             f"{ours}  ·  {theirs}, {times}; {there}",
             f"run {bytes_text(run)}  ·  {theirs}, {factor_text(baseline / run)}; {there}",
-            f"{BASELINE.label} {times}; {there}",
+            f"{other} {times}; {there}",
         )
     return (
         *long,
         f"whole run: {bytes_text(run)} requested  ·  {theirs}, {times}",
         f"{ours}  ·  {theirs}, {times}",
-        f"{ours}  ·  {BASELINE.label} {times}",
+        f"{ours}  ·  {other} {times}",
     )

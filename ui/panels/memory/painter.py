@@ -112,8 +112,7 @@ def _paint_lanes(
 def paint_whole_run(painter: QPainter, state: MemoryState, style: Style, place: QRectF) -> None:
     """Write what the whole run requests, and the baseline if its bytes are given."""
     program, font = state.snapshot.program, style.text_font(11)
-    # The baseline is a forward pass, which makes other outputs than a backward pass.
-    baseline = None if program.algorithm.backward else state.baseline_bytes
+    baseline = state.baseline_bytes
     scale = None if baseline is None else at_scale(program)
     texts = comparison(program.totals.bytes, baseline, scale, program.workload.algorithm)
     text = first_that_fits(texts, place.width(), font)

@@ -10,6 +10,7 @@ from simulator.program.op import Op
 from simulator.program.state import ChipTile
 from simulator.program.tile_program import TileProgram
 from simulator.run.trace import Trace
+from tests.helpers.runs import program_of, scenario
 
 PASSING = {"alpha", "beta", "m_tile", "l_tile", "w"}
 """Factors and sums of one tile: no op keeps them for the next visit, so none counts them."""
@@ -56,3 +57,18 @@ def test_tiles_on_chip_are_the_numbers_that_are_there(algorithm: str) -> None:
     if ALGORITHMS[algorithm].softmax:
         for program in exemplars(algorithm, frozenset({"changes", "sinks"})):
             check(program)
+
+
+def test_no_two_algorithms_are_called_or_drawn_alike() -> None:
+    every = ALGORITHMS.values()
+    for said in ("name", "title", "short_title", "label", "in_a_sentence"):
+        assert len({getattr(each, said) for each in every}) == len(every), said
+    assert len({(each.colour, each.line, each.mark) for each in every}) == len(every)
+
+
+@pytest.mark.parametrize("algorithm", [each.name for each in ALGORITHMS.values() if each.backward])
+def test_what_a_backward_pass_leaves_is_as_large_as_what_it_writes(algorithm: str) -> None:
+    chosen = scenario(algorithm, nq=7, nk=9, d=3, dv=5, heads=4, kv_heads=2, dtype="float16")
+    program = program_of(chosen)
+    left = {spec.name: spec.bytes_in(program.workload) for spec in program.algorithm.tensors}
+    assert left | {name: program.totals.write[name] for name in left if name != "dQ_acc"} == left

@@ -83,6 +83,19 @@ def test_rows_of_a_state_are_explained_by_what_adds_up_to_them(algorithm: str) -
                     assert whole == pytest.approx(value, abs=1e-5)
 
 
+def test_a_similarity_is_a_sum_over_features_and_counts_nothing_where_it_is_hidden() -> None:
+    trace = trace_of(scenario("linear", nq=10, d=4, mask={"causal": True}))
+    index = trace.program.index(0, 1, 1)
+    assert index is not None
+    op = next(n for n, op in enumerate(trace.program.ops(index)) if "P" in op.makes)
+    seen, hidden = (explain(trace.snapshot(index, op), Cell("S", 5, key)) for key in (4, 7))
+    assert words_of(seen) == "φ(q5) · φ(k4), a sum over 4 features: #"
+    assert words_of(hidden).startswith(
+        "φ(q5) · φ(k7), a sum over 4 features: #hidden by the mask, "
+    )
+    assert "so it counts 0 (causal: row 5" in words_of(hidden)
+
+
 def test_only_a_chunk_with_itself_forms_similarities() -> None:
     trace = trace_of(scenario("linear", nq=10, mask={"causal": True}))
     now = trace.snapshot(len(trace) - 1)

@@ -80,6 +80,21 @@ def test_positions_do_not_let_rows_follow(places):
         np.testing.assert_allclose(found.after, same.after, atol=1e-5)
 
 
+@pytest.mark.parametrize("places", ["none", "causal", "rope"])
+def test_positions_of_the_run_are_taken_back_first(places):
+    shape = {"nq": 9, "d": 8, "rows": 4, "cols": 4, "seed": 6}
+    plain, turned = (
+        trace_of(scenario("flash2", **shape, position=said))
+        for said in ({}, {"kind": "rope", "offset": 5, "theta": 50.0})
+    )
+    want, found = (
+        shuffled(trace.workload, trace.inputs, 0, order_of(9, 4), places)
+        for trace in (plain, turned)
+    )
+    np.testing.assert_allclose(found.before, want.before, atol=1e-5)
+    np.testing.assert_allclose(found.after, want.after, atol=1e-5)
+
+
 def test_how_far_rows_are_is_a_share_of_their_length():
     trace = trace_of(scenario("flash2", nq=9, d=4, rows=4, cols=4))
     w, inputs, order = trace.workload, trace.inputs, order_of(9, 2)

@@ -77,6 +77,26 @@ def test_documents_are_about_as_long_as_a_window() -> None:
     assert 16 <= lengths[-1] <= 96 + 16  # what is left over joins the last
 
 
+def test_what_is_left_of_documents_is_one_of_them_if_it_is_a_quarter_as_long() -> None:
+    lasts = set()
+    for keys in range(200, 264):
+        w = resolve(scenario(nq=keys, d=1, rows=64, cols=64, mask={"causal": True}))
+        found = {each.name: each for each in patterns(w, read_inputs(w), Knobs(16, 4))}
+        lengths = found["packed documents"].mask.documents
+        assert sum(lengths) == keys
+        lasts.add(lengths[-1])
+    assert min(lasts) == 16
+
+
+@pytest.mark.parametrize(("block", "k", "window"), [(1, 1, 1), (3, 1, 1), (3, 3, 4), (5, 3, 7)])
+def test_windows_without_a_causal_mask_are_half_as_wide(block: int, k: int, window: int) -> None:
+    w = resolve(scenario(nq=20, d=2, rows=4, cols=4))
+    found = {each.name: each for each in patterns(w, read_inputs(w), Knobs(block, k))}
+    assert found["window"].mask.window == window
+    assert found["window"].words.startswith(f"a window of {window} keys")
+    assert found["Longformer, dilated"].mask.window == 2 * window
+
+
 def test_pairs_of_a_long_run_are_not_counted_and_its_errors_not_computed() -> None:
     short, long = (
         resolve(scenario(nq=nq, d=1, rows=256, cols=256, mask={"causal": True}))

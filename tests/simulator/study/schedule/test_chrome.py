@@ -104,6 +104,9 @@ def test_pairs_of_begin_and_end_are_events_too(tmp_path: Path) -> None:
     assert found.lane.tolist() == [0, 0, 1]
     assert found.start.tolist() == pytest.approx([0, 1e-6, 5e-6])
     assert found.end.tolist() == pytest.approx([10e-6, 2e-6, 6e-6])
+    assert found.weight.tolist() == pytest.approx([1.0, 0.1, 0.1])
+    instants = [{"ph": "X", "ts": ts, "dur": 0} for ts in (3, 4)]
+    assert read_trace(written(tmp_path, json.dumps(instants))).weight.tolist() == [1.0, 1.0]
 
 
 @pytest.mark.parametrize(

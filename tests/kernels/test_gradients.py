@@ -14,6 +14,7 @@ from kernels.devices.host.module import Order, Schedule
 from simulator.engines.protocol import BackwardEngine
 from simulator.problem.scenario import Scenario
 from simulator.run.cosimulation import verify
+from simulator.study.merge.gradient_sums import random_orders
 from tests.kernels.helpers import (
     SCHEDULES,
     TILINGS,
@@ -75,6 +76,22 @@ def test_the_order_of_blocks_changes_the_last_bits_of_dq_alone(mask: dict[str, A
         assert len({each[name].tobytes() for each in found}) == 1, name
     for each in found:
         np.testing.assert_allclose(each["dq"], found[-1]["dq"], rtol=1e-5, atol=1e-5)
+
+
+def test_atomics_in_any_order_leave_other_bits_than_those_in_one() -> None:
+    """dQ of column blocks one after the other is the same each time; in other orders it is not."""
+    chosen = scenario(NAME, nq=40, nk=200, d=8, dv=8, rows=20, cols=20)
+    again = [launched(chosen, IN_ORDER)["dq"] for _ in range(2)]
+    assert again[0].tobytes() == again[1].tobytes()
+    schedules = [Schedule(Order.RANDOM, seed=seed, workers=1) for seed in range(4)]
+    others = [launched(chosen, schedule)["dq"] for schedule in schedules]
+    moved = np.any([other != again[0] for other in others], axis=0)
+    assert moved.mean() > 0.2
+    for other in others:
+        np.testing.assert_allclose(other, again[0], rtol=1e-5, atol=1e-5)
+    study = random_orders(host_trace(*workload_of(chosen), HostDevice(IN_ORDER))[0], orders=4)
+    assert study.numbers == again[0].size
+    assert study.moved > 0.2 * study.numbers
 
 
 @pytest.mark.sweep(keep=1)

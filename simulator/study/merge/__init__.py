@@ -1,1 +1,1 @@
-"""Partial results of disjoint keys, merged in any order by the ops of the combine."""
+"""Partial results of disjoint keys, merged in any order by the ops of the combine; sums of dQ."""

@@ -119,7 +119,18 @@ def test_arguments_of_a_kernel_are_those_of_what_is_set() -> None:
 
 @given(grids())
 def test_edges_are_where_visible_pairs_end(drawn: tuple[Pairs, TileGrid]) -> None:
-    pairs, mask = drawn[0], drawn[1].mask
+    check_edges(drawn[0])
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_edges_of_small_masks(causal: bool) -> None:
+    for nq, nk, window, sinks in product((1, 5), (3, 6), (0, 1, 2), (0, 1, 4)):
+        check_edges(Pairs(nq, nk, causal, window, sinks))
+
+
+def check_edges(pairs: Pairs) -> None:
+    """Compare the edges of a mask with the keys before which a row's visible pairs end."""
+    mask = pairs.mask()
     if not mask.simple:
         assert not mask.diagonals
         assert not mask.uprights

@@ -150,6 +150,16 @@ def test_both_ways_are_attention(chosen: Scenario) -> None:
     assert found.apart == pytest.approx(off, rel=1e-5)
 
 
+def test_projections_that_are_drawn_keep_keys_and_values_as_large_as_the_latent() -> None:
+    layer = latent_layer(resolve(told(2, 1, 8, 256, 0)))
+    wuk, wuv, drawn = projections(layer, 2)
+    assert drawn
+    assert wuk.shape == wuv.shape == (2, 256, 64)
+    assert (wuk != wuv).all()
+    for each in (wuk, wuv):
+        assert float(each.std()) == pytest.approx(1 / 16, rel=0.02)  # of 256 numbers
+
+
 def test_projections_may_be_of_the_file(tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
     shapes = {"q": (3, 2, 7), "latent": (9, 7), "wuk": (3, 5, 4), "wuv": (3, 5, 6)}

@@ -91,10 +91,10 @@ def test_registers_are_given_to_whole_warps_in_pieces() -> None:
 
 def test_what_cannot_be_placed_says_why() -> None:
     program = program_of(scenario("flash2", nq=16))
-    large = BlockNeeds("flash2", 128, 300 * 1024, 128)
-    why = "A thread block of flash2 takes 300 KiB: H100-SXM gives 227 KiB to one."
+    large = BlockNeeds("flash2", 128, 3000 * 1024, 128)
+    why = "A thread block of flash2 takes 3000 KiB: H100-SXM gives 227 KiB to one."
     assert why_no_schedule(program, [large]) == why
-    with pytest.raises(ValueError, match="takes 300 KiB"):
+    with pytest.raises(ValueError, match="takes 3000 KiB"):
         schedule_of(program, [large], "index")
     many = program_of(scenario("flash2", nq=70_000, nk=4, rows=1))
     assert why_no_schedule(many, [NEEDS]).startswith("70000 thread blocks are too many")

@@ -6,6 +6,7 @@ from simulator.base.assets import SCENARIOS
 from simulator.base.errors import InputError
 from simulator.run.trace import simulate
 from simulator.study.merge.gradient_sums import random_orders
+from simulator.study.recompute import trade_of
 from tests.simulator.lesson.test_model_numbers import at, computed
 
 
@@ -24,3 +25,42 @@ def test_orders_are_those_of_the_study() -> None:
 def test_a_run_that_adds_up_no_dq_is_refused() -> None:
     with pytest.raises(InputError, match="one whose tiles add to dQ in HBM"):
         computed(at("flash2"), "order_moves()")
+
+
+@pytest.mark.parametrize("name", ["flash2-backward", "naive-backward"])
+@pytest.mark.parametrize(("tensor", "row", "col"), [("q", 5, 2), ("k", 0, 7), ("v", 15, 0)])
+def test_a_difference_of_the_loss_is_the_gradient_of_the_run(
+    name: str, tensor: str, row: int, col: int
+) -> None:
+    where, number = at(name), f'"{tensor}", {row}, {col}'
+    slope = computed(where, f"difference({number})")
+    assert computed(where, f"gradient({number})") == pytest.approx(slope, rel=1e-5, abs=1e-6)
+    up, down = (computed(where, f'difference({number}, "{way}")') for way in ("up", "down"))
+    assert slope == (up - down) / (2 * computed(where, "nudge()"))
+    inputs = simulate(SCENARIOS / f"{name}.toml").inputs
+    moved = getattr(inputs, tensor)[0, row, col]
+    assert computed(where, f'difference({number}, "number")') == moved
+
+
+def test_what_is_kept_and_requested_is_that_of_the_study() -> None:
+    trade = trade_of(simulate(SCENARIOS / "causal.toml").workload)
+    for way, passes in (("stored", trade.stored), ("again", trade.again)):
+        assert computed(at("causal"), f'kept_between("{way}")') == passes.kept_bytes
+        assert computed(at("causal"), f'both_passes("{way}")') == passes.bytes
+    assert computed(at("causal"), "scores_again()") == trade.again.scores
+
+
+@pytest.mark.parametrize(
+    ("name", "expression", "message"),
+    [
+        ("flash2", 'difference("q", 0, 0)', "a backward pass, which has a gradient of O"),
+        ("flash2", 'gradient("q", 0, 0)', "a number of q, k or v of this run"),
+        ("flash2-backward", 'difference("q", 99, 0)', "a number of q, k or v of this run"),
+        ("flash2-backward", 'gradient("o", 0, 0)', "a number of q, k or v of this run"),
+        ("flash2-backward", 'difference("q", 0, 0, "sideways")', "one of slope, up, down, number"),
+        ("causal", 'kept_between("thrice")', "one of stored, again"),
+    ],
+)
+def test_what_is_not_there_is_refused(name: str, expression: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        computed(at(name), expression)

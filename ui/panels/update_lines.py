@@ -253,7 +253,7 @@ def _sum(
 
 
 _LARGER = r"m \leftarrow \max(m_{\mathrm{old}},\, \max S)"
-_KEPT = r"m \leftarrow \max(m_{\mathrm{old}},\, \max S)\;(\mathrm{if\;larger\;by\;} \tau)"
+_KEPT = r"m \leftarrow \max(m_{\mathrm{old}},\, \max S)\;(\mathrm{by} > \tau)"
 
 
 def _at_the_end_lines(row: _Row) -> list[UpdateLine]:

@@ -28,7 +28,7 @@ def board_areas(program: TileProgram, position: Position) -> tuple[Area, ...]:
         return ()
     if position.finished:
         w = program.workload
-        return (Area("P", not algorithm_of(w).stores_scores, range(w.seqlen_q), range(w.seqlen_k)),)
+        return (Area("P", not algorithm_of(w).passes_pairs, range(w.seqlen_q), range(w.seqlen_k)),)
     return areas_before(program, position.visit)
 
 
@@ -82,7 +82,7 @@ def paint_mini_board(
             sheet.draw(painter, sheet_box, whole)
 
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-    if stores or not program.workload.mask.hides:
+    if not program.algorithm.skips or not program.workload.mask.hides:
         painter.fillRect(box, QColor(theme.empty))
     else:
         painter.fillRect(box, hatching(theme.empty, theme.hatch, style.scale))

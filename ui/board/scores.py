@@ -124,7 +124,7 @@ def paint_scores(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
     """Draw the score matrix without the current tile: past tiles, the grid, the mask's edge."""
     theme, box, w = style.theme, lay.boxes["S"], snapshot.program.workload
     with clipped(painter, box):
-        if snapshot.stores_scores or not w.mask.hides:
+        if not snapshot.program.algorithm.skips or not w.mask.hides:
             painter.fillRect(box, QColor(theme.empty))
         else:
             painter.fillRect(box, hatching(theme.empty, theme.hatch, style.scale))

@@ -66,6 +66,8 @@ def areas_before(program: TileProgram, visit: Visit) -> tuple[Area, ...]:
         return tuple(Area("P", True, grid.row_range(i), grid.col_range(i)) for i in blocks)
     if program.launches[visit.launch].combines:
         return (Area("P", True, rows, cols),)
+    if algorithm_of(w).passes_pairs and not stores:  # a forward pass has left all of it
+        return (Area("P", False, rows, cols),)
     name, dropped = ("S", False) if stores else ("P", True)
     if program.launches[visit.launch].by_rows:
         return Area(name, dropped, above, cols), Area(name, dropped, visit.rows, left)

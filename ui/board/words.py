@@ -38,6 +38,8 @@ def header_choices(snapshot: Snapshot) -> list[str]:
     if snapshot.op.before_tiles:
         return [f"{head}{DOT}before the tiles: places", "before the tiles: places", "places"]
     note = "S and P are written to HBM" if snapshot.stores_scores else "S never leaves the chip"
+    if snapshot.program.algorithm.passes_pairs and not snapshot.stores_scores:
+        note = "P, dP and dS go through HBM"
     if not snapshot.program.algorithm.softmax:
         return _choices_with_state(snapshot, head)
     if snapshot.in_softmax_launch:
@@ -47,6 +49,8 @@ def header_choices(snapshot: Snapshot) -> list[str]:
     elif not snapshot.launch.forms:
         col = short_col = snapshot.launch.name
         note = "no key is read"
+    elif snapshot.launch.whole_rows:
+        col = short_col = "all keys"
     else:
         col = f"column block j = {visit.j} of {w.grid.Tc}"
         short_col = f"j = {visit.j} of {w.grid.Tc}"
@@ -156,10 +160,13 @@ def caption_phrases(snapshot: Snapshot, tile_pixels: float, averaged: str = "") 
         if _has_dropped(snapshot) and snapshot.so_far is not None:
             which = "all tiles" if snapshot.normalised else "tiles before"
             phrases.append(f"{which}: P / ℓ, with m and ℓ of their rows as they are now")
+        elif snapshot.program.algorithm.passes_pairs:
+            phrases.append("other tiles: P, as it lies in HBM")
         elif _has_dropped(snapshot):
             past = "dim" if is_detailed(w) else "shaded"
             phrases.append(f"{past} tiles were used and dropped")
-        if int(grid.visited_columns.sums[-1]) < grid.Tr * grid.Tc:
+        skips = snapshot.program.algorithm.skips
+        if skips and int(grid.visited_columns.sums[-1]) < grid.Tr * grid.Tc:
             phrases.append("hatched tiles are skipped")
     if not is_detailed(w) and tile_pixels < 3:
         phrases.append(f"a point is a tile, {grid.Tr} × {grid.Tc} of them")

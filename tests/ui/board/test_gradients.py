@@ -19,6 +19,8 @@ from ui.board import scene
 from ui.board.board import Marks, board_layout, describe, paint_board, paint_moving_board
 from ui.board.layout import BoardLayout, locate
 from ui.board.scores import shown_current, value_range
+from ui.board.state import past_areas
+from ui.board.words import caption_phrases, header_choices
 from ui.look.heat import colour_map
 from ui.look.theme import DARK, THEMES, Style, load_fonts
 
@@ -184,3 +186,18 @@ def test_sums_grow_term_by_term(demo: Trace, name: str) -> None:
         own = motion.after.visit.cols if name in ("dV", "dK") else motion.after.visit.rows
         found = head.results[place][own.start : own.stop]
         np.testing.assert_allclose(found, half.reshape(found.shape), rtol=1e-6)
+
+
+def test_what_lies_in_hbm_is_not_said_to_be_dropped() -> None:
+    trace = simulate(SCENARIOS / "naive-backward.toml")
+    for index in range(len(trace)):
+        now = trace.snapshot(index)
+        header = header_choices(now)[0]
+        assert header.endswith("P, dP and dS go through HBM")
+        assert ("all keys" in header) == now.launch.whole_rows
+        (area,) = past_areas(now)
+        assert (area.name, area.dropped) == ("P", False)
+        assert (len(area.rows), len(area.cols)) == (16, 16)
+        said = " ".join(caption_phrases(now, 20.0))
+        assert "dropped" not in said
+        assert "skipped" not in said

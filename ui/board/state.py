@@ -50,6 +50,8 @@ def areas_before(program: TileProgram, visit: Visit) -> tuple[Area, ...]:
     w = program.workload
     stores = algorithm_of(w).stores_scores
     rows, cols = range(w.seqlen_q), range(w.seqlen_k)
+    if algorithm_of(w).passes_pairs and not stores:  # a forward pass has left all of it
+        return (Area("P", False, rows, cols),)
     if algorithm_of(w).backward and visit.launch != program.forming:
         return (Area("P", True, rows, cols),) * (visit.launch > program.forming)
     above, left = range(visit.rows.start), range(visit.cols.start)
@@ -66,8 +68,6 @@ def areas_before(program: TileProgram, visit: Visit) -> tuple[Area, ...]:
         return tuple(Area("P", True, grid.row_range(i), grid.col_range(i)) for i in blocks)
     if program.launches[visit.launch].combines:
         return (Area("P", True, rows, cols),)
-    if algorithm_of(w).passes_pairs and not stores:  # a forward pass has left all of it
-        return (Area("P", False, rows, cols),)
     name, dropped = ("S", False) if stores else ("P", True)
     if program.launches[visit.launch].by_rows:
         return Area(name, dropped, above, cols), Area(name, dropped, visit.rows, left)

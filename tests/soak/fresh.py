@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from PySide6.QtCore import QEvent
 from PySide6.QtGui import QImage
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 from simulator.lesson.places import Pointer
 from simulator.problem.scenario import Scenario, scenario_toml
@@ -184,12 +184,17 @@ def prints_of_view(view: View) -> Prints:
 
 
 def _seen(board: BoardPanel) -> str:
-    """Return the fingerprint of a board's picture at rest: no pointer on it, all of it in sight."""
+    """Return the fingerprint of a board's picture at rest: no pointer on it, all of it in sight.
+
+    What lies over it is left out: a mask that is being painted is of the window, not of the run.
+    """
     board.camera.go(BoardView())
     board.show_share(1.0)
     board.clearFocus()
     QApplication.sendEvent(board, QEvent(QEvent.Type.Leave))
-    image = board.grab().toImage().convertToFormat(QImage.Format.Format_RGB32)
+    image = QImage(board.size(), QImage.Format.Format_RGB32)
+    image.fill(0)
+    board.render(image, renderFlags=QWidget.RenderFlag.DrawWindowBackground)
     return _digest(bytes(image.constBits()))
 
 

@@ -123,7 +123,7 @@ class SchedulePanel(PicturePanel):
     def _renew(self, program: TileProgram) -> None:
         asked = program, self.what, self.order
         if asked == self._asked:
-            if self.state is not None:
+            if self.state is not None and self.state.program is program:  # else its own comes yet
                 self._draw(replace(self.state, visit=self._visit))
             return
         self._asked = asked

@@ -11,6 +11,7 @@ from simulator.code.code_lines import exemplars
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import Scenario
 from simulator.program.algorithms import ALGORITHMS
+from simulator.program.playback import last_cursor
 from simulator.study.schedule.placing import ORDERS
 from simulator.study.schedule.schedule import schedule_of
 from tests.helpers.by_hand import choosing
@@ -47,6 +48,23 @@ def test_it_shows_the_schedule_of_the_run_and_says_that_it_is_a_model(window):
     assert words.startswith("A model, nothing measured")
     assert f"≈ {time_text(exact.seconds)}, idle {100 * exact.idle:.0f} %, 4 thread blocks" in words
     assert "128 multiprocessors never have anything to do" in words
+
+
+def test_a_choice_before_the_bars_of_another_run_are_there_waits_for_them(window):
+    panel, session = panel_of(window), window.session
+    session.go(last_cursor(session.trace.program))
+    settle(window)
+    old = panel.state
+    session.start(scenario("flash2", nq=4, nk=4), None)
+    while session.trace.program is old.program:
+        QTest.qWait(1)
+    shorter = panel.state  # what is there is of the run before
+    panel.show_view(session.view)
+    panel.choose("order", panel.order)
+    assert shorter is old
+    settle(window)
+    assert panel.state.program is session.trace.program
+    assert panel.state.visit < len(session.trace)
 
 
 def test_the_block_at_work_is_that_of_the_cursor(window):

@@ -138,7 +138,7 @@ def test_windows_line_ends_and_a_byte_order_mark(tmp_path):
 
 BASE = 'scenario = "flash2"\n'
 MISTAKES = [
-    ('scenario = "flash9"', 10, 'scenario = "flash9": expected a .toml file or one of causal'),
+    ('scenario = "flash9"', 10, 'scenario = "flash9": expected a .toml file or one of '),
     (BASE + 'at = "lst"', 11, 'at = "lst": expected "first" or "last"'),
     (BASE + "at = -1", 11, "at.visit = -1: expected at least 0"),
     (BASE + "at = 99", 11, "at.visit = 99: expected 0 to 19"),

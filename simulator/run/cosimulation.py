@@ -104,7 +104,7 @@ def verify(
     program = trace.program
     interpreter = Interpreter(program, trace.inputs, trace.left)
     checked, settled, largest = 0, 0, 0.0
-    largest = _largest(trace.inputs)
+    bound = _bound(trace.inputs)
     for index in visits_to_check(program, most):
         visit = program.visit(index)
         tile = trace.engine.tile(visit, trace.row_block(visit.head, visit.i))
@@ -119,7 +119,7 @@ def verify(
                         _terms(chip, program.algorithm.normalises_last) if name == "O" else 1.0
                     )
                 else:
-                    size = program.algorithm.error_size(name, chip, largest)
+                    size = program.algorithm.error_size(name, chip, bound)
                 found, share = _difference(visit, op, name, ours, exact, size)
                 largest = max(largest, share)
                 if found is not None:
@@ -177,7 +177,7 @@ def _largest_score(chip: Mapping[str, F64]) -> float:
     return float(np.max(s, initial=1.0, where=np.isfinite(s)))
 
 
-def _largest(inputs: Inputs) -> float:
+def _bound(inputs: Inputs) -> float:
     """Return what no number of V exceeds, or with a gradient of O no product with a row of it."""
     largest = float(np.abs(inputs.v).max())
     if inputs.upstream is None:

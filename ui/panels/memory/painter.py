@@ -174,13 +174,16 @@ def _paint_hbm(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> N
 def _paint_hbm_lines(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> None:
     """Paint each tensor as one line: its name, its bar if there is room for one, its bytes."""
     style, theme, px = layout.style, layout.style.theme, layout.style.px
-    size = 12 if layout.tensors[0].height() >= px(14) else 11
-    bold, small = style.text_font(size, bold=True), style.text_font(size)
     largest = max(t.total for t in model.tensors)
     names = [short_name(t.tensor) for t in model.tensors]
-    left = max(text_width(bold, name) for name in names) + px(8)
     widest = _WIDEST_SMALL if largest < _SMALL else _WIDEST_SIZE
-    right = text_width(small, widest) + px(2)
+    for size in (12, 11):
+        bold, small = style.text_font(size, bold=True), style.text_font(size)
+        left = max(text_width(bold, name) for name in names) + px(8)
+        right = text_width(small, widest) + px(2)
+        room = layout.tensors[0]
+        if room.height() >= px(14) and left + right <= room.width():
+            break
     for row, name, traffic in zip(layout.tensors, names, model.tensors, strict=True):
         draw_text(painter, row, name, bold, theme.tensor(traffic.tensor))
         so_far = bytes_text(traffic.read + traffic.written)

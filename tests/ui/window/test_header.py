@@ -88,7 +88,7 @@ def test_where_the_buttons_have_no_room_one_stands_for_all(open_window, settings
     window.session.settle()
     assert window.session.scenario.attention.algorithm == BASELINE.name
     assert chooser.text().startswith(BASELINE.short_title)
-    window.resize(2200, 720)
+    window.resize(3840, 720)
     qapp.processEvents()
     assert row.isVisible()
     assert not chooser.isVisible()

@@ -126,7 +126,7 @@ class GradientEngine:
         """Return S, P, dP and dS of a row block, (rows, Nk) each; NaN in skipped tiles."""
         found = self._in_hbm(head, i)
         algorithm = self._program.algorithm
-        made = [spec.name for spec in (*algorithm.tensors, *algorithm.pairs) if spec.of_pairs]
+        made = [spec.name for spec in (*algorithm.tensors, *algorithm.chip) if spec.of_pairs]
         if found.keys() >= set(made):
             s, p = self._forward.row_matrices(head, i, self._forward.row_block(head, i))
             return {"S": s, "P": p, **{name: np.asarray(found[name]) for name in made}}

@@ -96,7 +96,7 @@ class TileAlgorithm:
         The size of the terms of a number, to which its rounding errors are relative: from its name,
         what is on chip with it, and what no product of a row of V, and of dO, exceeds. Without it,
         it is that of scores.
-    pairs : tuple of TensorSpec
+    chip : tuple of TensorSpec
         Numbers that it makes on chip beside S and P, of pairs or of rows.
     forward : str or None
         The algorithm of the forward pass before it, if it computes gradients.
@@ -137,7 +137,7 @@ class TileAlgorithm:
     row_title: str = "Online softmax"
     near: tuple[Algorithm, ...] = ()
     error_size: Callable[[str, Numbers, float], float] | None = None
-    pairs: tuple[TensorSpec, ...] = ()
+    chip: tuple[TensorSpec, ...] = ()
     forward: Algorithm | None = None
     after: tuple[str, ...] = ()
     exemplars: tuple[Mapping[str, Mapping[str, Any]], ...] = ({},)
@@ -186,10 +186,15 @@ class TileAlgorithm:
     @property
     def columns(self) -> tuple[str, ...]:
         """Numbers of every row that lie between the scores and O."""
-        made = (*self.tensors, *self.pairs)
+        made = (*self.tensors, *self.chip)
         own = (spec.name for spec in made if spec.axes == ("row",) and spec.at)
         given = (spec.name for spec in COMMON if spec.name in self.after and spec.axes == ("row",))
         return (*(name for name in ("m", "l") if name not in self.missing), *given, *own)
+
+    @property
+    def pairs(self) -> tuple[TensorSpec, ...]:
+        """What it makes of pairs of a row and a key on chip beside S and P."""
+        return tuple(spec for spec in self.chip if spec.of_pairs)
 
     @property
     def splits(self) -> bool:

@@ -61,7 +61,7 @@ def exists(w: Workload, cell: Cell) -> bool:
     if cell.tensor in algorithm.missing:
         return False
     if cell.spec.at:
-        named = (*algorithm.gates, *algorithm.tensors, *algorithm.pairs)
+        named = (*algorithm.gates, *algorithm.tensors, *algorithm.chip)
         return cell.spec in named and 0 <= cell.row < rows and 0 <= cell.col < cols
     read = {spec.name for spec in (*algorithm.inputs, *algorithm.gates)}
     if "key" in cell.at and "row" not in cell.at and cell.tensor not in read:
@@ -175,7 +175,7 @@ def _used_pair(snapshot: Snapshot, cell: Cell) -> CellValue:
 def _forms(snapshot: Snapshot, cell: Cell) -> tuple[str, ...]:
     """Return what may lie in a cell: its own tensor, and what it is made of."""
     algorithm = snapshot.program.algorithm
-    own = dict.fromkeys((*algorithm.tensors, *algorithm.pairs))
+    own = dict.fromkeys((*algorithm.tensors, *algorithm.chip))
     return (cell.tensor, *(spec.name for spec in own if spec.at == cell.tensor))
 
 

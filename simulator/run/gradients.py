@@ -44,7 +44,7 @@ def made_so_far(now: Snapshot, left_by: LeftBy) -> dict[str, F32]:
     given = {spec.name for spec in algorithm.gates}
     names = {*algorithm.outside.values(), *algorithm.columns} - given
     out = {}
-    made = dict.fromkeys((*algorithm.tensors, *algorithm.pairs))
+    made = dict.fromkeys((*algorithm.tensors, *algorithm.chip))
     for spec in made:
         if spec.name not in names:
             continue
@@ -132,7 +132,7 @@ def _index(program: TileProgram, number: int, head: int, outer: int, inner: int)
 def is_gradient(snapshot: Snapshot, cell: Cell) -> bool:
     """Return whether a cell is of what a backward pass makes, or of what it is made of."""
     algorithm = snapshot.program.algorithm
-    made = {spec.name for spec in (*algorithm.tensors, *algorithm.pairs)} | {*algorithm.columns}
+    made = {spec.name for spec in (*algorithm.tensors, *algorithm.chip)} | {*algorithm.columns}
     return algorithm.backward and (cell.tensor in made or cell_value(snapshot, cell).tensor in made)
 
 

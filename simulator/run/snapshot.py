@@ -273,7 +273,7 @@ class Snapshot:
     @property
     def newest_pairs(self) -> tuple[str, F32] | None:
         """What was made last of the pairs of the tile, by name; None before there is anything."""
-        own = (spec.name for spec in reversed(self.program.algorithm.pairs) if spec.of_pairs)
+        own = (spec.name for spec in reversed(self.program.algorithm.pairs))
         found = ((name, self.state.get(name)) for name in (*own, "P", "S"))
         return next(((name, values) for name, values in found if values is not None), None)
 

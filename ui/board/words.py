@@ -383,7 +383,7 @@ def _score_text(snapshot: Snapshot, row: int, key: int) -> str:
     if snapshot.so_far is not None:
         text += f"{DOT}P / ℓ so far = {number_text(float(snapshot.so_far[row, key]))}"
     for spec in algorithm_of(w).pairs:
-        value = cell_value(snapshot, Cell(spec.name, row, key)).value if spec.of_pairs else None
+        value = cell_value(snapshot, Cell(spec.name, row, key)).value
         if value is not None:  # a later launch may make it
             text += f"{DOT}{spec.name} = {number_text(value)}"
     return f"{text}{DOT}{fate}{tokens}"
@@ -408,7 +408,7 @@ def _current_score_text(snapshot: Snapshot, row: int, key: int) -> str:
     if weights is not None:
         text += f"{DOT}P = {number_text(float(weights[r, c]))}"
     for spec in algorithm_of(w).pairs:
-        made = snapshot.state.get(spec.name) if spec.of_pairs else None
+        made = snapshot.state.get(spec.name)
         text += f"{DOT}{spec.name} = {number_text(float(made[r, c]))}" if made is not None else ""
     return text if seen else f"{text}{DOT}the mask will hide it"
 

@@ -42,7 +42,7 @@ TENSORS = {
         *INPUTS,
         *(own for each in ALGORITHMS.values() for own in each.inputs),
         *COMMON,
-        *(own for each in ALGORITHMS.values() for own in (*each.gates, *each.tensors, *each.pairs)),
+        *(own for each in ALGORITHMS.values() for own in (*each.gates, *each.tensors, *each.chip)),
         SINK,
     )
 }

@@ -253,7 +253,7 @@ ALGORITHM = TileAlgorithm(
     ),
     left=("dK", "dV"),
     gates=(gradients.UPSTREAM,),
-    pairs=(gradients.OF_WEIGHTS, gradients.OF_SCORES),
+    chip=(gradients.OF_WEIGHTS, gradients.OF_SCORES),
     after=("O", "LSE"),
     forward="flash2",
     error_size=gradients.error_size,

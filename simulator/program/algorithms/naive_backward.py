@@ -250,7 +250,7 @@ ALGORITHM = TileAlgorithm(
     ),
     left=("dQ_acc", "dK", "dV"),
     gates=(gradients.UPSTREAM,),
-    pairs=(gradients.OF_WEIGHTS, gradients.OF_SCORES, gradients.DOTS, gradients.QUERY_SUM),
+    chip=(gradients.OF_WEIGHTS, gradients.OF_SCORES, gradients.DOTS, gradients.QUERY_SUM),
     forward="naive",
     after=("P",),
     error_size=gradients.error_size,

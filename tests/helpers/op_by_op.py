@@ -7,7 +7,8 @@ import numpy as np
 
 from simulator import Trace
 from simulator.engines.interpreter import Interpreter
-from simulator.program.tile_program import Visit
+from simulator.program.tile_program import TileProgram, Visit
+from simulator.program.visit import Counters
 
 
 @dataclass
@@ -19,6 +20,16 @@ class Exact:
     m: np.ndarray
     l: np.ndarray
     o: np.ndarray
+
+
+def counted_by_ops(program: TileProgram) -> Counters:
+    """Return what the ops count of a whole run; before each visit the closed form has said it."""
+    counted = program.counters(0)
+    for index in range(len(program)):
+        assert counted == program.counters(index)
+        counted = counted.after(program.ops(index))
+    assert counted == program.totals
+    return counted
 
 
 def run_op_by_op(trace: Trace) -> Iterator[tuple[Visit, int, Exact]]:

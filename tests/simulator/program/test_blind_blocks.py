@@ -9,6 +9,7 @@ from simulator.engines.reference import reference_rows
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import read_inputs, resolve
 from simulator.program.algorithms import tile_program
+from tests.helpers.op_by_op import counted_by_ops
 
 
 @pytest.mark.parametrize("sinks", [False, [1.0, -2.0]], ids=str)
@@ -41,8 +42,4 @@ def test_blind_row_blocks_anywhere_are_written(tmp_path, algorithm, sinks):
         np.testing.assert_allclose(interpreter.output[head], o, atol=1e-12)
         if algorithm in ("flash2", "split-kv"):
             np.testing.assert_allclose(interpreter.state.tensor("LSE")[head], lse, atol=1e-12)
-    counted = program.counters(0)
-    for index in range(len(program)):
-        assert counted == program.counters(index)
-        counted = counted.after(program.ops(index))
-    assert counted == program.totals
+    counted_by_ops(program)

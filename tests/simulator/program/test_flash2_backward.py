@@ -22,6 +22,7 @@ from simulator.program.tile_program import TileProgram
 from simulator.program.traffic import compulsory_bytes
 from simulator.run.cosimulation import verify
 from simulator.run.trace import Trace, tile_counts
+from tests.helpers.op_by_op import counted_by_ops
 from tests.helpers.runs import WIDTHS, pairs_of, program_of, scenario, scenarios, trace_of
 
 NAME = "flash2-backward"
@@ -90,14 +91,8 @@ def kv_of(w: Workload, head: int) -> int:
 @given(DRAWN)
 def test_counts_are_those_of_the_ops_and_of_plain_loops(chosen: Scenario) -> None:
     program = program_of(chosen)
-    read, write = dict.fromkeys(program.tensors, 0), dict.fromkeys(program.tensors, 0)
-    flops = 0
-    for index in range(len(program)):
-        before = program.counters(index)
-        assert (before.read, before.write, before.flops) == (read, write, flops)
-        after = before.after(program.ops(index))
-        read, write, flops = dict(after.read), dict(after.write), after.flops
-    assert (read, write, flops) == brute_force(program)
+    counted = counted_by_ops(program)
+    assert (dict(counted.read), dict(counted.write), counted.flops) == brute_force(program)
 
 
 def brute_force(program: TileProgram) -> tuple[dict[str, int], dict[str, int], int]:

@@ -12,6 +12,7 @@ from simulator.problem.workload import Workload
 from simulator.program.tile_program import TileProgram
 from simulator.program.traffic import compulsory_bytes
 from simulator.run.trace import tile_counts
+from tests.helpers.op_by_op import counted_by_ops
 from tests.helpers.runs import WIDTHS, pairs_of, program_of, scenario, scenarios, trace_of
 
 NAME = "naive-backward"
@@ -54,14 +55,8 @@ def test_visits_are_those_of_plain_loops_over_every_tile(chosen: Scenario) -> No
 @given(DRAWN)
 def test_counts_are_those_of_the_ops_and_of_plain_loops(chosen: Scenario) -> None:
     program = program_of(chosen)
-    read, write = dict.fromkeys(program.tensors, 0), dict.fromkeys(program.tensors, 0)
-    flops = 0
-    for index in range(len(program)):
-        before = program.counters(index)
-        assert (before.read, before.write, before.flops) == (read, write, flops)
-        after = before.after(program.ops(index))
-        read, write, flops = dict(after.read), dict(after.write), after.flops
-    assert (read, write, flops) == brute_force(program)
+    counted = counted_by_ops(program)
+    assert (dict(counted.read), dict(counted.write), counted.flops) == brute_force(program)
 
 
 def brute_force(program: TileProgram) -> tuple[dict[str, int], dict[str, int], int]:

@@ -18,6 +18,7 @@ from simulator.program.faults import FAULTS, FP8_LARGEST, FP8_OFFSET, without_ef
 from simulator.run.cosimulation import verify
 from simulator.run.rescales import rescaled, warps_that_rescale
 from simulator.run.trace import Trace
+from tests.helpers.op_by_op import counted_by_ops
 from tests.helpers.runs import masks, scenario, trace_of
 
 NEAR = 1e-3
@@ -95,11 +96,7 @@ def test_engines_are_the_interpreter_and_the_reference_whatever_is_combined(said
             blocks = list(trace.engine.row_blocks(head))
             np.testing.assert_allclose(np.concatenate([b.o for b in blocks]), exact, atol=3e-4)
             np.testing.assert_allclose(np.concatenate([b.lse for b in blocks]), lse, atol=3e-4)
-    counted = program.counters(0)
-    for index in range(len(program)):
-        assert counted == program.counters(index)
-        counted = counted.after(program.ops(index))
-    assert counted == program.totals
+    counted_by_ops(program)
 
 
 @given(chosen())

@@ -9,6 +9,7 @@ from PySide6.QtGui import QImage, QPainter
 from PySide6.QtTest import QTest
 
 from simulator.problem.masks import Mask
+from simulator.problem.scenario import with_values
 from simulator.problem.tiling import TileGrid
 from simulator.study.sparse.patterns import Knobs, patterns, priced
 from tests.helpers.by_hand import choosing
@@ -126,6 +127,27 @@ def test_a_mask_is_painted_and_saved(window, panel, qapp, tmp_path):
     np.testing.assert_array_equal(mask.blocks.table, seen)
     assert mask.causal
     assert window.session.scenario.input.path == str(tmp_path / "mine.safetensors")
+
+
+def test_a_picture_of_the_run_before_is_not_painted_on(window, panel, qapp):
+    session, before = window.session, panel.state.workload
+    last = panel.table_shape[0] - 1
+    corner = at(panel, last, last)
+    pressed = []
+
+    def press() -> None:
+        """Press a block that the new run does not have, before its masks have been priced."""
+        pressed.append(panel.state.workload is before)
+        QTest.mouseClick(panel.picture, Qt.MouseButton.LeftButton, pos=corner)
+
+    session.trace_changed.connect(press)
+    tables = {"attention": {"seqlen_q": 4, "seqlen_k": 4}, "input": {"source": "random"}}
+    session.propose(with_values(session.scenario, tables), "size")
+    settle(window, qapp)
+    assert pressed == [True]
+    assert session.painting.mask is None
+    QTest.mouseClick(panel.picture, Qt.MouseButton.LeftButton, pos=at(panel, 0, 0))
+    assert panel.state.workload is session.trace.workload
 
 
 def test_no_file_is_no_mask(window, panel):

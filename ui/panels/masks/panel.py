@@ -193,9 +193,9 @@ class MasksPanel(Panel[None]):
     @property
     def table_shape(self) -> tuple[int, int]:
         """How many blocks of rows and of keys can be painted."""
-        if self.knobs is None or self.state is None:
+        if self.state is None:
             return 0, 0
-        w, size = self.state.workload, self.knobs.block
+        w, size = self.state.workload, self.state.knobs.block
         return -(-w.queries // size), -(-w.seqlen_k // size)
 
     def take_choices(self, choices: ChooseTable) -> None:
@@ -271,8 +271,9 @@ class MasksPanel(Panel[None]):
 
     def _stroke(self, row: int, column: int, begins: bool) -> None:
         """Begin to paint over the chosen mask, or go on to a block."""
-        painting, state = self._session.painting, self.state
-        if state is None:
+        painting, state, trace = self._session.painting, self.state, self._session.trace
+        if state is None or trace is None or state.workload is not trace.workload:
+            # The picture still shows the masks of the run before: this one's are being priced.
             return
         if begins:
             painting.begin((row, column), state.chosen.pattern.mask)

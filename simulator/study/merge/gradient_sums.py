@@ -1,26 +1,81 @@
 """dQ of a backward pass, added up in a chosen order and in any: what differs, and what order costs.
 
 Every column block adds to dQ of its rows in HBM. With atomic additions whoever comes first adds
-first, and a sum of float32 numbers depends on the order of its terms. If each column block stores a
-share of its own instead, the shares can be added up in one order, and need room of their own.
+first, and a sum of float32 numbers depends on the order of its terms. FlashAttention-3 and 4 give
+each row block a counter instead: a column block waits until those before it have added (`turns`
+says how long). FlashAttention-2 gives a thread block a sum of its own, and the sums are added up in
+one order at the end; then they need room of their own.
 
 References
 ----------
 Dao 2023, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning",
-section 3.2; `deterministic` of flash_attn_func in Dao-AILab/flash-attention.
+section 3.2; `deterministic` in Dao-AILab/flash-attention: dq_accum_split_stride in
+csrc/flash_attn/src/flash_bwd_kernel.h, dq_semaphore in hopper/mainloop_bwd_sm90_tma_gmma_ws.hpp.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from simulator.base.dtypes import F32
 from simulator.base.matmul import matmul
+from simulator.engines.protocol import BackwardEngine
+from simulator.problem.intervals import I64
+from simulator.program.algorithms import TENSORS
 from simulator.program.gradient_ops import AddQueryGradient
+from simulator.program.tensors import TensorSpec
 from simulator.run.trace import Trace
+from simulator.study.merge.merging import Node, as_list, as_tree, backwards
+
+MOST_TERMS = 128
+"""Most column blocks of a row block whose sums are shown: S of more would fill the memory."""
+
+
+def _drawn(nodes: Sequence[Node], seed: int) -> Node:
+    """Return the list in a random order, as additions come that nobody puts in order."""
+    places = np.random.default_rng(seed).permutation(len(nodes))
+    return as_list([nodes[n] for n in places])
+
+
+ORDERS: dict[str, Callable[[Sequence[Node], int], Node]] = {
+    "in order": lambda nodes, seed: as_list(nodes),
+    "from the last": lambda nodes, seed: backwards(nodes),
+    "tree": lambda nodes, seed: as_tree(nodes),
+    "any order": _drawn,
+}
+"""Orders of adding up, by their names; each takes the seed of what is drawn."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowSums:
+    """What column blocks add to dQ of a row block.
+
+    Attributes
+    ----------
+    columns : tuple of int
+        The column blocks, ascending.
+    terms : tuple of ndarray
+        (rows, d) float32, what each of them adds.
+    """
+
+    columns: tuple[int, ...]
+    terms: tuple[F32, ...]
+
+    def total(self, order: str, seed: int = 0) -> F32:
+        """Return the sum in an order that has a name, (rows, d) float32."""
+        return self._sum(ORDERS[order](tuple(range(len(self.terms))), seed))
+
+    def apart(self, order: str, seed: int = 0) -> I64:
+        """Return how many float32 numbers each sum is from that in order, (rows, d)."""
+        return _apart(self.total("in order"), self.total(order, seed))
+
+    def _sum(self, node: Node) -> F32:
+        if isinstance(node, int):
+            return self.terms[node]
+        return added_up([self._sum(each) for each in node])
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,24 +134,61 @@ def random_orders(trace: Trace, orders: int = 20, seed: int = 0) -> Orders:
             numbers += chosen.size
             moved += int(np.count_nonzero(off))
             most = max(most, int(off.max()))
-    totals, launch = trace.program.totals, trace.program.launches[trace.program.forming]
+    return Orders(numbers, moved, most, *rooms(trace))
+
+
+def summed_tensor(trace: Trace) -> TensorSpec:
+    """Return the tensor in HBM to which the tiles of a run add."""
+    launch = trace.program.launches[trace.program.forming]
     (name,) = launch.reads.keys() & launch.writes.keys()
-    room = next(spec for spec in trace.program.algorithm.tensors if spec.name == name).bytes_in(w)
-    return Orders(numbers, moved, most, room, totals.write[name] - room)  # less the zeros
+    return TENSORS[name]
+
+
+def rooms(trace: Trace) -> tuple[int, int]:
+    """Return the bytes of one sum of each number, and of a share from each tile."""
+    spec = summed_tensor(trace)
+    room = spec.bytes_in(trace.workload)
+    return room, trace.program.totals.write[spec.name] - room  # less the zeros
 
 
 def shares(trace: Trace, head: int, i: int) -> Iterator[F32]:
     """Yield what each tile of a row block adds to dQ, in the order of column blocks, float32."""
-    program = trace.program
-    for index in program.of_row_block(head, i):
-        adds = any(isinstance(op, AddQueryGradient) for op in program.ops(index))
-        if adds:
-            last = trace.tile(index).states[-1]
-            weights, rows = (last[name] for name in AddQueryGradient.factors)
-            yield matmul(weights, rows).astype(np.float32)
+    return iter(row_sums(trace, head, i).terms)
 
 
-def added_up(terms: list[F32]) -> F32:
+def row_sums(trace: Trace, head: int, i: int) -> RowSums:
+    """Return what the column blocks of a run add to dQ of a row block.
+
+    Parameters
+    ----------
+    trace : Trace
+        A run whose tiles add to dQ in HBM.
+    head, i : int
+        Which row block.
+    """
+    program, w = trace.program, trace.workload
+    assert isinstance(trace.engine, BackwardEngine)
+    weights_name, rows_name = AddQueryGradient.factors
+    visits = [
+        visit
+        for visit in map(program.visit, program.of_row_block(head, i))
+        if any(isinstance(op, AddQueryGradient) for op in program.ops(visit.index))
+    ]
+    if not visits:  # its rows see nothing
+        return RowSums((), ())
+    weights = trace.engine.row_pairs(head, i)[weights_name]
+    keys = getattr(trace.inputs, rows_name.lower())[w.kv_head_of[head]]
+    terms = (
+        matmul(
+            np.ascontiguousarray(weights[:, visit.cols.start : visit.cols.stop]),
+            keys[visit.cols.start : visit.cols.stop],
+        ).astype(np.float32)
+        for visit in visits
+    )
+    return RowSums(tuple(visit.j for visit in visits), tuple(terms))
+
+
+def added_up(terms: Sequence[F32]) -> F32:
     """Return a float32 sum, term by term from zero, as HBM would have it."""
     total = np.zeros_like(terms[0])
     for term in terms:
@@ -104,7 +196,7 @@ def added_up(terms: list[F32]) -> F32:
     return total
 
 
-def _apart(one: F32, other: F32) -> np.ndarray:
+def _apart(one: F32, other: F32) -> I64:
     """Return how many float32 numbers lie between two, and one of them."""
     first, second = (x.view(np.int32).astype(np.int64) for x in (one, other))
     # Negative numbers count downwards from zero, so that neighbours are one apart.

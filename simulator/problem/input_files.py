@@ -138,6 +138,12 @@ class InputFile:
         return self.said.layer
 
     @property
+    def title(self) -> str:
+        """Model and layer in words, without who published it; else the file's name."""
+        parts = (self.model.rpartition("/")[2], self.layer and f"layer {self.layer}")
+        return ", ".join(part for part in parts if part) or self.path.name
+
+    @property
     def scale(self) -> float | None:
         """Softmax scale; None when the file does not say."""
         return self.said.scale

@@ -109,7 +109,7 @@ def trained_scores(w: Workload, inputs: Inputs) -> TrainedScores | None:
     if not plain:
         return None
     return TrainedScores(
-        name=_name(w),
+        name="this run" if w.file is None else w.file.title,
         d=w.head_dim,
         heads=w.heads,
         rows=len(plain),
@@ -128,13 +128,6 @@ def shipped_scores() -> TrainedScores:
     found = trained_scores(w, read_inputs(w))
     assert found is not None
     return found
-
-
-def _name(w: Workload) -> str:
-    if w.file is None:
-        return "this run"
-    parts = [w.file.model.rpartition("/")[2], w.file.layer and f"layer {w.file.layer}"]
-    return ", ".join(part for part in parts if part) or w.file.path.name
 
 
 def _measured(scores: F64, sink: float = -math.inf) -> tuple[float, float, float]:

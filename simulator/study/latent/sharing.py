@@ -136,7 +136,8 @@ def shared_layer(w: Workload, inputs: Inputs, progress: Progress | None = None) 
     for rank in (size for size in sizes if size <= left.shape[1]):
         both = matmul(left[:, :rank], right[:rank])
         keep("latent", rank, rank, *_apart(both, w))
-    return SharedLayer(_name(w), w.kv_heads, w.head_dim, own, own * w.width, tuple(out))
+    assert w.file is not None
+    return SharedLayer(w.file.title, w.kv_heads, w.head_dim, own, own * w.width, tuple(out))
 
 
 @cache
@@ -177,9 +178,3 @@ def _apart(rows: F64, w: Workload) -> tuple[F64, F64]:
         keys.reshape(w.seqlen_k, w.kv_heads, w.head_dim).transpose(1, 0, 2),
         values.reshape(w.seqlen_k, w.kv_heads, w.value_dim).transpose(1, 0, 2),
     )
-
-
-def _name(w: Workload) -> str:
-    assert w.file is not None
-    parts = [w.file.model.rpartition("/")[2], w.file.layer and f"layer {w.file.layer}"]
-    return ", ".join(part for part in parts if part) or w.file.path.name

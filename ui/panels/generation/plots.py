@@ -106,10 +106,7 @@ def equal_plot(found: Generation, at: int) -> PlotModel:
 def _source(found: Generation) -> str:
     """Return whose queries, keys and values these are."""
     file = found.workload.file
-    if file is None:
-        return "Random numbers"
-    model, layer = file.model.rpartition("/")[2], f"layer {file.layer}" if file.layer else ""
-    return ", ".join(part for part in (model, layer) if part) or file.path.name
+    return "Random numbers" if file is None else file.title
 
 
 def _keys(found: Generation) -> tuple[float, ...]:

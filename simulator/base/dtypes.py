@@ -13,6 +13,11 @@ WIDTH: dict[str, int] = {"float32": 4, "float16": 2, "bfloat16": 2}
 STATISTIC_WIDTH = 4
 """Bytes of one number of m, l, lse, and of an O that is kept in float32."""
 
+E4M3_LARGEST = 448.0
+"""Largest number of e4m3, which has no infinity (Micikevicius et al. 2022, table 1)."""
+_E4M3_FRACTION, _E4M3_LEAST = 3, -6
+"""Bits of its fraction, and the exponent below which its numbers are evenly spaced."""
+
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
 A = TypeVar("A", bound=np.generic)
@@ -40,3 +45,18 @@ def round_to(values: F32, dtype: DType) -> F32:
     rounded = (bits + np.uint32(0x7FFF) + odd) & np.uint32(0xFFFF0000)
     # The rounding add would turn some NaN patterns into infinity.
     return np.where(np.isnan(values), values, rounded.view(np.float32))
+
+
+def round_to_e4m3(values: F64) -> F64:
+    """Return `values` (any shape) rounded to e4m3, to nearest even; larger ones become 448.
+
+    Infinities become 448 as well, and NaN stays.
+
+    References
+    ----------
+    Micikevicius et al. 2022, "FP8 Formats for Deep Learning", section 3.
+    """
+    exponents = np.frexp(values)[1] - 1  # frexp's fraction is from 0.5 to 1
+    steps = np.ldexp(1.0, np.maximum(exponents, _E4M3_LEAST) - _E4M3_FRACTION)
+    nearest: F64 = np.rint(values / steps) * steps
+    return nearest.clip(-E4M3_LARGEST, E4M3_LARGEST)

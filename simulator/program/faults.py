@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from simulator.base.dtypes import E4M3_LARGEST
 from simulator.base.matmul import matmul
 from simulator.problem.scenario import SKIPPING, Faults
 from simulator.problem.scores import SINK, SKIP
@@ -169,14 +170,14 @@ def _masked_late(p: Values, w: Workload, visit: Visit) -> Values:
     return np.where(w.mask.visible(visit.rows, visit.cols), p, p.dtype.type(0))
 
 
-FP8_LARGEST, FP8_OFFSET = 448.0, 8
-"""Largest number of e4m3, and log2 of what P is multiplied by before it is rounded to it."""
+FP8_OFFSET = 8
+"""log2 of what P is multiplied by before it is rounded to e4m3."""
 
 
 def _saturated(p: Values, w: Workload, visit: Visit) -> Values:
     if not w.threshold:  # P is at most 1, if no other fault is on
         return p
-    most: Values = np.minimum(p, p.dtype.type(FP8_LARGEST / 2**FP8_OFFSET))
+    most: Values = np.minimum(p, p.dtype.type(E4M3_LARGEST / 2**FP8_OFFSET))
     return most
 
 
@@ -243,7 +244,7 @@ FAULTS = (
     ),
     Fault(
         "fp8_saturation", "fp8 saturation",
-        f"P goes to fp8 times 2^{FP8_OFFSET}, where nothing is above {FP8_LARGEST:g}: a threshold "
+        f"P goes to fp8 times 2^{FP8_OFFSET}, where nothing is above {E4M3_LARGEST:g}: a threshold "
         "and this offset add up above it, and what P has more is lost to O, not to ℓ.",
         f"{SKIP}; as repaired in Dao-AILab/flash-attention #2578",
         _SKIPS, _AT_EVERY_TILE,
@@ -384,8 +385,8 @@ def without_effect(fault: Fault, w: Workload) -> str:
         return fault.instead
     if fault.name in _SKIPPING_FAULTS and not w.threshold:
         return "no rescale is skipped here: there is no threshold"
-    if fault.name == "fp8_saturation" and 2 ** (FP8_OFFSET + (w.threshold or 0)) <= FP8_LARGEST:
-        return f"P · 2^{FP8_OFFSET} stays below {FP8_LARGEST:g} here"
+    if fault.name == "fp8_saturation" and 2 ** (FP8_OFFSET + (w.threshold or 0)) <= E4M3_LARGEST:
+        return f"P · 2^{FP8_OFFSET} stays below {E4M3_LARGEST:g} here"
     if fault.name == "unconverted_sink" and not w.sink_logits:
         return "there is no sink logit here"
     if fault.name == "late_mask" and not w.mask.hides:

@@ -5,12 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.base.dtypes import (
+    E4M3_LARGEST,
     STATISTIC_WIDTH,
     TYPE_NAMES,
     WIDTH,
     bfloat16_from_bits,
     frozen,
     round_to,
+    round_to_e4m3,
 )
 
 FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
@@ -85,3 +87,33 @@ def test_widths() -> None:
     }  # fmt: skip
     assert tuple(WIDTH) == TYPE_NAMES
     assert np.dtype(np.float32).itemsize == STATISTIC_WIDTH
+
+
+def e4m3_numbers() -> np.ndarray:
+    """Return what the codes of e4m3 from 0 to 126 stand for; the last one of a sign is NaN."""
+    out = []
+    for code in range(127):
+        exponent, fraction = divmod(code, 8)
+        least = exponent == 0  # these have no leading one
+        out.append(
+            (not least) * 2.0 ** (exponent - 7) + fraction / 8 * 2.0 ** (exponent - 7 + least)
+        )
+    return np.array(out)
+
+
+@given(st.floats(-600, 600) | st.floats(-0.05, 0.05) | st.sampled_from([448.0, 464.0, -465.0, 1e5]))
+def test_rounding_to_e4m3_is_to_the_nearest_code(value: float) -> None:
+    table = e4m3_numbers()
+    assert (len(set(table)), table[1], table[-1]) == (127, 2.0**-9, E4M3_LARGEST)
+    off = np.abs(table - abs(value))
+    nearest = np.flatnonzero(off == off.min())
+    even = next((code for code in nearest if code % 2 == 0), nearest[0])
+    assert round_to_e4m3(np.array([value]))[0] == np.copysign(table[even], value)
+
+
+def test_every_number_of_e4m3_is_itself_and_nan_stays() -> None:
+    table = e4m3_numbers()
+    np.testing.assert_array_equal(round_to_e4m3(-table), -table)
+    np.testing.assert_array_equal(
+        round_to_e4m3(np.array([np.inf, -np.inf, np.nan])), [448, -448, np.nan]
+    )

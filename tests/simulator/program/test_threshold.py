@@ -9,12 +9,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from simulator.base.dtypes import E4M3_LARGEST
 from simulator.engines.numpy_engine import numpy_engine, op_engine
 from simulator.engines.reference import reference_rows
 from simulator.problem.scenario import Scenario, with_values
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.program.algorithms import tile_program
-from simulator.program.faults import FAULTS, FP8_LARGEST, FP8_OFFSET, without_effect
+from simulator.program.faults import FAULTS, FP8_OFFSET, without_effect
 from simulator.run.cosimulation import verify
 from simulator.run.rescales import rescaled, warps_that_rescale
 from simulator.run.trace import Trace
@@ -213,7 +214,7 @@ def test_stale_frames_count_too_little() -> None:
 
 def test_fp8_holds_no_more_than_its_largest_number() -> None:
     trace = with_fault("fp8_saturation", told(8.0))
-    most = FP8_LARGEST / 2**FP8_OFFSET
+    most = E4M3_LARGEST / 2**FP8_OFFSET
     tiles = [trace.tile(index) for index in range(len(trace))]
     assert max(float(tile.p_used.max()) for tile in tiles) == most == 1.75
     for tile in tiles:  # l is of P as it was

@@ -1,0 +1,1 @@
+"""A cache that is made smaller: tokens that are evicted, and elements of fewer bits."""

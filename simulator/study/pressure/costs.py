@@ -1,0 +1,168 @@
+"""What a smaller cache costs a layer: the error of O against bytes, of tokens and of bits.
+
+The error is the norm of the difference of O over the norm of O, all rows of all heads, as that of
+heads that share (`simulator.study.latent.sharing`); O is computed in float64 of what is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from simulator.base.dtypes import F64
+from simulator.engines.reference import reference_rows
+from simulator.problem.workload import Inputs, Workload
+from simulator.study.generation.steps import shipped_run, suits
+from simulator.study.pressure.decoding import Decoded, Layer, decoded, layer_of
+from simulator.study.pressure.policies import POLICIES, Policy
+from simulator.study.pressure.quantise import GRAINS, SMALL, Grain, Small, rounded, stored_bytes
+
+Progress = Callable[[float], object]
+MOST_PAIRS = 2**22
+"""Pairs of all heads beyond which a run is not decoded: their scores are held in memory."""
+SHARES = (32, 16, 8, 4, 2)
+"""Budgets are these parts of the tokens, and three quarters of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evicted:
+    """A cache that keeps few tokens.
+
+    Attributes
+    ----------
+    policy : Policy
+        What leaves.
+    budget : int
+        Tokens that a KV head keeps.
+    bytes : int
+        Of the full cache.
+    error : float
+        Of O, relative.
+    """
+
+    policy: Policy
+    budget: int
+    bytes: int
+    error: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rounded:
+    """A cache of few bits.
+
+    Attributes
+    ----------
+    dtype, grain : str
+        Element type, and what has a scale of its own.
+    bytes : int
+        Of elements and scales.
+    error : float
+        Of O, relative.
+    """
+
+    dtype: Small
+    grain: Grain
+    bytes: int
+    error: float
+
+
+@dataclass(frozen=True, eq=False)
+class Pressure:
+    """A layer and the smaller caches that were tried.
+
+    Attributes
+    ----------
+    layer : Layer
+        The layer.
+    exact : ndarray
+        (heads, N, dv) float64: its O with the whole cache.
+    bytes : int
+        Of the whole cache.
+    evicted : tuple of Evicted
+        Of each policy, the smallest budget first.
+    rounded : tuple of Rounded
+        Of each element type, one scale for all first.
+    """
+
+    layer: Layer
+    exact: F64
+    bytes: int
+    evicted: tuple[Evicted, ...]
+    rounded: tuple[Rounded, ...]
+
+    def of_policy(self, policy: Policy) -> tuple[Evicted, ...]:
+        """Return the caches of a policy."""
+        return tuple(each for each in self.evicted if each.policy == policy)
+
+    def of_type(self, dtype: Small) -> tuple[Rounded, ...]:
+        """Return the caches of an element type."""
+        return tuple(each for each in self.rounded if each.dtype == dtype)
+
+    def decoded(self, policy: Policy, budget: int) -> tuple[Decoded, Evicted]:
+        """Return a decoding of the layer, and what it costs."""
+        found = decoded(self.layer, policy, budget)
+        error = relative_error(found.o, self.exact)
+        return found, Evicted(policy, budget, found.bytes, error)
+
+
+def shown_run(w: Workload, inputs: Inputs) -> tuple[Workload, Inputs]:
+    """Return a run if it is of a layer that could have been generated, else a shipped layer."""
+    own = w.file is not None and suits(w) and w.heads * w.seqlen_k**2 <= MOST_PAIRS
+    return (w, inputs) if own else shipped_run()
+
+
+def budgets_of(tokens: int) -> tuple[int, ...]:
+    """Return the budgets that are tried, smallest first."""
+    parts = (tokens // share for share in SHARES)
+    return tuple(sorted({max(n, 1) for n in (*parts, 3 * tokens // 4)}))
+
+
+def relative_error(o: F64, exact: F64) -> float:
+    """Return the norm of the difference over the norm; 0 if both are 0."""
+    off, whole = float(np.linalg.norm(o - exact)), float(np.linalg.norm(exact))
+    return off / whole if whole else off
+
+
+def pressure(w: Workload, inputs: Inputs, progress: Progress | None = None) -> Pressure:
+    """Return what smaller caches cost a layer.
+
+    Parameters
+    ----------
+    w : Workload
+        As many queries as keys; its mask is made causal.
+    inputs : Inputs
+        Q, K and V.
+    progress : callable, optional
+        Told the share done.
+    """
+    layer = layer_of(w, inputs)
+    exact = _output(layer, layer.inputs)
+    whole = layer.row_bytes * layer.tokens
+    found = Pressure(layer, exact, whole, (), ())
+    tried = [(policy, n) for policy in POLICIES for n in budgets_of(layer.tokens)]
+    evicted: list[Evicted] = []
+    for policy, budget in tried:
+        evicted.append(found.decoded(policy, budget)[1])
+        if progress:
+            progress(len(evicted) / (len(tried) + 1))
+    rounded = tuple(_rounded(found, dtype, grain) for dtype in SMALL for grain in GRAINS)
+    if progress:
+        progress(1.0)
+    return replace(found, evicted=tuple(evicted), rounded=rounded)
+
+
+def _rounded(found: Pressure, dtype: Small, grain: Grain) -> Rounded:
+    """Return what K and V of an element type cost."""
+    inputs = found.layer.inputs
+    k, v = (rounded(x.astype(np.float64), dtype, grain) for x in (inputs.k, inputs.v))
+    given = replace(inputs, k=k.astype(np.float32), v=v.astype(np.float32))
+    size = sum(stored_bytes(x.shape, dtype, grain) for x in (k, v))
+    return Rounded(dtype, grain, size, relative_error(_output(found.layer, given), found.exact))
+
+
+def _output(layer: Layer, inputs: Inputs) -> F64:
+    """Return O of all heads with the whole cache."""
+    w, rows = layer.workload, range(layer.tokens)
+    return np.stack([reference_rows(w, inputs, head, rows)[0] for head in range(w.heads)])

@@ -1,0 +1,123 @@
+"""Caches that keep few tokens: policies one by one in plain loops, and what they cost."""
+
+from math import exp
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simulator.base.errors import InputError
+from simulator.engines.reference import reference_rows
+from simulator.problem.scenario import parse_scenario
+from simulator.problem.workload import read_inputs, resolve
+from simulator.study.pressure.costs import budgets_of, relative_error, shown_run
+from simulator.study.pressure.decoding import SEED, Layer, decoded, layer_of
+from simulator.study.pressure.policies import POLICIES, SINKS, policy_named
+
+
+def layer(tokens: int, heads: int = 4, kv_heads: int = 2, seed: int = 1, **scores) -> Layer:
+    shapes = {"seqlen_q": tokens, "heads": heads, "kv_heads": kv_heads, "head_dim": 4}
+    said = {"attention": shapes, "input": {"seed": seed}, "scores": scores}
+    w = resolve(parse_scenario(said))
+    return layer_of(w, read_inputs(w))
+
+
+def by_hand(layer: Layer, name: str, budget: int) -> tuple[list[list[set[int]]], np.ndarray]:
+    """Return what each KV head keeps at each step, and O, one token after another."""
+    w, rng = layer.workload, np.random.default_rng(SEED)
+    draws = {t: rng.random((w.kv_heads, layer.tokens)) for t in range(budget, layer.tokens)}
+    group = w.heads // w.kv_heads
+    o = np.zeros((w.heads, layer.tokens, w.value_dim))
+    all_kept = []
+    for kv in range(w.kv_heads):
+        held: list[int] = []
+        mass = dict.fromkeys(range(layer.tokens), 0.0)
+        kept = []
+        for t in range(layer.tokens):
+            if len(held) == budget:
+                if name == "window":
+                    gone = min(held)
+                elif name == "sinks + recent":
+                    first = range(min(SINKS, budget - 1))
+                    gone = min(set(held) - set(first))
+                elif name == "heavy hitters":
+                    recent = set(range(t - max(budget // 2, 1) + 1, t + 1))
+                    gone = min((j for j in held if j not in recent), key=lambda j: (mass[j], j))
+                else:
+                    gone = min(held, key=lambda j: draws[t][kv, j])
+                held.remove(gone)
+            held.append(t)
+            kept.append(set(held))
+            for head in range(kv * group, (kv + 1) * group):
+                weights = {j: exp(layer.scores[head, t, j]) for j in held}
+                total = sum(weights.values())
+                for j, weight in weights.items():
+                    mass[j] += weight / total
+                    o[head, t] += weight / total * layer.values[kv, j]
+        all_kept.append(kept)
+    return all_kept, o
+
+
+@given(
+    st.integers(1, 14), st.integers(1, 15), st.sampled_from([(4, 2), (2, 2), (3, 1)]),
+    st.sampled_from([policy.name for policy in POLICIES]), st.integers(0, 99),
+)  # fmt: skip
+def test_policies_are_those_of_plain_loops(tokens, budget, heads, name, seed):
+    own = layer(tokens, *heads, seed=seed)
+    found = decoded(own, policy_named(name), budget)
+    kept, o = by_hand(own, name, budget)
+    assert [[set(np.flatnonzero(row)) for row in head] for head in found.kept] == kept
+    np.testing.assert_allclose(found.o, o, rtol=1e-9, atol=1e-12)
+    assert found.kept.sum(axis=2).max() == min(budget, tokens)
+    sums = 4 * own.workload.kv_heads if name == "heavy hitters" else 0
+    row = 2 * own.workload.kv_heads * 4 * own.workload.width
+    assert found.bytes == min(budget, tokens) * (row + sums)
+
+
+@pytest.mark.parametrize("scores", [{}, {"softcap": 2.0}, {"sink_logits": [0.5, 1.0, -1.0, 2.0]}])
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
+def test_a_cache_for_all_tokens_is_exact(policy, scores):
+    own = layer(12, **scores)
+    w, rows = own.workload, range(12)
+    exact = np.stack([reference_rows(w, own.inputs, head, rows)[0] for head in range(w.heads)])
+    for budget in (12, 40):
+        np.testing.assert_allclose(decoded(own, policy, budget).o, exact, rtol=1e-9, atol=1e-12)
+    assert relative_error(decoded(own, policy, 3).o, exact) > 1e-3
+
+
+def test_a_window_is_a_windowed_mask():
+    own = layer(12)
+    mask = {"mask": {"causal": True, "window": 5}}
+    said = own.workload.scenario.model_dump(exclude_none=True, exclude_defaults=True)
+    w = resolve(parse_scenario(said | mask))
+    windowed = np.stack([reference_rows(w, own.inputs, h, range(12))[0] for h in range(w.heads)])
+    budget = int(w.mask.visible(range(12), range(12)).sum(axis=1).max())
+    np.testing.assert_allclose(decoded(own, policy_named("window"), budget).o, windowed, rtol=1e-9)
+
+
+def test_a_budget_of_nothing_is_refused():
+    with pytest.raises(InputError, match="budget"):
+        decoded(layer(3), POLICIES[0], 0)
+
+
+def test_an_error_of_nothing_is_0():
+    nothing = np.zeros((1, 2, 3))
+    assert relative_error(nothing, nothing) == 0
+    assert relative_error(nothing + 3, nothing + 2) == pytest.approx(0.5)
+
+
+@given(st.integers(4, 2000))
+def test_budgets_rise_and_leave_some_tokens_out(tokens):
+    budgets = budgets_of(tokens)
+    assert list(budgets) == sorted(set(budgets))
+    assert budgets[0] >= 1
+    assert budgets[-1] < tokens
+
+
+def test_a_run_of_random_numbers_is_replaced_by_a_layer():
+    w = resolve(parse_scenario({"attention": {"seqlen_q": 8, "head_dim": 4}}))
+    shown, _ = shown_run(w, read_inputs(w))
+    assert (shown.file.title, shown.seqlen_k) == ("all-MiniLM-L6-v2, layer 1", 495)
+    own = resolve(parse_scenario({"input": {"source": "capture", "name": "cat-because-layer2"}}))
+    assert shown_run(own, read_inputs(own))[0] is own

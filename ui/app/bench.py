@@ -288,7 +288,7 @@ def _sliders(steps: int = 60) -> list[Measurement]:
         heads.bar.choose("of", "model")
         heads.bar.choose("model", "DeepSeek-V3")
         QApplication.processEvents()
-        for name, slider in (("tokens", cache.slider), ("KV heads", heads.slider)):
+        for name, slider in (("tokens", cache.calculator.slider), ("KV heads", heads.slider)):
 
             def move(n: int) -> None:
                 slider.setValue((n + 1) * 17 % (slider.maximum() + 1))  # noqa: B023

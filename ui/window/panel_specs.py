@@ -12,7 +12,8 @@ from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
 from ui.look.formula import typeset
 from ui.panels.base import Panel
-from ui.panels.cache.panel import CachePanel, cache_model
+from ui.panels.cache.calculator import cache_model
+from ui.panels.cache.panel import CachePanel
 from ui.panels.code.panel import CodePanel, code_model
 from ui.panels.compare.panel import ComparePanel, compare_model
 from ui.panels.exactness.panel import ExactnessPanel
@@ -175,7 +176,8 @@ PANELS = (
     ),
     PanelSpec(
         "cache", "KV cache", "K",
-        "How the cache of a model grows, how many users fit, and what a decoded token reads.",
+        "How the cache of a model grows, who fits, what a token reads; and what keeping less costs "
+        "(Zhang et al. 2023).",
         CachePanel, cache_model, _LARGE,
     ),
     PanelSpec(

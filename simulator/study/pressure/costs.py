@@ -22,6 +22,8 @@ from simulator.study.pressure.quantise import GRAINS, SMALL, Grain, Small, round
 Progress = Callable[[float], object]
 MOST_PAIRS = 2**22
 """Pairs of all heads beyond which a run is not decoded: their scores are held in memory."""
+LEAST_TOKENS = 64
+"""Tokens below which a run is not shown: nobody has to evict one of so few."""
 SHARES = (32, 16, 8, 4, 2)
 """Budgets are these parts of the tokens, and three quarters of them."""
 
@@ -109,7 +111,8 @@ class Pressure:
 
 def shown_run(w: Workload, inputs: Inputs) -> tuple[Workload, Inputs]:
     """Return a run if it is of a layer that could have been generated, else a shipped layer."""
-    own = w.file is not None and suits(w) and w.heads * w.seqlen_k**2 <= MOST_PAIRS
+    fits = w.seqlen_k >= LEAST_TOKENS and w.heads * w.seqlen_k**2 <= MOST_PAIRS
+    own = w.file is not None and suits(w) and fits
     return (w, inputs) if own else shipped_run()
 
 

@@ -64,7 +64,8 @@ class Policy(ABC):
     def leaves(self, full: Full) -> NDArray[np.intp]:
         """Return (kv_heads,): the token that leaves each KV head."""
         ranks: F64 = np.where(full.kept, self.ranks(full), np.inf)
-        return ranks.argmin(axis=1)
+        least: NDArray[np.intp] = ranks.argmin(axis=1)
+        return least
 
 
 class Window(Policy):

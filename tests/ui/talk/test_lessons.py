@@ -480,7 +480,7 @@ def test_choices_in_panels_follow_the_steps(open_window: Open) -> None:
     for title, model in (("What that keeps", "Llama-2-7B"), ("MLA: keep a latent", "DeepSeek-V3")):
         lessons.player.go(titles.index(title))
         window.session.settle()
-        assert cache.choice.model.name == model  # type: ignore[attr-defined]
+        assert cache.calculator.choice.model.name == model  # type: ignore[attr-defined]
         assert (heads.of, heads.model) == ("model", model)  # type: ignore[attr-defined]
     lessons = begin(window, ROOT_D)
     assert heads.model == "DeepSeek-V3"  # type: ignore[attr-defined]

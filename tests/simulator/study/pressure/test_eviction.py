@@ -1,5 +1,6 @@
 """Caches that keep few tokens: policies one by one in plain loops, and what they cost."""
 
+from dataclasses import replace
 from math import exp
 
 import numpy as np
@@ -115,9 +116,13 @@ def test_budgets_rise_and_leave_some_tokens_out(tokens):
     assert budgets[-1] < tokens
 
 
-def test_a_run_of_random_numbers_is_replaced_by_a_layer():
+def test_short_runs_and_random_numbers_are_replaced_by_a_layer():
     w = resolve(parse_scenario({"attention": {"seqlen_q": 8, "head_dim": 4}}))
     shown, _ = shown_run(w, read_inputs(w))
     assert (shown.file.title, shown.seqlen_k) == ("all-MiniLM-L6-v2, layer 1", 495)
-    own = resolve(parse_scenario({"input": {"source": "capture", "name": "cat-because-layer2"}}))
+    short = resolve(parse_scenario({"input": {"source": "capture", "name": "cat-because-layer2"}}))
+    assert shown_run(short, read_inputs(short))[0] is shown
+    own = resolve(parse_scenario({"input": {"source": "capture", "name": "passage-layer1"}}))
     assert shown_run(own, read_inputs(own))[0] is own
+    long = replace(own, seqlen_q=1000, seqlen_k=1000)
+    assert shown_run(long, read_inputs(own))[0] is shown

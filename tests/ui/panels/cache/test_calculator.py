@@ -43,7 +43,7 @@ def window(open_window, qapp):
 
 @pytest.fixture
 def panel(window):
-    return window.docks.panel("cache")
+    return window.docks.panel("cache").calculator
 
 
 def pick(panel, name, value) -> None:
@@ -331,7 +331,7 @@ def test_a_bar_has_room_for_its_tokens():
 
 def test_nothing_is_worked_out_until_the_dock_is_seen(open_window):
     window = open_window("causal")
-    panel = window.docks.panel("cache")
+    panel = window.docks.panel("cache").calculator
     assert panel.state is None
     assert panel.plot.model is None
 

@@ -1,0 +1,192 @@
+"""The view of a layer whose cache is too small: which tokens stay, and what O loses."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSizeF, Qt
+from PySide6.QtWidgets import QLabel, QSlider
+
+from simulator.run.trace import Trace
+from simulator.study.pressure.costs import Evicted, Pressure, pressure, shown_run
+from simulator.study.pressure.decoding import Decoded
+from simulator.study.pressure.policies import POLICIES, policy_named
+from ui.look.draw import text_width
+from ui.look.theme import Style
+from ui.look.units import plural
+from ui.panels.base import StatePicture
+from ui.panels.cache.kept import KeptState, paint_kept
+from ui.panels.cache.pressure_plot import pressure_plot
+from ui.panels.cache.views import VIEWS
+from ui.panels.plot_panel import PlotPanel
+from ui.plots.widget import load_plots
+from ui.session.session import Session
+from ui.session.tasks import Report
+from ui.widgets.choice_bar import Choice, Option
+
+CHOICES = (
+    VIEWS,
+    Choice("policy", tuple(
+        Option(policy.name, policy.name.capitalize(), policy.name.partition(" ")[0], policy.says)
+        for policy in POLICIES
+    )),
+)  # fmt: skip
+_SHARE = 0.5
+"""Share of the room that the picture takes."""
+_FIRST_SHARE = 8
+"""The first budget is this part of the tokens."""
+_LINE = 22
+_ONE_LINE = 520
+"""Width from which both sliders stand side by side, at scale 1."""
+
+
+class PressureView(PlotPanel[None]):
+    """What a policy keeps of a layer as a picture, and all policies and element types as a plot.
+
+    A run that is of no captured layer, or that could not have been generated, is replaced by a
+    layer that comes with Tilescope. It is made beside the window.
+    """
+
+    room = QSizeF(520, 480)  # controls of a view this large are written at their own scale
+
+    def __init__(self, session: Session) -> None:
+        super().__init__("pressure_view", "A cache that keeps less", CHOICES)
+        self._session = session
+        self.policy = POLICIES[0]
+        self.found: Pressure | None = None
+        self._trace: Trace | None = None
+        self._source: object = None
+        self.picture: StatePicture[KeptState] = StatePicture(self, "What is kept", paint_kept)
+        self.budget, self.budget_label = self._slider(
+            "budget",
+            "Tokens kept",
+            "Tokens that each KV head has space for; a point of the plot sets it, too.",
+        )
+        self.step, self.step_label = self._slider("step", "Step", "Which token has just come.")
+        self.budget.valueChanged.connect(self._decode)
+        self.step.valueChanged.connect(self._draw_step)
+        self.plot.picked.connect(self._take_picked)
+        self.bar.show_chosen("policy", self.policy.name)
+
+    def _slider(self, name: str, title: str, tip: str) -> tuple[QSlider, QLabel]:
+        slider = QSlider(Qt.Orientation.Horizontal, self)
+        slider.setObjectName(name)
+        slider.setAccessibleName(title)
+        slider.setToolTip(tip)
+        slider.setMinimum(1)
+        slider.setPageStep(16)
+        return slider, QLabel(self)
+
+    def forget(self) -> None:
+        self._trace = self.found = self._source = self.picture.state = None
+
+    def follow(self) -> None:
+        """Show the run of the session, or a layer in its place."""
+        trace = self._session.trace
+        if trace is None or trace is self._trace:
+            return
+        self._trace = trace
+        before, source = self.found, self._source
+
+        def job(report: Report) -> tuple[Pressure, object]:
+            load_plots()
+            w, inputs = shown_run(*trace.single_heads)
+            if before is not None and source is w:  # the shipped layer again
+                return before, w
+            return pressure(w, inputs, report), w
+
+        def done(made: tuple[Pressure, object]) -> None:
+            if trace is not self._trace:
+                return
+            if made[0] is not self.found:
+                self.found, self._source = made
+                self._start_sliders(made[0].layer.tokens)
+                self._decode()
+
+        self._session.tasks.start("pressure", "what a smaller cache costs", job, done)
+
+    def _start_sliders(self, tokens: int) -> None:
+        for slider, value in ((self.budget, max(tokens // _FIRST_SHARE, 1)), (self.step, tokens)):
+            blocked = slider.blockSignals(True)
+            slider.setMaximum(tokens)
+            slider.setValue(value)
+            slider.blockSignals(blocked)
+
+    def choose(self, name: str, value: str) -> None:
+        """Accept a choice; the views are the dock's."""
+        if name == "policy":
+            self.policy = policy_named(value)
+            self._decode()
+
+    def _take_picked(self, pick: object) -> None:
+        """Show the policy and the budget of a point that was clicked."""
+        assert isinstance(pick, tuple)
+        name, budget = pick
+        blocked = self.budget.blockSignals(True)
+        self.budget.setValue(budget)
+        self.budget.blockSignals(blocked)
+        self.bar.choose("policy", name)
+
+    def _decode(self) -> None:
+        """Decode the layer with what is chosen, and show it."""
+        found, policy, budget = self.found, self.policy, self.budget.value()
+        self._label()
+        if found is None:
+            return
+
+        def done(made: tuple[Decoded, Evicted]) -> None:
+            if found is self.found:
+                self.picture.state = KeptState(found, *made, self.step.value() - 1)
+                self.show_plot(pressure_plot(found, made[1]))
+                self._draw_step()
+
+        self._session.tasks.start(
+            "eviction", "decoding with a small cache",
+            lambda report: found.decoded(policy, budget), done,
+        )  # fmt: skip
+
+    def _draw_step(self) -> None:
+        self._label()
+        state = self.picture.state
+        if state is not None:
+            self.picture.state = state = state.at(self.step.value() - 1)
+            self.picture.setAccessibleDescription(state.words[0])
+            self.picture.update()
+
+    def _label(self) -> None:
+        self.budget_label.setText(f"{plural(self.budget.value(), 'token')} kept")
+        self.step_label.setText(f"token {self.step.value()}")
+
+    def show_controls(self, on: bool) -> None:
+        for widget in (self.budget, self.budget_label, self.step, self.step_label):
+            widget.setVisible(on)
+        super().show_controls(on)
+
+    def set_style(self, style: Style) -> None:
+        self.picture.style_now = style
+        super().set_style(style)
+        self.picture.update()
+
+    def arrange(self) -> None:
+        """Put the sliders and the picture between the choices and the plot."""
+        super().arrange()
+        plot, style = self.plot.geometry(), self.bar.style_now
+        if not self.budget.isHidden():
+            plot.setTop(self._arrange_sliders(plot.x(), plot.y(), plot.width(), style))
+        tall = round(_SHARE * plot.height())
+        self.picture.setGeometry(plot.x(), plot.y(), plot.width(), tall)
+        plot.setTop(plot.y() + tall + 2)
+        self.plot.setGeometry(plot)
+
+    def _arrange_sliders(self, left: int, top: int, width: int, style: Style) -> int:
+        """Place both sliders with their labels; return where they end."""
+        line, gap = round(style.px(_LINE)), round(style.px(8))
+        font = style.text_font(12)
+        side = round(text_width(font, "9 999 tokens kept")) + gap
+        together = width >= style.px(_ONE_LINE)
+        wide = (width - gap) // 2 if together else width
+        pairs = ((self.budget, self.budget_label), (self.step, self.step_label))
+        for n, (slider, label) in enumerate(pairs):
+            x, y = (left + n * (wide + gap), top) if together else (left, top + n * line)
+            label.setFont(font)
+            label.setGeometry(x, y, side, line)
+            slider.setGeometry(x + side, y, wide - side, line)
+        return top + line * (1 if together else 2) + 2

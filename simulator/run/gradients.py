@@ -132,8 +132,14 @@ def _index(program: TileProgram, number: int, head: int, outer: int, inner: int)
 def is_gradient(snapshot: Snapshot, cell: Cell) -> bool:
     """Return whether a cell is of what a backward pass makes, or of what it is made of."""
     algorithm = snapshot.program.algorithm
-    made = {spec.name for spec in (*algorithm.tensors, *algorithm.chip)} | {*algorithm.columns}
+    made = _made(snapshot) | {*algorithm.columns}
     return algorithm.backward and (cell.tensor in made or cell_value(snapshot, cell).tensor in made)
+
+
+def _made(snapshot: Snapshot) -> set[str]:
+    """Return what the pass makes itself."""
+    algorithm = snapshot.program.algorithm
+    return {spec.name for spec in (*algorithm.tensors, *algorithm.chip)}
 
 
 def explain_gradient(snapshot: Snapshot, cell: Cell) -> Explanation:
@@ -177,7 +183,7 @@ def _is_here(snapshot: Snapshot, cell: Cell) -> bool:
 
 def _elsewhere(snapshot: Snapshot, now: Number, tensor: str) -> tuple[Part, ...]:
     """Return what is known of a number of another visit."""
-    if not any(tensor in launch.writes for launch in snapshot.program.launches):
+    if tensor not in _made(snapshot):
         return (f"{symbol(tensor)} = m + ln ℓ = ", now, ", left by the forward pass")
     i, j = tile_of(snapshot.program.workload, now.cell)
     where = f"column block {j}" if i is None else f"row block {i}"

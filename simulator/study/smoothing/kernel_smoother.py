@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from simulator.base.dtypes import frozen
 from simulator.base.matmul import matmul
+from simulator.base.softmax import softmax_rows
 from simulator.problem.workload import Inputs, Workload
 
 F64 = NDArray[np.float64]
@@ -86,18 +87,6 @@ class HeadPoints:
     def plain_weights(self) -> F64:
         """The softmax of q·k alone, (n, m): without soft-cap and bias."""
         return frozen(softmax_rows(np.where(self.seen, matmul(self.q, self.k.T), -np.inf)))
-
-
-def softmax_rows(scores: F64, sink: float | None = None) -> F64:
-    """Return the softmax of each row; 0 for a row of −∞. A sink joins its denominator."""
-    top = scores.max(axis=1, keepdims=True)
-    if sink is not None:
-        top = np.maximum(top, sink)
-    p = np.exp(scores - np.where(np.isneginf(top), 0.0, top))
-    total = p.sum(axis=1, keepdims=True)
-    if sink is not None:
-        total = total + np.exp(sink - top)
-    return np.asarray(np.divide(p, total, out=np.zeros_like(p), where=total > 0))
 
 
 def head_points(w: Workload, inputs: Inputs, head: int, row: int, most: int = MOST) -> HeadPoints:
@@ -208,7 +197,7 @@ def key_plane(points: HeadPoints) -> KeyPlane:
     plane[:count] = axes[:count]
     signs = np.sign(plane[np.arange(2), np.abs(plane).argmax(axis=1)])
     plane *= np.where(signs == 0, 1, signs)[:, None]
-    variance = np.zeros(2)
+    variance = np.zeros(len(plane))
     total = float((sizes**2).sum())
     if total > 0:
         variance[:count] = sizes[:count] ** 2 / total

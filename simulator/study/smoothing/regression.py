@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from simulator.base.dtypes import frozen
 from simulator.base.errors import refuse
 from simulator.base.matmul import matmul
-from simulator.study.smoothing.kernel_smoother import softmax_rows
+from simulator.base.softmax import softmax_rows
 
 F64 = NDArray[np.float64]
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from simulator.base.dtypes import F64
 from simulator.base.matmul import matmul
+from simulator.base.softmax import softmax_rows
 from simulator.problem.intervals import I64, Bools
 from simulator.problem.masks import BlockMask, Mask
 from simulator.problem.workload import Inputs, Workload
@@ -216,7 +217,7 @@ class _Blocks:
     def _filled(self, fixed: Bools, scores: F64) -> Bools:
         """Return what is fixed, and the best others until there are k in a row."""
         ranked = np.where(fixed, np.inf, np.where(self.open, scores, -np.inf))
-        rank: I64 = np.argsort(np.argsort(-ranked, axis=1, kind="stable"), axis=1, kind="stable")
+        rank: I64 = np.argsort(np.argsort(-ranked, kind="stable"), kind="stable")
         table: Bools = ((rank < self.k) | fixed) & self.open
         return table
 
@@ -244,10 +245,7 @@ def _nsa_scores(w: Workload, inputs: Inputs, block: int) -> F64:
         k = np.add.reduceat(inputs.k[kv].astype(np.float64), starts, axis=0)
         k /= (ends - starts)[:, None]
         s = w.scoring.of(matmul(inputs.q[head].astype(np.float64), k.T))
-        s = np.where(seen, s, -np.inf)
-        top = s.max(axis=1, keepdims=True)
-        p = np.exp(s - np.where(np.isneginf(top), 0.0, top))
-        total += p / np.maximum(p.sum(axis=1, keepdims=True), 1e-300)
+        total += softmax_rows(np.where(seen, s, -np.inf))
     return np.add.reduceat(total, np.arange(0, w.queries, block), axis=0)
 
 
@@ -300,13 +298,13 @@ def priced(
     off: list[float | None] = [None] * len(found)
     if exact:
         off = [*_errors(single, numbers, [each.mask for each in found], progress)]
-    pairs = dense.pairs if few else 0
+    pairs = dense.pairs if few else None
     out = []
     for each, error in zip(found, off, strict=True):
         run = replace(single, mask=each.mask).as_algorithm(name)
         out.append(Priced(
             each, run.heads * int(run.grid.visited_columns.sums[-1]), figures_of(run),
-            each.mask.pairs / max(pairs, 1) if few else None, error,
+            each.mask.pairs / pairs if pairs else None, error,
         ))  # fmt: skip
     return tuple(out)
 
@@ -335,8 +333,4 @@ def _errors(w: Workload, inputs: Inputs, masks: list[Mask], progress: Progress) 
 
 def _attended(s: F64, seen: Bools, v: F64) -> F64:
     """Return the softmax of the visible scores times V; 0 for a row that sees nothing."""
-    s = np.where(seen, s, -np.inf)
-    top = s.max(axis=1, keepdims=True)
-    p = np.exp(s - np.where(np.isneginf(top), 0.0, top))
-    o: F64 = matmul(p, v) / np.maximum(p.sum(axis=1, keepdims=True), 1e-300)
-    return o
+    return np.asarray(matmul(softmax_rows(np.where(seen, s, -np.inf)), v))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.base.errors import InputError
+from simulator.base.softmax import softmax_rows
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of
 from simulator.study.features import FeatureErrors, Progress, feature_errors
@@ -22,7 +23,6 @@ from simulator.study.smoothing.kernel_smoother import (
     key_plane,
     moved_query,
     rounding_bound,
-    softmax_rows,
 )
 from simulator.study.smoothing.other_scores import ScoreKind, score_kinds
 from simulator.study.smoothing.repeated import Repeated, repeated

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.base.errors import InputError
+from simulator.base.softmax import softmax_rows
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import read_inputs, resolve
-from simulator.study.smoothing.kernel_smoother import head_points, softmax_rows
+from simulator.study.smoothing.kernel_smoother import head_points
 from simulator.study.smoothing.repeated import RANKED, repeated, row_spread
 
 

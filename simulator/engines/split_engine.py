@@ -77,7 +77,7 @@ class SplitEngine(OpEngine):
         state = walked.left.copy()
         if not self._program.launches[visit.launch].combines:
             walk, nth = walked.splits[visit.split], self._nth(visit)
-            state.chip |= {"m": walk.m[nth], "l": walk.l[nth], "O": walk.o_after(nth)}
+            state.chip = {"m": walk.m[nth], "l": walk.l[nth], "O": walk.o_after(nth)}
         with np.errstate(all="ignore"):
             return self._tile(state, visit)
 

@@ -69,12 +69,13 @@ class Split:
     def stacks(self, first: int, stop: int) -> Iterator[Stack]:
         """Yield the tiles from the `first`-th on before the `stop`-th, in stacks of one width."""
         most, n_keys = max(1, STACK_KEYS // self.cols), len(self.k)
+        whole = n_keys // self.cols
         while first < stop:
             n, start = 1, int(self.columns[first]) * self.cols
             while (
                 n < min(most, stop - first)
                 and self.columns[first + n] == self.columns[first] + n
-                and start + (n + 1) * self.cols <= n_keys
+                and self.columns[first + n] < whole
             ):
                 n += 1
             keys = range(start, min(start + n * self.cols, n_keys))
@@ -187,10 +188,9 @@ def walk_split(split: Split, m: F32, l: F32) -> SplitWalk:
     tiles, shape = len(split.columns), (len(m), split.v.shape[1] + 1)
     apart = max(1, ceil(tiles * shape[0] * shape[1] * m.itemsize / KEPT_BYTES))
     tops, totals = (np.empty((tiles + 1, len(m)), np.float32) for _ in range(2))
-    sums = np.empty((tiles // apart + 1 + (tiles % apart > 0), *shape), np.float32)
     total = np.zeros(shape, np.float32)
     total[:, -1] = l
-    tops[0], totals[0], sums[0] = m, l, total
+    tops[0], totals[0], kept = m, l, [total]
     for stack in split.stacks(0, tiles):
         s = split.scores(stack)
         now = split.maxima(s, tops[stack.first])
@@ -200,8 +200,8 @@ def walk_split(split: Split, m: F32, l: F32) -> SplitWalk:
         for n, total in enumerate(running, after.start):
             totals[n] = total[:, -1]
             if n % apart == 0:
-                sums[n // apart] = total
-    sums[-1] = total
+                kept.append(total)
+    sums = np.stack([*kept, total])
     for array in (tops, totals, sums):
         array.flags.writeable = False
     return SplitWalk(split, tops, totals, sums, apart)

@@ -151,12 +151,11 @@ def _slopes(path: Path, texts: Mapping[str, str], heads: int) -> tuple[float, ..
     if "alibi" not in texts:
         return ()
     slopes = _json(texts["alibi"])
+    listed = slopes if isinstance(slopes, list) else []
     numbers = [
-        float(slope)
-        for slope in (slopes if isinstance(slopes, list) else [])
-        if isinstance(slope, int | float) and 0 <= slope < 1e30
+        float(slope) for slope in listed if isinstance(slope, int | float) and 0 <= slope < 1e30
     ]
-    if len(numbers) != heads or not isinstance(slopes, list) or len(slopes) != heads:
+    if not len(numbers) == len(listed) == heads:
         expected = f"a JSON list of {heads} slopes, one for each query head, none below 0"
         raise refuse(str(path), "alibi", texts["alibi"], expected)
     return tuple(numbers)

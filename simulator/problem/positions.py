@@ -143,7 +143,7 @@ class Turning:
 
     def until(self, share: float) -> float:
         """Return how many places have been counted at a share of the op; at its end all."""
-        return math.inf if share >= 1 else share * self.last
+        return share * self.last
 
     def angles(self, rows: NDArray[np.int64], share: float = 1.0) -> F64:
         """Return by how much some rows have been turned, (rows, pairs), in radians."""

@@ -19,6 +19,9 @@ from mutmut.mutation import mutators
 
 ERRORS = {"refuse", "InputError", "ValueError", "TypeError", "KeyError", "RuntimeError"}
 """What is said in an error is text."""
+CACHES = {"BoundedCache"}
+"""What a cache has forgotten is made again, the same: how much it keeps changes no result."""
+_REST = cst.UnaryOperation(cst.Minus(), cst.Integer("1"))
 DECLARATIONS = {"Field", "ConfigDict", "TypeVar", "Signal", "cast", "field"}
 """Calls whose keyword arguments are no work of the module."""
 
@@ -122,15 +125,29 @@ def _is_left_alone(node: cst.CSTNode) -> bool:
     return (
         isinstance(node, cst.Call)
         and isinstance(node.func, cst.Name)
-        and node.func.value in ERRORS | {"cast"}
+        and node.func.value in ERRORS | CACHES | {"cast"}
     )
+
+
+def _is_rest(node: cst.CSTNode) -> bool:
+    """Whether this is the -1 with which an array is told to find a length itself.
+
+    NumPy takes any number below 0 as that.
+    """
+    return isinstance(node, cst.Arg) and node.value.deep_equals(_REST)
 
 
 def _nodes(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     if not _is_left_alone(node):
         yield node
+        shapes = (
+            isinstance(node, cst.Call)
+            and isinstance(node.func, cst.Attribute)
+            and node.func.attr.value == "reshape"
+        )
         for child in node.children:
-            yield from _nodes(child)
+            if not (shapes and _is_rest(child)):
+                yield from _nodes(child)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,10 @@ from _pytest.main import pytest_runtestloop
 from tests.mutants.changes import Mutant
 
 OURS = ("simulator", "kernels", "ui", "tests")
-QUIET = ("-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning")
+QUIET = (
+    "-q", "--all", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning",
+)  # fmt: skip
+"""Every case of every sweep may notice, as in `make test-all`."""
 OVERHEAD = 0.004
 """Seconds that pytest needs around a test."""
 ENDED = (signal.SIGKILL, signal.SIGXCPU)
@@ -113,13 +116,14 @@ class Record:
         """Return the tests that run a mutant's line.
 
         Where the line runs with the import, they are those of all test files that run any line
-        of the module. First comes one case of each test function, of these the module's own and
-        the quickest. No more than `most` seconds of them.
+        of the module's folder: what is made then may be asked for without a line of the module.
+        First comes one case of each test function, of these the module's own and the quickest. No
+        more than `most` seconds of them.
         """
         lines = self._lines.get(str(mutant.path), {})
         found = set(lines.get(str(mutant.line), ()))
         if not found and str(mutant.line) in lines:
-            found = {test.partition("::")[0] for tests in lines.values() for test in tests}
+            found = self._files(mutant.path.parent)
             # A module without a function runs in no test: any may notice.
             found = found or {test.partition("::")[0] for test in self.seconds}
         files = {test for test in found if "::" not in test}
@@ -138,6 +142,16 @@ class Record:
                 break
             chosen.append(test)
         return chosen
+
+    def _files(self, folder: Path) -> set[str]:
+        """Return the test files that run a line of some module of a folder."""
+        return {
+            test.partition("::")[0]
+            for path, lines in self._lines.items()
+            if Path(path).parent == folder
+            for tests in lines.values()
+            for test in tests
+        }
 
 
 def _codes(code: CodeType) -> list[CodeType]:

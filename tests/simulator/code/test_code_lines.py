@@ -532,3 +532,15 @@ if (y) {
     ]
     cut = CodeLines("flash2", "flash2.cu", "scores(x,\n       y", lambda op: (1,))
     assert cut.condition(Tab.CUDA, 2) == cut.condition(Tab.CUDA, 1)
+
+
+def test_forms_of_runs_with_sinks_are_those_that_occur_in_them():
+    """Splits but the first have none, so that of these also the other forms occur."""
+    for name, algorithm in ALGORITHMS.items():
+        with_sinks, without = (
+            {(op.name, op.cites) for program in exemplars(name, frozenset(variant))
+             for n in range(len(program)) for op in program.ops(n)}
+            for variant in (["sinks"], [])
+        )  # fmt: skip
+        expected = with_sinks | without if algorithm.splits else with_sinks
+        assert {(op.name, op.cites) for op in forms(name, frozenset(["sinks"]))} == expected, name

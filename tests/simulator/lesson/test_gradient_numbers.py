@@ -4,9 +4,12 @@ import pytest
 
 from simulator.base.assets import SCENARIOS
 from simulator.base.errors import InputError
+from simulator.lesson.numbers import Numbers
+from simulator.program.playback import Cursor
 from simulator.run.trace import simulate
 from simulator.study.merge.gradient_sums import random_orders
 from simulator.study.recompute import trade_of
+from tests.helpers.runs import scenario, trace_of
 from tests.simulator.lesson.test_model_numbers import at, computed
 
 
@@ -40,6 +43,20 @@ def test_a_difference_of_the_loss_is_the_gradient_of_the_run(
     inputs = simulate(SCENARIOS / f"{name}.toml").inputs
     moved = getattr(inputs, tensor)[0, row, col]
     assert computed(where, f'difference({number}, "number")') == moved
+
+
+def test_heads_that_share_keys_have_one_gradient_of_them() -> None:
+    """The third query head of four has the second KV head."""
+    said = scenario("flash2-backward", nq=5, d=2, heads=4, kv_heads=2)
+    trace = trace_of(said)
+    index = trace.program.index(2, 0, 0, 1)
+    assert index is not None
+    now = Numbers(said, Cursor(index, 0))
+    for tensor, head in (("q", 2), ("k", 1), ("v", 1)):
+        number = f'"{tensor}", 3, 1'
+        assert computed(now, f"gradient({number})") == trace.arrays()[f"d{tensor}"][head, 3, 1]
+        moved = getattr(trace.inputs, tensor)[head, 3, 1]
+        assert computed(now, f'difference({number}, "number")') == moved
 
 
 def test_what_is_kept_and_requested_is_that_of_the_study() -> None:

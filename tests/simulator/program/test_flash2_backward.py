@@ -373,3 +373,19 @@ def test_faults_of_the_forward_pass_leave_it_alone() -> None:
         assert "forward pass" in without_effect(fault, resolve(wrong))
         for name, array in trace_of(wrong).arrays().items():
             np.testing.assert_array_equal(array, right[name], err_msg=f"{fault.name}, {name}")
+
+
+def test_an_engine_that_has_forgotten_makes_the_same_again() -> None:
+    trace = trace_of(scenario("flash2-backward", nq=6, d=2, rows=2, cols=2))
+    visit = trace.program.visit(trace.program.head_bounds(len(trace) // 2)[1] - 1)
+    engine = trace.engine
+    block = engine.row_block(visit.head, visit.i)
+    before = engine.tile(visit, block)
+    assert engine.tile(visit, block) is before
+    engine.forget()
+    after = engine.tile(visit, block)
+    assert after is not before
+    for one, other in zip(before.states, after.states, strict=True):
+        assert one.keys() == other.keys()
+        for name in one:
+            np.testing.assert_array_equal(one[name], other[name])

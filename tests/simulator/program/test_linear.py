@@ -152,6 +152,10 @@ def test_numbers_of_a_chunk_came_from_the_state_and_its_own_keys() -> None:
         found = [part.value for line in told for part in line if isinstance(part, Number)]
         before, own = phi[2] @ state[:, column], p[6, 4:7] @ v[4:7]
         assert found == pytest.approx([before, own, before + own, before + own], abs=1e-5)
+    end = trace.snapshot(1)
+    divided = explain(end, Cell("O", 6, 1)).lines[0][1]
+    assert isinstance(divided, Number)
+    assert (divided.cell, divided.value) == (Cell("l", 6, 0), float(end.l[2]))
 
 
 # --- what is counted ---------------------------------------------------------------------------

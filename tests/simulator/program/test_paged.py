@@ -243,3 +243,9 @@ def test_page_size_is_a_key_of_the_file() -> None:
     for wrong in (0, "many", 1.5):
         with pytest.raises(InputError, match=r"tiling\.page_size"):
             parse_scenario({"tiling": {"page_size": wrong}})
+
+
+def test_a_table_that_is_handed_out_cannot_be_changed() -> None:
+    table = PageTable(2, 5, np.array([2, 0, 1], dtype=np.int32))
+    with pytest.raises(ValueError, match="read-only"):
+        table.entries[0] = 1

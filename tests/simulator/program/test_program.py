@@ -35,6 +35,18 @@ from tests.helpers.runs import (
 # --- visits --------------------------------------------------------------------------------
 
 
+def test_a_visit_of_whole_rows_is_full_where_every_tile_is() -> None:
+    full, causal = (
+        [visit.kind for visit in map(program.visit, range(len(program))) if visit.launch == 1]
+        for program in (
+            program_of(scenario("naive", nq=4, rows=2, cols=2, mask={"causal": own}))
+            for own in (False, True)
+        )
+    )
+    assert set(full) == {TileKind.FULL}
+    assert set(causal) == {TileKind.PARTIAL}
+
+
 @given(scenarios())
 def test_visits_are_those_of_plain_loops(chosen: Scenario) -> None:
     program = program_of(chosen)

@@ -1,5 +1,6 @@
 """Storing P against computing it again: what is said is what both tile programs count."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from simulator.study.compare import at_scale
 from simulator.study.race import race_of
 from simulator.study.recompute import LENGTHS, over_lengths, trade_of
 from simulator.study.roofline import roofline_of
+from simulator.study.sweep import rule_tiles, workload_at
 from tests.helpers.runs import program_of, scenario
 from ui.look.units import bytes_text
 from ui.panels.compare.recompute import trade_sentences
@@ -59,6 +61,12 @@ def test_what_is_kept_grows_as_n_squared_or_as_n() -> None:
         assert trade.stored.kept == {"P": 2 * keys * keys * 2}
         assert trade.again.kept == {"O": 2 * keys * 64 * 2, "LSE": 2 * keys * 4}
         assert trade.freed == trade.stored.kept_bytes - trade.again.kept_bytes
+        assert isinstance(trade.again.scores, int)
+    rows, cols = rule_tiles(w)["fa2"]
+    assert (w.rows, w.cols) != (rows, cols)
+    tiles = replace(w, rows=rows, cols=cols)
+    assert found[256] == trade_of(workload_at(tiles, "N", 256))
+    assert found[256].saved != trade_of(workload_at(w, "N", 256)).saved
     assert not over_lengths(resolve(scenario("flash2", nq=9, mask={"documents": [4, 5]})))
 
 

@@ -16,6 +16,7 @@ from simulator.program.algorithms import ALGORITHMS, beside, tile_program
 from simulator.program.traffic import compulsory_bytes
 from simulator.run.exactness import exactness
 from simulator.run.explanation import Number
+from simulator.run.linear_state import forms_tile
 from simulator.run.provenance import explain
 from simulator.run.row_report import row_report
 from simulator.run.row_sums import row_weights
@@ -293,3 +294,13 @@ def test_a_number_of_a_row_came_from_the_state(name: str) -> None:
     for spec in gate:
         value = explain(now, Cell(spec.name, 5, 0)).value.value
         assert value == now.inputs[spec.name][5, 0]
+
+
+def test_a_state_forms_a_tile_of_a_chunk_alone_and_none_before_the_tiles() -> None:
+    for name in ("linear", *TOKENS, "flash2"):
+        trace = trace_of(scenario(name, nq=6, rows=3, cols=3, mask={"causal": True}))
+        assert forms_tile(trace.snapshot(0)) == (name in ("linear", "flash2")), name
+    turned = trace_of(scenario(nq=6, d=2, rows=3, cols=3, position={"kind": "rope"}))
+    now = trace_of(turned.workload.scenario).snapshot(0, 0)
+    assert now.op.before_tiles
+    assert forms_tile(now) is False

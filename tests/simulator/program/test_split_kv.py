@@ -214,9 +214,10 @@ def test_the_choice_says_line_by_line_why() -> None:
 
 def test_a_scenario_says_how_many_or_leaves_the_choice() -> None:
     for said, splits in ((3, 3), ("auto", 5), (None, 5)):
-        chosen = scenario(nq=1, nk=64, heads=105, rows=1, cols=1, algorithm="split-kv")
-        w = resolve(with_values(chosen, {"tiling": {"splits": said}}))
-        assert w.splits == splits
+        for nq, heads in ((1, 105), (3, 35)):  # as many thread blocks
+            chosen = scenario(nq=nq, nk=64, heads=heads, rows=1, cols=1, algorithm="split-kv")
+            w = resolve(with_values(chosen, {"tiling": {"splits": said}}))
+            assert w.splits == splits
 
 
 def test_splits_are_a_key_of_the_file() -> None:

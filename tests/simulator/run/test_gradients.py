@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simulator.base.dtypes import round_to
 from simulator.engines.reference import reference_rows
 from simulator.problem.scenario import Scenario
 from simulator.run.cell_values import cell_value
@@ -227,4 +228,56 @@ def test_weights_are_explained_by_the_lse_of_the_forward_pass() -> None:
     words = lines_of(now, Cell("S", 1, 2))
     assert "P = exp(S − LSE)" in words
     assert f"{float(trace.lse[0, 1])}" in words
-    assert "the forward pass" in lines_of(now, Cell("LSE", 1, 0))
+    assert "left by the forward pass" in lines_of(now, Cell("LSE", 1, 0))
+
+
+def test_a_number_of_another_visit_says_where_its_sum_is() -> None:
+    trace = trace_of(scenario(NAME, **SMALL))
+    first, later = (trace.program.index(1, 1, j, 1) for j in (0, 1))
+    assert first is not None
+    assert later is not None
+    now = trace.snapshot(later)
+    for tensor, row, col, where in (
+        ("dQ", 0, 0, "row block 0"), ("D", 0, 0, "row block 0"), ("dK", 1, 2, "column block 0"),
+        ("dP", 0, 1, "tile (0, 0)"), ("dS", 5, 2, "tile (1, 0)"), ("LSE", 2, 0, None),
+    ):  # fmt: skip
+        words = lines_of(now, Cell(tensor, row, col))
+        assert ("left by the forward pass" in words) == (where is None), tensor
+        assert where is None or f"go to {where} to see its sum" in words, tensor
+
+
+def test_what_is_done_to_a_sum_is_told_before_it() -> None:
+    """The last visit of a column block multiplies dK by the scale; dV stays as it is."""
+    trace = trace_of(scenario(NAME, **SMALL))
+    index = trace.program.index(1, 1, 0, 1)
+    assert index is not None
+    now = trace.snapshot(index)
+    first, second = (explain(now, Cell("dK", 2, 1)).lines[n] for n in range(2))
+    before, after = (part.value for part in first if isinstance(part, Number))
+    assert after == pytest.approx(before * trace.workload.scoring.factor, rel=1e-6)
+    assert before != after
+    assert "before + " in str(second[0])
+    assert "before + " in str(explain(now, Cell("dV", 2, 1)).lines[0][0])
+
+
+def test_of_many_tiles_that_have_added_six_are_named() -> None:
+    trace = trace_of(scenario(NAME, **{**SMALL, "nk": 9, "cols": 1}))
+    index = trace.program.index(0, 0, 6, 1)
+    assert index is not None
+    words = lines_of(trace.snapshot(index), Cell("dQ", 0, 0))
+    named = ", ".join(f"(0, {j})" for j in range(1, 7))
+    assert f"added by 7 of 9 tiles: …, {named}" in words
+
+
+def test_what_lies_in_hbm_is_rounded_as_it_is_stored() -> None:
+    trace = trace_of(scenario(NAME, **SMALL, dtype="float16"))
+    now = trace.snapshot(len(trace) - 1)
+    assert now.head is not None
+    found = {name: now.head.results[name] for name in ("dQ", "dK", "dV", "D")}
+    as_stored = {name: (x == round_to(x, "float16")).all() for name, x in found.items()}
+    assert as_stored == {"dQ": True, "dK": True, "dV": True, "D": False}
+
+
+def test_sums_of_rows_have_started_when_they_have_been_cleared() -> None:
+    trace = trace_of(scenario(NAME, **SMALL))
+    assert [trace.snapshot(0, op).started for op in range(4)] == [False, False, False, True]

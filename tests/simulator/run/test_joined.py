@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from simulator.base.assets import SCENARIOS
 from simulator.code.tile_script import save_tile
 from simulator.lesson.numbers import Numbers
+from simulator.problem.scenario import with_values
 from simulator.run.cell_values import cell_value, exists
 from simulator.run.explanation import Number
 from simulator.run.provenance import explain
 from simulator.run.row_report import row_report
 from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace, simulate
-from tests.helpers.runs import scenarios, scored
+from tests.helpers.runs import scenario, scenarios, scored, trace_of
 from tests.helpers.tile_states import TileState, tile_states
 from tests.simulator.program.test_split_kv import SPLITS, even, run, split
 
@@ -230,3 +231,20 @@ def test_lessons_may_ask_for_splits(trace):
     for asked in (lambda: weight(early, 1, 2), lambda: lse(early, 1, 2), lambda: lse(n, 3, 2)):
         with pytest.raises(InputError, match="split"):
             asked()
+
+
+def test_rows_of_a_later_block_are_joined_from_their_own_partials() -> None:
+    chosen = scenario("split-kv", nq=6, nk=30, d=2, dv=3, rows=4, cols=2)
+    trace = trace_of(with_values(chosen, {"tiling": {"splits": 3}}))
+    index = trace.program.joining(0, 1)
+    assert index is not None
+    now = trace.snapshot(index)
+    partials = now.partials
+    assert partials is not None
+    for row in now.visit.rows:
+        lines = explain(now, Cell("m", row, 0)).lines
+        lse = [part.value for line in lines for part in line if isinstance(part, Number)]
+        assert lse[1:] == partials.lse[:, row - 4].tolist()
+        found = explain(now, Cell("l", row, 0))
+        assert found.sum is not None
+        assert found.sum.total == pytest.approx(float(now.l[row - 4]), rel=1e-6)

@@ -1,5 +1,6 @@
 """What exists between two snapshots: computed, never ahead of what has landed."""
 
+import math
 import warnings
 from collections.abc import Iterator
 from itertools import pairwise
@@ -10,15 +11,28 @@ import pytest
 from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import load_scenario
 from simulator.program.algorithms import ALGORITHMS
-from simulator.program.gradient_ops import WeightedMeans, WeightGradient
+from simulator.program.gradient_ops import (
+    AddKeyGradient,
+    AddQueryGradient,
+    AddValueGradient,
+    WeightedMeans,
+    WeightGradient,
+)
 from simulator.program.ops import Accumulate, MergeOutputs, Rescale, RowSum, Scores
-from simulator.program.playback import Cursor, first_cursor, last_cursor, path_between
+from simulator.program.playback import (
+    Cursor,
+    Granularity,
+    Playhead,
+    first_cursor,
+    last_cursor,
+    path_between,
+)
 from simulator.program.state_ops import ReadOutput, ReadState, Recall, Similarities, UpdateState
 from simulator.program.under_way import terms, under_way
-from simulator.run.motion import Motion, flights_of
+from simulator.run.motion import Motion, flights_of, landed_between
 from simulator.run.trace import Trace
 from tests.helpers.faulty_runs import causal, faulty
-from tests.helpers.runs import trace_of
+from tests.helpers.runs import program_of, scenario, trace_of
 
 SHARES = np.linspace(0, 1, 41)
 DEMOS = [spec.name for spec in ALGORITHMS.values()]
@@ -59,6 +73,13 @@ def test_partial_sums_are_those_of_the_first_terms(trace: Trace) -> None:
                 exact = old["O"] + factor[:, None] * (old["P"][:, :n] @ old["V"][:n])
             elif isinstance(op, WeightGradient):
                 name, exact = "dP", old["dO"][:, :n] @ old["V"][:, :n].T
+            elif isinstance(op, AddQueryGradient):
+                name = "dQ_acc"
+                exact = old["dQ_acc"] + old["dS"][:, :n] @ old["K"][:n]
+            elif isinstance(op, AddValueGradient):
+                name, exact = "dV", old["dV"] + old["P"][:n].T @ old["dO"][:n]
+            elif isinstance(op, AddKeyGradient):
+                name, exact = "dK", old["dK"] + old["dS"][:n].T @ old["Q"][:n]
             elif isinstance(op, WeightedMeans):
                 name, exact = "D", np.einsum("rk,rk->r", old["P"][:, :n], old["dP"][:, :n])
             elif isinstance(op, Similarities):
@@ -165,3 +186,10 @@ def test_infinite_numbers_are_compared_without_a_warning() -> None:
             assert motion.is_sound in (True, False)
         infinite += any(np.isinf(values).any() for values in motion.numbers.values())
     assert infinite > 10
+
+
+def test_on_the_way_to_the_end_every_tensor_that_moves_has_landed() -> None:
+    program = program_of(scenario("naive", nq=4, rows=2, cols=2))
+    every = [move.tensor for n in range(len(program)) for op in program.ops(n) for move in op.moves]
+    way = Playhead(first_cursor(), 0.0), Playhead(last_cursor(program), math.inf)
+    assert landed_between(program, *way, Granularity.OP) == tuple(dict.fromkeys(every))

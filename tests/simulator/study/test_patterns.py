@@ -135,6 +135,8 @@ def test_without_a_causal_mask_the_own_block_and_the_one_before_are_chosen() -> 
     assert around is not None
     for offset in (-1, 0, 1):
         assert around.table.diagonal(offset).all()
+    # With the first block they are four, so that in the middle nothing else is chosen.
+    assert (around.table[3:-1].sum(axis=1) == 4).all()
 
 
 def test_indexers_find_the_block_that_a_row_is_about() -> None:
@@ -162,6 +164,7 @@ def test_prices_are_those_of_the_run_and_the_reference(algorithm: str) -> None:
         name = "flash2" if algorithm == "naive" else algorithm
         masked = replace(single, mask=each.pattern.mask)
         program = tile_program(masked.as_algorithm(name))
+        assert each.visited == sum(program.visit(n).launch == 0 for n in range(len(program)))
         assert each.figures.bytes == program.totals.bytes
         assert each.figures.flops == program.totals.flops
         o, dense = (
@@ -315,3 +318,39 @@ def test_a_function_in_no_file(tmp_path: Path) -> None:
     long = resolve(scenario(nq=4096, d=4, rows=64, cols=64))
     with pytest.raises(InputError, match="at most 4194304 pairs"):
         function_pattern(long, function(tmp_path, ""))
+
+
+def test_errors_are_shares_of_o_and_told_as_they_are_computed() -> None:
+    w, found = run(mask={"causal": True})
+    inputs, told = read_inputs(w), list[float]()
+    usual = priced(w, inputs, tuple(found.values()), told.append)
+    small = priced(w, replace(inputs, v=inputs.v / 1024), tuple(found.values()))
+    assert [each.error for each in small] == pytest.approx([each.error for each in usual])
+    assert told == [0.25, 0.5, 0.75, 1.0]
+
+
+def test_nsa_ranks_blocks_by_the_weights_of_their_mean_keys_and_dsa_by_sums() -> None:
+    w, found = run(mask={"causal": True})
+    inputs = read_inputs(w)
+    means, sums = np.zeros((10, 10)), np.full((10, 10), -np.inf)
+    for row in range(40):
+        total = np.zeros(40)
+        for head in range(4):
+            q, k = inputs.q[head, row].astype(float), inputs.k[head // 2].astype(float)
+            blocks = [k[at : at + 4].mean(axis=0) for at in range(0, 40, 4) if at + 3 <= row]
+            scores = np.exp([float(q @ mean) * w.logit_scale for mean in blocks])
+            means[row // 4, : len(blocks)] += scores / max(scores.sum(), 1e-9)
+            total += np.maximum(k @ q, 0)
+        for key in range(row + 1):
+            sums[row // 4, key // 4] = max(sums[row // 4, key // 4], total[key])
+    for name, scores, always in (
+        ("NSA, selected", means, lambda i: {0, i, max(i - 1, 0)}),
+        ("DSA, top k", sums, lambda i: {i}),
+    ):
+        blocks = found[name].mask.blocks
+        assert blocks is not None
+        for i in range(10):
+            own = always(i)
+            others = sorted(set(range(i)) - own, key=lambda j: -scores[i, j])
+            best = own | set(others[: 4 - len(own)])
+            assert set(np.flatnonzero(blocks.table[i]).tolist()) == best, (name, i)

@@ -53,8 +53,9 @@ def test_two_terms_have_one_sum() -> None:
     assert random_orders(run(cols=4)).moved > 0
 
 
-def test_a_share_of_each_tile_takes_its_own_room() -> None:
-    trace = run(mask={"causal": True})
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_share_of_each_tile_takes_its_own_room(dtype: str) -> None:
+    trace = run(mask={"causal": True}, dtype=dtype)
     found = random_orders(trace, orders=1)
     w = trace.workload
     tiles = [trace.program.visit(n) for n in range(len(trace))]

@@ -300,6 +300,7 @@ def test_a_state_forms_a_tile_of_a_chunk_alone_and_none_before_the_tiles() -> No
     for name in ("linear", *TOKENS, "flash2"):
         trace = trace_of(scenario(name, nq=6, rows=3, cols=3, mask={"causal": True}))
         assert forms_tile(trace.snapshot(0)) == (name in ("linear", "flash2")), name
+    assert not forms_tile(trace_of(scenario("linear", nq=6, rows=3, cols=3)).snapshot(0))
     turned = trace_of(scenario(nq=6, d=2, rows=3, cols=3, position={"kind": "rope"}))
     now = trace_of(turned.workload.scenario).snapshot(0, 0)
     assert now.op.before_tiles

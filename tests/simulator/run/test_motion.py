@@ -193,3 +193,5 @@ def test_on_the_way_to_the_end_every_tensor_that_moves_has_landed() -> None:
     every = [move.tensor for n in range(len(program)) for op in program.ops(n) for move in op.moves]
     way = Playhead(first_cursor(), 0.0), Playhead(last_cursor(program), math.inf)
     assert landed_between(program, *way, Granularity.OP) == tuple(dict.fromkeys(every))
+    loaded = Playhead(first_cursor(), 0.0), Playhead(Cursor(0, 1), math.inf)
+    assert landed_between(program, *loaded, Granularity.OP) == ("Q", "K")

@@ -162,6 +162,9 @@ class ChooseTable(Table):
     order: Literal["shuffle", "reach"] | None = None
     latent: Literal["ways", "sharing"] | None = None
     generation: Literal["bytes", "flops", "time", "equal"] | None = None
+    way: Literal["cache", "again", "no mask"] | None = None
+    summed: bool | None = None
+    at_once: Literal[1, 2, 4, 8] | None = None
     places: Literal["run", "none", "causal", "rope"] | None = None
     schedule: Literal["run", "orders", "algorithms", "splits"] | None = None
     blocks: Literal["index", "longest", "persistent"] | None = None

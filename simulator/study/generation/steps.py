@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import accumulate
 from typing import Literal
 
 import numpy as np
@@ -84,11 +85,12 @@ class Generation:
         (steps,) float64: largest difference of a step's O from that of one causal pass over all
         rows, all heads, relative to the largest number of O. Both are of NumPy's tile programs, in
         float32, and O is not rounded to the dtype.
-    unmasked : ndarray
-        (steps,) float64: without the mask, by how much the O of an older row of the head moves at
-        most when the step's keys come, relative to the length of that row; 0 for the prompt.
-    weights : ndarray
-        (N, N) float32, softmax weights of the head, 0 where the mask hides a key.
+    moved : tuple of ndarray
+        For each step (older rows,) float64: without the mask, by how much the O of each older row
+        of the head moves when the step's keys come, relative to the length of that row.
+    weights, free : ndarray
+        (N, N) float32, softmax weights of the head, 0 where the mask hides a key; and without the
+        mask.
     """
 
     workload: Workload
@@ -96,12 +98,36 @@ class Generation:
     at_once: int
     steps: tuple[Step, ...]
     apart: np.ndarray
-    unmasked: np.ndarray
+    moved: tuple[np.ndarray, ...]
     weights: F32
+    free: F32
+
+    @property
+    def unmasked(self) -> np.ndarray:
+        """The largest of `moved` of each step; 0 for the prompt."""
+        return np.array([rows.max(initial=0.0) for rows in self.moved])
 
     def total(self, quantity: Quantity, *, cached: bool) -> float:
         """Return a figure of all steps after the prompt."""
         return sum(step.of(quantity, cached=cached) for step in self.steps[1:])
+
+    def so_far(self, quantity: Quantity, *, cached: bool) -> tuple[float, ...]:
+        """Return a figure summed over the steps after the prompt, up to each of them."""
+        return tuple(accumulate(step.of(quantity, cached=cached) for step in self.steps[1:]))
+
+    def seen(self, at: int, *, masked: bool) -> F32:
+        """Return the weights of all rows that a step has, (keys, keys).
+
+        Without the mask they are those of all keys, with the later keys left out of the softmax.
+        """
+        keys = self.steps[at].keys
+        if masked:
+            return self.weights[:keys, :keys]
+        own = self.free[:keys, :keys].astype(np.float64)
+        left = own.sum(axis=1, keepdims=True)
+        if self.workload.sink_logits:  # a sink keeps its share
+            left += 1 - self.free.sum(axis=1, dtype=np.float64)[:keys, None]
+        return (own / np.where(left > 0, left, 1.0)).astype(np.float32)
 
 
 def suits(w: Workload) -> bool:
@@ -142,7 +168,7 @@ def generation(
     largest = float(np.abs(exact).max()) or 1.0
     first = max(n - TOKENS, n // 2)
     spans = [range(first), *(range(i, min(i + at_once, n)) for i in range(first, n, at_once))]
-    steps, apart, unmasked = [], [], [0.0]
+    steps, apart, moved = [], [], [np.zeros(0)]
     before = _unmasked(w, inputs, head, first, first)
     for count, rows in enumerate(spans):
         part, keys = _part(w, rows, rows.stop), rows.stop
@@ -151,17 +177,15 @@ def generation(
         steps.append(Step(rows, keys, figures_of(part), figures_of(_part(w, range(keys), keys))))
         if count:
             now = _unmasked(w, inputs, head, keys, keys)
-            old = now[: len(before)]
             lengths = np.linalg.norm(before, axis=1)
-            moved = np.linalg.norm(old - before, axis=1)
-            unmasked.append(float((moved / np.where(lengths > 0, lengths, 1.0)).max()))
+            far = np.linalg.norm(now[: len(before)] - before, axis=1)
+            moved.append(frozen(far / np.where(lengths > 0, lengths, 1.0)))
             before = now
         if progress:
             progress((count + 1) / len(spans))
-    weights = _weights(whole, inputs, head)
     return Generation(
-        whole, head, at_once, tuple(steps), frozen(np.array(apart)), frozen(np.array(unmasked)),
-        weights,
+        whole, head, at_once, tuple(steps), frozen(np.array(apart)), tuple(moved),
+        _weights(whole, inputs, head), _weights(_unmasked_part(w, n, n), inputs, head),
     )  # fmt: skip
 
 
@@ -169,6 +193,11 @@ def _part(w: Workload, rows: range, keys: int) -> Workload:
     """Return the attention of some rows to the first keys, causal; the last row sees all."""
     mask = Mask(len(rows), keys, True, w.mask.window, w.mask.sinks)
     return replace(w, seqlen_q=len(rows), seqlen_k=keys, mask=mask)
+
+
+def _unmasked_part(w: Workload, rows: int, keys: int) -> Workload:
+    """Return the attention of the first rows to the first keys without a mask."""
+    return replace(w, seqlen_q=rows, seqlen_k=keys, mask=Mask(rows, keys))
 
 
 def _given(inputs: Inputs, rows: range, keys: int) -> Inputs:
@@ -185,7 +214,7 @@ def _output(w: Workload, inputs: Inputs) -> F32:
 
 def _unmasked(w: Workload, inputs: Inputs, head: int, rows: int, keys: int) -> np.ndarray:
     """Return O of the first rows of a head without a mask, float64."""
-    free = replace(w, seqlen_q=rows, seqlen_k=keys, mask=Mask(rows, keys))
+    free = _unmasked_part(w, rows, keys)
     return reference_rows(free, _given(inputs, range(rows), keys), head, range(rows))[0]
 
 

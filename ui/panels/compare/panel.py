@@ -38,13 +38,13 @@ from ui.look.units import bytes_text, count_text
 from ui.panels.base import Panel
 from ui.panels.compare.painter import MIN_SIZE, compare_layout, paint_compare
 from ui.panels.compare.race import paint_race
-from ui.panels.compare.race_clock import RaceClock
 from ui.panels.compare.race_words import pace_words_of, race_description
 from ui.panels.compare.recompute import paint_recompute, trade_sentences
 from ui.panels.compare.table import paint_table
 from ui.panels.compare.words import place_words, title, verdicts
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
+from ui.session.panel_clock import PanelClock
 from ui.session.session import Session
 from ui.session.view import View
 from ui.widgets.choice_bar import Button, bar_sheet
@@ -105,7 +105,7 @@ class ComparePanel(Panel[CompareModel]):
         self._trace: Trace | None = None
         self._start: Cursor | None = None
         """The session's cursor when the race was started."""
-        self.race_clock = RaceClock(session, self)
+        self.race_clock = PanelClock(session, self, RUN_SECONDS)
         self.race_clock.moved.connect(self.update)
         self.buttons = {name: self._button(name) for name, *_ in _BUTTONS}
         self._check()

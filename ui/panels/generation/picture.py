@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 from PySide6.QtCore import QRectF, QSizeF
 from PySide6.QtGui import QColor, QPainter
 
-from simulator.study.generation.steps import Generation, Step
+from simulator.base.dtypes import F32
+from simulator.program.playback import eased
+from simulator.study.generation.steps import Generation, Quantity, Step
 from ui.look.draw import LEFT, RIGHT, draw_text, outline, text_width
 from ui.look.heat import colour_map, heat_image, signed_limit
 from ui.look.names import first_that_fits, fitting, readable
 from ui.look.theme import LABEL, Style
-from ui.look.units import count_text
+from ui.look.units import count_text, factor_text
+from ui.panels.generation.plots import QUANTITIES, figure_text, share_text
 
+Way = Literal["cache", "again", "no mask"]
+"""K and V of old tokens are kept; all rows are computed again; kept, but nothing is masked."""
+WAYS: tuple[Way, ...] = get_args(Way)
 MIN_SIZE = QSizeF(430, 150)
 """Below this the text shrinks."""
 _STRIP = 0.12
 """Share of the room that K, V, Q and O take each."""
 _LEAST_BAND = 3.0
 """Least height of a row that is outlined, at scale 1."""
+_DOCKED, _LEAVES = 0.5, 0.35
+"""Shares of a step at which K and V have docked, and at which its row begins to come down."""
+_MOVED = 64
+"""Width of the bars that say how far old rows have moved, at scale 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +46,18 @@ class GenerationState:
         Which of them; 0 is the prompt.
     k, v : ndarray
         (N, d) and (N, dv) float32 of the head.
+    way : str
+        One of `WAYS`.
+    share : float
+        How much of the step has been done, 0 to 1.
     """
 
     found: Generation
     at: int
     k: np.ndarray
     v: np.ndarray
+    way: Way = "cache"
+    share: float = 1.0
 
     @property
     def step(self) -> Step:
@@ -48,88 +65,277 @@ class GenerationState:
         return self.found.steps[self.at]
 
     @property
+    def fresh(self) -> range:
+        """Rows, and columns of K and V, that the step computes."""
+        return range(self.step.keys) if self.way == "again" else self.step.rows
+
+    @property
+    def docked(self) -> float:
+        """How far K and V have come to their places, 0 to 1."""
+        return eased(min(self.share / _DOCKED, 1.0))
+
+    @property
+    def down(self) -> float:
+        """How far the rows have come down to their places, 0 to 1."""
+        return eased(max((self.share - _LEAVES) / (1 - _LEAVES), 0.0))
+
+    @property
     def words(self) -> tuple[str, ...]:
         """What the step does, longest first."""
         step, w = self.step, self.found.workload
+        keys, last = count_text(step.keys), len(self.found.steps) - 1
         if not self.at:
             return (
-                f"The prompt: {count_text(step.keys)} rows in one pass; K and V of all are kept",
-                f"The prompt: {count_text(step.keys)} rows in one pass",
+                f"The prompt: {keys} rows in one pass; K and V of all are kept",
+                f"The prompt: {keys} rows in one pass",
                 "The prompt",
             )
         names = [w.key_token(row) for row in step.rows]
-        said = f" “{''.join(names).replace('##', '')}”" if any(names) else ""
-        brought = "one query" if len(step.rows) == 1 else f"{len(step.rows)} queries at once"
-        new = (
-            "a column of K and V joins"
-            if len(step.rows) == 1
-            else "as many columns of K and V join"
-        )
-        whole = f"Step {self.at} of {len(self.found.steps) - 1}"
+        said = f" “{' '.join(names).replace(' ##', '')}”" if any(names) else ""
+        whole = f"Step {self.at} of {last}"
+        if self.way == "again":
+            return (
+                f"{whole}{said}, without a cache: K and V of {keys} tokens and all their rows "
+                "are computed again",
+                f"{whole}, without a cache: all {keys} rows again",
+                whole,
+            )
+        if self.way == "no mask":
+            moved = share_text(float(self.found.moved[self.at].max()))
+            return (
+                f"{whole}{said}, without the mask: old rows of O move by up to {moved}, so K and "
+                "V of the next layer would have to be made again",
+                f"{whole}, without the mask: old rows of O move by up to {moved}",
+                f"{whole}: old rows move by up to {moved}",
+                whole,
+            )
+        one = len(step.rows) == 1
+        brought = "one query" if one else f"{len(step.rows)} queries at once"
+        if self.at == last:
+            new = "now the triangle is that of one causal pass"
+        else:
+            new = "a column of K and V joins" if one else "as many columns of K and V join"
+            new += " the cache"
         return (
-            f"{whole}{said}: {brought}, {count_text(step.keys)} keys; {new} the cache",
-            f"{whole}: {brought}, {count_text(step.keys)} keys",
+            f"{whole}{said}: {brought}, {keys} keys; {new}",
+            f"{whole}: {brought}, {keys} keys",
             whole,
         )
 
 
-def paint_generation(painter: QPainter, state: GenerationState, style: Style, rect: QRectF) -> None:
-    """Paint the weights of all rows so far, the newest marked, and K and V as they are kept."""
-    style = readable(fitting(style, rect, MIN_SIZE))
-    px, theme, step = style.px, style.theme, state.step
-    bold, small = style.text_font(12.5, bold=True), style.text_font(LABEL)
-    line, n = px(17), len(state.k)
-    title = first_that_fits(state.words, rect.width(), bold)
-    draw_text(painter, QRectF(rect.x(), rect.y(), rect.width(), line), title, bold, theme.text)
-    left = text_width(small, "prompt") + px(10)
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where the parts stand, of a picture of so many tokens."""
+
+    title: QRectF
+    keys: QRectF
+    box: QRectF
+    values: QRectF
+    count: int
+
+    def part(self, rows: range, columns: range) -> QRectF:
+        """Return the place of some rows and columns of the weights."""
+        wide, high = self.box.width() / self.count, self.box.height() / self.count
+        return QRectF(
+            self.box.x() + wide * columns.start, self.box.y() + high * rows.start,
+            wide * len(columns), high * len(rows),
+        )  # fmt: skip
+
+
+def _places(state: GenerationState, style: Style, rect: QRectF) -> _Places:
+    px = style.px
+    line, left = px(17), text_width(style.text_font(LABEL), "prompt") + px(10)
     high = rect.height() - line - px(6)
-    strip = _STRIP * high
-    wide = rect.width() - left - px(4)
-    top = rect.y() + line + px(4)
-    box = QRectF(rect.x() + left, top + strip + px(5), wide, high - 2 * strip - px(12))
-    cell = QSizeF(box.width() / n, box.height() / n)
+    strip, top = _STRIP * high, rect.y() + line + px(4)
+    right = px(_MOVED) if state.way == "no mask" else px(4)
+    x, wide = rect.x() + left, rect.width() - left - right
+    box = QRectF(x, top + strip + px(5), wide, high - 2 * strip - px(12))
+    return _Places(
+        QRectF(rect.x(), rect.y(), rect.width(), line), QRectF(x, top, wide, strip), box,
+        QRectF(x, box.bottom() + px(5), wide, strip), len(state.k),
+    )  # fmt: skip
+
+
+def paint_generation(painter: QPainter, state: GenerationState, style: Style, rect: QRectF) -> None:
+    """Paint the weights of all rows so far, the newest marked, and K and V as they are kept.
+
+    While a step is done, its columns of K and V dock and its rows come down from K to their place.
+    """
+    style = readable(fitting(style, rect, MIN_SIZE))
+    theme, lay = style.theme, _places(state, style, rect)
+    bold = style.text_font(12.5, bold=True)
+    title = first_that_fits(state.words, rect.width(), bold)
+    draw_text(painter, lay.title, title, bold, theme.text)
     painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
-    keys_box = QRectF(box.x(), top, wide, strip)
-    values_box = QRectF(box.x(), box.bottom() + px(5), wide, strip)
-    for name, values, place in (("K", state.k, keys_box), ("V", state.v, values_box)):
+    for place in (lay.box, lay.keys, lay.values):
         painter.fillRect(place, QColor(theme.empty))
-        kept = values[: step.keys]
-        limit = signed_limit(values) or 1.0
-        part = QRectF(place.x(), place.y(), cell.width() * step.keys, place.height())
-        painter.drawImage(part, heat_image(kept.T, -limit, limit, colour_map(theme, name)))
-        new = QRectF(part.x() + cell.width() * step.rows.start, place.y(),
-                     cell.width() * len(step.rows), place.height())  # fmt: skip
-        if state.at:
-            _mark(painter, new, QColor(theme.tensor(name)), style)
-        label = QRectF(rect.x(), place.y(), left - px(5), place.height())
+    edge = rect.x(), lay.box.x() - style.px(5)
+    for name, values, place in (("K", state.k, lay.keys), ("V", state.v, lay.values)):
+        _paint_strip(painter, state, name, values, style, place, rect.right())
+        label = QRectF(edge[0], place.y(), edge[1] - edge[0], place.height())
         draw_text(painter, label, f"{name}ᵀ", bold, theme.tensor(name), RIGHT)
-    painter.fillRect(box, QColor(theme.empty))
-    seen = state.found.weights[: step.keys, : step.keys]
-    part = QRectF(box.x(), box.y(), cell.width() * step.keys, cell.height() * step.keys)
-    # The map is of square roots, so that small weights are seen; later keys are blank.
-    later = np.triu(np.ones(seen.shape, dtype=bool), 1)
-    shades = np.where(later, np.float32(np.nan), np.sqrt(seen))
-    painter.drawImage(part, heat_image(shades, 0.0, 1.0, colour_map(theme, "P")))
-    row = QRectF(box.x(), box.y() + cell.height() * step.rows.start, part.width(),
-                 cell.height() * len(step.rows))  # fmt: skip
-    prompt = cell.height() * state.found.steps[0].keys
-    for words, y, tall, ink in (
-        ("prompt", box.y(), prompt, theme.muted),
-        ("steps", box.y() + prompt, cell.height() * (step.keys - state.found.steps[0].keys),
-         theme.text),
-    ):  # fmt: skip
-        if tall >= line:
-            place = QRectF(rect.x(), y, left - px(5), min(tall, box.height()))
-            draw_text(painter, place, words, small, ink, RIGHT)
-    for place in (box, keys_box, values_box):
+    _paint_sides(painter, state, style, lay, edge)
+    for place in (lay.box, lay.keys, lay.values):
         outline(painter, place.adjusted(-1, -1, 1, 1), theme.grid)
-    if state.at:
-        _mark(painter, row, QColor(theme.current), style)
-        side = QRectF(row.right() + px(5), row.y() - line / 2, box.right() - row.right(), line)
-        side.moveTop(min(max(side.y(), box.y()), box.bottom() - line))
-        alone = "this row alone is new" if len(step.rows) == 1 else "these rows alone are new"
-        if side.width() > text_width(small, alone):
-            draw_text(painter, side, alone, small, theme.current, LEFT)
+    front = _paint_rows(painter, state, style, lay)
+    if state.way == "no mask":
+        _paint_moved(painter, state, style, lay, rect)
+    elif state.at and state.share == 1:  # nothing is in the way of words
+        top = _paint_costs(painter, state, style, lay)
+        _paint_alone(painter, state, style, lay, front, top)
+
+
+def _paint_strip(
+    painter: QPainter, state: GenerationState, name: str, values: np.ndarray, style: Style,
+    place: QRectF, edge: float,
+) -> None:  # fmt: skip
+    """Paint K or V: what is kept, and the columns of the step on their way from the edge."""
+    step, theme = state.step, style.theme
+    limit = signed_limit(values) or 1.0
+    wide = place.width() / len(values)
+
+    def columns(which: range, x: float) -> QRectF:
+        box = QRectF(x, place.y(), wide * len(which), place.height())
+        if which:
+            part = values[which.start : which.stop].T
+            painter.drawImage(box, heat_image(part, -limit, limit, colour_map(theme, name)))
+        return box
+
+    if state.way == "again":
+        # Nothing is kept: columns are there as far as they have been computed.
+        columns(range(round(state.docked * step.keys)), place.x())
+        return
+    columns(range(step.rows.start), place.x())
+    there = place.x() + wide * step.rows.start
+    painter.save()
+    painter.setClipRect(QRectF(place.x(), place.y(), edge - place.x(), place.height()))
+    new = columns(step.rows, edge + (there - edge) * state.docked)
+    painter.restore()
+    if state.at and state.docked == 1:
+        _mark(painter, new, QColor(theme.tensor(name)), style)
+
+
+def _paint_sides(
+    painter: QPainter, state: GenerationState, style: Style, lay: _Places,
+    edge: tuple[float, float],
+) -> None:  # fmt: skip
+    """Say which rows came with the prompt and which in steps."""
+    small, theme, line = style.text_font(LABEL), style.theme, lay.title.height()
+    first = state.found.steps[0].keys
+    for words, rows, ink in (
+        ("prompt", range(first), theme.muted),
+        ("steps", range(first, state.step.keys), theme.text),
+    ):
+        part = lay.part(rows, range(1))
+        if part.height() >= line:
+            place = QRectF(edge[0], part.y(), edge[1] - edge[0], part.height())
+            draw_text(painter, place, words, small, ink, RIGHT)
+
+
+def _paint_rows(painter: QPainter, state: GenerationState, style: Style, lay: _Places) -> QRectF:
+    """Paint the rows that are there and those that come down; return where these are."""
+    step, masked = state.step, state.way != "no mask"
+    now = state.found.seen(state.at, masked=masked)
+    before = np.full_like(now, np.nan)
+    if state.at and state.way != "again":
+        old = state.found.seen(state.at - 1, masked=masked)
+        before[: len(old), : len(old)] = old
+    # Rows above the one that comes down are as they will be, those below as they were.
+    front = step.rows if state.at else range(step.keys)
+    passed = round(state.down * front.start)
+    shown = np.where(np.arange(step.keys)[:, None] < passed, now, before)
+    shown[front.start :] = now[front.start :] if state.down == 1 else np.nan
+    whole = range(step.keys)
+    _paint_weights(painter, shown, masked, 0, style, lay.part(whole, whole))
+    place = lay.part(front, whole)
+    place.moveTop(lay.box.y() + (place.y() - lay.box.y()) * state.down)
+    if 0 < state.down < 1:
+        painter.fillRect(place, QColor(style.theme.empty))
+        rows = now[front.start : front.stop]
+        _paint_weights(painter, rows, masked, front.start, style, place)
+    if state.at and state.down > 0:
+        fresh = lay.part(state.fresh, whole) if state.down == 1 else place
+        _mark(painter, fresh, QColor(style.theme.current), style)
+    return place
+
+
+def _paint_weights(
+    painter: QPainter, weights: F32, masked: bool, first: int, style: Style, place: QRectF
+) -> None:
+    """Paint rows of weights; a masked key is blank."""
+    # The map is of square roots, so that small weights are seen.
+    shades = np.sqrt(weights)
+    if masked:
+        shades[np.triu(np.ones(shades.shape, dtype=bool), 1 + first)] = np.nan
+    painter.drawImage(place, heat_image(shades, 0.0, 1.0, colour_map(style.theme, "P")))
+
+
+def _paint_moved(
+    painter: QPainter, state: GenerationState, style: Style, lay: _Places, rect: QRectF
+) -> None:
+    """Paint beside each old row how far its O has moved."""
+    px, theme, moved = style.px, style.theme, state.found.moved[state.at]
+    x = lay.box.right() + px(5)
+    most = max(float(each.max(initial=0.0)) for each in state.found.moved) or 1.0
+    small = style.text_font(LABEL)
+    place = QRectF(x, lay.keys.y(), rect.right() - x, lay.keys.height())
+    title = first_that_fits(("O moves", "O"), place.width(), small)
+    draw_text(painter, place, title, small, theme.bad, LEFT)
+    for row, far in enumerate(moved[: round(state.down * len(moved))]):
+        bar = lay.part(range(row, row + 1), range(1))
+        wide = (rect.right() - x) * float(far) / most
+        painter.fillRect(QRectF(x, bar.y(), wide, 0.8 * bar.height()), QColor(theme.bad))
+
+
+def _cost_lines(state: GenerationState) -> list[tuple[str, ...]]:
+    """Return what the step costs, with a cache and without, and how many times as much."""
+    out: list[tuple[str, ...]] = [("this step", "with a cache", "all rows again", "")]
+    for quantity in QUANTITIES:
+        ours, theirs = (state.step.of(quantity, cached=cached) for cached in (True, False))
+        texts = (figure_text(quantity, each) for each in (ours, theirs))
+        out.append((_NAMES[quantity], *texts, factor_text(theirs / ours)))
+    return out
+
+
+_NAMES: dict[Quantity, str] = {"bytes": "bytes", "flops": "FLOPs", "time": "time"}
+
+
+def _paint_costs(painter: QPainter, state: GenerationState, style: Style, lay: _Places) -> float:
+    """Write what the step costs where the mask leaves room; return where the words end."""
+    px, theme, small = style.px, style.theme, style.text_font(LABEL)
+    lines, line, gap = _cost_lines(state), px(16), px(12)
+    sizes = [max(text_width(small, each[n]) for each in lines) for n in range(4)]
+    wide, high = sum(sizes) + 4 * gap, len(lines) * line + px(4)
+    place = QRectF(lay.box.right() - wide, lay.box.y() + px(2), wide, high)
+    # The keys that the last of the rows beside it sees would lie under the words.
+    sees = lay.box.x() + lay.box.width() * (place.bottom() - lay.box.y()) / lay.box.height()
+    if place.x() < min(sees, lay.part(range(1), range(state.step.keys)).right()) + gap:
+        return lay.box.y()
+    chosen = 2 if state.way == "again" else 1
+    for n, texts in enumerate(lines):
+        x = place.x() + gap
+        for column, (text, size) in enumerate(zip(texts, sizes, strict=True)):
+            box = QRectF(x, place.y() + n * line, size, line)
+            ink = theme.text if column == chosen else theme.muted
+            if text:
+                draw_text(painter, box, text, small, ink, RIGHT if column else LEFT)
+            x += size + gap
+    return place.bottom()
+
+
+def _paint_alone(
+    painter: QPainter, state: GenerationState, style: Style, lay: _Places, row: QRectF, top: float
+) -> None:
+    """Say beside the rows that no other is computed; not over the words that end at `top`."""
+    px, small, line = style.px, style.text_font(LABEL), lay.title.height()
+    one = len(state.step.rows) == 1
+    alone = "this row alone is new" if one else "these rows alone are new"
+    if state.way == "again":
+        alone = "all rows are computed again"
+    side = QRectF(row.right() + px(5), row.y() - line / 2, lay.box.right() - row.right(), line)
+    side.moveTop(min(max(side.y(), lay.box.y()), lay.box.bottom() - line))
+    if side.width() > text_width(small, alone) and side.y() >= top:
+        draw_text(painter, side, alone, small, style.theme.current, LEFT)
 
 
 def _mark(painter: QPainter, place: QRectF, ink: QColor, style: Style) -> None:

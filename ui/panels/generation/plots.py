@@ -5,13 +5,20 @@ from __future__ import annotations
 from typing import get_args
 
 from simulator.study.generation.steps import Generation, Quantity
-from ui.look.units import bytes_text, count_text, factor_text, number_text, tick_text, time_text
+from ui.look.units import (
+    bytes_text,
+    count_text,
+    factor_text,
+    number_text,
+    rate_text,
+    tick_text,
+    time_text,
+)
 from ui.plots.model import Axis, Curve, Dash, Level, Marker, PlotModel
 
 QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
 _TITLES: dict[Quantity, str] = {
-    "bytes": "requested bytes of a step", "flops": "FLOPs of a step",
-    "time": "time of a step, estimated",
+    "bytes": "requested bytes", "flops": "FLOPs", "time": "time",
 }  # fmt: skip
 _FLOOR = 1e-9
 """Smallest difference that is drawn: less are the same bits, or nearly."""
@@ -29,10 +36,10 @@ def figure_text(quantity: Quantity, value: float) -> str:
     """Return a figure of a step in words."""
     if quantity == "bytes":
         return bytes_text(round(value))
-    return time_text(value) if quantity == "time" else f"{value:.3g} FLOPs"
+    return time_text(value) if quantity == "time" else rate_text(value, "FLOP")
 
 
-def cost_plot(found: Generation, at: int, quantity: Quantity) -> PlotModel:
+def cost_plot(found: Generation, at: int, quantity: Quantity, *, summed: bool = False) -> PlotModel:
     """Return what each step costs with the cache, and if all rows are computed again.
 
     Parameters
@@ -43,14 +50,20 @@ def cost_plot(found: Generation, at: int, quantity: Quantity) -> PlotModel:
         The step that is shown, which is marked.
     quantity : str
         ``bytes``, ``flops`` or ``time``.
+    summed : bool
+        Whether all steps after the prompt are added up, up to each of them.
     """
-    xs, curves = _keys(found), []
+    first, guessed = int(summed), ", estimated" if quantity == "time" else ""
+    xs, curves = _keys(found)[first:], []
     for cached, name, short, role, dash, marker in _KINDS:
-        ys = tuple(step.of(quantity, cached=cached) for step in found.steps)
+        ys = found.so_far(quantity, cached=cached)
+        if not summed:
+            ys = tuple(step.of(quantity, cached=cached) for step in found.steps)
+        picks = tuple(range(first, len(found.steps)))
         details = tuple(
-            (_heading(found, n), f"{name}: {figure_text(quantity, y)}") for n, y in enumerate(ys)
+            (_heading(found, n, summed=summed), f"{name}: {figure_text(quantity, y)}")
+            for n, y in zip(picks, ys, strict=True)
         )
-        picks = tuple(range(len(ys)))
         curves.append(Curve(name, short, role, xs, ys, dash, marker, 1.8, details, picks))
     ours, theirs = (found.total(quantity, cached=cached) for cached in (True, False))
     # What matters comes first: in a low panel the line is cut at its end.
@@ -63,13 +76,13 @@ def cost_plot(found: Generation, at: int, quantity: Quantity) -> PlotModel:
         name="What generation costs, step by step",
         x=_tokens(),
         y=Axis(
-            _TITLES[quantity],
-            lambda y: figure_text(quantity, y).removesuffix(" FLOPs"),
+            f"{_TITLES[quantity]} of {'all steps so far' if summed else 'a step'}{guessed}",
+            lambda y: figure_text(quantity, y),
             log=True,
             base=2 if quantity == "bytes" else 10,
         ),
         curves=tuple(curves),
-        levels=(_here(found, at),),
+        levels=(_here(found, at),) if at >= first else (),
         note=note,
         summary=note,
     )  # fmt: skip
@@ -83,14 +96,15 @@ def equal_plot(found: Generation, at: int) -> PlotModel:
     ):  # what is old begins after the prompt
         steps = range(first, len(found.steps))
         ys = tuple(max(float(values[n]), _FLOOR) for n in steps)
-        details = tuple((_heading(found, n), f"{name}: {_share(values[n])}") for n in steps)
+        details = tuple((_heading(found, n), f"{name}: {share_text(values[n])}") for n in steps)
         xs = _keys(found)[first:]
         curves.append(Curve(name, short, role, xs, ys, dash, marker, 1.8, details, tuple(steps)))
     moved = float(found.unmasked.max())
     note = (
-        f"{_source(found)}. With the causal mask the rows of all steps are those of one pass, up "
-        f"to {_share(float(found.apart.max()))}: old rows never see new keys, so K and V can be "
-        f"kept. Without it a new key moves old rows by up to {_share(moved)} of their length."
+        f"{_source(found)}. With the causal mask the rows of all steps are those of one pass, "
+        f"up to {share_text(float(found.apart.max()))}: old rows never see new keys, so K and V "
+        "can be kept. Without it a new key moves old rows by up to "
+        f"{share_text(moved)} of their length."
     )
     return PlotModel(
         name="Rows of steps beside those of one pass",
@@ -122,10 +136,13 @@ def _here(found: Generation, at: int) -> Level:
     return Level(float(found.steps[at].keys), words, words, "current", across=False)
 
 
-def _heading(found: Generation, at: int) -> str:
+def _heading(found: Generation, at: int, *, summed: bool = False) -> str:
     keys = count_text(found.steps[at].keys)
+    if summed:
+        return f"steps 1 to {at}, {keys} tokens"
     return f"prompt of {keys} tokens" if not at else f"step {at}, {keys} tokens"
 
 
-def _share(value: float) -> str:
+def share_text(value: float) -> str:
+    """Return a share in percent; exactly none is just 0."""
     return "0" if value == 0 else f"{number_text(100 * value, 2)} %"

@@ -82,6 +82,31 @@ def test_weights_and_what_moves_without_the_mask_are_those_of_the_definition():
             (np.linalg.norm(after - before, axis=1) / np.linalg.norm(before, axis=1)).max()
         )
     np.testing.assert_allclose(found.unmasked, [0.0, *moved], atol=1e-9)
+    assert [len(rows) for rows in found.moved] == [0, 4, 5, 6, 7]
+
+
+@pytest.mark.parametrize("scores", [{}, {"sink_logits": [0.5, -1.0]}])
+def test_weights_at_a_step_without_the_mask_are_those_of_its_keys(scores):
+    chosen = scenario("flash2", nq=8, heads=2, d=3, seed=3, scores=scores)
+    w, found = resolve(chosen), made(chosen, head=1)
+    inputs = read_inputs(w)
+    sink = np.exp(w.sink_logits[1]) if w.sink_logits else 0.0
+    s = inputs.q[1].astype(float) @ inputs.k[1].astype(float).T / np.sqrt(3)
+    for at, step in enumerate(found.steps):
+        p = np.exp(s[: step.keys, : step.keys])
+        own = p / (p.sum(axis=1, keepdims=True) + sink)
+        np.testing.assert_allclose(found.seen(at, masked=False), own, atol=1e-6)
+        masked = found.seen(at, masked=True)
+        np.testing.assert_array_equal(masked, found.weights[: step.keys, : step.keys])
+
+
+def test_sums_end_with_the_total():
+    found = made(scenario("flash2", nq=9, d=3))
+    for cached in (True, False):
+        sums = found.so_far("bytes", cached=cached)
+        assert len(sums) == len(found.steps) - 1
+        assert sums[0] == found.steps[1].of("bytes", cached=cached)
+        assert sums[-1] == found.total("bytes", cached=cached)
 
 
 def test_rows_that_are_zero_are_moved_by_their_own_length():

@@ -1,10 +1,17 @@
 """The generation dock in the window: a step as a picture, all steps as a plot."""
 
+from dataclasses import replace
+from itertools import product
+
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QRectF, Qt
 from PySide6.QtTest import QTest
 
 from simulator.lesson.tables import ChooseTable
+from tests.ui.panels.test_memory import assert_tidy, painted, record_texts
+from ui.look.theme import DARK, Style
+from ui.panels.generation import picture
+from ui.panels.generation.picture import WAYS
 
 
 @pytest.fixture
@@ -67,6 +74,102 @@ def test_rows_are_those_of_one_pass(window):
     assert max(apart.ys) < 1e-5 < min(unmasked.ys)
     assert unmasked.xs == apart.xs[1:]
     assert "those of one pass" in panel.plot.model.note
+
+
+def test_sums_are_those_of_all_steps_so_far(window):
+    panel = panel_of(window)
+    panel.bar.choose("sums", "summed")
+    for cached, curve in zip((True, False), panel.plot.model.curves, strict=True):
+        assert curve.ys == panel.found.so_far("bytes", cached=cached)
+        assert curve.picks[-1] == panel.slider.maximum()
+    assert "all steps so far" in panel.plot.model.y.title
+    panel.slider.setValue(0)  # the prompt has no sum, and no line where it would be
+    assert panel.plot.model.levels == ()
+
+
+def test_ways_say_what_a_step_computes(window):
+    panel = panel_of(window)
+    panel.take(5)
+    state, kept = panel.picture.state, pixels(panel.picture)
+    assert state.fresh == state.step.rows
+    panel.bar.choose("way", "again")
+    assert panel.picture.state.fresh == range(14)
+    assert "K and V of 14 tokens" in panel.picture.accessibleDescription()
+    again = pixels(panel.picture)
+    panel.bar.choose("way", "no mask")
+    assert "old rows of O move by up to" in panel.picture.accessibleDescription()
+    assert kept != again != pixels(panel.picture) != kept
+
+
+def test_a_step_docks_and_its_row_comes_down(window, qapp):
+    panel, session = panel_of(window), window.session
+    panel.take(3)
+    rest = pixels(panel.picture)
+    window.set_motion(True)
+    panel.slider.setValue(4)
+    assert panel.clock.running
+    assert panel.picture.state.share == 0
+    begun = pixels(panel.picture)
+    assert panel.picture.state.docked == panel.picture.state.down == 0
+    at = session.clock.now()
+    session.clock.now = lambda: at + panel.clock.seconds / 2
+    panel.clock.tick()
+    assert panel.picture.state.docked == 1
+    assert 0 < panel.picture.state.down < 1
+    half = pixels(panel.picture)
+    session.clock.now = lambda: at + 2 * panel.clock.seconds
+    panel.clock.tick()
+    assert not panel.clock.running
+    assert panel.picture.state.share == 1
+    assert begun != rest
+    assert half not in (begun, pixels(panel.picture))
+    panel.slider.setValue(3)  # back, and by more than one, a step is there at once
+    assert not panel.clock.running
+    panel.slider.setValue(5)
+    assert panel.picture.state.share == 1
+
+
+def test_generate_goes_to_the_last_step_and_begins_again_with_the_prompt(window):
+    panel, session = panel_of(window), window.session
+    window.set_motion(True)
+    panel.take(7)
+    QTest.mouseClick(panel.play_button, Qt.MouseButton.LeftButton)
+    assert (panel.playing, panel.picture.state.at) == (True, 8)
+    at = session.clock.now()
+    for n in (1, 2):
+        session.clock.now = lambda n=n: at + 2 * n * panel.clock.seconds
+        panel.clock.tick()
+    assert (panel.playing, panel.picture.state.at) == (False, 9)
+    assert "that of one causal pass" in panel.picture.state.words[0]
+    panel.play_button.click()
+    assert panel.picture.state.at == 1
+    window.set_motion(False)
+    panel.clock.tick()
+    assert not panel.playing
+    panel.play_button.click()  # without motion the last step is there at once
+    assert (panel.playing, panel.picture.state.at) == (False, 9)
+
+
+def test_a_lesson_chooses_a_step_of_a_run_that_is_not_there_yet(window):
+    panel = panel_of(window)
+    panel.take_choices(ChooseTable(step=3, way="again", summed=True, at_once=2))
+    assert panel.picture.state.at == 3
+    window.session.settle()
+    assert (panel.picture.state.at, panel.at_once, panel.summed) == (3, 2, True)
+    panel.take_choices(ChooseTable(step=9))
+    window.session.settle()
+    assert (panel.picture.state.at, panel.at_once, panel.way) == (9, 1, "cache")
+
+
+def test_words_of_a_step_stand_apart_and_are_whole(monkeypatch, window):
+    state = panel_of(window).picture.state
+    drawn = record_texts(monkeypatch, picture)
+    for size, way, at in product(((320, 110), (640, 190), (1500, 500)), WAYS, (0, 1, 5, 9)):
+        drawn.clear()
+        rect, shown = QRectF(0, 0, *size), replace(state, at=at, way=way)
+        painted(lambda p, s=shown, r=rect: picture.paint_generation(p, s, Style(DARK), r), *size)
+        assert len(drawn) >= 3
+        assert_tidy(drawn, rect)
 
 
 def test_a_run_that_was_not_generated_is_replaced_by_a_layer(open_window, qapp):

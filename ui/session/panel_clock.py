@@ -1,18 +1,17 @@
-"""The clock of a race in the window."""
+"""The clock of something that a panel moves by itself, beside the run: a race, a step."""
 
 from __future__ import annotations
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
-from simulator.study.race import RUN_SECONDS
 from ui.session.motion import LONGEST_TICK, TICK_MS
 from ui.session.session import Session
 
 
-class RaceClock(QObject):
-    """Says for how long a race has been watched, in the session's time and at its speed.
+class PanelClock(QObject):
+    """Says for how long something has been watched, in the session's time and at its speed.
 
-    Without motion a race that starts is at its finish at once.
+    Without motion what starts is at its finish at once.
 
     Parameters
     ----------
@@ -20,29 +19,36 @@ class RaceClock(QObject):
         Whose time, speed and motion it follows.
     parent : QObject
         Owner.
+    seconds : float
+        How long it lasts at speed 1.
     """
 
     moved = Signal()
-    """Time has passed, about 60 times a second, and only while a race runs."""
+    """Time has passed, about 60 times a second, and only while it runs."""
 
-    def __init__(self, session: Session, parent: QObject) -> None:
+    def __init__(self, session: Session, parent: QObject, seconds: float) -> None:
         super().__init__(parent)
-        self._session = session
+        self._session, self.seconds = session, seconds
         self.watched = 0.0
-        """Seconds at speed 1 since the start, `RUN_SECONDS` at most."""
+        """Seconds at speed 1 since the start, `seconds` at most."""
         self._last = 0.0
         self._timer = QTimer(self, interval=TICK_MS, timerType=Qt.TimerType.PreciseTimer)
         self._timer.timeout.connect(self.tick)
 
     @property
     def running(self) -> bool:
-        """Whether a race runs."""
+        """Whether it runs."""
         return self._timer.isActive()
 
     @property
     def started(self) -> bool:
-        """Whether there is a race to see, under way or finished."""
+        """Whether there is something to see, under way or finished."""
         return self.running or self.watched > 0
+
+    @property
+    def share(self) -> float:
+        """How much of it has been watched, 0 to 1; 1 at rest."""
+        return self.watched / self.seconds if self.running else 1.0
 
     def start(self) -> None:
         """Start from the beginning."""
@@ -53,10 +59,10 @@ class RaceClock(QObject):
         self.moved.emit()
 
     def finish(self) -> None:
-        """Go to the finish at once, if a race runs."""
+        """Go to the finish at once, if it runs."""
         if self.running:
             self._timer.stop()
-            self.watched = RUN_SECONDS
+            self.watched = self.seconds
             self.moved.emit()
 
     def reset(self) -> None:
@@ -70,7 +76,7 @@ class RaceClock(QObject):
         now = self._session.clock.now()
         passed, self._last = min(now - self._last, LONGEST_TICK), now
         self.watched += passed * self._session.speed
-        if self.watched >= RUN_SECONDS or not self._session.motion:
+        if self.watched >= self.seconds or not self._session.motion:
             self.finish()
         else:
             self.moved.emit()

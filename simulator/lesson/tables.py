@@ -170,7 +170,7 @@ class ChooseTable(Table):
     blocks: Literal["index", "longest", "persistent"] | None = None
     merge: Literal["apart", "list", "list, from the last", "tree", "all at once"] | None = None
     sums: Literal["in order", "from the last", "tree", "any order"] | None = None
-    cache: Literal["server", "run"] | None = None
+    cache: Literal["server", "run", "hand"] | None = None
     page: Literal[2, 4, 8, 16] | None = None
     prompts: Literal["shared", "apart"] | None = None
     step: Number | None = None

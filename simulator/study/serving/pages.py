@@ -210,7 +210,7 @@ def usual_server(page: int = 4, seed: int = 0) -> Server:
     return Server(page, SLOTS, tuple(requests))
 
 
-class _Pool:
+class Pool:
     """The places of a cache: which are free, and what a step has done to them."""
 
     def __init__(self, places: int) -> None:
@@ -254,7 +254,7 @@ def served_in_pages(server: Server, *, sharing: bool = True) -> Iterator[Moment]
     sharing : bool
         Whether samples of one prompt share its pages.
     """
-    pool = _Pool(server.places)
+    pool = Pool(server.places)
     waiting = _asked(server)
     running: list[Running] = []
     done = step = 0
@@ -274,7 +274,7 @@ def served_in_pages(server: Server, *, sharing: bool = True) -> Iterator[Moment]
         for each in list(running):
             if each not in running:
                 continue  # it has given its pages back
-            while (pages := _room(server, pool, each)) is None:
+            while (pages := room_for_one(server.page, pool, each)) is None:
                 last = running.pop()
                 pool.give(last.pages)
                 preempted.append(last.request)
@@ -307,7 +307,7 @@ def _asked(server: Server) -> list[Running]:
 
 
 def _begun(
-    server: Server, pool: _Pool, running: list[Running], asked: Running, *, sharing: bool
+    server: Server, pool: Pool, running: list[Running], asked: Running, *, sharing: bool
 ) -> Running | None:
     """Return a sequence with pages for its tokens; None if there are not enough."""
     prompt = server.requests[asked.request].prompt
@@ -324,9 +324,9 @@ def _begun(
     return replace(asked, pages=(*pool.share(common), *own))
 
 
-def _room(server: Server, pool: _Pool, each: Running) -> tuple[int, ...] | None:
+def room_for_one(page: int, pool: Pool, each: Running) -> tuple[int, ...] | None:
     """Return the pages of a sequence with room for one token more; None if no page is free."""
-    if each.tokens % server.page == 0:
+    if each.tokens % page == 0:
         return (*each.pages, pool.take()) if pool.free else None
     *others, last = each.pages
     if pool.counts[last] == 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from PySide6.QtCore import QRectF, QSizeF, Qt
+from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QPainter
 
 from simulator.study.serving.pages import Moment, Running, Waste, filled
@@ -35,6 +35,8 @@ _PLACES_ACROSS, _DOWN = 8, 4
 """Places side by side; twice as many if they would be more than so many below each other."""
 _LETTERS = 14
 """Height of a place that has letters, at scale 1."""
+_LINE = 16
+"""Height of a line of the tables, at scale 1."""
 _STRIP = 16
 """Height of a strip of slots, at scale 1."""
 
@@ -130,6 +132,34 @@ def paint_pages(painter: QPainter, state: PagesState, style: Style, rect: QRectF
             y += line
 
 
+def _rows_kept(tables: QRectF, count: int, style: Style) -> int:
+    """Return how many sequences the tables have a line for; the last line is for words."""
+    most = max(int(tables.height() // style.px(_LINE)), 1)
+    return min(count, most - 1)
+
+
+def _table_row(tables: QRectF, n: int, style: Style) -> QRectF:
+    line = style.px(_LINE)
+    return QRectF(tables.x(), tables.y() + n * line, tables.width(), line)
+
+
+def sequence_at(state: PagesState, style: Style, rect: QRectF, at: QPointF) -> int | None:
+    """Return which running sequence a point is on: its line of the tables, or a page of it.
+
+    Of several that read a page it is the one after the chosen one, so that clicks go round.
+    """
+    style = readable(fitting(style, rect, MIN_SIZE))
+    lay, running = pages_layout(state, style, rect), state.now.running
+    for n in range(_rows_kept(lay.tables, len(running), style)):
+        if _table_row(lay.tables, n, style).contains(at):
+            return n
+    for place, box in enumerate(lay.places):
+        if box.contains(at):
+            readers = [n for n, each in enumerate(running) if place in each.pages]
+            return next((n for n in readers if n > state.chosen), next(iter(readers), None))
+    return None
+
+
 def ink_of(style: Style, request: int) -> QColor:
     """Return the colour of a request."""
     return QColor(style.theme.tensor(_INKS[request % len(_INKS)]))
@@ -206,18 +236,18 @@ def _paint_tables(
     painter: QPainter, state: PagesState, now: Moment, style: Style, rect: QRectF
 ) -> None:
     px, theme, font = style.px, style.theme, style.text_font(LABEL)
-    line = px(16)
-    most = max(int(rect.height() // line), 1)
     rows = [(each.request, _table_words(state, each)) for each in now.running]
     waits = state.waits
-    kept = rows[: most - 1] if len(rows) > most - 1 else rows
+    kept = rows[: _rows_kept(rect, len(rows), style)]
     for n, (request, texts) in enumerate(kept):
-        box = QRectF(rect.x(), rect.y() + n * line, rect.width(), line)
+        box = _table_row(rect, n, style)
+        if n == state.chosen:
+            outline(painter, box.adjusted(-px(2), 0, 0, 0), theme.current, px(1.5))
         painter.fillRect(QRectF(box.x(), box.y() + px(3), px(8), px(10)), ink_of(style, request))
         place = box.adjusted(px(13), 0, 0, 0)
         text = first_that_fits(texts, place.width(), font)
         draw_text(painter, place, text, font, theme.text)
-    box = QRectF(rect.x(), rect.y() + len(kept) * line, rect.width(), line)
+    box = _table_row(rect, len(kept), style)
     if waits:
         draw_text(painter, box, first_that_fits(waits, rect.width(), font), font, theme.muted)
 

@@ -3,36 +3,47 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
-from PySide6.QtCore import QEvent, QRectF, Qt
-from PySide6.QtGui import QKeyEvent, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QLabel, QSlider
+from PySide6.QtCore import QEvent, QRectF, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QLabel, QSlider, QToolButton, QWidget
 
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.workload import Workload
+from simulator.study.serving.by_hand import FIRST, Kind, Move, may
 from ui.look.draw import text_width
 from ui.look.names import fitting
 from ui.look.theme import LABEL, Style
 from ui.panels.base import Panel, StatePicture
-from ui.panels.pages.painter import MIN_SIZE, paint_pages
-from ui.panels.pages.state import PagesState, pages_state, run_state
+from ui.panels.pages.painter import MIN_SIZE, paint_pages, sequence_at
+from ui.panels.pages.state import PagesState, hand_state, pages_state, run_state
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.session.session import Session
 from ui.session.view import View
-from ui.widgets.choice_bar import Choice, Option, PlotBar
+from ui.widgets.choice_bar import (
+    Button,
+    Choice,
+    Option,
+    PlotBar,
+    bar_sheet,
+    lines_of,
+    put_in_lines,
+)
 from ui.widgets.sheet import set_sheet
 
 PAGE_SIZES = (2, 4, 8, 16)
 USUAL_SIZE = 4
 SHARED, APART = "shared", "apart"
-SERVER, RUN = "server", "run"
+SERVER, RUN, HAND = "server", "run", "hand"
 _SIDE = 8
 _HIGH = 22
 CHOICES = (
     Choice("cache", (
         Option(SERVER, "a server", "", "Sequences that grow and end, step by step."),
         Option(RUN, "this run", "", "The sequences of the run, if its cache lies in pages."),
+        Option(HAND, "by hand", "", "Sequences that you grow, fork and end."),
     ), listed=True),
     Choice("page", tuple(
         Option(str(n), f"pages of {n}", "", "How many tokens a page has.") for n in PAGE_SIZES
@@ -61,9 +72,38 @@ class StepSlider(QSlider):
         return super().event(event)
 
 
+_MOVES: tuple[tuple[Kind, str, str], ...] = (
+    ("admit", "Admit", "A new sequence: it takes pages for its prompt, or waits."),
+    ("grow", "Grow", "One token more for the chosen sequence. Without room it takes a page, "
+     "and it copies a page that others read."),
+    ("fork", "Fork", "Another sequence with the same pages: one is copied when it is written to."),
+    ("end", "End", "The chosen sequence ends; pages that nobody else reads are free again."),
+)  # fmt: skip
+
+
+@guarded
+class PagesPicture(StatePicture[PagesState]):
+    """The cache; a click on a sequence is told."""
+
+    clicked = Signal(int)
+    """Which of the running sequences."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent, "Pages of a cache", paint_pages)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if self.state is None or event.button() != Qt.MouseButton.LeftButton:
+            return
+        found = sequence_at(self.state, self.style_now, QRectF(self.rect()), event.position())
+        if found is not None:
+            self.clicked.emit(found)
+
+
 @guarded
 class PagesPanel(Panel[None]):
     """A server's cache, step by step: the slider, or the arrow keys on it, choose the step.
+
+    Or a cache that is changed by hand: a click chooses a sequence, buttons grow, fork or end it.
 
     Parameters
     ----------
@@ -73,7 +113,10 @@ class PagesPanel(Panel[None]):
 
     def __init__(self, session: Session) -> None:
         super().__init__("pages_panel", "Pages")
-        self.page, self.sharing, self.of_run = USUAL_SIZE, True, False
+        self.page, self.sharing, self.shows = USUAL_SIZE, True, SERVER
+        self.moves: tuple[Move, ...] = FIRST
+        """What has been done by hand."""
+        self.chosen = 0
         self._workload: Workload | None = None
         self._controls = True
         self.bar = PlotBar(CHOICES)
@@ -90,7 +133,13 @@ class PagesPanel(Panel[None]):
         self.slider.setPageStep(5)
         self.slider.valueChanged.connect(self.go)
         self.label = QLabel("step", self)
-        self.picture = StatePicture[PagesState](self, "Pages of a cache", paint_pages)
+        self.buttons: dict[str, QToolButton] = {}
+        for kind, text, tip in _MOVES:
+            self._add_button(kind, text, tip).clicked.connect(partial(self.move_by_hand, kind))
+        self._add_button("undo", "Undo", "Take the last move back.").clicked.connect(self.undo)
+        self._add_button("reset", "Reset", "One sequence alone.").clicked.connect(self.reset)
+        self.picture = PagesPicture(self)
+        self.picture.clicked.connect(self.choose_sequence)
         self._renew()
 
     @property
@@ -104,15 +153,17 @@ class PagesPanel(Panel[None]):
         workload = view.snapshot.program.workload
         if workload is not self._workload:
             self._workload = workload
-            if self.of_run:
+            if self.shows == RUN:
                 self._renew()
 
     def choose(self, name: str, value: str) -> None:
         """Accept a choice."""
         if name == "cache":
-            self.of_run = value == RUN
+            self.shows = value
         elif name == "page":
             self.page = int(value)
+            # Other pages may have kept other sequences, whose moves would be about nobody.
+            self.moves, self.chosen = FIRST, 0
         else:
             self.sharing = value == SHARED
         self._renew()
@@ -129,16 +180,62 @@ class PagesPanel(Panel[None]):
         """Show another step."""
         self._draw(replace(self.state, step=step))
 
+    # --- by hand --------------------------------------------------------------------------
+
+    def _add_button(self, name: str, text: str, tip: str) -> QToolButton:
+        button = self.buttons[name] = Button(self)
+        button.setObjectName(f"pages_{name}")
+        button.setText(text)
+        button.setAccessibleName(text)
+        button.setToolTip(tip)
+        button.setAccessibleDescription(tip)
+        return button
+
+    def move_by_hand(self, kind: Kind) -> None:
+        """Do something to the chosen sequence, or admit a new one."""
+        move = Move(kind, 0 if kind == "admit" else self.chosen)
+        if self.state.by_hand and may(self.state.now, move):
+            self._take_moves((*self.moves, move))
+
+    def undo(self) -> None:
+        """Take the last move back; the first sequence stays."""
+        if len(self.moves) > len(FIRST):
+            self._take_moves(self.moves[:-1])
+
+    def reset(self) -> None:
+        """Begin again with one sequence."""
+        self._take_moves(FIRST)
+
+    def choose_sequence(self, which: int) -> None:
+        """Choose the sequence that the next move is about."""
+        if self.state.by_hand:
+            self.chosen = which
+            self._take_moves(self.moves)
+
+    def _take_moves(self, moves: tuple[Move, ...]) -> None:
+        self.moves = moves
+        state = hand_state(self.page, moves, self.chosen)
+        self.chosen = max(state.chosen, 0)
+        for kind, *_ in _MOVES:
+            self.buttons[kind].setEnabled(may(state.now, Move(kind, state.chosen)))
+        self.buttons["undo"].setEnabled(len(moves) > len(FIRST))
+        self._draw(state)
+
     def _renew(self) -> None:
-        of_run = run_state(self._workload) if self.of_run and self._workload else None
+        of_run = run_state(self._workload) if self.shows == RUN and self._workload else None
         state = of_run or pages_state(self.page, sharing=self.sharing)
-        for name in ("page", "prompts"):
-            self.bar.show_choice(name, not state.of_run)
+        if self.shows == HAND:
+            state = hand_state(self.page, self.moves, self.chosen)
+        self.bar.show_choice("page", not state.of_run)
+        self.bar.show_choice("prompts", not (state.of_run or state.by_hand))
         blocked = self.slider.blockSignals(True)
         self.slider.setRange(0, state.steps - 1)
         self.show_controls(self._controls)
         self.slider.blockSignals(blocked)
-        self._draw(replace(state, step=self.slider.value()))
+        if state.by_hand:
+            self._take_moves(self.moves)
+        else:
+            self._draw(replace(state, step=self.slider.value()))
 
     def _draw(self, state: PagesState) -> None:
         self.picture.state = state
@@ -152,12 +249,16 @@ class PagesPanel(Panel[None]):
         self.bar.setVisible(on)
         for widget in (self.slider, self.label):
             widget.setVisible(on and self.slider.maximum() > 0)
+        for button in self.buttons.values():
+            button.setVisible(on and self.shows == HAND)
         self._arrange()
 
     def set_style(self, style: Style) -> None:
         super().set_style(style)
         self.picture.style_now = style
         self.picture.update()
+        for button in self.buttons.values():
+            set_sheet(button, bar_sheet(style))
         set_sheet(self.label, f"color: {style.theme.text}; background: transparent;")
         self._arrange()
 
@@ -188,4 +289,15 @@ class PagesPanel(Panel[None]):
             self.label.setGeometry(side, top, wide, high)
             self.slider.setGeometry(side + wide, top, max(width - wide, 40), high)
             top += high + 3
+        if self._controls and self.shows == HAND:
+            font = small.text_font(12)
+            sizes = [text_width(font, each.text()) + small.px(16) for each in self.buttons.values()]
+            groups: list[tuple[list[QWidget], list[float]]] = [
+                ([each], [size]) for each, size in zip(self.buttons.values(), sizes, strict=True)
+            ]
+            lines = lines_of(sizes, small.px(10), width)
+            _, high = put_in_lines(groups, lines, small)
+            for each in self.buttons.values():
+                each.move(each.x() + side, each.y() + top)
+            top += high
         self.picture.setGeometry(side, top, width, max(self.height() - top - 6, 40))

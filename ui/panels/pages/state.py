@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from string import ascii_lowercase
 
 from simulator.problem.workload import Workload
+from simulator.study.serving.by_hand import MOST, Move, by_hand
 from simulator.study.serving.pages import (
     Moment,
     Running,
@@ -36,6 +38,10 @@ class PagesState:
         Which step is shown; past its end a run stays as it was last.
     of_run : bool
         Whether it is the cache of the run that is shown, which does not change.
+    moves : tuple of Move
+        What has been done by hand, if it is the cache that is changed by hand.
+    chosen : int
+        Which of its sequences the next move is about.
     """
 
     server: Server
@@ -44,6 +50,13 @@ class PagesState:
     in_stretches: tuple[Moment, ...]
     step: int = 0
     of_run: bool = False
+    moves: tuple[Move, ...] = ()
+    chosen: int = -1
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether it is the cache that is changed by hand."""
+        return bool(self.moves)
 
     @property
     def steps(self) -> int:
@@ -71,12 +84,20 @@ class PagesState:
         if self.of_run:
             sequences = plural(len(self.now.running), "sequence")
             return (f"The cache of this run: {sequences}", sequences)
+        if self.by_hand:
+            taken = len(self.now.counts)
+            pages = f"{taken} of {plural(self.server.places, 'page')} taken"
+            return (
+                f"By hand: {plural(len(self.now.running), 'sequence')}, {pages}", pages
+            )  # fmt: skip
         end = f"step {self.step} of {self.steps - 1}"
         return (f"A server's cache of {self.server.slots} tokens, {end}", f"Cache, {end}", end)
 
     @property
     def words(self) -> tuple[str, ...]:
         """What has happened, and what the two ways come to."""
+        if self.by_hand:
+            return (_last_move(self), _shared(self))
         return (_of_run(self),) if self.of_run else (_events(self), _ends(self))
 
     @property
@@ -93,6 +114,10 @@ class PagesState:
         """What the stretches are, longest first."""
         if self.of_run:
             return ("the same sequences in stretches as long as the longest", "in stretches")
+        if self.by_hand:
+            fit = f"{len(self.beside.running)} fit, {self.beside.waiting} would wait"
+            return (f"the same sequences in stretches of {MOST} slots: {fit}",
+                    f"in stretches: {fit}", "in stretches")  # fmt: skip
         running = (
             f"{plural(len(self.beside.running), 'sequence')} running, {self.beside.waiting} waiting"
         )
@@ -120,6 +145,13 @@ def run_state(workload: Workload) -> PagesState | None:
     return PagesState(server, False, (in_pages,), (in_stretches,), of_run=True)
 
 
+def hand_state(page: int, moves: tuple[Move, ...], chosen: int) -> PagesState:
+    """Return the cache after some moves by hand, at least one; a sequence that runs is chosen."""
+    server, in_pages, in_stretches = by_hand(page, moves)
+    chosen = min(chosen, len(in_pages.running) - 1)
+    return PagesState(server, True, (in_pages,), (in_stretches,), moves=moves, chosen=chosen)
+
+
 def _of_run(state: PagesState) -> str:
     """Return in words what pages and stretches hold without a token."""
     pages, stretches = state.wastes
@@ -134,14 +166,19 @@ def _of_run(state: PagesState) -> str:
 def sequence_name(server: Server, each: Running) -> str:
     """Return the number of a request, with a letter for its sample if it has several."""
     several = len(server.requests[each.request].answers) > 1
-    return f"{each.request}{'abc'[each.sample] if several else ''}"
+    return f"{each.request}{ascii_lowercase[each.sample] if several else ''}"
 
 
 def _events(state: PagesState) -> str:
     """Return in words what the step has done in pages."""
-    now = state.now
     if state.step >= len(state.in_pages):
         return f"In pages all was answered after {len(state.in_pages)} steps."
+    said = _changes(state.now)
+    return f"This step: {', '.join(said)}." if said else "This step: no page was taken or given."
+
+
+def _changes(now: Moment) -> list[str]:
+    """Return in words what happened to pages."""
     said = [
         f"{plural(len(places), 'page')} {what}"
         for places, what in (
@@ -152,8 +189,38 @@ def _events(state: PagesState) -> str:
         if places
     ]
     lost = dict.fromkeys(now.preempted)  # two samples of a request are one
-    said += [f"request {number} gave its pages back and waits" for number in lost]
-    return f"This step: {', '.join(said)}." if said else "This step: no page was taken or given."
+    return said + [f"request {number} gave its pages back and waits" for number in lost]
+
+
+_DONE = {
+    "admit": "A sequence was admitted", "grow": "A sequence has one token more",
+    "fork": "A sequence was forked: both read the same pages",
+    "end": "A sequence ended",
+}  # fmt: skip
+
+
+def _last_move(state: PagesState) -> str:
+    """Return in words what the last move has done, and what a server does if no page is free."""
+    now, kind = state.now, state.moves[-1].kind
+    if now.preempted:
+        begins = "No page was free, so the sequence that came last gives its own back"
+    elif kind == "admit" and now.waiting:
+        begins = "There are too few free pages, so the new sequence waits"
+    else:
+        begins = _DONE[kind]
+    said = _changes(now)
+    return f"{begins}: {', '.join(said)}." if said else f"{begins}. No page was taken or given."
+
+
+def _shared(state: PagesState) -> str:
+    """Return in words what sharing saves, and what pages hold without a token."""
+    waste = state.wastes[0]
+    shared = sum(count > 1 for count in state.now.counts.values())
+    return (
+        f"{plural(shared, 'page')} read by several sequences, which saves "
+        f"{plural(waste.saved, 'slot')}; {plural(waste.inside, 'slot')} held without a token. "
+        "Click a sequence to choose it."
+    )
 
 
 def _ends(state: PagesState) -> str:

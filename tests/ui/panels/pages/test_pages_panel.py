@@ -1,7 +1,9 @@
 """The dock of pages: its words are those of the served run, and keys go through it."""
 
+from itertools import product
+
 import pytest
-from PySide6.QtCore import QRectF, Qt
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
@@ -10,6 +12,7 @@ from simulator.lesson.tables import ChooseTable
 from simulator.problem.paging import batch_tables
 from simulator.problem.scenario import load_scenario
 from simulator.problem.workload import resolve
+from simulator.study.serving.by_hand import FIRST, Move
 from simulator.study.serving.pages import (
     paged_waste,
     served_in_pages,
@@ -17,10 +20,11 @@ from simulator.study.serving.pages import (
     usual_server,
 )
 from tests.ui.panels.test_memory import assert_tidy, painted, record_texts
-from ui.look.theme import THEMES, Style
+from ui.look.names import fitting, readable
+from ui.look.theme import DARK, THEMES, Style
 from ui.panels.pages import painter
 from ui.panels.pages.painter import paint_pages
-from ui.panels.pages.state import pages_state, run_state
+from ui.panels.pages.state import hand_state, pages_state, run_state
 
 
 @pytest.fixture
@@ -90,6 +94,76 @@ def test_the_cache_of_the_run_has_the_sequences_of_its_batch(panel, open_window)
     panel.bar.choose("cache", "server")
     assert panel.slider.isVisible()
     assert not panel.state.of_run
+
+
+def test_buttons_and_the_mouse_change_a_cache_by_hand(panel) -> None:
+    def press(*names: str) -> None:
+        for name in names:
+            QTest.mouseClick(panel.buttons[name], Qt.MouseButton.LeftButton)
+
+    assert not panel.buttons["grow"].isVisible()
+    panel.take_choices(ChooseTable(cache="hand"))
+    assert panel.buttons["grow"].isVisible()
+    assert not panel.slider.isVisible()
+    assert not panel.buttons["undo"].isEnabled()
+    press("fork", "grow")
+    assert panel.state.now.copied
+    assert "1 page copied, because others read it" in panel.accessibleDescription()
+    rect = QRectF(panel.picture.rect())
+    style = readable(fitting(panel.picture.style_now, rect, painter.MIN_SIZE))
+    tables = painter.pages_layout(panel.state, style, rect).tables
+    row = tables.topLeft() + QPointF(style.px(30), style.px(1.5 * 16))
+    QTest.mouseClick(panel.picture, Qt.MouseButton.LeftButton, pos=row.toPoint())
+    assert panel.state.chosen == 1
+    press("end")
+    assert (len(panel.state.now.running), panel.state.chosen) == (1, 0)
+    press("undo")
+    assert len(panel.state.now.running) == 2
+    press(*["admit"] * 9)
+    assert "too few free pages, so the new sequence waits" in panel.accessibleDescription()
+    while not panel.state.now.preempted:
+        press("grow")
+    assert "No page was free, so the sequence that came last" in panel.accessibleDescription()
+    press("reset")
+    assert panel.moves == FIRST
+    press("end")
+    assert not panel.state.now.running
+    assert not any(panel.buttons[name].isEnabled() for name in ("grow", "fork", "end"))
+    press("admit")
+    panel.bar.choose("page", "8")
+    assert (panel.moves, panel.state.server.page) == (FIRST, 8)
+    panel.bar.choose("cache", "server")
+    assert not panel.buttons["grow"].isVisible()
+    assert not panel.state.by_hand
+
+
+def test_clicks_on_a_shared_page_go_round_its_readers(panel) -> None:
+    panel.bar.choose("cache", "hand")
+    panel.move_by_hand("fork")
+    panel.move_by_hand("admit")
+    rect, style = QRectF(panel.picture.rect()), panel.picture.style_now
+    lay = painter.pages_layout(panel.state, style, rect)
+    seen = []
+    for _ in range(3):
+        at = lay.places[0].center().toPoint()
+        QTest.mouseClick(panel.picture, Qt.MouseButton.LeftButton, pos=at)
+        seen.append(panel.state.chosen)
+    assert seen == [1, 0, 1]
+    at = lay.places[3].center().toPoint()
+    QTest.mouseClick(panel.picture, Qt.MouseButton.LeftButton, pos=at)
+    assert panel.state.chosen == 2
+
+
+def test_words_by_hand_stand_apart_and_are_whole(monkeypatch, qapp) -> None:
+    drawn = record_texts(monkeypatch, painter)
+    moves = (*FIRST, Move("fork", 0), *FIRST * 9, *(Move("grow", 0),) * 14)
+    for page, size in product((2, 4, 16), ((460, 330), (640, 460), (1500, 1100))):
+        for count in (1, 3, 11, len(moves)):
+            state, rect = hand_state(page, moves[:count], 0), QRectF(0, 0, *size)
+            drawn.clear()
+            painted(lambda p, s=state, r=rect: paint_pages(p, s, Style(DARK), r), *size)
+            assert len(drawn) >= 10
+            assert_tidy(drawn, rect)
 
 
 def test_a_run_without_pages_leaves_the_server(open_window) -> None:

@@ -66,6 +66,9 @@ def exists(w: Workload, cell: Cell) -> bool:
     read = {spec.name for spec in (*algorithm.inputs, *algorithm.gates)}
     if "key" in cell.at and "row" not in cell.at and cell.tensor not in read:
         return False
+    of_rows = "key" not in cell.at and cell.split is None
+    if of_rows and cell.tensor not in (*read, "O", *algorithm.columns):
+        return False
     deals = cell.split is None or (algorithm_of(w).splits and 0 <= cell.split < w.splits)
     return deals and 0 <= cell.row < rows and 0 <= cell.col < cols
 

@@ -98,7 +98,8 @@ def feature_errors(
         weights = np.where(seen, similar, 0.0)
         total = weights.sum(axis=1, keepdims=True)
         ours = matmul(weights, v) / np.where(total > 0, total, 1.0)
-        return float(np.linalg.norm(ours - exact)) / whole
+        # Where O is 0 everywhere, so is V: then nothing can be off.
+        return float(np.linalg.norm(ours - exact)) / whole if whole else 0.0
 
     usual = FeatureMap("elu1", plain.head_dim, plain.head_dim)
     elu1 = off(matmul(usual.of(q, None), usual.of(k, None).T))

@@ -243,6 +243,9 @@ def test_a_workload_has_the_cells_within_its_shapes() -> None:
         assert exists(w, Cell(tensor, rows - 1, cols - 1))
         for row, col in ((-1, 0), (0, -1), (rows, 0), (0, cols)):
             assert not exists(w, Cell(tensor, row, col))
+    for tensor in ("LSE", "D", "dO"):  # of the backward pass
+        assert not exists(w, Cell(tensor, 0, 0))
+        assert exists(resolve(scenario("flash2-backward")), Cell(tensor, 0, 0))
 
 
 @pytest.mark.parametrize("is_large", [False, True])

@@ -1,5 +1,7 @@
 """Performer's error over its features; where linear attention costs less than a softmax."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -34,6 +36,13 @@ def test_the_error_of_a_captured_head_falls_as_one_over_the_root_of_the_features
     assert found.exponent == pytest.approx(-0.5, abs=0.08)
     assert (np.diff(found.means) < 0).all()
     assert (found.spreads < found.means).all()
+
+
+def test_values_of_nothing_are_nothing_with_any_features() -> None:
+    w, inputs = captured("cat-because-layer0", 1.0)
+    found = feature_errors(w, replace(inputs, v=np.zeros_like(inputs.v)), 0, [16], range(2))
+    assert found.elu1 == 0
+    assert not found.means.any()
 
 
 def test_maps_are_those_of_their_definitions() -> None:

@@ -33,11 +33,11 @@ run: ## set up, then open the window on the demo (with no display: draw it to bu
 	  mkdir -p build && $(PY) -m ui export $(DEMO) -o build/demo.png; \
 	fi
 
-test: ## set up, then run the suite without a display; of sweeps some cases
+test: ## set up, then run the suite without a display; of sweeps some cases, no long tests
 	@.ci/setup test $(EXTRAS)
 	QT_QPA_PLATFORM=offscreen $(PY) -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
-test-all: ## the same with every case of every sweep, as .ci/run does
+test-all: ## the same with long tests and every case of every sweep, as .ci/run does
 	@$(MAKE) test ARGS="--all $(ARGS)"
 
 test-peers: ## compare with PyTorch and transformers (CPU builds, 230 MB)

@@ -87,7 +87,9 @@ def collect() -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--all", action="store_true", help="every case of every sweep")
+    parser.addoption(
+        "--all", action="store_true", help="long tests, too, and every case of every sweep"
+    )
 
 
 def tries_all(config: pytest.Config) -> bool:
@@ -103,14 +105,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of a test that is a sweep keep some cases, evenly picked, unless all or one are asked for."""
+    """Leave out long tests and most cases of a sweep, unless all or one are asked for."""
     if tries_all(config):
         return
     sweeps: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         if item.get_closest_marker("sweep"):
             sweeps[item.nodeid.partition("[")[0]].append(item)
-    left: list[pytest.Item] = []
+    left = [item for item in items if item.get_closest_marker("long")]
     for cases in sweeps.values():
         marker = cases[0].get_closest_marker("sweep")
         assert marker is not None

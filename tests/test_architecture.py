@@ -156,6 +156,7 @@ def is_called(attribute: ast.Attribute, path: Path) -> bool:
 PAINTING = "ui/safety/painting.py"
 
 
+@pytest.mark.long
 def test_a_painter_always_ends() -> None:
     """On widgets `painting` sees to that; on pictures, in panels and painters, `with` does."""
     wrong, count = set(), 0

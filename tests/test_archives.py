@@ -9,6 +9,7 @@ import pytest
 PACKAGING = Path(__file__).resolve().parent.parent / "packaging"
 
 
+@pytest.mark.long
 def test_an_archive_of_many_parts_holds_what_the_folder_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

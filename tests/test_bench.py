@@ -132,6 +132,7 @@ def test_a_step_stands_beside_a_window_that_paints_the_same(qtbot: QtBot) -> Non
     assert "1 docks" in row.name
 
 
+@pytest.mark.long
 def test_a_bare_window_starts() -> None:
     assert drawn.start(starts=2).floor > 0
 

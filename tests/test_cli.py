@@ -293,6 +293,7 @@ def test_no_command_but_the_window_needs_a_display(tmp_path):
     assert target.exists()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="others always have a display")
 def test_without_a_display_the_window_says_so(tmp_path):
     done = run(env={"PATH": "/usr/bin", "HOME": str(tmp_path)})

@@ -8,6 +8,7 @@ import pytest
 from ui.app.cli import main
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("missing", ["torch", "transformers"])
 def test_without_its_extra_it_says_which_to_install(missing: str, tmp_path) -> None:
     path = tmp_path / "out.safetensors"

@@ -27,6 +27,7 @@ def run(arguments: list[str], stdout=subprocess.PIPE, **environment: str):
     )  # fmt: skip
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
 @pytest.mark.parametrize("arguments", [KV, ["run", DEMO]])
 def test_any_encoding_of_the_output_will_do(arguments, encoding):
@@ -47,6 +48,7 @@ def test_letters_that_the_output_lacks_are_question_marks(tmp_path):
     assert b"/?.npz" in told.stdout.replace(b"\\", b"/")
 
 
+@pytest.mark.sweep(keep=2)
 @LINUX
 @pytest.mark.parametrize("arguments", [KV, ["run", DEMO, "--json"], ["--help"], ["run", "--help"]])
 @pytest.mark.parametrize("unbuffered", ["", "1"])
@@ -60,6 +62,7 @@ def test_a_reader_that_is_gone_is_no_fault(arguments, unbuffered):
     assert (told.returncode, told.stderr) == (0, b"")
 
 
+@pytest.mark.sweep(keep=2)
 @LINUX
 @pytest.mark.parametrize("arguments", [KV, ["run", DEMO, "--json"]])
 @pytest.mark.parametrize("unbuffered", ["", "1"])
@@ -71,6 +74,7 @@ def test_an_answer_that_finds_no_room_is_told_in_one_line(arguments, unbuffered)
     assert b"No space left" in told.stderr
 
 
+@pytest.mark.long
 @LINUX
 @pytest.mark.parametrize("arguments", [["run", DEMO], ["export", DEMO, "-o", "{tmp}/a.png"]])
 def test_closed_standard_streams_do_no_harm(arguments, tmp_path):
@@ -81,6 +85,7 @@ def test_closed_standard_streams_do_no_harm(arguments, tmp_path):
         assert (done.returncode, done.stderr) == (0, b""), closed
 
 
+@pytest.mark.long
 @LINUX
 @pytest.mark.parametrize("named", [{"DISPLAY": ":59999"}, {"QT_QPA_PLATFORM": "bogus"}])
 def test_where_qt_cannot_start_one_line_says_why(named):
@@ -93,6 +98,7 @@ def test_where_qt_cannot_start_one_line_says_why(named):
     assert next(iter(named.values())).encode() in last
 
 
+@pytest.mark.long
 @LINUX
 @pytest.mark.parametrize("arguments", [["doctor"], ["export", DEMO, "-o", "{tmp}/a.png"]])
 def test_a_platform_that_is_not_there_is_not_needed(arguments, tmp_path):

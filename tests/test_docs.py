@@ -109,6 +109,7 @@ def some_frames(path: Path) -> list[np.ndarray]:
         return found
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("line", exporting_lines(), ids=lambda line: Path(parsed(line).output).name)
 def test_pictures_are_what_would_be_made_now(line, tmp_path):
     kept = ROOT / parsed(line).output
@@ -281,6 +282,7 @@ def test_counts_that_pages_tell():
 # --- the notebook --------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_notebook_computes_what_the_summary_says(monkeypatch, capsys):
     pytest.importorskip("matplotlib").use("Agg")
     from matplotlib import pyplot

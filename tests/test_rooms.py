@@ -34,6 +34,7 @@ def parts_of(*names: str) -> list[str]:
     return [pattern for name in names for pattern in (name, f"{name}.*")]
 
 
+@pytest.mark.sweep(keep=6)
 @pytest.mark.parametrize(("package", "before", "after"), STEPS)
 def test_no_room_imports_one_that_comes_after_it(package: str, before: str, after: str) -> None:
     rooms = ORDER[package]
@@ -198,6 +199,7 @@ def is_number(word: str) -> bool:
     return word in NUMBERS or set() < set(word) <= set("QKVSPO")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "is_name"), [("op", OPS.__contains__), ("number", is_number)])
 def test_who_needs_to_know_an_op_or_a_tensor_asks_it(
     kind: str, is_name: Callable[[str], bool]

@@ -40,6 +40,7 @@ def test_all_is_well_and_the_table_says_so():
     assert {"engine numpy", "engine host", "engine cupy"} <= set(tried)
 
 
+@pytest.mark.long
 def test_without_a_compiler_host_is_not_here_and_says_why():
     done = subprocess.run(
         [sys.executable, "-m", "ui", "self-test"], capture_output=True, text=True, cwd=ROOT,
@@ -91,6 +92,7 @@ def test_a_missing_file_fails_in_one_line(case: Path):
     assert "\n" not in str(trial)
 
 
+@pytest.mark.long
 def test_a_fault_in_a_panel_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     def broken(*_: object) -> None:
         raise ZeroDivisionError("a fault of a panel")
@@ -102,6 +104,7 @@ def test_a_fault_in_a_panel_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert "a fault of a panel" in trial.says
 
 
+@pytest.mark.long
 def test_a_broken_part_does_not_stop_the_rest(capsys: pytest.CaptureFixture[str]):
     assert self_test.run(Path("no-such-demo.toml")) == 1
     rows = capsys.readouterr().out.splitlines()

@@ -68,6 +68,7 @@ def test_the_seed_decides(script: dict[str, Any]) -> None:
     assert other[2] != runs[0][0][0]
 
 
+@pytest.mark.long
 def test_it_learns(script: dict[str, Any]) -> None:
     found = [loss for _, _, loss in script["train"](steps=120)]
     assert np.mean(found[:10]) > 3.8

@@ -33,6 +33,7 @@ def test_every_kind_has_seeds_that_open(seeds, tmp_path) -> None:
     assert refused == {"model.all.toml"}  # it holds more than one
 
 
+@pytest.mark.long
 def test_small_files_that_claim_much_and_some_damaged_ones(seeds, tmp_path) -> None:
     hard = [Case(name, data, -1) for name, data in bombs()]
     cases = chain(hard, (case_of(seeds, 1, n) for n in range(FILES)))

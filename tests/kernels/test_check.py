@@ -245,6 +245,7 @@ def test_cubins_are_found_by_what_they_are_made_of(tmp_path: Path) -> None:
     assert case.options_of(w, "trace") != options
 
 
+@pytest.mark.sweep(keep=1)
 @needs_compiler
 @pytest.mark.parametrize("table", tools.small_scenarios(), ids=list(KERNELS))
 def test_the_options_of_a_case_are_those_it_runs_with(table: dict[str, Any]) -> None:
@@ -268,6 +269,7 @@ def test_the_options_of_a_case_are_those_it_runs_with(table: dict[str, Any]) -> 
     assert [o.shape for o in outputs] == [(w.heads, w.seqlen_q, w.value_dim)] * 2
 
 
+@pytest.mark.long
 @needs_compiler
 @pytest.mark.parametrize("table", tools.tensor_scenarios(), ids=str)
 def test_what_the_sanitizer_watches_of_tensor_cores(table: dict[str, Any]) -> None:
@@ -378,6 +380,7 @@ def test_scenarios_cover_all_algorithms_and_types() -> None:
     assert set(numbers.scenarios(on)) - set(quick) == {"real-scale"}
 
 
+@pytest.mark.long
 @needs_compiler
 def test_tensor_cores_on_the_host(host: Setting) -> None:
     table = {"attention": {"heads": 1, "seqlen_q": 70, "head_dim": 64}, "mask": {"causal": True}}
@@ -535,6 +538,7 @@ def test_a_tile_taken_twice_is_found_in_a_long_row() -> None:
     assert "O of head 0, rows 0 to 127, is off by" in numbers.sample_fault(wanted, output(wrong))
 
 
+@pytest.mark.sweep(keep=1)
 @needs_compiler
 @pytest.mark.parametrize("algorithm", list(KERNELS))
 def test_traced_runs_with_counters(host: Setting, algorithm: str) -> None:
@@ -547,6 +551,7 @@ def test_traced_runs_with_counters(host: Setting, algorithm: str) -> None:
     assert host.device.download(run.tensors.o).tobytes() == fast.tensors.o.tobytes()  # type: ignore[attr-defined]
 
 
+@pytest.mark.sweep(keep=1)
 @needs_compiler
 @pytest.mark.parametrize("algorithm", list(KERNELS))
 def test_what_the_trace_is_timed_with_is_all_that_kernels_read(

@@ -118,7 +118,7 @@ def usage(gate: Gate, arch: str) -> dict[str, Usage]:
     return {name: Usage(**figures) for name, figures in found.items()}
 
 
-@pytest.mark.sweep(keep=22)
+@pytest.mark.sweep(keep=1)
 @needs_nvrtc
 @pytest.mark.parametrize("gate", GATES, ids=str)
 def test_kernels_compile_within_their_limits(gate: Gate) -> None:
@@ -136,6 +136,7 @@ FREE = re.compile(r"(?<![.\w])(?:add|sub|mul)(?:\.ftz)?\.f32\b.*")
 """Arithmetic that the assembler may still join, product to sum: not that with .rn, nor atomics."""
 
 
+@pytest.mark.sweep(keep=2)
 @needs_nvrtc
 @pytest.mark.parametrize("build", BUILDS)
 @pytest.mark.parametrize("name", [*SOURCES, "flash2_mma"])

@@ -334,7 +334,7 @@ def findings(
     return []
 
 
-@pytest.mark.sweep(keep=9)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize(
     ("mask", "nk"), [(MASKED, 70), (MASKED, 20), (CAUSAL, 56), (CAUSAL, 58), (MASKED, 200)]

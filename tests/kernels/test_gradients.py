@@ -48,6 +48,7 @@ def launched(chosen: Scenario, schedule: Schedule) -> dict[str, np.ndarray]:
     return {name: widened(getattr(run.tensors, name), workload.dtype) for name in TENSORS}
 
 
+@pytest.mark.long
 @settings(max_examples=few(48))
 @given(
     chosen=st.sampled_from((NAME, NAIVE)).flatmap(kernel_scenarios),
@@ -156,6 +157,7 @@ MISTAKES = (
 )
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(
     ("name", "line", "other"), MISTAKES, ids=[f"{name} {line[:30]}" for name, line, _ in MISTAKES]
 )

@@ -68,6 +68,7 @@ def test_conformance(case: Path) -> None:
     assert counted.flops == want["matmul_flops"]
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @settings(max_examples=few(24))
 @given(data=st.data())
@@ -77,7 +78,7 @@ def test_any_workload(algorithm: str, data: st.DataObject) -> None:
     assert faults(*workload_of(chosen), (schedule,)) == []
 
 
-@pytest.mark.sweep(keep=7)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("mask", MASKS, ids=str)
 def test_every_order_gives_the_same_bits(algorithm: str, mask: dict[str, int]) -> None:
@@ -127,7 +128,7 @@ def state_faults(ours: Tile, theirs: Tile) -> list[str]:
     return found
 
 
-@pytest.mark.sweep(keep=7)
+@pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize(("algorithm", "mask"), list(product(ALGORITHMS, MASKS)), ids=str)
 def test_tiles_mean_what_numpys_mean(algorithm: str, mask: dict[str, int]) -> None:
     chosen = scenario(algorithm, nq=13, nk=22, heads=2, kv_heads=1, mask=mask, **TILINGS[0])
@@ -163,6 +164,7 @@ def whole_kinds(engine: KernelEngine) -> np.ndarray:
     return engine._run(part, range(0)).kinds
 
 
+@pytest.mark.long
 @settings(max_examples=settings.default.max_examples * 2 // 3)
 @given(chosen=kernel_scenarios("flash2"))
 def test_kinds_are_the_grids(chosen: Scenario) -> None:
@@ -229,6 +231,7 @@ def test_scrubbing_costs_one_row_block(algorithm: str, monkeypatch: pytest.Monke
     assert launched == [(kernel, 1) for kernel in KERNELS[algorithm]]
 
 
+@pytest.mark.sweep(keep=5)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_long_row_blocks_are_recorded_in_stretches(algorithm: str) -> None:
     chosen = scenario(algorithm, nq=21, nk=30, heads=2, mask={"causal": True}, **TILINGS[0])
@@ -312,6 +315,7 @@ def test_a_run_that_is_given_up_launches_no_more(monkeypatch: pytest.MonkeyPatch
     np.testing.assert_array_equal(first.o, engine.row_block(0, 0).o)
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("algorithm", ["naive", "flash1", "flash2", "split-kv", "paged"])
 def test_a_block_mask_with_all_that_can_be_beside_it(algorithm: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(3)

@@ -232,6 +232,7 @@ def run_small(value: int = 1) -> float:
     return float(out[0])
 
 
+@pytest.mark.long
 @needs_compiler
 def test_a_kernel_is_compiled_once(fresh: Path) -> None:
     def made() -> dict[str, int]:
@@ -246,6 +247,7 @@ def test_a_kernel_is_compiled_once(fresh: Path) -> None:
     assert len(made()) == 3, "other options are another kernel"
 
 
+@pytest.mark.long
 @needs_compiler
 def test_a_damaged_file_is_made_anew(fresh: Path) -> None:
     # The damage comes before the first load: a library that is mapped must not be cut.
@@ -275,6 +277,7 @@ def test_a_cache_that_cannot_be_made(fresh: Path) -> None:
     assert tuple(cache_folder().glob("*.so"))
 
 
+@pytest.mark.long
 @needs_compiler
 def test_processes_that_compile_at_once(fresh: Path) -> None:
     text = (

@@ -170,6 +170,7 @@ def test_shared_memory(dtype: str, rows: int, cols: int, d: int, dv: int, bytes_
     assert shared_bytes(w, "flash2") == bytes_of
 
 
+@pytest.mark.sweep(keep=1)
 @needs_compiler
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_byte_less_of_shared_memory_is_too_little(

@@ -423,7 +423,7 @@ FAULTY: dict[str, Any] = {
 """Two row blocks, three column blocks, ragged tails, rows that see nothing, two KV heads."""
 
 
-@pytest.mark.sweep(keep=8)
+@pytest.mark.sweep(keep=4)
 @needs_compiler
 @pytest.mark.parametrize("fault", [None, *FAULTS], ids=lambda f: f.what if f else "none")
 def test_a_planted_fault_is_found(fault: Fault | None) -> None:

@@ -18,23 +18,25 @@ def check_well(fault: str) -> None:
         pytest.fail(fault, pytrace=False)
 
 
-@pytest.mark.sweep(keep=8)
+@pytest.mark.sweep(keep=2)
 @each(*STARTS)
 def test_x_start_after_what_was_left(case: Case, on_x: dict[Case, str]) -> None:
     check_well(on_x[case])
 
 
+@pytest.mark.sweep(keep=1)
 @each(*PROCESSES)
 def test_x_processes_that_follow_one_another(case: Case, on_x: dict[Case, str]) -> None:
     check_well(on_x[case])
 
 
-@pytest.mark.sweep(keep=8)
+@pytest.mark.sweep(keep=2)
 @each(*SEQUENCES)
 def test_x_sequence_at_random(case: Case, on_x: dict[Case, str]) -> None:
     check_well(on_x[case])
 
 
+@pytest.mark.sweep(keep=1)
 @each(*ON_WAYLAND)
 def test_wayland_start_after_what_was_left(case: Case, on_wayland: dict[Case, str]) -> None:
     check_well(on_wayland[case])

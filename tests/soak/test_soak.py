@@ -62,6 +62,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_a_short_soak_finds_nothing_wrong(home: Path) -> None:
     lines: list[str] = []
     report = soak(home, actions=250, seed=3, every=125, check=50, say=lines.append)

@@ -297,7 +297,7 @@ def test_every_line_of_every_op_runs_in_some_algorithm():
     assert defined == set(sections) - set(numpy_lines.HELPERS)
 
 
-@pytest.mark.sweep(keep=9)
+@pytest.mark.sweep(keep=4)
 @pytest.mark.parametrize("tab", Tab)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_click_on_a_line_runs_to_a_step_of_it_or_says_why_not(algorithm, tab):
@@ -405,7 +405,7 @@ def test_why_a_line_never_runs_is_told_of_each_text():
     assert code.place(Tab.PAPER, mask) == "The paper's line on masking"
 
 
-@pytest.mark.sweep(keep=4)
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_line_of_numpy_is_run_by_its_own_class_and_by_those_that_call_it(algorithm):
     """The head of a class stands for all its ops, a helper's lines for those that call it."""

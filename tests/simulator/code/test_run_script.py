@@ -77,7 +77,7 @@ def largest(result: subprocess.CompletedProcess[str]) -> float:
     return float(re.search(r"largest (\S+)", result.stdout)[1])
 
 
-@pytest.mark.sweep(keep=16)
+@pytest.mark.sweep(keep=7)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("algorithm", ["naive", "flash1", "flash2", "split-kv", "paged"])
 def test_the_script_computes_the_run(tmp_path: Path, algorithm: str, shape: str) -> None:

@@ -185,11 +185,13 @@ def check_running(trace: Trace, arrays: dict[str, np.ndarray], eps: float) -> No
         check_close(arrays["l"][head, :, j], l, eps * w.seqlen_k, "l")
 
 
+@pytest.mark.long
 @given(scenarios())
 def test_every_visit_is_the_interpreters(chosen: Scenario) -> None:
     check_every_visit(trace_of(chosen))
 
 
+@pytest.mark.sweep(keep=16)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize(
     ("shape", "mask"),
@@ -266,6 +268,7 @@ def test_many_tiles(algorithm: str, dtype: str, mask: dict[str, Any]) -> None:
             check_close(tile.o, (step + tile.p @ v).astype(np.float64), limit, "o")
 
 
+@pytest.mark.long
 def test_both_numpy_engines_tell_the_same_of_every_visit() -> None:
     """The one walks many tiles at once, the other every tile as the papers write it."""
     for algorithm in ALGORITHMS:

@@ -229,6 +229,7 @@ def test_drop_previous_maximum_is_right_until_a_row_sees_nothing_in_a_tile() -> 
 # --- infinities and NaN ------------------------------------------------------------------------
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_overflow_is_quiet_and_its_summary_is_json(algorithm: str) -> None:
     unscaled = tuple(name for name in NAMES if name != "late_scale")
@@ -358,6 +359,7 @@ def test_the_matrices_of_a_head_leave_no_tile_behind() -> None:
         assert np.array_equal(tile.last("P"), p[:, cols])
 
 
+@pytest.mark.long
 def test_a_row_block_of_many_visits_is_kept_in_few_objects() -> None:
     # Each state is some 45 objects, and a row block of real size may have 100 000 visits of a key.
     shape = {"nq": 1, "nk": 4_000, "d": 4, "rows": 1, "cols": 1}

@@ -102,6 +102,7 @@ def test_the_first_wrong_step_is_named(fault: Fault, algorithm: str) -> None:
     assert (found.op, found.quantity.split("[")[0]) == FIRST[fault.name]
 
 
+@pytest.mark.sweep(keep=1)
 @algorithms
 @faults
 def test_what_is_wrong_is_marked(fault: Fault, algorithm: str) -> None:

@@ -129,6 +129,7 @@ def test_a_copy_elsewhere_means_the_same(stem, tmp_path):
     assert copy.steps[-1].scenario == end.scenario
 
 
+@pytest.mark.sweep(keep=91)
 @pytest.mark.parametrize(("stem", "n"), STEPS)
 def test_steps_resolve_and_are_short(stem, n):
     step = resolve_step(LOADED[stem], n, FORMATS)
@@ -141,6 +142,7 @@ def test_steps_resolve_and_are_short(stem, n):
     assert len(step.title) <= 40
 
 
+@pytest.mark.sweep(keep=36)
 @pytest.mark.parametrize(("stem", "n"), STEPS)
 def test_steps_stand_where_the_run_has_numbers(stem, n):
     step = LOADED[stem].steps[n]

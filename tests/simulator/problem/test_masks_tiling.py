@@ -174,6 +174,7 @@ def test_intervals_are_the_definition(drawn: tuple[Pairs, TileGrid]) -> None:
     np.testing.assert_array_equal(covered(grid.full_rows, grid.Tr), (kinds == 2).T)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("causal", [False, True])
 def test_small_grids_of_every_kind(causal: bool) -> None:
     for nq, nk, window, sinks in product((1, 4, 5), (1, 3, 6), (0, 1, 2, 5), (0, 1, 2, 9)):

@@ -78,6 +78,7 @@ def chosen(draw: st.DrawFn) -> Scenario:
     )  # fmt: skip
 
 
+@pytest.mark.long
 @given(chosen())
 def test_engines_are_the_interpreter_and_the_reference_whatever_is_combined(said: Scenario) -> None:
     """Soft-cap, ALiBi, sinks, RoPE, groups, windows and tails, with every threshold."""

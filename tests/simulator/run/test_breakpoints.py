@@ -256,6 +256,7 @@ def test_a_row_that_sees_its_first_key_late_is_no_change():
     assert find_first(trace, MaximumChanged()) is None
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_the_limit_is_passed_where_a_walk_finds_it_for_every_limit(algorithm):
     """Last blocks are smaller than the others: some limits only whole ones pass."""
@@ -321,6 +322,7 @@ def test_numbers_are_asked_for_only_as_far_as_needed(monkeypatch):
     assert not [condition for condition in (AtTile(0, 0), AtRow(0)) if condition.numeric]
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_search_in_a_million_visits_looks_at_few(algorithm, monkeypatch):
     """Sixteen heads at N = 16 384: what never comes is known after less than two heads."""

@@ -97,6 +97,7 @@ def test_the_first_difference_is_named(
     assert str(verdict).startswith(f"{start} {quantity} = ")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("algorithm", ["flash1", "flash2"])
 def test_long_runs_are_checked_in_part(algorithm: str) -> None:
     trace = trace_of(scenario(algorithm, nq=160, d=1, rows=1, cols=2))

@@ -39,6 +39,7 @@ def test_limits_are_those_of_the_formats() -> None:
             assert np.isinf(np.exp(limit + 0.01).astype(kind))
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_step_of_the_current_rows_is_that_of_the_row_report(

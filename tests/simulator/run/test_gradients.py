@@ -203,6 +203,7 @@ def lines_of(now: Snapshot, cell: Cell) -> str:
     )
 
 
+@pytest.mark.long
 def test_every_cell_is_explained_at_every_cursor() -> None:
     trace = trace_of(scenario(NAME, **SMALL, mask={"causal": True}, scores={"softcap": 2.0}))
     for now in every_cursor(trace):

@@ -59,6 +59,7 @@ def test_it_begins_and_ends_with_the_snapshots(trace: Trace) -> None:
         assert motion.at(1.0) is motion.after
 
 
+@pytest.mark.sweep(keep=3)
 def test_partial_sums_are_those_of_the_first_terms(trace: Trace) -> None:
     seen: set[type] = set()
     for motion in motions(trace):
@@ -124,6 +125,7 @@ def test_a_rescale_is_between_its_ends_and_nothing_moves_where_alpha_is_1(trace:
         np.testing.assert_array_equal(half[still], begin[still])
 
 
+@pytest.mark.sweep(keep=5)
 def test_bytes_count_when_tiles_land(trace: Trace) -> None:
     moved = 0
     for motion in motions(trace):

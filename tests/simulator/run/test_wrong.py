@@ -16,6 +16,7 @@ from tests.helpers.runs import ALGORITHMS, trace_of
 from tests.helpers.tiles import with_state
 
 
+@pytest.mark.sweep(keep=4)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("fault", NAMES)
 def test_what_is_marked_differs_and_what_is_not_agrees(fault: str, algorithm: str) -> None:
@@ -45,6 +46,7 @@ def test_a_run_without_faults_marks_nothing() -> None:
     assert all(now.wrong is None for now in every_snapshot(trace_of(causal("flash2"))))
 
 
+@pytest.mark.sweep(keep=8)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("fault", NAMES)
 def test_large_problems_mark_the_current_rows_as_small_ones_do(fault: str, algorithm: str) -> None:

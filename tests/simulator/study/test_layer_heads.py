@@ -97,6 +97,7 @@ def test_the_worked_example_happens_to_be_symmetric() -> None:
     assert found.asymmetry == 0
 
 
+@pytest.mark.long
 @given(st.integers(1, 4), st.sampled_from([4, 6, 12, 16]))
 def test_more_heads_cost_what_a_run_counts(rows: int, width: int) -> None:
     found = head_counts(width, rows)

@@ -207,6 +207,7 @@ def test_large_problems_colour_tiles_by_state(algorithm: str) -> None:
     assert len(colours(image, middle)) > 20  # the tile's own numbers
 
 
+@pytest.mark.sweep(keep=7)
 @pytest.mark.parametrize("name", ["flash2", "naive", "flash1", "large-logits", "window-sinks"])
 @pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)
 def test_every_op_paints_inside_its_room(name: str, theme: Any) -> None:
@@ -359,6 +360,7 @@ def test_captions_drop_what_matters_least() -> None:
     assert "hatched" not in " ".join(wrapped(phrases, font, 250, 1))
 
 
+@pytest.mark.long
 def test_tiles_that_were_dropped_are_spoken_of_where_there_are_some() -> None:
     for name in ("flash1", "flash2", "grouped-heads", "real-scale"):
         program = demo(name).program

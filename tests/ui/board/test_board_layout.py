@@ -194,6 +194,7 @@ def test_zooming_keeps_the_cell_under_the_pointer() -> None:
     assert locate(lay, point) == before
 
 
+@pytest.mark.long
 def test_whether_cells_are_drawn_follows_what_snapshots_carry() -> None:
     for trace in (demo("causal"), demo("real-scale"), blocks_of_4096()):
         assert is_detailed(trace.workload) == trace.has_detail

@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtCore import QPointF, QRectF
@@ -45,6 +46,7 @@ def test_it_passes_from_one_end_to_the_other_without_a_jump(start: View, end: Vi
         assert clamped(SHAPE, view) == view
 
 
+@pytest.mark.long
 def test_what_is_zoomed_about_stays_where_it_is() -> None:
     w = trace_of(load_scenario(SCENARIOS / "real-scale.toml")).workload
     rect, style = QRectF(0, 0, 1180, 740), Style(DARK)
@@ -59,6 +61,7 @@ def test_what_is_zoomed_about_stays_where_it_is() -> None:
         assert abs(seen - 0.6) < 0.02
 
 
+@pytest.mark.long
 def test_keys_let_it_glide_and_the_wheel_does_not_wait(qapp: object) -> None:
     trace = trace_of(load_scenario(SCENARIOS / "real-scale.toml"))
     panel = BoardPanel()

@@ -34,6 +34,7 @@ def under_the_mouse(now: Snapshot) -> set[Cell]:
     return found - {None}
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_cell_is_described_with_the_number_that_it_has(algorithm: str) -> None:
     sizes = {"nq": 7, "nk": 7, "d": 3, "heads": 2, "rows": 3, "cols": 2}

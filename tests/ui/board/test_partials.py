@@ -130,6 +130,7 @@ def test_words_name_heads_and_splits(trace):
     assert sharing_choices(joins)[0] == "KV head 1 of 2: query heads 4–7"
 
 
+@pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("large", [False, True])
 def test_every_state_of_small_and_large_runs_is_drawn(qapp, theme, large):

@@ -103,6 +103,7 @@ def test_an_interrupt_is_130_and_leaves_nothing(ending, number, tmp_path):
     assert names(tmp_path) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ending", [".mp4", ".webp"])
 def test_after_a_kill_the_target_is_as_before_and_the_next_export_clears_up(ending, tmp_path):
     target = tmp_path / f"a{ending}"
@@ -120,6 +121,7 @@ def test_after_a_kill_the_target_is_as_before_and_the_next_export_clears_up(endi
     assert target.stat().st_size > 1000
 
 
+@pytest.mark.long
 def test_what_another_export_writes_is_not_cleared_away(tmp_path):
     target = tmp_path / "a.mp4"
     process = started(target)
@@ -166,7 +168,7 @@ def small_disk(folder: Path, size: str):
         subprocess.run(["umount", folder], check=True)
 
 
-@pytest.mark.sweep(keep=4)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("ending", [*ENDINGS, "-%02d.png", "/", ".png", ".svg", ".pdf"])
 def test_a_full_disk_is_a_line_and_leaves_what_was_there(ending, tmp_path):
     moves = ending not in (".png", ".svg", ".pdf")
@@ -187,6 +189,7 @@ def test_a_full_disk_is_a_line_and_leaves_what_was_there(ending, tmp_path):
             assert old.read_bytes() == b"old"
 
 
+@pytest.mark.long
 def test_a_limit_on_the_length_of_files_is_a_line(tmp_path):
     resource = pytest.importorskip("resource", reason="this system has no such limits")
 
@@ -202,6 +205,7 @@ def test_a_limit_on_the_length_of_files_is_a_line(tmp_path):
     assert names(tmp_path) == []
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("ending", [".mp4", "-%02d.png", "/"])
 def test_a_folder_that_may_not_be_written_is_a_line(ending, tmp_path):
     folder = tmp_path / "closed"
@@ -289,6 +293,7 @@ def test_a_missing_encoder_is_a_line(ending, tmp_path, monkeypatch, capsys):
     assert names(tmp_path) == []
 
 
+@pytest.mark.long
 def test_without_pyav_what_needs_none_is_exported_all_the_same(tmp_path):
     code = (
         "import sys; sys.modules['av'] = None; from ui.app.cli import main; "

@@ -56,6 +56,7 @@ def painted(source, k):
     return pixels_of(image).copy()
 
 
+@pytest.mark.long
 def test_single_frames_are_the_painted_pictures(films):
     _, stills, source = films
     assert len(stills) == len(source) == 12
@@ -196,6 +197,7 @@ print(hashlib.sha256(out.getvalue()).hexdigest())
 """A writer alone: what it writes depends on its pictures, its options and nothing else."""
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc alone can fill memory")
 def test_an_mp4_does_not_depend_on_what_was_in_memory_before():
     told = {
@@ -283,6 +285,7 @@ def test_vectors_are_transparent_when_asked(tmp_path, qapp):
 # --- drawings --------------------------------------------------------------------------------
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("name", ["causal", "window-sinks", "real-scale"])
 def test_an_svg_looks_like_the_png(name, tmp_path, qapp):
     trace, size = simulate(SCENARIOS / f"{name}.toml"), (960, 640)
@@ -371,6 +374,7 @@ def test_several_frames_are_pages(tmp_path, qapp):
 # --- the command and the window --------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_command_makes_what_the_job_makes(tmp_path):
     target = tmp_path / "a.png"
     done = command("-o", str(target), "--size", "480x320", "--visits", "4", "--op", "2",
@@ -382,6 +386,7 @@ def test_the_command_makes_what_the_job_makes(tmp_path):
     assert np.array_equal(picture(target), picture(tmp_path / "b.png"))
 
 
+@pytest.mark.long
 def test_the_command_says_frames_and_seconds(tmp_path):
     done = command("-o", f"{tmp_path}/f-%02d.png", "--size", "480x320", "--length", "0.3")
     assert done.returncode == 0, done.stderr

@@ -55,6 +55,7 @@ def stills(trace, tmp_path_factory):
     return folder
 
 
+@pytest.mark.long
 def test_every_layout_is_a_picture_of_that_size(stills):
     pictures = [picture(stills / f"{name}.png") for name in LAYOUT_NAMES]
     assert len(pictures) == len(LAYOUTS) == 8
@@ -63,6 +64,7 @@ def test_every_layout_is_a_picture_of_that_size(stills):
     assert min(p.std() for p in pictures) > 10  # something is seen
 
 
+@pytest.mark.long
 def test_the_order_of_layouts_makes_no_difference(stills, trace, tmp_path):
     from ui.export.unseen_window import Place, UnseenWindow
 
@@ -106,6 +108,7 @@ def test_themes(theme, trace, tmp_path):
     assert corner.mean() > 200 if theme == "light" else corner.mean() < 60
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("name", ["steps", "algorithm", "memory", "cache"])
 def test_an_svg_of_a_layout_looks_like_the_png(name, trace, tmp_path):
     for ending in (".svg", ".png"):
@@ -169,6 +172,7 @@ def written(window, qtbot, path: Path) -> None:
     qtbot.waitUntil(lambda: path.exists() and window.session.tasks.settled, timeout=60000)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("layout", ["algorithm", "compare"])
 def test_this_layout_is_the_picture_of_the_command(layout, window, qtbot, tmp_path):
     window.desk.take(layout)
@@ -184,6 +188,7 @@ def test_this_layout_is_the_picture_of_the_command(layout, window, qtbot, tmp_pa
     assert picture(target).shape == (1080, 1920, 3)
 
 
+@pytest.mark.long
 def test_a_scenario_that_is_not_saved_goes_along(window, qtbot, tmp_path):
     session = window.session
     changed = with_values(session.scenario, {"mask": {"causal": False}, "hardware": {}})
@@ -232,6 +237,7 @@ def taught(window, tmp_path, qtbot):
     return window
 
 
+@pytest.mark.long
 def test_a_lesson_is_exported_from_the_window(taught, qtbot, tmp_path):
     dialog = opened(taught, tmp_path / "a.pdf")
     assert dialog.scene_box.currentText() == "The whole lesson"
@@ -251,6 +257,7 @@ def test_a_lesson_is_exported_from_the_window(taught, qtbot, tmp_path):
     dialog.close()
 
 
+@pytest.mark.long
 def test_progress_and_cancel_of_a_process(taught, qtbot, tmp_path):
     target = tmp_path / "a.mp4"
     target.write_bytes(b"old")
@@ -273,6 +280,7 @@ def test_progress_and_cancel_of_a_process(taught, qtbot, tmp_path):
     dialog.close()
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("ending", [".webp", "/", "-%02d.png"])
 def test_a_process_that_is_ended_leaves_nothing(ending, tmp_path):
     wanted = ExportOptions(f"{tmp_path}/a{ending}", size=SMALL, scene="steps", length=600.0)
@@ -286,6 +294,7 @@ def test_a_process_that_is_ended_leaves_nothing(ending, tmp_path):
     assert names(tmp_path) == []
 
 
+@pytest.mark.long
 def test_what_a_process_says_is_told(taught, qtbot, tmp_path):
     folder = tmp_path / "gone"
     folder.mkdir()
@@ -301,6 +310,7 @@ def test_what_a_process_says_is_told(taught, qtbot, tmp_path):
     dialog.close()
 
 
+@pytest.mark.long
 def test_an_input_beside_the_scenario_is_found_by_the_process(tmp_path):
     wanted = ExportOptions(f"{tmp_path}/a.png", size=SMALL, scene="steps", visits=(0, 1))
     q = np.random.default_rng(0).standard_normal((1, 16, 8)).astype(np.float32)

@@ -139,6 +139,7 @@ def test_frame_k_of_a_film_is_picture_k(lesson, source, tmp_path):
         assert keys[nearest] == keys[k] or np.abs(stills[nearest] - stills[k]).mean() < 1
 
 
+@pytest.mark.long
 def test_a_frame_depends_on_its_number_alone(lesson, source):
     other = prepared(lesson, "b.mp4", **FILM).source
     try:
@@ -149,6 +150,7 @@ def test_a_frame_depends_on_its_number_alone(lesson, source):
         other.close()
 
 
+@pytest.mark.long
 def test_equal_keys_are_equal_pictures(source):
     seen = {}
     for k in range(24):
@@ -157,6 +159,7 @@ def test_equal_keys_are_equal_pictures(source):
     assert len(set(seen.values())) > len(seen) / 2  # an op need not change anything
 
 
+@pytest.mark.long
 def test_two_exports_are_the_same(lesson, tmp_path):
     files = []
     for _ in range(2):
@@ -264,6 +267,7 @@ def test_every_shipped_lesson_takes_minutes_and_not_hours():
 # --- handouts and pictures -------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_handout_has_a_page_for_each_step(lesson, tmp_path):
     make(lesson, tmp_path / "a.pdf")
     reader = pypdf.PdfReader(tmp_path / "a.pdf")
@@ -278,6 +282,7 @@ def test_a_handout_has_a_page_for_each_step(lesson, tmp_path):
     assert len(pypdf.PdfReader(tmp_path / "b.pdf").pages) == 2
 
 
+@pytest.mark.long
 def test_a_picture_is_of_the_first_step_or_the_one_asked_for(lesson, source, tmp_path):
     ends = {source.key(k)[0]: k for k in range(24) if not source.key(k)[4]}
     for steps, n in ((None, 0), ((1, 2), 1), ((0, None), 2)):
@@ -289,6 +294,7 @@ def test_a_picture_is_of_the_first_step_or_the_one_asked_for(lesson, source, tmp
     assert 'aria-label="exponential"' in text  # the answer
 
 
+@pytest.mark.long
 def test_a_sheet_holds_every_step(lesson, tmp_path, qapp):
     draw_sheet(lesson, "dark", tmp_path / "a.png")
     steps = list(draw_steps(lesson, "light", (480, 320), tmp_path))
@@ -303,6 +309,7 @@ def test_a_sheet_holds_every_step(lesson, tmp_path, qapp):
 # --- what a file says about itself -----------------------------------------------------------
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("ending", [".png", ".pdf", ".gif"])
 def test_an_export_opens_as_the_scenario_of_its_first_step(ending, lesson, tmp_path):
     target = tmp_path / f"a{ending}"
@@ -319,6 +326,7 @@ def test_an_export_opens_as_the_scenario_of_its_first_step(ending, lesson, tmp_p
 # --- the command -----------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_command_takes_a_file_or_a_name(lesson, tmp_path):
     done = command(lesson, "-o", tmp_path / "a.png", "--size", "480x320", "--steps", "1",
                    "--engine", "numpy")  # fmt: skip
@@ -331,6 +339,7 @@ def test_the_command_takes_a_file_or_a_name(lesson, tmp_path):
     assert find_lesson("mine.md").name == "mine.md"
 
 
+@pytest.mark.long
 def test_a_broken_step_is_told_and_left_out(tmp_path):
     path = tmp_path / "broken.md"
     path.write_text(LESSON.replace('[1, 0], op = "row max"', "[1, 9]"), encoding="utf-8")
@@ -420,6 +429,7 @@ def test_an_input_that_is_gone_is_told(tmp_path):
     assert names(tmp_path / "out") == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_is_130_and_leaves_nothing(lesson, number, tmp_path):
     process = subprocess.Popen(

@@ -30,6 +30,7 @@ def odd(tmp_path_factory) -> Path:
     return path
 
 
+@pytest.mark.sweep(keep=4)
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_the_scenario_comes_back(ending, odd, tmp_path):
     target = tmp_path / f"an export{ending}"
@@ -109,6 +110,7 @@ def test_what_is_none_of_ours_is_refused_in_a_line(ending, content, tmp_path):
         read_scenario(file)
 
 
+@pytest.mark.sweep(keep=4)
 @pytest.mark.parametrize("ending", READS)
 def test_a_file_cut_short_is_refused_or_read_whole(ending, odd, tmp_path):
     target = tmp_path / f"a{ending}"

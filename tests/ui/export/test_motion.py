@@ -72,7 +72,7 @@ def motions(request: pytest.FixtureRequest, qapp: object) -> list[Motion]:
     return ops_of(trace_of(load_scenario(SCENARIOS / f"{request.param}.toml")))
 
 
-@pytest.mark.sweep(keep=3)
+@pytest.mark.sweep(keep=1)
 def test_at_least_twenty_frames_differ_where_something_changes(motions: list[Motion]) -> None:
     style = scene_style(THEMES["dark"], RECT.size())
     for each in motions:
@@ -86,6 +86,7 @@ def test_at_least_twenty_frames_differ_where_something_changes(motions: list[Mot
         assert len(kinds) == 20, (motion.after.op.name, len(kinds))
 
 
+@pytest.mark.sweep(keep=2)
 def test_it_begins_with_the_state_before_and_ends_with_the_state_after(
     motions: list[Motion],
 ) -> None:
@@ -100,7 +101,7 @@ def test_it_begins_with_the_state_before_and_ends_with_the_state_after(
             assert frame(fresh, share, style) == whole
 
 
-@pytest.mark.sweep(keep=3)
+@pytest.mark.sweep(keep=1)
 def test_equal_shares_are_equal_frames_in_any_order(motions: list[Motion]) -> None:
     style = scene_style(THEMES["contrast"], RECT.size())
     for each in motions:

@@ -108,6 +108,7 @@ def test_a_still_has_no_op(tmp_path) -> None:
         still(tmp_path / "a.png", scene="race", op=2).check()
 
 
+@pytest.mark.long
 def test_every_run_can_race(tmp_path) -> None:
     for path in sorted(SCENARIOS.glob("*.toml")):
         source = prepared(still(tmp_path / "a.png", scene="race"), simulate(path)).source

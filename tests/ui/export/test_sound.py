@@ -162,6 +162,7 @@ def track(path):
         return out[:end], frames / float(box.streams.video[0].average_rate)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ending", [".mp4", ".webm"])
 def test_a_film_has_ticks_where_tiles_land(ending, tmp_path):
     path = tmp_path / f"a{ending}"

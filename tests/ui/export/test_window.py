@@ -354,6 +354,7 @@ def test_what_is_copied_later_stays(open_window):
     assert QGuiApplication.clipboard().text() == "later"
 
 
+@pytest.mark.long
 def test_progress_counts_frames(dialog, qtbot):
     told = []
     dialog.pace_box.setCurrentText("seconds in all")

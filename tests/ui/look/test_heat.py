@@ -105,6 +105,7 @@ def test_what_is_larger_than_the_bound_is_kept_beside_what_is_small() -> None:
     assert made == [50_000, 64, 9_000, 100]
 
 
+@pytest.mark.long
 def test_smaller_pictures_of_a_sheet_end_with_it(qapp) -> None:
     def pictures() -> int:
         gc.collect()

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from ui.look.highlight import Span, spans
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -27,6 +29,7 @@ def test_comments_keywords_and_tensors_have_colours() -> None:
     assert spans("cuda", "float l;")[0][-1] == Span(6, 1, "l")
 
 
+@pytest.mark.long
 def test_a_view_without_a_text_makes_no_lexer() -> None:
     """A tenth of a second, in which a window would stand still when its layout first has code."""
     said = subprocess.run(

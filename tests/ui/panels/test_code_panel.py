@@ -258,6 +258,7 @@ def test_breakpoints_of_one_algorithm_are_not_marked_in_another(open_window, qap
 # --- the page of the paper --------------------------------------------------------------------
 
 
+@pytest.mark.sweep(keep=61)
 @pytest.mark.parametrize("scale", TEXT_SCALES)
 @pytest.mark.parametrize("width", [320, 560, 1200])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

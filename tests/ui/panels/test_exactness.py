@@ -295,6 +295,7 @@ def test_a_device_that_cannot_make_faults_is_refused_in_one_line(window: Any) ->
     assert session.scenario.faults.on == ()
 
 
+@pytest.mark.sweep(keep=4)
 @pytest.mark.parametrize("size", [(320, 150), (560, 260), (900, 500)])
 @pytest.mark.parametrize("scale", [1.0, 1.5, 2.0])
 def test_controls_fit(qtbot: Any, window: Any, size: tuple[int, int], scale: float) -> None:
@@ -394,7 +395,7 @@ def test_the_exported_scene_bears_the_mark() -> None:
 # --- NaN and infinities ------------------------------------------------------------------------
 
 
-@pytest.mark.sweep(keep=12)
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize(
     "faults", [*((name,) for name in NAMES), ("no_maximum", "half_accumulator", "late_mask")]

@@ -53,6 +53,7 @@ def boxes(lay: FormulaLayout) -> list[tuple[str, QRectF]]:
     return out
 
 
+@pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_every_op_has_a_line_with_its_citation(name: str) -> None:
     for now in every_op(demo(name)):
@@ -76,6 +77,7 @@ def test_what_splits_that_see_nothing_leave_is_named_once_with_what_stands_there
     )
 
 
+@pytest.mark.sweep(keep=4)
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_every_number_of_a_line_links_to_a_cell_of_the_run(name: str) -> None:
     for now in every_op(demo(name)):
@@ -288,7 +290,7 @@ def test_painting_the_same_twice_gives_the_same(window) -> None:
     assert lay.link_at(QPointF(-5, -5)) is None
 
 
-@pytest.mark.sweep(keep=7)
+@pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize("size", [(547, 116), (547, 136), (310, 140), (700, 240)], ids=str)
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_a_fraction_stays_in_its_frame_and_off_its_numbers(name: str, size) -> None:

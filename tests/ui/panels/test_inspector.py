@@ -90,6 +90,7 @@ def weights(window, settings: MapSettings, head: int) -> np.ndarray:
 # --- what is read -----------------------------------------------------------------------------
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("capture", ["robot-ball-layer2", "cat-because-layer0", "passage-layer1"])
 def test_what_is_hovered_is_the_softmax_of_the_capture(window, capture):
     start(window, input={"source": "capture", "name": capture})
@@ -301,6 +302,7 @@ def test_the_jacobian_of_the_row_in_place_of_what_it_reads(window):
     assert panel.canvas.grab().toImage() == before
 
 
+@pytest.mark.long
 def test_of_many_keys_the_jacobian_says_what_it_leaves_out(open_window):
     window = open_window("real-scale", (1280, 720))
     window.desk.take("inspector")
@@ -408,6 +410,7 @@ def test_keys_reach_rows_keys_heads_and_the_board(window):
 # --- too large --------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_of_what_is_too_large_a_part_is_shown_and_said(open_window):
     window = open_window("real-scale", (1280, 720))
     window.desk.take("inspector")

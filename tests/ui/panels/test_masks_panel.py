@@ -175,6 +175,7 @@ def test_the_picture_is_the_mask(window, panel):
     np.testing.assert_array_equal(picture_of(mask), 2 * seen)
 
 
+@pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("size", [(320, 150), (500, 240), (760, 520), (420, 700), (1800, 1500)])
 def test_everything_is_written_whole_and_inside(window, panel, monkeypatch, size, theme):

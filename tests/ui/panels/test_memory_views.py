@@ -67,6 +67,7 @@ def test_no_text_collides(
     assert any("requested" in one.text for one in drawn)
 
 
+@pytest.mark.long
 @given(
     number=st.integers(0, 10**6), width=st.floats(300, 1200), aspect=st.floats(0.4, 1.6),
     gpu=st.sampled_from(sorted(gpus())),

@@ -53,6 +53,7 @@ def marks(panel) -> dict[str, object]:
     return {mark.short: mark for mark in panel.plot.model.marks}
 
 
+@pytest.mark.long
 def test_six_runs_stand_under_the_scenarios_roof(of_all, shared):
     found = marks(shared)
     program = of_all.session.trace.program
@@ -87,6 +88,7 @@ def test_short_runs_are_held_against_a_launch():
     assert "less than a launch takes" in plot.summary
 
 
+@pytest.mark.long
 def test_the_point_of_the_run_so_far_moves(of_all, shared):
     session = of_all.session
     session.first()
@@ -107,6 +109,7 @@ def test_the_point_of_the_run_so_far_moves(of_all, shared):
     assert marks(shared)["so far"].x == marks(shared)["flash2 prefill"].x
 
 
+@pytest.mark.long
 def test_another_gpu_can_be_chosen_by_keys(window, panel, qapp):
     box = panel.bar.lists["GPU"]
     assert box.currentText() == "H100-SXM"

@@ -295,6 +295,7 @@ def test_blank_fields_say_what_they_stand_for(capture_desk: Desk) -> None:
     assert capture_desk.line("attention.seqlen_k").placeholderText() == "13 as seqlen_q"
 
 
+@pytest.mark.sweep(keep=10)
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("scale", [TEXT_SCALES[0], TEXT_SCALES[2], TEXT_SCALES[-1]])
 @pytest.mark.parametrize("width", [230, 300, 480])

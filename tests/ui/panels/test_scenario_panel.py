@@ -149,6 +149,7 @@ def test_valid_values_are_tried_for_every_field() -> None:
     assert list(VALID) == [spec.name for spec in FIELDS]
 
 
+@pytest.mark.sweep(keep=20)
 @pytest.mark.parametrize("name", VALID)
 def test_a_valid_value_is_proposed(
     qtbot: QtBot, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -210,6 +211,7 @@ INVALID = {
 }  # fmt: skip
 
 
+@pytest.mark.sweep(keep=14)
 @pytest.mark.parametrize(
     ("name", "text", "expected"),
     [(name, text, words) for name, cases in INVALID.items() for text, words in cases],

@@ -103,6 +103,7 @@ def frames(name: str, now: Snapshot) -> dict[str, list[int]]:
     return FRAMES.get(now.launch.name) or FRAMES[name]
 
 
+@pytest.mark.sweep(keep=5)
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_each_op_frames_its_lines(name: str) -> None:
     for now, report in with_reports(demo(name)):
@@ -112,6 +113,7 @@ def test_each_op_frames_its_lines(name: str) -> None:
         assert all(line.reached for line in lines if line.current)
 
 
+@pytest.mark.sweep(keep=6)
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_no_number_before_it_exists(name: str) -> None:
     for now, report in with_reports(demo(name)):

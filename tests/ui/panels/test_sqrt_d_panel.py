@@ -60,6 +60,7 @@ def test_nothing_is_drawn_before_the_dock_is_seen(window):
     assert window.docks.panel("sqrt_d").found is None
 
 
+@pytest.mark.long
 def test_the_variance_is_d_and_one_within_the_error_that_is_shown(shared):
     *_, found = sqrt_d_experiment(0)
     model = shared.plot.model
@@ -82,6 +83,7 @@ def test_the_variance_is_d_and_one_within_the_error_that_is_shown(shared):
     assert model.note in shared.accessibleDescription()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("quantity", ["entropy", "gradient"])
 def test_other_quantities_of_the_same_vectors(shared, quantity):
     run = shared.run
@@ -110,6 +112,7 @@ def test_the_median_stands_beside_the_mean(shared, quantity):
     assert curves["q·k, median"].ys[-1] < 0.2 * curves["q·k"].ys[-1]
 
 
+@pytest.mark.long
 def test_two_keys_are_other_vectors_with_a_smaller_gradient(panel):
     press(panel, "quantity", "gradient")
     of_64 = panel.found
@@ -139,6 +142,7 @@ def test_one_draw_as_bars(shared):
     assert not box.isVisible()
 
 
+@pytest.mark.long
 def test_a_lesson_chooses_one_draw(panel):
     panel.take_choices(ChooseTable(quantity="draw"))
     assert panel.draws
@@ -148,6 +152,7 @@ def test_a_lesson_chooses_one_draw(panel):
     assert panel.measured == "variance"
 
 
+@pytest.mark.long
 def test_a_trained_layer_is_marked(panel, window):
     # The run's own Q and K are those of a capture.
     model, own = panel.plot.model, panel.trained
@@ -161,6 +166,7 @@ def test_a_trained_layer_is_marked(panel, window):
     assert panel.trained == shipped_scores()
 
 
+@pytest.mark.long
 def test_results_are_shown_as_they_arrive(shared):
     notes = []
     # Once it is shown.
@@ -176,6 +182,7 @@ def test_results_are_shown_as_they_arrive(shared):
     assert "drawing" not in shared.plot.model.note
 
 
+@pytest.mark.long
 def test_another_seed_draws_others_and_the_same_seed_the_same(shared):
     first = shared.found
     shared.seed.setFocus()
@@ -189,6 +196,7 @@ def test_another_seed_draws_others_and_the_same_seed_the_same(shared):
     assert again == [(p.d, p.plain.variance, p.scaled.gradient) for p in first.points]
 
 
+@pytest.mark.long
 def test_it_can_be_cancelled_and_says_so(panel, window):
     def stop(run, found):
         if "drawing at" in panel.plot.model.note:
@@ -211,6 +219,7 @@ def test_words_say_when_it_does_not_agree():
     assert model.note.startswith("here: ")
 
 
+@pytest.mark.long
 def test_controls_stay_apart_and_have_names(panel, window, qapp):
     for width in (330, 480, 760):
         panel.setParent(None)

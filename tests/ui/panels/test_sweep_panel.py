@@ -66,6 +66,7 @@ def test_curves_of_all_algorithms_with_this_scenario_marked(window):
     assert bytes_text(total.bytes) in panel.accessibleDescription()
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("axis", ["N", "Br", "Bc", "d"])
 def test_a_click_on_a_point_proposes_it_and_undo_takes_it_back(window, axis):
     panel, session = panel_of(window), window.session
@@ -130,6 +131,7 @@ def test_the_map_of_another_algorithm_proposes_that_algorithm(window):
     assert panel.found.here_figures.bytes == total
 
 
+@pytest.mark.long
 def test_the_map_marks_what_fits_and_what_kernels_choose(open_window, qapp):
     window = open_window("real-scale", (1920, 1080))
     show(window, qapp)
@@ -250,6 +252,7 @@ def test_a_column_has_all_its_exponents_or_none(monkeypatch, qapp, width):
     assert [each.text for each in drawn if each.cut] == []
 
 
+@pytest.mark.long
 def test_times_above_that_of_a_launch_are_told_alone(open_window, qapp):
     window = open_window("real-scale", (1280, 720))
     show(window, qapp)

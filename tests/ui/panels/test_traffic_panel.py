@@ -50,6 +50,7 @@ def program(name: str) -> TileProgram:
     return demo(name).program
 
 
+@pytest.mark.long
 @settings(deadline=None)
 @given(
     st.sampled_from((*DEMOS, "long")), st.floats(0, 1), st.booleans(),

@@ -65,6 +65,7 @@ def pressed(widget: object, place: QPointF) -> None:
 # --- layout ------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @given(
     st.sampled_from((*ALGORITHMS, "causal", "grouped-heads", "real-scale")),
     st.floats(300, 3400), st.floats(1, 2), st.integers(0, 10**6),

@@ -171,6 +171,7 @@ def test_a_failure_in_telling_ends_there(shown, qtbot):
     assert shown.dialog is None
 
 
+@pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("scale", [TEXT_SCALES[0], TEXT_SCALES[-1]])
 def test_nothing_in_the_dialog_is_cut_off(shown, qtbot, theme, scale):
@@ -205,6 +206,7 @@ if box("crash") and once("told"):
 """
 
 
+@pytest.mark.long
 def test_continue_goes_on_and_closing_later_offers_nothing(tmp_path):
     done = run(tmp_path, PLANT.format(button="Continue"))
     assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
@@ -228,6 +230,7 @@ def test_quit_ends_and_the_next_start_offers_the_scenario(tmp_path):
     assert done.stdout == "flash1\n"
 
 
+@pytest.mark.long
 def test_an_interrupt_closes_the_window(tmp_path):
     with started(tmp_path, 'once("told") and say("ready")') as process:
         assert process.stdout.readline() == "ready\n"
@@ -260,6 +263,7 @@ def test_a_start_that_fails_is_a_dialog_and_no_traceback(tmp_path):
     assert not done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are another thing there")
 def test_a_crash_of_the_interpreter_is_in_the_log(tmp_path):
     assert hasattr(faulthandler, "_sigsegv")

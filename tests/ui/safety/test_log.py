@@ -38,6 +38,7 @@ def text(path):
     return path.read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_the_log_of_a_session_tells_what_was_done(tmp_path):
     file = tmp_path / "all done.log"
     demo = SCENARIOS / "causal.toml"
@@ -53,12 +54,14 @@ def test_the_log_of_a_session_tells_what_was_done(tmp_path):
     assert not log_path().exists()
 
 
+@pytest.mark.long
 def test_without_a_file_the_place_is_told(tmp_path):
     done = run(tmp_path, "w.close()", "--log")
     assert done.stderr == f"log: {log_path()}\n"
     assert "scenario" in text(log_path())
 
 
+@pytest.mark.long
 def test_unasked_only_what_goes_wrong_is_kept(tmp_path):
     done = run(tmp_path, WORK_AND_CLOSE)
     assert (done.returncode, done.stderr) == (0, "")

@@ -260,6 +260,7 @@ def test_without_motion_there_are_only_states(desk):
 # --- playing ---------------------------------------------------------------------------------
 
 
+@pytest.mark.sweep(keep=12)
 @pytest.mark.parametrize("motion", [True, False])
 @pytest.mark.parametrize("by", list(Granularity))
 @pytest.mark.parametrize("speed", [0.1, 1.0, 20.0])

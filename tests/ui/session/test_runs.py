@@ -36,6 +36,7 @@ def press(qtbot, window, key, modifier=Qt.KeyboardModifier.NoModifier):
     window.session.settle()
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize(
     ("choice", "condition"),
     [
@@ -159,6 +160,7 @@ def pass_a_second(session):
     session.clock.tick()
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("by", [Granularity.OP, Granularity.TILE, Granularity.HEAD])
 @pytest.mark.parametrize(
     "condition", [AtTile(2, 1), MaximumChanged(), TileSkipped(), AtOp("normalise")], ids=str

@@ -215,6 +215,7 @@ def test_a_key_that_is_held_does_not_run_into_the_next_lesson(open_window: Open)
     assert not window.actions_by_name["lesson_next"].autoRepeat()
 
 
+@pytest.mark.long
 def test_leaving_puts_back_what_was_on_show(open_window: Open) -> None:
     window = open_window("grouped-heads")
     window.desk.take("memory")
@@ -284,6 +285,7 @@ def motions_cut_short(session: Session) -> list[bool]:
     return cut
 
 
+@pytest.mark.long
 def test_motion_walks_op_by_op_and_back(open_window: Open, lesson: Path) -> None:
     window = open_window()
     window.set_motion(True)
@@ -312,6 +314,7 @@ def test_motion_walks_op_by_op_and_back(open_window: Open, lesson: Path) -> None
     assert session.cursor == player.step.cursor
 
 
+@pytest.mark.long
 def test_a_step_that_plays_starts_at_its_start(open_window: Open, lesson: Path) -> None:
     window = open_window()
     window.set_motion(True)
@@ -472,6 +475,7 @@ def test_without_a_lesson_its_keys_are_free(open_window: Open) -> None:
     assert not any(window.actions_by_name[name].isEnabled() for name in names)
 
 
+@pytest.mark.long
 def test_choices_in_panels_follow_the_steps(open_window: Open) -> None:
     window = open_window()
     lessons = begin(window, LESSONS / "10-sharing-heads.md")

@@ -233,6 +233,7 @@ def on_screens(script: str, folder: Path) -> dict[str, dict[str, object]]:
     return found
 
 
+@pytest.mark.long
 def test_everything_comes_back_as_it_was(tmp_path) -> None:
     found = on_screens(COMES_BACK, tmp_path)
     assert len(found) == 13

@@ -227,6 +227,7 @@ def test_a_shipped_lesson_that_is_typed_becomes_a_copy(window, qtbot, home):
 # --- mistakes ---------------------------------------------------------------------------------
 
 
+@pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize(
     ("field", "text", "words"),
     [
@@ -285,6 +286,7 @@ def test_a_title_is_asked_for_gently_then_told(window, qtbot, home):
     assert list(home.iterdir()) == []
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -439,6 +441,7 @@ def test_a_run_that_plays_stops(window):
     assert dialog.step().cursor == dialog.view.snapshot.cursor
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("theme", ["dark", "light", "contrast"])
 @pytest.mark.parametrize("scale", [1.0, 1.5, 2.0])
 def test_nothing_is_cut_off(window, qtbot, home, scale, theme):

@@ -76,6 +76,7 @@ def letters(frames: LessonFrames, k: int) -> dict[float, set[str]]:
     return found
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(
     ("name", "size"),
     [
@@ -103,6 +104,7 @@ def test_the_last_row_reads_every_label(name, size) -> None:
         frames.close()
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("name", ["02-why-sqrt-d", "09-kv-cache", "07-flash-attention-2"])
 def test_a_film_shows_no_control_that_nobody_can_use(name) -> None:
     application()
@@ -265,6 +267,7 @@ All again.
 """
 
 
+@pytest.mark.long
 def test_a_step_moves_the_camera_and_the_next_moves_it_back(open_window, tmp_path) -> None:
     path = tmp_path / "framed.md"
     path.write_text(FRAMED, encoding="utf-8")

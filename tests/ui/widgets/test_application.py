@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[3]
 LINES = """
 import psutil
@@ -24,6 +26,7 @@ print(psutil.Process().num_threads() - before)
 """
 
 
+@pytest.mark.long
 def test_a_line_is_drawn_in_one_thread():
     done = subprocess.run(
         [sys.executable, "-c", LINES], cwd=ROOT, capture_output=True, text=True, check=False

@@ -95,6 +95,7 @@ def test_a_shortcut_that_goes_to_a_field_shows_where_it_went(window, qapp):
     assert has_ring(window.docks.panel("code").bar.until)
 
 
+@pytest.mark.long
 def test_an_application_that_was_there_before_has_rings_too():
     lines = (
         "from PySide6.QtWidgets import QApplication\n"

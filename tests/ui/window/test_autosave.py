@@ -107,6 +107,7 @@ def test_a_killed_program_is_offered_and_restored_by_the_next(tmp_path, mine):
     assert load_scenario(tmp_path / "unsaved.toml").attention.algorithm == "flash1"
 
 
+@pytest.mark.long
 def test_a_program_that_closes_leaves_nothing_to_offer(tmp_path):
     done = run(tmp_path, CHANGE_AND_CLOSE)
     assert (done.stdout, done.returncode) == ("copied\n", 0)
@@ -116,6 +117,7 @@ def test_a_program_that_closes_leaves_nothing_to_offer(tmp_path):
     assert done.stdout.splitlines()[0] == "None"
 
 
+@pytest.mark.long
 def test_what_a_running_program_keeps_is_not_offered(tmp_path):
     with started(tmp_path, CHANGE_AND_BE_KILLED) as process:
         assert process.stdout.readline() == "copied\n"
@@ -127,6 +129,7 @@ def test_what_a_running_program_keeps_is_not_offered(tmp_path):
     found[0].leave()
 
 
+@pytest.mark.long
 def test_restored_changes_are_unsaved_and_save_goes_to_their_file(tmp_path, mine, opened):
     crash(tmp_path, str(mine))
     window, autosave = opened()
@@ -142,6 +145,7 @@ def test_restored_changes_are_unsaved_and_save_goes_to_their_file(tmp_path, mine
     assert not copies(tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("again", [False, True], ids=["discard", "later"])
 def test_discard_removes_and_later_asks_again(tmp_path, opened, again):
     crash(tmp_path)
@@ -158,6 +162,7 @@ def test_discard_removes_and_later_asks_again(tmp_path, opened, again):
     assert len(find_orphans(tmp_path)) == again
 
 
+@pytest.mark.long
 def test_of_several_the_latest_is_restored_and_the_others_are_recent_files(tmp_path, opened):
     crash(tmp_path, str(SCENARIOS / "naive.toml"))
     crash(tmp_path, str(SCENARIOS / "grouped-heads.toml"))
@@ -246,6 +251,7 @@ def test_where_nothing_can_be_written_the_window_goes_on(tmp_path, opened, qtbot
     assert window.session.scenario.attention.algorithm == "flash1"
 
 
+@pytest.mark.long
 def test_the_question_is_one_box_over_the_demo(tmp_path, opened):
     crash(tmp_path)
     window, autosave = opened()

@@ -72,6 +72,7 @@ def run(folder: Path, script: str, *arguments: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("state", ["showMaximized", "showFullScreen"])
 @pytest.mark.parametrize("layout", ["steps", "algorithm"])
 def test_a_lesson_opens_in_a_window_that_was_left_large(tmp_path, layout, state):
@@ -79,6 +80,7 @@ def test_a_lesson_opens_in_a_window_that_was_left_large(tmp_path, layout, state)
     assert run(tmp_path, LEFT_BEHIND, layout, state) == (0, "closed\n", "")
 
 
+@pytest.mark.long
 def test_a_window_that_was_large_is_as_small_again_as_before(tmp_path):
     """Its text, which was larger, keeps it from that for a moment."""
     code, told, _ = run(tmp_path, LARGE_AND_BACK)

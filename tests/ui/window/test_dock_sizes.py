@@ -47,6 +47,7 @@ def about(share: tuple[float, float]) -> object:
     return pytest.approx(share, abs=0.03)
 
 
+@pytest.mark.long
 def test_docks_keep_their_shares_when_the_window_grows_and_shrinks(open_window, qapp):
     window = open_window("causal", SMALL)
     for layout in LAYOUTS:
@@ -108,6 +109,7 @@ def test_shares_that_make_no_sense_say_nothing(open_window, qapp, settings, text
     assert shares(window)["softmax"][0] == pytest.approx(0.36, abs=0.01)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("layout", ["steps", "algorithm", "cache"])
 def test_a_key_opens_a_panel_large_and_gives_its_room_back(open_window, qapp, qtbot, layout):
     window = open_window("causal", SMALL)
@@ -169,6 +171,7 @@ def test_a_lesson_shows_in_a_large_window_what_its_step_needs(open_window, qapp)
     assert {"scenario", "traffic"} <= in_sight(window)
 
 
+@pytest.mark.long
 def test_text_twice_as_large_and_back_leaves_no_tabs_behind(open_window, qapp):
     """In layouts too that were first seen, or left, while the text was large."""
     window = open_window("causal", (1440, 900))

@@ -3,6 +3,7 @@
 import gc
 import weakref
 
+import pytest
 from PySide6.QtGui import QCursor, QPalette
 from PySide6.QtWidgets import QComboBox, QLineEdit
 
@@ -49,6 +50,7 @@ def test_a_window_makes_the_panels_that_are_seen_and_no_others(open_window):
 LATE = ("scenario", "formula", "exactness", "heads", "sweep")
 
 
+@pytest.mark.long
 def test_panels_made_late_show_what_those_made_early_show(open_window, settings, qapp):
     """Even after a change of theme, text scale and scenario."""
     QCursor.setPos(-50, -50)  # a test before may have left it where a field now comes
@@ -94,6 +96,7 @@ def test_a_late_run_bar_knows_the_run(open_window):
     assert bar.op.count() > 3
 
 
+@pytest.mark.long
 def test_the_first_picture_waits_for_nothing_that_it_does_not_need(tmp_path):
     """Each takes longer than all painting: typesetting, masked arrays, plots, video, lexers."""
     done = run(
@@ -154,6 +157,7 @@ def test_a_lesson_named_at_the_start_is_opened(qapp, settings):
     window.close()
 
 
+@pytest.mark.long
 def test_a_dock_may_be_dragged_while_the_layout_changes(tmp_path):
     """Qt goes back to how docks stood before a drag, whatever has become of them."""
     done = run(
@@ -261,6 +265,7 @@ def test_an_opened_list_has_its_frame_after_a_change_of_theme(open_window, qapp)
     box.hidePopup()
 
 
+@pytest.mark.long
 def test_closed_panels_forget_a_run_that_is_no_longer_shown(open_window, qapp):
     """With its inputs a large one would keep some hundred megabytes."""
     window = open_window("grouped-heads", (1920, 1080))

@@ -15,6 +15,7 @@ def menus_in_sight(window) -> bool:
     return not rest.isVisible() and ends < bar.cornerWidget().x()
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("width", [700, 1000, 1280, 1920])
 def test_layouts_leave_the_menus_their_room(open_window, qtbot, width):
     window = open_window("causal", (width, 720))

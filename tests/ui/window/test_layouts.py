@@ -31,6 +31,7 @@ def test_no_two_panels_share_a_key():
     assert len(set(keys)) == len(keys)
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
 def test_a_layout_shows_its_docks_inside_the_window(open_window, qapp, layout, size):
@@ -47,6 +48,7 @@ def test_a_layout_shows_its_docks_inside_the_window(open_window, qapp, layout, s
         assert box.width() >= 320
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("scale", TEXT_SCALES)
 def test_no_layout_makes_a_small_window_larger(open_window, qapp, scale):
     window = open_window("causal", (1280, 720))
@@ -81,6 +83,7 @@ def test_docks_share_a_place_where_larger_text_leaves_no_room_for_all(open_windo
     assert window.dockWidgetArea(window.docks["memory"]) is Qt.DockWidgetArea.LeftDockWidgetArea
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("scale", TEXT_SCALES)
 def test_a_lesson_with_large_text_fits_a_low_window(open_window, settings, qapp, scale):
     settings.text_scale = scale

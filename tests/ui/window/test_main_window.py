@@ -65,6 +65,7 @@ def test_a_plus_with_shift_belongs_to_one_action(open_window, qtbot):
     assert window.board.view != before
 
 
+@pytest.mark.sweep(keep=4)
 @pytest.mark.parametrize("spec", ACTIONS, ids=lambda spec: spec.name)
 def test_every_action_runs(open_window, spec):
     window = open_window()
@@ -80,6 +81,7 @@ def test_every_action_runs(open_window, spec):
     assert window.session.view is not None
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("spec", PANELS, ids=lambda spec: spec.name)
 def test_every_dock_opens_closes_and_shows_the_view(open_window, qtbot, spec):
     window = open_window(size=(1920, 1080))
@@ -364,6 +366,7 @@ def test_engine_badge_says_who_computes_and_why(open_window):
         assert gpu_status().reason in window.header.engine.toolTip()
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("size", [(1280, 720), (1920, 1080)])
 def test_nothing_in_the_window_is_squeezed_below_its_minimum(open_window, theme, size):

@@ -30,6 +30,7 @@ def watch_fonts(monkeypatch: pytest.MonkeyPatch, told: Callable[[int], object]) 
         monkeypatch.setattr(Style, kind, note)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(
     ("demo", "size", "scale"),
     [
@@ -72,7 +73,7 @@ def test_no_text_is_too_small(
     assert not any(small.values()), small
 
 
-@pytest.mark.sweep(keep=4)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("path", sorted(LESSONS.glob("*.md")), ids=lambda path: path.stem)
 def test_no_step_of_a_lesson_writes_too_small_in_a_low_window(
     open_window: Callable[..., MainWindow],

@@ -15,6 +15,7 @@ def rest_on(widget):
     return QToolTip.text()
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("name", ["sweep", "roofline", "sqrt_d", "traffic", "inspector"])
 def test_no_tool_tip_of_the_dock_lies_over_what_reads_by_itself(open_window, qapp, name):
     window = open_window("causal", (1920, 1080))

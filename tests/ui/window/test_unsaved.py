@@ -197,6 +197,7 @@ def test_the_end_of_the_session_asks_nothing_and_keeps_the_copy(window):
     assert window.unsaved.box is None
 
 
+@pytest.mark.long
 def test_a_program_that_closes_its_window_is_not_held_up(tmp_path):
     done = run(
         tmp_path,

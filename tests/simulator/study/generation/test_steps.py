@@ -39,6 +39,7 @@ def test_rows_of_64_tokens_are_those_of_one_pass(at_once):
     assert found.unmasked[1:].min() > 1e-3  # without the mask every step moves an old row
 
 
+@pytest.mark.long
 @given(
     st.integers(4, 40), st.integers(1, 3), st.integers(1, 4), st.integers(1, 9), st.integers(1, 9),
     st.sampled_from([0, 5]),

@@ -172,6 +172,7 @@ def test_words_of_a_step_stand_apart_and_are_whole(monkeypatch, window):
         assert_tidy(drawn, rect)
 
 
+@pytest.mark.long
 def test_a_run_that_was_not_generated_is_replaced_by_a_layer(open_window, qapp):
     window = open_window("kv-cache", (1280, 720))
     QTest.keyClick(window, Qt.Key.Key_Q)

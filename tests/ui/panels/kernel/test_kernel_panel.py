@@ -328,7 +328,7 @@ def test_rows_that_see_nothing_can_be_shown(window, mask):
         assert not panel.grab().isNull()
 
 
-@pytest.mark.sweep(keep=8)
+@pytest.mark.sweep(keep=4)
 @pytest.mark.parametrize("paint", [paint_factors, paint_scores])
 @pytest.mark.parametrize(("theme", "least"), [*((name, 0.0) for name in THEMES), ("dark", 20.0)])
 @pytest.mark.parametrize("size", [(320, 150), (430, 300), (760, 480)], ids=str)

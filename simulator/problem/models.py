@@ -312,3 +312,45 @@ def with_window(model: AttentionModel, window: int, layers: int) -> AttentionMod
     if window < 0 or bool(window) != bool(layers):
         raise refuse(model.name, "window", window, "tokens where layers are windowed, else 0")
     return replace(model, window=window, windowed_layers=layers)
+
+
+def with_shapes(
+    model: AttentionModel, layers: int, kv_heads: int | None, head_dim: int
+) -> AttentionModel:
+    """Return `model` with other shapes, named as changed; the same model if they are its own.
+
+    As large a share of the layers is windowed as before. How many parameters it would have is not
+    known.
+
+    Parameters
+    ----------
+    model : AttentionModel
+        Whose shapes are changed.
+    layers, head_dim : int
+        As in `AttentionModel`.
+    kv_heads : int or None
+        Of a model with keys and values; None with MLA.
+
+    Raises
+    ------
+    InputError
+        A count is out of range, or the KV heads do not divide the query heads.
+    """
+    if (layers, kv_heads, head_dim) == (model.layers, model.kv_heads, model.head_dim):
+        return model
+    for key, value in (("layers", layers), ("head_dim", head_dim)):
+        if not 1 <= value <= MOST:
+            raise refuse(model.name, key, value, f"1 to {MOST}")
+    windowed = round(Fraction(layers * model.windowed_layers, model.layers))
+    shared = model if kv_heads == model.kv_heads else with_kv_heads(model, kv_heads or 0)
+    return replace(
+        shared,
+        name=f"{model.name}, changed",
+        layers=layers,
+        head_dim=head_dim,
+        windowed_layers=windowed,
+        window=model.window if windowed else 0,
+        params_billion=None,
+        active_params_billion=None,
+        kib_per_token=None,
+    )

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QFileDialog, QLabel, QSlider
 from simulator.base.errors import InputError
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.hardware import gpus
-from simulator.problem.models import load_model, models
+from simulator.problem.models import AttentionModel, load_model, models
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
@@ -31,6 +31,7 @@ from ui.panels.cache.painter import (
     wanted_height,
 )
 from ui.panels.cache.plot import CONVENTION_NAMES, CacheChoice, cache_plot
+from ui.panels.cache.shapes import ShapeSliders
 from ui.panels.cache.views import VIEWS
 from ui.panels.plot_panel import PlotPanel
 from ui.plots.widget import load_plots
@@ -48,6 +49,8 @@ _TICK_MS = 60
 _STEPS = 1000
 _SIDE = 8
 _LEAST_PLOT = 150
+_SHAPED = 400
+"""Height from which the sliders of the shapes are there, at scale 1."""
 _SHARE = 0.55
 """The largest share of the space for plot and picture that the picture takes."""
 _CONVENTION_TIPS = {
@@ -157,6 +160,8 @@ class Calculator(PlotPanel[None]):
         self.slider = TokenSlider(self)
         self.slider.valueChanged.connect(self._slid)
         self.label = QLabel(self)
+        self.shapes = ShapeSliders(self)
+        self.shapes.changed.connect(self._take_shapes)
         self.picture = StatePicture[CacheState](self, "Decoding", paint_cache)
         self._clock = QTimer(self, interval=_TICK_MS)
         self._clock.timeout.connect(self._tick)
@@ -238,6 +243,10 @@ class Calculator(PlotPanel[None]):
         else:
             self._take(choice)
 
+    def _take_shapes(self, model: AttentionModel) -> None:
+        """Show the chosen model with the shapes of the sliders."""
+        self._take(replace(self.choice, model=model))
+
     def _take_picked(self, tokens: object) -> None:
         assert isinstance(tokens, int)
         self.take_tokens(tokens)
@@ -258,9 +267,11 @@ class Calculator(PlotPanel[None]):
 
     def _show_choices(self) -> None:
         c, bar = self.choice, self.bar
-        own = c.model is self._model.own
+        base = self._model.model
+        own = base is self._model.own
+        self.shapes.show_model(base, c.model)
         chosen = {
-            "model": _OWN if own else c.model.name,
+            "model": _OWN if own else base.name,
             "file": "open" if own else "",
             "cache type": c.dtype,
             "batch": str(c.batch),
@@ -325,6 +336,13 @@ class Calculator(PlotPanel[None]):
         super().arrange()
         top = self.plot.y()
         style = self.bar.style_now
+        shaped = room >= _SHAPED and not self.bar.isHidden()
+        self.shapes.setVisible(shaped)
+        if shaped:
+            self.shapes.set_style(style)
+            deep = self.shapes.arrange(width, style)
+            self.shapes.setGeometry(edge, top, width, deep)
+            top += deep + 3
         line = round(style.px(24))
         rest = height - top - 4
         slides = rest >= line + _LEAST_PLOT * 0.45 and not self.bar.isHidden()

@@ -9,11 +9,13 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter
 
 from simulator.study.kv_cache import CacheBytes, DecodeStep, Fit, GroupStep, decode_step, fit
+from simulator.study.serving.formula import CacheFormula, cache_formula, gpus_for
 from ui.look.draw import CENTRE, LEFT, RIGHT, draw_text, mixed, outline, patterned, text_width
 from ui.look.names import first_that_fits
 from ui.look.theme import Style
 from ui.look.units import count_text, decimal_bytes_text, time_text
-from ui.panels.cache.plot import CacheChoice, counted
+from ui.panels.cache.formula_line import formula_height, formula_text, paint_formula
+from ui.panels.cache.plot import CacheChoice, count_name, counted
 
 _NARROW, _WIDE, _GROWTH = 300.0, 700.0, 1.35
 """Widths from which text keeps its size, and grows, and by how much."""
@@ -36,12 +38,15 @@ class CacheState:
         The whole cache by the three conventions.
     fit : Fit
         How many sequences fit the GPU.
+    formula : CacheFormula
+        The chosen count as a product.
     """
 
     choice: CacheChoice
     step: DecodeStep
     counts: CacheBytes
     fit: Fit
+    formula: CacheFormula
 
 
 def cache_state(choice: CacheChoice) -> CacheState:
@@ -52,6 +57,7 @@ def cache_state(choice: CacheChoice) -> CacheState:
         decode_step(c.model, c.tokens, c.dtype, c.batch, c.weights_dtype),
         c.counts,
         fit(c.model, c.tokens, c.gpu, c.dtype, c.page_size, c.weights_dtype),
+        cache_formula(c.model, c.tokens, c.dtype, c.batch, c.page_size, c.convention),
     )
 
 
@@ -82,6 +88,26 @@ def fit_words(state: CacheState) -> list[str]:
         f"{many} of {each} {verb} one {c.gpu.name} beside the weights (allocated)",
         f"{many} of {each} {verb} {c.gpu.name} (allocated)",
         f"{many} {verb} (allocated)",
+        many,
+    ]
+
+
+def gpu_words(state: CacheState) -> list[str]:
+    """Return how many GPUs the whole cache needs, alone and beside the weights, longest first."""
+    c, weights = state.choice, state.fit.weights
+    alone = gpus_for(state.counts.allocated, c.gpu)
+    holds = "holds" if alone == 1 else "hold"
+    many = f"{count_text(alone)} × {c.gpu.name}"
+    both = "weights not known"
+    if weights is not None:
+        both = f"{count_text(gpus_for(state.counts.allocated + weights, c.gpu))} with the weights"
+    return [
+        f"{c.model.name}: {many} {holds} this cache alone, {both} (allocated, dealt out evenly, "
+        "nothing else in memory)",
+        f"{c.model.name}: {many} {holds} this cache alone, {both} (allocated)",
+        f"{c.model.name}: {many} {holds} it alone, {both}",
+        f"{c.model.name}: {many} alone, {both}",
+        f"{c.model.name}: {many}",
         many,
     ]
 
@@ -164,6 +190,8 @@ def state_words(state: CacheState) -> str:
         (
             f"{state.choice.model.name}, {count_text(state.choice.tokens)} tokens",
             fit_words(state)[0],
+            gpu_words(state)[0],
+            formula_text(state.formula, count_name(state.choice)),
             ", ".join(text for text, _ in count_words(state)),
             step_words(state)[0],
             time_words(state)[0],
@@ -182,7 +210,7 @@ def grown(state: CacheState, style: Style, width: float, height: float) -> Style
 
 def _suited(state: CacheState, style: Style, rect: QRectF) -> Style:
     """Return the style at the text scale that suits a place; smaller if the last line needs it."""
-    words = style.px(4 * _LINE + 2 * _GAP + len(state.step.groups) * (_LINE + _GAP))
+    words = style.px(5 * _LINE + 2 * _GAP + len(state.step.groups) * (_LINE + _GAP))
     room = min(rect.height() / words, rect.width() / style.px(_NARROW), 1.0)
     return replace(style, scale=max(style.scale * room, min(style.scale, _SMALLEST)))
 
@@ -190,7 +218,8 @@ def _suited(state: CacheState, style: Style, rect: QRectF) -> Style:
 def wanted_height(state: CacheState, style: Style) -> float:
     """Return the height that all parts of the picture take."""
     groups = len(state.step.groups)
-    return style.px(4 * _LINE + groups * (_LINE + _BAR + _CELL + 3 * _GAP) + 2 * _GAP)
+    parts = style.px(5 * _LINE + groups * (_LINE + _BAR + _CELL + 3 * _GAP) + 3 * _GAP)
+    return parts + formula_height(style)
 
 
 def paint_cache(painter: QPainter, state: CacheState, style: Style, rect: QRectF) -> None:
@@ -205,11 +234,12 @@ def paint_cache(painter: QPainter, state: CacheState, style: Style, rect: QRectF
     style : Style
         Theme and text scale.
     rect : QRectF
-        Place; if it is low, parts are left out, first cells, then bars.
+        Place; if it is low, parts are left out, first cells, then bars, then the formula.
     """
     style, groups = _suited(state, style, rect), state.step.groups
     line, gap = style.px(_LINE), style.px(_GAP)
-    whole = 4 * line + 2 * gap + len(groups) * (line + gap)
+    words = 5 * line + 2 * gap + len(groups) * (line + gap)
+    whole = words + formula_height(style) + gap
     bars = whole + len(groups) * (style.px(_BAR) + gap)
     cells = bars + len(groups) * (style.px(_CELL) + gap)
     with_cells, with_bars = cells <= rect.height() + 1, bars <= rect.height() + 1
@@ -224,7 +254,11 @@ def paint_cache(painter: QPainter, state: CacheState, style: Style, rect: QRectF
             draw_text(painter, place, text, used, colour, LEFT)
         place.translate(0, line)
 
-    says(fit_words(state), bold=True)
+    if whole <= rect.height() + 1:
+        paint_formula(painter, state.formula, count_name(state.choice), style, place)
+        place.translate(0, formula_height(style) + gap)
+    says(gpu_words(state), bold=True)
+    says(fit_words(state))
     _paint_counts(painter, state, style, place, rect)
     place.translate(0, line + gap)
     for group in groups:

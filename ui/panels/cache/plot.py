@@ -115,7 +115,7 @@ def counted(model: AttentionModel) -> dict[str, tuple[Convention, ...]]:
     return {EVERY_TOKEN: ("logical", "window_capped"), allocated: ("allocated",)}
 
 
-def _name(choice: CacheChoice) -> str:
+def count_name(choice: CacheChoice) -> str:
     """Return the name of the chosen count for the model."""
     return next(name for name, keys in counted(choice.model).items() if choice.convention in keys)
 
@@ -170,7 +170,7 @@ def cache_plot(choice: CacheChoice) -> PlotModel:
     if weights is not None:
         text = f"weights {decimal_bytes_text(weights)} in {choice.weights_dtype}"
         levels.insert(0, Level(weights, text, "weights", "muted"))
-    name = _name(choice)
+    name = count_name(choice)
     many = f", {count_text(choice.batch)} sequences" if choice.batch > 1 else ""
     room = 100.0 if choice.log else 1.2  # for the words above the higher line
     top = max(room * max(memory, weights or 0), *(max(curve.ys) for curve in curves))

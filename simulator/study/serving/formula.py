@@ -1,0 +1,107 @@
+"""The bytes of a KV cache written out as a product, and how many GPUs hold them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+
+from simulator.problem.hardware import Gpu
+from simulator.problem.models import AttentionModel
+from simulator.study.kv_cache import (
+    ELEMENT_BITS,
+    PAGE_SIZE,
+    Convention,
+    LayerGroup,
+    layer_groups,
+    layer_row_bytes,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """One factor of the product.
+
+    Attributes
+    ----------
+    value : Fraction
+        How much.
+    name : str
+        Of what.
+    bytes : bool
+        Whether it is in bytes.
+    """
+
+    value: Fraction
+    name: str
+    bytes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Layers that keep equally many tokens."""
+
+    layers: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class CacheFormula:
+    """Factors of all layers, times the sum of layers × tokens.
+
+    Attributes
+    ----------
+    factors : tuple of Factor
+        What every layer has in common.
+    terms : tuple of Term
+        Layers and the tokens of each; one unless some have a window.
+    """
+
+    factors: tuple[Factor, ...]
+    terms: tuple[Term, ...]
+
+    @property
+    def total(self) -> int:
+        """The bytes."""
+        whole = prod((each.value for each in self.factors), start=Fraction(1))
+        return int(whole * sum(term.layers * term.tokens for term in self.terms))
+
+
+def cache_formula(
+    model: AttentionModel,
+    tokens: int,
+    dtype: str = "float16",
+    batch: int = 1,
+    page_size: int = PAGE_SIZE,
+    convention: Convention = "window_capped",
+) -> CacheFormula:
+    """Return the product behind one of the counts of `cache_bytes`."""
+
+    def held(group: LayerGroup) -> int:
+        if convention == "allocated":
+            return group.allocated(tokens, page_size)
+        return tokens if convention == "logical" else group.held(tokens)
+
+    many: dict[int, int] = {}
+    for group in layer_groups(model, dtype):
+        many[held(group)] = many.get(held(group), 0) + group.layers
+    terms = tuple(Term(layers, length) for length, layers in many.items())
+    return CacheFormula((*_row(model, dtype), Factor(Fraction(batch), "sequences")), terms)
+
+
+def _row(model: AttentionModel, dtype: str) -> tuple[Factor, ...]:
+    """Return the factors of one token in one layer."""
+    if model.cached_numbers * ELEMENT_BITS[dtype] % 8:  # rounded up, so it is no product
+        return (Factor(Fraction(layer_row_bytes(model, dtype)), f"row of {dtype}", bytes=True),)
+    element = Factor(Fraction(ELEMENT_BITS[dtype], 8), dtype, bytes=True)
+    if model.kv_heads is None:
+        return Factor(Fraction(model.cached_numbers), "latent + rope"), element
+    return (
+        Factor(Fraction(2), "K and V"), Factor(Fraction(model.kv_heads), "KV heads"),
+        Factor(Fraction(model.head_dim), "head size"), element,
+    )  # fmt: skip
+
+
+def gpus_for(count: int, gpu: Gpu) -> int:
+    """Return how many GPUs have a memory of so many bytes together, at least 1."""
+    return max(1, -(-count // gpu.memory_bytes))

@@ -1,4 +1,4 @@
-"""GPU presets, and the least time that some work takes on one of them."""
+"""GPU presets, links between devices, and the least time that some work takes on a GPU."""
 
 from __future__ import annotations
 
@@ -123,6 +123,39 @@ def gpus() -> dict[str, Gpu]:
     """Return the shipped presets by name, in the order of the file."""
     table = tomllib.loads((ASSETS / "gpus.toml").read_text(encoding="utf-8"))
     return {name: Gpu(name=name, **row) for name, row in table.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What devices are connected with (`assets/links.toml` names the sources).
+
+    Attributes
+    ----------
+    name : str
+        Such as ``NVLink-4``.
+    gbps : float
+        Bandwidth of one direction as published, 10**9 bytes/s.
+    of : str
+        Which devices or ports have it.
+    source : str
+        Where the figure comes from.
+    """
+
+    name: str
+    gbps: float
+    of: str
+    source: str
+
+    def seconds(self, size: int) -> float:
+        """Return how long so many bytes take, without a delay at their start."""
+        return size / (self.gbps * GB)
+
+
+@cache
+def links() -> dict[str, Link]:
+    """Return the shipped links by name, in the order of the file."""
+    table = tomllib.loads((ASSETS / "links.toml").read_text(encoding="utf-8"))
+    return {name: Link(name=name, **row) for name, row in table.items()}
 
 
 @dataclass(frozen=True, slots=True)

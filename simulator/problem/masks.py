@@ -144,12 +144,12 @@ class Mask:
 
     def positions(self, rows: range) -> I64:
         """Return ``i'`` of some rows, (rows,): the key with which each row is aligned."""
-        return np.arange(rows.start, rows.stop) + self.shift
+        return np.arange(rows.start, rows.stop, rows.step) + self.shift
 
     def visible(self, rows: range, keys: range) -> NDArray[np.bool_]:
         """Return which pairs are visible, bool of shape (len(rows), len(keys))."""
         i = self.positions(rows)[:, None]
-        j = np.arange(keys.start, keys.stop)[None, :]
+        j = np.arange(keys.start, keys.stop, keys.step)[None, :]
         seen = np.ones((len(rows), len(keys)), dtype=np.bool_)
         if self.window:
             seen = i - j < self.window

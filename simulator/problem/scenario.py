@@ -37,6 +37,8 @@ keys and values lie apart in HBM, apart and in pages, or are one latent."""
 SKIPPING: frozenset[Algorithm] = frozenset({USUAL, *PACKED})
 """Algorithms whose O is divided at its end alone, so that they can skip a rescale."""
 TilingRule = Literal["paper", "fa2", "fa3"]
+Layout = Literal["contiguous", "zigzag", "striped"]
+"""How rows and keys are dealt out to the devices of a ring."""
 InputSource = Literal["random", "file", "capture", "layer"]
 
 MAX_SEQLEN = 2**24
@@ -44,6 +46,8 @@ MAX_SEQLEN = 2**24
 
 MAX_SPLITS = 256
 """Most splits: FlashAttention's combine takes no more."""
+MAX_DEVICES = 8
+"""Most devices of a ring: a picture has a lane for each."""
 MAX_THRESHOLD = 64.0
 """Largest rescale threshold, in log2: sums of 2**24 exponentials of 2**64 are far from overflow."""
 MAX_LOGIT = 1e30
@@ -214,13 +218,15 @@ class PositionTable(Table):
 
 
 class Tiling(Table):
-    """Tile sizes, or the rule that gives them; `fa2` when nothing is said."""
+    """Tile sizes, or the rule that gives them, `fa2` when nothing is said; and who has which."""
 
     rows: Annotated[int, Field(ge=1, le=MAX_SEQLEN)] | None = None
     cols: Annotated[int, Field(ge=1, le=MAX_SEQLEN)] | None = None
     rule: TilingRule | None = None
     splits: Annotated[int | Literal["auto"] | None, BeforeValidator(_splits)] = None
     page_size: Seqlen | None = None
+    devices: Annotated[int, Field(ge=2, le=MAX_DEVICES)] | None = None
+    layout: Layout | None = None
 
     @model_validator(mode="after")
     def _one_way(self) -> Tiling:

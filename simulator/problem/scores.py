@@ -158,8 +158,9 @@ class DistanceBias:
 
     def of(self, rows: range, keys: range) -> NDArray[np.float64]:
         """Return ``slope · |i' - j|`` less what the table has for ``j - i'``, (rows, keys)."""
-        later = np.arange(keys.start, keys.stop)[None, :] - self.mask.positions(rows)[:, None]
-        own = np.arange(rows.start, rows.stop) // self.queries
+        places = np.arange(keys.start, keys.stop, keys.step)[None, :]
+        later = places - self.mask.positions(rows)[:, None]
+        own = np.arange(rows.start, rows.stop, rows.step) // self.queries
         bias: NDArray[np.float64] = np.zeros(later.shape)
         if self.slopes:
             bias = np.asarray(self.slopes)[own][:, None] * np.abs(later)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 from typing import TypeAlias
 
 import numpy as np
@@ -20,11 +20,13 @@ import numpy as np
 from simulator.base.dtypes import F64
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.engines.reference import reference_rows
-from simulator.problem.workload import Inputs, Workload
-from simulator.program.algorithms import algorithm_of
+from simulator.problem.scenario import parse_scenario
+from simulator.problem.workload import Inputs, Workload, resolve
+from simulator.program.algorithms import algorithm_of, tile_program
 from simulator.program.faults import honest
 from simulator.program.op import Op
 from simulator.program.state import State, Values
+from simulator.program.tile_program import TileProgram
 from simulator.run.row_sums import ulps
 from simulator.run.trace import trace_of
 from simulator.study.schedule.splits import splitting, with_splits
@@ -38,14 +40,14 @@ Node: TypeAlias = "int | tuple[Node, ...]"
 
 @dataclass(frozen=True, eq=False)
 class Partial:
-    """What some keys leave of a row: O over the sum of their weights alone, and ln of that sum.
+    """What some keys leave of rows: O over the sum of their weights alone, and ln of that sum.
 
     Attributes
     ----------
     lse : ndarray
-        (1,), m + ln l; -inf if the row sees none of the keys.
+        (rows,), m + ln l; -inf where a row sees none of the keys.
     o : ndarray
-        (1, dv).
+        (rows, dv).
     """
 
     lse: Values
@@ -95,6 +97,20 @@ def merged(parts: Sequence[Partial], ops: Sequence[Op]) -> Partial:
     return Partial(state.chip["LSE"], state.chip["O"])
 
 
+@cache
+def joining_ops() -> tuple[Op, ...]:
+    """Return the ops that join splits; what they do is the same in every run."""
+    smallest = parse_scenario({"attention": {"seqlen_q": 1, "head_dim": 1}})
+    program = tile_program(splitting(resolve(smallest)))
+    joining = program.joining(0, 0)
+    assert joining is not None
+    return _on_chip(program, joining)
+
+
+def _on_chip(program: TileProgram, visit: int) -> tuple[Op, ...]:
+    return tuple(op for op in program.ops(visit) if not (op.loads or op.stores))
+
+
 def why_no_parts(w: Workload) -> str:
     """Return why a run has nothing to merge, as a sentence; empty if it has."""
     if not algorithm_of(w).softmax:
@@ -140,7 +156,7 @@ def parts_of(w: Workload, inputs: Inputs, head: int, row: int, most: int = MOST_
         for lse, o in zip(left.lse, left.o, strict=True)
     )
     exact, _ = reference_rows(dealt, posed, head, range(row, row + 1))
-    ops = tuple(op for op in trace.program.ops(joining) if not (op.loads or op.stores))
+    ops = _on_chip(trace.program, joining)
     keys = tuple(dealt.split_keys(split) for split in range(dealt.splits))
     seen = [n for n, own_keys in enumerate(keys) if len(own_keys)]  # the last may be empty
     return Parts(tuple(partials[n] for n in seen), tuple(keys[n] for n in seen), exact, ops)

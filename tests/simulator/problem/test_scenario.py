@@ -195,6 +195,12 @@ BAD = [
     ("[attention]\ntemperature = inf", "attention.temperature = inf: expected a finite number"),
     ("[attention]\ntemperature = -1.0", "attention.temperature = -1.0: expected a number above"),
     ("[tiling]\nrows = 0\ncols = 4", "tiling.rows = 0: expected at least 1"),
+    ("[tiling]\ndevices = 1", "tiling.devices = 1: expected at least 2"),
+    ("[tiling]\ndevices = 9", "tiling.devices = 9: expected at most 8"),
+    (
+        '[tiling]\nlayout = "round"',
+        'tiling.layout = "round": expected "contiguous", "zigzag" or "striped"',
+    ),
     ("[tiling]\nrows = 4\ncols = 0", "tiling.cols = 0: expected at least 1"),
     ("[tiling]\nrows = 4", "tiling.rows = 4: expected tiling.cols beside it"),
     ("[tiling]\ncols = 4", "tiling.cols = 4: expected tiling.rows beside it"),

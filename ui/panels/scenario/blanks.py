@@ -10,6 +10,7 @@ from simulator.problem.recurrence import DECAY, STRENGTH
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import algorithm_of
 from simulator.program.faults import FAULTS
+from simulator.study.ring.dealing import DEVICES, LAYOUTS
 from ui.panels.scenario.fields import (
     BROUGHT,
     CORRECTS,
@@ -69,6 +70,8 @@ def blanks(workload: Workload, said: Texts) -> dict[str, Blank]:
         "position.interleaved": Blank("false", "off, by default"),
         "position.fraction": Blank("", "1 by default"),
         "position.offset": Blank("", "0 by default"),
+        "tiling.devices": _blank(DEVICES, "by default"),
+        "tiling.layout": Blank("", f"{LAYOUTS[0]} by default"),
         "input.seed": _blank(0, "by default"),
         "input.path": Blank("", "a file"),
         "input.head": Blank("all", "all"),

@@ -32,6 +32,7 @@ from simulator.problem.scenario import (
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import ALGORITHMS, USUAL
 from simulator.program.faults import FAULTS
+from simulator.study.ring.dealing import LAYOUTS
 
 Choices = tuple[tuple[str, str], ...]
 """Text in the form and words on the screen, of each choice."""
@@ -342,6 +343,15 @@ FIELDS = (
         "tiling", "page_size", "page size", Kind.WHOLE, _TILING,
         f"Tokens of a page of {PAGED}, which divides Bc. Blank: {USUAL_PAGE}, or as many of "
         "them as divide Bc.",
+    ),
+    FieldSpec(
+        "tiling", "devices", "devices", Kind.WHOLE, _TILING,
+        "Of the ring in the Ring panel, 2 to 8; the run itself is on one device.",
+    ),
+    FieldSpec(
+        "tiling", "layout", "layout", Kind.CHOICE, _TILING,
+        "How the Ring panel deals rows and keys out to its devices.",
+        choices=_same("", *LAYOUTS),
     ),
     FieldSpec(
         "input", "source", "source", Kind.CHOICE, _INPUT,

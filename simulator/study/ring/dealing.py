@@ -1,0 +1,73 @@
+"""Which rows and keys each device of a ring holds.
+
+References
+----------
+Liu, Zaharia, Abbeel 2023, "Ring Attention with Blockwise Transformers for Near-Infinite Context"
+(contiguous); Brandon et al. 2023, "Striped Attention" (striped); zhuzilin/ring-flash-attention
+(zigzag).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TypeAlias, get_args
+
+import numpy as np
+
+from simulator.problem.intervals import I64
+from simulator.problem.scenario import Layout
+
+LAYOUTS: tuple[Layout, ...] = get_args(Layout)
+DEVICES = 4
+"""Devices of a ring if a scenario says nothing of them."""
+
+Pieces: TypeAlias = tuple[range, ...]
+"""What a device holds of a sequence: ascending ranges, which may have a step."""
+
+
+def dealt(layout: Layout, length: int, devices: int) -> tuple[Pieces, ...]:
+    """Return what each device holds of a sequence; none of it twice, all of it once.
+
+    Parts are as equal as whole tokens can be, so some may be empty.
+
+    Parameters
+    ----------
+    layout : str
+        ``contiguous``: device n holds part n of as many as there are devices. ``zigzag``: device n
+        holds parts n and 2g - 1 - n of 2g. ``striped``: device n holds every g-th token from n on.
+    length : int
+        Tokens of the sequence.
+    devices : int
+        How many there are, g.
+    """
+    if layout == "striped":
+        return tuple((range(n, length, devices),) for n in range(devices))
+    if layout == "zigzag":
+        parts = _parts(length, 2 * devices)
+        return tuple((parts[n], parts[-1 - n]) for n in range(devices))
+    return tuple((part,) for part in _parts(length, devices))
+
+
+def _parts(length: int, count: int) -> list[range]:
+    bounds = [length * n // count for n in range(count + 1)]
+    return [range(start, stop) for start, stop in pairwise(bounds)]
+
+
+def tokens_of(pieces: Sequence[range]) -> I64:
+    """Return the tokens of some pieces, ascending, as a device has them in its memory."""
+    parts = [np.arange(each.start, each.stop, each.step, dtype=np.int64) for each in pieces]
+    return np.concatenate(parts)
+
+
+def owners(layout: Layout, length: int, devices: int) -> I64:
+    """Return the device of each token of a sequence, (length,)."""
+    out = np.empty(length, dtype=np.int64)
+    for n, pieces in enumerate(dealt(layout, length, devices)):
+        out[tokens_of(pieces)] = n
+    return out
+
+
+def block_at(device: int, step: int, devices: int) -> int:
+    """Return whose K and V a device has at hand in a step: blocks travel from n to n + 1."""
+    return (device - step) % devices

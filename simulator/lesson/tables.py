@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from simulator.base.limits import TEXT_LETTERS, TITLE_LETTERS
 from simulator.base.tables import Table
+from simulator.problem.hardware import links
 from simulator.problem.models import models
 from simulator.study.sparse.patterns import NAMES
 
@@ -115,6 +116,12 @@ def _known_model(name: str) -> str:
     return name
 
 
+def _known_link(name: str) -> str:
+    if name not in links():
+        raise PydanticCustomError("link", "{names}", {"names": f"one of {', '.join(links())}"})
+    return name
+
+
 def _known_mask(name: str) -> str:
     if name not in NAMES:
         raise PydanticCustomError("mask", "{names}", {"names": f"one of {'; '.join(NAMES)}"})
@@ -165,6 +172,8 @@ class ChooseTable(Table):
     way: Literal["cache", "again", "no mask"] | None = None
     summed: bool | None = None
     at_once: Literal[1, 2, 4, 8] | None = None
+    ring: Literal["time", "numbers"] | None = None
+    link: Annotated[str, AfterValidator(_known_link)] | None = None
     places: Literal["run", "none", "causal", "rope"] | None = None
     schedule: Literal["run", "orders", "algorithms", "splits"] | None = None
     blocks: Literal["index", "longest", "persistent"] | None = None

@@ -32,6 +32,7 @@ from ui.panels.merge.panel import MergePanel
 from ui.panels.order.panel import OrderPanel
 from ui.panels.pages.panel import PagesPanel
 from ui.panels.positions.panel import PositionsPanel
+from ui.panels.ring.panel import RingPanel
 from ui.panels.roofline.panel import RooflinePanel, roofline_model
 from ui.panels.scenario.panel import ScenarioPanel
 from ui.panels.schedule.panel import SchedulePanel
@@ -242,5 +243,11 @@ PANELS = (
         "A prompt, then token by token: what a step brings, reads and costs, with a cache and "
         "without (Shazeer 2019).",
         GenerationPanel, nothing, _LARGE,
+    ),
+    PanelSpec(
+        "ring", "Ring", "Z",
+        "The run dealt out to devices in a ring: who works when, what links carry, and the same O "
+        "(Liu et al. 2023).",
+        RingPanel, nothing, _LARGE,
     ),
 )  # fmt: skip

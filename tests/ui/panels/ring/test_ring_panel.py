@@ -1,0 +1,145 @@
+"""The dock of ring attention: who works when, what the links carry, numbers after each step."""
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtTest import QTest
+
+from simulator.lesson.tables import ChooseTable
+from simulator.problem.scenario import load_scenario, parse_scenario, save_scenario
+from simulator.study.ring.dealing import DEVICES, LAYOUTS
+from tests.ui.panels.test_memory import assert_tidy, painted, record_texts
+from ui.look.theme import THEMES, Style
+from ui.panels.ring import painter
+from ui.panels.ring.model import CHOSEN, DONE, HIDDEN, LATER, NOW
+from ui.panels.ring.painter import paint_ring, ring_layout
+from ui.panels.ring.panel import RingPanel
+from ui.session.session import Session
+
+
+def run(**tiling):
+    attention = {"heads": 2, "seqlen_q": 32, "head_dim": 4, "dtype": "float16"}
+    return parse_scenario(
+        {
+            "attention": attention,
+            "mask": {"causal": True},
+            "tiling": {"rows": 4, "cols": 4, **tiling},
+        }
+    )
+
+
+@pytest.fixture
+def session(qapp):
+    session = Session("numpy")
+    session.propose(run(), "a run")
+    session.settle()
+    yield session
+    session.close()
+
+
+@pytest.fixture
+def panel(session, qtbot):
+    panel = RingPanel(session)
+    qtbot.addWidget(panel)
+    panel.resize(640, 540)
+    panel.show()
+    panel.show_view(session.view)
+    session.settle()
+    return panel
+
+
+def propose(session, panel, scenario):
+    session.propose(scenario, "another run")
+    session.settle()
+    panel.show_view(session.view)
+    session.settle()
+
+
+def test_it_begins_with_the_first_step_of_the_usual_ring(panel):
+    ring = panel.state.found.work.ring
+    assert (ring.devices, ring.layout) == (DEVICES, LAYOUTS[0])
+    assert (panel.state.step, panel.state.device, panel.slider.maximum()) == (0, 0, DEVICES - 1)
+    assert panel.state.title[0].startswith("A model, not measured")
+
+
+def test_a_scenario_says_devices_and_layout_and_keeps_them(session, panel, tmp_path):
+    save_scenario(run(devices=3, layout="zigzag"), tmp_path / "ring.toml")
+    assert load_scenario(tmp_path / "ring.toml") == run(devices=3, layout="zigzag")
+    propose(session, panel, load_scenario(tmp_path / "ring.toml"))
+    ring = panel.state.found.work.ring
+    assert (ring.devices, ring.layout) == (3, "zigzag")
+    panel.choose("devices", "8")
+    session.settle()
+    assert panel.state.found.work.ring.devices == 8
+
+
+def test_a_click_marks_a_device_and_keys_mark_steps(panel, qapp):
+    lay = ring_layout(panel.state, panel.picture.style_now, QRectF(panel.picture.rect()))
+    place = lay.lanes[2].center().toPoint()
+    QTest.mouseClick(panel.picture, Qt.MouseButton.LeftButton, pos=place)
+    assert panel.state.device == 2
+    assert lay.device_at(QPointF(lay.square.center())) is None
+    for key, marked in ((Qt.Key.Key_Right, (1, 2)), (Qt.Key.Key_Down, (1, 3)),
+                        (Qt.Key.Key_Down, (1, 3)), (Qt.Key.Key_Left, (0, 3)),
+                        (Qt.Key.Key_Left, (0, 3)), (Qt.Key.Key_Up, (0, 2))):  # fmt: skip
+        QTest.keyClick(panel.picture, key)
+        assert (panel.state.step, panel.state.device) == marked
+    panel.slider.setValue(3)
+    assert panel.state.step == 3
+    assert "sends nothing on" in panel.state.told[0]
+
+
+def test_the_square_says_who_computes_which_pairs_when(panel):
+    panel.mark(1, 2)
+    kinds = panel.state.kinds
+    assert kinds.shape == (32, 32)
+    later = np.triu(np.ones((32, 32), dtype=bool), 1)
+    assert (kinds[later] == HIDDEN).all()
+    for row, key, kind in ((20, 10, CHOSEN), (28, 18, NOW), (20, 17, DONE), (28, 3, LATER)):
+        assert kinds[row, key] == kind
+
+
+def test_links_and_overlap_change_the_time_and_nothing_else(session, panel):
+    fast = panel.state.timeline
+    panel.choose("link", "PCIe-5")
+    slow = panel.state.timeline
+    assert slow.seconds > fast.seconds
+    np.testing.assert_array_equal(slow.works, fast.works)
+    panel.choose("sending", "after")
+    assert panel.state.timeline.seconds > slow.seconds
+    assert panel.state.found.numbers is not None
+
+
+def test_numbers_are_those_of_each_step_and_the_same_in_every_layout(session, panel):
+    panel.take_choices(ChooseTable(ring="numbers", step=1, link="PCIe-5"))
+    assert (panel.shows, panel.state.step, panel.link) == ("numbers", 1, "PCIe-5")
+    outputs = []
+    for layout in LAYOUTS:
+        panel.choose("layout", layout)
+        session.settle()
+        outputs.append(panel.state.found.numbers.o[-1])
+        assert panel.state.found.numbers.error < 1e-5
+        assert "from float64" in panel.state.words[0]
+    for each in outputs[1:]:
+        np.testing.assert_allclose(each, outputs[0], atol=1e-5)
+
+
+def test_what_has_no_ring_says_why(session, panel):
+    linear = {"algorithm": "linear", "seqlen_q": 16, "head_dim": 4}
+    propose(session, panel, parse_scenario({"attention": linear}))
+    assert panel.state.words == (panel.state.found.why,)
+    assert "Without a softmax" in panel.state.words[0]
+
+
+@pytest.mark.parametrize("shows", ["time", "numbers"])
+@pytest.mark.parametrize("size", [(430, 260), (620, 420), (1500, 1100)])
+def test_words_stand_apart_and_are_whole(panel, monkeypatch, shows, size):
+    panel.choose("shows", shows)
+    panel.mark(1, 2)
+    state, rect = panel.state, QRectF(0, 0, *size)
+    drawn = record_texts(monkeypatch, painter)
+    for theme in THEMES.values():
+        drawn.clear()
+        painted(lambda p, t=theme: paint_ring(p, state, Style(t), rect), *size)
+        assert len(drawn) > 4
+        assert_tidy(drawn, rect)

@@ -1,0 +1,1 @@
+"""Ring attention over simulated devices: the Ring dock."""

@@ -200,5 +200,5 @@ def _apart(one: F32, other: F32) -> I64:
     """Return how many float32 numbers lie between two, and one of them."""
     first, second = (x.view(np.int32).astype(np.int64) for x in (one, other))
     # Negative numbers count downwards from zero, so that neighbours are one apart.
-    first, second = (np.where(x < 0, -(x & 0x7FFFFFFF), x) for x in (first, second))
+    first, second = (np.sign(x) * (x & 0x7FFFFFFF) for x in (first, second))
     return np.asarray(np.abs(first - second))

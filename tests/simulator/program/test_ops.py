@@ -95,7 +95,7 @@ def test_what_has_seen_nothing_weighs_nothing() -> None:
 
 @pytest.mark.parametrize("algorithm", EVERY)
 def test_what_an_op_says_names_what_it_makes(algorithm: str) -> None:
-    for op in forms(algorithm):
+    for op in (*forms(algorithm), *forms(algorithm, frozenset(["changes"]))):
         if type(op).says is not Op.says:
             assert len(op.says.split()) > 3, op.name
         if isinstance(op, MapFeatures):

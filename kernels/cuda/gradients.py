@@ -15,7 +15,7 @@ from kernels.cuda.records import detail_buffer
 from kernels.cuda.specs import SPECS, Part, kernels_of
 from simulator.base.cache import BoundedCache
 from simulator.base.dtypes import F32, frozen
-from simulator.engines.gradient_engine import left_by
+from simulator.engines.gradient_engine import check_stored_pairs, left_by
 from simulator.engines.protocol import (
     Again,
     RowBlock,
@@ -48,6 +48,7 @@ class GradientKernelEngine(KernelEngine):
     ) -> None:
         super().__init__(workload, inputs, device, room)
         self._program = tile_program(workload)
+        check_stored_pairs(self._program)
         name, whole = self._program.algorithm.forward, Part.whole
         assert name is not None
         self._forward = KernelEngine(honest(workload).as_algorithm(name), inputs, device, room)

@@ -16,6 +16,7 @@ import numpy as np
 
 from simulator.base.cache import ARRAY, MIB, TABLE, BoundedCache
 from simulator.base.dtypes import F32, frozen, round_to
+from simulator.base.errors import refuse
 from simulator.engines.protocol import (
     Again,
     Engine,
@@ -39,6 +40,10 @@ _APART = 16
 """Tiles between two after which sums are kept; those after the last that was asked for are, too."""
 
 
+_MOST_PAIRS = 2**28
+"""Most pairs of a head of which numbers are stored: 1 GiB for each of P, dP and dS."""
+
+
 class GradientEngine:
     """Runs a backward pass op by op, in float32 or float64, and with faults.
 
@@ -52,6 +57,11 @@ class GradientEngine:
         What computes O and LSE, without faults.
     number : dtype, optional
         What it computes in.
+
+    Raises
+    ------
+    InputError
+        It would have to store numbers of more pairs than memory has room for.
     """
 
     name = "numpy"
@@ -68,6 +78,7 @@ class GradientEngine:
         self.device = "CPU, faults on" if workload.faults.on else "CPU"
         self._forward = forward
         self._program = tile_program(workload)
+        check_stored_pairs(self._program)
         self._number = number
         launches = self._program.launches
         self._groups = {n: one for n, one in enumerate(launches) if isinstance(one, GroupLaunch)}
@@ -294,6 +305,24 @@ def _is_of(op: Op, names: Collection[str]) -> bool:
     """Return whether an op makes, scales, loads or stores some of these numbers."""
     made = {*op.recorded, *op.changed, *(move.tensor for move in op.moves)}
     return not made.isdisjoint(names)
+
+
+def check_stored_pairs(program: TileProgram) -> None:
+    """Refuse runs whose launches pass on numbers of more pairs than memory has room for.
+
+    Raises
+    ------
+    InputError
+        It names the length and the most pairs.
+    """
+    w = program.workload
+    stored = {*program.kept, *(spec.name for spec in program.algorithm.tensors)}
+    pairs = sorted(name for name in stored if TENSORS[name].of_pairs)
+    if pairs and w.seqlen_q * w.seqlen_k > _MOST_PAIRS:
+        most = f"at most {_MOST_PAIRS} pairs of a row and a key, as {w.algorithm} stores"
+        raise refuse(
+            "scenario", "attention.seqlen_k", w.seqlen_k, f"{most} {', '.join(pairs)} of all"
+        )
 
 
 def left_by(forward: Engine, program: TileProgram, head: int, i: int) -> Numbers:

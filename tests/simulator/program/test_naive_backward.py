@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from simulator.base.errors import InputError
+from simulator.engines.gradient_engine import check_stored_pairs
 from simulator.problem.scenario import Scenario
 from simulator.problem.workload import Workload
 from simulator.program.tile_program import TileProgram
@@ -107,3 +109,18 @@ def test_a_soft_cap_keeps_the_scores_as_well(
     scores: dict[str, float], kept: tuple[str, ...]
 ) -> None:
     assert program_of(scenario(NAME, scores=scores)).kept == kept
+
+
+def test_a_length_whose_stored_pairs_no_memory_holds_is_refused_in_one_line() -> None:
+    """N = 131 072: P, dP and dS would take 64 GiB each. What is counted needs none of them."""
+    shape = {"d": 128, "heads": 1, "kv_heads": 1, "rows": 1024, "cols": 1024}
+    long = program_of(scenario(NAME, nq=2**17, **shape))
+    assert long.totals.bytes > 2**36
+    with pytest.raises(InputError) as refused:
+        check_stored_pairs(long)
+    assert str(refused.value) == (
+        "scenario: attention.seqlen_k = 131072: expected at most 268435456 pairs of a row and a "
+        "key, as naive-backward stores P, dP, dS of all"
+    )
+    check_stored_pairs(program_of(scenario(NAME, nq=2**14, **shape)))
+    check_stored_pairs(program_of(scenario("flash2-backward", nq=2**17, **shape)))

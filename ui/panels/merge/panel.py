@@ -16,7 +16,7 @@ from simulator.study.merge.merging import ORDERS
 from ui.panels.base import StatePicture
 from ui.panels.merge.model import MergeState, merge_state
 from ui.panels.merge.painter import MIN_SIZE, merge_layout, paint_merge, summary
-from ui.panels.merge.sums import FIRST, SumsState, sums_state
+from ui.panels.merge.sums import REVERSED, SumsState, sums_state
 from ui.panels.merge.sums_painter import paint_sums, sums_layout, sums_summary
 from ui.panels.picture_panel import PicturePanel
 from ui.safety.overrides import guarded
@@ -150,7 +150,7 @@ class MergePanel(PicturePanel):
     def __init__(self, session: Session) -> None:
         super().__init__("merge_panel", "Merge", CHOICES, MIN_SIZE)
         self._session = session
-        self.order, self.sum_order = APART, FIRST
+        self.order, self.sum_order = APART, REVERSED
         self.subject = SUMS
         self._adds = False
         self._asked: tuple[Trace, int, int] | None = None
@@ -225,7 +225,7 @@ class MergePanel(PicturePanel):
         """Show what a lesson has chosen."""
         self.bar.choose("order", choices.merge or APART)
         self.bar.choose("subject", PARTIALS if choices.merge else SUMS)
-        self.bar.choose("sums", choices.sums or FIRST)
+        self.bar.choose("sums", choices.sums or REVERSED)
 
     def _show_subject(self) -> None:
         """Show partials, or sums if the run has any and they are chosen."""

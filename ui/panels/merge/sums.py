@@ -24,6 +24,8 @@ from ui.look.units import bytes_text, number_text, plural
 
 FIRST = "in order"
 """The order with which the others are compared."""
+REVERSED = "from the last"
+"""The order that is shown first: what differs can be seen."""
 DRAWN = "any order"
 """The order that a seed decides."""
 _MOST_TILES = 2**10

@@ -314,7 +314,7 @@ def test_curves_of_few_tokens_say_what_many_would_show() -> None:
     assert scale is not None
     said = notes(program("flash2"))
     for name, title in (("flash1", "FlashAttention-1"), ("flash2", "FlashAttention-2")):
-        assert f"{factor_text(scale.times(name))} {title}'s" in said[0]
+        assert f"{factor_text(scale.times(name))} as much as {title}" in said[0]
     assert "N = 16\u2009384 in 128 × 128 tiles" in said[0]
     assert "N =" not in said[-1], "where there is no room"
     assert not any("N =" in text for text in notes(program("real-scale")))

@@ -70,6 +70,8 @@ _BUTTONS = (
      "their errors and seconds. With progress and Cancel in the header."),
 )  # fmt: skip
 _GROUPS = (("tiles", "time"), ("columns", "table", "race", "recompute"), ("run",))
+_SIDE = 8
+"""Pixels between the dock's edge and what is in it."""
 _COLUMNS, _TABLE, _RACE, _RECOMPUTE = _VIEWS = ("columns", "table", "race", "recompute")
 _READY = ("Race, or Enter, starts it", "Enter starts it", "")
 
@@ -266,9 +268,9 @@ class ComparePanel(Panel[CompareModel]):
         for long in (True, False):
             texts = {name: words if long else short for name, words, short, _ in _BUTTONS}
             widths = {name: text_width(font, text) + pad for name, text in texts.items()}
-            if sum(widths.values()) + 2 * gap + 2 * group_gap <= self.width() - 16:
+            if sum(widths.values()) + 2 * gap + 2 * group_gap <= self.width() - 2 * px(_SIDE):
                 break
-        x, height = 8.0, round(px(24))
+        x, height = px(_SIDE), round(px(24))
         for group in _GROUPS:
             for name in group:
                 button = self.buttons[name]
@@ -283,7 +285,8 @@ class ComparePanel(Panel[CompareModel]):
         """Return the place of the picture, below the buttons."""
         first = self.buttons["tiles"]
         top = 5 if first.isHidden() else first.geometry().bottom() + 5
-        return QRectF(self.rect()).adjusted(8, top, -8, -5)
+        side = self._fitted().px(_SIDE)
+        return QRectF(self.rect()).adjusted(side, top, -side, -5)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         with painting(self) as painter:

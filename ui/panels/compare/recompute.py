@@ -24,6 +24,8 @@ _BARS = 0.56
 """The share of the width that bars take; the curves have the rest."""
 _LEAST_BAR = 0.3
 """The share of a row that the longest bar has, for which figures become shorter."""
+_DEEPEST = 44
+"""Most pixels of a row of bars."""
 _TITLE, _FIGURE, _CURVE = 13.0, 12.0, 2.0
 
 
@@ -134,7 +136,7 @@ def _paint_bars(
         if rect.width() - names - right >= _LEAST_BAR * rect.width():
             break
     most = max(sum(amount.parts(passes)) for passes in trade.both)
-    high = min((rect.height() - px(24)) / 2, px(26))
+    high = min((rect.height() - px(30)) / 2, px(_DEEPEST))
     for n, passes in enumerate(trade.both):
         row = QRectF(rect.x(), heading.bottom() + px(2) + n * high, rect.width(), high)
         draw_text(painter, row, label(passes.forward), font, theme.text, LEFT)

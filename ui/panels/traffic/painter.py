@@ -323,9 +323,18 @@ def notes(program: TileProgram) -> tuple[str, ...]:
         return _NOTES
     tiles = f"{count_text(scale.rows)} × {count_text(scale.cols)} tiles"
     others = [name for name in scale.bytes if name != scale.baseline]
-    ratios = " and ".join(f"{factor_text(scale.times(n))} {_NAMES[n]}'s" for n in others)
-    long = f"at N = {count_text(scale.keys)} in {tiles} {scale.baseline} requests {ratios} bytes"
-    return (f"{_NOTES[0]}  ·  {long}", f"{_NOTES[2]}  ·  {long}", *_NOTES)
+    base = ALGORITHMS[scale.baseline].in_a_sentence
+    where = f"at N = {count_text(scale.keys)} in {tiles} {base} requests"
+    full, brief = (
+        " and ".join(f"{factor_text(scale.times(n))} as much as {names[n]}" for n in others)
+        for names in ({n: ALGORITHMS[n].in_a_sentence for n in others}, _NAMES)
+    )
+    return (
+        f"{_NOTES[0]}  ·  {where} {full}",
+        f"{_NOTES[2]}  ·  {where} {full}",
+        f"{_NOTES[2]}  ·  {where} {brief}",
+        *_NOTES,
+    )
 
 
 def tick_labels(program: TileProgram, lay: TrafficLayout) -> list[tuple[str, QRectF]]:

@@ -49,8 +49,8 @@ _TICK_MS = 60
 _STEPS = 1000
 _SIDE = 8
 _LEAST_PLOT = 150
-_SHAPED = 400
-"""Height from which the sliders of the shapes are there, at scale 1."""
+_SHAPED = QSizeF(560, 400)
+"""From which on the sliders of the shapes are there, at scale 1: shorter ones are of no use."""
 _SHARE = 0.55
 """The largest share of the space for plot and picture that the picture takes."""
 _CONVENTION_TIPS = {
@@ -336,7 +336,8 @@ class Calculator(PlotPanel[None]):
         super().arrange()
         top = self.plot.y()
         style = self.bar.style_now
-        shaped = room >= _SHAPED and not self.bar.isHidden()
+        wide = self.width() >= style.px(_SHAPED.width())
+        shaped = wide and room >= _SHAPED.height() and not self.bar.isHidden()
         self.shapes.setVisible(shaped)
         if shaped:
             self.shapes.set_style(style)

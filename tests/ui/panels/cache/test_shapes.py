@@ -102,3 +102,19 @@ def test_gpus_are_counted_for_the_cache_and_with_the_weights(name):
     words = gpu_words(state)[0]
     assert alone < both
     assert f"{name}: {alone} × H100-SXM hold this cache alone, {both} with the weights" in words
+
+
+@pytest.mark.parametrize(
+    ("size", "there"), [((340, 300), False), ((420, 700), False), ((720, 600), True)], ids=str
+)
+def test_sliders_of_shapes_need_room(panel, qapp, size, there):
+    before = panel.size()
+    panel.resize(*size)
+    qapp.processEvents()
+    assert panel.shapes.isVisible() == there
+    if there:
+        for slider in panel.shapes.sliders.values():
+            assert slider.width() >= 3 * slider.height()
+        assert not panel.shapes.geometry().intersects(panel.plot.geometry())
+    panel.resize(before)
+    qapp.processEvents()

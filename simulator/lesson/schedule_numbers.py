@@ -13,7 +13,9 @@ from simulator.lesson.numbers import Numbers, known
 from simulator.problem.scenario import Algorithm, Scenario
 from simulator.problem.workload import Workload, resolve
 from simulator.program.algorithms import ALGORITHMS, tile_program
-from simulator.study.schedule.blocks import MOST_BLOCKS, count_blocks, thread_blocks
+from simulator.program.tile_program import TileProgram
+from simulator.study.schedule.batch import batch_programs
+from simulator.study.schedule.blocks import MOST_BLOCKS, blocks_of, count_all
 from simulator.study.schedule.placing import ORDERS, Order, placed
 from simulator.study.schedule.schedule import block_seconds, idle_share
 from simulator.study.schedule.splits import split_choice, splitting, with_splits
@@ -22,8 +24,7 @@ from simulator.study.schedule.splits import split_choice, splitting, with_splits
 @known
 def schedule_blocks(n: Numbers, algorithm: str = "", splits: int = 0) -> int:
     """Thread blocks of the first launch; with an algorithm, or with so many splits."""
-    program = tile_program(_workload(n.scenario, _algorithm(n, algorithm), splits))
-    return count_blocks(program.launches[0], program.workload.heads)
+    return count_all(_programs(n.scenario, _algorithm(n, algorithm), splits), slice(1))
 
 
 @known
@@ -71,20 +72,23 @@ def _workload(scenario: Scenario, algorithm: Algorithm, splits: int) -> Workload
     return with_splits(splitting(w), splits) if splits else w
 
 
+def _programs(scenario: Scenario, algorithm: Algorithm, splits: int) -> tuple[TileProgram, ...]:
+    return batch_programs(tile_program(_workload(scenario, algorithm, splits)))
+
+
 @lru_cache(maxsize=16)
 def _placed(
     scenario: Scenario, algorithm: Algorithm, order: Order, splits: int
 ) -> tuple[float, float, float]:
     """Return seconds, idle share, and the longest block over the shortest."""
-    program = tile_program(_workload(scenario, algorithm, splits))
-    w = program.workload
-    count = sum(count_blocks(each, w.heads) for each in program.launches)
+    programs = _programs(scenario, algorithm, splits)
+    w, count = programs[0].workload, count_all(programs)
     if count > MOST_BLOCKS:
         raise refuse("", "thread blocks", count, f"at most {MOST_BLOCKS}")
     seconds = work = 0.0
     uneven = 1.0
-    for launch in program.launches:
-        works = block_seconds(thread_blocks(launch, w.heads), w.gpu, w.dtype)
+    for launch in range(len(programs[0].launches)):
+        works = block_seconds(blocks_of(programs, launch), w.gpu, w.dtype)
         seconds += placed(works, w.gpu.sms, 1, order).seconds
         work += sum(works)
         busy = [each for each in works if each]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -10,6 +12,7 @@ from simulator.problem.intervals import I64
 from simulator.program.launches import Launch
 from simulator.program.tile_program import TileProgram, Visit
 
+_EVERY = slice(None)
 MOST_BLOCKS = 2**16
 """Most thread blocks of a run that are placed one by one: with more a picture shows none of them,
 and placing them takes seconds."""
@@ -19,46 +22,52 @@ and placing them takes seconds."""
 class ThreadBlocks:
     """The thread blocks of one launch, in the order in which its grid counts them.
 
-    The blocks of a head follow each other, then the heads, then the splits.
+    The blocks of a head follow each other, then the heads, then the splits, then the sequences of a
+    batch.
 
     Attributes
     ----------
     launch : Launch
-        Whose blocks they are.
-    shape : tuple of int
-        Splits, heads (KV heads where they work on keys alone), and blocks of each.
+        Whose blocks they are; that of the first sequence of a batch.
+    shapes : tuple of tuple of int
+        Of each sequence splits, heads (KV heads where they work on keys alone), and blocks of each.
     bytes, flops : ndarray
         (thread blocks,) int64: requested bytes, read or written, and matmul FLOPs of each.
     """
 
     launch: Launch
-    shape: tuple[int, int, int]
+    shapes: tuple[tuple[int, int, int], ...]
     bytes: I64
     flops: I64
 
     def __len__(self) -> int:
         return len(self.bytes)
 
-    def place(self, number: int) -> tuple[int, int, int]:
-        """Return split, head and block of a thread block."""
-        split, head, block = np.unravel_index(number, self.shape)
-        return int(split), int(head), int(block)
+    def place(self, number: int) -> tuple[int, int, int, int]:
+        """Return sequence, split, head and block of a thread block."""
+        ends = np.cumsum([prod(shape) for shape in self.shapes])
+        sequence = int(np.searchsorted(ends, number, side="right"))
+        shape = self.shapes[sequence]
+        split, head, block = np.unravel_index(number - int(ends[sequence]) + prod(shape), shape)
+        return sequence, int(split), int(head), int(block)
 
     def title(self, number: int) -> str:
         """Return which one it is, in words."""
-        split, head, block = self.place(number)
-        said = [f"KV head {head}" if self.launch.of_keys else f"head {head}"]
-        if self.shape[2] > 1:
+        sequence, split, head, block = self.place(number)
+        said = [f"sequence {sequence}"] if len(self.shapes) > 1 else []
+        said.append(f"KV head {head}" if self.launch.of_keys else f"head {head}")
+        splits, _, blocks = self.shapes[sequence]
+        if blocks > 1:
             kind = "row block" if self.launch.by_rows else "column block"
             said.append(f"{'row' if self.launch.row_each else kind} {block}")
-        if self.shape[0] > 1:
+        if splits > 1:
             said.append(f"split {split}")
         return ", ".join(said)
 
 
 def count_blocks(launch: Launch, heads: int) -> int:
     """Return how many thread blocks a launch has, without making them."""
-    return int(np.prod(_shape(launch, heads)))
+    return prod(_shape(launch, heads))
 
 
 def _shape(launch: Launch, heads: int) -> tuple[int, int, int]:
@@ -80,9 +89,29 @@ def thread_blocks(launch: Launch, heads: int) -> ThreadBlocks:
     )
     return ThreadBlocks(
         launch,
-        _shape(launch, heads),
+        (_shape(launch, heads),),
         _in_grid_order(launch, moved),
         _in_grid_order(launch, launch.amounts(launch.flops, heads)),
+    )
+
+
+def blocks_of(programs: Sequence[TileProgram], launch: int) -> ThreadBlocks:
+    """Return the thread blocks of a launch of all sequences of a batch, by its number."""
+    parts = [thread_blocks(each.launches[launch], each.workload.heads) for each in programs]
+    return ThreadBlocks(
+        parts[0].launch,
+        tuple(shape for part in parts for shape in part.shapes),
+        np.concatenate([part.bytes for part in parts]),
+        np.concatenate([part.flops for part in parts]),
+    )
+
+
+def count_all(programs: Sequence[TileProgram], launches: slice = _EVERY) -> int:
+    """Return how many thread blocks all sequences of a batch have in some launches."""
+    return sum(
+        count_blocks(launch, each.workload.heads)
+        for each in programs
+        for launch in each.launches[launches]
     )
 
 

@@ -14,9 +14,9 @@ from simulator.program.tile_program import TileProgram
 from simulator.study.schedule.blocks import (
     MOST_BLOCKS,
     ThreadBlocks,
-    count_blocks,
+    blocks_of,
+    count_all,
     of_visit,
-    thread_blocks,
 )
 from simulator.study.schedule.placing import Order, Placed, placed
 from simulator.study.schedule.residency import BlockNeeds, Residency, residency
@@ -77,7 +77,9 @@ class Schedule:
     Attributes
     ----------
     program : TileProgram
-        The run.
+        The run that is shown.
+    programs : tuple of TileProgram
+        Those of all sequences of its batch, in their order; without a batch the run alone.
     gpu : Gpu
         Where.
     order : str
@@ -87,6 +89,7 @@ class Schedule:
     """
 
     program: TileProgram
+    programs: tuple[TileProgram, ...]
     gpu: Gpu
     order: Order
     launches: tuple[LaunchSchedule, ...]
@@ -104,13 +107,16 @@ class Schedule:
     @property
     def least(self) -> float:
         """Seconds of the roofline: all bytes, or all FLOPs, on all multiprocessors at once."""
-        w, totals = self.program.workload, self.program.totals
-        return time_estimate(self.gpu, totals.bytes, totals.flops, w.dtype).seconds
+        totals = [each.totals for each in self.programs]
+        moved, done = sum(each.bytes for each in totals), sum(each.flops for each in totals)
+        return time_estimate(self.gpu, moved, done, self.program.workload.dtype).seconds
 
     def at(self, visit: int) -> tuple[LaunchSchedule, range]:
         """Return the launch of a visit, and which of its thread blocks do it."""
         found = self.program.visit(visit)
-        return self.launches[found.launch], of_visit(self.program, found)
+        own, earlier = of_visit(self.program, found), self.programs.index(self.program)
+        before = count_all(self.programs[:earlier], slice(found.launch, found.launch + 1))
+        return self.launches[found.launch], range(own.start + before, own.stop + before)
 
 
 def idle_share(work: float, sms: int, seconds: float) -> float:
@@ -118,20 +124,30 @@ def idle_share(work: float, sms: int, seconds: float) -> float:
     return max(1 - work / (sms * seconds), 0.0) if seconds else 0.0
 
 
-def why_no_schedule(program: TileProgram, needs: Sequence[BlockNeeds]) -> str:
-    """Return why a run has no schedule, as a sentence; empty if it has one."""
+def why_no_schedule(
+    program: TileProgram, needs: Sequence[BlockNeeds], programs: Sequence[TileProgram] = ()
+) -> str:
+    """Return why a run has no schedule, as a sentence; empty if it has one.
+
+    The arguments are those of `schedule_of`.
+    """
     w = program.workload
     for each in needs:
         if not residency(each, w.gpu).blocks:
             have = f"{w.gpu.name} gives {w.gpu.smem_kib} KiB to one"
             return f"A thread block of {each.kernel} takes {each.shared / 1024:.0f} KiB: {have}."
-    blocks = sum(count_blocks(launch, w.heads) for launch in program.launches)
+    blocks = count_all(programs or (program,))
     if blocks > MOST_BLOCKS:
         return f"{blocks} thread blocks are too many to place one by one: at most {MOST_BLOCKS}."
     return ""
 
 
-def schedule_of(program: TileProgram, needs: Sequence[BlockNeeds], order: Order) -> Schedule:
+def schedule_of(
+    program: TileProgram,
+    needs: Sequence[BlockNeeds],
+    order: Order,
+    programs: Sequence[TileProgram] = (),
+) -> Schedule:
     """Place a run's thread blocks on its GPU.
 
     A block's work is the roofline time of its own bytes and FLOPs on one multiprocessor, which has
@@ -146,26 +162,30 @@ def schedule_of(program: TileProgram, needs: Sequence[BlockNeeds], order: Order)
         What a thread block of each launch takes.
     order : str
         How blocks are placed.
+    programs : sequence of TileProgram, optional
+        Those of all sequences of its batch, the run among them: each launch has the thread blocks
+        of all of them.
 
     Raises
     ------
     ValueError
         There is a reason why not (`why_no_schedule`).
     """
-    why = why_no_schedule(program, needs)
+    programs = tuple(programs) or (program,)
+    why = why_no_schedule(program, needs, programs)
     if why:
         raise ValueError(why)
     w = program.workload
     launches: list[LaunchSchedule] = []
     begins = 0.0
-    for launch, own in zip(program.launches, needs, strict=True):
-        blocks = thread_blocks(launch, w.heads)
+    for number, own in enumerate(needs):
+        blocks = blocks_of(programs, number)
         works = block_seconds(blocks, w.gpu, w.dtype)
         fit = residency(own, w.gpu)
         found = placed(works, w.gpu.sms, fit.blocks, order)
         launches.append(LaunchSchedule(blocks, own, fit, found, begins, works))
         begins += launches[-1].seconds
-    return Schedule(program, w.gpu, order, tuple(launches))
+    return Schedule(program, programs, w.gpu, order, tuple(launches))
 
 
 def block_seconds(blocks: ThreadBlocks, gpu: Gpu, dtype: str) -> list[float]:

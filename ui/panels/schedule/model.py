@@ -11,6 +11,7 @@ from simulator.problem.hardware import LAUNCH_SECONDS
 from simulator.problem.scenario import Algorithm
 from simulator.program.algorithms import ALGORITHMS, algorithm_of, beside, tile_program
 from simulator.program.tile_program import TileProgram
+from simulator.study.schedule.batch import batch_programs
 from simulator.study.schedule.events import Events, at_work, events_of
 from simulator.study.schedule.placing import ORDERS, Order
 from simulator.study.schedule.schedule import (
@@ -176,10 +177,11 @@ def schedule_state(program: TileProgram, what: What, order: Order) -> ScheduleSt
 def _row(program: TileProgram, order: Order, title: str = "") -> Timeline:
     own = algorithm_of(program.workload)
     title, needs = title or own.title, block_needs(program.workload)
-    why = why_no_schedule(program, needs)
+    programs = batch_programs(program)
+    why = why_no_schedule(program, needs, programs)
     if why:
         return Timeline(title, own.colour, why=why)
-    found = schedule_of(program, needs, order)
+    found = schedule_of(program, needs, order, programs)
     return Timeline(title, own.colour, found, events_of(found))
 
 
@@ -195,6 +197,9 @@ def _other(program: TileProgram, name: Algorithm, order: Order) -> Timeline:
 def run_words(schedule: Schedule) -> list[str]:
     """Return why a run fills its GPU, or does not, and how far from its roofline it is."""
     out = _reasons(schedule)
+    several = len(schedule.programs)
+    if several > 1:
+        out.insert(0, f"The {several} sequences of the batch run in the same launches.")
     if schedule.seconds < LAUNCH_SECONDS:
         out.append(f"All of it is less than one launch takes (some {LAUNCH}).")
     least = schedule.least
@@ -281,5 +286,11 @@ def _splits(program: TileProgram, order: Order) -> ScheduleState:
         notes = ", ".join(["auto"] * (number == choice.splits) + ["this run"] * is_run)
         shown = program if is_run else tile_program(with_splits(w, number))
         rows.append(_row(shown, order, f"{title} ({notes})" if notes else title))
-    words = ('splits = "auto", as FlashAttention-3 chooses:', *choice.reasons, *packing_reasons(w))
+    batch = w.scenario.batch
+    whose = f", for sequence {batch.shown} by itself" if batch.lengths else ""
+    words = (
+        f'splits = "auto", as FlashAttention-3 chooses{whose}:',
+        *choice.reasons,
+        *packing_reasons(w),
+    )
     return ScheduleState(program, tuple(rows), words)

@@ -64,7 +64,7 @@ def test_several_heads_and_splits_are_in_the_order_of_the_grid() -> None:
     )
     check(program)
     blocks = thread_blocks(program.launches[0], program.workload.heads)
-    assert blocks.shape == (3, 2, 4)
+    assert blocks.shapes == ((3, 2, 4),)
     assert blocks.title(0) == "head 0, row block 0, split 0"
     assert blocks.title(4) == "head 1, row block 0, split 0"
     assert blocks.title(8 + 4 + 3) == "head 1, row block 3, split 1"

@@ -7,11 +7,13 @@ from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtTest import QTest
 
 from kernels.cuda.needs import block_needs
+from simulator.base.assets import SCENARIOS
 from simulator.code.code_lines import exemplars
 from simulator.lesson.tables import ChooseTable
-from simulator.problem.scenario import Scenario
+from simulator.problem.scenario import Scenario, load_scenario, with_values
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.playback import last_cursor
+from simulator.study.schedule.blocks import count_all
 from simulator.study.schedule.placing import ORDERS
 from simulator.study.schedule.schedule import schedule_of
 from tests.helpers.by_hand import choosing
@@ -37,6 +39,21 @@ def window(open_window, qapp):
 
 def panel_of(window):
     return window.docks.panel("schedule")
+
+
+def test_a_batch_has_the_blocks_of_all_its_sequences():
+    batch = load_scenario(SCENARIOS / "batch.toml")
+    for sequence in (0, 2):
+        program = program_of(with_values(batch, {"batch": {"sequence": sequence}}))
+        state = schedule_state(program, "run", "index")
+        (row,) = state.rows
+        sizes = [count_all([each]) for each in row.schedule.programs]
+        assert len(sizes) == len(batch.batch.lengths)
+        assert len(row.events.names) == sum(sizes)
+        assert f"sequence {sequence}, head 0" in state.told
+        assert "3 sequences of the batch run in the same launches" in state.words[0]
+    state = schedule_state(program, "splits", "index")
+    assert "for sequence 2 by itself" in state.words[0]
 
 
 def test_it_shows_the_schedule_of_the_run_and_says_that_it_is_a_model(window):

@@ -82,6 +82,9 @@ def full(mask: Mask, parts: Parts, cols: int) -> Intervals:
     return _in_all(rows.block, whole, len(parts[0][0]))
 
 
+_FAR = np.iinfo(np.int64)
+
+
 def _cut(mask: Mask, parts: Parts) -> _Rows:
     """Return the rows of each row block, cut where what is open to them changes."""
     begins = [np.zeros(0, dtype=np.int64), mask.document_starts]
@@ -98,7 +101,7 @@ def _cut(mask: Mask, parts: Parts) -> _Rows:
         block = np.repeat(np.arange(len(first)), number)
         nth = np.arange(len(block)) - np.repeat(sums(number)[:-1], number)
         at = low[block] + nth
-        starts = np.append(np.append(-(2**62), cuts), 2**62)  # what is beyond the cuts, too
+        starts = np.concatenate([[_FAR.min], cuts, [_FAR.max]])  # what is beyond the cuts, too
         begin = np.maximum(starts[at], first[block])
         end = np.minimum(starts[at + 1] - 1, last[block])
         out.append((block, begin, end))

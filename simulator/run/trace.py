@@ -51,8 +51,6 @@ DETAIL_CELLS, DETAIL_TILES = 2**20, 2**14
 
 _RowState = tuple[F32 | np.float32, F32 | np.float32, F32 | np.float32]
 """m, l and O of a row block."""
-_BLANK: _RowState = np.float32(-np.inf), np.float32(0), np.float32(0)
-"""Those of every row that has not seen any key, without a sink."""
 
 
 class Trace:
@@ -468,8 +466,6 @@ class Trace:
                 return block.m[:, j], block.l[:, j], self._output_after(index)
         if not now.started:
             return None
-        if not w.sink_logits:
-            return _BLANK
         top, total = w.start(visit.head, w.grid.row_range(i))
         return top.astype(np.float32), total.astype(np.float32), np.float32(0)
 

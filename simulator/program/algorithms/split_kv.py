@@ -107,8 +107,8 @@ def launches_reading(w: Workload, reads: Mapping[str, Cost], page: int = 1) -> t
 def _unseen(w: Workload) -> list[tuple[range, int]]:
     """Return the rows of each split that see none of its keys; neighbouring row blocks as one."""
     blind = (_dealt(w).counts == 0).reshape(w.grid.Tr, w.splits)
-    edge = np.zeros((1, w.splits), dtype=bool)
-    changes = np.diff(np.concatenate([edge, blind, edge]).astype(np.int8), axis=0)
+    edge = np.zeros((1, w.splits), np.int8)
+    changes = np.diff(np.concatenate([edge, blind, edge]), axis=0)
     # By split, then by row: a first row block and the one after the last take turns.
     splits, starts = np.nonzero(changes.T == 1)
     stops = np.nonzero(changes.T == -1)[1]

@@ -72,3 +72,9 @@ def test_what_a_backward_pass_leaves_is_as_large_as_what_it_writes(algorithm: st
     program = program_of(chosen)
     left = {spec.name: spec.bytes_in(program.workload) for spec in program.algorithm.tensors}
     assert left | {name: program.totals.write[name] for name in left if name != "dQ_acc"} == left
+
+
+def test_numbers_of_every_row_stand_between_the_scores_and_o_once() -> None:
+    columns = {name: ALGORITHMS[name].columns for name in ("flash2", "linear", "flash2-backward")}
+    expected = {"flash2": ("m", "l"), "linear": ("l",), "flash2-backward": ("LSE", "D")}
+    assert columns == expected

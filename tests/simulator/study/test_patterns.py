@@ -139,6 +139,15 @@ def test_without_a_causal_mask_the_own_block_and_the_one_before_are_chosen() -> 
     assert (around.table[3:-1].sum(axis=1) == 4).all()
 
 
+def test_rows_whose_tokens_are_in_two_blocks_have_both_and_those_before() -> None:
+    """Keys that go before the queries shift rows by three tokens against the blocks."""
+    _, found = run(nk=43, mask={"causal": True})
+    around = found["BigBird"].mask.blocks
+    assert around is not None
+    for i in range(2, 10):
+        assert np.flatnonzero(around.table[i]).tolist() == sorted({0, i - 2, i - 1, i, i + 1})
+
+
 def test_indexers_find_the_block_that_a_row_is_about() -> None:
     w = resolve(scenario(nq=40, heads=2, d=8, rows=4, cols=4, mask={"causal": True}))
     inputs = read_inputs(w)

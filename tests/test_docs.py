@@ -273,8 +273,8 @@ def test_menus_that_pages_name_exist():
 
 def test_counts_that_pages_tell():
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    assert "Twenty-seven lessons" in text
-    assert len(list(LESSONS.glob("*.md"))) == 27
+    assert "Twenty-eight lessons" in text
+    assert len(list(LESSONS.glob("*.md"))) == 28
     assert "has twenty-seven scenarios" in text
     assert len(list(SCENARIOS.glob("*.toml"))) == 27
 

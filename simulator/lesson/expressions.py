@@ -21,6 +21,7 @@ from simulator.lesson import (  # noqa: F401 - functions join
     latent_numbers,
     model_numbers,
     page_numbers,
+    ring_numbers,
     schedule_numbers,
     study_numbers,
 )

@@ -120,7 +120,7 @@ LAYOUTS = (
     ),
     LayoutSpec(
         "layer", "Layer", "The whole layer around the tiles, from X to Y, and what its heads give.",
-        board=False, right=(("layer", "generation"),), heights=(100,),
+        board=False, right=(("layer", "generation", "ring"),), heights=(100,),
     ),
 )  # fmt: skip
 

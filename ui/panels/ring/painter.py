@@ -237,7 +237,7 @@ def _paint_numbers(painter: QPainter, state: RingState, lay: RingLayout) -> None
     m, l, o = (each[state.step, rows] for each in (numbers.m, numbers.l, numbers.o))
     m, l = m[:, None], l[:, None]
     top, largest = signed_limit(m) or 1.0, signed_limit(numbers.exact.astype(np.float32)) or 1.0
-    wide = box.width() - 2 * (narrow + gap)
+    wide = box.width() - 2 * (narrow + gap) - 2  # its frame is inside, too
     parts = (
         ("m", "m", m, narrow, -top, top),
         ("l", "ℓ", l, narrow, 0.0, finite_range(l)[1] or 1.0),

@@ -1,5 +1,6 @@
 """The generation dock in the window: a step as a picture, all steps as a plot."""
 
+import time
 from dataclasses import replace
 from itertools import product
 
@@ -14,13 +15,24 @@ from ui.panels.generation import picture
 from ui.panels.generation.picture import WAYS
 
 
-@pytest.fixture
-def window(open_window, qapp):
-    window = open_window("inspector", (1280, 720))
+@pytest.fixture(scope="module")
+def shared(open_for_all, qapp):
+    window = open_for_all("inspector", (1280, 720))
     QTest.keyClick(window, Qt.Key.Key_Q)
     qapp.processEvents()
     window.session.settle()
     return window
+
+
+@pytest.fixture
+def window(shared):
+    """One window for all tests; each begins with what the panel shows at first."""
+    shared.set_motion(False)
+    shared.session.clock.now = time.monotonic
+    panel_of(shared).play(False)
+    panel_of(shared).take_choices(ChooseTable())
+    shared.session.settle()
+    return shared
 
 
 def panel_of(window):

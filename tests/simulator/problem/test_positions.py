@@ -111,3 +111,14 @@ def test_what_cannot_be_used_is_named(said, words) -> None:
 def test_a_scenario_is_written_as_it_was_read() -> None:
     said = with_position(theta=500000.0, interleaved=True, offset=-3)
     assert parse_scenario(tomllib.loads(scenario_toml(said))) == said
+
+
+def test_heads_that_are_packed_keep_their_rows_as_they_were_before() -> None:
+    said = {"nq": 3, "nk": 8, "d": 4, "heads": 4, "kv_heads": 2, "rows": 2, "cols": 2}
+    plain, turned = (
+        read_inputs(resolve(scenario("split-kv", **said, **more)))
+        for more in ({}, {"position": {"kind": "rope"}})
+    )
+    assert turned.unturned is not None
+    np.testing.assert_array_equal(turned.unturned[0], plain.q)
+    assert not np.array_equal(turned.q, plain.q)

@@ -11,6 +11,7 @@ from simulator.base.errors import InputError, refuse
 from simulator.problem.masked_file import masked_scenario, write_masked
 from simulator.problem.scenario import load_scenario, save_scenario
 from simulator.problem.workload import read_inputs, resolve
+from simulator.study.sparse.compressed import compressed
 from simulator.study.sparse.mask_function import function_pattern
 from simulator.study.sparse.patterns import Knobs, Priced, blocks_of, patterns, priced, usual_knobs
 from ui.look.units import bytes_text, count_text, time_text
@@ -69,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
                 beside.unlink(missing_ok=True)
             raise
         return 0
-    rows = priced(w, inputs, found)
+    rows = (*priced(w, inputs, found), *compressed(w, inputs, Knobs(block, k)))
     if options.json:
         print(json.dumps({"block": block, "k": k, "masks": [told(each) for each in rows]}))
     else:

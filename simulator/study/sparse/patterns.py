@@ -72,11 +72,15 @@ class Pattern:
         What it leaves visible.
     mask : Mask
         Of the rows of one head.
+    of_keys : bool
+        Whether its columns are the keys of the run; otherwise they were made of several keys each,
+        and no run can have it as its mask.
     """
 
     name: str
     words: str
     mask: Mask
+    of_keys: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,16 +325,16 @@ def _errors(w: Workload, inputs: Inputs, masks: list[Mask], progress: Progress) 
             q, k, v = (each.astype(np.float64) for each in (
                 inputs.q[head, rows.start : rows.stop], inputs.k[kv], inputs.v[kv]))  # fmt: skip
             s = w.changed(head, rows, keys, w.scoring.of(matmul(q, k.T)))
-            dense = _attended(s, open_to, v)
+            dense = attended(s, open_to, v)
             size += float(np.square(dense).sum())
             for n, each in enumerate(seen):
                 if each is open_to or np.array_equal(each, open_to):
                     continue
-                apart[n] += float(np.square(_attended(s, each, v) - dense).sum())
+                apart[n] += float(np.square(attended(s, each, v) - dense).sum())
             progress((rows.start + len(rows) * (head + 1) / w.heads) / w.seqlen_q)
     return [float(each) for each in np.sqrt(apart / max(size, 1e-300))]
 
 
-def _attended(s: F64, seen: Bools, v: F64) -> F64:
+def attended(s: F64, seen: Bools, v: F64) -> F64:
     """Return the softmax of the visible scores times V; 0 for a row that sees nothing."""
     return np.asarray(matmul(softmax_rows(np.where(seen, s, -np.inf)), v))

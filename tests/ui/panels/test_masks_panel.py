@@ -11,6 +11,7 @@ from PySide6.QtTest import QTest
 from simulator.problem.masks import Mask
 from simulator.problem.scenario import with_values
 from simulator.problem.tiling import TileGrid
+from simulator.study.sparse.compressed import compressed
 from simulator.study.sparse.patterns import Knobs, patterns, priced
 from tests.helpers.by_hand import choosing
 from tests.ui.panels.test_memory import record_texts
@@ -71,7 +72,8 @@ def test_the_slider_changes_every_price(window, panel, qapp):
         settle(window, qapp)
         knobs = Knobs(panel.knobs.block, k)
         found = patterns(trace.workload, trace.inputs, knobs)
-        assert panel.state.rows == priced(trace.workload, trace.inputs, found)
+        own = trace.workload, trace.inputs
+        assert panel.state.rows == (*priced(*own, found), *compressed(*own, knobs))
         assert f"k = {k} of " in panel.label.text()
         assert "dense: tiles 10," in panel.state.summary
 
@@ -190,3 +192,15 @@ def test_everything_is_written_whole_and_inside(window, panel, monkeypatch, size
     assert [each.text for each in texts if not rect.contains(each.ink)] == []
     for one, other in combinations(texts, 2):
         assert not one.ink.intersects(other.ink), (one.text, other.text)
+
+
+def test_the_compressed_branch_has_a_price_and_is_no_mask_to_run_with(window, panel, qapp):
+    names = [each.pattern.name for each in panel.state.rows]
+    assert names[-1] == "NSA, compressed"
+    panel.picture.setFocus()
+    for _ in names[1:]:
+        assert panel.button.isEnabled()
+        QTest.keyClick(panel.picture, Qt.Key.Key_Down)
+    assert panel.state.chosen.pattern.name == names[-1]
+    assert not panel.button.isEnabled()
+    assert "first branch" in panel.state.summary

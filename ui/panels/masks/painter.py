@@ -64,7 +64,8 @@ class MasksState:
         w = self.workload
         words = f"{self.chosen.pattern.name}: {self.chosen.pattern.words}. "
         words += f"{w.gpu.name}, tiles of {w.rows} × {w.cols}"
-        words += "; drag in the picture to paint blocks." if self.paints else "."
+        paints = self.paints and self.chosen.pattern.of_keys
+        words += "; drag in the picture to paint blocks." if paints else "."
         return words
 
     @property

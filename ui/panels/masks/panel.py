@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QLabel, QSlider, QWidget
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.masks import Mask
 from simulator.run.trace import Trace
+from simulator.study.sparse.compressed import compressed
 from simulator.study.sparse.patterns import (
     NAMES,
     Knobs,
@@ -235,11 +236,13 @@ class MasksPanel(Panel[None]):
 
         def quick(report: Report) -> tuple[Priced, ...]:
             found = (*patterns(trace.workload, trace.inputs, knobs), *own)
-            return priced(trace.workload, trace.inputs, found, report, errors=False)
+            rows = priced(trace.workload, trace.inputs, found, report, errors=False)
+            return (*rows, *compressed(trace.workload, trace.inputs, knobs, errors=False))
 
         def whole(report: Report) -> tuple[Priced, ...]:
             found = (*patterns(trace.workload, trace.inputs, knobs), *own)
-            return priced(trace.workload, trace.inputs, found, report)
+            rows = priced(trace.workload, trace.inputs, found, report)
+            return (*rows, *compressed(trace.workload, trace.inputs, knobs))
 
         def show(rows: tuple[Priced, ...]) -> None:
             if (trace, knobs, painted) == (self._trace, self.knobs, self._painted):
@@ -261,6 +264,7 @@ class MasksPanel(Panel[None]):
         self.label.setText(knobs_words(state))
         asks = state.chosen.pattern.mask.blocks is not None
         self.button.setText("Use…" if asks else "Use")
+        self.button.setEnabled(state.chosen.pattern.of_keys)
         self.setAccessibleDescription(state.summary)
         self.picture.setAccessibleDescription(state.summary)
         self.slider.setAccessibleDescription(knobs_words(state))
@@ -274,6 +278,8 @@ class MasksPanel(Panel[None]):
         painting, state, trace = self._session.painting, self.state, self._session.trace
         if state is None or trace is None or state.workload is not trace.workload:
             # The picture still shows the masks of the run before: this one's are being priced.
+            return
+        if not state.chosen.pattern.of_keys:
             return
         if begins:
             painting.begin((row, column), state.chosen.pattern.mask)

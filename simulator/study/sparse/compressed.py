@@ -1,0 +1,129 @@
+"""The branch of NSA that attends to compressed blocks of keys, and what it costs and changes.
+
+A compressed key stands for `length` tokens, the next one for those `stride` further on; a row sees
+those whose tokens all came before it or are its own. NSA compresses with a trained function; here
+it is the mean of the keys, and of the values.
+
+References
+----------
+Yuan et al. 2025, "Native Sparse Attention", arXiv 2502.11089, section 3.3.1, token compression:
+the keys of row t are φ(k of tokens i·stride + 1 to i·stride + length) for i up to
+⌊(t − length) / stride⌋.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from simulator.base.dtypes import F64
+from simulator.base.matmul import matmul
+from simulator.problem.hardware import time_estimate
+from simulator.problem.intervals import Bools
+from simulator.problem.masks import BlockMask, Mask
+from simulator.problem.workload import Inputs, Workload
+from simulator.program.algorithms import BASELINE, USUAL, algorithm_of
+from simulator.study.sparse.patterns import (
+    MOST_PAIRS,
+    MOST_SCORES,
+    Knobs,
+    Pattern,
+    Priced,
+    attended,
+    dense_mask,
+)
+from simulator.study.sweep import figures_of
+
+NAME = "NSA, compressed"
+
+
+@dataclass(frozen=True, slots=True)
+class Compression:
+    """Which tokens each compressed key stands for.
+
+    Attributes
+    ----------
+    length, stride : int
+        Tokens of one, and from one to the next.
+    """
+
+    length: int
+    stride: int
+
+    def count(self, keys: int) -> int:
+        """Return how many compressed keys there are; tokens that fill no whole block have none."""
+        return max((keys - self.length) // self.stride + 1, 0)
+
+    def means(self, x: F64) -> F64:
+        """Return the mean of the rows of each block, (count, width) of (keys, width)."""
+        starts = np.arange(self.count(len(x))) * self.stride
+        sums = np.concatenate([np.zeros((1, x.shape[1])), np.cumsum(x, axis=0)])
+        return np.asarray((sums[starts + self.length] - sums[starts]) / self.length)
+
+    def seen(self, dense: Mask) -> Bools:
+        """Return which rows see which compressed keys, (rows, count)."""
+        last = np.arange(self.count(dense.seqlen_k)) * self.stride + self.length - 1
+        at = dense.positions(range(dense.seqlen_q))[:, None]
+        return np.asarray((last <= at) if dense.causal else np.ones((len(at), len(last)), bool))
+
+
+def usual_compression(knobs: Knobs) -> Compression:
+    """Return blocks as long as those of the other patterns, that overlap by half, as in NSA."""
+    return Compression(knobs.block, max(knobs.block // 2, 1))
+
+
+def compressed(
+    w: Workload, inputs: Inputs, knobs: Knobs, *, errors: bool = True
+) -> tuple[Priced, ...]:
+    """Return what the branch costs and changes; nothing if it has no keys or the run is too long.
+
+    To the bytes of attention over the compressed keys those of compressing are added: K and V read
+    once, and what they become written once. A scenario's biases, which depend on the distance of
+    two tokens, have no meaning here, so with any the branch has no price.
+
+    Parameters
+    ----------
+    w, inputs, knobs, errors
+        As of `patterns` and `priced`.
+    """
+    own = algorithm_of(w)
+    name = w.algorithm if own.softmax and not own.stores_scores else USUAL.name
+    single = w.as_algorithm(BASELINE.name)
+    numbers, dense, made = single.posed(inputs), dense_mask(single), usual_compression(knobs)
+    count = made.count(single.seqlen_k)
+    few = single.queries * single.seqlen_k <= MOST_PAIRS
+    if not count or not few or single.slopes or single.biases is not None:
+        return ()
+    seen = made.seen(dense)
+    mask = Mask(single.queries, count, blocks=BlockMask(1, seen))
+    words = (
+        f"{count} keys, each the mean of {made.length}, one every {made.stride}; NSA's first branch"
+    )
+    run = replace(single, seqlen_k=count, mask=mask).as_algorithm(name)
+    width = single.kv_heads * (single.head_dim + single.value_dim) * single.width
+    found, full, less = figures_of(run), width * single.seqlen_k, width * count
+    read, write = found.read + full, found.write + less
+    figures = replace(
+        found, read=read, write=write, compulsory=found.compulsory + full + less,
+        held=found.held + full, time=time_estimate(w.gpu, read + write, found.flops, w.dtype),
+    )  # fmt: skip
+    exact = errors and single.heads * single.seqlen_q * single.seqlen_k <= MOST_SCORES
+    error = _error(single, numbers, made, seen) if exact else None
+    tiles = run.heads * int(run.grid.visited_columns.sums[-1])
+    share = mask.pairs / dense.pairs
+    return (Priced(Pattern(NAME, words, mask, of_keys=False), tiles, figures, share, error),)
+
+
+def _error(w: Workload, inputs: Inputs, made: Compression, seen: Bools) -> float:
+    """Return how far O is from O without compression, all heads and rows together."""
+    size = apart = 0.0
+    rows, keys = range(w.seqlen_q), range(w.seqlen_k)
+    open_to = dense_mask(w).visible(rows, keys)
+    for head, kv in enumerate(w.kv_head_of):
+        q, k, v = (x.astype(np.float64) for x in (inputs.q[head], inputs.k[kv], inputs.v[kv]))
+        dense = attended(w.scoring.of(matmul(q, k.T)), open_to, v)
+        brief = attended(w.scoring.of(matmul(q, made.means(k).T)), seen, made.means(v))
+        size += float(np.square(dense).sum())
+        apart += float(np.square(brief - dense).sum())
+    return float(np.sqrt(apart / max(size, 1e-300)))

@@ -1,0 +1,69 @@
+"""NSA's compressed branch: its keys, its price and its error against plain loops."""
+
+import numpy as np
+import pytest
+
+from simulator.problem.workload import read_inputs, resolve
+from simulator.study.sparse.compressed import Compression, compressed
+from simulator.study.sparse.patterns import Knobs
+from tests.helpers.runs import scenario
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("nk", "length", "stride"), [(40, 8, 4), (43, 6, 3), (53, 5, 2)])
+def test_keys_pairs_bytes_and_error_are_those_of_plain_loops(
+    causal: bool, nk: int, length: int, stride: int
+) -> None:
+    nq, heads, kv_heads, d = 40, 4, 2, 8
+    w = resolve(scenario(nq=nq, nk=nk, heads=heads, kv_heads=kv_heads, d=d, rows=4, cols=4,
+                         mask={"causal": causal}))  # fmt: skip
+    inputs = read_inputs(w)
+    (found,) = compressed(w, inputs, Knobs(length, 4))
+    blocks = [range(n, n + length) for n in range(0, nk - length + 1, stride)]
+    pairs = dense_pairs = 0
+    apart = size = 0.0
+    visited = set()
+    for head in range(heads):
+        k, v = (x[head // 2].astype(np.float64) for x in (inputs.k, inputs.v))
+        for row in range(nq):
+            at = row + nk - nq
+            q = inputs.q[head, row].astype(np.float64) / np.sqrt(d)
+            seen = [n for n, own in enumerate(blocks) if not causal or own[-1] <= at]
+            every = [j for j in range(nk) if not causal or j <= at]
+            pairs, dense_pairs = pairs + len(seen), dense_pairs + len(every)
+            visited |= {(head, row // 4, n // 4) for n in seen}
+            full = np.exp([q @ k[j] for j in every])
+            whole = sum(p * v[j] for p, j in zip(full / full.sum(), every, strict=True))
+            brief = np.zeros(d)
+            if seen:
+                short = np.exp([q @ k[blocks[n]].mean(axis=0) for n in seen])
+                parts = zip(short / short.sum(), seen, strict=True)
+                brief = sum(p * v[blocks[n]].mean(axis=0) for p, n in parts)
+            apart += float(((brief - whole) ** 2).sum())
+            size += float((whole**2).sum())
+    assert found.pairs == pytest.approx(pairs / dense_pairs)
+    assert found.visited == len(visited)
+    assert found.error == pytest.approx(np.sqrt(apart / size))
+    # Q of row blocks that see a key, O and LSE of every row, K and V of a tile at each visit; and K
+    # and V for the compression.
+    lengths = [min(4, len(blocks) - 4 * n) for _, _, n in visited]
+    blocks_that_see = {(head, i) for head, i, _ in visited}
+    asked = len(blocks_that_see) * 4 * d + heads * nq * (d + 1) + sum(lengths) * 2 * d
+    made = kv_heads * 2 * d * (nk + len(blocks))
+    assert found.figures.bytes == 4 * (asked + made)
+    assert found.figures.flops == sum(4 * n * 2 * 2 * d for n in lengths)
+
+
+def test_a_block_longer_than_the_run_and_biases_have_no_price() -> None:
+    w = resolve(scenario(nq=8, d=4, rows=4, cols=4))
+    assert compressed(w, read_inputs(w), Knobs(9, 1)) == ()
+    w = resolve(scenario(nq=8, d=4, rows=4, cols=4, scores={"alibi": True}))
+    assert compressed(w, read_inputs(w), Knobs(4, 1)) == ()
+
+
+def test_one_key_for_each_token_is_dense() -> None:
+    w = resolve(scenario(nq=12, d=4, rows=4, cols=4, mask={"causal": True}))
+    assert Compression(1, 1).count(12) == 12
+    (found,) = compressed(w, read_inputs(w), Knobs(1, 1))
+    assert found.pairs == 1.0
+    assert found.error == pytest.approx(0.0, abs=1e-12)

@@ -199,7 +199,6 @@ def is_number(word: str) -> bool:
     return word in NUMBERS or set() < set(word) <= set("QKVSPO")
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("kind", "is_name"), [("op", OPS.__contains__), ("number", is_number)])
 def test_who_needs_to_know_an_op_or_a_tensor_asks_it(
     kind: str, is_name: Callable[[str], bool]

@@ -192,6 +192,11 @@ class TileAlgorithm:
         return (*(name for name in ("m", "l") if name not in self.missing), *given, *own)
 
     @property
+    def row_numbers(self) -> tuple[str, ...]:
+        """What there is of every row: its columns, and O."""
+        return (*self.columns, "O")
+
+    @property
     def pairs(self) -> tuple[TensorSpec, ...]:
         """What it makes of pairs of a row and a key on chip beside S and P."""
         return tuple(spec for spec in self.chip if spec.of_pairs)

@@ -67,7 +67,7 @@ def exists(w: Workload, cell: Cell) -> bool:
     if "key" in cell.at and "row" not in cell.at and cell.tensor not in read:
         return False
     of_rows = "key" not in cell.at and cell.split is None
-    if of_rows and cell.tensor not in (*read, "O", *algorithm.columns):
+    if of_rows and cell.tensor not in (*read, *algorithm.row_numbers):
         return False
     deals = cell.split is None or (algorithm_of(w).splits and 0 <= cell.split < w.splits)
     return deals and 0 <= cell.row < rows and 0 <= cell.col < cols

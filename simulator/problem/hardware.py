@@ -150,6 +150,11 @@ class Link:
         """Return how long so many bytes take, without a delay at their start."""
         return size / (self.gbps * GB)
 
+    @property
+    def title(self) -> str:
+        """Its name without the hyphens that files need: ``NVLink 4``."""
+        return self.name.replace("-", " ")
+
 
 @cache
 def links() -> dict[str, Link]:

@@ -15,7 +15,15 @@ from simulator.study.ring.dealing import block_at, owners, tokens_of
 from simulator.study.ring.numbers import Progress, RingNumbers, ring_numbers, why_no_numbers
 from simulator.study.ring.timeline import RingTimeline
 from simulator.study.ring.work import RingWork, ring_of, ring_work, why_no_ring
-from ui.look.units import bytes_text, count_text, factor_text, number_text, plural, time_text
+from ui.look.units import (
+    bytes_text,
+    count_text,
+    factor_text,
+    number_text,
+    plural,
+    rate_text,
+    time_text,
+)
 
 Shows = Literal["time", "numbers"]
 """When devices work and send; or m, ℓ and O of a device's rows."""
@@ -120,7 +128,8 @@ class RingState:
         work, at = found.work, (self.device, self.step)
         tiles, flops = int(work.tiles[at]), int(work.flops[at])
         does = (
-            f"{plural(tiles, 'tile')}, {flops:.3g} FLOPs, {time_text(float(found.works[at]))}"
+            f"{plural(tiles, 'tile')}, {rate_text(flops, 'FLOP')}, "
+            f"{time_text(float(found.works[at]))}"
             if tiles else "the mask hides all of it: nothing to compute"
         )  # fmt: skip
         sent = int(work.sent[at])
@@ -155,7 +164,7 @@ class RingState:
         out.append(
             f"Of all FLOPs {_share(busy.min() / whole)} to {_share(busy.max() / whole)} a device; "
             f"each link carries {bytes_text(int(work.sent.sum(axis=1).max()))} in "
-            f"{plural(work.ring.devices - 1, 'block')}, {found.link.name} at "
+            f"{plural(work.ring.devices - 1, 'block')}, {found.link.title} at "
             f"{found.link.gbps:g} GB/s."
         )
         longer = found.sends[:, :-1] > found.works[:, :-1]

@@ -45,7 +45,7 @@ CHOICES = (
         for n in range(2, MAX_DEVICES + 1)
     ), listed=True),
     Choice("link", tuple(
-        Option(each.name, f"{each.name.replace('-', ' ')}: {each.gbps:g} GB/s", "",
+        Option(each.name, f"{each.title}: {each.gbps:g} GB/s", "",
                f"One direction, as published: {each.of} (assets/links.toml).")
         for each in links().values()
     ), listed=True),

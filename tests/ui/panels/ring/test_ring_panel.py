@@ -87,6 +87,9 @@ def test_a_click_marks_a_device_and_keys_mark_steps(panel, qapp):
     panel.slider.setValue(3)
     assert panel.state.step == 3
     assert "sends nothing on" in panel.state.told[0]
+    panel.slider.setValue(0)
+    assert " kFLOP, " in panel.state.told[0]
+    assert "NVLink 4 at 450 GB/s" in " ".join(panel.state.words)
 
 
 def test_the_square_says_who_computes_which_pairs_when(panel):

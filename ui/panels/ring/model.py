@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from simulator.problem.scenario import Layout
 from simulator.problem.workload import Inputs, Workload
+from simulator.program.algorithms import USUAL
 from simulator.study.ring.dealing import block_at, owners, tokens_of
 from simulator.study.ring.numbers import Progress, RingNumbers, ring_numbers, why_no_numbers
 from simulator.study.ring.timeline import RingTimeline
@@ -155,7 +156,7 @@ class RingState:
             out.append(
                 f"O of head {self.found.workload.head_name(numbers.head)} after the last step: at "
                 f"most {number_text(numbers.error, 2)} from float64, "
-                f"{number_text(numbers.apart, 2)} from flash2 on one device."
+                f"{number_text(numbers.apart, 2)} from {USUAL.title} on one device."
             )
         elif self.shows == "numbers":
             out.append(self.found.why)

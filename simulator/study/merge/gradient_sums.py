@@ -26,12 +26,14 @@ from simulator.engines.protocol import BackwardEngine
 from simulator.problem.intervals import I64
 from simulator.program.algorithms import TENSORS
 from simulator.program.gradient_ops import AddQueryGradient
-from simulator.program.tensors import TensorSpec
 from simulator.run.trace import Trace
 from simulator.study.merge.merging import Node, as_list, as_tree, backwards
 
 MOST_TERMS = 128
 """Most column blocks of a row block whose sums are shown: S of more would fill the memory."""
+
+(SUM,) = AddQueryGradient.recorded
+"""The tensor in HBM to which tiles add."""
 
 
 def _drawn(nodes: Sequence[Node], seed: int) -> Node:
@@ -104,7 +106,7 @@ class Orders:
 def adds_to_rows(trace: Trace) -> bool:
     """Return whether tiles of a run add to sums of rows that other tiles add to, too."""
     launch = trace.program.launches[trace.program.forming]
-    return bool(launch.reads.keys() & launch.writes.keys())
+    return SUM in launch.reads.keys() & launch.writes.keys()
 
 
 def random_orders(trace: Trace, orders: int = 20, seed: int = 0) -> Orders:
@@ -137,16 +139,9 @@ def random_orders(trace: Trace, orders: int = 20, seed: int = 0) -> Orders:
     return Orders(numbers, moved, most, *rooms(trace))
 
 
-def summed_tensor(trace: Trace) -> TensorSpec:
-    """Return the tensor in HBM to which the tiles of a run add."""
-    launch = trace.program.launches[trace.program.forming]
-    (name,) = launch.reads.keys() & launch.writes.keys()
-    return TENSORS[name]
-
-
 def rooms(trace: Trace) -> tuple[int, int]:
     """Return the bytes of one sum of each number, and of a share from each tile."""
-    spec = summed_tensor(trace)
+    spec = TENSORS[SUM]
     room = spec.bytes_in(trace.workload)
     return room, trace.program.totals.write[spec.name] - room  # less the zeros
 

@@ -217,6 +217,16 @@ def test_tab_goes_through_the_numbers_and_enter_selects(window, qtbot: QtBot) ->
     assert not panel.hasFocus()  # it does not keep the keyboard to itself
 
 
+def test_a_number_with_the_focus_is_gone_with_its_run(window, qtbot: QtBot) -> None:
+    panel, session = window.docks.panel("formula"), window.session
+    window.activateWindow()
+    panel.setFocus(Qt.FocusReason.TabFocusReason)
+    panel.forget()
+    qtbot.keyClick(panel, Qt.Key.Key_Return)
+    session.settle()
+    assert session.view.cell is None
+
+
 def test_the_selected_cell_is_explained_in_words(window) -> None:
     panel, session = window.docks.panel("formula"), window.session
     session.select(Cell("S", 3, 40))

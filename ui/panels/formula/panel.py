@@ -74,7 +74,7 @@ class FormulaPanel(Panel[FormulaModel]):
         self._lay_out()
 
     def forget(self) -> None:
-        self._model = self.laid = None
+        self._model = self.laid = self._focus = None
 
     def show_view(self, view: View, model: FormulaModel) -> None:
         self._model = model

@@ -9,15 +9,16 @@ import numpy as np
 
 from simulator.base.dtypes import F32
 from simulator.problem.intervals import I64
+from simulator.program.algorithms import TENSORS
 from simulator.run.trace import Trace
 from simulator.study.merge.gradient_sums import (
     MOST_TERMS,
+    SUM,
     Orders,
     RowSums,
     random_orders,
     rooms,
     row_sums,
-    summed_tensor,
 )
 from simulator.study.merge.turns import Turns, turns_of
 from ui.look.units import bytes_text, number_text, plural
@@ -175,7 +176,7 @@ def sums_state(trace: Trace, head: int, i: int) -> SumsState:
     """Return the sums of a row block, in order."""
     w, program = trace.workload, trace.program
     where = f"Head {w.head_name(head)}, row block {i}"
-    spec, columns = summed_tensor(trace), len(program.launches[program.forming].visits)
+    columns = len(program.launches[program.forming].visits)
     if columns > MOST_TERMS:
         why = f"{columns} column blocks add to a row block: shown are at most {MOST_TERMS}."
         return SumsState(where, why=why)
@@ -185,7 +186,7 @@ def sums_state(trace: Trace, head: int, i: int) -> SumsState:
     small = program.sizes[program.forming] <= _MOST_TILES
     return SumsState(
         where,
-        tensor=str(spec.at),
+        tensor=str(TENSORS[SUM].at),
         rows=w.grid.row_range(i),
         sums=sums,
         room=rooms(trace),

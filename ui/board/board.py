@@ -286,7 +286,7 @@ def _painted_again(
             fill = partial(paint_state, snapshot=now, style=style, lay=lay)
             found.append((places.card, fill))
         place = lay.box_of(name)
-        if not place:
+        if not place or place in now.inputs:  # a small board shows no gradient beside what it is of
             continue
         if not TENSORS[place].of_pairs:
             fill = partial(_paint_result, snapshot=now, style=style, lay=lay, name=place)

@@ -381,6 +381,8 @@ def _sum_rows(scene: Scene) -> None:
         given = lay.col_band(op.factors[1], range(key, key + 1))
         grows = lay.row_band(name, visit.rows)
     for place, alpha in ((weights, 0.25), (given, 0.35)):
+        if place.isEmpty():
+            continue
         painter.fillRect(place, translucent(style.theme.current, alpha))
         outline(painter, place, QColor(style.theme.current), style.px(1.5))
     outline(painter, grows, style.theme.tensor(name), style.px(4))

@@ -172,14 +172,17 @@ class BoardLayout:
         return self.boxes["S"].left() + (key - self.view.x) * self.cell[0]
 
     def row_band(self, first: str, rows: range, last: str = "") -> QRectF:
-        """Return the visible part of some rows, from box `first` to box `last`; may be null."""
-        box = self.boxes[first].united(self.boxes[last or first])
+        """Return the visible part of some rows, from box `first` to box `last`; may be null.
+
+        On a small board some tensors have no box.
+        """
+        box = self.boxes.get(first, QRectF()).united(self.boxes.get(last or first, QRectF()))
         top, bottom = self.row_y(rows.start), self.row_y(rows.stop)
         return _snapped_in(box, QRectF(box.left(), top, box.width(), bottom - top))
 
     def col_band(self, name: str, keys: range) -> QRectF:
-        """Return the visible part of some keys in a box; may be null."""
-        box = self.boxes[name]
+        """Return the visible part of some keys in a box; may be null, as that of rows."""
+        box = self.boxes.get(name, QRectF())
         left, right = self.col_x(keys.start), self.col_x(keys.stop)
         return _snapped_in(box, QRectF(left, box.top(), right - left, box.height()))
 

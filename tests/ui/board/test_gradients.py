@@ -168,6 +168,30 @@ def test_a_tile_that_is_computed_again_flashes(
     assert not any("again" in text.text for text in said)
 
 
+def test_on_a_small_board_what_gradients_are_of_stays_as_it_is_while_they_grow(demo: Trace) -> None:
+    """It has V without dV and O without dO: gestures leave out what is not there."""
+    small = QRectF(0, 0, 300, 240)
+    lay = board_layout(demo.workload, STYLE, small)
+    assert {"V", "O"} <= lay.boxes.keys()
+    assert not {"dV", "dO"} & lay.boxes.keys()
+    visit, grown = tile(demo, 0, 2, 1), set()
+    for op in range(1, len(demo.program.ops(visit))):
+        motion = Motion(*(demo.snapshot(visit, each) for each in (op - 1, op)))
+        grown |= set(motion.sums)
+        still, moving = (
+            painted(
+                partial(paint_moving_board, motion=motion, share=share, style=STYLE, lay=lay,
+                        marks=Marks()),
+                300, 240,
+            )
+            for share in (0.0, 0.5)
+        )  # fmt: skip
+        other = lay.col_band("V", range(12, 16)).toRect()  # far from the tile, which is marked
+        assert other.isValid()
+        assert moving.copy(other) == still.copy(other), motion.after.op.name
+    assert {"dV", "dK"} <= grown
+
+
 @pytest.mark.parametrize("name", ["dV", "dK", "dQ_acc", "dP", "D"])
 def test_sums_grow_term_by_term(demo: Trace, name: str) -> None:
     """Half way, the board has the sum of half of the terms, and at the end what is recorded."""

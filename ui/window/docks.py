@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from PySide6.QtCore import QByteArray, QCoreApplication, QEvent, QObject, QPointF, QSize, Qt
 from PySide6.QtGui import QCursor, QKeySequence, QMouseEvent
-from PySide6.QtWidgets import QDockWidget, QMainWindow, QTabWidget
+from PySide6.QtWidgets import QDockWidget, QMainWindow, QTabWidget, QWidget
 
 from simulator.lesson.tables import ChooseTable
 from ui.look.layouts import AT_LEFT, LayoutSpec, layout_named
@@ -67,6 +67,9 @@ class Docks(QObject):
         """Whether an audience sees the window."""
         self._busy = False
         """Whether docks are being arranged."""
+        self._aside = QWidget()
+        """Has the panels of closed docks that have been put aside."""
+        self.destroyed.connect(self._aside.deleteLater)
         self.by_name: dict[str, QDockWidget] = {}
         self.sizes = DockSizes(window, self.by_name)
         session.trace_changed.connect(self._forget)
@@ -128,10 +131,21 @@ class Docks(QObject):
             panel.set_stage(self._stage)
             panel.show_controls(self._controls)
             self._restyle(name)
-            self.by_name[name].setWidget(panel)
             self._titles[name].hold(panel.title_bar)
+        panel = self._panels[name]
+        if panel.parent() is not self.by_name[name]:
+            self.by_name[name].setWidget(panel)
             panel.show()  # a dock in sight does not do so by itself
-        return self._panels[name]
+        return panel
+
+    def put_aside(self) -> None:
+        """Take the panels of closed docks out of the window, until they are seen or asked for.
+
+        A new style sheet of the window is worked out for every widget in it, seen or not.
+        """
+        for name, panel in self._panels.items():
+            if self.by_name[name].isHidden() and panel.parent() is not self._aside:
+                panel.setParent(self._aside)
 
     def in_sight(self, which: type[_Panel]) -> _Panel | None:
         """Return a panel of a class if it can be seen now."""

@@ -392,6 +392,7 @@ class MainWindow(LessonWindow):
     def _restyle(self, style: Style) -> None:
         app = QApplication.instance()
         assert isinstance(app, QApplication)
+        self.docks.put_aside()
         app.setPalette(palette(style.theme))
         for kind in ("QAbstractSpinBox", "QComboBox", "QLineEdit", "QCheckBox", "QPushButton"):
             # The type stubs require bytes, which Qt refuses.

@@ -265,6 +265,26 @@ def test_an_opened_list_has_its_frame_after_a_change_of_theme(open_window, qapp)
     box.hidePopup()
 
 
+def test_panels_of_closed_docks_are_not_styled_again_until_they_are_seen(open_window, qapp):
+    window = open_window()
+    docks = window.docks
+    docks.open("formula")
+    window.session.settle()
+    panel = docks.panel("formula")
+    before = panel.grab().toImage()
+    docks["formula"].hide()
+    window.next_theme()
+    qapp.processEvents()
+    assert not window.isAncestorOf(panel)
+    for _ in range(2):
+        window.next_theme()
+    docks.open("formula")
+    window.session.settle()
+    assert docks["formula"].isAncestorOf(panel)
+    assert panel.isVisible()
+    assert panel.grab(before.rect()).toImage() == before
+
+
 @pytest.mark.long
 def test_closed_panels_forget_a_run_that_is_no_longer_shown(open_window, qapp):
     """With its inputs a large one would keep some hundred megabytes."""

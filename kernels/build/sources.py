@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from simulator.program.op import Op
@@ -67,7 +67,7 @@ def op_lines(algorithm: str, op: Op) -> tuple[int, ...]:
     return _op_lines(algorithm, op.name, op.cites, frozenset(move.tensor for move in op.moves))
 
 
-@cache
+@lru_cache(maxsize=128)
 def _op_lines(algorithm: str, name: str, cites: str, moved: frozenset[str]) -> tuple[int, ...]:
     text = source(algorithm).splitlines()
     marked = anchors(algorithm)[name]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from simulator.code import numpy_lines
@@ -49,7 +49,7 @@ class CodeLine:
     shown: int
 
 
-@cache
+@lru_cache(maxsize=8)
 def exemplars(algorithm: str, variant: frozenset[Variant] = frozenset()) -> tuple[TileProgram, ...]:
     """Return small runs in which every op of an algorithm occurs in all its forms.
 
@@ -75,7 +75,7 @@ def exemplars(algorithm: str, variant: frozenset[Variant] = frozenset()) -> tupl
     return tuple(tile_program(resolve(with_values(usual, change))) for change in others)
 
 
-@cache
+@lru_cache(maxsize=8)
 def forms(algorithm: str, variant: frozenset[Variant] = frozenset()) -> tuple[Op, ...]:
     """Return one op of each form that the ops of an algorithm have: name, citation, tensors."""
     found: dict[tuple[object, ...], Op] = {}

@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
+from functools import lru_cache
 
 
 class Role(StrEnum):
@@ -448,7 +448,7 @@ PAPERS: dict[str, Paper] = {
 _CITATION = re.compile(r"(?P<source>.*), lines? (?P<first>\d+)(?:-(?P<last>\d+))?(?:,.*)?")
 
 
-@cache
+@lru_cache(maxsize=128)
 def cited_lines(algorithm: str, cites: str) -> tuple[int, ...]:
     """Return the places in an algorithm's lines, from 0, that a citation names.
 

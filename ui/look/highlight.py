@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from pygments.token import Comment, Keyword, Name, Operator, String
@@ -33,7 +33,7 @@ class Span:
     kind: str
 
 
-@cache
+@lru_cache(maxsize=8)  # two texts of each of the latest four algorithms
 def spans(language: str, text: str) -> tuple[tuple[Span, ...], ...]:
     """Return the highlighted parts of each line.
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ui.session.session import Session
 
 
-MOST_STEPS = 200
+MOST_STEPS = 100
 """Steps of undo: each keeps two scenarios."""
 
 

@@ -230,7 +230,7 @@ def _unrevealed(caption: Caption) -> Caption:
 # --- layout -----------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=128)
 def _extent(caption: Caption, scale: float, width: float) -> tuple[float, float]:
     """Return how wide and how high a caption is, in pixels.
 
@@ -240,7 +240,7 @@ def _extent(caption: Caption, scale: float, width: float) -> tuple[float, float]
     return laid.right, laid.height
 
 
-@lru_cache(maxsize=48)
+@lru_cache(maxsize=16)
 def _laid_out(caption: Caption, scale: float, width: float) -> CaptionLayout:
     style = Style(DARK, scale)  # places do not depend on colours
     px = style.px

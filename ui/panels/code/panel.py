@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache, partial
+from functools import lru_cache, partial
 
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QStackedWidget, QTabBar, QVBoxLayout
@@ -54,7 +54,7 @@ def code_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> None:
         spans(language, "\n".join(line.text for line in code_lines(algorithm, variant).texts(tab)))
 
 
-@cache
+@lru_cache(maxsize=4)
 def code_lines(algorithm: str, variant: frozenset[Variant] = frozenset()) -> CodeLines:
     """Return the lines of an algorithm, with those of the CUDA kernel that is shipped."""
     of_op = partial(op_lines, algorithm)

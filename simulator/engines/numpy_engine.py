@@ -197,14 +197,15 @@ class NumpyEngine:
         sums[0] = walk.checkpoints[number]
         before = self._column_before(i, columns[0])
         m_prev = self._start(head, i)[0] if before is None else walk.m[:, before]
+        tops = np.ascontiguousarray(walk.m[:, columns].T)
+        shrinks = exp_shift(np.concatenate([m_prev[None], tops[:-1]]), tops)  # of all at once
         starts = [0]
-        for n, (j, (k0, k1)) in enumerate(zip(columns, ranges, strict=True)):
-            at, m = starts[-1], walk.m[:, j]
+        for n, (k0, k1) in enumerate(ranges):
+            at = starts[-1]
             starts.append(at + k1 - k0)
-            p = exp_shift(masked[at : starts[-1]], m[None, :])
+            p = exp_shift(masked[at : starts[-1]], tops[n])
             matmul(p.T, v[k0:k1], out=sums[n + 1])
-            sums[n + 1] += exp_shift(m_prev, m)[:, None] * sums[n]
-            m_prev = m
+            sums[n + 1] += shrinks[n][:, None] * sums[n]
         sums[-1] = walk.checkpoints[number + 1]  # so that a number is the same everywhere
         return _Stretch(first, columns, tuple(starts), s, masked, sums)
 

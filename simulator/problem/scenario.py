@@ -301,7 +301,7 @@ class Faults(Table):
     @property
     def on(self) -> tuple[str, ...]:
         """Names of the faults that are on, in the order of the file's keys."""
-        return tuple(name for name in type(self).model_fields if getattr(self, name))
+        return tuple(name for name, is_on in self if is_on)  # asked many times in each picture
 
 
 class Scenario(Table):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum, auto
+from functools import lru_cache
 from math import ceil, floor
 
 from PySide6.QtCore import QPointF, QRectF
@@ -258,9 +259,15 @@ def board_layout(
     the second line of the caption, the caption, the line above, the sizes in titles. Tokens are
     the last to go: they are made smaller first, then every second one is left out.
     """
-    w = workload
-    shape = w.seqlen_q, w.seqlen_k, w.head_dim, w.value_dim
-    view = clamped(shape, view or View())
+    return _laid_out(workload, style, rect.getRect(), view or View())
+
+
+@lru_cache(maxsize=1)  # a step asks several times for the same
+def _laid_out(
+    w: Workload, style: Style, place: tuple[float, float, float, float], view: View
+) -> BoardLayout:
+    rect = QRectF(*place)
+    view = clamped((w.seqlen_q, w.seqlen_k, w.head_dim, w.value_dim), view)
     # With margins for tokens the cells are smaller, maybe too small to need them.
     choices = _WITH_TOKENS if w.has_tokens else ((Tokens.NONE, True),)
     for tokens, header in choices:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -85,8 +86,8 @@ class Theme:
     empty: str
     used: str
     hatch: str
-    tensors: dict[str, str]
     heads: tuple[str, ...]
+    tensors: dict[str, str] = dataclasses.field(hash=False)
 
     def head(self, number: int) -> QColor:
         """Return the colour of a head; those of many heads come again."""

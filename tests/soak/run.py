@@ -160,7 +160,7 @@ def _use(
         failures.during = "coming to rest"
         for act in (hand.leave, settle, hand.rest, settle):
             failures.keep(act)
-        now = sample(done, time.monotonic() - begun, window)
+        now = sample(done, time.monotonic() - begun)
         report.samples.append(now)
         say(f"{now.actions:8} {now.seconds:6.0f} {now.rss:8.0f} {now.held:9.0f} {now.objects:8} "
             f"{now.qobjects:8} {now.widgets:8} {longest.cpu:5.0f} ms ({longest.wall:.0f} passed)"

@@ -184,6 +184,8 @@ class PlotBar(QWidget):
         kept = 0.0 if fit.isHidden() else fit_width + style.px(10)
         for long in (True, False):
             groups = self._groups(font, long=long)
+            if not groups:
+                return 0
             lines = lines_of([sum(sizes) for _, sizes in groups], style.px(10), width, kept)
             if lines[-1] == 0:
                 break

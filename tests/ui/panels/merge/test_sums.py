@@ -110,3 +110,8 @@ def test_in_the_window(open_window, qapp) -> None:
     assert panel.merging.isVisible()
     assert not picture.isVisible()
     assert panel.state is not None
+    panel.bar.choose("subject", "sums")
+    window.files.choose_algorithm("flash2")
+    settle(window)
+    assert panel.merging.isVisible()
+    assert {button.text() for button in panel.bar.shown()} >= {"List", "Tree"}

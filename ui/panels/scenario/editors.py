@@ -289,6 +289,8 @@ class Field(QWidget):
         self.browse: QToolButton | None = None
         self._grid = QGridLayout(self)
         self._grid.setColumnStretch(1, 1)
+        self._beside: bool | None = None
+        """Whether the label is left of the editor, if it has a place."""
         if spec.kind is Kind.PATH:
             self.browse = QToolButton()
             self.browse.setAccessibleName("Browse for a tensor file")
@@ -309,9 +311,13 @@ class Field(QWidget):
 
     def arrange(self, label_width: int) -> None:
         """Put the label left of the editor, or above it when `label_width` is 0."""
-        row, column = (0, 1) if label_width else (1, 0)
-        end = 2 if self.browse is None else 3
         self.label.setMinimumWidth(label_width)
+        beside = bool(label_width)
+        if beside is self._beside:  # a window that changes its size asks for it again and again
+            return
+        self._beside = beside
+        row, column = (0, 1) if beside else (1, 0)
+        end = 2 if self.browse is None else 3
         for widget in (self.label, self.editor, self.browse, self.message):
             if widget is not None:
                 self._grid.removeWidget(widget)

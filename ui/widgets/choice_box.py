@@ -28,13 +28,28 @@ class StillList(QComboBox):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._aside: QWidget | None = None
+        """What opens, while it is not among the window's widgets."""
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+
+    def put_aside(self) -> None:
+        """Take what opens out of the window, which has ten widgets less to restyle, until it opens.
+
+        Qt makes it with the first choice and never without the box as its parent.
+        """
+        popup = self.view().window()
+        if self._aside is None and not popup.isVisible():
+            popup.setParent(None, Qt.WindowType.Popup)
+            self._aside = popup
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()
 
     def showPopup(self) -> None:
         """Open the list, as wide as its longest choice; it may be wider than the dock."""
+        if self._aside is not None:
+            self._aside.setParent(self, Qt.WindowType.Popup)
+            self._aside = None
         colours, frame = self.palette(), QPalette.ColorRole.Window
         colours.setColor(frame, colours.color(frame))  # Qt takes over what has been set, no more
         self.view().window().setPalette(colours)
@@ -67,6 +82,7 @@ class ChoiceBox(StillList):
         listed = QFont(style.text_font(12))
         listed.unsetFeature(QFont.Tag("tnum"))
         self.view().setFont(listed)
+        self.put_aside()
         self.updateGeometry()
         self.update()
 

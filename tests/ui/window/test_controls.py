@@ -4,7 +4,7 @@ import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QFont, QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 from ui.look.theme import CONTRAST, DARK, THEMES, Style
 from ui.widgets.choice_box import ChoiceBox
@@ -51,6 +51,21 @@ def test_all_its_words_have_room_and_narrow_hyphens(box):
     tag = QFont.Tag("tnum")
     assert box.font().isFeatureSet(tag)
     assert not box.view().font().isFeatureSet(tag)
+
+
+def test_what_opens_is_among_the_windows_widgets_only_while_it_is_open(box, qapp):
+    box.set_style(Style(DARK))
+    assert box.findChildren(QWidget) == []
+    box.show()
+    for _ in range(2):
+        box.showPopup()
+        qapp.processEvents()
+        popup = box.view().window()
+        assert popup.isVisible()
+        assert popup.parent() is box
+        box.hidePopup()
+        box.set_style(Style(DARK, 2.0))
+        assert box.findChildren(QWidget) == []
 
 
 def test_keys_choose_and_scrolling_past_does_not(box):

@@ -177,6 +177,7 @@ class ChoiceEditor(StillList):
         self._style = style
         self.setFont(style.text_font(13))
         self.setMinimumHeight(round(style.px(_HEIGHT)))
+        self.put_aside()
 
     def show_text(self, text: str, *, force: bool) -> None:
         """Show the choice of `text`, or of a blank text."""

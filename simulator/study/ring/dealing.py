@@ -56,8 +56,7 @@ def _parts(length: int, count: int) -> list[range]:
 
 def tokens_of(pieces: Sequence[range]) -> I64:
     """Return the tokens of some pieces, ascending, as a device has them in its memory."""
-    parts = [np.arange(each.start, each.stop, each.step, dtype=np.int64) for each in pieces]
-    return np.concatenate(parts)
+    return np.concatenate([np.arange(each.start, each.stop, each.step) for each in pieces])
 
 
 def owners(layout: Layout, length: int, devices: int) -> I64:

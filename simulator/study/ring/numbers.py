@@ -57,7 +57,7 @@ class RingNumbers:
     @property
     def error(self) -> float:
         """Largest difference of the last O from float64."""
-        return float(np.abs(self.o[-1] - self.exact).max(initial=0.0))
+        return float(np.abs(self.o[-1] - self.exact).max())
 
 
 def why_no_numbers(ring: Ring) -> str:
@@ -88,9 +88,8 @@ def ring_numbers(
         Told the share done.
     """
     w, g = ring.workload, ring.devices
-    m = np.full((g, w.seqlen_q), -np.inf, dtype=np.float32)
-    l = np.zeros_like(m)
-    o = np.zeros((g, w.seqlen_q, w.value_dim), dtype=np.float32)
+    m, l = np.empty((2, g, w.seqlen_q), dtype=np.float32)
+    o = np.empty((g, w.seqlen_q, w.value_dim), dtype=np.float32)
     for device, pieces in enumerate(ring.rows):
         rows = tokens_of(pieces)
         if not len(rows):
@@ -106,7 +105,7 @@ def ring_numbers(
             if progress:
                 progress((device * g + step + 1) / g**2)
     exact, _ = reference_rows(w, inputs, head, range(w.seqlen_q))
-    apart = float(np.abs(o[-1] - _alone(ring, inputs, head)).max(initial=0.0))
+    apart = float(np.abs(o[-1] - _alone(ring, inputs, head)).max())
     return RingNumbers(head, frozen(m), frozen(l), frozen(o), exact, apart)
 
 

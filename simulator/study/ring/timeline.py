@@ -51,19 +51,18 @@ class RingTimeline:
 
     @cached_property
     def seconds(self) -> float:
-        """When the last device has done its work."""
+        """When the last device has done its work; above 0, because blocks travel."""
         return float((self.begins + self.works).max())
 
     @property
     def idle(self) -> float:
         """The share of the devices' time in which they do not work, 0 to 1."""
-        whole = self.seconds * len(self.works)
-        return max(1 - float(self.works.sum()) / whole, 0.0) if whole else 0.0
+        return max(1 - float(self.works.mean(axis=0).sum()) / self.seconds, 0.0)
 
     @property
     def speed_up(self) -> float:
-        """How many times as fast it is as one device; 0 if there is nothing to do."""
-        return self.alone / self.seconds if self.seconds else 0.0
+        """How many times as fast it is as one device."""
+        return self.alone / self.seconds
 
     @cached_property
     def steps(self) -> F64:

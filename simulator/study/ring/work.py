@@ -147,8 +147,7 @@ def why_no_ring(w: Workload) -> str:
     if tokens > most:
         under = "" if mask.simple else " under such a mask"
         return f"{tokens} tokens are too many to deal out one by one{under}: at most {most}."
-    half = (-(-w.queries // 2), -(-w.seqlen_k // 2))
-    tiles = -(-half[0] // w.rows) * -(-half[1] // w.cols)
+    tiles = -(-w.queries // (2 * w.rows)) * -(-w.seqlen_k // (2 * w.cols))  # of half of both
     if tiles > MOST_TILES:
         return f"{tiles} tiles of one device are too many to count: at most {MOST_TILES}."
     return ""

@@ -165,7 +165,7 @@ def filled(server: Server, moment: Moment) -> dict[int, int]:
     for each in moment.running:
         for n, place in enumerate(each.pages):
             own = min(each.tokens - n * server.page, server.page)
-            out[place] = max(own, out.get(place, 0))
+            out[place] = max(own, out.get(place, own))
     return out
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.base.tolerance import STEP
-from simulator.problem.scenario import Scenario, parse_scenario
+from simulator.problem.scenario import Scenario, parse_scenario, with_values
 from simulator.problem.workload import read_inputs, resolve
 from simulator.program.algorithms import tile_program
 from simulator.study.generation.steps import (
@@ -70,6 +70,9 @@ def test_weights_and_what_moves_without_the_mask_are_those_of_the_definition():
     w = resolve(scenario("flash2", nq=8, heads=2, d=3, seed=3))
     inputs = read_inputs(w)
     s = inputs.q[1].astype(float) @ inputs.k[1].astype(float).T / np.sqrt(3)
+    own = made(scenario("flash2", nq=8, heads=2, d=3, seed=3, mask={"causal": True}), head=1)
+    np.testing.assert_array_equal(found.unmasked, own.unmasked)  # whatever mask the run has
+    np.testing.assert_array_equal(found.free, own.free)
     p = np.exp(np.where(np.tri(8, dtype=bool), s, -np.inf))
     np.testing.assert_allclose(found.weights, p / p.sum(axis=1, keepdims=True), atol=1e-6)
     v, moved = inputs.v[1].astype(float), []
@@ -133,11 +136,15 @@ def test_progress_is_told_to_its_end():
     ("change", "fits"),
     [
         ({}, True), ({"nk": 12}, False), ({"nq": 2}, False), ({"mask": {"window": 3}}, True),
-        ({"mask": {"documents": [4, 4]}}, False),
+        ({"mask": {"documents": [4, 4]}}, False), ({"scores": {"alibi": True}}, True),
+        ({"scores": {"softcap": 2.0}}, True), ({"nq": 3}, False), ({"nq": 4}, True),
+        ({"nq": 1024}, True), ({"nq": 1025}, False), ({"nk": 4}, False),
     ],
 )  # fmt: skip
 def test_what_could_not_have_been_generated_is_not_shown(change, fits):
     assert suits(resolve(scenario("flash2", **{"nq": 8, **change}))) is fits
+    wrong = with_values(scenario("flash2", nq=8), {"faults": {"forget_alpha": True}})
+    assert not suits(resolve(wrong))
     linear = parse_scenario(
         {
             "attention": {"algorithm": "linear", "seqlen_q": 8, "head_dim": 4},

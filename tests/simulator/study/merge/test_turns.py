@@ -18,6 +18,22 @@ def program_of(**more: Any) -> TileProgram:
     return tile_program(resolve(with_values(chosen, {"attention": {"dtype": "float16"}})))
 
 
+def test_a_thread_block_takes_the_time_of_its_tiles_one_after_the_other() -> None:
+    """A row of a tile: Q and dO in, LSE and D, and what is added to dQ read and written."""
+    w = program_of(nk=8).workload
+    moved = 2 * 2 * 8 + 2 * 4 + 2 * 4 * 8
+    tile = w.gpu.sms * time_estimate(w.gpu, 8 * moved, 5 * 2 * 8 * 8 * 8, w.dtype).seconds
+    for more, tiles in (
+        ({"nk": 8}, 8),
+        ({}, 8),
+        ({"nk": 8, "nq": 40}, 5),
+        ({"nk": 8, "heads": 3}, 8),
+    ):
+        found = turns_of(program_of(**more))
+        assert found is not None
+        assert found.at_once == pytest.approx(tiles * tile, rel=1e-12)
+
+
 def test_one_column_block_waits_for_nobody() -> None:
     found = turns_of(program_of(nk=8))
     assert found is not None

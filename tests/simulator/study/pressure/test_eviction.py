@@ -116,6 +116,12 @@ def test_budgets_rise_and_leave_some_tokens_out(tokens):
     assert budgets[-1] < tokens
 
 
+def test_budgets_are_halves_of_halves_and_three_quarters():
+    assert budgets_of(70) == (2, 4, 8, 17, 35, 52)
+    assert budgets_of(64) == (2, 4, 8, 16, 32, 48)
+    assert budgets_of(4) == (1, 2, 3)
+
+
 def test_short_runs_and_random_numbers_are_replaced_by_a_layer():
     w = resolve(parse_scenario({"attention": {"seqlen_q": 8, "head_dim": 4}}))
     shown, _ = shown_run(w, read_inputs(w))
@@ -124,5 +130,6 @@ def test_short_runs_and_random_numbers_are_replaced_by_a_layer():
     assert shown_run(short, read_inputs(short))[0] is shown
     own = resolve(parse_scenario({"input": {"source": "capture", "name": "passage-layer1"}}))
     assert shown_run(own, read_inputs(own))[0] is own
-    long = replace(own, seqlen_q=1000, seqlen_k=1000)
-    assert shown_run(long, read_inputs(own))[0] is shown
+    for tokens, fits in ((63, False), (64, True), (591, True), (592, False)):  # twelve heads
+        other = replace(own, seqlen_q=tokens, seqlen_k=tokens)
+        assert (shown_run(other, read_inputs(own))[0] is other) is fits

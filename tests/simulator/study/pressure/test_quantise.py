@@ -1,5 +1,7 @@
 """Keys and values of few bits: bounds of what rounding does, and their bytes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,10 +10,11 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from simulator.base.errors import InputError
 from simulator.study.generation.steps import shipped_run
-from simulator.study.pressure.costs import pressure
+from simulator.study.pressure.costs import budgets_of, pressure, relative_error
+from simulator.study.pressure.decoding import decoded, layer_of
+from simulator.study.pressure.policies import POLICIES
 from simulator.study.pressure.quantise import (
     GRAINS,
-    LARGEST,
     SMALL,
     rounded,
     scales_of,
@@ -37,7 +40,10 @@ def test_a_number_moves_by_half_a_step_at_most(x, dtype, grain):
 @given(TENSORS, st.sampled_from(SMALL), st.sampled_from(GRAINS))
 def test_codes_are_no_more_than_the_bits_hold(x, dtype, grain):
     codes = rounded(x, dtype, grain) / scales_of(x, dtype, grain)
-    assert np.abs(codes).max() <= LARGEST[dtype] * (1 + 1e-12)
+    largest = {"fp8": 448, "int8": 2**7 - 1, "int4": 2**3 - 1}[dtype]
+    assert np.abs(codes).max() <= largest * (1 + 1e-12)
+    full = rounded(np.ones((1, 1, 1)), dtype, grain) / scales_of(np.ones((1, 1, 1)), dtype, grain)
+    assert full.item() == pytest.approx(largest, rel=1e-6)
     if dtype != "fp8":
         np.testing.assert_allclose(codes, np.rint(codes), atol=1e-9)
 
@@ -72,14 +78,21 @@ def test_bytes_are_those_of_elements_and_scales():
 def test_what_a_layer_loses():
     own, told = layer(16, 2, 2), []
     found = pressure(own.workload, own.inputs, told.append)
-    assert told == sorted(told)
-    assert told[-1] == 1
+    count = len(POLICIES) * len(budgets_of(16))
+    assert told == [n / (count + 1) for n in range(1, count + 2)]
+    assert len(found.evicted) == count
     assert found.bytes == 16 * 2 * 2 * 4 * own.workload.width
     assert len(found.rounded) == len(SMALL) * len(GRAINS)
     for each in found.rounded:
-        assert 0 < each.error < 1
+        given = (
+            rounded(x.astype(float), each.dtype, each.grain) for x in (own.inputs.k, own.inputs.v)
+        )
+        k, v = (x.astype(np.float32) for x in given)
+        other = layer_of(own.workload, replace(own.inputs, k=k, v=v))
+        o = decoded(other, POLICIES[0], 16).o  # all tokens are kept
+        assert each.error == pytest.approx(relative_error(o, found.exact), rel=1e-6)
     assert max(e.error for e in found.of_type("int8")) < min(e.error for e in found.of_type("int4"))
-    for policy in {each.policy for each in found.evicted}:
+    for policy in POLICIES:
         tried = found.of_policy(policy)
         assert [each.bytes for each in tried] == sorted({each.bytes for each in tried})
         assert found.decoded(policy, 16)[1].error < 1e-12

@@ -174,6 +174,7 @@ def test_times_are_those_of_a_run_event_by_event(nk, devices, layout, mask, over
     np.testing.assert_allclose(found.begins, begins, rtol=1e-12, atol=0)
     np.testing.assert_allclose(found.leaves, leaves, rtol=1e-12, atol=0)
     assert found.seconds == pytest.approx(end)
+    assert found.speed_up == pytest.approx(found.alone / end)
     assert found.idle == pytest.approx(1 - found.works.sum() / (devices * end), abs=1e-12)
     np.testing.assert_allclose(found.sends * gbps * GB, found.work.sent, rtol=1e-12)
 
@@ -214,8 +215,36 @@ def test_what_is_too_large_or_has_nothing_to_merge_is_refused():
     assert "latent" in why_no_ring(resolve(scenario("mla", nq=8, d=None, latent_dim=4, rope_dim=2)))
     wide = resolve(scenario("flash2", nq=4097, rows=128, cols=128))
     assert not why_no_ring(wide)
-    assert "pairs" in why_no_numbers(ring_of(wide, 4, "zigzag"))
+    assert f"pairs of a row and a key; here are {4097**2}." in why_no_numbers(
+        ring_of(wide, 4, "zigzag")
+    )
+    assert "under" not in why_no_ring(large)
     assert not why_no_numbers(ring_of(resolve(scenario("flash2", nq=64)), 4, "zigzag"))
+
+
+def test_limits_themselves_are_not_refused():
+    for tokens in (MOST_TOKENS, MOST_TOKENS + 1):
+        for sizes in ({"nq": tokens, "nk": 8}, {"nq": 8, "nk": tokens}):
+            w = resolve(scenario("flash2", **sizes, rows=128, cols=128))
+            assert bool(why_no_ring(w)) is (tokens > 2**20)
+    for tokens in (4096, 4097):
+        uneven = resolve(scenario("flash2", nq=tokens, nk=8, mask={"window": 8, "dilation": 2}))
+        assert bool(why_no_ring(uneven)) is (tokens > 4096)
+    for more in (0, 1):  # of two halves one begins a block more
+        for sizes in ({"nq": 2**17 + more, "nk": 2**16}, {"nq": 2**17, "nk": 2**16 + more}):
+            w = resolve(scenario("flash2", **sizes, rows=32, cols=16))
+            assert bool(why_no_ring(w)) is bool(more)
+    for keys in (4096, 4097):
+        w = resolve(scenario("flash2", nq=4096, nk=keys, rows=128, cols=128))
+        assert bool(why_no_numbers(ring_of(w, 4, "zigzag"))) is (keys > 4096)
+
+
+def test_numbers_are_in_float32_and_progress_is_told():
+    w, ring = made(6, 6, {}, 4, 3, 2, "zigzag")
+    told = []
+    found = ring_numbers(ring, read_inputs(w), 0, told.append)
+    assert told == [1 / 4, 2 / 4, 3 / 4, 1.0]
+    assert {found.m.dtype, found.l.dtype, found.o.dtype} == {np.dtype(np.float32)}
 
 
 def test_packed_heads_are_dealt_out_one_by_one():

@@ -13,7 +13,7 @@ from simulator.study.serving.by_hand import (
     by_hand,
     may,
 )
-from simulator.study.serving.pages import filled, paged_waste, stretched_waste
+from simulator.study.serving.pages import Request, filled, holes, paged_waste, stretched_waste
 
 ADMIT = Move("admit")
 
@@ -94,6 +94,22 @@ def test_who_finds_no_page_waits_and_is_taken_in_when_pages_come_back() -> None:
     assert set(now.taken) == set(now.given)  # the first places that are free
 
 
+def test_a_prompt_that_fills_the_last_page_is_taken_in() -> None:
+    _, now, _ = by_hand(8, (ADMIT,) * 5)  # of 8 places these prompts take 2, 1, 2, 1 and 2
+    assert (len(now.running), now.waiting) == (5, 0)
+    _, now, _ = by_hand(8, (ADMIT,) * 6)
+    assert (len(now.running), now.waiting) == (5, 1)
+
+
+def test_stretches_are_as_long_as_a_sequence_may_be_and_lie_side_by_side() -> None:
+    server, _, beside = by_hand(4, (ADMIT,) * 3)
+    assert server.requests == tuple(Request(0, each, 32, (0,)) for each in PROMPTS[:3])
+    assert [each.pages for each in beside.running] == [(0,), (32,)]
+    assert holes(server, beside) == {}
+    server, _, beside = by_hand(4, (ADMIT,))
+    assert holes(server, beside) == {32: 32}
+
+
 def test_no_page_left_makes_the_sequence_that_came_last_wait() -> None:
     full = (*(ADMIT,) * 6, Move("grow", 3), Move("grow", 4))
     _, now, _ = by_hand(4, full)
@@ -109,10 +125,23 @@ def test_no_page_left_makes_the_sequence_that_came_last_wait() -> None:
     assert len(before.running) == 6
 
 
+def test_a_prompt_has_as_many_sequences_as_there_are_letters() -> None:
+    fork = Move("fork", 1)
+    for count in (24, 25):
+        server, now, beside = by_hand(16, (ADMIT, ADMIT, *(fork,) * count))
+        assert may(now, fork) is (count < 25)
+        assert may(now, Move("fork", 0))
+        assert [len(each.answers) for each in server.requests] == [1, count + 1]
+        assert now.step == beside.step == count + 2
+        assert (len(beside.running), beside.waiting) == (2, count)
+
+
 def test_moves_about_nobody_and_beyond_the_longest_cannot_be_made() -> None:
     _, now, _ = by_hand(4, (ADMIT, Move("end", 0)))
     assert not any(may(now, Move(kind, 0)) for kind in ("grow", "fork", "end"))
     assert may(now, ADMIT)
+    _, now, _ = by_hand(4, (ADMIT, ADMIT))
+    assert [may(now, Move("end", which)) for which in (-1, 0, 1, 2)] == [False, True, True, False]
     _, now, _ = by_hand(4, (ADMIT, *(Move("grow", 0),) * (MOST - PROMPTS[0])))
     assert now.running[0].tokens == MOST
     assert not may(now, Move("grow", 0))

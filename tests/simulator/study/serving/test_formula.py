@@ -25,12 +25,25 @@ def test_the_product_is_the_count(name, tokens, dtype, batch, page, convention):
     counts = cache_bytes(model, tokens, dtype, batch, page)
     assert found.total == getattr(counts, convention)
     assert sum(term.layers for term in found.terms) == model.layers
+    assert [each.bytes for each in found.factors].count(True) == 1
+
+
+def test_the_factors_of_plain_rows_are_named():
+    found = cache_formula(models()["Llama-3-8B"], 10, "int8", 3)
+    assert [(each.name, each.value, each.bytes) for each in found.factors] == [
+        ("K and V", 2, False), ("KV heads", 8, False), ("head size", 128, False),
+        ("int8", 1, True), ("sequences", 3, False),
+    ]  # fmt: skip
+    latent = cache_formula(models()["DeepSeek-V3"], 10)
+    assert [each.name for each in latent.factors] == ["latent + rope", "float16", "sequences"]
+    assert [each.bytes for each in latent.factors] == [False, True, False]
 
 
 def test_an_odd_row_of_half_bytes_is_a_factor_of_its_own():
     model = replace(models()["DeepSeek-V3"], rope_dim=63)
     found = cache_formula(model, 10, "int4")
     assert found.factors[0].value == 288  # of 575 numbers
+    assert found.factors[0].bytes
     assert found.total == cache_bytes(model, 10, "int4").logical
 
 

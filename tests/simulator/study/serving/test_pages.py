@@ -42,6 +42,11 @@ def text(server: Server, each: Running) -> list[tuple[int, Any]]:
     return [(each.request, n) for n in range(prompt)] + own
 
 
+def asked_by(server: Server, step: int) -> int:
+    """Return how many samples have been asked for by a step."""
+    return sum(len(each.answers) for each in server.requests if each.arrives <= step)
+
+
 def test_steps_are_counted_one_by_one() -> None:
     server = usual_server()
     for moments in (served_in_pages(server), served_in_stretches(server)):
@@ -73,6 +78,7 @@ def test_no_two_sequences_hold_different_tokens_in_one_slot(server: Server, shar
             assert old is None or each.tokens == old.tokens + 1
         before = {(each.request, each.sample): each for each in moment.running}
         assert {place for place, _ in slots} == set(moment.counts)
+        assert len(moment.running) + moment.waiting + moment.done == asked_by(server, moment.step)
         assert all(0 <= place < server.places for place in moment.counts)
         tokens = filled(server, moment)
         assert sum(tokens.values()) == len(slots)
@@ -99,6 +105,7 @@ def test_stretches_lie_apart_and_slots_add_up(server: Server) -> None:
             assert each.tokens <= most
         free = owner.count(-1)
         assert sum(holes(server, moment).values()) == free
+        assert len(moment.running) + moment.waiting + moment.done == asked_by(server, moment.step)
         waste = stretched_waste(server, moment)
         assert waste.used + waste.inside + waste.outside + waste.free == server.slots
         assert waste.outside + waste.free == free

@@ -17,6 +17,10 @@ from simulator.base.dtypes import F32, F64, DType, round_to
 from simulator.base.errors import SCENARIO, refuse
 from simulator.problem.scenario import PositionTable
 
+AT_ONCE = 2**16
+"""Numbers that are turned at once: in float64, they and what is made of them take five times that
+for a while."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rotary:
@@ -80,8 +84,14 @@ class Rotary:
         back : bool
             Turn them back to where they were before.
         """
-        angles = self.angles(np.arange(first, first + x.shape[1]))
-        return round_to(self.rotated(x, -angles if back else angles).astype(np.float32), dtype)
+        out = np.empty(x.shape, dtype=np.float32)
+        at_once = max(1, AT_ONCE // (x.shape[0] * x.shape[2]))
+        for start in range(0, x.shape[1], at_once):
+            part = x[:, start : start + at_once]
+            angles = self.angles(np.arange(part.shape[1]) + (first + start))
+            turned = self.rotated(part, -angles if back else angles)
+            out[:, start : start + at_once] = round_to(turned.astype(np.float32), dtype)
+        return out
 
     def both(self, q: F32, k: F32, dtype: DType) -> tuple[F32, F32]:
         """Return queries and keys turned, the last query where the last key stands.

@@ -15,7 +15,8 @@ from safetensors.numpy import save_file
 from simulator import InputError, Trace, simulate
 from simulator.problem.filling import capture_names
 from simulator.problem.input_files import read_header
-from simulator.problem.scenario import parse_scenario
+from simulator.problem.positions import AT_ONCE
+from simulator.problem.scenario import Scenario, parse_scenario
 from simulator.problem.workload import input_bytes, read_inputs, resolve
 from tests.helpers.runs import check_close, scenario, textbook
 from tests.helpers.written_files import (
@@ -222,14 +223,28 @@ def test_a_tenth_of_the_free_memory_stays_free(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("shape", [{"nq": 9000, "nk": 10}, {"nq": 10, "nk": 9000, "dv": 64}])
 def test_the_estimate_is_not_below_the_truth(dtype: str, shape: dict[str, int]) -> None:
-    workload = resolve(scenario(d=32, dtype=dtype, heads=4, rows=64, cols=64, **shape))
+    _check_estimate(scenario(d=32, dtype=dtype, heads=4, rows=64, cols=64, **shape))
+
+
+def test_the_estimate_knows_of_q_and_k_before_they_were_turned() -> None:
+    sizes = {"d": 32, "heads": 4, "rows": 64, "cols": 64}
+    plain, turned = (
+        scenario(nq=9000, nk=10, **sizes, position=said) for said in ({}, {"kind": "rope"})
+    )
+    more = 4 * 4 * 32 * (9000 + 10)
+    assert input_bytes(resolve(turned)) == input_bytes(resolve(plain)) + more
+    _check_estimate(turned, beside=5 * 8 * AT_ONCE)
+
+
+def _check_estimate(chosen: Scenario, beside: int = 0) -> None:
+    workload = resolve(chosen)
     tracemalloc.start()
     try:
         read_inputs(workload)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak <= input_bytes(workload) * 1.01 + 50_000
+    assert peak <= input_bytes(workload) * 1.01 + 50_000 + beside
     assert input_bytes(workload) <= 2 * peak
 
 

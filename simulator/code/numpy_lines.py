@@ -74,8 +74,8 @@ def sections() -> dict[str, Section]:
     for node in _tree().body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef):
             first = node.body[0] if isinstance(node, ast.FunctionDef) else _apply(node)
-            begin = _body_start(first) if first is not None else _end(node) + 1
             lines = range(node.lineno, _end(node) + 1)
+            begin = _body_start(first) if first is not None else lines.stop
             found[node.name] = Section(node.name, lines, range(begin, lines.stop))
     return found
 

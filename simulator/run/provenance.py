@@ -295,7 +295,7 @@ def _explain_maximum(snapshot: Snapshot, value: CellValue) -> Explanation:
     if not snapshot.made("m"):
         lines.append((*_not_moved(snapshot, "m", now), ": this tile has not been joined in yet"))
         return Explanation(value, tuple(lines))
-    if w.threshold is not None and old.value > -np.inf and now.value == old.value < top.value:
+    if w.threshold is not None and now.value == old.value < top.value:
         grown = f"2^{growth(snapshot, row):.3g}"
         lines.append(("the maximum of this tile, ", top, f", is larger by a factor {grown} only:"))
         lines.append((f"at most 2^{w.threshold:g}, so m is kept = ", now, ", and P may be above 1"))

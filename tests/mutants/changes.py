@@ -96,8 +96,9 @@ def _mutmut(operator: Callable[[Any], Iterable[cst.CSTNode]]) -> Operator:
     return lambda node: ((node, new) for new in operator(node))
 
 
-GUARDS = {"strict", "encoding"}
-"""Arguments without which all goes the same here: zip's lengths are equal, Linux writes UTF-8."""
+GUARDS = {"strict", "encoding", "copy"}
+"""Arguments without which all goes the same here: zip's lengths are equal, Linux writes UTF-8, and
+a copy that `astype` need not make takes time alone."""
 
 OPERATORS = (
     ("number", cst.BaseNumber, _mutmut(mutators.operator_number)),

@@ -7,6 +7,7 @@ the function its changed code; anywhere else, by importing everything again.
 from __future__ import annotations
 
 import gc
+import importlib
 import importlib.abc
 import importlib.util
 import json
@@ -64,12 +65,17 @@ class Recorder:
     """
 
     def __init__(self, files: Sequence[Path], out: Path) -> None:
-        self._out = out
+        self._files, self._out = files, out
         self._seconds: dict[str, float] = defaultdict(float)
         self._coverage = coverage.Coverage(
             data_file=None, include=[str(file.resolve()) for file in files], config_file=False
         )
         self._coverage.start()  # before anything is imported: lines of the import have no test
+
+    def pytest_collection_finish(self):
+        # What a test imports first would else have the lines of the import, alone.
+        for file in self._files:
+            importlib.import_module(".".join(file.with_suffix("").parts).removesuffix(".__init__"))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item):
@@ -117,8 +123,9 @@ class Record:
 
         Where the line runs with the import, they are those of all test files that run any line
         of the module's folder: what is made then may be asked for without a line of the module.
-        First comes one case of each test function, of these the module's own and the quickest. No
-        more than `most` seconds of them.
+        First come those of files that do run a line of it; of these one case of each test
+        function; of these the module's own, those of its room, and the quickest. No more than
+        `most` seconds of them.
         """
         lines = self._lines.get(str(mutant.path), {})
         found = set(lines.get(str(mutant.line), ()))
@@ -126,22 +133,30 @@ class Record:
             found = self._files(mutant.path.parent)
             # A module without a function runs in no test: any may notice.
             found = found or {test.partition("::")[0] for test in self.seconds}
-        files = {test for test in found if "::" not in test}
-        tests = {t for t in self.seconds if t in found or t.partition("::")[0] in files}
+        tests = self._of(found)
+        running = {test.partition("::")[0] for each in lines.values() for test in each}
         own = f"/test_{mutant.path.stem}.py::"
+        rooms = {f"tests/{room}" for room in mutant.path.parents if len(room.parts) > 1}
         ranks: dict[str, int] = defaultdict(int)
         order = []
         for test in sorted(tests, key=lambda t: (self.seconds[t], t)):
             function = test.partition("[")[0]
-            order.append((ranks[function], own not in test, self.seconds[test], test))
+            near = own not in test, function.rpartition("/")[0] not in rooms
+            far = test.partition("::")[0] not in running
+            order.append((far, ranks[function], near, self.seconds[test], test))
             ranks[function] += 1
         chosen, total = [], 0.0
-        for _, _, seconds, test in sorted(order):
+        for *_, seconds, test in sorted(order):
             total += seconds + OVERHEAD
             if total > most and chosen:
                 break
             chosen.append(test)
         return chosen
+
+    def _of(self, found: set[str]) -> set[str]:
+        """Return the tests among what was found: tests, and files that share what they make."""
+        files = {each for each in found if "::" not in each}
+        return {t for t in self.seconds if t in found or t.partition("::")[0] in files}
 
     def _files(self, folder: Path) -> set[str]:
         """Return the test files that run a line of some module of a folder."""

@@ -120,7 +120,7 @@ def read_trace(path: Path) -> Events:
         lanes=tuple(
             names.get(key, safe_text(f"{key[0]} {key[1]}"[:TITLE_LETTERS])) for key in keys
         ),
-        lane=np.array([place[key] for key, *_ in pieces], dtype=np.int64),
+        lane=np.array([place[key] for key, *_ in pieces]),
         above=np.zeros(len(pieces)),
         height=np.ones(len(pieces)),
         start=start,

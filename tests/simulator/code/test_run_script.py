@@ -24,6 +24,11 @@ SHAPES: dict[str, dict[str, Any]] = {
     "plain": {"nq": 8, "d": 4},
     "blind": {"nq": 9, "nk": 5, "rows": 4, "cols": 3, "mask": {"causal": True}},
     "window": {"nq": 16, "d": 8, "mask": {"window": 5}},
+    "sinks beside global tokens": {
+        "nq": 16,
+        "d": 8,
+        "mask": {"window": 3, "sinks": 4, "global_tokens": 2},
+    },
     "sinks": {"nq": 16, "d": 8, "mask": {"causal": True, "window": 5, "sinks": 2}},
     "half": {"nq": 9, "heads": 4, "kv_heads": 2, "dtype": "float16", "temperature": 0.5},
     "rope": {"nq": 9, "nk": 12, "d": 8, "position": {"kind": "rope", "offset": 5}},

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.engines.numerics import joined, mask_into, score_keys
+from simulator.engines.numerics import change_in, joined, mask_into, score_keys
 from simulator.program.ops import exp_shift
 
 RANGES = st.lists(st.integers(0, 3), min_size=2, max_size=8).map(
@@ -64,3 +64,10 @@ def test_what_has_seen_nothing_weighs_nothing() -> None:
     high = np.array([-np.inf, -np.inf, 1.0, 2.0], dtype=np.float32)
     low = np.array([-np.inf, 3.0, 1.0, 4.0], dtype=np.float32)
     assert exp_shift(high, low).tolist() == [0.0, 0.0, 1.0, np.exp(np.float32(-2))]
+
+
+def test_scores_of_each_range_are_changed_at_their_own_keys() -> None:
+    ranges = [(0, 2), (4, 5), (6, 9)]
+    x = np.zeros((6, 2), dtype=np.float32)
+    change_in(x, ranges, lambda start, stop, s: s + np.arange(start, stop, dtype=np.float32))
+    assert x.T.tolist() == [[0, 1, 4, 6, 7, 8]] * 2

@@ -90,3 +90,9 @@ def test_an_fp8_cache_doubles_what_the_weights_leave_and_no_more() -> None:
 def test_what_cannot_be_asked_is_told(name: str, expression: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
         computed(at(name), expression)
+
+
+@pytest.mark.parametrize("expression", ["kept(99)", "zeroed_off(99)", "zeroed_off(-1)"])
+def test_rows_that_there_are_not_are_refused(expression: str) -> None:
+    with pytest.raises(InputError, match="a cell of a matrix of 64 x 1"):
+        computed(at("causal"), expression)

@@ -144,6 +144,9 @@ def test_an_engine_that_skips_far_from_the_threshold_is_found_out() -> None:
     assert verdict.difference is not None
     assert verdict.difference.op == "row max"
     assert verdict.settled == 0
+    for settled, rows in ((1, "1 row"), (2, "2 rows")):
+        agreed = replace(verdict, difference=None, settled=settled)
+        assert f"agree with float64; in {rows} m grew" in str(agreed)
 
 
 def test_a_threshold_of_0_is_none_and_no_other_summary_has_rescales() -> None:

@@ -12,6 +12,7 @@ from simulator.base.assets import SCENARIOS
 from simulator.code.tile_script import save_tile
 from simulator.lesson.numbers import Numbers
 from simulator.problem.scenario import with_values
+from simulator.problem.workload import resolve
 from simulator.run.cell_values import cell_value, exists
 from simulator.run.explanation import Number
 from simulator.run.provenance import explain
@@ -194,6 +195,8 @@ def test_joining_leaves_no_tile_current(trace):
 def test_rows_are_told_by_their_heads(trace):
     w = trace.workload
     assert w.row_name(1, 2) == "row 2 (head 6)"
+    two = resolve(scenario("split-kv", nq=2, nk=8, heads=4, kv_heads=2))
+    assert two.row_name(1, 1) == "row 1 (head 2, query 1)"
     for head, row in product(range(w.heads), range(w.seqlen_q)):
         assert w.packed(*w.single(head, row)) == (head, row)
     single, inputs = trace.single_heads

@@ -126,3 +126,9 @@ def test_sums_start_from_nothing() -> None:
         assert np.isneginf(blank.m).all()
         assert not blank.l.any()
         assert not blank.o.any()
+
+
+def test_a_sink_beyond_float16_is_infinite_without_a_warning() -> None:
+    w = resolve(scenario("flash2", nq=4, scores={"sink_logits": [100.0]}))
+    sums = blank_half(w, 0, range(4))
+    assert np.isinf(sums.l).all()

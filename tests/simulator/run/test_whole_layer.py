@@ -11,6 +11,7 @@ from safetensors.numpy import save_file
 
 from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import load_scenario, parse_scenario, with_values
+from simulator.problem.workload import resolve
 from simulator.run.trace import Trace, simulate
 from simulator.run.whole_layer import compute_layer, finished_rows, is_short, known_layer
 from tests.helpers.runs import scenario
@@ -159,9 +160,18 @@ def test_a_layer_is_kept_and_a_long_one_is_not_computed_unasked(file: Path) -> N
     assert known_layer(long) is None
     told: list[float] = []
     assert compute_layer(long, told.append).error < 1e-3
-    assert told == sorted(told)
-    assert told[-1] == 1
+    blocks = 2 * rows // 128
+    assert told == [*(0.9 * n / blocks for n in range(1, blocks + 1)), 1.0]
     assert known_layer(long) is not None
+
+
+def test_a_view_waits_for_few_multiplications_in_few_tiles() -> None:
+    for heads, rows, short in ((2, 2, True), (4, 2, False), (1, 1, True), (2, 1, False)):
+        sizes = {"nq": 64, "d": 4, "heads": heads, "rows": rows, "cols": 2}
+        assert is_short(resolve(scenario("flash2", **sizes))) is short
+    for nk, short in ((2**18, True), (2**18 + 1, False)):
+        long = scenario("flash2", nq=8, nk=nk, d=8, rows=8, cols=2**10)
+        assert is_short(resolve(long)) is short
 
 
 def test_the_demo_is_the_worked_example() -> None:

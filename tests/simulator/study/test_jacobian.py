@@ -78,3 +78,19 @@ def test_a_row_that_sees_nothing_or_one_key_cannot_move() -> None:
     assert (nothing.visible, nothing.norm, nothing.shown) == (0, 0.0, 1.0)
     one = row_jacobian([0, 1.0], [False, True], most=4)
     assert (one.keys.tolist(), one.norm, one.trace) == ([1], 0.0, 0.0)
+
+
+def test_what_weights_lack_to_one_is_a_sinks_or_nobodys() -> None:
+    weights, seen = np.array([0.25, 0.25, 0.125]), np.ones(3, bool)
+    whole = np.diag(weights) - np.outer(weights, weights)
+    found = row_jacobian(weights, seen, most=3, sink=True)
+    np.testing.assert_allclose(found.values, whole, atol=1e-15)
+    assert found.norm == pytest.approx(np.linalg.norm(whole))
+    p = weights / weights.sum()
+    plain = row_jacobian(weights, seen, most=3)
+    np.testing.assert_allclose(plain.values, np.diag(p) - np.outer(p, p), atol=1e-15)
+
+
+def test_weights_in_float32_are_squared_in_float64() -> None:
+    p = softmax(np.linspace(-3, 3, 9)).astype(np.float32)
+    assert jacobian_norm(p) == jacobian_norm(p.astype(np.float64))

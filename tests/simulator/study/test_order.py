@@ -80,6 +80,20 @@ def test_positions_do_not_let_rows_follow(places):
         np.testing.assert_allclose(found.after, same.after, atol=1e-5)
 
 
+@pytest.mark.parametrize("places", ["run", "rope"])
+def test_shuffled_tokens_are_turned_by_their_new_places(places):
+    turned = trace_of(scenario("flash2", nq=9, d=8, rows=4, cols=4, position={"kind": "rope"}))
+    plain, order = trace_of(scenario("flash2", nq=9, d=8, rows=4, cols=4)), order_of(9, 4)
+    found = shuffled(turned.workload, turned.inputs, 0, order, places)
+    q, k = (
+        turned.workload.position.turned(x[:, order], 0, "float32")[0]
+        for x in (plain.inputs.q, plain.inputs.k)
+    )
+    v, scale = plain.inputs.v[0][order], turned.workload.logit_scale
+    exact = attention(q, k, v, scale, np.ones((9, 9), dtype=bool))
+    np.testing.assert_allclose(found.after, exact, atol=1e-5)
+
+
 @pytest.mark.parametrize("places", ["none", "causal", "rope"])
 def test_positions_of_the_run_are_taken_back_first(places):
     shape = {"nq": 9, "d": 8, "rows": 4, "cols": 4, "seed": 6}

@@ -305,3 +305,10 @@ def test_progress_rises_and_may_stop_the_work() -> None:
 
     with pytest.raises(StoppedError):
         tiling_map(w, [4, 8], [4, 8], stop)
+
+
+def test_pages_stay_where_tiles_are_whole_ones() -> None:
+    chosen = scenario("paged", nk=64, rows=4, cols=8)
+    w = resolve(with_values(chosen, {"tiling": {"page_size": 4}}))
+    assert tiles_scenario(w, 8, 16).tiling.page_size == 4
+    assert tiles_scenario(w, 8, 6).tiling.page_size in (1, 2, 3, 6)

@@ -104,6 +104,16 @@ def test_weights_at_a_step_without_the_mask_are_those_of_its_keys(scores):
         np.testing.assert_array_equal(masked, found.weights[: step.keys, : step.keys])
 
 
+def test_how_far_apart_steps_are_is_relative_to_o():
+    w = resolve(scenario("flash2", nq=24, d=5, cols=3, seed=3))
+    inputs = read_inputs(w)
+    small, large = (
+        generation(w, replace(inputs, v=inputs.v * np.float32(size)), 0) for size in (1, 2**10)
+    )
+    assert small.apart.any()
+    np.testing.assert_array_equal(small.apart, large.apart)
+
+
 def test_sums_end_with_the_total():
     found = made(scenario("flash2", nq=9, d=3))
     for cached in (True, False):

@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 
 from simulator.run.trace import Trace
-from simulator.study.merge.gradient_sums import added_up, adds_to_rows, random_orders, shares
+from simulator.study.merge.gradient_sums import (
+    added_up,
+    adds_to_rows,
+    random_orders,
+    row_sums,
+    shares,
+)
 from tests.helpers.runs import scenario, trace_of
 
 
@@ -63,6 +69,27 @@ def test_a_share_of_each_tile_takes_its_own_room(dtype: str) -> None:
     assert found.share_bytes == rows * w.head_dim * 4
     assert found.sum_bytes == w.heads * w.seqlen_q * w.head_dim * 4
     assert found.share_bytes > found.sum_bytes
+
+
+def test_an_order_with_a_name_adds_in_that_order() -> None:
+    trace = run(d=16)
+    found = row_sums(trace, 1, 2)
+    a, b, c, d = terms = list(shares(trace, 1, 2))
+    assert found.columns == (0, 1, 2, 3)
+    for own, term in zip(found.terms, terms, strict=True):
+        np.testing.assert_array_equal(own, term)
+    sums = {"in order": ((a + b) + c) + d, "from the last": ((d + c) + b) + a,
+            "tree": (a + b) + (c + d)}  # fmt: skip
+    for name, expected in sums.items():
+        np.testing.assert_array_equal(found.total(name), expected)
+        bits = [x.view(np.int32).astype(np.int64) for x in (expected, sums["in order"])]
+        apart = np.abs(np.subtract(*(np.sign(x) * (x & 0x7FFFFFFF) for x in bits)))
+        np.testing.assert_array_equal(found.apart(name), apart)
+    assert found.apart("from the last").any()
+    drawn = {found.total("any order", seed).tobytes() for seed in range(40)}
+    every = {added_up(order).tobytes() for order in permutations(terms)}
+    assert 1 < len(drawn) <= len(every)
+    assert drawn <= every
 
 
 def test_who_adds_to_sums_of_rows() -> None:

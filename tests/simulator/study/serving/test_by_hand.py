@@ -106,6 +106,9 @@ def test_stretches_are_as_long_as_a_sequence_may_be_and_lie_side_by_side() -> No
     assert server.requests == tuple(Request(0, each, 32, (0,)) for each in PROMPTS[:3])
     assert [each.pages for each in beside.running] == [(0,), (32,)]
     assert holes(server, beside) == {}
+    _, now, beside = by_hand(8, (ADMIT,) * 6)
+    assert (len(now.running), now.waiting) == (5, 1)
+    assert (len(beside.running), beside.waiting) == (2, 4)
     server, _, beside = by_hand(4, (ADMIT,))
     assert holes(server, beside) == {32: 32}
 

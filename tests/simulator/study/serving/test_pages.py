@@ -153,3 +153,13 @@ def test_the_usual_server_answers_sooner_from_pages(page: int) -> None:
 
 def moments_of_done(moments: list[Moment]) -> list[int]:
     return [moment.done for moment in moments]
+
+
+def test_a_hole_is_too_small_if_it_is_shorter_than_what_waits_first() -> None:
+    server = Server(4, 40, (Request(0, 4, 12, (8,)),) * 2)
+    for wanted, outside in ((0, 0), (8, 0), (9, 8), (20, 8), (21, 28)):
+        running = tuple(Running(0, 0, 4, 12, (start,)) for start in (8,))
+        moment = Moment(3, running, 1, 0, wanted=wanted)
+        assert holes(server, moment) == {0: 8, 20: 20}
+        waste = stretched_waste(server, moment)
+        assert (waste.outside, waste.free) == (outside, 28 - outside)

@@ -77,3 +77,7 @@ def test_what_cannot_be_repeated() -> None:
         repeated(np.full((2, 3), 1 / 3), np.zeros((3, 1)))
     with pytest.raises(InputError, match="sum of row 1"):
         repeated(np.array([[1.0, 0.0], [0.0, 0.0]]), np.zeros((2, 1)))
+
+
+def test_one_key_has_no_second_eigenvalue() -> None:
+    assert repeated(np.ones((1, 1)), np.ones((1, 2))).rate == 0

@@ -1,5 +1,7 @@
 """NSA's compressed branch: its keys, its price and its error against plain loops."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -67,3 +69,13 @@ def test_one_key_for_each_token_is_dense() -> None:
     (found,) = compressed(w, read_inputs(w), Knobs(1, 1))
     assert found.pairs == 1.0
     assert found.error == pytest.approx(0.0, abs=1e-12)
+
+
+def test_an_error_is_a_share_of_o_however_small_that_is() -> None:
+    w = resolve(scenario(nq=16, d=4, rows=4, cols=4))
+    inputs = read_inputs(w)
+    errors = []
+    for size in (1.0, 2.0**-20, 0.0):
+        (found,) = compressed(w, replace(inputs, v=inputs.v * np.float32(size)), Knobs(4, 1))
+        errors.append(found.error)
+    assert errors == [pytest.approx(errors[0], rel=1e-9)] * 2 + [0.0]

@@ -1,5 +1,6 @@
 """The masks dock: prices that follow the slider, a mask painted by hand, and using one."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -8,6 +9,7 @@ from PySide6.QtCore import QPoint, QRectF, Qt
 from PySide6.QtGui import QImage, QPainter
 from PySide6.QtTest import QTest
 
+from simulator.problem.hardware import LAUNCH_SECONDS
 from simulator.problem.masks import Mask
 from simulator.problem.scenario import with_values
 from simulator.problem.tiling import TileGrid
@@ -76,6 +78,19 @@ def test_the_slider_changes_every_price(window, panel, qapp):
         assert panel.state.rows == (*priced(*own, found), *compressed(*own, knobs))
         assert f"k = {k} of " in panel.label.text()
         assert "dense: tiles 10," in panel.state.summary
+
+
+def test_times_below_that_of_a_launch_are_told_as_such(window, panel):
+    assert max(each.figures.time.seconds for each in panel.state.rows) < LAUNCH_SECONDS
+    assert "; a launch takes longer than some of these times, 3 µs; drag" in panel.state.note
+    slow = replace(panel.state, rows=tuple(map(thousandfold, panel.state.rows)))
+    assert "launch" not in slow.note
+
+
+def thousandfold(row):
+    time = row.figures.time
+    more = replace(time, memory=1000 * time.memory, compute=1000 * time.compute)
+    return replace(row, figures=replace(row.figures, time=more))
 
 
 def test_a_click_shows_a_mask(window, panel):

@@ -17,7 +17,7 @@ from ui.look.draw import LEFT, RIGHT, card, draw_text, hairline, outline, text_w
 from ui.look.mask_picture import mask_image
 from ui.look.names import first_that_fits, fitting, readable
 from ui.look.theme import Style
-from ui.look.units import bytes_text, count_text, rate_text, time_text
+from ui.look.units import LAUNCH, bytes_text, count_text, rate_text, time_text
 
 MIN_SIZE = QSizeF(560, 240)
 """Below this the text shrinks."""
@@ -64,6 +64,8 @@ class MasksState:
         w = self.workload
         words = f"{self.chosen.pattern.name}: {self.chosen.pattern.words}. "
         words += f"{w.gpu.name}, tiles of {w.rows} × {w.cols}"
+        if any(each.figures.time.below_launch for each in self.rows):
+            words += f"; a launch takes longer than some of these times, {LAUNCH}"
         paints = self.paints and self.chosen.pattern.of_keys
         words += "; drag in the picture to paint blocks." if paints else "."
         return words

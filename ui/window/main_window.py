@@ -124,7 +124,7 @@ class MainWindow(LessonWindow):
         self._top.addWidget(self.stage.title)
         self.presenter = Presenter(self)
         self._fit_soon = QTimer(self, singleShot=True)
-        self._fit_soon.timeout.connect(self._fit_size)
+        self._fit_soon.timeout.connect(self._arrive)
         NormalSize(self)
         self.lessons.enable(False)
         self._connect()
@@ -368,12 +368,19 @@ class MainWindow(LessonWindow):
         passing = self.presenter.arrival.is_passing(self.size())
         self._fit_soon.start(ON_THE_WAY_MS if passing else ARRIVED_MS)
 
+    def _arrive(self) -> None:
+        """Arrange the docks for the window's new size; the rest follows in the next turn.
+
+        It takes input in between: together the two would be felt as one wait.
+        """
+        if self.presenter.arrival.awaited:
+            self.desk.fit_text()
+        QTimer.singleShot(0, self, self._fit_size)
+
     def _fit_size(self) -> None:
         """Give text and docks the sizes that belong to the window's size."""
         self._fit_soon.stop()
-        if self.presenter.arrival.awaited:
-            self.presenter.arrival.end()
-            self.desk.fit_text()
+        self.presenter.arrival.end()
         self.apply_style()
         self.docks.sizes.fit()
         self.presenter.arrival.paint_soon()

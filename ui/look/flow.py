@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter
 
 from ui.look.draw import LEFT, draw_text, text_width
 from ui.look.formula import Formula, formula
-from ui.look.theme import Style
+from ui.look.theme import DARK, Style
 
 _MATHS = 14 / 13
 """Size of a formula's letters over that of the text's: they then look equally large."""
@@ -152,28 +153,31 @@ def _clusters(
 
     A word too long for any line is taken apart.
     """
-    fonts = {face: font_of(face, style, size) for face in Face if face is not Face.MATHS}
     cluster: list[tuple[Word, float]] = []
-    for word in words:
+    words = tuple(words)
+    for word, width in zip(words, _widths(words, style.scale, size), strict=True):
         if cluster and not word.glued:
             yield cluster
             cluster = []
-        if word.face is Face.MATHS:
-            cluster.append((word, width_of(word.text, word.face, style, size)))
-            continue
-        font = fonts[word.face]
-        width = text_width(font, word.text)
-        if width <= room:
+        if width <= room or word.face is Face.MATHS:
             cluster.append((word, width))
             continue
         if cluster:
             yield cluster
             cluster = []
+        font = font_of(word.face, style, size)
         *parts, last = ((part, text_width(font, part.text)) for part in _parts(word, font, room))
         yield from ([part] for part in parts)
         cluster = [last]
     if cluster:
         yield cluster
+
+
+@lru_cache(maxsize=64)
+def _widths(words: tuple[Word, ...], scale: float, size: float) -> tuple[float, ...]:
+    """Return how wide each word is: who looks for a good width sets the same text many times."""
+    style = Style(DARK, scale)  # widths do not depend on colours
+    return tuple(width_of(word.text, word.face, style, size) for word in words)
 
 
 def _parts(word: Word, font: QFont, room: float) -> Iterator[Word]:

@@ -230,7 +230,7 @@ def _unrevealed(caption: Caption) -> Caption:
 # --- layout -----------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=256)
 def _extent(caption: Caption, scale: float, width: float) -> tuple[float, float]:
     """Return how wide and how high a caption is, in pixels.
 
@@ -263,32 +263,44 @@ def _laid_out(caption: Caption, scale: float, width: float) -> CaptionLayout:
         box = QRectF(0, text.bottom + px(_PARAGRAPH), min(width, longest), 0)
         return _with_card(caption, style, place, title, text, box)
     wide = min(width, 2 * longest)
-    choices = []
+    best: tuple[float, Flow, QRectF] | None = None
     for share in _SPLITS:
         own = min(share * wide, longest) - px(_GAP) / 2
         text = _text(caption.body, style, own, top)
+        if best is not None and text.bottom >= best[0]:
+            continue  # it is no lower, whatever stands beside it
         box = QRectF(own + px(_GAP), top, min(wide - own - px(_GAP), longest), 0)
-        choices.append(_with_card(caption, style, place, title, text, box))
-    return min(choices, key=lambda laid: laid.height)
+        low = max(text.bottom, _in_card(caption, style, box)[1])
+        if best is None or low < best[0]:
+            best = low, text, box
+    assert best is not None
+    return _with_card(caption, style, place, title, *best[1:])
+
+
+def _in_card(
+    caption: Caption, style: Style, box: QRectF, *, whole: bool = True
+) -> tuple[Flow, float]:
+    """Return question and answer, or the question alone, set on a card, and where the card ends."""
+    across, down = style.px(_PAD[0]), style.px(_PAD[1])
+    left, right, top = box.left() + across, box.right() - across, box.top() + down
+    words = words_of(caption.question, bold=True)
+    # The answer continues where the question ends.
+    answer = words_of(caption.answer) if whole else ()
+    said = flow((*words, *answer), style, left, right, top, BODY, leading=_LEADING)
+    return said, said.bottom + down
 
 
 def _with_card(
     caption: Caption, style: Style, place: str, title: Flow, text: Flow, box: QRectF
 ) -> CaptionLayout:
     """Return the layout with the question on a card as wide as `box` and as high as it needs."""
-    across, down = style.px(_PAD[0]), style.px(_PAD[1])
-    left, right, top = box.left() + across, box.right() - across, box.top() + down
-    question = words_of(caption.question, bold=True)
-    answer = words_of(caption.answer)
-    asked = flow(question, style, left, right, top, BODY, leading=_LEADING)
-    # The answer continues where the question ends.
-    both = flow((*question, *answer), style, left, right, top, BODY, leading=_LEADING)
-    box.setBottom(both.bottom + down)
-    count = len(asked.pieces)
+    both, bottom = _in_card(caption, style, box)
+    box.setBottom(bottom)
+    count = len(_in_card(caption, style, box, whole=False)[0].pieces)
     return CaptionLayout(
         style.scale, place, title.pieces, text.pieces,
         both.pieces[:count], both.pieces[count:], box,
-        max(text.right, both.right + across), max(text.bottom, box.bottom()),
+        max(text.right, both.right + style.px(_PAD[0])), max(text.bottom, bottom),
     )  # fmt: skip
 
 

@@ -22,6 +22,8 @@ MIN_SIZE = QSizeF(330, 130)
 """Below this the text shrinks."""
 _BAR = 12
 """Width of the colour bar."""
+_ENDS = 8
+"""From the plot to the names of curves beside it."""
 Range = tuple[float, float]
 _Look = Callable[[tuple[QSizeF, ...]], Wanted]
 """Makes a label that looks for its place from the sizes of its wordings."""
@@ -202,9 +204,18 @@ def plot_layout(model: PlotModel, style: Style, rect: QRectF, x: Range, y: Range
     frame = Frame(plot, x, y)
     x_ticks = _level_ticks(model.x.ticks(*x), frame, font, style, rect)
     under = plot.bottom() + px(4) + line
-    ends = _end_labels(model, frame, style, rect, long=long)
+    x_title = _title_box(plot.center().x(), under, model.x.title, font, rect, line)
+    wide = text_width(style.text_font(11, bold=True), model.y.title)
+    title_right = plot.right() if rect.left() + wide < plot.right() else rect.right()
+    # Names of curves have a column of their own: in a low plot it is as high as all around it.
+    ticks = [tick_box(x, text, font, plot, style) for x, text in x_ticks]
+    end = max((box.right() for box in (*ticks, x_title)), default=0.0)
+    column = (
+        plot.top() - line / 2 if title_right > plot.right() else rect.top(),
+        plot.bottom() if end > plot.right() + px(_ENDS) else x_title.bottom(),
+    )
+    ends = _end_labels(model, frame, style, rect, column, long=long)
     bar = bar_title = None
-    title_right = rect.right()
     if heat is not None:
         bar = QRectF(plot.right() + px(8), plot.top(), px(_BAR), plot.height())
         width = min(text_width(font, heat.title) + 1, rect.width() / 2)
@@ -215,7 +226,7 @@ def plot_layout(model: PlotModel, style: Style, rect: QRectF, x: Range, y: Range
         frame=frame,
         x_ticks=x_ticks,
         y_ticks=y_ticks,
-        x_title=_title_box(plot.center().x(), under, model.x.title, font, rect, line),
+        x_title=x_title,
         y_title=QRectF(QPointF(rect.left(), rect.top()), QPointF(title_right, rect.top() + line)),
         note=tuple(
             Label(
@@ -306,9 +317,12 @@ def _end_width(curves: Sequence[Curve], style: Style, *, long: bool) -> float:
 
 
 def _end_labels(
-    model: PlotModel, frame: Frame, style: Style, rect: QRectF, *, long: bool
+    model: PlotModel, frame: Frame, style: Style, rect: QRectF, column: Range, *, long: bool
 ) -> list[Label]:
-    """Return the labels of curves, right of the plot and level with where they leave it."""
+    """Return the labels of curves, right of the plot and level with where they leave it.
+
+    Where they have no room beside the plot alone, they take that above and below it, too: `column`.
+    """
     font, px, line = style.text_font(11), style.px, line_height(style)
     seen = []
     for curve in model.curves:
@@ -316,11 +330,12 @@ def _end_labels(
         end = _last_seen(model, curve, frame) if curve.name else None
         if end is not None:
             seen.append((curve, end))
-    left = frame.plot.right() + px(8)
-    bottom = frame.plot.bottom()
-    middles = spread([end.y() for _, end in seen], line, frame.plot.top() - line / 2, bottom)
+    left = frame.plot.right() + px(_ENDS)
+    wanted = [end.y() for _, end in seen]
+    middles = spread(wanted, line, frame.plot.top() - line / 2, frame.plot.bottom())
+    middles = middles or spread(wanted, line, *column) or []
     out = []
-    for (curve, end), y in zip(seen, middles or (), strict=False):
+    for (curve, end), y in zip(seen, middles, strict=False):
         text = curve.name if long else curve.short
         width = px(22) + text_width(font, text)
         box = QRectF(left, y - line / 2, min(width, rect.right() - left), line)

@@ -1,6 +1,7 @@
 """The plot widget: ticks, labels that find a place, the pointer, zoom, keys, pictures."""
 
 import math
+from dataclasses import replace
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -183,6 +184,28 @@ def test_wide_plots_name_every_mark_curve_and_line(qapp):
         said = [label.text for label in layout.labels]
         assert {m.label for m in model.marks} | {c.name for c in model.curves} <= set(said)
         assert {level.label for level in model.levels} <= set(said)
+
+
+@pytest.mark.parametrize("scale", TEXT_SCALES)
+def test_a_low_plot_names_all_curves_beside_what_is_around_it(qapp, scale):
+    model = curves_model()
+    first = model.curves[0]
+    ends = [2.0**n for n in range(7)]  # more curves than lines of the plot itself
+    curves = tuple(
+        replace(first, name=f"Curve {n}", short=f"{n}", ys=tuple(y * end for y in first.ys))
+        for n, end in enumerate(ends)
+    )
+    model = replace(model, curves=curves)
+    rect = QRectF(0, 0, 620, 115)
+    layout = plot_layout(model, Style(THEMES["dark"], scale), rect, *model.fit())
+    named = [label for label in layout.labels if label.curve is not None]
+    assert [label.text for label in named] == [curve.name for curve in curves]
+    height = layout.frame.plot.height()
+    assert sum(label.box.height() for label in named) > height
+    boxes = [box for box in layout.boxes() if box.width() > 0]
+    for a, b in combinations(boxes, 2):
+        assert not a.adjusted(0.5, 0.5, -0.5, -0.5).intersects(b.adjusted(0.5, 0.5, -0.5, -0.5))
+    assert all(rect.adjusted(-1, -1, 1, 1).contains(box) for box in boxes)
 
 
 # --- the widget --------------------------------------------------------------------------------

@@ -63,6 +63,11 @@ def estimate_text(seconds: float, gpu: str) -> str:
     return f"{said}, less than a launch takes (some {LAUNCH})"
 
 
+def launch_words(seconds: float) -> str:
+    """Return what is said beside a time that a launch exceeds; nothing beside a longer one."""
+    return f"A launch alone takes some {LAUNCH}." if seconds < LAUNCH_SECONDS else ""
+
+
 def rate_text(rate: float, unit: str) -> str:
     """Return a rate in powers of ten, three digits of it: ``989 TFLOP/s``, ``3.35 TB/s``."""
     size, prefix = next((pair for pair in _PREFIXES if rate >= pair[0]), _PREFIXES[-1])

@@ -9,7 +9,9 @@ from ui.look.units import (
     bytes_text,
     count_text,
     factor_text,
+    launch_words,
     number_text,
+    plural,
     rate_text,
     tick_text,
     time_text,
@@ -66,11 +68,14 @@ def cost_plot(found: Generation, at: int, quantity: Quantity, *, summed: bool = 
         )
         curves.append(Curve(name, short, role, xs, ys, dash, marker, 1.8, details, picks))
     ours, theirs = (found.total(quantity, cached=cached) for cached in (True, False))
+    least = min(step.of("time", cached=True) for step in found.steps)
+    short = f"{launch_words(least)} ".lstrip() if quantity == "time" else ""
     # What matters comes first: in a low panel the line is cut at its end.
     note = (
         f"{figure_text(quantity, ours)} with the cache, {figure_text(quantity, theirs)} with all "
-        f"rows computed again, {factor_text(theirs / ours)}: attention alone, "
-        f"{count_text(len(found.steps) - 1)} steps after the prompt. {_source(found)}."
+        f"rows computed again, {factor_text(theirs / ours)}. {short}"
+        f"Attention alone, {plural(len(found.steps) - 1, 'step')} after the prompt. "
+        f"{_source(found)}."
     )
     return PlotModel(
         name="What generation costs, step by step",

@@ -20,6 +20,7 @@ from ui.look.units import (
     bytes_text,
     count_text,
     factor_text,
+    launch_words,
     number_text,
     plural,
     rate_text,
@@ -160,6 +161,8 @@ class RingState:
             )
         elif self.shows == "numbers":
             out.append(self.found.why)
+        if short := launch_words(found.seconds):
+            out.append(short)
         busy = work.flops.sum(axis=1)
         whole = busy.sum() or 1
         out.append(

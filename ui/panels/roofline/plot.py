@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from simulator.problem.hardware import LAUNCH_SECONDS
 from simulator.program.algorithms import ALGORITHMS
 from simulator.study.gpu_report import Measured
 from simulator.study.roofline import Place, Roof, Roofline
-from ui.look.units import LAUNCH, bytes_text, count_text, estimate_text, rate_text, time_text
+from ui.look.units import (
+    bytes_text,
+    count_text,
+    estimate_text,
+    launch_words,
+    rate_text,
+    time_text,
+)
 from ui.plots.model import Axis, Curve, Mark, Marker, PlotModel
 
 _ROOM = 4.0
@@ -21,7 +27,6 @@ _NO_RATE = (
     "The presets hold no matrix rate for float32, so only the bandwidth is a roof and the "
     "estimates are of bytes alone."
 )
-_SHORT = f" A launch alone takes some {LAUNCH}."
 _ON_ROOF = "Estimates from data sheets: a point stands on the roof above its intensity."
 
 
@@ -60,7 +65,6 @@ def roofline_plot(
     marks = [_run_mark(place, roof, shown, compulsory=compulsory) for place in found.places]
     marks = _named_together(marks, found.places, roof)
     spent = min(p.flops / mark.y for p, mark in zip(found.places, marks, strict=True))
-    short = _SHORT if spent < LAUNCH_SECONDS else ""
     if not compulsory:
         marks += [_measured_mark(found, one) for one in measured]
         if part is not None and part.flops:
@@ -78,7 +82,7 @@ def roofline_plot(
         y=Axis("FLOP/s within reach", _flops, log=True),
         curves=(_roof_curve(roof, low, high),),
         marks=tuple(marks),
-        note=(_NO_RATE if roof.rate is None else _ON_ROOF) + short,
+        note=f"{_NO_RATE if roof.rate is None else _ON_ROOF} {launch_words(spent)}".strip(),
         x_range=(low, high),
         y_range=(roof.at(low), top),
         summary=". ".join(

@@ -7,7 +7,6 @@ from typing import Literal, get_args
 
 from kernels.cuda.needs import block_needs
 from simulator.base.errors import InputError
-from simulator.problem.hardware import LAUNCH_SECONDS
 from simulator.problem.scenario import Algorithm
 from simulator.program.algorithms import ALGORITHMS, algorithm_of, beside, tile_program
 from simulator.program.tile_program import TileProgram
@@ -26,7 +25,7 @@ from simulator.study.schedule.splits import (
     splitting,
     with_splits,
 )
-from ui.look.units import LAUNCH, clock_text, count_text, factor_text, plural, time_text
+from ui.look.units import clock_text, count_text, factor_text, launch_words, plural, time_text
 
 What = Literal["run", "orders", "algorithms", "splits"]
 """The run alone, in all orders, beside other algorithms, or with other splits."""
@@ -200,8 +199,8 @@ def run_words(schedule: Schedule) -> list[str]:
     several = len(schedule.programs)
     if several > 1:
         out.insert(0, f"The {several} sequences of the batch run in the same launches.")
-    if schedule.seconds < LAUNCH_SECONDS:
-        out.append(f"All of it is less than one launch takes (some {LAUNCH}).")
+    if short := launch_words(schedule.seconds):
+        out.append(short)
     least = schedule.least
     if least:
         more = factor_text(schedule.seconds / least)

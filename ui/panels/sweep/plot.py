@@ -20,6 +20,7 @@ from ui.look.units import (
     bytes_text,
     count_text,
     estimate_text,
+    launch_words,
     plural,
     rate_text,
     time_text,
@@ -240,9 +241,7 @@ def map_plot(found: TilingMap, w: Workload, quantity: Quantity) -> PlotModel:
     )
     marks, off = _choice_marks(found, w, heat)
     here = found.here_figures
-    short = ""
-    if quantity == "time" and _has_short(values.tolist()):
-        short = f" A launch alone takes some {LAUNCH}."
+    short = f" {launch_words(values.min())}".rstrip() if quantity == "time" else ""
     return PlotModel(
         name=f"{measure.title} of {_title(found.algorithm)} over Br and Bc",
         x=Axis(AXIS_TITLES["Bc"], _tokens, base=2, whole=True),

@@ -11,6 +11,7 @@ from PySide6.QtTest import QTest
 from simulator.lesson.tables import ChooseTable
 from tests.ui.panels.test_memory import assert_tidy, painted, record_texts
 from ui.look.theme import DARK, Style
+from ui.look.units import launch_words
 from ui.panels.generation import picture
 from ui.panels.generation.picture import WAYS
 
@@ -58,6 +59,19 @@ def test_curves_are_the_steps(window):
         for cached, curve in zip((True, False), panel.plot.model.curves, strict=True):
             assert curve.xs == tuple(step.keys for step in panel.found.steps)
             assert curve.ys == tuple(step.of(quantity, cached=cached) for step in panel.found.steps)
+
+
+def test_times_are_set_beside_that_of_a_launch(window, monkeypatch):
+    panel = panel_of(window)
+    said = launch_words(panel.picture.state.step.of("time", cached=True))
+    assert said
+    assert said not in panel.plot.model.note  # of bytes
+    panel.bar.choose("shows", "time")
+    assert said in panel.plot.model.note
+    drawn = record_texts(monkeypatch, picture)
+    rect = QRectF(0, 0, 1500, 500)
+    painted(lambda p: picture.paint_generation(p, panel.picture.state, Style(DARK), rect))
+    assert said in [each.text for each in drawn]
 
 
 def test_a_click_on_a_point_and_the_slider_show_a_step(window):

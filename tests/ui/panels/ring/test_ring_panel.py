@@ -1,15 +1,19 @@
 """The dock of ring attention: who works when, what the links carry, numbers after each step."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtTest import QTest
 
 from simulator.lesson.tables import ChooseTable
+from simulator.problem.hardware import LAUNCH_SECONDS
 from simulator.problem.scenario import load_scenario, parse_scenario, save_scenario
 from simulator.study.ring.dealing import DEVICES, LAYOUTS
 from tests.ui.panels.test_memory import assert_tidy, painted, record_texts
 from ui.look.theme import THEMES, Style
+from ui.look.units import launch_words
 from ui.panels.ring import painter
 from ui.panels.ring.model import CHOSEN, DONE, HIDDEN, LATER, NOW
 from ui.panels.ring.painter import paint_ring, ring_layout
@@ -111,6 +115,14 @@ def test_links_and_overlap_change_the_time_and_nothing_else(session, panel):
     panel.choose("sending", "after")
     assert panel.state.timeline.seconds > slow.seconds
     assert panel.state.found.numbers is not None
+
+
+def test_it_says_that_a_launch_takes_longer_where_it_does(panel):
+    state, said = panel.state, launch_words(0.0)
+    assert state.timeline.seconds < LAUNCH_SECONDS
+    assert said in state.words
+    late = replace(state.timeline, begins=state.timeline.begins + LAUNCH_SECONDS)
+    assert said not in replace(state, timeline=late).words
 
 
 def test_numbers_are_those_of_each_step_and_the_same_in_every_layout(session, panel):

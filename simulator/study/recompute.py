@@ -133,7 +133,7 @@ def over_lengths(w: Workload) -> tuple[tuple[int, Trade], ...]:
     )
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def trade_of(w: Workload) -> Trade:
     """Return what storing P and computing it again take on a workload."""
     names = [each.name for each in ALGORITHMS.values() if each.backward]

@@ -1,5 +1,6 @@
 """The soak itself: a short one finds nothing, and what is wrong is seen."""
 
+import gc
 import json
 import os
 import subprocess
@@ -9,16 +10,24 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QTimer, qWarning
+from PySide6.QtCore import QObject, QTimer, qWarning
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 
 from simulator import simulate
 from simulator.base.assets import DEMO
 from tests.soak.devices import press
 from tests.soak.fresh import compare, prints_of
 from tests.soak.run import MOST_BLOCK_MS, WARM, Report, soak
-from tests.soak.watch import LONG_MS, Block, Failures, Sample, Stopwatch, Witness
+from tests.soak.watch import (
+    LONG_MS,
+    Block,
+    Failures,
+    Sample,
+    Stopwatch,
+    Witness,
+    objects_of,
+)
 from ui.widgets.application import application
 
 FIRST = Sample(
@@ -68,6 +77,21 @@ def test_a_short_soak_finds_nothing_wrong(home: Path) -> None:
     assert report.checks >= 3
     assert [each.actions for each in report.samples] == [0, 125, 250]
     assert len(lines) == 5
+
+
+def test_objects_are_counted_without_keeping_any(qapp: QApplication) -> None:
+    root = QWidget()
+    box = QComboBox(root)
+    box.addItems(["one", "two"])
+
+    def in_python() -> int:
+        return sum(isinstance(each, QObject) for each in gc.get_objects())
+
+    before = in_python()
+    count = objects_of(root)
+    assert in_python() == before
+    assert count == 1 + len(root.findChildren(QObject)) > 3
+    assert in_python() > before
 
 
 @pytest.mark.parametrize("name", ["rss", "objects", "qobjects", "widgets"])

@@ -401,9 +401,10 @@ class MainWindow(LessonWindow):
         assert isinstance(app, QApplication)
         self.docks.put_aside()
         app.setPalette(palette(style.theme))
+        framed = frame_palette(style.theme)
         for kind in ("QAbstractSpinBox", "QComboBox", "QLineEdit", "QCheckBox", "QPushButton"):
             # The type stubs require bytes, which Qt refuses.
-            app.setPalette(frame_palette(style.theme), kind)  # type: ignore[arg-type]
+            app.setPalette(framed, kind)  # type: ignore[arg-type]
         app.setFont(style.text_font(13))  # dialogs, menus and tool tips
         self.setFont(style.text_font(13))
         self.setStyleSheet(stylesheet(style, stage=self.stage.on))

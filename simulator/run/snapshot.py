@@ -280,7 +280,15 @@ class Snapshot:
     @property
     def computes_again(self) -> bool:
         """Whether the op does again what the forward pass has done and not kept."""
-        return self.program.algorithm.backward and not {*self.op.makes}.isdisjoint(_OF_FORWARD)
+        return self._does_again(self.op)
+
+    @property
+    def visit_computes_again(self) -> bool:
+        """Whether any op of the visit does."""
+        return any(map(self._does_again, self.ops))
+
+    def _does_again(self, op: Op) -> bool:
+        return self.program.algorithm.backward and not {*op.makes}.isdisjoint(_OF_FORWARD)
 
     @property
     def m(self) -> F32:

@@ -282,7 +282,10 @@ def _tile_phrase(snapshot: Snapshot) -> str:
         where = where if snapshot.launch.forms else f"row block {visit.i}"
         own = [op for op in snapshot.past if not op.before_tiles]
         says = next((op.says for op in reversed(own) if op.says), "")
-        begins = "S and P are computed again" if snapshot.launch.forms else snapshot.launch.name
+        begins = snapshot.launch.name
+        if snapshot.launch.forms:
+            again = snapshot.visit_computes_again
+            begins = "S and P are computed again" if again else f"loads for {begins}"
         return f"{where}: {says or begins}"
     if snapshot.launch.combines:
         if snapshot.made("O"):

@@ -212,6 +212,16 @@ def test_sums_grow_term_by_term(demo: Trace, name: str) -> None:
         np.testing.assert_allclose(found, half.reshape(found.shape), rtol=1e-6)
 
 
+def test_a_visit_says_that_s_is_computed_again_only_where_it_is(demo: Trace) -> None:
+    first = caption_phrases(demo.snapshot(tile(demo, 0, 2, 1), 0), 20.0)
+    assert "tile (2, 1): S and P are computed again" in first
+    stored = simulate(SCENARIOS / "naive-backward.toml")
+    said = [", ".join(caption_phrases(stored.snapshot(n, 0), 20.0)) for n in range(len(stored))]
+    assert not any("again" in words for words in said)
+    for name in ("dV", "dP", "dQ", "dK"):
+        assert any(f"loads for {name}" in words for words in said)
+
+
 def test_what_lies_in_hbm_is_not_said_to_be_dropped() -> None:
     trace = simulate(SCENARIOS / "naive-backward.toml")
     for index in range(len(trace)):

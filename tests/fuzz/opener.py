@@ -20,6 +20,7 @@ from simulator.program.playback import Cursor
 from simulator.run.row_report import row_report
 from simulator.run.trace import tile_program, trace_of
 from simulator.study.gpu_report import measured_dram, measured_run, read_report
+from simulator.study.schedule.events import Events
 
 MOST_INPUT, MOST_SCORES = 2**22, 2**20
 """Bytes of Q, K and V and scores of all heads up to which a run is begun."""
@@ -156,7 +157,16 @@ def _open_report(path: Path) -> None:
 def _open_trace(path: Path) -> None:
     from simulator.study.schedule.chrome import read_trace
 
-    events = read_trace(path)
+    _check_events(read_trace(path))
+
+
+def _open_clc_log(path: Path) -> None:
+    from simulator.study.schedule.clc_log import read_clc_log
+
+    _check_events(read_clc_log(path))
+
+
+def _check_events(events: Events) -> None:
     assert len(events.names) == len(events.start)
     assert math.isfinite(events.seconds)
     for name in (*events.lanes, *events.names):
@@ -174,4 +184,5 @@ _OPENERS = {
     "autosave": _open_autosave,
     "report": _open_report,
     "trace": _open_trace,
+    "clc": _open_clc_log,
 }

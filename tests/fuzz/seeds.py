@@ -14,7 +14,7 @@ from tests.helpers.written_files import numbers, write_safetensors
 
 KINDS = (
     "scenario", "lesson", "model", "npz", "safetensors", "export", "settings", "autosave", "report",
-    "trace",
+    "trace", "clc",
 )  # fmt: skip
 """What a file is opened as; the name of a seed begins with one."""
 
@@ -94,7 +94,7 @@ def write_seeds(folder: Path, kinds: tuple[str, ...] = KINDS) -> list[Path]:
         "scenario": _scenarios, "lesson": _lessons, "model": _models, "npz": _npz,
         "safetensors": _safetensors, "export": _exports, "settings": _settings,
         "autosave": _autosaves, "report": _reports,
-        "trace": _traces,
+        "trace": _traces, "clc": _clc_logs,
     }  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
     for kind in kinds:
@@ -134,6 +134,17 @@ def _traces(folder: Path) -> None:
     (folder / "trace.object.json").write_text(TRACE, encoding="utf-8")
     events = json.loads(TRACE)["traceEvents"]
     (folder / "trace.list.json").write_text(json.dumps(events), encoding="utf-8")
+
+
+CLC_LOG = """[FA] TileScheduler=SingleTileLPTScheduler, scheduling_mode=CLC, USE_2CTA=False
+[CLC] query sm=0 cta=0 (m_blk=3,h=0,b=0,s=0) valid=1
+[CLC] query sm=132 cta=7 (m_blk=2,h=15,b=1,s=0) valid=1
+[CLC] query sm=0 cta=0 (m_blk=-1,h=0,b=0,s=0) valid=0
+"""
+
+
+def _clc_logs(folder: Path) -> None:
+    (folder / "clc.small.log").write_text(CLC_LOG, encoding="utf-8")
 
 
 def _models(folder: Path) -> None:

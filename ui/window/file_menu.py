@@ -21,7 +21,7 @@ from ui.export.writers.metadata import READS as EXPORTS
 from ui.export.writers.metadata import read_scenario
 from ui.look.units import count_text
 from ui.panels.scenario.fields import with_input
-from ui.panels.schedule.panel import SchedulePanel
+from ui.panels.schedule.panel import LOGS, SchedulePanel
 from ui.widgets.message_bar import Kind
 from ui.widgets.replace import ask_replace
 
@@ -32,6 +32,7 @@ READS = (".toml", ".md", ".safetensors", ".npz", *EXPORTS)
 """Endings of files that the window opens; exports name their scenario in their metadata."""
 
 _TRACES = "Traces of Chrome and Perfetto (*.json)"
+_BESIDE = f"Traces and logs (*.json {' '.join(f'*{each}' for each in LOGS)})"
 
 DEMOS = {
     **{name: algorithm.title for name, algorithm in ALGORITHMS.items()},
@@ -172,7 +173,7 @@ class Files(QObject):
     def open_trace(self) -> None:
         """Ask for a trace and set it beside the schedule."""
         panel = self._schedule()
-        name, _ = QFileDialog.getOpenFileName(self._window, "Open trace", "", _TRACES)
+        name, _ = QFileDialog.getOpenFileName(self._window, "Open trace", "", _BESIDE)
         if name:
             panel.open(Path(name), self._window.show_error)
 

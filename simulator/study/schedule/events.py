@@ -24,11 +24,13 @@ class Events:
     above, height : ndarray
         (events,) float64: which part of its lane it takes, 0 to 1 from the top.
     start, end : ndarray
-        (events,) float64, seconds.
+        (events,) float64, seconds; turns, if it is not `timed`.
     weight : ndarray
         (events,) float64, 0 to 1: how much work it is beside the largest.
     names : tuple of str
         What each is.
+    timed : bool
+        Whether its times are known, or only what comes after what on a lane.
     """
 
     lanes: tuple[str, ...]
@@ -39,6 +41,7 @@ class Events:
     end: F64
     weight: F64
     names: tuple[str, ...]
+    timed: bool = True
 
     @property
     def used(self) -> int:
@@ -47,7 +50,7 @@ class Events:
 
     @property
     def seconds(self) -> float:
-        """When the last one ends."""
+        """When the last one ends: seconds, or turns."""
         return float(self.end.max(initial=0.0))
 
     @property

@@ -67,7 +67,7 @@ class Timeline:
     def figures(self) -> tuple[str, ...]:
         """Its figures in words, longest first."""
         if self.schedule is None:
-            return (plural(len(self.events.names), "event"),) if self.events else (self.why,)
+            return self._counted if self.events else (self.why,)
         found, own = self.schedule, self.schedule.launches
         blocks = _each([count_text(len(each.blocks)) for each in own])
         fit = _each([f"{each.residency.blocks} ({each.residency.limit})" for each in own])
@@ -81,6 +81,20 @@ class Timeline:
             f"≈ {said}, {counted}, {waves} waves, tail {tail}",
             f"≈ {said}, {counted}",
             f"≈ {said}",
+        )
+
+    @property
+    def _counted(self) -> tuple[str, ...]:
+        """How many events a trace has."""
+        assert self.events is not None
+        count = len(self.events.names)
+        if self.events.timed:
+            return (plural(count, "event"),)
+        said = plural(count, "tile")
+        return (
+            f"{said} after each block's first, in their order: the log has no times",
+            f"{said} in their order, without times",
+            f"{said}, no times",
         )
 
 
@@ -128,7 +142,12 @@ class ScheduleState:
     @property
     def seconds(self) -> float:
         """The length of the time axis."""
-        return max((row.events.seconds for row in self.rows if row.events), default=0.0)
+        timed = (row.events for row in self.rows if row.events and row.events.timed)
+        return max((events.seconds for events in timed), default=0.0)
+
+    def across(self, events: Events) -> float:
+        """Return what the width of a row stands for: seconds of all rows, or turns of its own."""
+        return self.seconds if events.timed else events.seconds
 
     def working(self, row: Timeline) -> range:
         """Return the events of a row that are at work at the cursor: of this run alone."""
@@ -154,6 +173,8 @@ def _told(begins: str, row: Timeline, event: int) -> str:
     events = row.events
     assert events is not None
     end = float(events.end[event])
+    if not events.timed:
+        return f"{events.names[event]}: {events.lanes[events.lane[event]]}, turn {end:.0f}"
     times = f"{clock_text(float(events.start[event]), end)} to {time_text(end)}"
     return f"{begins}{events.names[event]}: {events.lanes[events.lane[event]]}, {times}"
 

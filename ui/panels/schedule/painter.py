@@ -87,8 +87,8 @@ def schedule_layout(state: ScheduleState, style: Style, rect: QRectF) -> Schedul
 
 def event_at(state: ScheduleState, lay: ScheduleLayout, at: QPointF) -> tuple[int, int] | None:
     """Return the row and the event at a place; None where there is none."""
-    seconds = state.seconds
     for n, (row, (_, bars)) in enumerate(zip(state.rows, lay.rows, strict=True)):
+        seconds = 0.0 if row.events is None else state.across(row.events)
         if row.events is None or not bars.contains(at) or not seconds:
             continue
         down = (at.y() - bars.y()) / lane_height(row.events, bars, lay.style)
@@ -119,19 +119,20 @@ def paint_schedule(painter: QPainter, state: ScheduleState, style: Style, rect: 
                 place = QRectF(bars.x(), bars.y() + n * px(16), bars.width(), px(16))
                 draw_text(painter, place, part, font, theme.text)
             continue
-        key = theme.name, style.scale, row.colour, state.seconds
-        paint = partial(_paint_bars, row=row, style=style, bars=bars, seconds=state.seconds)
+        seconds = state.across(row.events)
+        key = theme.name, style.scale, row.colour, seconds
+        paint = partial(_paint_bars, row=row, style=style, bars=bars, seconds=seconds)
         draw_kept(painter, row.events, key, bars, theme.field, paint)
         _paint_lanes(painter, row.events, lay, bars)
         outline(painter, bars.adjusted(-1, -1, 1, 1), theme.grid)
         for n in state.working(row):
-            _mark(painter, row.events, n, state.seconds, bars, theme.current, style)
+            _mark(painter, row.events, n, seconds, bars, theme.current, style)
     if state.pointed is not None:
         row_at, event = state.pointed
         events = state.rows[row_at].events
         if events is not None:
             bars = lay.rows[row_at][1]
-            _mark(painter, events, event, state.seconds, bars, theme.text, style)
+            _mark(painter, events, event, state.across(events), bars, theme.text, style)
     if state.seconds:
         _paint_axis(painter, state.seconds, lay)
     if state.told:

@@ -14,6 +14,7 @@ from simulator.base.errors import InputError, safe_text
 from simulator.lesson.tables import ChooseTable
 from simulator.program.tile_program import TileProgram
 from simulator.study.schedule.chrome import read_trace, write_trace
+from simulator.study.schedule.clc_log import read_clc_log
 from simulator.study.schedule.events import Events
 from simulator.study.schedule.placing import ORDERS, Order
 from ui.panels.base import StatePicture
@@ -43,6 +44,9 @@ CHOICES = (
                "As many thread blocks as fit; each takes every so many-th piece."),
     ), listed=True),
 )  # fmt: skip
+
+LOGS = (".log", ".txt")
+"""A file that ends so is read as a log of CLC, any other as a trace."""
 
 
 @guarded
@@ -160,20 +164,22 @@ class SchedulePanel(PicturePanel):
         self._session.tasks.start("schedule trace", "writing the trace", job, done)
 
     def open(self, path: Path, failed: Callable[[InputError], None]) -> None:
-        """Set a trace of others below the model; say why if it cannot be read."""
+        """Set a trace or a log of others below the model; say why if it cannot be read."""
 
         def done(found: Events | InputError) -> None:
             if isinstance(found, InputError):
                 failed(found)
                 return
-            title = f"{safe_text(path.name)}: a trace from elsewhere"
+            what = "trace" if found.timed else "log"
+            title = f"{safe_text(path.name)}: a {what} from elsewhere"
             row = Timeline(title, "muted", events=found)
             if self.state is not None:
                 own = self.state.rows[: len(self.state.rows) - len(self._beside)]
                 self._draw(replace(self.state, rows=(*own, row), pointed=None))
             self._beside = (row,)
 
-        self._session.reading.read(path, read_trace, done)
+        is_log = path.suffix.lower() in LOGS
+        self._session.reading.read(path, read_clc_log if is_log else read_trace, done)
 
     def _point(self, found: tuple[int, int] | None) -> None:
         if self.state is not None and found != self.state.pointed:

@@ -149,6 +149,27 @@ def test_a_schedule_is_exported_and_set_beside_itself_as_a_trace(window, tmp_pat
     assert len(panel.state.rows) == len(ORDERS) + 1
 
 
+def test_a_log_without_times_has_turns_beside_the_times(window, tmp_path):
+    panel, path = panel_of(window), tmp_path / "clc.log"
+    lines = [f"[CLC] query sm={sm} cta={sm} (m_blk={n},h=1,b=0,s=0) valid=1"
+             for n, sm in enumerate((4, 9, 4))]  # fmt: skip
+    path.write_text("\n".join(lines), encoding="utf-8")
+    alone = panel.state.seconds
+    choosing(window.actions_by_name["open_trace"].trigger, path)
+    settle(window)
+    model, log = panel.state.rows
+    assert log.title == "clc.log: a log from elsewhere"
+    assert "the log has no times" in log.figures[0]
+    assert panel.state.seconds == alone == model.events.seconds  # turns are no seconds
+    bars = schedule_layout(panel.state, panel.picture.style_now, QRectF(panel.picture.rect())).rows[
+        1
+    ][1]
+    at = QPointF(bars.x() + 0.75 * bars.width(), bars.y() + 0.25 * bars.height())
+    panel.picture.pointed.emit(panel.picture.event_at(at))
+    assert panel.state.told == "m_blk 2, h 1, b 0, s 0, taken by cta 4: SM 4, turn 2"
+    assert panel.picture.event_at(at + QPointF(0, 0.5 * bars.height())) is None
+
+
 def test_what_is_no_trace_is_said(window, tmp_path):
     path = tmp_path / "other.json"
     path.write_text("{}", encoding="utf-8")

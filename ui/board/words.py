@@ -279,7 +279,8 @@ def _tile_phrase(snapshot: Snapshot) -> str:
             return f"P of {where} written to HBM"
         return f"{'S' if snapshot.weights is None else 'P'} of {where} on chip"
     if snapshot.program.algorithm.backward:
-        where = where if snapshot.launch.forms else f"row block {visit.i}"
+        if snapshot.launch.whole_rows or not snapshot.launch.forms:
+            where = f"row block {visit.i}"
         own = [op for op in snapshot.past if not op.before_tiles]
         says = next((op.says for op in reversed(own) if op.says), "")
         begins = snapshot.launch.name

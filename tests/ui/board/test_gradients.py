@@ -219,7 +219,9 @@ def test_a_visit_says_that_s_is_computed_again_only_where_it_is(demo: Trace) -> 
     said = [", ".join(caption_phrases(stored.snapshot(n, 0), 20.0)) for n in range(len(stored))]
     assert not any("again" in words for words in said)
     for name in ("dV", "dP", "dQ", "dK"):
-        assert any(f"loads for {name}" in words for words in said)
+        assert any(f"): loads for {name}" in words for words in said)
+    assert any("row block 3: loads for dS" in words for words in said)
+    assert not any("): loads for dS" in words for words in said)
 
 
 def test_what_lies_in_hbm_is_not_said_to_be_dropped() -> None:

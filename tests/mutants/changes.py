@@ -21,6 +21,12 @@ ERRORS = {"refuse", "InputError", "ValueError", "TypeError", "KeyError", "Runtim
 """What is said in an error is text."""
 CACHES = {"BoundedCache"}
 """What a cache has forgotten is made again, the same: how much it keeps changes no result."""
+PACES = {
+    "exactness._APART", "exactness._STATES", "gradient_engine._APART", "op_engine.MOST_STATES",
+    "op_engine.STRETCH", "positions.AT_ONCE", "split_walk.KEPT_BYTES", "state_engine._APART",
+}  # fmt: skip
+"""Constants that say how much is done at a time, or kept and not made again, the same: they change
+time and memory alone."""
 _REST = cst.UnaryOperation(cst.Minus(), cst.Integer("1"))
 DECLARATIONS = {"Field", "ConfigDict", "TypeVar", "Signal", "cast", "field"}
 """Calls whose keyword arguments are no work of the module."""
@@ -138,8 +144,17 @@ def _is_rest(node: cst.CSTNode) -> bool:
     return isinstance(node, cst.Arg) and node.value.deep_equals(_REST)
 
 
-def _nodes(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    if not _is_left_alone(node):
+def _is_pace(node: cst.CSTNode, module: str) -> bool:
+    """Whether this is the assignment of constants that are all `PACES`."""
+    if not isinstance(node, cst.Assign):
+        return False
+    target = node.targets[0].target
+    named = (each.value for each in target.elements) if isinstance(target, cst.Tuple) else (target,)
+    return all(isinstance(n, cst.Name) and f"{module}.{n.value}" in PACES for n in named)
+
+
+def _nodes(node: cst.CSTNode, module: str) -> Iterator[cst.CSTNode]:
+    if not (_is_left_alone(node) or _is_pace(node, module)):
         yield node
         shapes = (
             isinstance(node, cst.Call)
@@ -148,7 +163,7 @@ def _nodes(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         )
         for child in node.children:
             if not (shapes and _is_rest(child)):
-                yield from _nodes(child)
+                yield from _nodes(child, module)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +182,7 @@ def places(path: Path) -> list[Place]:
     wrapper = MetadataWrapper(cst.parse_module(path.read_bytes()), unsafe_skip_copy=True)
     spans = wrapper.resolve(ByteSpanPositionProvider)
     found = []
-    for node in _nodes(wrapper.module):
+    for node in _nodes(wrapper.module, path.stem):
         for kind, types, operator in OPERATORS:
             if isinstance(node, types):
                 for old, new in operator(node):

@@ -365,3 +365,9 @@ def test_a_run_that_it_cannot_have_is_refused_as_one_of_another_algorithm() -> N
     places = roofline_of(tile_program(w)).places
     assert [p.phase for p in places if p.algorithm == "linear"] == ["prefill"]
     assert {p.algorithm for p in places if p.phase == "decode"} == {"naive", "flash1", "flash2"}
+
+
+def test_random_features_are_twice_as_many_as_numbers_of_a_key() -> None:
+    w = resolve(scenario("linear", nq=4, d=6, feature_map="performer"))
+    assert w.feature_map is not None
+    assert w.feature_map.features == 12

@@ -20,6 +20,7 @@ from simulator.program.playback import (
     eased,
     end_of_visit,
     first_cursor,
+    follows,
     last_cursor,
     moved,
     path_between,
@@ -243,3 +244,13 @@ def test_an_hour_of_jitter_and_stalls_keeps_the_clock() -> None:
 
 def test_a_motion_begins_and_ends_slowly() -> None:
     assert [eased(x) for x in (0.0, 0.25, 0.5, 0.75, 1.0)] == [0, 0.0625, 0.5, 0.9375, 1]
+
+
+@given(SMALL, st.data())
+def test_a_cursor_follows_the_one_an_op_before_and_no_other(chosen: Scenario, data) -> None:
+    program = program_of(chosen)
+    start = first_cursor()
+    whole = (start, *path_between(program, start, last_cursor(program), 10_000))
+    at = data.draw(st.integers(0, len(whole) - 1))
+    later = [n for n, cursor in enumerate(whole) if follows(program, whole[at], cursor)]
+    assert later == [at + 1][: len(whole) - 1 - at]

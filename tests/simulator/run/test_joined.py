@@ -225,6 +225,8 @@ def test_lessons_may_ask_for_splits(trace):
     assert now.partials is not None
     assert now.partials.weights is not None
     lse, weight = FUNCTIONS["lse_of_split"], FUNCTIONS["weight_of_split"]
+    for each in range(3):
+        assert lse(n, each, 2) == float(now.partials.lse[each, 2])
     assert lse(n, 1, 2) == pytest.approx(float(now.partials.lse[1, 2]))
     assert weight(n, 1, 2) == pytest.approx(float(now.partials.weights[1, 2]))
     assert FUNCTIONS["error"](n, 2) < 1e-6
@@ -251,3 +253,17 @@ def test_rows_of_a_later_block_are_joined_from_their_own_partials() -> None:
         found = explain(now, Cell("l", row, 0))
         assert found.sum is not None
         assert found.sum.total == pytest.approx(float(now.l[row - 4]), rel=1e-6)
+
+
+def test_a_row_that_sees_nothing_has_no_maximum_of_splits() -> None:
+    blind = trace_of(split(scenario("flash2", nq=4, nk=2, mask={"causal": True}), 2))
+    now = blind.snapshot(len(blind) - 1, len(blind.program.ops(len(blind) - 1)) - 1)
+    assert now.partials is not None
+    told = explain(now, Cell("m", 0, 0))
+    assert told.value.value == -np.inf
+    (line,) = told.lines
+    assert line[-1] == ": no split has seen a key of this row"
+    weights = explain(now, Cell("l", 0, 0)).lines
+    assert [line[-1] for line in weights[-2:]] == [": it has seen no key of this row"] * 2
+    words = explain(now, Cell("m", 3, 0)).lines[0]
+    assert str(words[-1]).startswith(", left by split")

@@ -450,3 +450,8 @@ def test_of_equal_weights_the_first_are_the_strongest(numbers: list[int], most: 
     )  # fmt: skip
     strongest = maps.row(0, 0, most).strongest.tolist()
     assert strongest == sorted(range(keys), key=lambda key: -numbers[key])[:most]
+
+
+def test_beside_a_sink_beyond_all_numbers_keys_weigh_nothing() -> None:
+    w, inputs = loaded(scenario("flash2", nq=4, scores={"sink_logits": [1e4]}))
+    assert not HeadScores(w, inputs).maps().weights.any()

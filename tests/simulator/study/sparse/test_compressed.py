@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from simulator.problem.hardware import time_estimate
 from simulator.problem.workload import read_inputs, resolve
 from simulator.study.sparse.compressed import Compression, compressed
 from simulator.study.sparse.patterns import Knobs
@@ -53,6 +54,9 @@ def test_keys_pairs_bytes_and_error_are_those_of_plain_loops(
     asked = len(blocks_that_see) * 4 * d + heads * nq * (d + 1) + sum(lengths) * 2 * d
     made = kv_heads * 2 * d * (nk + len(blocks))
     assert found.figures.bytes == 4 * (asked + made)
+    figures = found.figures
+    assert figures.bytes == figures.read + figures.write
+    assert figures.time == time_estimate(w.gpu, figures.bytes, figures.flops, w.dtype)
     assert found.figures.flops == sum(4 * n * 2 * 2 * d for n in lengths)
 
 

@@ -14,6 +14,8 @@ from simulator.problem.scenario import Scenario, parse_scenario, scenario_toml, 
 from simulator.problem.workload import read_inputs, resolve
 from simulator.program.algorithms import tile_program
 from simulator.run.cosimulation import verify
+from simulator.run.provenance import explain
+from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace
 from simulator.study.attention_map import HeadScores
 from tests.helpers.runs import program_of, scenario, trace_of
@@ -148,3 +150,14 @@ def test_a_scenario_is_written_as_it_was_read():
     assert tile_program(resolve(said)).workload.sink_logits == tuple(LOGITS)
     w = resolve(said)
     assert numpy_engine(w, read_inputs(w)).row_block(3, 0).m[0, 0] >= LOGITS[3]
+
+
+@pytest.mark.parametrize("algorithm", ["flash1", "flash2"])
+def test_what_a_row_begins_with_is_told_at_its_first_tile(algorithm):
+    trace = trace_of(scenario(algorithm, nq=4, nk=8, rows=4, cols=4,
+                              scores={"sink_logits": [0.5]}))  # fmt: skip
+    for visit, told in ((0, True), (1, False)):
+        now = trace.snapshot(visit, len(trace.program.ops(visit)) - 1)
+        for cell in (Cell("m", 2, 0), Cell("l", 2, 0)):
+            lines = explain(now, cell).lines
+            assert any("sink logit: a key" in str(part) for line in lines for part in line) is told

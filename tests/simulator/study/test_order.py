@@ -188,6 +188,13 @@ MASKS = st.builds(
 )  # fmt: skip
 
 
+def test_of_a_long_run_the_first_tokens_are_looked_at():
+    for tokens, shown in ((511, 511), (512, 512), (600, 512)):
+        found = stack(Mask(tokens, tokens, causal=True), Mask(tokens, tokens), (False,))
+        assert found.local.shape == found.everything.shape == (shown, shown)
+        assert not found.local.flags.writeable
+
+
 @given(MASKS, st.lists(st.booleans(), min_size=1, max_size=4), st.integers(0, 2**20))
 def test_a_cone_has_those_to_whom_there_is_a_way(local, is_global, seed):
     n = local.seqlen_k

@@ -127,7 +127,10 @@ def part(name: str, chosen: list[Path], given: argparse.Namespace) -> dict[Path,
 
         controls = [replace(m, kind=CONTROL, source=m.path.read_text("utf-8")) for m in mutants[:3]]
         trial = Trial(
-            ((m, known.tests(m, given.seconds)) for m in (*controls, *mutants)),
+            (
+                (m, known.tests(m, given.seconds), known.is_imported(m))
+                for m in (*controls, *mutants)
+            ),
             lambda chosen: 10 + 4 * sum(known.seconds.get(test, 1.0) for test in chosen),
             given.processes, tell, known.seconds,
         )  # fmt: skip

@@ -129,7 +129,7 @@ class Record:
         """
         lines = self._lines.get(str(mutant.path), {})
         found = set(lines.get(str(mutant.line), ()))
-        if not found and str(mutant.line) in lines:
+        if self.is_imported(mutant):
             found = self._files(mutant.path.parent)
             # A module without a function runs in no test: any may notice.
             found = found or {test.partition("::")[0] for test in self.seconds}
@@ -152,6 +152,10 @@ class Record:
                 break
             chosen.append(test)
         return chosen
+
+    def is_imported(self, mutant: Mutant) -> bool:
+        """Return whether a mutant's line runs with the import alone, also in a function."""
+        return self._lines.get(str(mutant.path), {}).get(str(mutant.line)) == []
 
     def _of(self, found: set[str]) -> set[str]:
         """Return the tests among what was found: tests, and files that share what they make."""
@@ -270,8 +274,9 @@ class Trial:
 
     Parameters
     ----------
-    mutants : iterable of (Mutant, tests)
-        What to try, and by which tests.
+    mutants : iterable of (Mutant, tests, bool)
+        What to try, by which tests, and whether everything is to be imported again for it: what a
+        function has made with the import stays as it was.
     limit : callable
         How many seconds of a processor the tests of a mutant may take; of the clock 20 times that.
     processes : int
@@ -284,7 +289,7 @@ class Trial:
 
     def __init__(
         self,
-        mutants: Iterable[tuple[Mutant, list[str]]],
+        mutants: Iterable[tuple[Mutant, list[str], bool]],
         limit: Callable[[list[str]], float],
         processes: int,
         tell: Callable[[Mutant, str], None],
@@ -305,19 +310,19 @@ class Trial:
         gc.collect()
         gc.freeze()  # else every collection in a fork copies all that was imported
         new = [test for test in items if test not in self._known]
-        for mutant, recorded in self._mutants:
+        for mutant, recorded, again in self._mutants:
             tests = [*new, *recorded]
             if not tests:
                 self._tell(mutant, NOT_RUN)
                 continue
             while len(self._running) >= self._processes:
                 self._wait()
-            self._start(session, items, mutant, tests)
+            self._start(session, items, mutant, tests, again)
         while self._running:
             self._wait()
         return True
 
-    def _start(self, session, items, mutant: Mutant, tests: list[str]) -> None:
+    def _start(self, session, items, mutant: Mutant, tests: list[str], again: bool) -> None:
         limit = self._limit(tests)
         sys.stdout.flush()
         child = os.fork()
@@ -332,7 +337,7 @@ class Trial:
             nothing = os.open(os.devnull, os.O_RDWR)
             for stream in (0, 1, 2):
                 os.dup2(nothing, stream)
-            if put_in(mutant, self._functions):
+            if not again and put_in(mutant, self._functions):
                 clear_caches()
                 session.items = [items[test] for test in tests if test in items]
                 session.config.option.maxfail = 1

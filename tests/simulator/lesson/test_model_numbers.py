@@ -96,3 +96,39 @@ def test_what_cannot_be_asked_is_told(name: str, expression: str, words: str) ->
 def test_rows_that_there_are_not_are_refused(expression: str) -> None:
     with pytest.raises(InputError, match="a cell of a matrix of 64 x 1"):
         computed(at("causal"), expression)
+
+
+def test_what_a_key_has_left_at_a_row_is_the_product_of_the_gates_between() -> None:
+    n = at("gla")
+    gate = simulate(n.scenario).inputs.gate[0].astype(float)
+    for row, key in ((5, 5), (5, 2), (7, 0)):
+        left = np.prod(gate[key + 1 : row + 1], axis=0).mean()
+        assert computed(n, f"left_of({row}, {key})") == pytest.approx(left, rel=1e-6)
+    assert computed(n, "left_of(5, 5)") == 1
+    for expression in ("left_of(3, 4)", "left_of(3, -1)", f"left_of({len(gate)}, 0)"):
+        with pytest.raises(InputError, match="a key at or before a row of the run"):
+            computed(n, expression)
+    for other in ("causal", "deltanet"):
+        with pytest.raises(InputError, match="a run whose state decays"):
+            computed(at(other), "left_of(3, 2)")
+
+
+def test_what_the_state_has_for_a_key_is_asked_before_its_value_is_written() -> None:
+    n = at("deltanet")
+    inputs = simulate(n.scenario).inputs
+    k, v, strength = (x[0].astype(float) for x in (inputs.k, inputs.v, inputs.gate))
+    state = np.zeros((k.shape[1], v.shape[1]))
+    for row, (key, value, written) in enumerate(zip(k, v, strength, strict=True)):
+        own = key / np.linalg.norm(key)
+        old = state.T @ own
+        if row in (1, 4):
+            for col in (0, v.shape[1] - 1):
+                told = computed(n, f"recalled({row}, {col})")
+                assert told == pytest.approx(old[col], rel=1e-4, abs=1e-6)
+        state += written * np.outer(own, value - old)
+    for expression in ("recalled(2, -1)", f"recalled(2, {v.shape[1]})"):
+        with pytest.raises(InputError, match="a number of a row of a run that corrects"):
+            computed(n, expression)
+    for other in ("causal", "gla"):
+        with pytest.raises(InputError, match="a number of a row of a run that corrects"):
+            computed(at(other), "recalled(2, 0)")

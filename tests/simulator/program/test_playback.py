@@ -254,3 +254,10 @@ def test_a_cursor_follows_the_one_an_op_before_and_no_other(chosen: Scenario, da
     at = data.draw(st.integers(0, len(whole) - 1))
     later = [n for n, cursor in enumerate(whole) if follows(program, whole[at], cursor)]
     assert later == [at + 1][: len(whole) - 1 - at]
+
+
+def test_of_a_step_no_less_than_nothing_and_no_more_than_all_is_done() -> None:
+    program = program_of(scenario("flash2", nq=4))
+    for by in Granularity:
+        for done, part in ((-1.0, 0.0), (0.0, 0.0), (1e3, 1.0)):
+            assert share(program, Playhead(Cursor(0, 1), done), by) == part

@@ -267,3 +267,20 @@ def test_a_row_that_sees_nothing_has_no_maximum_of_splits() -> None:
     assert [line[-1] for line in weights[-2:]] == [": it has seen no key of this row"] * 2
     words = explain(now, Cell("m", 3, 0)).lines[0]
     assert str(words[-1]).startswith(", left by split")
+
+
+def test_every_number_of_an_explanation_is_of_a_cell_that_there_is(trace):
+    now = trace.snapshot(18, 6)
+    for name in ("m", "l", "O"):
+        parts = [part for line in explain(now, Cell(name, 2, 0)).lines for part in line]
+        cells = [part.cell for part in parts if isinstance(part, Number)]
+        assert cells
+        assert all(exists(trace.workload, cell) for cell in cells)
+
+
+def test_splits_have_cells_from_the_first_to_the_last_where_keys_are_dealt_out(trace):
+    w = trace.workload
+    there = [exists(w, Cell("LSE_partial", 2, 0, split)) for split in range(-1, w.splits + 1)]
+    assert there == [False, *[True] * w.splits, False]
+    plain = simulate(SCENARIOS / "flash2.toml").workload
+    assert not exists(plain, Cell("O", 0, 0, 0))

@@ -197,3 +197,15 @@ def test_on_the_way_to_the_end_every_tensor_that_moves_has_landed() -> None:
     assert landed_between(program, *way, Granularity.OP) == tuple(dict.fromkeys(every))
     loaded = Playhead(first_cursor(), 0.0), Playhead(Cursor(0, 1), math.inf)
     assert landed_between(program, *loaded, Granularity.OP) == ("Q", "K")
+
+
+def test_in_a_step_of_several_ops_what_they_move_lands_where_it_begins() -> None:
+    program = program_of(scenario("flash2", nq=4, nk=6, rows=2, cols=2))
+    start = Playhead(first_cursor(), 0.0)
+    for end in (Cursor(0, 3), Cursor(1, 2), Cursor(2, 0)):
+        first = 1 if end.visit == 0 else 0  # of another visit also what its first op moves
+        ops = program.ops(end.visit)[first : end.op + 1]
+        moved = tuple(dict.fromkeys(move.tensor for op in ops for move in op.moves))
+        assert landed_between(program, start, Playhead(end, 0.0), Granularity.TILE) == moved
+    assert landed_between(program, start, Playhead(Cursor(1, 2), 0.0), Granularity.TILE)
+    assert landed_between(program, start, start, Granularity.TILE) == ()

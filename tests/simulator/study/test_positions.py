@@ -10,11 +10,13 @@ from simulator.problem.workload import read_inputs, resolve
 from simulator.study.positions import (
     energies,
     far_scores,
+    learned_scores,
     off_toeplitz,
     pairs_of,
     placed,
     rotary_of,
     shift_errors,
+    sinusoid_scores,
     sinusoids,
     speeds_of,
     stretched,
@@ -147,3 +149,14 @@ def test_a_number_alone_turns_with_a_nought_beside_it() -> None:
     assert kinds["rope"].scores == pytest.approx(9 * np.cos(distances), abs=1e-5)
     assert pairs_of(np.array([[3.0]]), rotary_of(w)).tolist() == [[3.0]]
     assert shift_errors(w, np.array([3.0]), 5, 7)["float32"] < 1e-6
+
+
+def test_rows_of_a_drawn_table_are_as_long_as_sinusoids() -> None:
+    """Of 2000 numbers the squares of a row add up to half of them, but for some per cent."""
+    nothing = np.zeros(2000)
+    lengths = np.diag(learned_scores(nothing, 5, 4))
+    np.testing.assert_allclose(lengths, np.diag(sinusoid_scores(nothing, 5, 4)), rtol=0.15)
+    own = learned_scores(nothing, 7, 2)
+    np.testing.assert_allclose(own, learned_scores(nothing, 5, 4)[2:, 2:])  # whatever the place is
+    ones = np.ones(2000)
+    assert learned_scores(ones, 5, 1).item() == pytest.approx(3000, rel=0.15)

@@ -25,7 +25,7 @@ T = TypeVar("T")
 MIB = 2**20
 LONG_MS = 150
 """Of a block: one that is told with what ran in it."""
-_LOOK_S, _MOST_LOOKS, _TOLD = 0.01, 1000, 12
+_LOOK_S, _MOST_LOOKS, _TOLD = 0.01, 1000, 30
 _SOURCES = Path(__file__).resolve().parents[2]
 HARMLESS = (
     "This plugin does not support",

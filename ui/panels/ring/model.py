@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from simulator.problem.scenario import Layout
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import USUAL
+from simulator.program.playback import eased
 from simulator.study.ring.dealing import block_at, owners, tokens_of
 from simulator.study.ring.numbers import Progress, RingNumbers, ring_numbers, why_no_numbers
 from simulator.study.ring.timeline import RingTimeline
@@ -85,6 +86,9 @@ class RingState:
         What stands beside the mask.
     step, device : int
         Which are marked.
+    share : float
+        How much of the way to the marked step has been seen, 0 to 1. Until it is 1 the step before
+        is shown, and its blocks are on their way to the next devices.
     """
 
     found: RingFound
@@ -92,12 +96,25 @@ class RingState:
     shows: Shows = "time"
     step: int = 0
     device: int = 0
+    share: float = 1.0
 
     def at(self, step: int, device: int) -> RingState:
         """Return the state with another step and device marked, as far as there are any."""
         work = self.found.work
         most = 0 if work is None else work.ring.devices - 1
-        return replace(self, step=min(max(step, 0), most), device=min(max(device, 0), most))
+        step, device = (min(max(each, 0), most) for each in (step, device))
+        share = self.share if step == self.step else 1.0
+        return replace(self, step=step, device=device, share=share)
+
+    @property
+    def seen(self) -> int:
+        """The step that is shown."""
+        return self.step if self.share == 1 else self.step - 1
+
+    @property
+    def gone(self) -> float:
+        """How far the blocks are on their way to the next devices, 0 to 1: 0 at rest."""
+        return eased(self.share) if self.share < 1 else 0.0
 
     @property
     def title(self) -> tuple[str, ...]:
@@ -119,7 +136,7 @@ class RingState:
     def block(self, device: int) -> int:
         """Return whose K and V a device has at hand."""
         assert self.found.work is not None
-        return block_at(device, self.step, self.found.work.ring.devices)
+        return block_at(device, self.seen, self.found.work.ring.devices)
 
     @property
     def told(self) -> tuple[str, ...]:
@@ -127,7 +144,7 @@ class RingState:
         found = self.timeline
         if found is None:
             return ()
-        work, at = found.work, (self.device, self.step)
+        work, at = found.work, (self.device, self.seen)
         tiles, flops = int(work.tiles[at]), int(work.flops[at])
         does = (
             f"{plural(tiles, 'tile')}, {rate_text(flops, 'FLOP')}, "
@@ -139,7 +156,7 @@ class RingState:
             f"sends it on, {bytes_text(sent)} in {time_text(float(found.sends[at]))}"
             if sent else "sends nothing on"
         )  # fmt: skip
-        begin = f"Step {self.step + 1}, device {self.device}"
+        begin = f"Step {self.seen + 1}, device {self.device}"
         return (
             f"{begin} with K, V of device {self.block(self.device)}: {does}; {sends}",
             f"{begin}, K, V of {self.block(self.device)}: {does}",
@@ -199,9 +216,9 @@ class RingState:
             for n, each in zip((w.seqlen_q, w.seqlen_k), stride, strict=True)
         )
         when = (of_row[:, None] - of_key[None, :]) % ring.devices
-        out = np.where(when < self.step, DONE, LATER)
-        out[when == self.step] = NOW
-        out[(when == self.step) & (of_row == self.device)[:, None]] = CHOSEN
+        out = np.where(when < self.seen, DONE, LATER)
+        out[when == self.seen] = NOW
+        out[(when == self.seen) & (of_row == self.device)[:, None]] = CHOSEN
         return np.where(w.mask.visible(rows, keys), out, HIDDEN).astype(np.uint8)
 
     @property
@@ -217,8 +234,8 @@ class RingState:
         if numbers is None or not len(self.rows):
             return ()
         row = int(self.rows[-1])
-        m, l = (float(each[self.step, row]) for each in (numbers.m, numbers.l))
-        off = float(np.abs(numbers.o[self.step, row] - numbers.exact[row]).max())
+        m, l = (float(each[self.seen, row]) for each in (numbers.m, numbers.l))
+        off = float(np.abs(numbers.o[self.seen, row] - numbers.exact[row]).max())
         said = f"row {row}: m {number_text(m)}, ℓ {number_text(l)}"
         done = f"O {number_text(off, 2)} from that of all keys"
         return f"{said}, {done}", said

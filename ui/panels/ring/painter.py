@@ -23,6 +23,14 @@ _SQUARE = 0.42
 """Most of the width that the mask's square takes."""
 _WORK = 0.58
 """Share of a lane's height that its work takes; what is sent is below."""
+_TINT = 0.3
+"""Share of K's colour in a block."""
+_AFTER = "0  "
+"""As wide as what stands before a block: the number of its device."""
+_BLOCK = 18
+"""Height of a block at most, pixels."""
+_EDGE, _GAP = 4, 3
+"""Pixels between a block's words and its edges, and between a block and the lane."""
 _MOST_PIXELS = 512
 """Rows of O that are painted, at most; of more, the largest of some are."""
 
@@ -89,7 +97,7 @@ def ring_layout(state: RingState, style: Style, rect: QRectF) -> RingLayout:
     work = state.found.work
     count = 0 if work is None else work.ring.devices
     left = square.right() + px(12)
-    names = max(text_width(font, name) for name in ("0: K, V 0 ", "device 0")) + px(4)
+    names = text_width(font, f"{_AFTER}K, V 0") + px(2 * _EDGE + _GAP)
     axis = QRectF(left + names, bottom - line, rect.right() - left - names, line)
     high = (axis.y() - top) / max(count, 1)
     lanes = tuple(
@@ -163,15 +171,13 @@ def _paint_lanes(painter: QPainter, state: RingState, lay: RingLayout) -> None:
     for device, lane in enumerate(lay.lanes):
         chosen = device == state.device
         ink = theme.current if chosen else theme.text
-        name = QRectF(lane.x() - lay.names, lane.y(), lay.names - px(5), lane.height())
-        block = state.block(device)
-        words = (f"{device}: K, V {block}", f"{device}")
-        draw_text(painter, name, first_that_fits(words, name.width(), font), font, ink, LEFT)
+        name = QRectF(lane.x() - lay.names, lane.y(), lay.names, lane.height())
+        draw_text(painter, name, str(device), font, ink, LEFT)
         painter.fillRect(lane, QColor(theme.field))
         high = _WORK * lane.height()
         for step in range(len(lay.lanes)):
             x = lane.x() + across * float(found.begins[device, step])
-            now = step == state.step
+            now = step == state.seen
             bar = QRectF(x, lane.y(), across * float(found.works[device, step]), high)
             tone = tones[4] if now and chosen else tones[3] if now else tones[2]
             painter.fillRect(bar, tone)
@@ -188,6 +194,7 @@ def _paint_lanes(painter: QPainter, state: RingState, lay: RingLayout) -> None:
                 painter.fillRect(way, colour if now else mixed(theme.field, colour, 0.45))
                 outline(painter, way, theme.field)
     _paint_ways(painter, state, lay, across)
+    _paint_blocks(painter, state, lay)
     middle = QRectF(lay.axis.center().x() - px(60), lay.axis.y(), px(120), lay.axis.height())
     draw_text(painter, lay.axis, "0", font, theme.muted, LEFT)
     half = clock_text(found.seconds / 2, found.seconds)
@@ -199,15 +206,43 @@ def _paint_ways(painter: QPainter, state: RingState, lay: RingLayout, across: fl
     """Paint where the blocks of the step go: from each device to the next."""
     found, theme = state.timeline, lay.style.theme
     assert found is not None
-    if state.step >= len(lay.lanes) - 1:
+    if state.seen >= len(lay.lanes) - 1:
         return
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setPen(QPen(QColor(theme.tensor("K")), lay.style.px(1.4)))
     for device, (lane, other) in enumerate(zip(lay.lanes, lay.lanes[1:], strict=False)):
-        arrives = found.leaves[device, state.step] + found.sends[device, state.step]
+        arrives = found.leaves[device, state.seen] + found.sends[device, state.seen]
         x = lane.x() + across * float(arrives)
-        at = QPointF(lane.x() + across * float(found.begins[device + 1, state.step + 1]), other.y())
+        at = QPointF(lane.x() + across * float(found.begins[device + 1, state.seen + 1]), other.y())
         painter.drawLine(QLineF(QPointF(x, lane.bottom()), at))
+
+
+def _paint_blocks(painter: QPainter, state: RingState, lay: RingLayout) -> None:
+    """Paint the block of K and V that each device has at hand, or that is on its way from it.
+
+    What leaves the last device leaves below and comes to the first from above.
+    """
+    found, style, theme = state.timeline, lay.style, lay.style.theme
+    assert found is not None
+    font, px, lanes = style.text_font(LABEL), style.px, lay.lanes
+    left = lanes[0].x() - lay.names + text_width(font, _AFTER)
+    high = min(px(_BLOCK), lanes[0].height())
+    pitch = lanes[1].y() - lanes[0].y()
+    right = lanes[0].x() - px(_GAP)
+    column = QRectF(QPointF(left, lanes[0].y()), QPointF(right, lanes[-1].bottom()))
+    painter.save()
+    painter.setClipRect(column)
+    for device, lane in enumerate(lanes):
+        if state.gone and not found.work.sent[device, state.seen]:
+            continue
+        words, last = f"K, V {state.block(device)}", device == len(lanes) - 1
+        y = lane.center().y() - high / 2 + state.gone * pitch
+        # The block of the last device is seen twice on its way: below it, and above the first.
+        for top in (y, y - pitch * len(lanes)) if last and state.gone else (y,):
+            box = QRectF(left, top, column.width(), high)
+            painter.fillRect(box, mixed(theme.panel, QColor(theme.tensor("K")), _TINT))
+            draw_text(painter, box, words, font, theme.text, CENTRE)
+    painter.restore()
 
 
 def _paint_numbers(painter: QPainter, state: RingState, lay: RingLayout) -> None:
@@ -221,8 +256,8 @@ def _paint_numbers(painter: QPainter, state: RingState, lay: RingLayout) -> None
         draw_text(painter, room, first_that_fits((words, "—"), room.width(), font), font,
                   theme.muted, CENTRE)  # fmt: skip
         return
-    heading = f"device {state.device}, {count_rows(state)}, after step {state.step + 1}"
-    short = f"device {state.device} after step {state.step + 1}"
+    heading = f"device {state.device}, {count_rows(state)}, after step {state.seen + 1}"
+    short = f"device {state.device} after step {state.seen + 1}"
     head = QRectF(room.x(), room.y(), room.width(), line)
     draw_text(painter, head, first_that_fits((heading, short), room.width(), font), font,
               theme.current)  # fmt: skip
@@ -234,7 +269,7 @@ def _paint_numbers(painter: QPainter, state: RingState, lay: RingLayout) -> None
     narrow = max(style.px(26), text_width(font, "m") + style.px(8))
     gap, rows = style.px(6), state.rows
     painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
-    m, l, o = (each[state.step, rows] for each in (numbers.m, numbers.l, numbers.o))
+    m, l, o = (each[state.seen, rows] for each in (numbers.m, numbers.l, numbers.o))
     m, l = m[:, None], l[:, None]
     top, largest = signed_limit(m) or 1.0, signed_limit(numbers.exact.astype(np.float32)) or 1.0
     wide = box.width() - 2 * (narrow + gap) - 2  # its frame is inside, too

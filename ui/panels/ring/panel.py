@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from PySide6.QtCore import QEvent, QRectF, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent
+from PySide6.QtGui import QHideEvent, QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QSlider, QWidget
 
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.hardware import links
 from simulator.problem.scenario import MAX_DEVICES, Layout
+from simulator.program.playback import SECONDS_PER_MOVE
 from simulator.run.trace import Trace
 from simulator.study.ring.dealing import DEVICES, LAYOUTS
 from simulator.study.ring.timeline import ring_timeline
@@ -18,6 +21,7 @@ from ui.panels.picture_panel import PicturePanel
 from ui.panels.ring.model import SHOWS, RingFound, RingState, Shows, ring_found, summary
 from ui.panels.ring.painter import MIN_SIZE, paint_ring, ring_layout
 from ui.safety.overrides import guarded
+from ui.session.panel_clock import PanelClock
 from ui.session.session import Session
 from ui.session.tasks import Report
 from ui.session.view import View
@@ -104,6 +108,9 @@ class RingPicture(StatePicture[RingState]):
 class RingPanel(PicturePanel):
     """The run dealt out to a ring of devices: each device and step, links, and the same O.
 
+    Blocks are seen on their way to a step that follows the one shown, as long as a load takes on
+    the board: in films, which have no clock, and without motion, the step is there at once.
+
     Parameters
     ----------
     session : Session
@@ -128,6 +135,8 @@ class RingPanel(PicturePanel):
         self.slider.setToolTip("Which step is marked.")
         self.slider.setPageStep(1)
         self.slider.valueChanged.connect(self._slide)
+        self.clock = PanelClock(session, self, SECONDS_PER_MOVE)
+        self.clock.moved.connect(self._moved)
         self._show_chosen()
 
     @property
@@ -136,6 +145,7 @@ class RingPanel(PicturePanel):
         return self.picture.state
 
     def forget(self) -> None:
+        self.clock.finish()
         self._asked = self.picture.state = None
 
     def show_view(self, view: View, model: None = None) -> None:
@@ -154,6 +164,7 @@ class RingPanel(PicturePanel):
 
     def choose(self, name: str, value: str) -> None:
         """Accept a choice."""
+        self.clock.finish()
         if name == "shows":
             self.shows = one_of(SHOWS, value)
         elif name == "layout":
@@ -178,9 +189,19 @@ class RingPanel(PicturePanel):
             self.slider.setValue(choices.step)
 
     def mark(self, step: int, device: int) -> None:
-        """Mark a step and a device."""
-        if self.state is not None:
-            self._draw(self.state.at(step, device))
+        """Mark a step and a device; another step ends what is under way."""
+        if self.state is None:
+            return
+        before = self.state.step
+        self._draw(self.state.at(step, device))
+        if self.state.step == before + 1 and self.shows == "time" and self._controls:
+            self.clock.start()
+        elif self.state.step != before:
+            self.clock.finish()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self.clock.finish()
 
     def show_controls(self, on: bool) -> None:
         self.slider.setVisible(on)
@@ -218,6 +239,7 @@ class RingPanel(PicturePanel):
 
         def done(found: RingFound) -> None:
             if self._asked == asked:
+                self.clock.finish()
                 self._draw(self._state(found, self.state))
 
         self._session.tasks.start("ring", "a ring of devices", job, done)
@@ -228,6 +250,15 @@ class RingPanel(PicturePanel):
         state = RingState(found, times, self.shows)
         device = 0 if before is None else before.device
         return state.at(self.slider.value(), device)
+
+    def _moved(self) -> None:
+        if self.state is not None:
+            state = replace(self.state, share=self.clock.share)
+            if self.clock.running:
+                self.picture.state = state
+                self.picture.update()
+            else:
+                self._draw(state)
 
     def _draw(self, state: RingState) -> None:
         work = state.found.work

@@ -12,7 +12,7 @@ from simulator.problem.hardware import LAUNCH_SECONDS
 from simulator.problem.scenario import load_scenario, parse_scenario, save_scenario
 from simulator.study.ring.dealing import DEVICES, LAYOUTS
 from tests.ui.panels.test_memory import assert_tidy, painted, record_texts
-from ui.look.theme import THEMES, Style
+from ui.look.theme import DARK, THEMES, Style
 from ui.look.units import launch_words
 from ui.panels.ring import painter
 from ui.panels.ring.model import CHOSEN, DONE, HIDDEN, LATER, NOW
@@ -35,6 +35,7 @@ def run(**tiling):
 @pytest.fixture
 def session(qapp):
     session = Session("numpy")
+    session.motion = False
     session.propose(run(), "a run")
     session.settle()
     yield session
@@ -50,6 +51,10 @@ def panel(session, qtbot):
     panel.show_view(session.view)
     session.settle()
     return panel
+
+
+def pixels(picture):
+    return bytes(picture.grab().toImage().constBits())
 
 
 def propose(session, panel, scenario):
@@ -94,6 +99,83 @@ def test_a_click_marks_a_device_and_keys_mark_steps(panel, qapp):
     panel.slider.setValue(0)
     assert " kFLOP, " in panel.state.told[0]
     assert "NVLink 4 at 450 GB/s" in " ".join(panel.state.words)
+
+
+def test_blocks_are_seen_on_their_way_to_the_next_devices(session, panel):
+    first, pictures = panel.state.told, [pixels(panel.picture)]
+    session.motion, at = True, session.clock.now()
+    session.clock.now = lambda: at
+    panel.slider.setValue(1)
+    assert (panel.state.step, panel.state.seen, panel.state.gone) == (1, 0, 0)
+    assert panel.state.told == first
+    shares = [0.0]
+    for passed in (0.3, 0.7):
+        session.clock.now = lambda passed=passed: at + passed * panel.clock.seconds
+        panel.clock.tick()
+        shares.append(panel.state.gone)
+        pictures.append(pixels(panel.picture))
+    assert shares == sorted(set(shares))
+    panel.mark(1, 2)  # another device: what is under way goes on
+    assert (panel.state.seen, panel.state.device, panel.state.gone) == (0, 2, shares[-1])
+    assert panel.state.block(2) == 2
+    panel.mark(2, 2)  # a key finishes what is under way, and begins the next
+    assert (panel.state.step, panel.state.seen, panel.state.gone) == (2, 1, 0)
+    assert panel.state.block(2) == 1
+    session.clock.now = lambda: at + 9 * panel.clock.seconds
+    panel.clock.tick()
+    assert (panel.state.seen, panel.clock.running) == (2, False)
+    pictures.append(pixels(panel.picture))
+    assert len(set(pictures)) == len(pictures)
+
+
+def test_other_steps_are_there_at_once_and_all_are_without_motion(session, panel):
+    session.motion = True
+    panel.slider.setValue(2)
+    assert panel.state.seen == 2
+    panel.slider.setValue(3)
+    assert (panel.state.seen, panel.clock.running) == (2, True)
+    panel.slider.setValue(0)
+    assert (panel.state.seen, panel.clock.running) == (0, False)
+    panel.slider.setValue(1)
+    panel.choose("shows", "numbers")
+    assert (panel.state.seen, panel.clock.running) == (1, False)
+    panel.slider.setValue(2)
+    assert (panel.state.seen, panel.clock.running) == (2, False)
+    panel.choose("shows", "time")
+    panel.show_controls(False)  # a film
+    panel.slider.setValue(3)
+    assert panel.state.seen == 3
+    panel.show_controls(True)
+    session.motion = False
+    panel.slider.setValue(0)
+    panel.slider.setValue(1)
+    assert (panel.state.seen, panel.clock.running) == (1, False)
+
+
+def test_what_leaves_the_last_device_comes_to_the_first_from_above(panel, monkeypatch):
+    rect, drawn = QRectF(0, 0, 640, 500), record_texts(monkeypatch, painter)
+    state = replace(panel.state.at(1, 0), share=0.5)
+    painted(lambda p: paint_ring(p, state, Style(DARK), rect), 640, 500)
+    lanes = ring_layout(state, Style(DARK), rect).lanes
+    pitch = lanes[1].y() - lanes[0].y()
+    tops = [(each.text, each.ink.center().y()) for each in drawn if each.text.startswith("K, V")]
+    assert [name for name, _ in tops] == [f"K, V {n}" for n in (0, 1, 2, 3, 3)]
+    wanted = [lanes[n].center().y() + pitch / 2 for n in range(4)]
+    wanted.append(lanes[0].center().y() - pitch / 2)
+    assert [y for _, y in tops] == pytest.approx(wanted)
+    assert replace(state, share=1.0).block(0) == 3
+    assert state.at(0, 0).seen == 0  # nothing is on its way to another step
+
+
+def test_what_no_device_sends_is_not_on_its_way(session, panel, monkeypatch):
+    attention = {"seqlen_q": 3, "head_dim": 4, "dtype": "float16"}
+    propose(session, panel, parse_scenario({"attention": attention}))
+    state, drawn = replace(panel.state.at(1, 0), share=0.25), record_texts(monkeypatch, painter)
+    painted(lambda p: paint_ring(p, state, Style(DARK), QRectF(0, 0, 640, 500)), 640, 500)
+    sent = np.flatnonzero(state.found.work.sent[:, 0])
+    assert 0 < len(sent) < DEVICES
+    blocks = {each.text for each in drawn if each.text.startswith("K, V")}
+    assert blocks == {f"K, V {device}" for device in sent}
 
 
 def test_the_square_says_who_computes_which_pairs_when(panel):

@@ -14,6 +14,7 @@ from ui.look.units import (
     estimate_text,
     number_text,
     plural,
+    rate_text,
     tick_text,
     time_text,
 )
@@ -72,7 +73,7 @@ def quantity_text(quantity: Quantity, value: float) -> str:
     """Return a figure of a way in words."""
     if quantity == "bytes":
         return bytes_text(round(value))
-    return time_text(value) if quantity == "time" else f"{value:.3g} FLOPs"
+    return time_text(value) if quantity == "time" else rate_text(value, "FLOP")
 
 
 def layer_words(layer: LatentLayer) -> str:
@@ -141,7 +142,7 @@ def crossover_plot(found: TwoWays, quantity: Quantity) -> PlotModel:
     return PlotModel(
         name="A latent attended to in two ways, over the number of queries",
         x=Axis("queries of each head", lambda n: count_text(round(n)), log=True, base=2),
-        y=Axis(_QUANTITY_WORDS[quantity], lambda y: _tick(quantity, y), log=True),
+        y=Axis(_QUANTITY_WORDS[quantity], lambda y: quantity_text(quantity, y), log=True),
         curves=tuple(curves),
         levels=tuple(levels),
         note=note,
@@ -216,7 +217,8 @@ def _price_lines(layer: LatentLayer, way: Way, queries: int, price: Price) -> tu
     made = price.flops - own.flops
     return (
         f"{_queries(queries)}, {_NAMES[way][0]}",
-        f"{price.flops:.3g} FLOPs: attention {own.flops:.3g}, projections {made:.3g}",
+        f"{rate_text(price.flops, 'FLOP')}: attention {rate_text(own.flops, 'FLOP')}, "
+        f"projections {rate_text(made, 'FLOP')}",
         f"{bytes_text(price.bytes)}: attention {bytes_text(own.bytes)}, "
         f"projections {bytes_text(price.bytes - own.bytes)}",
         estimate_text(price.time.seconds, layer.workload.gpu.name),
@@ -225,7 +227,3 @@ def _price_lines(layer: LatentLayer, way: Way, queries: int, price: Price) -> tu
 
 def _queries(count: int) -> str:
     return "one query" if count == 1 else f"{count_text(count)} queries"
-
-
-def _tick(quantity: Quantity, value: float) -> str:
-    return f"{value:.3g}" if quantity == "flops" else quantity_text(quantity, value)

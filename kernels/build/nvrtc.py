@@ -37,8 +37,8 @@ _KERNEL = re.compile(
     r'^extern "C" __global__ void(?: __launch_bounds__\([^)]*\))? (\w+)\(', re.MULTILINE
 )
 _LIMIT = re.compile(
-    r"^// ptxas (\w+) (fast|trace): at most (\d+) registers, (\d+) bytes of stack, "
-    r"(\d+) bytes spilled$",
+    r"^// ptxas (\w+) (fast|trace)(?: VALUE_DIM>(\d+))?: "
+    r"at most (\d+) registers, (\d+) bytes of stack, (\d+) bytes spilled$",
     re.MULTILINE,
 )
 
@@ -262,16 +262,19 @@ def kernel_names(text: str) -> tuple[str, ...]:
     return tuple(_KERNEL.findall(text))
 
 
-def limits(text: str) -> dict[tuple[str, str], Limit]:
-    """Return the limits that a source states, by kernel and build.
+def limits(text: str, value_dim: int = 0) -> dict[tuple[str, str], Limit]:
+    """Return the limits that a source states, by kernel and build, for values of so many numbers.
 
     They are beside each kernel, one line for each build::
 
         // ptxas flash2 fast: at most 128 registers, 0 bytes of stack, 0 bytes spilled
+
+    A line for ``fast VALUE_DIM>128`` takes the place of one before it where values are longer.
     """
     return {
         (kernel, build): Limit(int(registers), int(stack), int(spilled))
-        for kernel, build, registers, stack, spilled in _LIMIT.findall(text)
+        for kernel, build, over, registers, stack, spilled in _LIMIT.findall(text)
+        if not over or value_dim > int(over)
     }
 
 

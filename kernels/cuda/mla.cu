@@ -25,8 +25,12 @@ struct Latent {
     }
 };
 
+// A lane keeps VALUE_DIM / 32 numbers of O of each of up to 8 rows: 128 of them at DeepSeek-V2's size.
+// Up to 64 rows it has room for them; from 96 rows on, with more threads, they spill.
 // ptxas mla fast: at most 128 registers, 0 bytes of stack, 0 bytes spilled
 // ptxas mla trace: at most 128 registers, 0 bytes of stack, 0 bytes spilled
+// ptxas mla fast VALUE_DIM>128: at most 255 registers, 0 bytes of stack, 0 bytes spilled
+// ptxas mla trace VALUE_DIM>128: at most 255 registers, 0 bytes of stack, 0 bytes spilled
 extern "C" __global__ void __launch_bounds__(THREADS) mla(
     const element* Q_hbm,      // [1, rows, HEAD_DIM]; rows are packed
     const element* C_hbm,      // [Nk, HEAD_DIM]

@@ -15,7 +15,7 @@ def block_needs(w: Workload) -> tuple[BlockNeeds, ...]:
     Shared memory is what the kernel is launched with. Registers are the limit that stands beside
     the kernel and that every compilation keeps, so a kernel may take fewer.
     """
-    stated = limits(source(w.algorithm))
+    stated = limits(source(w.algorithm), w.value_dim)
     return tuple(
         BlockNeeds(
             name,

@@ -43,6 +43,7 @@ needs_nvrtc = pytest.mark.skipif(
 USUAL, LARGE, SMALL = (32, 32, 64, 4, 1), (128, 128, 128, 16, 2), (16, 16, 32, 2, 0)
 TIMED = (64, 64, 64, 8, 1)
 TENSOR_64, TENSOR_128 = (128, 64, 64, 4, 1), (128, 64, 128, 4, 2)
+LATENT, LATENT_VALUES = (64, 64, 576, 8, 2), 512  # FlashMLA's tile: 164 096 bytes of shared memory
 TENSOR_8_WARPS = (128, 64, 128, 8, 1)
 NAMES = ("BR", "BC", "HEAD_DIM", "VALUE_DIM", "WARPS", "ELEMENT")
 AMPERE = ARCHITECTURES[1:]  # and later: the first that has cp.async and mma.m16n8k16
@@ -57,6 +58,8 @@ class Gate:
     tiles: tuple[int, int, int, int, int]
     architectures: tuple[str, ...]
     more: tuple[str, ...] = ()
+    value_dim: int = 0
+    """Numbers of a value; 0: as many as of a key."""
 
     def __str__(self) -> str:
         rows, cols, d, warps = self.tiles[:4]
@@ -65,7 +68,7 @@ class Gate:
     @property
     def options(self) -> tuple[str, ...]:
         rows, cols, d, warps, element = self.tiles
-        values = zip(NAMES, (rows, cols, d, d, warps, element), strict=True)
+        values = zip(NAMES, (rows, cols, d, self.value_dim or d, warps, element), strict=True)
         trace = ("-DTRACE",) if self.build == "trace" else ()
         own = MAPS.get(self.source, ())
         return (*(f"-D{name}={value}" for name, value in values), *trace, *own, *self.more)
@@ -96,6 +99,10 @@ GATES = [
         for b in BUILDS
     ),
     *(Gate(s, b, USUAL, ("sm_90a",), ("-DPATTERN",)) for s in SOURCES for b in BUILDS),
+    *(
+        Gate("mla", b, LATENT, ("sm_80", "sm_90a", "sm_100", "sm_120"), value_dim=LATENT_VALUES)
+        for b in BUILDS
+    ),
     Gate("flash2_mma", "fast", TENSOR_64, AMPERE),
     Gate("flash2_mma", "fast", TENSOR_128, ("sm_80", "sm_90", "sm_120")),
     Gate("flash2_mma", "fast", TENSOR_8_WARPS, ("sm_80", "sm_90")),
@@ -125,10 +132,10 @@ def test_kernels_compile_within_their_limits(gate: Gate) -> None:
     text = whole_source(gate.source)
     # One after the other: NVRTC takes one at a time.
     found = [usage(gate, arch) for arch in gate.architectures]
-    faults = []
+    allowed, faults = limits(text, gate.value_dim), []
     for arch, kernels in zip(gate.architectures, found, strict=True):
         assert set(kernels) == set(kernel_names(text))
-        faults += [f"{arch}: {fault}" for fault in over_limits(kernels, limits(text), gate.build)]
+        faults += [f"{arch}: {fault}" for fault in over_limits(kernels, allowed, gate.build)]
     assert faults == []
 
 
@@ -158,7 +165,8 @@ def test_every_source_is_gated() -> None:
 def test_every_build_has_limits(source: str) -> None:
     text = whole_source(source)
     builds = {gate.build for gate in GATES if gate.source == source}
-    assert set(limits(text)) == {(k, b) for k in kernel_names(text) for b in builds}
+    for value_dim in (0, LATENT_VALUES):
+        assert set(limits(text, value_dim)) == {(k, b) for k in kernel_names(text) for b in builds}
     assert re.search(r"^\s*#\s*include", text, re.MULTILINE) is None
     assert len(re.findall("__global__ void", text)) == len(kernel_names(text))
 

@@ -51,8 +51,6 @@ _SMALL_MARGIN, _SMALL_SHARE = 6.0, 0.15
 """Room for small tokens, in their sizes, and as a share of the board's width."""
 _STRIPS = (34.0, 22.0)
 """Least width of Q and O at scale 1, and where small tokens need the room more."""
-
-
 _LAYERED, _LAYER_GAP = 1.5, 3.0
 """How much more of the room a strip of two tensors takes, and the gap between them at scale 1."""
 _ROOM_OUTSIDE, _LEAST_OUTSIDE = (420.0, 320.0), 31.0
@@ -370,8 +368,7 @@ def zoomed(
 
 def panned(layout: BoardLayout, by: QPointF) -> View:
     """Return the view moved by some pixels, as a drag does."""
-    width, height = layout.cell
-    view = layout.view
+    view, (width, height) = layout.view, layout.cell
     return clamped(layout.shape, View(view.zoom, view.x - by.x() / width, view.y - by.y() / height))
 
 

@@ -17,13 +17,7 @@ from PySide6.QtGui import (
     QResizeEvent,
     QShowEvent,
 )
-from PySide6.QtWidgets import (
-    QApplication,
-    QMenu,
-    QToolBar,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QApplication, QMenu, QToolBar, QVBoxLayout, QWidget
 
 from simulator.base.assets import DEMO
 from simulator.base.errors import InputError, safe_text

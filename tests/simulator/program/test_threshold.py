@@ -17,7 +17,9 @@ from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.program.algorithms import tile_program
 from simulator.program.faults import FAULTS, FP8_OFFSET, without_effect
 from simulator.run.cosimulation import verify
+from simulator.run.provenance import explain, maximum_of_tile
 from simulator.run.rescales import rescaled, warps_that_rescale
+from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace
 from tests.helpers.op_by_op import counted_by_ops
 from tests.helpers.runs import masks, scenario, trace_of
@@ -250,3 +252,16 @@ def test_why_a_mistake_changes_nothing(name: str, said: Scenario, words: str) ->
     found = without_effect(fault, resolve(said))
     assert words in found
     assert bool(found) is bool(words)
+
+
+def test_a_maximum_that_is_kept_is_explained_so_and_no_other() -> None:
+    trace, kept = trace_of(told(8.0)), []
+    for visit in range(len(trace)):
+        now = trace.snapshot(visit, len(trace.program.ops(visit)) - 1)
+        for r, row in enumerate(now.visit.rows):
+            lines = explain(now, Cell("m", row, 0)).lines
+            words = "".join(part for line in lines for part in line if isinstance(part, str))
+            before, after = float(now.tile.m_prev[r]), float(now.tile.m[r])
+            kept.append(before == after < maximum_of_tile(now, row).value)
+            assert ("so m is kept" in words) is kept[-1]
+    assert {True, False} == set(kept)

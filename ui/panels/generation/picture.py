@@ -311,7 +311,7 @@ def _paint_costs(painter: QPainter, state: GenerationState, style: Style, lay: _
     lines, line, gap = _cost_lines(state), px(16), px(12)
     sizes = [max(text_width(small, each[n]) for each in lines) for n in range(4)]
     short = _launch_line(state)
-    wide = max(sum(sizes) + 4 * gap, text_width(small, short) + 2 * gap)
+    wide = max(sum(sizes) + 5 * gap, text_width(small, short) + 2 * gap)
     high = (len(lines) + bool(short)) * line + px(4)
     place = QRectF(lay.box.right() - wide, lay.box.y() + px(2), wide, high)
     # The keys that the last of the rows beside it sees would lie under the words.

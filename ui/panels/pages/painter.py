@@ -210,7 +210,7 @@ def _paint_places(
             room -= text_width(font, shown)
         if room >= 0 and not low:
             place_of = box.adjusted(px(3), 0, -px(3), 0)
-            draw_text(painter, place_of, number, font, theme.muted, RIGHT)
+            draw_text(painter, place_of, number, font, theme.text if own else theme.muted, RIGHT)
 
 
 def _paint_edge(painter: QPainter, change: str, style: Style, box: QRectF) -> None:

@@ -13,7 +13,7 @@ from ui.look.heat import colour_map, finite_range, heat_image, pooled, signed_li
 from ui.look.names import first_that_fits, fitting, readable
 from ui.look.theme import LABEL, Style, Theme
 from ui.look.units import clock_text, time_text
-from ui.panels.ring.model import RingState, count_rows
+from ui.panels.ring.model import CHOSEN, DONE, LATER, NOW, RingState, count_rows
 
 MIN_SIZE = QSizeF(430, 260)
 """Below this the text shrinks."""
@@ -51,6 +51,8 @@ class RingLayout:
         Width of the names left of the lanes.
     axis : QRectF
         The ends of the time axis.
+    keys : QRectF
+        What the colours stand for.
     told : QRectF
         What the marked device does.
     said : tuple of str
@@ -64,6 +66,7 @@ class RingLayout:
     lanes: tuple[QRectF, ...]
     names: float
     axis: QRectF
+    keys: QRectF
     told: QRectF
     said: tuple[str, ...]
     below: QRectF
@@ -82,7 +85,7 @@ def ring_layout(state: RingState, style: Style, rect: QRectF) -> RingLayout:
     px, font = style.px, style.text_font(LABEL)
     line = px(16)
     said = [wrapped(words, font, rect.width()) for words in state.words]
-    fixed = line * 2.4
+    fixed = line * 3.4
     while len(said) > 1 and (
         rect.height() - fixed - line * sum(map(len, said)) < _SHARE * rect.height()
     ):
@@ -90,7 +93,8 @@ def ring_layout(state: RingState, style: Style, rect: QRectF) -> RingLayout:
     lines = tuple(words for part in said for words in part)
     below = QRectF(rect.x(), rect.bottom() - line * len(lines), rect.width(), line * len(lines))
     told = QRectF(rect.x(), below.y() - line, rect.width(), line)
-    top, bottom = rect.y() + 1.25 * line, told.y() - px(4)
+    keys = QRectF(rect.x(), told.y() - line, rect.width(), line)
+    top, bottom = rect.y() + 1.25 * line, keys.y() - px(4)
     names_above = line
     side = max(min(_SQUARE * rect.width(), bottom - top - names_above), px(20))
     square = QRectF(rect.x() + 1, top + names_above, side, side)
@@ -104,7 +108,7 @@ def ring_layout(state: RingState, style: Style, rect: QRectF) -> RingLayout:
         QRectF(axis.x(), top + n * high, axis.width(), max(high - px(3), px(4)))
         for n in range(count)
     )
-    return RingLayout(style, square, lanes, names, axis, told, lines, below)
+    return RingLayout(style, square, lanes, names, axis, keys, told, lines, below)
 
 
 def paint_ring(painter: QPainter, state: RingState, style: Style, rect: QRectF) -> None:
@@ -120,6 +124,7 @@ def paint_ring(painter: QPainter, state: RingState, style: Style, rect: QRectF) 
             _paint_lanes(painter, state, lay)
         else:
             _paint_numbers(painter, state, lay)
+        _paint_keys(painter, state, lay)
         told = first_that_fits(state.told, lay.told.width(), font)
         draw_text(painter, lay.told, told, font, theme.current)
     for n, words in enumerate(lay.said):
@@ -148,16 +153,26 @@ def _paint_square(painter: QPainter, state: RingState, lay: RingLayout) -> None:
     painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
     painter.drawImage(square, word_image(words[state.kinds]))
     outline(painter, square.adjusted(-1, -1, 1, 1), theme.grid)
-    named = ("this device", "this step", "done", "to come")
-    for n, (tone, name) in enumerate(zip(reversed(_tones(theme)), named, strict=False)):
-        key = QRectF(square.x(), square.bottom() + style.px(6) + n * line, square.width(), line)
-        if key.bottom() <= lay.told.y():
-            swatch = QRectF(key.x(), key.y() + 0.2 * line, 0.6 * line, 0.6 * line)
-            painter.fillRect(swatch, tone)
-            draw_text(painter, key.adjusted(line, 0, 0, 0), name, font, theme.muted, LEFT)
     above = QRectF(square.x(), square.y() - line, square.width(), line)
     axes = first_that_fits(("rows down, keys across", "rows, keys"), above.width(), font)
     draw_text(painter, above, axes, font, theme.muted, CENTRE)
+
+
+def _paint_keys(painter: QPainter, state: RingState, lay: RingLayout) -> None:
+    """Say in a line what the colours stand for."""
+    theme, style, line = lay.style.theme, lay.style, lay.keys.height()
+    font, x = style.text_font(LABEL), lay.keys.x()
+    _, to_come, done, step, device = _tones(theme)
+    named = [(device, "this device"), (step, "this step"), (done, "done"), (to_come, "to come")]
+    if state.shows == "time":
+        named.append((QColor(theme.tensor("K")), "on the links"))
+    for tone, name in named:
+        swatch = QRectF(x, lay.keys.y() + 0.2 * line, 0.6 * line, 0.6 * line)
+        wide = text_width(font, name)
+        painter.fillRect(swatch, tone)
+        place = QRectF(x + line, lay.keys.y(), wide + 1, line)
+        draw_text(painter, place, name, font, theme.muted, LEFT)
+        x = place.right() + line
 
 
 def _paint_lanes(painter: QPainter, state: RingState, lay: RingLayout) -> None:
@@ -179,8 +194,10 @@ def _paint_lanes(painter: QPainter, state: RingState, lay: RingLayout) -> None:
             x = lane.x() + across * float(found.begins[device, step])
             now = step == state.seen
             bar = QRectF(x, lane.y(), across * float(found.works[device, step]), high)
-            tone = tones[4] if now and chosen else tones[3] if now else tones[2]
-            painter.fillRect(bar, tone)
+            kind = DONE if step < state.seen else LATER
+            if now:
+                kind = CHOSEN if chosen else NOW
+            painter.fillRect(bar, tones[kind])
             if bar.width() > 0:
                 outline(painter, bar, theme.field)
             number = str(step + 1)

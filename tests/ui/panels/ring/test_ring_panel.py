@@ -240,3 +240,13 @@ def test_words_stand_apart_and_are_whole(panel, monkeypatch, shows, size):
         painted(lambda p, t=theme: paint_ring(p, state, Style(t), rect), *size)
         assert len(drawn) > 4
         assert_tidy(drawn, rect)
+
+
+@pytest.mark.parametrize("shows", ["time", "numbers"])
+@pytest.mark.parametrize("size", [(430, 260), (624, 230), (1900, 900)])
+def test_every_colour_is_named_at_every_size(panel, monkeypatch, shows, size):
+    rect, drawn = QRectF(0, 0, *size), record_texts(monkeypatch, painter)
+    state = replace(panel.state, shows=shows)
+    painted(lambda p: paint_ring(p, state, Style(DARK), rect), *size)
+    named = {"this device", "this step", "done", "to come"}
+    assert named | ({"on the links"} if shows == "time" else set()) <= {e.text for e in drawn}

@@ -16,7 +16,7 @@ from typing import Literal
 from kernels.build.elf import elf_size
 from kernels.errors import KernelError
 
-Build = Literal["fast", "trace"]
+Build = Literal["fast", "trace", "in_turn"]
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_120")
 """What kernels are compiled for: Turing to Blackwell."""
@@ -37,7 +37,7 @@ _KERNEL = re.compile(
     r'^extern "C" __global__ void(?: __launch_bounds__\([^)]*\))? (\w+)\(', re.MULTILINE
 )
 _LIMIT = re.compile(
-    r"^// ptxas (\w+) (fast|trace)(?: VALUE_DIM>(\d+))?: "
+    r"^// ptxas (\w+) (fast|trace|in_turn)(?: VALUE_DIM>(\d+))?: "
     r"at most (\d+) registers, (\d+) bytes of stack, (\d+) bytes spilled$",
     re.MULTILINE,
 )
@@ -290,7 +290,7 @@ def over_limits(
     allowed : dict
         As `limits` returns them.
     build : str
-        ``fast`` or ``trace``.
+        ``fast``, ``trace`` or ``in_turn``, the fast build in which thread blocks wait for others.
     """
     faults = []
     for kernel, taken in usage.items():

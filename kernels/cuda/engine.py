@@ -22,7 +22,7 @@ from simulator.base.dtypes import F32, bfloat16_from_bits, frozen
 from simulator.base.errors import refuse
 from simulator.engines.protocol import RowBlock, Tile
 from simulator.problem.workload import Inputs, Workload
-from simulator.program.algorithms import algorithm_of
+from simulator.program.algorithms import algorithm_of, takes_turns
 from simulator.program.tile_program import Counters, Visit
 
 MIB = 2**20
@@ -409,7 +409,7 @@ def _gradients(device: Device, w: Workload, stored: type[np.generic]) -> dict[st
     """Return the tensors that a backward pass writes; none of a forward pass."""
     if not algorithm_of(w).backward:
         return {}
-    return {
+    made = {
         spec.name.lower(): device.filled(
             (
                 w.kv_heads if spec.of_kv_heads else w.heads,
@@ -420,6 +420,14 @@ def _gradients(device: Device, w: Workload, stored: type[np.generic]) -> dict[st
         )
         for spec in algorithm_of(w).tensors
         if not spec.of_pairs
+    }
+    if not takes_turns(w):
+        return made
+    columns = tile_runs(w.grid, w.grid.visited_columns, by_rows=True)
+    return made | {
+        "turns": device.filled((w.heads, w.grid.Tr + 1), np.int32, 0xFF),
+        "column_offsets": device.upload(columns.offsets),
+        "columns": device.upload(columns.runs),
     }
 
 

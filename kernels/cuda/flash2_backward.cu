@@ -13,9 +13,61 @@
 // Changed    since flash2.cu: keys stay and rows come by. There is no running maximum, because
 //            LSE of the forward pass gives P back at once. dQ is added up in HBM with atomics, so
 //            the order of its terms, and with it the last bits, is another one in every run.
+// In turn    -DIN_TURN makes the deterministic build: column blocks add to the rows of a row block
+//            one after the other, as with `deterministic` of FlashAttention
+//            (hopper/mainloop_bwd_sm90_tma_gmma_ws.hpp, dq_semaphore). They are numbered as they
+//            start, so a block waits only for blocks that are at work: it cannot wait for ever.
 
 #include "common.cuh"
 #include "gradients.cuh"
+
+#ifdef IN_TURN
+// Returns how many column blocks before `column` visit the row block that these runs are of.
+__device__ __forceinline__ int turns_before(const Run* run, int column)
+{
+    int turns = 0;
+    for (; run->stop != 0 && run->start < column; ++run)
+        turns += (run->stop < column ? run->stop : column) - run->start;
+    return turns;
+}
+
+// Lets the whole block wait until the column blocks before `column` have added to the rows.
+__device__ __forceinline__ void await_turn(int* turns, const Run* columns, int column)
+{
+    if (threadIdx.x == 0) {
+        const int turn = turns_before(columns, column);
+        while (atomicAdd(turns, 0) != turn) {}
+    }
+    __syncthreads();  // it is the turn of all warps
+}
+
+// Says that the block has added to the rows, once the others can see what it has added.
+__device__ __forceinline__ void end_turn(int* turns)
+{
+    __threadfence();
+    __syncthreads();  // every warp has added
+    if (threadIdx.x == 0) atomicAdd(turns, 1);
+}
+
+// Returns a number of its own for each block of a KV head, in the order in which they start.
+__device__ __forceinline__ int take_number(int* number)
+{
+    __shared__ int taken;
+    if (threadIdx.x == 0) taken = atomicAdd(number, 1);
+    __syncthreads();  // all warps have the number
+    return taken;
+}
+
+#define COUNT_PARAMETERS                                                                           \
+    , int* turns_hbm  /* [heads, row blocks + 1]: who has added, and at last numbers */
+#define TURN_PARAMETERS                                                                            \
+    , int* turns_hbm             /* as of backward_dots */                                         \
+    , const int* column_offsets  /* [row blocks] */                                                \
+    , const Run* columns_hbm     /* column blocks that visit a row block: as runs_hbm */
+#else
+#define COUNT_PARAMETERS
+#define TURN_PARAMETERS
+#endif
 
 // dQ += dS K in HBM, each warp its rows, each lane its columns: one atomic addition for each number.
 __device__ __forceinline__ void add_to_queries(
@@ -48,6 +100,7 @@ __device__ __forceinline__ void add_to_queries(
 }
 
 // ptxas backward_dots fast: at most 40 registers, 0 bytes of stack, 0 bytes spilled
+// ptxas backward_dots in_turn: at most 40 registers, 0 bytes of stack, 0 bytes spilled
 // ptxas backward_dots trace: at most 64 registers, 0 bytes of stack, 0 bytes spilled
 extern "C" __global__ void __launch_bounds__(THREADS) backward_dots(
     const element* O_hbm,   // [heads, Nq, VALUE_DIM]
@@ -55,10 +108,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward_dots(
     float* D_hbm,           // [heads, Nq]
     float* dQ_acc_hbm,      // [heads, Nq, HEAD_DIM]
     int seqlen_q, int first_head, int first_block
+    COUNT_PARAMETERS
     TRACE_PARAMETERS)
 {
     const int head = first_head + blockIdx.y, first_row = (first_block + blockIdx.x) * BR;
     const int rows = seqlen_q - first_row < BR ? seqlen_q - first_row : BR;
+#ifdef IN_TURN
+    if (threadIdx.x < 2 && (threadIdx.x == 0 || blockIdx.x == 0)) {  // nobody has added yet
+        const int row_blocks = (seqlen_q + BR - 1) / BR;
+        const int place = threadIdx.x == 0 ? first_block + blockIdx.x : row_blocks;
+        turns_hbm[head * (row_blocks + 1) + place] = 0;
+    }
+#endif
     const Index row_of_head = (Index)head * seqlen_q + first_row;
     const Trace trace(blockIdx.y, gridDim.x, 1 TRACE_ARGUMENTS);
     const Visit visit = trace.visit(blockIdx.x, 0);
@@ -88,6 +149,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward_dots(
 }
 
 // ptxas backward_tiles fast: at most 128 registers, 16 bytes of stack, 32 bytes spilled
+// ptxas backward_tiles in_turn: at most 128 registers, 48 bytes of stack, 64 bytes spilled
 // ptxas backward_tiles trace: at most 128 registers, 32 bytes of stack, 144 bytes spilled
 extern "C" __global__ void __launch_bounds__(THREADS) backward_tiles(
     const element* Q_hbm,   // [heads, Nq, HEAD_DIM]
@@ -104,6 +166,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward_tiles(
     MASK_PARAMETERS, SCORE_PARAMETERS,
     int heads, int first_column,
     int first_head, int first_block  // whose visit is recorded in detail
+    TURN_PARAMETERS
     TRACE_PARAMETERS)
 {
     extern __shared__ __align__(16) unsigned char shared_memory[];
@@ -123,8 +186,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward_tiles(
     const Score score = SCORE;
     Score unscaled = score;
     unscaled.scale = 1.0f;
-    const int j = first_column + blockIdx.x, kv_head = blockIdx.y;
-    const int first_key = j * BC, row_blocks = (seqlen_q + BR - 1) / BR;
+    const int kv_head = blockIdx.y, row_blocks = (seqlen_q + BR - 1) / BR;
+#ifdef IN_TURN
+    const int j = take_number(turns_hbm + kv_head * (row_blocks + 1) + row_blocks);
+#else
+    const int j = first_column + blockIdx.x;
+#endif
+    const int first_key = j * BC;
     const int column_blocks = (seqlen_k + BC - 1) / BC;
     const int keys = seqlen_k - first_key < BC ? seqlen_k - first_key : BC;
     const Index key = (Index)kv_head * seqlen_k + first_key;
@@ -212,8 +280,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward_tiles(
 
             add_over_rows<VALUE_DIM>(  // [value gradient] Dao 2023, Algorithm 2, line 12
                 dV, P_shared, dO_shared, rows, keys, visit);
+#ifdef IN_TURN
+            await_turn(turns_hbm + head * (row_blocks + 1) + tile.at,
+                       columns_hbm + column_offsets[tile.at], first_key / BC);
+#endif
             add_to_queries(  // [query gradient] Dao 2023, Algorithm 2, line 15
                 dQ_acc_hbm + row_of_head * HEAD_DIM, dS_shared, K_shared, rows, keys, visit);
+#ifdef IN_TURN
+            end_turn(turns_hbm + head * (row_blocks + 1) + tile.at);
+#endif
             add_over_rows<HEAD_DIM>(  // [key gradient] Dao 2023, Algorithm 2, line 16
                 dK, dS_shared, Q_shared, rows, keys, visit);
             RECORDED(if (visit.detail_) {
@@ -233,6 +308,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward_tiles(
 }
 
 // ptxas backward_convert fast: at most 40 registers, 0 bytes of stack, 0 bytes spilled
+// ptxas backward_convert in_turn: at most 40 registers, 0 bytes of stack, 0 bytes spilled
 // ptxas backward_convert trace: at most 64 registers, 0 bytes of stack, 0 bytes spilled
 extern "C" __global__ void __launch_bounds__(THREADS) backward_convert(
     const float* dQ_acc_hbm,  // [heads, Nq, HEAD_DIM]

@@ -18,12 +18,14 @@ from kernels.cuda.specs import (
     SOFTMAX_SINK,
     SPECS,
     THRESHOLD,
+    TURNS,
     Part,
     scalars,
     warps,
 )
 from simulator.base.dtypes import TYPE_NAMES
 from simulator.problem.workload import Workload
+from simulator.program.algorithms import takes_turns
 
 ELEMENT = {name: code for code, name in enumerate(TYPE_NAMES)}
 """The value of ``-DELEMENT`` for an element type, which common.cuh reads."""
@@ -179,6 +181,11 @@ class Tensors:
         backward pass starts with, and its products with O.
     dq_acc, dq, dk, dv : Buffer or None
         (heads, Nq, d) float32, and the gradients, as wide as the dtype.
+    turns : Buffer or None
+        (heads, row blocks + 1) int32, where column blocks add to dQ in turn: how many have added
+        to the rows of each row block, and at last a number for each that starts.
+    column_offsets, columns : Buffer or None
+        As `run_offsets` and `runs`, there: which column blocks visit each row block.
     dp, ds : Buffer or None
         (heads, Nq, Nk), gradients of P and S as wide as these.
     """
@@ -214,6 +221,9 @@ class Tensors:
     dq: Buffer | None = None
     dk: Buffer | None = None
     dv: Buffer | None = None
+    turns: Buffer | None = None
+    column_offsets: Buffer | None = None
+    columns: Buffer | None = None
     dp: Buffer | None = None
     ds: Buffer | None = None
 
@@ -232,7 +242,9 @@ def build_options(w: Workload, *, trace: bool) -> tuple[str, ...]:
         values |= {"FEATURES": w.feature_map.features, "PROJECTS": int(w.feature_map.projects)}
     defined = {"SOFTCAP": w.scoring.softcap, "ALIBI": w.slopes, "BIAS": w.biases is not None,
                "PATTERN": not w.mask.simple, "SINK": w.sink_logits,
-               "THRESHOLD": w.keeps is not None, "TRACE": trace}  # fmt: skip
+               "THRESHOLD": w.keeps is not None, "TRACE": trace,
+               # The trace build launches one column block after the other.
+               "IN_TURN": takes_turns(w) and not trace}  # fmt: skip
     return (
         *(f"-D{name}={value}" for name, value in values.items()),
         *(f"-D{name}" for name, on in defined.items() if on),
@@ -275,7 +287,9 @@ def prepared(
     if shared + spec.fixed_bytes > function.max_dynamic_shared_size_bytes:
         function.max_dynamic_shared_size_bytes = shared
     threads, grid = spec.threads(w), spec.grid(w, part)
-    taken = arguments(spec.arguments, w, part, tensors)
+    in_turn = takes_turns(w) and recording is None
+    names = [name for name in spec.arguments if name not in TURNS or in_turn]
+    taken = arguments(names, w, part, tensors)
     if recording is not None:
         taken += recording.arguments()
     return lambda: function(grid, (threads,), taken, shared_mem=shared)

@@ -209,6 +209,8 @@ SOFTMAX_SINK = (*SINK, "sink_head")
 OPERANDS = ("q", "k", "v", "kv_head_of", "o")
 PARTIALS = ("o_partial", "lse_partial")
 GRADIENTS = ("dk", "dv")
+TURNS = ("turns", "column_offsets", "columns")
+"""`TURN_PARAMETERS` of flash2_backward.cu; only in its fast build, where turns are taken."""
 _FIRST = ("first_head", "first_block")
 
 SPECS: dict[str, KernelSpec] = {
@@ -313,7 +315,7 @@ SPECS: dict[str, KernelSpec] = {
         ),
         KernelSpec(
             "backward_dots",
-            ("o", "do", "d", "dq_acc", "seqlen_q", *_FIRST),
+            ("o", "do", "d", "dq_acc", "seqlen_q", *_FIRST, TURNS[0]),
             shared=lambda w: 0,
             columns=lambda w: 1,
         ),
@@ -332,6 +334,7 @@ SPECS: dict[str, KernelSpec] = {
                 "heads",
                 "first_column",
                 *_FIRST,
+                *TURNS,
             ),
             shared=_gradient_bytes,
             grid=_a_block_a_column,

@@ -126,6 +126,7 @@ class Attention(Table):
     dtype: DType | None = None
     scale: Positive | None = None
     temperature: Positive = 1.0
+    deterministic: bool = False
     rescale_threshold: Annotated[float, Field(ge=0, le=MAX_THRESHOLD)] | None = None
     feature_map: FeatureName | None = None
     features: Annotated[int, Field(ge=1, le=65536)] | None = None

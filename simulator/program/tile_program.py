@@ -66,6 +66,9 @@ class TileAlgorithm:
         splits by `simulator.engines.split_engine`.
     running : bool
         Whether m and l after a column block are those of all keys of the row so far.
+    adds : bool
+        Whether its thread blocks add to the same sums in HBM: in any order, or in turn if a
+        scenario says that it is deterministic.
     compared : bool
         Whether other algorithms are compared with it; otherwise it is compared with them when it is
         shown itself.
@@ -120,6 +123,7 @@ class TileAlgorithm:
     visit_ops: Callable[[Workload, Visit], tuple[Op, ...]]
     stores_scores: bool = False
     skips: bool = True
+    adds: bool = False
     normalises_each_tile: bool = False
     normalises_last: bool = False
     walks: bool = True

@@ -16,6 +16,7 @@ from typing import Any
 from simulator.base.assets import ASSETS
 from simulator.problem.masks import Mask
 from simulator.problem.workload import Workload
+from simulator.program.algorithms import takes_turns
 
 REPORT = ASSETS.parent / "docs" / "gpu" / "report.json"
 """In the checkout and in the frozen bundle; if it is missing, nothing was measured."""
@@ -60,25 +61,30 @@ def signature(w: Workload) -> dict[str, Any]:
         changed["bias"] = True
     if w.sink_logits:
         changed["sink_logits"] = True
-    return ({"scores": changed} if w.changes_scores or w.sink_logits else {}) | {
-        "algorithm": w.algorithm,
-        "heads": w.heads,
-        "kv_heads": w.kv_heads,
-        "kv_head_of": " ".join(map(str, w.kv_head_of)),  # as text: one line of the report
-        "seqlen_q": w.seqlen_q,
-        "seqlen_k": w.seqlen_k,
-        "head_dim": w.head_dim,
-        "value_dim": w.value_dim,
-        "dtype": w.dtype,
-        "mask": {
-            "causal": mask.causal,
-            "window": mask.window,
-            "sinks": mask.sinks if mask.window else 0,  # without a window there are no sinks
-            **_pattern(mask),
-        },
-        "rows": w.rows,
-        "cols": w.cols,
-    }
+    waits = {"deterministic": True} if takes_turns(w) else {}
+    return (
+        waits
+        | ({"scores": changed} if w.changes_scores or w.sink_logits else {})
+        | {
+            "algorithm": w.algorithm,
+            "heads": w.heads,
+            "kv_heads": w.kv_heads,
+            "kv_head_of": " ".join(map(str, w.kv_head_of)),  # as text: one line of the report
+            "seqlen_q": w.seqlen_q,
+            "seqlen_k": w.seqlen_k,
+            "head_dim": w.head_dim,
+            "value_dim": w.value_dim,
+            "dtype": w.dtype,
+            "mask": {
+                "causal": mask.causal,
+                "window": mask.window,
+                "sinks": mask.sinks if mask.window else 0,  # without a window there are no sinks
+                **_pattern(mask),
+            },
+            "rows": w.rows,
+            "cols": w.cols,
+        }
+    )
 
 
 def _pattern(mask: Mask) -> dict[str, Any]:

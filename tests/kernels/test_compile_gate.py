@@ -103,6 +103,10 @@ GATES = [
         Gate("mla", b, LATENT, ("sm_80", "sm_90a", "sm_100", "sm_120"), value_dim=LATENT_VALUES)
         for b in BUILDS
     ),
+    *(
+        Gate("flash2_backward", "in_turn", tiles, ("sm_75", "sm_90a"), ("-DIN_TURN",))
+        for tiles in (USUAL, SMALL, TIMED)
+    ),
     Gate("flash2_mma", "fast", TENSOR_64, AMPERE),
     Gate("flash2_mma", "fast", TENSOR_128, ("sm_80", "sm_90", "sm_120")),
     Gate("flash2_mma", "fast", TENSOR_8_WARPS, ("sm_80", "sm_90")),

@@ -12,7 +12,8 @@ from kernels.cuda.fast import FastRun
 from kernels.devices.host.device import HostDevice
 from kernels.devices.host.module import Order, Schedule
 from simulator.engines.protocol import BackwardEngine
-from simulator.problem.scenario import Scenario
+from simulator.problem.scenario import Scenario, with_values
+from simulator.program.algorithms import takes_turns
 from simulator.run.cosimulation import verify
 from simulator.study.merge.gradient_sums import random_orders
 from tests.kernels.helpers import (
@@ -93,6 +94,27 @@ def test_atomics_in_any_order_leave_other_bits_than_those_in_one() -> None:
     study = random_orders(host_trace(*workload_of(chosen), HostDevice(IN_ORDER))[0], orders=4)
     assert study.numbers == again[0].size
     assert study.moved > 0.2 * study.numbers
+
+
+@pytest.mark.sweep(keep=2)
+@pytest.mark.parametrize("mask", MASKS, ids=str)
+def test_in_turn_every_order_leaves_the_bits_of_numpy(mask: dict[str, Any]) -> None:
+    """With as many workers as blocks each waits; without turns some bits move."""
+    sizes = {"nq": 50, "nk": 90, "heads": 4, "kv_heads": 2, **TILINGS[2]}
+    chosen = scenario(NAME, mask=mask, **sizes)
+    in_turn = with_values(chosen, {"attention": {"deterministic": True}})
+    assert takes_turns(workload_of(in_turn)[0])
+    schedules = [Schedule(Order.RANDOM, seed=seed, workers=4) for seed in range(4)]
+    found = [launched(in_turn, schedule) for schedule in (*SCHEDULES, IN_ORDER, *schedules)]
+    for name in TENSORS:
+        assert len({each[name].tobytes() for each in found}) == 1, name
+    in_order = launched(chosen, IN_ORDER)
+    assert found[0]["dq"].tobytes() == in_order["dq"].tobytes()
+    others = [launched(chosen, schedule)["dq"] for schedule in SCHEDULES]
+    assert any(other.tobytes() != in_order["dq"].tobytes() for other in others)
+    engine = host_trace(*workload_of(in_turn), HostDevice(schedules[0]))[1]
+    left = widened(engine.run_everything().dq, in_turn.attention.dtype or "float32")
+    assert left.tobytes() == in_order["dq"].tobytes()
 
 
 @pytest.mark.sweep(keep=1)

@@ -314,8 +314,9 @@ def parameters_of(name: str, algorithm: str) -> tuple[str, ...]:
     assert found
     text = re.sub("//.*", "", found[1]).replace("TRACE_PARAMETERS", "")
     common = (FOLDER / "common.cuh").read_text(encoding="utf-8")
-    for macro in re.findall(r"\b[A-Z]+_PARAMETERS\b", text):
-        body = re.search(rf"^#define {macro} ((?:.*\\\n)*.*)$", common, re.MULTILINE)
+    for macro in re.findall(r"\b[A-Z]+_PARAMETERS?\b", text):
+        defined = rf"^#define {macro} ((?:.*\\\n)*.*)$"
+        body = re.search(defined, common + source(algorithm), re.MULTILINE)
         assert body
         text = text.replace(macro, re.sub(r"\\\n|//.*|/\*.*?\*/", " ", body[1]))
     words = [parameter.split()[-1] for parameter in text.split(",")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from simulator.problem.masks import Mask
 from simulator.problem.workload import Workload
-from simulator.program.algorithms import algorithm_of
+from simulator.program.algorithms import algorithm_of, takes_turns
 from ui.look.units import count_text, plural
 
 _MOST_NAMED = 4
@@ -33,6 +33,8 @@ def scenario_words(w: Workload) -> list[str]:
         words.append(f"soft-cap {w.scoring.softcap:g}")
     if w.threshold is not None:
         words.append(f"rescale threshold {w.threshold:g}")
+    if takes_turns(w):
+        words.append("deterministic")
     if w.sink_logits:
         words.append("sink logits")
     if w.slopes:

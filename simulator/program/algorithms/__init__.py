@@ -78,6 +78,11 @@ def algorithm_of(workload: Workload) -> TileAlgorithm:
     return ALGORITHMS[workload.algorithm]
 
 
+def takes_turns(workload: Workload) -> bool:
+    """Return whether thread blocks that add to the same sums in HBM wait for their turn."""
+    return workload.scenario.attention.deterministic and algorithm_of(workload).adds
+
+
 def worked_columns(workload: Workload) -> Intervals:
     """Return the column blocks that go into each row block's output."""
     grid = workload.grid

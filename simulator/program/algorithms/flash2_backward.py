@@ -244,6 +244,7 @@ ALGORITHM = TileAlgorithm(
     walks=False,
     running=False,
     compared=False,
+    adds=True,
     tensors=(
         gradients.DOTS,
         gradients.QUERY_SUM,

@@ -18,7 +18,8 @@ from simulator.program.tile_program import TileProgram
 MOST_TILES = 2**15
 """Most tiles that are placed one by one."""
 COUNTER_BYTES = 4
-"""Of the counter of a row block, which says whose turn it is."""
+"""Of the counter of a row block, which says whose turn it is; a head has one more, which numbers
+its column blocks as they start (kernels/cuda/flash2_backward.cu)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,5 +89,5 @@ def turns_of(program: TileProgram) -> Turns | None:
                 last = max(last, now)
         return last
 
-    counters = COUNTER_BYTES * w.heads * w.grid.Tr
+    counters = COUNTER_BYTES * w.heads * (w.grid.Tr + 1)
     return Turns(placed(waits=False), placed(waits=True), counters)

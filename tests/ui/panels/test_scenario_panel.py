@@ -57,7 +57,7 @@ def test_sections_come_in_order_and_every_field_is_explained() -> None:
             "attention": {
                 "algorithm": "naive", "heads": 4, "kv_heads": 2, "seqlen_q": 3, "seqlen_k": 5,
                 "head_dim": 8, "value_dim": 16, "dtype": "bfloat16", "scale": 0.1767766952966369,
-                "temperature": 1e-3, "rescale_threshold": 8.0,
+                "temperature": 1e-3, "rescale_threshold": 8.0, "deterministic": True,
             },
             "scores": {
                 "softcap": 50.0, "alibi": [0.5, 0.25, 1.0, 0.0], "sink_logits": [1.5, -2.0, 0, 8],
@@ -88,6 +88,7 @@ VALID = {
     "attention.scale": ("0.25", 0.25),
     "attention.temperature": ("2", 2.0),
     "attention.rescale_threshold": ("8", 8.0),
+    "attention.deterministic": ("true", True),
     "attention.feature_map": ("performer", "performer"),
     "attention.features": ("24", 24),
     "attention.decay": ("0.95", 0.95),

@@ -9,7 +9,7 @@ import numpy as np
 
 from simulator.base.dtypes import F32
 from simulator.problem.intervals import I64
-from simulator.program.algorithms import TENSORS
+from simulator.program.algorithms import TENSORS, takes_turns
 from simulator.run.trace import Trace
 from simulator.study.merge.gradient_sums import (
     MOST_TERMS,
@@ -61,6 +61,8 @@ class SumsState:
         Bytes of one sum of each number, and of a share from each tile.
     turns : Turns or None
         What it costs if column blocks wait for their turn; None if the run is too large.
+    in_turn : bool
+        Whether the run's own kernel lets them wait.
     whole : Orders or None
         What random orders change in all row blocks; None if the run is too large.
     why : str
@@ -76,6 +78,7 @@ class SumsState:
     chosen: tuple[int, int] | None = None
     room: tuple[int, int] = (0, 0)
     turns: Turns | None = None
+    in_turn: bool = False
     whole: Orders | None = None
     why: str = ""
 
@@ -159,7 +162,8 @@ class SumsState:
             )
         if self.turns is not None:
             said.append(
-                f"In order each column block waits for its turn: this launch takes "
+                f"In order{', as in this run,' if self.in_turn else ' (deterministic)'} each "
+                f"column block waits for its turn: this launch takes "
                 f"{self.turns.longer:.0%} longer (a model), and counters take "
                 f"{bytes_text(self.turns.counter_bytes)}."
             )
@@ -191,5 +195,6 @@ def sums_state(trace: Trace, head: int, i: int) -> SumsState:
         sums=sums,
         room=rooms(trace),
         turns=turns_of(program),
+        in_turn=takes_turns(w),
         whole=random_orders(trace, _TRIED) if small else None,
     )

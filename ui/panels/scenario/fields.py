@@ -160,6 +160,7 @@ PAGED = ", ".join(name for name, how in PACKED.items() if how == "pages")
 """The algorithms whose keys and values lie in pages."""
 SPLIT = ", ".join(name for name, algorithm in ALGORITHMS.items() if algorithm.splits)
 """The algorithms that deal keys out to splits."""
+ADDING = ", ".join(name for name, own in ALGORITHMS.items() if own.adds)
 MAPPED = ", ".join(name for name, rule in RULES.items() if rule.own_map is None)
 """The algorithms with a feature map in the place of the softmax, which one may choose."""
 DECAYS, CORRECTS = (
@@ -197,6 +198,12 @@ FIELDS = (
         "attention", "rescale_threshold", "threshold", Kind.NUMBER, _ALGORITHM,
         f"By how much m must grow to move, in log2, of {SKIPS}: FlashAttention-4 skips rescales "
         "of smaller steps, at 8. Blank: m moves at every step.",
+    ),
+    FieldSpec(
+        "attention", "deterministic", "deterministic", Kind.TRI_STATE, _ALGORITHM,
+        f"Whether thread blocks of {ADDING} add to dQ in turn, which costs time "
+        "and leaves the same bits in every run, as deterministic = True of FlashAttention.",
+        choices=_switch,
     ),
     FieldSpec(
         "attention", "feature_map", "feature map", Kind.CHOICE, _ALGORITHM,

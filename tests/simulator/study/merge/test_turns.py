@@ -47,7 +47,7 @@ def test_without_a_mask_each_column_block_is_one_addition_behind_the_one_before(
     assert found is not None
     addition = w.gpu.sms * time_estimate(w.gpu, 2 * 4 * w.head_dim * w.rows, 0, w.dtype).seconds
     assert found.in_turn - found.at_once == pytest.approx((w.grid.Tc - 1) * addition)
-    assert found.counter_bytes == 4 * w.heads * w.grid.Tr
+    assert found.counter_bytes == 4 * w.heads * (w.grid.Tr + 1)
 
 
 def test_with_a_causal_mask_all_stand_in_a_line_at_the_last_row_block() -> None:

@@ -37,6 +37,7 @@ __device__ __forceinline__ void await_turn(int* turns, const Run* columns, int c
     if (threadIdx.x == 0) {
         const int turn = turns_before(columns, column);
         while (atomicAdd(turns, 0) != turn) {}
+        __threadfence();  // what they have added is seen from here on
     }
     __syncthreads();  // it is the turn of all warps
 }
@@ -49,13 +50,13 @@ __device__ __forceinline__ void end_turn(int* turns)
     if (threadIdx.x == 0) atomicAdd(turns, 1);
 }
 
-// Returns a number of its own for each block of a KV head, in the order in which they start.
-__device__ __forceinline__ int take_number(int* number)
+// Returns a number of its own for each block of a KV head, in the order in which they start. It
+// passes through `taken`, shared memory that nothing else uses before the next barrier.
+__device__ __forceinline__ int take_number(int* number, int* taken)
 {
-    __shared__ int taken;
-    if (threadIdx.x == 0) taken = atomicAdd(number, 1);
+    if (threadIdx.x == 0) *taken = atomicAdd(number, 1);
     __syncthreads();  // all warps have the number
-    return taken;
+    return *taken;
 }
 
 #define COUNT_PARAMETERS                                                                           \
@@ -188,7 +189,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward_tiles(
     unscaled.scale = 1.0f;
     const int kv_head = blockIdx.y, row_blocks = (seqlen_q + BR - 1) / BR;
 #ifdef IN_TURN
-    const int j = take_number(turns_hbm + kv_head * (row_blocks + 1) + row_blocks);
+    const int j = take_number(turns_hbm + kv_head * (row_blocks + 1) + row_blocks,
+                              (int*)shared_memory);
 #else
     const int j = first_column + blockIdx.x;
 #endif

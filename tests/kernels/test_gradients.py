@@ -98,7 +98,7 @@ def test_atomics_in_any_order_leave_other_bits_than_those_in_one() -> None:
 
 @pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("mask", MASKS, ids=str)
-def test_in_turn_every_order_leaves_the_bits_of_numpy(mask: dict[str, Any]) -> None:
+def test_in_turn_every_order_leaves_the_bits_of_blocks_one_by_one(mask: dict[str, Any]) -> None:
     """With as many workers as blocks each waits; without turns some bits move."""
     sizes = {"nq": 50, "nk": 90, "heads": 4, "kv_heads": 2, **TILINGS[2]}
     chosen = scenario(NAME, mask=mask, **sizes)

@@ -119,6 +119,8 @@ class MainWindow(LessonWindow):
         self.presenter = Presenter(self)
         self._fit_soon = QTimer(self, singleShot=True)
         self._fit_soon.timeout.connect(self._arrive)
+        self._fit_next = QTimer(self, singleShot=True, interval=0)
+        self._fit_next.timeout.connect(self._fit_size)
         NormalSize(self)
         self.lessons.enable(False)
         self._connect()
@@ -369,7 +371,7 @@ class MainWindow(LessonWindow):
         """
         if self.presenter.arrival.awaited:
             self.desk.fit_text()
-        QTimer.singleShot(0, self, self._fit_size)
+        self._fit_next.start()
 
     def _fit_size(self) -> None:
         """Give text and docks the sizes that belong to the window's size."""

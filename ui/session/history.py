@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QUndoCommand, QUndoStack
 
-from simulator.problem.scenario import Scenario, with_values
+from simulator.problem.scenario import Batch, Scenario, with_values
 from simulator.program.playback import Cursor, clamped, first_cursor
 from simulator.run.cell_values import exists
 from simulator.run.snapshot import Cell
@@ -34,10 +34,14 @@ class File:
         Its path; None if it has not been saved yet.
     opened : Scenario or None
         The scenario that it contained, with its own title.
+    gone_to : dict
+        The batches that are shown because the user has gone to another sequence, and for each the
+        sequence that the author of the file has said.
     """
 
     path: Path | None = None
     opened: Scenario | None = None
+    gone_to: dict[Batch, int | None] = field(default_factory=dict)
 
 
 _CHANGED = " (changed)"

@@ -241,7 +241,8 @@ class Clock(QObject):
         by = session.granularity
         head = advanced(trace.program, self._head, seconds, by)
         if head.cursor == self._head.cursor:
-            if head == self._head and seconds > 0:  # the end of the run
+            at_end = head == self._head and seconds > 0
+            if at_end and not session.sequences.go_on():
                 session.play(False)
             self._go_on(head, by)
         elif stops:

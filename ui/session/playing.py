@@ -22,6 +22,7 @@ from ui.session.view import View
 
 if TYPE_CHECKING:
     from ui.session.runs import Runs, Stop
+    from ui.session.sequences import Sequences
 
 
 class Playing(QObject):
@@ -44,6 +45,7 @@ class Playing(QObject):
     trace: Trace | None
     view: View | None
     runs: Runs
+    sequences: Sequences
 
     def __init__(self, parent: QObject | None, now: Callable[[], float]) -> None:
         super().__init__(parent)
@@ -84,11 +86,13 @@ class Playing(QObject):
             self.go(end_of_visit(program, index))
 
     def step(self, forward: bool = True, by: Granularity | None = None) -> None:
-        """Go one step forwards or backwards."""
+        """Go one step forwards or backwards, at either end into the next sequence of a batch."""
         if self.trace is not None:
             to = step(self.trace.program, self.cursor, by or self.granularity, forward)
             if to == self.cursor:
                 self.clock.finish()
+                if self.sequences.go_on(forward):
+                    return
             self.go(to)
 
     def first(self) -> None:
@@ -127,10 +131,14 @@ class Playing(QObject):
         return self.clock.playing
 
     def play(self, on: bool) -> None:
-        """Start or stop playing; at the end it starts over. An op under way is shown to its end."""
+        """Start or stop playing. An op under way is shown to its end.
+
+        At the end it goes on in the next sequence of a batch; after the last it starts over.
+        """
         if on == self.playing or self.trace is None:
             return
-        if on and self.cursor == last_cursor(self.trace.program):
+        at_end = self.cursor == last_cursor(self.trace.program)
+        if on and at_end and not self.sequences.start_over():
             self.first()
         self.clock.play(on)
         self.playing_changed.emit(on)

@@ -32,6 +32,7 @@ from ui.session.painting import MaskPainting
 from ui.session.playing import Playing
 from ui.session.reading import Reading
 from ui.session.runs import Runs, Stop
+from ui.session.sequences import Sequences
 from ui.session.tasks import Report, Tasks
 from ui.session.view import Need, View, make_view, nothing
 from ui.session.worker import Worker
@@ -97,6 +98,7 @@ class Session(Playing):
         for tasks in (self.tasks, self.reading):
             tasks.failed.connect(lambda error: self._failed("task", error))
         self.runs = Runs(self)
+        self.sequences = Sequences(self)
         self.painting = MaskPainting(self)
         self._patience = QTimer(self, singleShot=True, interval=250)
         self._patience.timeout.connect(self._tell_working)
@@ -140,6 +142,7 @@ class Session(Playing):
         """Change the scenario, as a step that can be undone; `what` names it."""
         if self.scenario is not None:
             scenario = retitled(scenario, self.scenario, self.file.opened)
+            self.sequences.note_said(scenario, self.scenario)
         if scenario != self.scenario:
             self._replace(scenario, self.file, what, opened=False)
 
@@ -171,10 +174,11 @@ class Session(Playing):
         """
         if self.scenario is None:
             return
-        save_scenario(self.scenario, path)
+        written = self.sequences.authored(self.scenario)
+        save_scenario(written, path)
         if self.undo_stack.moving:  # what is written is what is shown
             self._call_off()
-        self.file.path, self.file.opened = path, self.scenario
+        self.file.path, self.file.opened = path, written
         self.undo_stack.setClean()
         self.file_changed.emit()
 
@@ -187,6 +191,10 @@ class Session(Playing):
             self.undo_stack.return_to_show()
         self._accept = accept
         self._submit("trace", lambda: (accept, self.engines.trace(scenario)))
+
+    def awaits(self, accept: Accept) -> bool:
+        """Return whether `accept` still gets the trace that was asked for last."""
+        return self._accept is accept
 
     def _call_off(self) -> None:
         """Discard the trace that was asked for."""
@@ -204,10 +212,10 @@ class Session(Playing):
         self.fell_back.emit(f"{self.engines.note}: NumPy goes on.")
         self.build(trace.workload.scenario, self.show_trace)
 
-    def show_trace(self, trace: Trace) -> None:
-        """Show another trace, at the part of the matrix that is shown now."""
+    def show_trace(self, trace: Trace, cursor: Cursor | None = None) -> None:
+        """Show another trace: at a cursor, or at the part of the matrix that is shown now."""
         if self.trace is not None:
-            self._cursor = carried(self._cursor, self.trace, trace)
+            self._cursor = cursor or carried(self._cursor, self.trace, trace)
             self._cell = kept_cell(self._cell, trace)
         self._points, self._camera = (), None
         self._take(trace)
@@ -312,6 +320,8 @@ class Session(Playing):
     def go(self, cursor: Cursor, seconds: float | None = None) -> None:
         """Show the nearest existing cursor; a motion to it lasts `seconds` if they are said."""
         if self.trace is not None:
+            if self.sequences.moving:
+                self._call_off()
             self._cursor = clamped(self.trace.program, cursor)
             self.clock.follow(self.trace.program, self._cursor, seconds)
             self._ask()
@@ -432,6 +442,7 @@ class Session(Playing):
     def _failed(self, kind: str, error: Exception) -> None:
         if kind == "trace":
             self.undo_stack.return_to_show()
+            self.sequences.give_up()
         if isinstance(error, InputError):
             self.refused.emit(error)
         elif (

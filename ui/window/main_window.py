@@ -237,6 +237,7 @@ class MainWindow(LessonWindow):
             bar.play_toggled.connect(session.play)
             bar.granularity_chosen.connect(session.set_granularity)
             bar.speed_chosen.connect(session.set_speed)
+            bar.sequence_chosen.connect(session.sequences.show)
         for name, able in (("undo", undo.canUndoChanged), ("redo", undo.canRedoChanged)):
             self.actions_by_name[name].setEnabled(False)
             able.connect(self.actions_by_name[name].setEnabled)

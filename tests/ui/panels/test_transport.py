@@ -12,6 +12,8 @@ from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtTest import QTest
 
+from simulator.base.assets import SCENARIOS
+from simulator.problem.scenario import load_scenario, with_values
 from simulator.program.playback import SPEEDS, Cursor, Granularity, end_of_visit
 from tests.helpers.runs import scenario, trace_of
 from tests.ui.panels.test_memory import (
@@ -333,3 +335,30 @@ def test_bar_fits_every_window(bar: TransportBar, theme: str, width: int, scale:
         # A tenth of the screen, at most.
         assert bar.sizeHint().height() <= max(128, width / 19)
         assert layout.chips[-1].rect.right() <= bar.chips.width()
+
+
+def test_a_sequence_of_a_batch_can_be_chosen(bar: TransportBar) -> None:
+    assert bar.sequence_box.isHidden()
+    roomy = bar.place.width()
+    chosen: list[int] = []
+    bar.sequence_chosen.connect(chosen.append)
+    batch = with_values(load_scenario(SCENARIOS / "batch.toml"), {"batch": {"sequence": 1}})
+    bar.show_snapshot(trace_of(batch).snapshot(0, 0))
+    box = bar.sequence_box
+    assert box.isVisible()
+    assert [box.itemText(n) for n in range(box.count())] == [
+        "sequence 0: 38 keys", "sequence 1: 13 keys", "sequence 2: 61 keys",
+    ]  # fmt: skip
+    assert box.currentIndex() == 1
+    assert chosen == []
+    box.setFocus()
+    QTest.keyClick(box, Qt.Key.Key_Down)
+    assert chosen == [2]
+    for width in (700, 900, 1280):
+        bar.resize(width, 96)
+        QTest.qWait(1)
+        assert bar.sequence_box.geometry().right() < bar.scrubber.geometry().left()
+        assert bar.place.geometry().right() <= bar.width()
+    bar.show_snapshot(demo("flash2").snapshot(3, 2))
+    assert box.isHidden()
+    assert bar.place.width() == roomy

@@ -16,12 +16,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from simulator.problem.scenario import Batch
 from simulator.program.playback import SPEEDS, Cursor, Granularity, end_of_visit
 from simulator.run.snapshot import Snapshot
 from ui.look.draw import text_width, with_narrow_hyphens
 from ui.look.icons import icon
 from ui.look.names import op_words, outer_block_word, visit_words
 from ui.look.theme import DARK, Style
+from ui.look.units import plural
 from ui.panels.transport.painter import (
     BELOW_LAUNCH,
     chip_layout,
@@ -41,6 +43,8 @@ from ui.widgets.sheet import set_sheet
 ROOMY_WIDTH = 900
 """Pixels for each unit of text scale that the bar needs; if there are fewer, its text is
 smaller."""
+SEQUENCE_WIDTH = 150
+"""More of them where a sequence of a batch can be chosen."""
 _BUTTONS = (
     ("first", "First op of the run", "Home"),
     ("back", "One step back", "←"),
@@ -211,6 +215,7 @@ class TransportBar(QWidget):
     play_toggled = Signal(bool)
     granularity_chosen = Signal(object)
     speed_chosen = Signal(float)
+    sequence_chosen = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -230,6 +235,8 @@ class TransportBar(QWidget):
         for speed in SPEEDS:
             self.speed_box.addItem(f"{speed:g}×", speed)
         self.set_speed(1.0)
+        self.sequence_box = _box("sequence", "Sequence", "Sequence of the batch")
+        self.sequence_box.hide()
         self._arrange()
         self._connect()
         self._restyle()
@@ -240,6 +247,7 @@ class TransportBar(QWidget):
         for button in self.buttons.values():
             self._keys.addWidget(button, 0, Qt.AlignmentFlag.AlignVCenter)
         self._row.addLayout(self._keys)
+        self._row.addWidget(self.sequence_box, 0, Qt.AlignmentFlag.AlignVCenter)
         middle = QVBoxLayout()
         middle.setSpacing(0)
         middle.addWidget(self.scrubber, 1)
@@ -274,6 +282,8 @@ class TransportBar(QWidget):
             lambda n: self.speed_chosen.emit(self.speed_box.itemData(n))
         )
 
+        self.sequence_box.activated.connect(self.sequence_chosen)
+
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show the place in the run."""
         new_run = self._snapshot is None or self._snapshot.program is not snapshot.program
@@ -290,7 +300,18 @@ class TransportBar(QWidget):
             by_rows = snapshot.program.launches[0].by_rows
             outer = self.step_box.findData(Granularity.ROW_BLOCK)
             self.step_box.setItemText(outer, f"by {outer_block_word(by_rows)}")
+            self._offer_sequences(snapshot.program.workload.scenario.batch)
             self._restyle()
+
+    def _offer_sequences(self, batch: Batch) -> None:
+        """List the sequences of a batch; a run without one has nothing to choose."""
+        box = self.sequence_box
+        words = [f"sequence {n}: {plural(keys, 'key')}" for n, keys in enumerate(batch.lengths)]
+        if words != [box.itemText(n) for n in range(box.count())]:
+            box.clear()
+            box.addItems(words)
+        box.setCurrentIndex(batch.shown if words else -1)
+        box.setVisible(bool(words))
 
     def set_playing(self, playing: bool) -> None:
         """Show whether the run plays."""
@@ -317,7 +338,8 @@ class TransportBar(QWidget):
 
     def _fitting_style(self) -> Style:
         """Return the style at a text scale for which the bar is wide enough."""
-        return replace(self._style, scale=min(self._style.scale, self.width() / ROOMY_WIDTH))
+        needs = ROOMY_WIDTH + (0 if self.sequence_box.isHidden() else SEQUENCE_WIDTH)
+        return replace(self._style, scale=min(self._style.scale, self.width() / needs))
 
     def _restyle(self) -> None:
         style = self._fitting_style()
@@ -330,7 +352,7 @@ class TransportBar(QWidget):
         small = style.text_font(12)
         self.place.setFont(style.text_font(13, bold=True))
         self.time.setFont(small)
-        for box in (self.step_box, self.speed_box):
+        for box in (self.step_box, self.speed_box, self.sequence_box):
             box.set_style(style)
         for part in (self.scrubber, self.chips):
             part.style_now = style

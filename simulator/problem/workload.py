@@ -587,7 +587,7 @@ def drawn(w: Workload) -> tuple[F32, ...]:
     q, k, *own = (
         round_to(rng.standard_normal(shape).astype(np.float32), w.dtype) for shape in w.input_shapes
     )
-    return (q, k, *own) if own else (q, k, k[..., : w.value_dim])
+    return (q, k, k[..., : w.value_dim], *own) if w.latent else (q, k, *own)
 
 
 def input_bytes(w: Workload) -> int:

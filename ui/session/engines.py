@@ -83,4 +83,5 @@ def _input_key(workload: Workload) -> object:
     stamp = (str(w.scenario.seed), file and (file.path, file.path.stat().st_mtime_ns))
     gate = w.rule.gate if w.rule else None
     made = w.position, w.feature_map, gate and (gate.name, gate.said(w.scenario.attention))
-    return (stamp, w.input_shapes, w.value_dim, w.dtype, w.picked, w.kv_heads, made)
+    shapes = w.input_shapes, w.latent, w.value_dim  # what the third shape is of, a latent says
+    return (stamp, shapes, w.dtype, w.picked, w.kv_heads, made)

@@ -18,6 +18,7 @@ from simulator.problem.input_files import read_header
 from simulator.problem.positions import AT_ONCE
 from simulator.problem.scenario import Scenario, parse_scenario
 from simulator.problem.workload import input_bytes, read_inputs, resolve
+from simulator.program.algorithms import ALGORITHMS
 from tests.helpers.runs import check_close, scenario, textbook
 from tests.helpers.written_files import (
     SHAPES,
@@ -257,3 +258,18 @@ def test_headers_are_read_without_the_numbers(tmp_path: Path) -> None:
         assert tracemalloc.get_traced_memory()[1] < 1e6
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("algorithm", list(ALGORITHMS))
+def test_values_are_of_the_latent_whatever_else_is_drawn(algorithm: str) -> None:
+    latent = {"algorithm": algorithm, "heads": 2, "latent_dim": 3, "rope_dim": 2}
+    # Where dO has as many rows as V, their shapes do not tell which is which.
+    for queries in (1, 6) if ALGORITHMS[algorithm].softmax else (6,):
+        chosen = latent | {"seqlen_q": queries, "seqlen_k": 6}
+        w = resolve(parse_scenario({"attention": chosen, "mask": {"causal": True}}))
+        inputs = read_inputs(w)
+        np.testing.assert_array_equal(inputs.v, inputs.k[..., :3])
+        if w.backward:
+            assert inputs.upstream is not None
+            assert inputs.upstream.shape == (2, queries, 3)
+            assert not np.isin(inputs.upstream, inputs.v).any()

@@ -369,3 +369,11 @@ def test_a_key_that_a_window_hides_is_told_apart_from_those_that_stay_free() -> 
         f"{away}, and key 4 is none of the 2 sinks",
         f"{away}, and key 4 is none of the 3 global tokens",
     ]
+
+
+def test_sinks_that_end_where_a_row_block_begins_are_seen_in_full() -> None:
+    pairs = Pairs(16, 16, causal=True, window=3, sinks=8)
+    grid = TileGrid(pairs.mask(), 8, 1)
+    full = pairs.matrix().reshape(2, 8, 16).all(axis=1)
+    np.testing.assert_array_equal(covered(grid.full_columns, grid.Tc), full)
+    assert full[1].tolist() == [True] * 8 + [False] * 8

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 
 from simulator import simulate
-from simulator.problem.scenario import Scenario, with_values
+from simulator.base.assets import SCENARIOS
+from simulator.problem.scenario import Scenario, load_scenario, with_values
 from simulator.problem.workload import resolve
 from simulator.program.algorithms import ALGORITHMS, USUAL, beside
 from simulator.run.cell_values import (
@@ -286,3 +287,17 @@ def test_o_is_rounded_once_it_is_stored_and_too_large_a_number_is_infinite() -> 
     first = trace_of(scenario("flash1", nq=4, nk=4, d=2, dtype="float16")).snapshot(0)
     assert "store" in first.done  # to be read again by the next column block: in float32
     assert stored_output(first, numbers).tolist() == numbers.tolist()
+
+
+@pytest.mark.parametrize("name", list(ALGORITHMS))
+def test_a_number_in_hbm_says_of_which_block_it_is(name: str) -> None:
+    trace = trace_of(load_scenario(SCENARIOS / f"{name}.toml"))
+    last = trace.snapshot(len(trace) - 1, len(trace.program.ops(len(trace) - 1)) - 1)
+    assert last.head is not None
+    for tensor in last.head.results:
+        cell = Cell(tensor, 0, 0)
+        i, j = tile_of(trace.workload, cell)
+        said = cell_value(last, cell).state
+        if "lies in HBM" in said:
+            assert (f"row block {i}" in said) == (i is not None)
+            assert (f"column block {j}" in said) == (i is None)

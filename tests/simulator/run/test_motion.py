@@ -209,3 +209,14 @@ def test_in_a_step_of_several_ops_what_they_move_lands_where_it_begins() -> None
         assert landed_between(program, start, Playhead(end, 0.0), Granularity.TILE) == moved
     assert landed_between(program, start, Playhead(Cursor(1, 2), 0.0), Granularity.TILE)
     assert landed_between(program, start, start, Granularity.TILE) == ()
+
+
+def test_what_an_op_does_at_once_is_there_when_it_lands(trace: Trace) -> None:
+    for motion in motions(trace):
+        lands = motion.after.op.lands
+        if lands < 1:
+            before, there = motion.at(lands - 1e-6), motion.at(lands)
+            assert there.state.keys() == motion.after.state.keys()
+            for name, values in motion.after.state.items():
+                np.testing.assert_array_equal(there.state[name], values)
+            assert before is not there

@@ -340,7 +340,8 @@ def stylesheet(style: Style, *, stage: bool = False) -> str:
 
     line = t.panel if stage else t.window
     chosen = t.accent if t.panel == t.window else t.panel  # it has to stand out of the others
-    tabs = "#window > QTabBar::tab { width: 0; height: 0; padding: 0; border: none; }"
+    # A tab is 1 px wide, because Qt divides by its width when one that was dragged is let go.
+    tabs = "#window > QTabBar::tab { width: 1px; height: 0; padding: 0; border: none; }"
     return f"""
     QMainWindow::separator {{ background: {line}; width: {px(6)}; height: {px(6)}; }}
     QDockWidget {{

@@ -307,3 +307,26 @@ def test_sizes_that_come_in_a_talk_restyle_once_they_have_come(talk, qapp) -> No
     assert window.style_now.scale == Style(DARK, stage_scale(*window.size().toTuple())).scale
     assert window.style_now != styles[0]
     wait_until(window.updatesEnabled, QTest.qWait)
+
+
+def test_a_tab_that_is_dragged_as_a_talk_begins_can_be_let_go(
+    open_window, monkeypatch, qapp
+) -> None:
+    """Qt ends the process where a tab without a width is let go: it divides by the width."""
+    monkeypatch.setenv("WAKEPY_FAKE_SUCCESS", "1")
+    window = open_window(size=(1280, 720))
+    window.desk.take("memory")
+    QTest.qWait(100)
+    bars = [bar for bar in window.findChildren(QTabBar) if bar.parent() is window and bar.x() >= 0]
+    bar = next(bar for bar in bars if bar.isVisible() and bar.count() > 1)
+    place = bar.tabRect(1).center()
+    QTest.mousePress(bar, Qt.MouseButton.LeftButton, pos=place)
+    for moved in (15, 30):
+        QTest.mouseMove(bar, place + QPoint(moved, 0))
+    window.presenter.start()
+    QTest.qWait(300)
+    widths = [bar.tabRect(n).width() for n in range(bar.count())]
+    assert min(widths) > 0
+    QTest.mouseRelease(bar, Qt.MouseButton.LeftButton, pos=place + QPoint(30, 0))
+    window.presenter.end()
+    wait_until(window.header.isVisible, QTest.qWait)

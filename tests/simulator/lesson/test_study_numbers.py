@@ -152,6 +152,8 @@ def test_a_shuffle_and_a_reach_are_those_of_the_studies() -> None:
     assert [computed(f"reach_of(10, 3, {layers})") for layers in (1, 2, 4)] == [3, 5, 9]
     assert computed("reach_of(10, 3, 4, 1)") == 11
     beyond = f"reach_of({w.seqlen_k}, 3, 4)"  # tokens are counted from 0
-    for wrong in ('shuffle_apart("no")', beyond, "reach_of(99, 3, 4)", "reach_of(1, 3, 4, 5)"):
+    with pytest.raises(InputError, match=f"a whole number from 0 to {w.seqlen_k - 1}$"):
+        computed(beyond)
+    for wrong in ('shuffle_apart("no")', "reach_of(99, 3, 4)", "reach_of(1, 3, 4, 5)"):
         with pytest.raises(InputError, match="expected"):
             computed(wrong)

@@ -167,6 +167,8 @@ def test_the_files_are_small() -> None:
         ),
         ("step-0000-rest", {"unembed": np.full((45, 9), np.nan, np.float16)}, "finite numbers"),
         ("step-0000-rest", {"heads": np.zeros(1, np.float32)}, "1 to 256 heads"),
+        ("step-0000-rest", {"heads": np.full(1, 257, np.float32)}, "1 to 256 heads"),
+        ("step-0000-rest", {"heads": np.full(1, 256, np.float32)}, "a multiple of 256 heads"),
         ("step-0000-rest", {"heads": np.full(1, np.inf, np.float32)}, "finite numbers"),
         ("step-0000-rest", {"heads": np.zeros(0, np.float32)}, "finite numbers, at least one"),
         ("held-out", {"repeated": np.full((2, 5), 9, np.float16)}, "tensor repeated"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Literal, get_args
 
 from kernels.cuda.needs import block_needs
@@ -187,7 +189,7 @@ def schedule_state(program: TileProgram, what: What, order: Order) -> ScheduleSt
         return ScheduleState(program, rows, _order_words(rows))
     if what == "algorithms":
         rows = tuple(_other(program, name, order) for name in beside(w.algorithm))
-        return ScheduleState(program, rows, tuple(_compared(rows)))
+        return ScheduleState(program, rows, (*_compared(rows), *_launch_beside(rows)))
     if what == "splits":
         return _splits(program, order)
     row = _row(program, order)
@@ -272,12 +274,20 @@ def _order_words(rows: tuple[Timeline, ...]) -> tuple[str, ...]:
     best = min(found, key=lambda each: each.seconds)
     first = found[0]
     if best.seconds > first.seconds * (1 - 1e-9):
-        return ("No order is faster than that of the grid: the blocks are alike, or too few.",)
+        same = "No order is faster than that of the grid: the blocks are alike, or too few."
+        return (same, *_launch_beside(rows))
     saved = 100 * (1 - best.seconds / first.seconds)
     return (
         f"{ORDER_NAMES[best.order].capitalize()} takes {saved:.1f} % less than the order of the "
         f"grid: idle {100 * best.idle:.1f} % instead of {100 * first.idle:.1f} %.",
+        *_launch_beside(rows),
     )
+
+
+def _launch_beside(rows: Sequence[Timeline]) -> tuple[str, ...]:
+    """Return what is said where a launch takes longer than the shortest schedule."""
+    short = launch_words(min((row.schedule.seconds for row in rows if row.schedule), default=inf))
+    return (short,) if short else ()
 
 
 def _compared(rows: tuple[Timeline, ...]) -> list[str]:
@@ -309,6 +319,7 @@ def _splits(program: TileProgram, order: Order) -> ScheduleState:
     batch = w.scenario.batch
     whose = f", for sequence {batch.shown} by itself" if batch.lengths else ""
     words = (
+        *_launch_beside(rows),  # first, because a small panel shows only the first lines
         f'splits = "auto", as FlashAttention-3 chooses{whose}:',
         *choice.reasons,
         *packing_reasons(w),

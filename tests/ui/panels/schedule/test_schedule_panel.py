@@ -23,7 +23,7 @@ from tests.ui.panels.test_memory import assert_tidy, painted, record_texts
 from ui.look.theme import THEMES, Style
 from ui.look.units import time_text
 from ui.panels.schedule import painter
-from ui.panels.schedule.model import ScheduleState, schedule_state
+from ui.panels.schedule.model import WHATS, ScheduleState, schedule_state
 from ui.panels.schedule.painter import lane_height, paint_schedule, schedule_layout
 from ui.session.session import Session
 
@@ -53,7 +53,7 @@ def test_a_batch_has_the_blocks_of_all_its_sequences():
         assert f"sequence {sequence}, head 0" in state.told
         assert "3 sequences of the batch run in the same launches" in state.words[0]
     state = schedule_state(program, "splits", "index")
-    assert "for sequence 2 by itself" in state.words[0]
+    assert "for sequence 2 by itself" in " ".join(state.words)
 
 
 def test_it_shows_the_schedule_of_the_run_and_says_that_it_is_a_model(window):
@@ -261,3 +261,14 @@ def test_the_mark_alone_moves_with_the_cursor(qapp) -> None:
     ]
     assert changed
     assert all(marked in {each.pixelColor(*at).name() for each in (first, later)} for at in changed)
+
+
+@pytest.mark.parametrize("what", WHATS)
+def test_times_that_a_launch_exceeds_say_so_in_every_view(what):
+    short, long = (
+        schedule_state(program_of(scenario("split-kv", nq=n, rows=64, cols=64)), what, "index")
+        for n in (16, 8192)
+    )
+    said = "A launch alone takes some 3 µs."
+    assert said in short.words
+    assert said not in long.words

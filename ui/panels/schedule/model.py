@@ -189,7 +189,7 @@ def schedule_state(program: TileProgram, what: What, order: Order) -> ScheduleSt
         return ScheduleState(program, rows, _order_words(rows))
     if what == "algorithms":
         rows = tuple(_other(program, name, order) for name in beside(w.algorithm))
-        return ScheduleState(program, rows, (*_compared(rows), *_launch_beside(rows)))
+        return ScheduleState(program, rows, (*_launch_beside(rows), *_compared(rows)))
     if what == "splits":
         return _splits(program, order)
     row = _row(program, order)

@@ -281,7 +281,6 @@ class TransportBar(QWidget):
         self.speed_box.activated.connect(
             lambda n: self.speed_chosen.emit(self.speed_box.itemData(n))
         )
-
         self.sequence_box.activated.connect(self.sequence_chosen)
 
     def show_snapshot(self, snapshot: Snapshot) -> None:

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
 import gc
 import json
 import os
+import signal
 import sys
 import time
 import traceback
@@ -27,6 +29,29 @@ STUCK = 120
 """Seconds after which a case is taken for stuck, and its process ends."""
 TICK = 4
 """Milliseconds between two turns of a script."""
+_DEPTH = 128
+"""Functions of a native stack that are told at most."""
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_int)
+def _native_stack(number: int) -> None:
+    """Tell the functions that were at work, then let the signal end the process."""
+    libc = ctypes.CDLL(None)
+    frames = (ctypes.c_void_p * _DEPTH)()
+    libc.backtrace_symbols_fd(frames, libc.backtrace(frames, _DEPTH), 2)
+    libc.signal(number, None)  # the instruction is tried again, and nobody catches it
+
+
+def tell_native_stacks() -> None:
+    """Let a crash tell Qt's functions on stderr, of which Python's traceback says nothing.
+
+    `faulthandler` writes its own first and then calls the handler that was there before it.
+    """
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "backtrace_symbols_fd"):
+        libc.backtrace((ctypes.c_void_p * 1)(), 1)  # loads what a handler must not load
+        for number in (signal.SIGSEGV, signal.SIGFPE, signal.SIGABRT, signal.SIGBUS):
+            libc.signal(number, _native_stack)
 
 
 class Player:
@@ -102,6 +127,7 @@ def serve(kind: str) -> None:
     """Try what is told on stdin, a line each."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever is printed counts as a fault
+    tell_native_stacks()
     application()
     gc.freeze()  # modules are not looked through after each window
     for line in sys.stdin:

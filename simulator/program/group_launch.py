@@ -77,8 +77,9 @@ class GroupLaunch(Launch):
 
     def amounts(self, cost: Cost, heads: int) -> I64:
         """Return a cost's amount in each outer block, (KV heads, outer blocks)."""
-        once = replace(cost, inner=0, pair=0), replace(cost, start=0, first=0, last=0, once=0)
-        of_block, of_heads = (super(GroupLaunch, self).amounts(each, heads) for each in once)
+        visited = Cost(inner=cost.inner, pair=cost.pair, page=cost.page)
+        once = replace(cost, inner=0, pair=0, page=0)
+        of_block, of_heads = (super(GroupLaunch, self).amounts(c, heads) for c in (once, visited))
         groups = np.array([len(own) for own in self._members])[:, None]
         return np.asarray(of_block + groups * of_heads)
 

@@ -319,7 +319,7 @@ def tiles_scenario(w: Workload, rows: int, cols: int) -> Scenario:
     """
     page = w.scenario.tiling.page_size
     changes: dict[str, Any] = {"rows": rows, "cols": cols, "rule": None}
-    if page and cols % page:
+    if page:
         changes["page_size"] = page_size_of(page, cols)
     return with_values(w.scenario, {"tiling": changes})
 

@@ -212,6 +212,12 @@ def test_the_choice_says_line_by_line_why() -> None:
     )
 
 
+def test_just_as_many_thread_blocks_as_fill_a_gpu_are_not_split() -> None:
+    gpu = gpus()["V100-SXM"]
+    assert gpu.sms == 80
+    assert [chosen_splits(64, n, gpu).splits == 1 for n in (63, 64)] == [False, True]
+
+
 def test_a_scenario_says_how_many_or_leaves_the_choice() -> None:
     for said, splits in ((3, 3), ("auto", 5), (None, 5)):
         for nq, heads in ((1, 105), (3, 35)):  # as many thread blocks

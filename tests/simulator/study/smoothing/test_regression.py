@@ -75,3 +75,8 @@ def test_what_is_shown() -> None:
 def test_what_cannot_be_used(seed: int, h: float) -> None:
     with pytest.raises(InputError, match="regression"):
         regression(seed, h)
+
+
+def test_the_function_is_the_sum_of_two_waves() -> None:
+    found = function([0.0, 0.25, 0.5, 1 / 12])
+    assert found == pytest.approx([0.0, 0.6, 0.0, 0.9], abs=1e-12)

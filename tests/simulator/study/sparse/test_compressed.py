@@ -8,7 +8,7 @@ import pytest
 from simulator.problem.hardware import time_estimate
 from simulator.problem.workload import read_inputs, resolve
 from simulator.study.sparse.compressed import Compression, compressed
-from simulator.study.sparse.patterns import Knobs
+from simulator.study.sparse.patterns import MOST_PAIRS, MOST_SCORES, Knobs
 from tests.helpers.runs import scenario
 
 
@@ -65,6 +65,14 @@ def test_a_block_longer_than_the_run_and_biases_have_no_price() -> None:
     assert compressed(w, read_inputs(w), Knobs(9, 1)) == ()
     w = resolve(scenario(nq=8, d=4, rows=4, cols=4, scores={"alibi": True}))
     assert compressed(w, read_inputs(w), Knobs(4, 1)) == ()
+
+
+def test_the_error_of_too_many_scores_is_not_asked_for() -> None:
+    tokens = 2048
+    w = resolve(scenario(nq=tokens, heads=64, kv_heads=1, d=1, rows=512, cols=512))
+    assert tokens * tokens <= MOST_PAIRS < MOST_SCORES < w.heads * tokens * tokens
+    (found,) = compressed(w, read_inputs(w), Knobs(64, 4))
+    assert (found.error, found.pairs) == (None, (tokens // 32 - 1) / tokens)
 
 
 def test_one_key_for_each_token_is_dense() -> None:

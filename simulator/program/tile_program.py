@@ -48,6 +48,8 @@ class TileAlgorithm:
         How its curves are drawn, and the points on them.
     source : str
         The paper.
+    about : str
+        What sets it apart from the others, in a few words.
     launches : callable
         Workload to the launches in their order.
     visit_ops : callable
@@ -119,6 +121,7 @@ class TileAlgorithm:
     line: Literal["solid", "dash", "dot", "dashdot"]
     mark: Literal["square", "triangle", "circle", "diamond", "cross"]
     source: str
+    about: str
     launches: Callable[[Workload], tuple[Launch, ...]]
     visit_ops: Callable[[Workload, Visit], tuple[Op, ...]]
     stores_scores: bool = False

@@ -112,7 +112,7 @@ class _Algorithms(QWidget):
             button.setObjectName("algorithm")
             # A hyphen that stays narrow beside figures of equal width (U+2010).
             button.setText(algorithm.short_title.replace("-", "\u2010"))
-            button.setToolTip(f"{algorithm.title} ({algorithm.source})")
+            button.setToolTip(f"{algorithm.title}: {algorithm.about} ({algorithm.source})")
             button.setCheckable(True)
             button.clicked.connect(partial(self.chosen.emit, name))
             group.addButton(button)

@@ -71,6 +71,7 @@ ALGORITHM = replace(
     line="solid",
     mark="triangle",
     source="Yang et al. 2024, section 2.2",
+    about="linear attention in which a new value takes the place of the old one",
     launches=launches,
     visit_ops=ops,
     gates=(_GATE,),

@@ -122,6 +122,7 @@ ALGORITHM = TileAlgorithm(
     line="dashdot",
     mark="triangle",
     source="Dao et al. 2022, Algorithm 1",
+    about="the outer loop goes over column blocks",
     launches=launches,
     visit_ops=ops,
     normalises_each_tile=True,

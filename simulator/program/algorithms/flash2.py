@@ -96,6 +96,7 @@ ALGORITHM = TileAlgorithm(
     line="solid",
     mark="circle",
     source="Dao 2023, Algorithm 1",
+    about="the outer loop goes over row blocks",
     launches=launches,
     visit_ops=ops,
     normalises_last=True,

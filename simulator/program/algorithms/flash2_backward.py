@@ -239,6 +239,7 @@ ALGORITHM = TileAlgorithm(
     line="dash",
     mark="triangle",
     source="Dao 2023, Algorithm 2",
+    about="gradients, with S and P computed again",
     launches=launches,
     visit_ops=ops,
     walks=False,

@@ -59,6 +59,7 @@ ALGORITHM = TileAlgorithm(
     line="dash",
     mark="square",
     source="Yang et al. 2024, section 4.1",
+    about="linear attention with a state that forgets",
     launches=launches,
     visit_ops=ops,
     walks=False,

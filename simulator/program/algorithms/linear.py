@@ -267,6 +267,7 @@ ALGORITHM = TileAlgorithm(
     line="dot",
     mark="cross",
     source="Katharopoulos et al. 2020, equation 12",
+    about="feature maps in the place of the softmax, a state in the place of S",
     launches=launches,
     visit_ops=ops,
     normalises_last=True,

@@ -61,6 +61,7 @@ ALGORITHM = replace(
     line="dashdot",
     mark="diamond",
     source="Katharopoulos et al. 2020, equations 16 to 20",
+    about="linear attention token by token",
     launches=launches,
     visit_ops=ops,
     tensors=(),

@@ -57,6 +57,7 @@ ALGORITHM = replace(
     line="dashdot",
     mark="triangle",
     source="Liu et al. 2024, DeepSeek-V2",
+    about="split-KV with one latent in the place of K and V",
     launches=launches,
     visit_ops=ops,
     inputs=(INPUTS[0], _LATENT),

@@ -151,6 +151,7 @@ ALGORITHM = TileAlgorithm(
     line="dash",
     mark="square",
     source="Dao et al. 2022, Algorithm 0",
+    about="three launches, S and P in HBM",
     launches=launches,
     visit_ops=ops,
     stores_scores=True,

@@ -235,6 +235,7 @@ ALGORITHM = TileAlgorithm(
     line="dot",
     mark="cross",
     source="Dao et al. 2022, Algorithm 3",
+    about="gradients, with P read back as the forward pass has stored it",
     launches=launches,
     visit_ops=ops,
     skips=False,

@@ -73,6 +73,7 @@ ALGORITHM: TileAlgorithm = replace(
     line="dash",
     mark="square",
     source="Kwon et al. 2023, section 4.1",
+    about="split-KV with K and V in pages",
     launches=launches,
     visit_ops=ops,
     gates=(_TABLE,),

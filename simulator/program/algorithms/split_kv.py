@@ -193,6 +193,7 @@ ALGORITHM = TileAlgorithm(
     line="dot",
     mark="diamond",
     source="Dao et al. 2023, Flash-Decoding",
+    about="keys are dealt out to splits, which are joined",
     launches=launches,
     visit_ops=ops,
     normalises_last=True,

@@ -47,6 +47,13 @@ def test_sections_come_in_order_and_every_field_is_explained() -> None:
         assert bool(spec.choices()) == (spec.kind in (Kind.CHOICE, Kind.TRI_STATE))
 
 
+def test_the_field_of_the_algorithm_explains_each_that_it_offers() -> None:
+    spec = next(spec for spec in FIELDS if spec.name == "attention.algorithm")
+    named = [sentence.partition(": ")[0] for sentence in spec.help.split(". ")]
+    assert named == [value for value, _ in spec.choices()]
+    assert all(len(sentence.partition(": ")[2]) > 10 for sentence in spec.help.split(". "))
+
+
 @pytest.mark.parametrize(
     "data",
     [

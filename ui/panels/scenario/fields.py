@@ -174,12 +174,7 @@ FIELDS = (
     FieldSpec("", "title", "title", Kind.TEXT, "", "Shown in the title bar."),
     FieldSpec(
         "attention", "algorithm", "algorithm", Kind.CHOICE, _ALGORITHM,
-        "naive: three launches, S and P in HBM. flash1: outer loop over column blocks. "
-        "flash2: outer loop over row blocks. split-kv: keys dealt out to splits. "
-        "paged: the same, with K and V in pages. mla: with a latent in the place of K and V. "
-        "linear: feature maps in the place of the softmax, a state in the place of S; "
-        "linear-recurrent: the same token by token. gla: a state that forgets. "
-        "deltanet: a new value takes the place of the old one.",
+        " ".join(f"{name}: {each.about}." for name, each in ALGORITHMS.items()),
         choices=_same(*ALGORITHMS), default=USUAL.name,
     ),
     FieldSpec(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pytest_archon import archrule
 
-from simulator.program.algorithms import TENSORS
+from simulator.program.algorithms import ALGORITHMS, TENSORS
 from simulator.program.op import Op
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -118,6 +118,13 @@ MOST_NAMES = 4
 """The usual one and that which packs heads; two are no algorithm: axes may be linear, too."""
 
 
+MOST_FILES = 5
+"""In so many files of the program an algorithm may have rows: what a commit that brings one changes
+beside its module, kernel, demo, tests and docs."""
+
+AN_AXIS = ("linear", "ui/panels/cache/calculator.py")
+"""A word that is the name of an algorithm, and names an axis there."""
+
 OPS = {op.name for op in Op.__subclasses__()}
 NUMBERS = {*TENSORS, *(name for op in Op.__subclasses__() for name in op.recorded), "factor"}
 MOST_COMPARED = {"op": 1, "number": 37}
@@ -192,6 +199,29 @@ def test_who_needs_to_know_an_algorithm_asks_it() -> None:
     assert sum(found.values()) <= MOST_NAMES, found
     assert named(ast.parse("if w.algorithm == 'naive' or flash1: pass")) == 2
     assert named(ast.parse("A = {'naive': flash1}\nB = Literal['naive', 'flash2']")) == 1
+
+
+def told(tree: ast.Module) -> set[str]:
+    """Return the algorithms that code names, in the rows of its tables too, or imports."""
+    nodes = [*ast.walk(tree)]
+    words = {node.value for node in nodes if isinstance(node, ast.Constant)}
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and str(node.module).endswith("algorithms"):
+            words |= {each.name for each in node.names}
+    return {name for name in ALGORITHMS if words & {name, name.replace("-", "_")}}
+
+
+def test_an_algorithm_is_its_own_module_its_kernel_and_rows_of_few_files() -> None:
+    files: dict[str, set[str]] = {name: set() for name in ALGORITHMS}
+    for path in (path for package in ORDER for path in (ROOT / package).rglob("*.py")):
+        where = path.relative_to(ROOT).as_posix()
+        if path.parent.name != "algorithms" or path.name == "__init__.py":
+            for name in told(ast.parse(path.read_text(encoding="utf-8"))):
+                if (name, where) != AN_AXIS:
+                    files[name].add(where)
+    many = {name: found for name, found in files.items() if len(found) > MOST_FILES}
+    assert not many, many
+    assert all("kernels/cuda/specs.py" in found for found in files.values())
 
 
 def is_number(word: str) -> bool:

@@ -62,6 +62,10 @@ class GroupLaunch(Launch):
         """Return how often its blocks are gone through: once for each KV head."""
         return len(self._members)
 
+    def rounds(self, heads: int) -> Sequence[int]:
+        """Return the first visit of each KV head, counted in the launch."""
+        return self._starts[:-1]
+
     def total(self, heads: int) -> int:
         """Return how many visits it has."""
         return self._starts[-1]

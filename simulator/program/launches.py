@@ -164,6 +164,10 @@ class Launch:
         """Return how often its blocks are gone through in a run of so many query heads."""
         return len(set(self._kv_head_of)) or heads
 
+    def rounds(self, heads: int) -> Sequence[int]:
+        """Return the first visit of each round (`times`), counted in the launch."""
+        return [n * self.per_head for n in range(self.times(heads))]
+
     def total(self, heads: int) -> int:
         """Return how many visits it has in a run of so many query heads."""
         return self.per_head * self.times(heads)

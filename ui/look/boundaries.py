@@ -64,14 +64,13 @@ def boundaries(program: TileProgram, most: int) -> tuple[Boundary, ...]:
     stride = _stride(w.heads, most // len(launches))
     start = 0
     for launch, size in zip(launches, program.sizes, strict=True):
-        own = range(0, w.heads, stride)
-        if launch.of_keys:  # once for each KV head
-            own = range(0, size // launch.per_head, stride)
-        for head in own:
+        rounds = launch.rounds(w.heads)
+        shared = launch.of_keys or len(rounds) < w.heads  # a round is of a KV head
+        for n in range(0, len(rounds), stride):
             words = [launch.name] if len(launches) > 1 else []
             if w.heads > 1:
-                words.append(f"KV head {head}" if launch.of_keys else head_words(w, head))
-            out.append(Boundary(start + head * launch.per_head, " ".join(words), heads > 1))
+                words.append(f"KV head {n}" if shared else head_words(w, n))
+            out.append(Boundary(start + rounds[n], " ".join(words), heads > 1))
         start += size
     if heads == 1:
         at, _ = partial_before(program)

@@ -14,6 +14,7 @@ from PySide6.QtTest import QTest
 
 from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import load_scenario, with_values
+from simulator.program.algorithms import ALGORITHMS as ALL
 from simulator.program.playback import SPEEDS, Cursor, Granularity, end_of_visit
 from tests.helpers.runs import scenario, trace_of
 from tests.ui.panels.test_memory import (
@@ -195,6 +196,22 @@ def test_boundaries_name_heads_launches_and_blocks() -> None:
     assert [edge.label for edge in blocks][:2] == ["i = 0", "i = 128"]
     assert len(blocks) == 8
     assert demo("real-scale").program.visit(blocks[1].visit).i == 128
+
+
+@pytest.mark.parametrize("name", [name for name, own in ALL.items() if own.backward])
+def test_what_heads_share_is_named_after_their_kv_head(name: str) -> None:
+    program = demo(name).program
+    w, edges = program.workload, boundaries(program, 20)
+    assert len({*w.kv_head_of}) < w.heads
+    ends = [*(edge.visit for edge in edges[1:]), len(program)]
+    for edge, end in zip(edges, ends, strict=True):
+        heads = {program.visit(n).head for n in range(edge.visit, end)}
+        number = int(edge.label.rpartition(" ")[2])
+        if "KV" in edge.label:
+            assert {w.kv_head_of[head] for head in heads} == {number}
+        else:
+            assert heads == {number}
+    assert any("KV" in edge.label for edge in edges)
 
 
 def test_the_current_visit_is_marked_in_the_strip() -> None:

@@ -190,7 +190,11 @@ class MaskBrush(QWidget):
     # --- pointer and keys -----------------------------------------------------------------
 
     def _layout(self) -> BoardLayout | None:
-        return self._board.board_layout() if self._session.view is not None else None
+        """Return where the board is; None while it shows no run, or the one before."""
+        view, trace = self._session.view, self._session.trace
+        if view is None or trace is None or view.snapshot.program is not trace.program:
+            return None
+        return self._board.board_layout()
 
     def _block(self, at: QPointF, *, inside: bool) -> Block | None:
         """Return the block at a point; of one outside the scores the nearest in sight."""
@@ -254,6 +258,7 @@ class MaskBrush(QWidget):
         """Show or hide the block of the selected cell with Enter."""
         cell, trace = self._board.selected, self._session.trace
         enters = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        enters = enters and self._layout() is not None
         if not enters or cell is None or not cell.spec.of_pairs or trace is None:
             super().keyPressEvent(event)
             return

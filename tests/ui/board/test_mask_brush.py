@@ -12,9 +12,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from simulator.base.assets import LESSONS, SCENARIOS
-from simulator.problem.scenario import load_scenario
+from simulator.problem.scenario import load_scenario, with_values
 from simulator.program.playback import Cursor
 from simulator.run.snapshot import Cell
+from simulator.run.trace import Trace
 from tests.helpers.by_hand import choosing
 from tests.helpers.waiting import settle
 from tests.ui.board.test_board_panel import mouse
@@ -214,6 +215,31 @@ def test_enter_paints_the_block_of_the_selected_cell(window: MainWindow) -> None
     settle(window)
     QTest.keyClick(window.mask_brush, Qt.Key.Key_Return)
     np.testing.assert_array_equal(painted(window), without((3, 1)))
+
+
+@pytest.mark.parametrize("way", ["press", "Enter"])
+def test_nothing_is_painted_while_the_board_shows_the_run_before(
+    window: MainWindow, way: str
+) -> None:
+    session, last = window.session, at(window, 3, 1)
+    session.select(Cell("S", 50, 20))
+    settle(window)
+    seen: list[bool] = []
+
+    def paint(trace: Trace) -> None:
+        seen.append(session.view is not None and session.view.snapshot.program is trace.program)
+        if way == "press":
+            QTest.mouseClick(window.mask_brush, LEFT, pos=last)
+        else:
+            QTest.keyClick(window.mask_brush, Qt.Key.Key_Return)
+
+    session.trace_changed.connect(paint)
+    assert session.scenario is not None
+    shape = {"seqlen_q": 20, "seqlen_k": 20}
+    session.propose(with_values(session.scenario, {"attention": shape}), "20 tokens")
+    settle(window)
+    assert seen == [False]
+    assert session.painting.mask is None
 
 
 def test_a_run_that_can_have_no_blocks_says_so_in_one_line(

@@ -118,7 +118,7 @@ MOST_NAMES = 4
 """The usual one and that which packs heads; two are no algorithm: axes may be linear, too."""
 
 
-MOST_FILES = 5
+MOST_TABLES = 5
 """In so many files of the program an algorithm may have rows: what a commit that brings one changes
 beside its module, kernel, demo, tests and docs."""
 
@@ -219,7 +219,7 @@ def test_an_algorithm_is_its_own_module_its_kernel_and_rows_of_few_files() -> No
             for name in told(ast.parse(path.read_text(encoding="utf-8"))):
                 if (name, where) != AN_AXIS:
                     files[name].add(where)
-    many = {name: found for name, found in files.items() if len(found) > MOST_FILES}
+    many = {name: found for name, found in files.items() if len(found) > MOST_TABLES}
     assert not many, many
     assert all("kernels/cuda/specs.py" in found for found in files.values())
 

@@ -191,6 +191,11 @@ class TileAlgorithm:
         return {spec.at: spec.name for spec in own if spec.at in there and len(spec.axes) > 1}
 
     @property
+    def reads_weights(self) -> bool:
+        """Whether its forward pass has left it the weights of pairs, so that it computes none."""
+        return any(spec.of_pairs for spec in COMMON if spec.name in self.after)
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """Numbers of every row that lie between the scores and O."""
         made = (*self.tensors, *self.chip)

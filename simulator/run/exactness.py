@@ -129,6 +129,9 @@ class Exactness:
         Largest error of storing O in the dtype, in the strip's units; None where it is float32.
     missing : bool
         Whether `fill_errors` has something to compute.
+    gradients : tuple of tuple of str
+        Of a backward pass, the gradients that the strips are of instead: those of rows, and those
+        of keys; then nothing is known in float16, of alpha and of scores.
     """
 
     now: Strip
@@ -138,6 +141,7 @@ class Exactness:
     largest: float | None
     rounding: float | None
     missing: bool
+    gradients: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
 
 @dataclass(slots=True)

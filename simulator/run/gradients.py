@@ -37,8 +37,9 @@ def made_so_far(now: Snapshot, left_by: LeftBy) -> dict[str, F32]:
     Returns
     -------
     dict
-        (Nq, n) or (Nk, n) float32 each, by the name of what lies there in the end; NaN where there
-        is nothing yet. Until then there are sums that HBM or the chip has.
+        (Nq, n) or (Nk, n) float32 each, float64 in a run in float64, by the name of what lies there
+        in the end; NaN where there is nothing yet. Until then there are sums that HBM or the chip
+        has.
     """
     algorithm, w = now.program.algorithm, now.program.workload
     given = {spec.name for spec in algorithm.gates}
@@ -52,13 +53,18 @@ def made_so_far(now: Snapshot, left_by: LeftBy) -> dict[str, F32]:
         forms = [spec, *(own for own in made if own.at == spec.name)]
         of_keys = "key" in spec.axes
         shape = [w.sizes[axis] for axis in spec.axes]
-        values = np.full((*shape, 1)[:2], np.nan, np.float32)
-        for block in range(w.grid.Tc if of_keys else w.grid.Tr):
-            own = w.grid.col_range(block) if of_keys else w.grid.row_range(block)
-            found = _newest(now, forms, block, own, left_by)
-            if found is not None:
-                flat = isinstance(found, np.ndarray) and found.ndim == 1
-                values[own.start : own.stop] = np.reshape(found, (-1, 1)) if flat else found
+        count, range_of = (
+            (w.grid.Tc, w.grid.col_range) if of_keys else (w.grid.Tr, w.grid.row_range)
+        )
+        blocks = [
+            (own, _newest(now, forms, n, own, left_by))
+            for n, own in enumerate(map(range_of, range(count)))
+        ]
+        found = [(own, part) for own, part in blocks if part is not None]
+        kind = np.result_type(np.float32, *(part.dtype for _, part in found))
+        values = np.full((*shape, 1)[:2], np.nan, kind)
+        for own, part in found:
+            values[own.start : own.stop] = np.reshape(part, (-1, 1)) if part.ndim == 1 else part
         out[spec.name] = frozen(values)
     return out
 
@@ -88,8 +94,8 @@ def _newest(
 
 
 def _in_hbm(now: Snapshot, spec: TensorSpec, values: F32) -> F32:
-    """Return numbers as they are stored."""
-    if spec.width != "dtype":
+    """Return numbers as they are stored; those in float64 are what others are held against."""
+    if spec.width != "dtype" or values.dtype == np.float64:
         return values
     with np.errstate(all="ignore"):  # a fault may have made them too large for the dtype
         return round_to(values.astype(np.float32), now.program.workload.dtype)

@@ -71,6 +71,8 @@ def row_report(snapshot: Snapshot, row: int) -> RowReport:
     seen = np.zeros(w.seqlen_k, dtype=np.bool_)
     whole = snapshot.launch.combines or snapshot.launch.whole_rows
     end = w.grid.Tc if whole else visit.j
+    if snapshot.launch.whole_rows and not snapshot.formed_before:
+        end = 0
     for start, stop in worked_columns(w).pairs(visit.i):
         seen[start * w.cols : min(stop, end) * w.cols] = True
     reached = seen.copy()

@@ -291,6 +291,11 @@ class Snapshot:
         return self.program.algorithm.backward and not {*op.makes}.isdisjoint(_OF_FORWARD)
 
     @property
+    def formed_before(self) -> bool:
+        """Whether launches before this one have gone through tiles, and not through whole rows."""
+        return any(not own.whole_rows for own in self.program.launches[: self.visit.launch])
+
+    @property
     def m(self) -> F32:
         """Running maximum of the current row block now, (r,)."""
         return self.state.get("m", self.tile.blank["m"])

@@ -22,6 +22,7 @@ import numpy as np
 from simulator.base.cache import BoundedCache
 from simulator.base.dtypes import F32, frozen
 from simulator.base.errors import SCENARIO, InputError, refuse
+from simulator.engines.layer_check import output_error
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.engines.protocol import BackwardEngine, Engine, RowBlock, Tile
 from simulator.engines.reference import error_rows, reference_gradients, reference_rows
@@ -35,7 +36,6 @@ from simulator.program.tile_program import TileProgram, Visit
 from simulator.program.traffic import compulsory_bytes
 from simulator.run.final_weights import with_finale
 from simulator.run.gradients import made_so_far
-from simulator.run.layer_check import output_error
 from simulator.run.rescales import rescaled
 from simulator.run.snapshot import HeadNumbers, Partials, Snapshot
 from simulator.run.wrong import exact_engine, wrong_numbers
@@ -159,7 +159,11 @@ class Trace:
         now = with_finale(now)
         if not self.workload.faults.on:
             return now
-        return replace(now, wrong=wrong_numbers(now, self._exact.snapshot(visit, op)))
+        return replace(now, wrong=wrong_numbers(now, self.exact(now)))
+
+    def exact(self, now: Snapshot) -> Snapshot:
+        """Return the state at the same cursor of the same run, without faults and in float64."""
+        return self._exact.snapshot(now.cursor.visit, now.cursor.op)
 
     def _unturned(self, head: int) -> dict[str, F32]:
         """Return Q and K of a head before positions turn them, by name; nothing without any."""

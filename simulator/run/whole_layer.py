@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.base.dtypes import F32, frozen, round_to
+from simulator.engines.layer_check import output_error
 from simulator.engines.reference import error_rows, reference_rows
 from simulator.problem.layer import Layer
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of
-from simulator.run.layer_check import output_error
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
 

@@ -39,7 +39,7 @@ from simulator.program.state_ops import (
     UpdateState,
 )
 from simulator.program.tensors import symbol
-from simulator.program.tile_program import TileProgram, Visit
+from simulator.program.tile_program import TileAlgorithm, TileProgram, Visit
 from ui.look.draw import text_width
 from ui.look.theme import LABEL, Style
 from ui.look.units import bytes_text, count_text
@@ -171,6 +171,13 @@ def op_words(op: Op, w: Workload) -> str:
 def head_words(w: Workload, head: int) -> str:
     """Return a head by its number in the input, or the heads that are packed into it."""
     return f"head{'s' * (w.group > 1)} {w.head_name(head)}"
+
+
+def weights_words(algorithm: TileAlgorithm) -> tuple[str, ...]:
+    """Return where a backward pass has P from, from long to short."""
+    if algorithm.reads_weights:
+        return ("P is that of the forward pass", "P is stored")
+    return ("P = exp(S − LSE), with the LSE of the forward pass", "P = exp(S − LSE)")
 
 
 def visit_words(program: TileProgram, index: int) -> str:

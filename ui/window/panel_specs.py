@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic
 
-from simulator.run.exactness import exactness
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
@@ -16,7 +15,7 @@ from ui.panels.cache.calculator import cache_model
 from ui.panels.cache.panel import CachePanel
 from ui.panels.code.panel import CodePanel, code_model
 from ui.panels.compare.panel import ComparePanel, compare_model
-from ui.panels.exactness.panel import ExactnessPanel
+from ui.panels.exactness.panel import ExactnessPanel, exactness_model
 from ui.panels.formula.panel import FormulaPanel, make_formula_model
 from ui.panels.generation.panel import GenerationPanel
 from ui.panels.heads.panel import HeadsPanel
@@ -151,7 +150,7 @@ PANELS = (
     PanelSpec(
         "exactness", "Exactness", "0",
         "How far every row is from float64, and what a mistake in the algorithm would do.",
-        ExactnessPanel, exactness,
+        ExactnessPanel, exactness_model,
     ),
     PanelSpec(
         "schedule", "Schedule", "U",

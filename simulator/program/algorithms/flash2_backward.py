@@ -257,6 +257,7 @@ ALGORITHM = TileAlgorithm(
     gates=(gradients.UPSTREAM,),
     chip=(gradients.OF_WEIGHTS, gradients.OF_SCORES),
     after=("O", "LSE"),
+    row_title="Gradients of one row",
     forward="flash2",
     error_size=gradients.error_size,
     # In the second, there are keys that nobody sees.

@@ -252,6 +252,7 @@ ALGORITHM = TileAlgorithm(
     left=("dQ_acc", "dK", "dV"),
     gates=(gradients.UPSTREAM,),
     chip=(gradients.OF_WEIGHTS, gradients.OF_SCORES, gradients.DOTS, gradients.QUERY_SUM),
+    row_title="Gradients of one row",
     forward="naive",
     after=("P",),
     error_size=gradients.error_size,

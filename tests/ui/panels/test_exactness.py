@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QImage, QPainter
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 
 from simulator.base.assets import SCENARIOS
@@ -24,7 +25,8 @@ from simulator.problem.scenario import (
 )
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.faults import FAULTS, fault_labels
-from simulator.run.exactness import Exactness, RowState, Strip, exactness
+from simulator.program.playback import Cursor
+from simulator.run.exactness import Exactness, RowState, Strip
 from simulator.run.row_report import row_report
 from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace, simulate
@@ -37,6 +39,7 @@ from ui.board.layout import board_layout
 from ui.board.words import describe
 from ui.export.composed import paint_scene, scene_style
 from ui.export.picture import WidgetPicture
+from ui.look.names import weights_words
 from ui.look.theme import DARK, THEMES, Style
 from ui.look.units import ulp_text
 from ui.panels.exactness import painter as scene
@@ -51,7 +54,7 @@ from ui.panels.exactness.painter import (
     row_words,
     shade,
 )
-from ui.panels.exactness.panel import ExactnessPanel, step_words
+from ui.panels.exactness.panel import ExactnessPanel, exactness_model, step_words
 
 pytestmark = pytest.mark.usefixtures("qapp")
 NAMES = tuple(fault.name for fault in FAULTS)
@@ -71,7 +74,7 @@ def demo(name: str, faults: tuple[str, ...] = (), algorithm: str = "flash2") -> 
 
 def model_at(trace: Trace, visit: int, op: int | None = None) -> tuple[Any, Exactness]:
     now = trace.snapshot(visit, op)
-    return now, exactness(trace, now, row_report(now, 0))
+    return now, exactness_model(trace, now, row_report(now, 0))
 
 
 @cache
@@ -81,7 +84,8 @@ def states() -> tuple[tuple[Any, Exactness], ...]:
     for name, faults, algorithm in (
         ("causal", (), "flash2"), ("large-logits", ("no_maximum",), "flash1"),
         ("flash2", ("forget_alpha", "late_scale", "half_accumulator"), "flash2"),
-        ("naive", (), "naive"),
+        ("naive", (), "naive"), ("flash2-backward", (), "flash2-backward"),
+        ("naive-backward", ("forget_dots",), "naive-backward"),
     ):  # fmt: skip
         trace = demo(name, faults, algorithm)
         out += [model_at(trace, visit) for visit in (0, len(trace) // 2, len(trace) - 1)]
@@ -121,7 +125,7 @@ def test_words_say_the_figures_of_the_model() -> None:
     for now, model in states():
         names, figures = now_words(now, model)
         worst = model.now.worst
-        assert names[0].startswith("error of O")
+        assert names[0].startswith(f"error of {' and '.join(model.gradients[0]) or 'O'}")
         unknown = model.now.count(RowState.UNKNOWN)
         if worst is None:
             assert "no row has an output yet" in figures[0] or "not computed" in figures[0]
@@ -131,6 +135,10 @@ def test_words_say_the_figures_of_the_model() -> None:
             assert ulp_text(float(model.now.ulp[worst])) in figures[0]
         assert ("not computed yet" in figures[0]) == (unknown > 0)
         lines = {name: texts[0] for name, texts, _ in figure_lines(now, model)}
+        if model.gradients[0]:
+            assert lines["rescale"] == f"none: {weights_words(now.program.algorithm)[0]}"
+            assert half_words(now, model)[0][0] == "error of dK and dV so far, key by key"
+            continue
         known = len(model.half.ulp) - model.half.count(RowState.UNKNOWN)
         if known:
             assert lines["fp16"].startswith(f"{model.half_overflows} of ")
@@ -169,13 +177,24 @@ def test_bars_have_the_height_and_colour_of_their_error() -> None:
     assert height(60, QColor(DARK.empty)) == 0
 
 
+def test_the_pointer_reads_keys_of_a_backward_pass() -> None:
+    trace = demo("flash2-backward", (), "flash2-backward")
+    _, model = model_at(trace, 20)
+    rect, style = QRectF(0, 0, 600, 260), Style(DARK)
+    _, second = exactness_layout(rect, style).strips
+    assert row_at(rect, style, second.center(), model) == (1, 8)
+    assert row_words(model, 0, 5) == f"row 5: off by {ulp_text(float(model.now.ulp[5]))}"
+    assert row_words(model, 1, 4) == f"key 4: off by {ulp_text(float(model.half.ulp[4]))}"
+    assert row_words(model, 1, 15) == "key 15: no gradient yet"
+
+
 def test_the_pointer_reads_rows() -> None:
     _, model = model_at(demo("causal"), 4)
     rect, style = QRectF(0, 0, 600, 260), Style(DARK)
     first, second = exactness_layout(rect, style).strips
-    assert row_at(rect, style, first.center(), 64) == (0, 32)
-    assert row_at(rect, style, QPointF(second.x() + 1, second.center().y()), 64) == (1, 0)
-    assert row_at(rect, style, QPointF(2, 2), 64) is None
+    assert row_at(rect, style, first.center(), model) == (0, 32)
+    assert row_at(rect, style, QPointF(second.x() + 1, second.center().y()), model) == (1, 0)
+    assert row_at(rect, style, QPointF(2, 2), model) is None
     assert row_words(model, 0, 0) == f"row 0: off by {ulp_text(float(model.now.ulp[0]))}"
     assert row_words(model, 0, 63) == "row 63: no output yet"
     assert row_words(model, 1, 5).endswith("in fp16 without a maximum")
@@ -272,6 +291,23 @@ def test_what_an_algorithm_cannot_do_is_grey_and_says_why(window: Any) -> None:
     assert panel.boxes["late_mask"].isEnabled()
 
 
+def test_the_strips_of_a_backward_pass_are_of_its_gradients(window: Any) -> None:
+    panel, session = panel_of(window), window.session
+    session.open(SCENARIOS / "flash2-backward.toml")
+    session.settle()
+    session.go(Cursor(20, 0))
+    session.choose_row(9)
+    session.settle()
+    assert panel.strips.model.gradients == (("dQ",), ("dK", "dV"))
+    for strip, row in ((1, 9), (0, 8)):  # of keys: no row is chosen
+        lay = exactness_layout(panel.strips.place(), panel.strips.style_now)
+        QTest.mouseClick(
+            panel.strips, Qt.MouseButton.LeftButton, pos=lay.strips[strip].center().toPoint()
+        )
+        session.settle()
+        assert session.view.report.row == row
+
+
 def test_a_click_on_the_strip_explains_the_row(qtbot: Any, window: Any) -> None:
     panel, session = panel_of(window), window.session
     session.last()
@@ -306,7 +342,7 @@ def test_controls_fit(qtbot: Any, window: Any, size: tuple[int, int], scale: flo
     panel.show()
     session = window.session
     view = session.view
-    panel.show_view(view, exactness(session.trace, view.snapshot, view.report))
+    panel.show_view(view, exactness_model(session.trace, view.snapshot, view.report))
     places = [box.geometry() for box in panel.boxes.values()]
     for n, place in enumerate(places):
         assert place.right() <= panel.width()

@@ -13,6 +13,7 @@ from PySide6.QtGui import QColor
 from simulator import simulate
 from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import load_scenario, parse_scenario, with_values
+from simulator.program.algorithms import ALGORITHMS as ALL
 from simulator.run.motion import Motion
 from simulator.run.row_report import RowReport, row_report
 from simulator.run.snapshot import Snapshot
@@ -27,6 +28,7 @@ from tests.ui.panels.test_memory import (
     snapshots,
 )
 from ui.look.formula import formula
+from ui.look.names import weights_words
 from ui.look.theme import DARK, Style
 from ui.look.units import number_text
 from ui.panels.softmax import painter as softmax
@@ -362,6 +364,37 @@ def test_a_row_that_sees_nothing_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
         words = f"row {row} sees no key: O = 0, lse = −∞"
         assert any(one.text == words for one in drawn) is blind
         assert_tidy(drawn, rect)
+
+
+@pytest.mark.parametrize("name", [name for name, own in ALL.items() if own.backward])
+def test_a_backward_pass_has_scores_and_no_error_of_o(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace, rect = demo(name), QRectF(0, 0, 700, 400)
+    states = ((0, 0), (len(trace) // 2, 2), (len(trace) - 1, 1))
+    pictures = []
+    for visit, op in states:
+        now = trace.snapshot(visit, op)
+        report = row_report(now, now.visit.rows.start)
+        with monkeypatch.context() as patch:
+            drawn = record_texts(patch, softmax)
+            painted(lambda p, now=now, of=report: paint_softmax(p, now, of, Style(DARK), rect))
+        pictures.append([one.text for one in drawn])
+        assert any(text.startswith("scores of this row") for text in pictures[-1])
+        assert weights_words(trace.program.algorithm)[0] in pictures[-1]
+        assert not any("rescale" in text or "output" in text for text in pictures[-1])
+
+
+def test_scores_are_not_seen_before_a_launch_over_tiles() -> None:
+    trace = demo("flash2-backward")
+    now = trace.snapshot(0)
+    report = row_report(now, 0)
+    assert now.launch.whole_rows
+    assert not report.seen.any()
+    assert legend_words(now, report)[0].state == KeyState.LATER
+    now = trace.snapshot(len(trace) - 1)  # the scores have been used by then
+    words = legend_words(now, row_report(now, now.visit.rows.start))
+    assert [(word.text, word.state) for word in words] == [("the whole row", KeyState.SEEN)]
 
 
 def test_error_is_that_of_the_report_and_never_large() -> None:

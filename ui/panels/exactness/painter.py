@@ -13,9 +13,9 @@ from simulator.run.exactness import EXP_OVERFLOW, HALF_OVERFLOW, Exactness, RowS
 from simulator.run.snapshot import Snapshot
 from ui.look.draw import LEFT, RIGHT, draw_text, mixed, outline, patterned, text_width
 from ui.look.heat import hatching
-from ui.look.names import first_that_fits, fitting
+from ui.look.names import first_that_fits, fitting, weights_words
 from ui.look.theme import Style, Theme
-from ui.look.units import count_text, number_text, ulp_text
+from ui.look.units import count_text, number_text, plural, ulp_text
 
 MIN_SIZE = QSizeF(300, 96)
 DECADES = (-1.0, 8.0)
@@ -114,7 +114,7 @@ def paint_exactness(
         _paint_title(painter, lay, lay.titles[n], *texts[n])
         _paint_strip(painter, strip, lay, lay.strips[n])
         _paint_scale(painter, lay, n, model.rounding if n == 0 else None)
-    _paint_rows(painter, snapshot, lay, row)
+    _paint_rows(painter, snapshot, model, lay, row)
     for place, line in zip(lay.figures, figure_lines(snapshot, model), strict=False):
         _paint_figure(painter, lay, place, *line)
     painter.restore()
@@ -125,16 +125,21 @@ def paint_exactness(
 
 def now_words(snapshot: Snapshot, model: Exactness) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the title of the first strip and its result, each from long to short."""
-    names = ("error of O so far, row by row", "error of O so far", "O so far")
+    made = " and ".join(model.gradients[0]) or "O"
+    names = (f"error of {made} so far, row by row", f"error of {made} so far", f"{made} so far")
     figures = _worst_words(model.now, "no row has an output yet")
     if model.rounding is not None and model.now.worst is not None:
         dtype = snapshot.program.workload.dtype
-        figures = (f"{figures[0]}; dashed: {dtype} rounds O by up to this", *figures)
+        figures = (f"{figures[0]}; dashed: {dtype} rounds {made} by up to this", *figures)
     return names, figures
 
 
 def half_words(snapshot: Snapshot, model: Exactness) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the title of the second strip and its result, each from long to short."""
+    if model.gradients[1]:
+        made = " and ".join(model.gradients[1])
+        names = (f"error of {made} so far, key by key", f"error of {made} so far", f"{made} so far")
+        return names, _worst_words(model.half, "no key has a gradient yet", "key")
     if not snapshot.program.algorithm.softmax:
         names = ("same inputs, P, ℓ and O in fp16", "same inputs in fp16", "fp16")
         return names, _worst_words(model.half, "not computed yet")
@@ -145,14 +150,14 @@ def half_words(snapshot: Snapshot, model: Exactness) -> tuple[tuple[str, ...], t
     return names, _worst_words(model.half, "not computed yet")
 
 
-def _worst_words(strip: Strip, none: str) -> tuple[str, ...]:
+def _worst_words(strip: Strip, none: str, each: str = "row") -> tuple[str, ...]:
     unknown, row = strip.count(RowState.UNKNOWN), strip.worst
     if row is None:
-        words = (f"{count_text(unknown)} rows not computed yet", "not computed yet", "·")
+        words = (f"{plural(unknown, each)} not computed yet", "not computed yet", "·")
         return words if unknown else (none, "·")
     size = "NaN or ∞" if strip.states[row] == RowState.BROKEN else ulp_text(float(strip.ulp[row]))
-    worst = f"worst {size} in row {count_text(row)}"
-    rest = f"{count_text(unknown)} rows not computed yet"
+    worst = f"worst {size} in {each} {count_text(row)}"
+    rest = f"{plural(unknown, each)} not computed yet"
     return (f"{worst}, {rest}", worst, size) if unknown else (worst, size)
 
 
@@ -160,6 +165,8 @@ def figure_lines(
     snapshot: Snapshot, model: Exactness
 ) -> tuple[tuple[str, tuple[str, ...], bool], ...]:
     """Return the lines below the strips: name, words from long to short, and whether they warn."""
+    if model.gradients[0]:
+        return _gradient_lines(snapshot, model)
     if not snapshot.program.algorithm.softmax:
         phi = snapshot.program.workload.feature_map
         assert phi is not None
@@ -174,6 +181,20 @@ def figure_lines(
         ("exp", *_margin_texts(snapshot, model)),
         ("fp16", *_half_texts(model, limit=f" (S > {HALF_OVERFLOW:.2f})")),
     )
+
+
+def _gradient_lines(
+    snapshot: Snapshot, model: Exactness
+) -> tuple[tuple[str, tuple[str, ...], bool], ...]:
+    origin = weights_words(snapshot.program.algorithm)
+    lines: list[tuple[str, tuple[str, ...], bool]] = [
+        ("rescale", (*(f"none: {words}" for words in origin), "none"), False),
+        ("ulp", ("of the largest number of each gradient so far", "of each largest number"), False),
+    ]
+    if model.now.count(RowState.UNKNOWN):
+        size = "the run is too large to be compared at every step; verify compares it"
+        lines.append(("float64", (size, "too large a run: see verify", "too large"), False))
+    return tuple(lines)
 
 
 def _rescale_texts(snapshot: Snapshot, model: Exactness) -> tuple[str, ...]:
@@ -318,22 +339,27 @@ def _paint_title(
 
 
 def _paint_rows(
-    painter: QPainter, snapshot: Snapshot, lay: ExactnessLayout, row: int | None
+    painter: QPainter, snapshot: Snapshot, model: Exactness, lay: ExactnessLayout, row: int | None
 ) -> None:
-    """Write the first and last row below the strips, and point at the current ones."""
-    theme, px, rows = lay.style.theme, lay.style.px, snapshot.program.workload.seqlen_q
-    for box in lay.strips:
-        visit = snapshot.visit.rows
-        left = box.x() + visit.start / rows * box.width()
-        right = box.x() + visit.stop / rows * box.width()
+    """Write the first and last row below the strips, and point at the current ones.
+
+    If the lower strip is of keys, it is theirs that are written.
+    """
+    theme, px, visit = lay.style.theme, lay.style.px, snapshot.visit
+    of_keys = bool(model.gradients[1])
+    counts = len(model.now.ulp), len(model.half.ulp)
+    current = visit.rows, visit.cols if of_keys else visit.rows
+    for box, part, count in zip(lay.strips, current, counts, strict=True):
+        left = box.x() + part.start / count * box.width()
+        right = box.x() + part.stop / count * box.width()
         around = QRectF(left, box.y(), max(right - left, px(3)), box.height())
         outline(painter, around.intersected(box), theme.current, px(1.5))
     if lay.rows_axis.isNull():
         return
-    font, axis = lay.style.text_font(11), lay.rows_axis
-    draw_text(painter, axis, "row 0", font, theme.muted, LEFT)
+    font, axis, rows = lay.style.text_font(11), lay.rows_axis, counts[1]
+    draw_text(painter, axis, "key 0" if of_keys else "row 0", font, theme.muted, LEFT)
     draw_text(painter, axis, count_text(rows - 1), font, theme.muted, RIGHT)
-    if row is not None:
+    if row is not None and not of_keys:
         x = axis.x() + (row + 0.5) / rows * axis.width()
         ends = text_width(font, "row 0") + px(8), text_width(font, count_text(rows - 1)) + px(8)
         text = f"row {count_text(row)}"
@@ -372,13 +398,13 @@ def _paint_figure(
     draw_text(painter, room, text, font, theme.bad if bad else theme.text)
 
 
-def row_at(rect: QRectF, style: Style, point: QPointF, rows: int) -> tuple[int, int] | None:
-    """Return which strip (0 or 1) and row are at a point; None outside of the strips."""
+def row_at(rect: QRectF, style: Style, point: QPointF, model: Exactness) -> tuple[int, int] | None:
+    """Return which strip (0 or 1) and row or key are at a point; None outside of the strips."""
     lay = exactness_layout(rect, style)
-    for n, box in enumerate(lay.strips):
+    for n, (box, strip) in enumerate(zip(lay.strips, (model.now, model.half), strict=True)):
         if box.contains(point):
-            share = (point.x() - box.x()) / box.width()
-            return n, min(int(share * rows), rows - 1)
+            share, count = (point.x() - box.x()) / box.width(), len(strip.ulp)
+            return n, min(int(share * count), count - 1)
     return None
 
 
@@ -386,11 +412,13 @@ def row_words(model: Exactness, strip: int, row: int, *, softmax: bool = True) -
     """Return what a strip says about a row, for the pointer."""
     errors = model.half if strip else model.now
     words = {
-        RowState.EMPTY: "no output yet",
+        RowState.EMPTY: "no gradient yet" if model.gradients[0] else "no output yet",
         RowState.UNKNOWN: "not computed yet",
         RowState.BROKEN: "NaN or ∞",
     }
     state = RowState(int(errors.states[row]))
     tail = " in fp16 without a maximum" if softmax else " in fp16"
     said = words.get(state) or f"off by {ulp_text(float(errors.ulp[row]))}"
+    if strip and model.gradients[1]:
+        return f"key {count_text(row)}: {said}"
     return f"row {count_text(row)}: {said}" + (tail if strip else "")

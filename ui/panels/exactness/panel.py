@@ -28,7 +28,9 @@ from simulator.program.algorithms import algorithm_of
 from simulator.program.faults import FAULTS, without_effect
 from simulator.program.playback import Cursor
 from simulator.run.cosimulation import Verdict
-from simulator.run.exactness import Exactness, fill_errors, first_wrong_step
+from simulator.run.exactness import Exactness, exactness, fill_errors, first_wrong_step
+from simulator.run.gradient_errors import gradient_errors
+from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
 from ui.look.names import op_label
@@ -46,6 +48,13 @@ LEAST_SCALE = 0.95
 """Text scale of the controls in the smallest panel: 11 pixels."""
 _FILL = "rows against float64"
 _SEARCH = "first wrong step"
+
+
+def exactness_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> Exactness:
+    """Return the errors of O, or of the gradients of a backward pass, at a cursor."""
+    if trace.program.algorithm.backward:
+        return gradient_errors(trace, snapshot)
+    return exactness(trace, snapshot, report)
 
 
 @guarded
@@ -74,10 +83,9 @@ class _Strips(QWidget):
         return QRectF(self.rect()).adjusted(8, 4, -8, -2)
 
     def _hit(self, point: QPointF) -> tuple[int, int] | None:
-        if self.snapshot is None:
+        if self.model is None:
             return None
-        rows = self.snapshot.program.workload.seqlen_q
-        return row_at(self.place(), self.style_now, point, rows)
+        return row_at(self.place(), self.style_now, point, self.model)
 
     def event(self, event: QEvent) -> bool:
         if event.type() is QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
@@ -93,8 +101,11 @@ class _Strips(QWidget):
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         hit = self._hit(event.position())
-        if hit is not None and event.button() is Qt.MouseButton.LeftButton:
-            self._session.choose_row(hit[1])
+        if hit is None or self.model is None or event.button() is not Qt.MouseButton.LeftButton:
+            return
+        strip, row = hit
+        if not (strip and self.model.gradients[strip]):  # it is of rows, not of keys
+            self._session.choose_row(row)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         with painting(self) as painter:

@@ -17,7 +17,7 @@ from simulator.run.snapshot import Snapshot
 from ui.look.draw import CENTRE, LEFT, RIGHT, card, draw_text, hairline, mixed, outline, text_width
 from ui.look.formula import formula
 from ui.look.kept import draw_kept, kept, place_key
-from ui.look.names import first_that_fits, font_that_fits
+from ui.look.names import first_that_fits, font_that_fits, weights_words
 from ui.look.theme import Style
 from ui.look.units import count_text, number_text, plural, ulp_text
 from ui.panels.softmax.model import (
@@ -201,8 +201,8 @@ def _paint_title(
     notes = ("scores of this row" + (f", {each}" if each else ""), each or "scores")
     if not softmax:
         notes = ("φ(q)·φ(k) of this row: no softmax", "φ(q)·φ(k)")
-    if snapshot.gate is not None:
-        notes = ("how much each value counts in this row by now", "how much each value counts")
+        if snapshot.gate is not None:
+            notes = ("how much each value counts in this row by now", "how much each value counts")
     note = first_that_fits(notes, room, small)
     draw_text(painter, layout.title, note, small, style.theme.muted, RIGHT)
 
@@ -405,6 +405,8 @@ def legend_words(snapshot: Snapshot, report: RowReport) -> tuple[LegendWord, ...
     own = np.arange(len(hidden)) >= own_begin(snapshot)
     here = "the whole row" if snapshot.launch.whole_rows else f"tile j = {visit.j}"
     state = KeyState.CURRENT if is_worked_on(snapshot) else KeyState.LATER
+    if snapshot.launch.whole_rows and report.seen.any() and state == KeyState.LATER:
+        state = KeyState.SEEN
     words = [LegendWord(here, here, state, (cols.start, cols.stop))]
     for text, short, shade, which in (
         ("other splits", "others", KeyState.ELSEWHERE, report.seen & ~own & ~hidden),
@@ -503,7 +505,9 @@ def _paint_frames(painter: QPainter, lines: Sequence[UpdateLine], layout: Softma
 
 
 def error_words(snapshot: Snapshot, report: RowReport) -> tuple[str, ...]:
-    """Return the error so far in words, longest first."""
+    """Return the error so far in words, longest first; of a backward pass, where P is from."""
+    if snapshot.program.algorithm.backward:
+        return weights_words(snapshot.program.algorithm)
     if report.error is None or report.ulp is None:
         return ("error against float64: — (no output yet)", "error: — (no output yet)", "error: —")
     figures = f"{number_text(report.error)} ({ulp_text(report.ulp)})"
@@ -512,7 +516,8 @@ def error_words(snapshot: Snapshot, report: RowReport) -> tuple[str, ...]:
 
 def rescale_words(snapshot: Snapshot, report: RowReport) -> str:
     """Return what this visit's rescale multiplies O by, in words."""
-    if not snapshot.program.algorithm.softmax:
+    algorithm = snapshot.program.algorithm
+    if not algorithm.softmax or algorithm.backward:
         return ""
     if snapshot.tile.last("factor") is None:
         return "no rescale"

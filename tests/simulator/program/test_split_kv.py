@@ -212,6 +212,13 @@ def test_the_choice_says_line_by_line_why() -> None:
     )
 
 
+def test_one_split_is_named_as_one_and_two_as_two() -> None:
+    gpu = gpus()["H100-SXM"]
+    two, one = chosen_splits(64, 66, gpu), chosen_splits(64, 100, gpu, limit=1)
+    assert two.reasons[-2] == "fullest waves: 2 splits, 132 thread blocks, 1.000 full"
+    assert one.reasons[-1] == "fewest that are 0.85 as full: 1 split, 100 thread blocks, 0.758 full"
+
+
 def test_just_as_many_thread_blocks_as_fill_a_gpu_are_not_split() -> None:
     gpu = gpus()["V100-SXM"]
     assert gpu.sms == 80

@@ -169,6 +169,17 @@ def test_tiles_fly_one_after_the_other() -> None:
             assert flight.way(1.0) == 1
 
 
+@pytest.mark.parametrize("loads", [True, False])
+def test_between_hbm_and_the_chip_a_tile_spends_half_its_way(loads: bool) -> None:
+    """A loaded one the second half, after its way from the board; a stored one the first."""
+    program = trace_of(load_scenario(SCENARIOS / "flash1.toml")).program
+    flight = flights_of(program.ops(0)[0].moves[:1], loads=loads)[0]
+    for share in SHARES:
+        way = flight.way(share)
+        expected = 2 * way - 1 if loads else 2 * way
+        assert flight.bus(share) == pytest.approx(min(max(expected, 0.0), 1.0))
+
+
 def test_what_comes_out_wrong_is_no_sum() -> None:
     wrong = faulty(causal("flash2"), "late_scale")
     scores = [m for m in motions(wrong) if isinstance(m.after.op, Scores)]

@@ -208,6 +208,15 @@ def test_a_written_mask_is_the_mask_of_the_same_numbers(tmp_path: Path, dtype: s
             assert resolve(load_scenario(tmp_path / "c.toml")).mask == third
 
 
+@pytest.mark.parametrize("size", [1, 2, 4, 8])
+def test_a_matrix_of_pairs_is_written_as_its_largest_blocks(size: int) -> None:
+    table = np.tri(5, 7, dtype=bool)
+    pairs = np.kron(table, np.ones((size, size), dtype=bool))[: 5 * size - size // 2]
+    found = block_mask(pairs)
+    assert found.size == size
+    np.testing.assert_array_equal(found.table, table)
+
+
 @pytest.mark.parametrize("demo", sorted(path.stem for path in SCENARIOS.glob("*.toml")))
 def test_every_demo_takes_blocks_with_its_numbers_or_says_why_not(
     tmp_path: Path, demo: str

@@ -12,10 +12,18 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 
-from simulator.problem.scenario import Scenario, parse_scenario, scenario_tables
+from simulator.base.assets import SCENARIOS
+from simulator.problem.scenario import (
+    Scenario,
+    load_scenario,
+    parse_scenario,
+    scenario_tables,
+)
+from simulator.problem.workload import resolve
 from simulator.program.playback import Cursor
 from simulator.run.snapshot import Cell
 from tests.helpers.scenario_desk import CAPTURE, RANDOM, Desk, save_npz
+from ui.panels.scenario.blanks import blanks
 from ui.panels.scenario.fields import (
     FIELDS,
     GROUPS,
@@ -325,6 +333,16 @@ def test_arrow_keys_step_whole_numbers(desk: Desk) -> None:
     for _ in range(4):
         QTest.keyClick(line, Qt.Key.Key_Down)
     assert line.text() == "0"
+
+
+def test_every_field_that_may_be_blank_says_what_it_stands_for() -> None:
+    """Other fields always hold a value."""
+    filled = {"attention.algorithm", "tiling.rule", "input.source", "input.name", "hardware.preset"}
+    for path in sorted(SCENARIOS.glob("*.toml")):
+        w = resolve(load_scenario(path))
+        found = blanks(w, texts(w.scenario))
+        assert {spec.name for spec in FIELDS} - {*found} == filled, path.stem
+        assert all(blank.hint or blank.value for blank in found.values())
 
 
 def test_steps_start_from_what_a_blank_field_stands_for(desk: Desk) -> None:

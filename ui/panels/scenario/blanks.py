@@ -12,6 +12,7 @@ from simulator.program.algorithms import algorithm_of
 from simulator.program.faults import FAULTS
 from simulator.study.ring.dealing import DEVICES, LAYOUTS
 from ui.panels.scenario.fields import (
+    ADDING,
     BROUGHT,
     CORRECTS,
     DECAYS,
@@ -78,6 +79,7 @@ def blanks(workload: Workload, said: Texts) -> dict[str, Blank]:
     }
     off = Blank("false", "off, by default")
     out |= dict.fromkeys((f"faults.{fault.name}" for fault in FAULTS), off)
+    out["attention.deterministic"] = off if algorithm_of(w).adds else Blank("", f"of {ADDING}")
     rule = said["tiling.rule"] or "fa2"
     for key, size in (("rows", w.rows), ("cols", w.cols)):
         by_rule = rule != OWN and rule == (shown["tiling.rule"] or "fa2")

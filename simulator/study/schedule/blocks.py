@@ -33,12 +33,15 @@ class ThreadBlocks:
         Of each sequence splits, heads (KV heads where they work on keys alone), and blocks of each.
     bytes, flops : ndarray
         (thread blocks,) int64: requested bytes, read or written, and matmul FLOPs of each.
+    shared : bool
+        Whether a head here is a KV head with all query heads that share it.
     """
 
     launch: Launch
     shapes: tuple[tuple[int, int, int], ...]
     bytes: I64
     flops: I64
+    shared: bool = False
 
     def __len__(self) -> int:
         return len(self.bytes)
@@ -55,7 +58,7 @@ class ThreadBlocks:
         """Return which one it is, in words."""
         sequence, split, head, block = self.place(number)
         said = [f"sequence {sequence}"] if len(self.shapes) > 1 else []
-        said.append(f"KV head {head}" if self.launch.of_keys else f"head {head}")
+        said.append(f"KV head {head}" if self.shared else f"head {head}")
         splits, _, blocks = self.shapes[sequence]
         if blocks > 1:
             kind = "row block" if self.launch.by_rows else "column block"
@@ -77,8 +80,8 @@ def _shape(launch: Launch, heads: int) -> tuple[int, int, int]:
     return launch.splits, launch.times(heads), 1 if launch.in_turn else blocks
 
 
-def thread_blocks(launch: Launch, heads: int) -> ThreadBlocks:
-    """Return the thread blocks of a launch of so many query heads.
+def thread_blocks(launch: Launch, heads: int, *, packed: bool = False) -> ThreadBlocks:
+    """Return the thread blocks of a launch of so many query heads, or packed ones.
 
     A thread block whose rows see nothing has no visit, so it has no work here: what is stored for
     such rows is counted in the first visit of their head, as in the tile program.
@@ -92,17 +95,22 @@ def thread_blocks(launch: Launch, heads: int) -> ThreadBlocks:
         (_shape(launch, heads),),
         _in_grid_order(launch, moved),
         _in_grid_order(launch, launch.amounts(launch.flops, heads)),
+        packed or launch.of_keys or launch.times(heads) < heads,
     )
 
 
 def blocks_of(programs: Sequence[TileProgram], launch: int) -> ThreadBlocks:
     """Return the thread blocks of a launch of all sequences of a batch, by its number."""
-    parts = [thread_blocks(each.launches[launch], each.workload.heads) for each in programs]
+    parts = [
+        thread_blocks(each.launches[launch], each.workload.heads, packed=each.workload.group > 1)
+        for each in programs
+    ]
     return ThreadBlocks(
         parts[0].launch,
         tuple(shape for part in parts for shape in part.shapes),
         np.concatenate([part.bytes for part in parts]),
         np.concatenate([part.flops for part in parts]),
+        parts[0].shared,
     )
 
 

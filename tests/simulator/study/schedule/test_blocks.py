@@ -9,7 +9,7 @@ from simulator.code.code_lines import exemplars
 from simulator.problem.scenario import Scenario
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.tile_program import TileProgram
-from simulator.study.schedule.blocks import count_blocks, of_visit, thread_blocks
+from simulator.study.schedule.blocks import blocks_of, count_blocks, of_visit, thread_blocks
 from tests.helpers.runs import program_of, scenario, scenarios
 
 
@@ -63,11 +63,19 @@ def test_several_heads_and_splits_are_in_the_order_of_the_grid() -> None:
         chosen.model_copy(update={"tiling": type(chosen.tiling)(**said["tiling"])})
     )
     check(program)
-    blocks = thread_blocks(program.launches[0], program.workload.heads)
+    blocks = blocks_of([program], 0)
     assert blocks.shapes == ((3, 2, 4),)
-    assert blocks.title(0) == "head 0, row block 0, split 0"
-    assert blocks.title(4) == "head 1, row block 0, split 0"
-    assert blocks.title(8 + 4 + 3) == "head 1, row block 3, split 1"
+    assert blocks.title(0) == "KV head 0, row block 0, split 0"
+    assert blocks.title(4) == "KV head 1, row block 0, split 0"
+    assert blocks.title(8 + 4 + 3) == "KV head 1, row block 3, split 1"
+
+
+@pytest.mark.parametrize("kv_heads", [2, 4])
+def test_a_thread_block_of_several_query_heads_is_named_after_their_kv_head(kv_heads: int) -> None:
+    program = program_of(scenario("flash2-backward", nq=8, heads=4, kv_heads=kv_heads))
+    dots, tiles, _ = (blocks_of([program], n) for n in range(3))
+    assert dots.title(len(dots) - 1).startswith("head 3, ")
+    assert tiles.title(len(tiles) - 1).startswith("KV head 1, " if kv_heads == 2 else "head 3, ")
 
 
 @pytest.mark.parametrize(

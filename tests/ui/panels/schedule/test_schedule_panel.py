@@ -50,7 +50,7 @@ def test_a_batch_has_the_blocks_of_all_its_sequences():
         sizes = [count_all([each]) for each in row.schedule.programs]
         assert len(sizes) == len(batch.batch.lengths)
         assert len(row.events.names) == sum(sizes)
-        assert f"sequence {sequence}, head 0" in state.told
+        assert f"sequence {sequence}, KV head 0" in state.told
         assert "3 sequences of the batch run in the same launches" in state.words[0]
     state = schedule_state(program, "splits", "index")
     assert "for sequence 2 by itself" in " ".join(state.words)

@@ -133,11 +133,14 @@ class SplitChoice:
     ----------
     splits : int
         So many.
+    answer : str
+        So many in words, with the reason that decides.
     reasons : tuple of str
-        Line by line what was asked, the last line with the answer.
+        Line by line what was asked before.
     """
 
     splits: int
+    answer: str
     reasons: tuple[str, ...]
 
 
@@ -165,13 +168,14 @@ def chosen_splits(
     """
     share = thread_blocks / gpu.sms
     alone = f"{thread_blocks} thread block{'s' * (thread_blocks != 1)}"
-    asked = f"without splits {alone} for {gpu.sms} SMs: {share:.2f} of them"
+    asked = f"without splits {alone} for {gpu.sms} SMs: {share:.3f} of them"
     if share >= FILLED:
-        return SplitChoice(1, (f"{asked}, at least {FILLED}", "they fill the GPU: 1 split"))
+        answer = "1 split, because without splits the GPU is full enough"
+        return SplitChoice(1, answer, (f"{asked}, at least {FILLED}",))
     reasons = [f"{asked}, fewer than {FILLED}"]
     if blocks <= FEW_BLOCKS:
-        words = f"{blocks} column blocks, at most {FEW_BLOCKS}"
-        return SplitChoice(1, (*reasons, words, "too few to divide: 1 split"))
+        answer = "1 split, because the column blocks are too few to divide"
+        return SplitChoice(1, answer, (*reasons, f"{blocks} column blocks, at most {FEW_BLOCKS}"))
     most = min(limit, gpu.sms, blocks)
     reasons.append(f"{blocks} column blocks, more than {FEW_BLOCKS}: they can be divided")
     reasons.append(f"at most {most} splits: of {limit}, {gpu.sms} SMs, {blocks} column blocks")
@@ -179,10 +183,13 @@ def chosen_splits(
     full = [float(wave / np.ceil(wave)) for wave in waves]
     best = max(full)
     splits = next(n for n, each in enumerate(full, start=1) if each >= NEARLY * best)
-    for words, n in (
-        ("fullest waves", full.index(best) + 1),
-        (f"fewest that are {NEARLY} as full", splits),
-    ):
-        found = f"{n} split{'s' * (n != 1)}, {thread_blocks * n} thread blocks"
-        reasons.append(f"{words}: {found}, {full[n - 1]:.3f} full")
-    return SplitChoice(splits, tuple(reasons))
+    number, fullest = (f"{n} split{'s' * (n != 1)}" for n in (splits, full.index(best) + 1))
+    if number == fullest:
+        why = f"whose waves are the fullest ({best:.3f} full): no fewer are {NEARLY} as full"
+    else:
+        why = (
+            f"the fewest whose waves ({full[splits - 1]:.3f} full) are {NEARLY} as full as the "
+            f"fullest ({best:.3f}, {fullest})"
+        )
+    answer = f"{number}, {why}"
+    return SplitChoice(splits, answer, tuple(reasons))

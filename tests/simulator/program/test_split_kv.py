@@ -190,33 +190,40 @@ def test_auto_is_flash_attention_3s_choice(blocks: int, thread_blocks: int, spli
     assert gpu.sms == 132
     found = chosen_splits(blocks, thread_blocks, gpu)
     assert found.splits == splits
-    assert f" {splits} split" in found.reasons[-1]
+    assert found.answer.startswith(f"{splits} split{'s' * (splits > 1)}, ")
 
 
 def test_the_choice_says_line_by_line_why() -> None:
     gpu = gpus()["H100-SXM"]
-    assert chosen_splits(64, 106, gpu).reasons == (
-        "without splits 106 thread blocks for 132 SMs: 0.80 of them, at least 0.8",
-        "they fill the GPU: 1 split",
+    full, few, many, fullest = (
+        chosen_splits(*each, gpu) for each in ((64, 106), (4, 1), (1024, 1), (5, 105))
     )
-    assert chosen_splits(4, 1, gpu).reasons[1:] == (
-        "4 column blocks, at most 4",
-        "too few to divide: 1 split",
+    assert full.answer == "1 split, because without splits the GPU is full enough"
+    assert full.reasons == (
+        "without splits 106 thread blocks for 132 SMs: 0.803 of them, at least 0.8",
     )
-    assert chosen_splits(1024, 1, gpu).reasons == (
-        "without splits 1 thread block for 132 SMs: 0.01 of them, fewer than 0.8",
+    assert few.answer == "1 split, because the column blocks are too few to divide"
+    assert few.reasons[1:] == ("4 column blocks, at most 4",)
+    assert many.answer == (
+        "109 splits, the fewest whose waves (0.826 full) are 0.85 as full as the fullest "
+        "(0.970, 128 splits)"
+    )
+    assert many.reasons == (
+        "without splits 1 thread block for 132 SMs: 0.008 of them, fewer than 0.8",
         "1024 column blocks, more than 4: they can be divided",
         "at most 128 splits: of 128, 132 SMs, 1024 column blocks",
-        "fullest waves: 128 splits, 128 thread blocks, 0.970 full",
-        "fewest that are 0.85 as full: 109 splits, 109 thread blocks, 0.826 full",
+    )
+    assert fullest.reasons[0].endswith("132 SMs: 0.795 of them, fewer than 0.8")
+    assert fullest.answer == (
+        "5 splits, whose waves are the fullest (0.994 full): no fewer are 0.85 as full"
     )
 
 
 def test_one_split_is_named_as_one_and_two_as_two() -> None:
     gpu = gpus()["H100-SXM"]
     two, one = chosen_splits(64, 66, gpu), chosen_splits(64, 100, gpu, limit=1)
-    assert two.reasons[-2] == "fullest waves: 2 splits, 132 thread blocks, 1.000 full"
-    assert one.reasons[-1] == "fewest that are 0.85 as full: 1 split, 100 thread blocks, 0.758 full"
+    assert two.answer.startswith("2 splits, whose waves are the fullest (1.000 full): ")
+    assert one.answer.startswith("1 split, whose waves are the fullest (0.758 full): ")
 
 
 def test_just_as_many_thread_blocks_as_fill_a_gpu_are_not_split() -> None:

@@ -317,11 +317,13 @@ def _splits(program: TileProgram, order: Order) -> ScheduleState:
         shown = program if is_run else tile_program(with_splits(w, number))
         rows.append(_row(shown, order, f"{title} ({notes})" if notes else title))
     batch = w.scenario.batch
-    whose = f", for sequence {batch.shown} by itself" if batch.lengths else ""
-    words = (
-        *_launch_beside(rows),  # first, because a small panel shows only the first lines
-        f'splits = "auto", as FlashAttention-3 chooses{whose}:',
-        *choice.reasons,
+    whose = f" for sequence {batch.shown} by itself" if batch.lengths else ""
+    first, *others = choice.reasons
+    words = (  # the answer first, because a small panel shows only the first lines
+        f'splits = "auto"{whose}: {choice.answer}',
+        *_launch_beside(rows),
+        f"chosen as by FlashAttention-3: {first}",
+        *others,
         *packing_reasons(w),
     )
     return ScheduleState(program, tuple(rows), words)

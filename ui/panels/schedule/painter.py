@@ -61,7 +61,10 @@ class ScheduleLayout:
 
 
 def schedule_layout(state: ScheduleState, style: Style, rect: QRectF) -> ScheduleLayout:
-    """Return where everything is: sentences that have no room are left out from the last."""
+    """Return where everything is: sentences that have no room are left out from the last.
+
+    The first one stays, however low the panel is.
+    """
     style = readable(fitting(style, rect, MIN_SIZE))
     px, font = style.px, style.text_font(LABEL)
     line = px(16)
@@ -69,7 +72,8 @@ def schedule_layout(state: ScheduleState, style: Style, rect: QRectF) -> Schedul
     count = len(state.rows)
     said = [wrapped(words, font, rect.width()) for words in state.words]
     fixed = line * (1.25 + 2 + count * 1.15)
-    while said and rect.height() - fixed - line * sum(map(len, said)) < _SHARE * rect.height():
+    bars = rect.height() - fixed
+    while len(said) > 1 and bars - line * sum(map(len, said)) < _SHARE * rect.height():
         said.pop()
     lines = tuple(words for part in said for words in part)
     below = QRectF(rect.x(), rect.bottom() - line * len(lines), rect.width(), line * len(lines))

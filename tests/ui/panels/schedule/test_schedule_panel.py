@@ -272,3 +272,19 @@ def test_times_that_a_launch_exceeds_say_so_in_every_view(what):
     said = "A launch alone takes some 3 µs."
     assert said in short.words
     assert said not in long.words
+
+
+@pytest.mark.parametrize("size", [(430, 260), (624, 280), (720, 400), (1500, 1100)])
+@pytest.mark.parametrize("long", [False, True])
+def test_what_auto_chooses_is_said_in_any_room(qapp, size, long) -> None:
+    chosen = scenario("flash2", kv_heads=2, **LONG)
+    demo = load_scenario(SCENARIOS / "split-kv.toml")
+    state = schedule_state(program_of(chosen if long else demo), "splits", "index")
+    (auto,) = (row for row in state.rows if "auto" in row.title)
+    splits = auto.schedule.program.workload.splits
+    assert splits > 1
+    said = " ".join(schedule_layout(state, Style(THEMES["dark"]), QRectF(0, 0, *size)).said)
+    assert said.startswith(f'splits = "auto": {splits} splits, the fewest whose waves (')
+    before = said.partition("A launch alone")[0].partition("without splits")[0]
+    assert "are 0.85 as full as the fullest (" in before
+    assert not said.endswith(":")

@@ -14,7 +14,7 @@ from simulator.program.algorithms import ALGORITHMS, algorithm_of, beside, tile_
 from simulator.program.tile_program import TileProgram
 from simulator.study.schedule.batch import batch_programs
 from simulator.study.schedule.events import Events, at_work, events_of
-from simulator.study.schedule.placing import ORDERS, Order
+from simulator.study.schedule.placing import ORDERS, Order, placed
 from simulator.study.schedule.schedule import (
     LaunchSchedule,
     Schedule,
@@ -261,10 +261,24 @@ def _launch_words(each: LaunchSchedule, sms: int) -> list[str]:
     uneven = max(busy) / min(busy) if busy else 1.0
     if uneven > _UNEVEN:
         out.append(
-            f"The longest thread block takes {factor_text(uneven)} as long as the shortest: where "
-            "it starts first, it does not end last."
+            f"The longest thread block takes {factor_text(uneven)} as long as the shortest: "
+            f"{_longest_ends(each)}."
         )
     return out
+
+
+def _longest_ends(each: LaunchSchedule) -> str:
+    """Return in words whether the longest blocks end last, if they start as early as they can."""
+    found = each.placed
+    at_once = len(each.blocks) <= found.sms * found.slots
+    if not at_once:
+        found = placed(each.works, found.sms, found.slots, "longest")
+    most = max(each.works)
+    ends = (end for end, work in zip(found.end, each.works, strict=True) if work == most)
+    last = max(ends) == found.seconds
+    if at_once:
+        return "all start at once, and it ends last" if last else "all start at once"
+    return f"where it starts first, it {'still ends' if last else 'does not end'} last"
 
 
 def _order_words(rows: tuple[Timeline, ...]) -> tuple[str, ...]:

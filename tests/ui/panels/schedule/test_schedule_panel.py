@@ -288,3 +288,24 @@ def test_what_auto_chooses_is_said_in_any_room(qapp, size, long) -> None:
     before = said.partition("A launch alone")[0].partition("without splits")[0]
     assert "are 0.85 as full as the fullest (" in before
     assert not said.endswith(":")
+
+
+@pytest.mark.parametrize(
+    ("rows", "heads", "words"),
+    [
+        (256, 1, "all start at once, and it ends last."),
+        (2048, 9, "where it starts first, it still ends last."),  # few more blocks than places
+        (4096, 8, "where it starts first, it does not end last."),
+    ],
+)
+def test_the_longest_block_ends_last_or_not_as_is_said(rows: int, heads: int, words: str) -> None:
+    sizes = {"nq": rows, "d": 64, "heads": heads, "rows": 64, "cols": 64, "dtype": "float16"}
+    program = program_of(scenario("flash2", mask={"causal": True}, **sizes))
+    for order in ORDERS:
+        said = schedule_state(program, "run", order).words
+        assert sum(each.endswith(words) for each in said if "longest thread" in each) == 1
+    (row,) = schedule_state(program, "run", "longest").rows
+    events = row.events
+    long = events.weight == events.weight.max()
+    assert (events.end[long].max() == events.end.max()) == words.endswith("ends last.")
+    assert (events.start.max() == 0) == words.startswith("all start at once")

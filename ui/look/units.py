@@ -82,6 +82,12 @@ def factor_text(ratio: float) -> str:
     return f"{ratio:.3g}×"
 
 
+def small_text(value: float) -> str:
+    """Return a number of at least 0 with two decimals, or two digits: ``1.05``, ``0.0038``."""
+    digits = 1 - math.floor(math.log10(value)) if value else 0
+    return f"{value:.{max(digits, 2)}f}"
+
+
 def number_text(value: float, digits: int = 3) -> str:
     """Return a number as panels show it: with fixed digits, ``−∞`` as in mathematics."""
     if math.isnan(value):

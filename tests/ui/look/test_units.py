@@ -2,7 +2,7 @@
 
 import pytest
 
-from ui.look.units import estimate_text, factor_text, plural, tick_text
+from ui.look.units import estimate_text, factor_text, plural, small_text, tick_text
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,17 @@ def test_an_estimate_below_a_launch_says_so(seconds, text):
 )
 def test_a_factor_has_three_digits_and_none_behind_a_hundred(ratio, text):
     assert factor_text(ratio) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0.00"), (12.345, "12.35"), (1.0, "1.00"), (0.5, "0.50"), (0.099, "0.099"),
+        (0.01, "0.010"), (4 / 1056, "0.0038"), (1 / 9728, "0.00010"), (5.14e-5, "0.000051"),
+    ],
+)  # fmt: skip
+def test_a_small_number_does_not_look_like_none(value, text):
+    assert small_text(value) == text
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,15 @@ from simulator.study.schedule.splits import (
     splitting,
     with_splits,
 )
-from ui.look.units import clock_text, count_text, factor_text, launch_words, plural, time_text
+from ui.look.units import (
+    clock_text,
+    count_text,
+    factor_text,
+    launch_words,
+    plural,
+    small_text,
+    time_text,
+)
 
 What = Literal["run", "orders", "algorithms", "splits"]
 """The run alone, in all orders, beside other algorithms, or with other splits."""
@@ -73,7 +81,7 @@ class Timeline:
         found, own = self.schedule, self.schedule.launches
         blocks = _each([count_text(len(each.blocks)) for each in own])
         fit = _each([f"{each.residency.blocks} ({each.residency.limit})" for each in own])
-        waves = _each([f"{each.placed.waves:.2f}" for each in own])
+        waves = _each([small_text(each.placed.waves) for each in own])
         tail = time_text(sum(each.tail for each in own))
         said = f"{time_text(found.seconds)}, idle {100 * found.idle:.0f} %"
         few = len(own) == 1 and len(own[0].blocks) == 1
@@ -239,11 +247,11 @@ def _reasons(schedule: Schedule) -> list[str]:
     return [
         (f"{each.blocks.launch.name}: " if several else "") + words
         for each in schedule.launches
-        for words in _launch_words(each, schedule.gpu.sms)
+        for words in _launch_words(each, schedule.gpu.sms, alone=not several)
     ]
 
 
-def _launch_words(each: LaunchSchedule, sms: int) -> list[str]:
+def _launch_words(each: LaunchSchedule, sms: int, *, alone: bool) -> list[str]:
     launch, blocks, out = each.blocks.launch, len(each.blocks), []
     if launch.in_turn and len(launch.visits) > 1:
         kind = "row" if launch.by_rows else "column"
@@ -253,9 +261,11 @@ def _launch_words(each: LaunchSchedule, sms: int) -> list[str]:
         )
     if blocks < sms:
         idle = plural(sms - blocks, "multiprocessor")
+        has = "has" if sms - blocks == 1 else "have"
+        nothing = f"never {has} anything to do" if alone else f"{has} nothing to do in this launch"
         out.append(
             f"{plural(blocks, 'thread block')} for {count_text(sms)} multiprocessors: {idle} "
-            "never have anything to do."
+            f"{nothing}."
         )
     busy = [work for work in each.works if work]
     uneven = max(busy) / min(busy) if busy else 1.0

@@ -23,7 +23,7 @@ from tests.ui.panels.test_memory import assert_tidy, painted, record_texts
 from ui.look.theme import THEMES, Style
 from ui.look.units import time_text
 from ui.panels.schedule import painter
-from ui.panels.schedule.model import WHATS, ScheduleState, schedule_state
+from ui.panels.schedule.model import WHATS, ScheduleState, What, schedule_state
 from ui.panels.schedule.painter import lane_height, paint_schedule, schedule_layout
 from ui.session.session import Session
 
@@ -309,3 +309,31 @@ def test_the_longest_block_ends_last_or_not_as_is_said(rows: int, heads: int, wo
     long = events.weight == events.weight.max()
     assert (events.end[long].max() == events.end.max()) == words.endswith("ends last.")
     assert (events.start.max() == 0) == words.startswith("all start at once")
+
+
+@pytest.mark.parametrize("what", WHATS)
+def test_no_wave_is_told_as_none(what: What) -> None:
+    state = schedule_state(program_of(load_scenario(SCENARIOS / "causal.toml")), what, "index")
+    for row in state.rows:
+        said = next(part for part in row.figures[0].split(", ") if part.endswith(" waves"))
+        waves = [float(each) for each in said.removesuffix(" waves").split(" + ")]
+        exact = [
+            len(each.blocks) / (row.schedule.gpu.sms * each.residency.blocks)
+            for each in row.schedule.launches
+        ]
+        assert min(waves) > 0
+        assert waves == pytest.approx(exact, rel=0.05)
+
+
+def test_who_has_nothing_to_do_in_a_launch_may_have_in_the_next() -> None:
+    state = schedule_state(
+        program_of(load_scenario(SCENARIOS / "causal.toml")), "algorithms", "index"
+    )
+    naive, *_, flash2 = state.rows
+    counts = [len(each.blocks) for each in naive.schedule.launches]
+    assert naive.events.used == max(counts) > min(counts) == flash2.events.used
+    idle = f"{flash2.schedule.gpu.sms - min(counts)} multiprocessors"
+    (one,) = (words for words in state.words if words.startswith(naive.title))
+    (other,) = (words for words in state.words if words.startswith(flash2.title))
+    assert one.endswith(f"{idle} have nothing to do in this launch.")
+    assert other.endswith(f"{idle} never have anything to do.")

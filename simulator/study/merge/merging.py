@@ -68,12 +68,18 @@ class Parts:
         (1, dv) float64, O of the row from the definition.
     ops : tuple of Op
         What merges: the ops of the visit that joins splits.
+    own_splits : int
+        Into how many splits the run itself deals out its keys; 0 if it does not.
+    dealt_anew : bool
+        Whether the partials are not those of the run's own splits.
     """
 
     partials: tuple[Partial, ...]
     keys: tuple[range, ...]
     exact: F64
     ops: tuple[Op, ...]
+    own_splits: int
+    dealt_anew: bool
 
     def result(self, node: Node) -> Partial:
         """Return what an order of merging makes."""
@@ -123,6 +129,8 @@ def why_no_parts(w: Workload) -> str:
 def parts_of(w: Workload, inputs: Inputs, head: int, row: int, most: int = MOST_PARTS) -> Parts:
     """Return the partials of one row: its keys are dealt out to splits, of whole column blocks.
 
+    If the run has splits, they are these, unless they are too few or too many to merge by hand.
+
     Parameters
     ----------
     w : Workload
@@ -140,8 +148,11 @@ def parts_of(w: Workload, inputs: Inputs, head: int, row: int, most: int = MOST_
         The heads of the run cannot be packed.
     """
     own, query = w.single(head, row)
+    own_splits = w.splits if algorithm_of(w).splits else 0
+    anew = not 2 <= own_splits <= most
     dealt = splitting(honest(w))
-    dealt = with_splits(dealt, min(dealt.grid.Tc, most))
+    if anew:
+        dealt = with_splits(dealt, min(dealt.grid.Tc, most))
     posed = dealt.posed(inputs)
     trace = trace_of(dealt, posed, numpy_engine)
     head, row = dealt.packed(own, query)
@@ -159,7 +170,8 @@ def parts_of(w: Workload, inputs: Inputs, head: int, row: int, most: int = MOST_
     ops = _on_chip(trace.program, joining)
     keys = tuple(dealt.split_keys(split) for split in range(dealt.splits))
     seen = [n for n, own_keys in enumerate(keys) if len(own_keys)]  # the last may be empty
-    return Parts(tuple(partials[n] for n in seen), tuple(keys[n] for n in seen), exact, ops)
+    found = tuple(partials[n] for n in seen), tuple(keys[n] for n in seen)
+    return Parts(*found, exact, ops, own_splits, anew)
 
 
 def as_list(nodes: Sequence[Node]) -> Node:

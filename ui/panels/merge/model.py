@@ -83,7 +83,7 @@ class MergeState:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What is said below: the rounding of each order."""
+        """What is said below: where the partials come from, and the rounding of each order."""
         if self.parts is None:
             return (self.why,)
         size = self.parts.exact.shape[1]
@@ -92,7 +92,7 @@ class MergeState:
             other = f"; {differ} of {plural(size, 'number')} of O differ from the list's"
             said.append(f"{name}: {ulp_text(error)} from float64{other if differ else ''}")
         hint = "Drag one onto another to merge them; arrows choose, Enter merges with the next."
-        return (*said, *(() if self.done else (hint,)))
+        return (_dealt(self.parts), *said, *(() if self.done else (hint,)))
 
     def name(self, node: Node) -> tuple[str, ...]:
         """Return the keys of a node, or how many partials it has; longest first."""
@@ -140,6 +140,17 @@ class MergeState:
         nodes = tuple(range(len(self.parts.partials)))
         forest = (ORDERS[name](nodes),) if name in ORDERS else nodes
         return replace(self, forest=forest, selected=0, dragged=None)
+
+
+def _dealt(parts: Parts) -> str:
+    """Return in words where partials come from: they are not always the splits of the board."""
+    if not parts.dealt_anew:
+        return "Each partial is what a split of the run leaves."
+    each = f"{plural(len(parts.keys[0]), 'key')} to a partial."
+    if not parts.own_splits:
+        return f"For this panel keys are dealt out, {each}"
+    own = plural(parts.own_splits, "split")
+    return f"The run has {own}: for this panel keys are dealt out anew, {each}"
 
 
 def merge_state(trace: Trace, head: int, row: int) -> MergeState:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.engines.reference import reference_rows
+from simulator.problem.scenario import with_values
 from simulator.problem.workload import read_inputs, resolve
 from simulator.program.algorithms import ALGORITHMS
 from simulator.study.merge.merging import (
@@ -24,7 +25,7 @@ from simulator.study.merge.merging import (
     parts_of,
     why_no_parts,
 )
-from tests.helpers.runs import scenario
+from tests.helpers.runs import scenario, trace_of
 
 
 def parts(algorithm: str = "flash2", head: int = 1, row: int = 5, **said):
@@ -107,6 +108,27 @@ def test_packed_heads_have_the_partials_of_their_own_row() -> None:
     inputs = single.posed(read_inputs(w))
     exact, _ = reference_rows(single, inputs, *_single(w, 1, 3))
     np.testing.assert_array_equal(found.exact, exact)
+
+
+@pytest.mark.parametrize(("splits", "own"), [(1, False), (2, True), (8, True), (9, False)])
+def test_the_splits_of_a_run_are_its_partials_if_they_can_be_merged_by_hand(splits, own) -> None:
+    sizes = {"nq": 1, "nk": 36, "cols": 4, "heads": 4, "kv_heads": 2}
+    chosen = scenario("split-kv", **sizes)
+    trace = trace_of(with_values(chosen, {"tiling": {"splits": splits}}))
+    found = parts_of(trace.workload, trace.inputs, 1, 1)
+    assert found.own_splits == splits
+    assert found.dealt_anew == (not own)
+    if not own:
+        assert [len(keys) for keys in found.keys] == [8, 8, 8, 8, 4]
+        return
+    left = trace.snapshot(trace.program.joining(1, 0), 0).partials
+    each = 4 * -(-9 // splits)
+    assert [(keys.start, keys.stop) for keys in found.keys] == [
+        (start, min(start + each, 36)) for start in range(0, 36, each)
+    ]
+    for n, part in enumerate(found.partials):
+        np.testing.assert_array_equal(part.lse[0], left.lse[n, 1])
+        np.testing.assert_array_equal(part.o[0], left.o[n, 1])
 
 
 def _single(w, head: int, row: int) -> tuple[int, range]:

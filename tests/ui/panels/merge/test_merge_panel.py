@@ -8,6 +8,7 @@ from PySide6.QtTest import QTest
 from simulator.code.code_lines import exemplars
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.lesson.tables import ChooseTable
+from simulator.problem.scenario import with_values
 from simulator.problem.workload import read_inputs
 from simulator.program.algorithms import ALGORITHMS
 from simulator.run.trace import Trace
@@ -121,6 +122,26 @@ def test_every_algorithm_has_partials_or_says_why_not(algorithm: str) -> None:
         (node,) = state.ordered(order).forest
         found = state.parts.result(node).o
         np.testing.assert_allclose(found, state.parts.exact, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "splits", "words"),
+    [
+        ("split-kv", 3, "Each partial is what a split of the run leaves."),
+        ("split-kv", 1, "The run has 1 split: for this panel keys are dealt out anew, 8 keys to a"),
+        ("paged", 9, "The run has 9 splits: for this panel keys are dealt out anew, 8 keys to a"),
+        ("flash2", None, "For this panel keys are dealt out, 8 keys to a partial."),
+    ],
+)
+def test_it_says_where_partials_come_from(qapp, algorithm, splits, words) -> None:
+    chosen = scenario(algorithm, nq=1, nk=36, cols=4)
+    trace = trace_of(with_values(chosen, {"tiling": {"splits": splits}}))
+    state = merge_state(trace, 0, 0)
+    for each in (state, state.ordered("tree")):
+        said = " ".join(merge_layout(each, Style(THEMES["dark"]), QRectF(0, 0, 430, 260)).said)
+        assert said.startswith(words)
+    assert f"{len(state.parts.partials)} partials" in state.title[0]
+    assert len(state.parts.partials) == (3 if splits == 3 else 5)
 
 
 TRACE = trace_of(scenario("flash2", nq=256, d=64, rows=32, cols=32, mask={"causal": True}))

@@ -115,7 +115,8 @@ class PagesState:
         if self.of_run:
             return ("the same sequences in stretches as long as the longest", "in stretches")
         if self.by_hand:
-            fit = f"{len(self.beside.running)} fit, {self.beside.waiting} would wait"
+            count = len(self.beside.running)
+            fit = f"{count} fit{'s' * (count == 1)}, {self.beside.waiting} would wait"
             return (f"the same sequences in stretches of {MOST} slots: {fit}",
                     f"in stretches: {fit}", "in stretches")  # fmt: skip
         running = (
@@ -158,7 +159,8 @@ def _of_run(state: PagesState) -> str:
     longest = max(each.tokens for each in state.now.running)
     return (
         f"There is room for stretches of {longest} slots, one for each sequence. In pages "
-        f"{plural(pages.inside, 'slot')} of {pages.used + pages.inside} are held without a token; "
+        f"{plural(pages.inside, 'slot')} of {pages.used + pages.inside} "
+        f"{'is' if pages.inside == 1 else 'are'} held without a token; "
         f"in stretches {stretches.inside} of {stretches.used + stretches.inside}."
     )
 

@@ -166,6 +166,12 @@ def test_words_by_hand_stand_apart_and_are_whole(monkeypatch, qapp) -> None:
             assert_tidy(drawn, rect)
 
 
+def test_one_fits_and_several_fit() -> None:
+    one, two = hand_state(4, FIRST, 0), hand_state(4, (*FIRST, Move("fork", 0)), 0)
+    assert one.stretches[0].endswith("32 slots: 1 fits, 0 would wait")
+    assert two.stretches[0].endswith("32 slots: 2 fit, 0 would wait")
+
+
 def test_a_run_without_pages_leaves_the_server(open_window) -> None:
     window = open_window("flash2", (1280, 720))
     window.docks.open("pages")

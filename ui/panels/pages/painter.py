@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
+from typing import Literal
 
 from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QPainter
@@ -32,7 +33,8 @@ _INKS = ("Q", "K", "V", "P", "O", "S")
 _TABLES = 0.36
 """Share of the width that the block tables have."""
 _PLACES_ACROSS, _DOWN = 8, 4
-"""Places side by side; twice as many if they would be more than so many below each other."""
+"""Places side by side; more, at most twice as many, if they would be more than so many below each
+other."""
 _LETTERS = 14
 """Height of a place that has letters, at scale 1."""
 _LINE = 16
@@ -80,8 +82,7 @@ def pages_layout(state: PagesState, style: Style, rect: QRectF) -> PagesLayout:
     top = rect.y() + 2 * line + gap
     bottom = stretches.y() - line - gap
     wide = rect.width() * (1 - _TABLES) - gap
-    many = state.server.places > _PLACES_ACROSS * _DOWN
-    across = min(_PLACES_ACROSS * (1 + many), state.server.places)
+    across = _across(state.server.places, QSizeF(wide, bottom - top), style)
     down = ceil(state.server.places / across)
     size = QSizeF(wide / across, max(bottom - top, down) / down)
     boxes = tuple(
@@ -96,6 +97,19 @@ def pages_layout(state: PagesState, style: Style, rect: QRectF) -> PagesLayout:
     return PagesLayout(boxes, tables, stretches, (one, two), legend, words)
 
 
+def _across(places: int, room: QSizeF, style: Style) -> int:
+    """Return how many places are side by side: of many fewer, if so their numbers have room."""
+    if places <= _PLACES_ACROSS * _DOWN:
+        return min(_PLACES_ACROSS, places)
+    px, most = style.px, 2 * _PLACES_ACROSS
+    wide = text_width(style.text_font(LABEL), str(places - 1)) + px(5)
+    for across in (most, 3 * most // 4):
+        down = ceil(places / across)
+        if wide <= room.width() / across and px(_LETTERS + 3) <= room.height() / down:
+            return across
+    return most
+
+
 def paint_pages(painter: QPainter, state: PagesState, style: Style, rect: QRectF) -> None:
     """Paint a server's cache at a step."""
     style = readable(fitting(style, rect, MIN_SIZE))
@@ -108,10 +122,7 @@ def paint_pages(painter: QPainter, state: PagesState, style: Style, rect: QRectF
     draw_text(painter, head, first_that_fits(state.title, rect.width(), bold), bold, theme.text)
     now = state.now
     heads = (
-        (
-            lay.places[0].x(),
-            (f"{plural(state.server.places, 'place')} of {state.server.page} tokens",),
-        ),
+        (lay.places[0].x(), _places_words(state, _numbers_of(state, style, lay))),
         (lay.tables.x(), ("tables: tokens, places", "tables")),
     )
     for (x, texts), end in zip(heads, (lay.tables.x(), rect.right()), strict=True):
@@ -165,6 +176,38 @@ def ink_of(style: Style, request: int) -> QColor:
     return QColor(style.theme.tensor(_INKS[request % len(_INKS)]))
 
 
+Numbers = Literal["beside", "below", "alone", "none"]
+"""Where the number of a place stands in its box: beside the sequence, below it, alone, nowhere."""
+
+
+def _numbers_of(state: PagesState, style: Style, lay: PagesLayout) -> Numbers:
+    """Return where the numbers of places stand, the same for all of them and at every step."""
+    px, font, box = style.px, style.text_font(LABEL), lay.places[0]
+    number = text_width(font, str(state.server.places - 1))
+    if box.height() < px(_LETTERS) or box.width() < number + px(2):
+        return "none"
+    names = (
+        f"{n}{'a' if len(each.answers) > 1 else ''}" for n, each in enumerate(state.server.requests)
+    )
+    widest = max((text_width(font, name) for name in names), default=0.0)
+    if widest + number + px(8) <= box.width():
+        return "beside"
+    return "below" if box.height() >= 2 * px(_LETTERS) else "alone"
+
+
+def _places_words(state: PagesState, numbers: Numbers) -> tuple[str, ...]:
+    """Return what the places are, and what the numbers in them say, longest first."""
+    places = f"{plural(state.server.places, 'place')} of {state.server.page} tokens"
+    if numbers in ("none", "alone"):
+        return (places,)
+    one, other = ("left", "right") if numbers == "beside" else ("above", "below")
+    return (
+        f"{places}, with their sequence ({one}) and number ({other})",
+        f"{places}: sequence, number",
+        places,
+    )
+
+
 def _paint_places(
     painter: QPainter, state: PagesState, now: Moment, style: Style, lay: PagesLayout
 ) -> None:
@@ -174,6 +217,7 @@ def _paint_places(
     for each in now.running:
         for place in each.pages:
             owners.setdefault(place, []).append(each)
+    numbers = _numbers_of(state, style, lay)
     for place, box in enumerate(lay.places):
         painter.fillRect(box, QColor(theme.field))
         own = owners.get(place, [])
@@ -193,24 +237,28 @@ def _paint_places(
                 )
         change = "taken" if place in now.taken else "given" if place in now.given else ""
         _paint_edge(painter, change, style, box)
-        number = str(place)
-        room = box.width() - text_width(font, number) - px(8)
-        low = box.height() < px(_LETTERS)
-        if own and not low:
+        if numbers == "none":
+            continue
+        half = box.height() / 2 if numbers == "below" else 0.0
+        number, room = str(place), box.width() - px(6)
+        wide = text_width(font, number)
+        edge = px(3) if wide <= room else px(1)
+        place_of = box.adjusted(edge, half, -edge, 0)
+        draw_text(painter, place_of, number, font, theme.text if own else theme.muted, RIGHT)
+        if numbers != "below":
+            room -= wide + px(2)
+        if own:
             name = sequence_name(state.server, own[0]) if len(own) == 1 else str(own[0].request)
-            texts: tuple[str, ...] = (name,)
+            name = "" if numbers == "alone" else name
+            texts: tuple[str, ...] = (name, "")
             if place in now.copied:
-                texts = (f"{name} copy", name)
+                texts = (f"{name} copy", *texts)
             elif counts[place] > 1:
-                texts = (f"{name} ×{counts[place]}", f"×{counts[place]}")
-            shown = first_that_fits((*texts, ""), box.width() - px(5), font)
+                texts = (f"{name} ×{counts[place]}", f"×{counts[place]}", "")
+            shown = first_that_fits(texts, room, font).strip()
             if shown:
-                at = box.adjusted(px(3), 0, -px(2), 0)
+                at = box.adjusted(px(3), 0, -px(3), -half)
                 draw_text(painter, at, shown, font, theme.text, LEFT)
-            room -= text_width(font, shown)
-        if room >= 0 and not low:
-            place_of = box.adjusted(px(3), 0, -px(3), 0)
-            draw_text(painter, place_of, number, font, theme.text if own else theme.muted, RIGHT)
 
 
 def _paint_edge(painter: QPainter, change: str, style: Style, box: QRectF) -> None:
@@ -301,14 +349,24 @@ def _paint_part(painter: QPainter, name: str, style: Style, box: QRectF) -> None
         painter.fillRect(box, patterned(theme.bad, Qt.BrushStyle.DiagCrossPattern, style))
 
 
+_SAID = (
+    {"tokens": "tokens", "inside": "held without a token", "outside": "in holes too small for the "
+     "next", "free": "free"},
+    {"tokens": "tokens", "inside": "held", "outside": "in holes", "free": "free"},
+)  # fmt: skip
+"""The parts of a bar in the words of the legend, longest first."""
+
+
 def _paint_bar(painter: QPainter, waste: Waste, name: str, style: Style, rect: QRectF) -> None:
     px, theme, font = style.px, style.theme, style.text_font(LABEL)
     line, slots = px(16), sum(size for _, size in _parts(waste))
-    said = [f"{size} {part}" for part, size in _parts(waste) if size]
-    if waste.saved:
-        said.append(f"{waste.saved} shared")
+    said = []
+    for words in _SAID:
+        sizes = [f"{size} {words[part]}" for part, size in _parts(waste) if size]
+        shared = [f"{waste.saved} shared"] if waste.saved else []
+        said.append(f"{name}: {', '.join(sizes + shared)}")
     head = QRectF(rect.x(), rect.y() - line, rect.width(), line)
-    draw_text(painter, head, f"{name}: {', '.join(said)}", font, theme.text)
+    draw_text(painter, head, first_that_fits(said, head.width(), font), font, theme.text)
     x = rect.x()
     for part, size in _parts(waste):
         wide = rect.width() * size / slots
@@ -320,7 +378,7 @@ def _paint_bar(painter: QPainter, waste: Waste, name: str, style: Style, rect: Q
 def _paint_legend(painter: QPainter, style: Style, rect: QRectF) -> None:
     px, theme, font = style.px, style.theme, style.text_font(LABEL)
     names = (
-        ("tokens", "a token", "used"), ("inside", "held without a token", "held"),
+        ("tokens", "a token", "token"), ("inside", "held without a token", "held"),
         ("outside", "hole too small for the next", "hole"), ("free", "free", "free"),
         ("taken", "taken now", "taken"), ("given", "given back now", "given"),
     )  # fmt: skip

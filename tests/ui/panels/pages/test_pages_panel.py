@@ -1,5 +1,6 @@
 """The dock of pages: its words are those of the served run, and keys go through it."""
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -10,7 +11,7 @@ from PySide6.QtWidgets import QApplication
 from simulator.base.assets import SCENARIOS
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.paging import batch_tables
-from simulator.problem.scenario import load_scenario
+from simulator.problem.scenario import load_scenario, with_values
 from simulator.problem.workload import resolve
 from simulator.study.serving.by_hand import FIRST, Move
 from simulator.study.serving.pages import (
@@ -170,6 +171,55 @@ def test_one_fits_and_several_fit() -> None:
     one, two = hand_state(4, FIRST, 0), hand_state(4, (*FIRST, Move("fork", 0)), 0)
     assert one.stretches[0].endswith("32 slots: 1 fits, 0 would wait")
     assert two.stretches[0].endswith("32 slots: 2 fit, 0 would wait")
+
+
+@pytest.mark.parametrize("size", [(460, 330), (625, 290), (640, 460), (1500, 1100)])
+@pytest.mark.parametrize("cache", ["batch", "small", "hand", "server"])
+def test_every_page_in_use_has_the_number_of_its_place(monkeypatch, qapp, cache, size) -> None:
+    batch = load_scenario(SCENARIOS / "batch.toml")
+    if cache == "small":
+        batch = with_values(batch, {"batch": {"lengths": [9, 3]}})
+    server = pages_state(2, sharing=True)
+    state = {
+        "hand": hand_state(2, (*FIRST * 5, Move("fork", 0), Move("grow", 0)), 0),
+        "server": replace(server, step=20),
+    }.get(cache) or run_state(resolve(batch))
+    drawn = record_texts(monkeypatch, painter)
+    rect = QRectF(0, 0, *size)
+    painted(lambda p: paint_pages(p, state, Style(DARK), rect), *size)
+    assert_tidy(drawn, rect)
+    style = readable(fitting(Style(DARK), rect, painter.MIN_SIZE))
+    lay = painter.pages_layout(state, style, rect)
+    inside = [[each for each in drawn if box.contains(each.ink.center())] for box in lay.places]
+    used = state.now.counts
+    for place in used:
+        right = lay.places[place].right() - style.px(3.5)
+        numbers = [each.text for each in inside[place] if each.ink.right() >= right]
+        none = (cache, size) == ("server", (460, 330))  # 64 places have no room for any number
+        assert numbers == ([] if none else [str(place)])
+    said = next(each.text for each in drawn if each.text.startswith(f"{len(lay.places)} places"))
+    names = [len(inside[place]) > 1 and inside[place][1].text[0].isdigit() for place in used]
+    assert any(names) == ("sequence" in said)
+
+
+def test_the_bars_and_the_legend_have_the_same_words(monkeypatch, qapp) -> None:
+    state = replace(pages_state(4, sharing=True), step=9)
+    assert min(state.wastes[1].inside, state.wastes[1].outside) > 0
+    drawn = record_texts(monkeypatch, painter)
+    for size, words in (
+        ((1900, 1100), ("held without a token", "too small for the next")),
+        ((460, 330), ("held", "hole")),
+    ):
+        drawn.clear()
+        painted(lambda p, s=size: paint_pages(p, state, Style(DARK), QRectF(0, 0, *s)), *size)
+        bar = next(
+            each.text
+            for each in drawn
+            if each.text.startswith("in stretches: ") and "held" in each.text
+        )
+        for each in words:
+            assert each in bar
+            assert sum(each in other.text for other in drawn if other.text != bar) >= 1
 
 
 def test_a_run_without_pages_leaves_the_server(open_window) -> None:

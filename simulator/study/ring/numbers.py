@@ -63,12 +63,14 @@ class RingNumbers:
 def why_no_numbers(ring: Ring) -> str:
     """Return why no numbers of a ring are computed, as a sentence; empty if they are."""
     w = ring.workload
-    if w.seqlen_q * w.seqlen_k > MOST_PAIRS:
-        return (
-            f"Numbers of m, ℓ and O are computed up to {MOST_PAIRS} pairs of a row and a key; "
-            f"here are {w.seqlen_q * w.seqlen_k}."
-        )
-    return ""
+    pairs = w.seqlen_q * w.seqlen_k
+    if pairs <= MOST_PAIRS:
+        return ""
+    most, here = (f"{count:,}".replace(",", "\u2009") for count in (MOST_PAIRS, pairs))
+    return (
+        f"Numbers of m, ℓ and O are computed up to {most} pairs of a row and a key; here are "
+        f"{here}."
+    )
 
 
 def ring_numbers(

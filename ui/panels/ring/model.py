@@ -182,8 +182,9 @@ class RingState:
             out.append(short)
         busy = work.flops.sum(axis=1)
         whole = busy.sum() or 1
+        shares = dict.fromkeys(_share(each / whole) for each in (busy.min(), busy.max()))
         out.append(
-            f"Of all FLOPs {_share(busy.min() / whole)} to {_share(busy.max() / whole)} a device; "
+            f"Of all FLOPs {' to '.join(shares)} a device; "
             f"each link carries {bytes_text(int(work.sent.sum(axis=1).max()))} in "
             f"{plural(work.ring.devices - 1, 'block')}, {found.link.title} at "
             f"{found.link.gbps:g} GB/s."

@@ -221,6 +221,17 @@ def test_numbers_are_those_of_each_step_and_the_same_in_every_layout(session, pa
         np.testing.assert_allclose(each, outputs[0], atol=1e-5)
 
 
+def test_the_share_of_a_device_is_said_once_where_all_have_the_same(session, panel):
+    said = {}
+    for layout in LAYOUTS:
+        panel.choose("layout", layout)
+        session.settle()
+        (said[layout],) = (words for words in panel.state.words if "Of all FLOPs" in words)
+    share = 100 / panel.state.found.work.ring.devices
+    assert said["zigzag"].startswith(f"Of all FLOPs {share:.3g} % a device; each link")
+    assert " % to " in said["contiguous"]
+
+
 def test_what_has_no_ring_says_why(session, panel):
     linear = {"algorithm": "linear", "seqlen_q": 16, "head_dim": 4}
     propose(session, panel, parse_scenario({"attention": linear}))

@@ -75,12 +75,13 @@ def _gradients(comparison: Comparison) -> tuple[str, ...]:
     if not ALGORITHMS[comparison.shown].backward:
         return ()
     trade = trade_of(comparison.programs[comparison.shown].workload)
-    sums = " and ".join(f"{label(each.forward)} {bytes_text(each.bytes)}" for each in trade.both)
-    times = factor_text(trade.stored.bytes / trade.again.bytes)
+    few, many = sorted(trade.both, key=lambda each: each.bytes)
+    sums = " and ".join(f"{label(each.forward)} {bytes_text(each.bytes)}" for each in (few, many))
+    times = factor_text(many.bytes / few.bytes)
     return (
-        f"Forward and backward pass together request: {sums}, {times} as little. Backward passes"
+        f"Forward and backward pass together request: {sums}, {times} as much. Backward passes"
         " make gradients, so they are ranked apart.",
-        f"Forward and backward together: {sums}, {times} as little.",
+        f"Forward and backward together: {sums}, {times} as much.",
         "Backward passes make gradients: they are ranked apart.",
     )
 

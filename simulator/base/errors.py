@@ -106,6 +106,11 @@ def shown(value: object) -> str:
     return shortened(text)
 
 
+def spaced(count: int) -> str:
+    """Return a whole number in a sentence, with thin spaces between thousands."""
+    return f"{count:,}".replace(",", "\u2009")
+
+
 def shortened(text: str) -> str:
     """Return `text` on one line, cut to a length that still leaves the line readable."""
     # The words of a very long text take many times its memory, so no more than is shown is split.

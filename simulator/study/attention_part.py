@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from simulator.base.errors import spaced
 from simulator.problem.workload import Workload
 
 
@@ -74,17 +75,12 @@ def fitting_part(workload: Workload, head: int, row: int, limits: Limits = LIMIT
     if rows * keys > limits.of_a_head:
         some = min(rows, max(limits.fewest_rows, limits.of_a_head // keys))
         start = min(max(row - some // 2, 0), rows - some)
-        limit = f"more than the {_spaced(limits.of_a_head)} shown at once"
-        around = f"head {head}, rows {_spaced(start)} to {_spaced(start + some - 1)}"
-        reason = f"{_spaced(rows)} × {_spaced(keys)} weights of a head are {limit}: {around}"
+        limit = f"more than the {spaced(limits.of_a_head)} shown at once"
+        around = f"head {head}, rows {spaced(start)} to {spaced(start + some - 1)}"
+        reason = f"{spaced(rows)} × {spaced(keys)} weights of a head are {limit}: {around}"
         return Part((head,), range(start, start + some), reason)
     if heads * rows * keys <= limits.weights:
         return Part(tuple(range(heads)), range(rows))
-    limit = f"more than the {_spaced(limits.weights)} kept at once"
-    reason = f"{heads} × {_spaced(rows)} × {_spaced(keys)} weights are {limit}: head {head} alone"
+    limit = f"more than the {spaced(limits.weights)} kept at once"
+    reason = f"{heads} × {spaced(rows)} × {spaced(keys)} weights are {limit}: head {head} alone"
     return Part((head,), range(rows), reason)
-
-
-def _spaced(count: int) -> str:
-    """Return a count with thin spaces between thousands."""
-    return f"{count:,}".replace(",", "\u2009")

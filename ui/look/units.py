@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from simulator.base.errors import spaced
 from simulator.problem.hardware import LAUNCH_SECONDS
 
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -115,7 +116,7 @@ def ulp_text(ulps: float) -> str:
 
 def count_text(count: int) -> str:
     """Return a whole number with thin spaces between thousands."""
-    return f"{count:,}".replace(",", "\u2009")
+    return spaced(count)
 
 
 def plural(count: int, word: str) -> str:

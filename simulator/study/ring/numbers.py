@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from simulator.base.dtypes import F32, F64, frozen
+from simulator.base.errors import spaced
 from simulator.engines.numerics import Change, Visible
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.engines.reference import reference_rows
@@ -66,10 +67,9 @@ def why_no_numbers(ring: Ring) -> str:
     pairs = w.seqlen_q * w.seqlen_k
     if pairs <= MOST_PAIRS:
         return ""
-    most, here = (f"{count:,}".replace(",", "\u2009") for count in (MOST_PAIRS, pairs))
     return (
-        f"Numbers of m, ℓ and O are computed up to {most} pairs of a row and a key; here are "
-        f"{here}."
+        f"Numbers of m, ℓ and O are computed up to {spaced(MOST_PAIRS)} pairs of a row and a key; "
+        f"here are {spaced(pairs)}."
     )
 
 

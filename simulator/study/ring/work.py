@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.base.dtypes import STATISTIC_WIDTH
+from simulator.base.errors import spaced
 from simulator.problem.intervals import I64, Intervals
 from simulator.problem.masks import Mask
 from simulator.problem.scenario import Layout
@@ -146,10 +147,12 @@ def why_no_ring(w: Workload) -> str:
     most = MOST_TOKENS if mask.simple else MOST_UNEVEN
     if tokens > most:
         under = "" if mask.simple else " under such a mask"
-        return f"{tokens} tokens are too many to deal out one by one{under}: at most {most}."
+        many = f"{spaced(tokens)} tokens are too many to deal out one by one{under}"
+        return f"{many}: at most {spaced(most)}."
     tiles = -(-w.queries // (2 * w.rows)) * -(-w.seqlen_k // (2 * w.cols))  # of half of both
     if tiles > MOST_TILES:
-        return f"{tiles} tiles of one device are too many to count: at most {MOST_TILES}."
+        many = f"{spaced(tiles)} tiles of one device are too many to count"
+        return f"{many}: at most {spaced(MOST_TILES)}."
     return ""
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from simulator.base.errors import spaced
 from simulator.problem.hardware import Gpu, time_estimate
 from simulator.program.tile_program import TileProgram
 from simulator.study.schedule.blocks import (
@@ -138,7 +139,8 @@ def why_no_schedule(
             return f"A thread block of {each.kernel} takes {each.shared / 1024:.0f} KiB: {have}."
     blocks = count_all(programs or (program,))
     if blocks > MOST_BLOCKS:
-        return f"{blocks} thread blocks are too many to place one by one: at most {MOST_BLOCKS}."
+        many = f"{spaced(blocks)} thread blocks are too many to place one by one"
+        return f"{many}: at most {spaced(MOST_BLOCKS)}."
     return ""
 
 

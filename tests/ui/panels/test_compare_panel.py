@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ from ui.panels.compare import table as compare_table
 from ui.panels.compare.painter import compare_layout, paint_compare
 from ui.panels.compare.panel import ComparePanel
 from ui.panels.compare.table import flops_text, paint_table, table_rows
-from ui.panels.compare.words import pace_words, place_words, sentences, verdicts
+from ui.panels.compare.words import legend_words, pace_words, place_words, sentences, verdicts
 from ui.window.main_window import MainWindow
 
 pytestmark = pytest.mark.usefixtures("qapp")
@@ -245,6 +246,54 @@ def test_every_tile_has_the_colour_of_its_state(name: str, algorithm: Algorithm)
         assert used
         assert not used & rest
     assert told
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("name", ["naive-backward", "flash2-backward", "causal", "flash2"])
+def test_the_legend_says_whose_tiles_lie_in_hbm_and_which_are_fainter(name, theme) -> None:
+    comparison = comparison_of(demo(name).program)
+    stored = []
+    style, rect = Style(THEMES[theme]), QRectF(0, 0, 420, 420)
+    ground = QColor(style.theme.empty)
+    for algorithm, program in comparison.programs.items():
+        place = comparison.after(algorithm, len(program))
+        (area,) = board_areas(program, place)
+        stored += [] if area.dropped else [ALGORITHMS[algorithm].label]
+        grid = program.workload.grid
+        image = painted(
+            lambda p, a=(program, place, grid): paint_mini_board(p, *a, style, rect), 420, 420
+        )
+        box = board_box(program, rect)
+        far: dict[int, set[int]] = {}
+        for i, j in np.ndindex(grid.Tr, grid.Tc):
+            x = box.x() + box.width() * (grid.col_range(j)[0] + 0.5) / grid.mask.seqlen_k
+            y = box.y() + box.height() * (grid.row_range(i)[0] + 0.5) / grid.mask.seqlen_q
+            here = image.pixelColor(int(x), int(y))
+            if grid.kind(i, j) or not program.algorithm.skips:
+                channels = zip(here.getRgb()[:3], ground.getRgb()[:3], strict=True)
+                far.setdefault(int(grid.kind(i, j)), set()).add(
+                    sum(abs(a - b) for a, b in channels)
+                )
+        kinds = sorted(far)
+        assert all(max(far[a]) < min(far[b]) for a, b in pairwise(kinds))  # hidden ones are fainter
+    said = ", ".join(stored)
+    for words in legend_words(comparison)[:3]:
+        assert f"filled: in HBM ({said}) or used and dropped" in words
+        assert "fainter: partly or wholly hidden" in words
+    assert len(stored) == len({"naive", "naive-backward"} & set(comparison.programs))
+
+
+@pytest.mark.parametrize("width", [544, 700, 1000, 1900])
+def test_the_words_of_any_comparison_are_whole(width: int) -> None:
+    for name in ("naive-backward", "causal"):
+        comparison, step = lockstep(name, 0.5)
+        rect = QRectF(0, 0, width, 400)
+        shown = comparison, step.by_tile, Style(DARK), rect
+        with pytest.MonkeyPatch.context() as patch:
+            drawn = record_texts(patch, compare)
+            painted(lambda p, a=shown: paint_compare(p, *a))
+        assert_tidy(drawn, rect)
+        assert any("hatched: skipped" in each.text for each in drawn)
 
 
 def test_boards_keep_their_shape_within_reason() -> None:

@@ -15,20 +15,9 @@ from ui.look.draw import RIGHT, card, draw_text, mixed, outline, patterned, text
 from ui.look.names import first_that_fits, fitting
 from ui.look.theme import Style
 from ui.look.units import LAUNCH, bytes_text, time_text
-from ui.panels.compare.words import pace_words, place_words, sentences, title
+from ui.panels.compare.words import label, legend_words, pace_words, place_words, sentences, title
 
 MIN_SIZE = QSizeF(540, 220)
-_BOARDS = (
-    "outlined: the tile at hand  ·  bright: lies in HBM  ·  dim: used and dropped  ·  "
-    "hatched: skipped"
-)
-_LEGEND = (
-    f"Tiles: {_BOARDS}.  Bars: framed: the whole run  ·  filled: read  ·  hatched: written  ·  "
-    "red line: the GPU's limit",
-    _BOARDS,
-    "bright: lies in HBM  ·  dim: used and dropped  ·  hatched: skipped",
-    "bright: in HBM  ·  dim: dropped  ·  hatched: skipped",
-)
 _BARS = 3
 
 
@@ -128,7 +117,7 @@ def paint_compare(
             painter.drawRoundedRect(inside, lay.style.px(4), lay.style.px(4))
     if lay.legend.height() > 0:
         small = lay.style.text_font(11)
-        legend = first_that_fits(_LEGEND, lay.legend.width(), small)
+        legend = first_that_fits(legend_words(comparison), lay.legend.width(), small)
         draw_text(painter, lay.legend, legend, small, theme.muted)
     paint_verdicts(painter, comparison, lay.style, lay.footer)
     painter.restore()
@@ -181,7 +170,8 @@ def _paint_column(
     inner = box.adjusted(px(8), px(5), -px(8), -px(5))
     head = QRectF(inner.x(), inner.y(), inner.width(), px(20))
     bold, small = style.text_font(13, bold=True), style.text_font(11)
-    name = title(position.algorithm)
+    names = title(position.algorithm), label(position.algorithm)
+    name = first_that_fits(names, head.width(), bold)
     draw_text(painter, head, name, bold, theme.text)
     if shown and text_width(bold, name) + text_width(small, "on show") + px(8) <= head.width():
         draw_text(painter, head, "on show", small, theme.current, RIGHT)
@@ -201,8 +191,8 @@ def _paint_column(
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     over = []
     for alike in zip(*said, strict=True):
-        label, figures = fitting_words(alike, bars.width(), style)
-        over.append((label, figures[number], alike[number].ink))
+        bar_name, figures = fitting_words(alike, bars.width(), style)
+        over.append((bar_name, figures[number], alike[number].ink))
     _paint_bars(painter, position, comparison.totals[number], over, scales, style, bars)
 
 

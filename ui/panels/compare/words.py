@@ -206,6 +206,26 @@ def _why_baseline(comparison: Comparison) -> tuple[str, ...]:
     return f"{words}, {pairs} numbers each{heads}.", f"{words}."
 
 
+def legend_words(comparison: Comparison) -> tuple[str, ...]:
+    """Return what the colours of boards and bars mean, longest first.
+
+    Which tiles lie in HBM is a matter of the algorithm; how strong their colour is, of the mask.
+    """
+    stored = [label(name) for name in comparison.programs if ALGORITHMS[name].passes_pairs]
+    filled = f"filled: in HBM ({', '.join(stored)}) or used and dropped"
+    if not stored:
+        filled = "filled: used and dropped"
+    marks = (filled, "fainter: partly or wholly hidden", "hatched: skipped")
+    boards = "  ·  ".join(("outlined: the tile at hand", *marks))
+    return (
+        f"Tiles: {boards}.  Bars: framed: the whole run  ·  filled: read  ·  hatched: written  ·  "
+        "red line: the GPU's limit",
+        boards,
+        "  ·  ".join(marks),
+        "  ·  ".join(marks[1:]),
+    )
+
+
 def pace_words(
     comparison: Comparison, positions: Sequence[Position], *, by_time: bool
 ) -> tuple[str, ...]:

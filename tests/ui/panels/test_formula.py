@@ -92,6 +92,51 @@ def test_every_number_of_a_line_links_to_a_cell_of_the_run(name: str) -> None:
                         assert piece.hint
 
 
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_a_visit_has_no_line_that_none_of_its_ops_fills(name: str) -> None:
+    """With S in HBM the lines are those of all launches, so that these can be told apart."""
+    trace = demo(name)
+    for index in range(len(trace)):
+        now = trace.snapshot(index)
+        lines = formula_lines(now, row_report(now, now.visit.rows.start))
+        if not now.stores_scores:
+            assert [line.latex for line in lines if not line.reached] == [], now.launch.name
+
+
+def test_a_load_tells_the_numbers_of_everything_that_it_loads() -> None:
+    """Of a row what another launch has left in HBM, too: here they are computed without tiles."""
+    trace, seen = demo("naive-backward"), set()
+    for now in every_op(trace):
+        if not now.op.loads:
+            continue
+        w, row = trace.workload, now.visit.rows.stop - 1
+        q, k, v = (values.astype(np.float64) for values in (now.q, now.k, now.v))
+        scores = (q @ k.T / np.sqrt(w.head_dim))[row]
+        scores[row + 1 :] = -np.inf
+        weights = np.exp(scores - scores.max())
+        weights /= weights.sum()
+        upstream = now.inputs["dO"][row].astype(np.float64)
+        of_weights = v @ upstream
+        expected = {"P": weights, "dP": of_weights,
+                    "dS": weights * (of_weights - weights @ of_weights)}  # fmt: skip
+        (line,) = (one for one in formula_lines(now, row_report(now, row)) if one.current)
+        told = "".join(piece.text for piece in line.choices[0])
+        for move in now.op.moves:
+            assert re.search(rf"{move.tensor}\d* = \[", told, re.IGNORECASE), (told, move.tensor)
+            if move.tensor not in expected:
+                continue
+            seen.add((now.launch.name, move.tensor))
+            shown = [p for p in line.choices[0] if p.hint.startswith(f"{move.tensor}[")]
+            assert len(shown) == min(4, len(now.visit.cols))
+            for piece in shown:
+                assert piece.cell is not None
+                assert piece.cell.row == row
+                value = float(piece.text.replace("−", "-"))
+                wanted = expected[move.tensor][piece.cell.col]
+                assert value == pytest.approx(wanted, abs=0.006), (piece, wanted)
+    assert seen == {("dV", "P"), ("dS", "P"), ("dS", "dP"), ("dQ", "dS"), ("dK", "dS")}
+
+
 def test_lse_is_that_of_the_run() -> None:
     trace = demo("flash2")
     done = 0

@@ -15,7 +15,6 @@ from simulator.program.ops import ApplyMask, Bias, InitialiseWithSink, SoftCap, 
 from simulator.program.tensors import symbol
 from simulator.run.cell_values import cell_name
 from simulator.run.explanation import Explanation, Number, Part, Term, TermSum
-from simulator.run.linear_state import forms_tile
 from simulator.run.provenance import explain
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Cell, Snapshot
@@ -94,7 +93,7 @@ def formula_lines(snapshot: Snapshot, report: RowReport) -> tuple[UpdateLine, ..
     if snapshot.launch.combines:
         if snapshot.normalised:
             lines.append(_lse_line(snapshot, row, r))
-    elif not snapshot.stores_scores and forms_tile(snapshot) and not snapshot.launch.carries:
+    elif _shows_scores(snapshot):
         scores = _scores_line(snapshot, row, r)
         lines[:0] = [scores, *_change_lines(snapshot, row, r)]
         if snapshot.normalised:
@@ -105,6 +104,12 @@ def formula_lines(snapshot: Snapshot, report: RowReport) -> tuple[UpdateLine, ..
     if not any(one.current for one in lines):
         lines.insert(0, _moving_line(snapshot, row))
     return tuple(lines)
+
+
+def _shows_scores(snapshot: Snapshot) -> bool:
+    """Return whether S has a line: of a visit that makes it and goes on with it at once."""
+    goes_on = not (snapshot.stores_scores or snapshot.launch.carries)
+    return goes_on and any(op.makes_scores for op in snapshot.ops)
 
 
 def _turning_lines(snapshot: Snapshot, row: int) -> tuple[UpdateLine, ...]:
@@ -234,21 +239,43 @@ def _moving_line(snapshot: Snapshot, row: int) -> UpdateLine:
         return UpdateLine(latex, (plain(words), plain("…")), True, True)
     arrow = r"\;\leftarrow\; \mathrm{HBM}" if op.loads else r"\;\rightarrow\; \mathrm{HBM}"
     tensors = r",\, ".join(_LATEX.get(move.tensor, move.tensor) for move in op.moves)
-    choices = []
-    for count in (4, 2, 1):
-        pieces: list[Piece] = []
-        for move in op.moves:
-            if move.tensor in snapshot.inputs and op.loads:
-                values = snapshot.inputs[move.tensor]
-                at = row if "row" in TENSORS[move.tensor].axes else snapshot.visit.cols.start
-                pieces += _input_pieces(move.tensor, at, values[at], count)
-        choices.append(tuple(pieces))
+    counts = (4, 2, 1)
+    # What all tiles bring; where that is too wide, what those of inputs do.
+    choices = [_loaded(snapshot, row, count) for count in counts]
+    choices += [_loaded(snapshot, row, count, computed=False) for count in counts]
     moved = " ".join(move_name(move, w) for move in op.moves)
     verb = "from" if op.loads else "to"
-    shown = [pieces for pieces in choices if pieces]
+    shown = dict.fromkeys(pieces for pieces in choices if pieces)
     return UpdateLine(
         tensors + arrow, (*shown, plain(f"{moved} {verb} HBM"), plain("…")), True, True
     )
+
+
+def _loaded(snapshot: Snapshot, row: int, count: int, *, computed: bool = True) -> Pieces:
+    """Return the first numbers of a row, or of the first key, of each tile that the op loads."""
+    pieces: list[Piece] = []
+    for move in snapshot.op.moves if snapshot.op.loads else ():
+        name, axes = move.tensor, TENSORS[move.tensor].axes
+        if name in snapshot.inputs:
+            at = row if "row" in axes else snapshot.visit.cols.start
+            pieces += _input_pieces(name, at, snapshot.inputs[name][at], count)
+        elif computed and axes[0] == "row" and name in snapshot.state:
+            pieces += _computed_pieces(snapshot, name, row, count)
+    return tuple(pieces)
+
+
+def _computed_pieces(snapshot: Snapshot, name: str, row: int, count: int) -> Pieces:
+    """Return the first numbers of a row of what an earlier launch or visit has left in HBM."""
+    spec, visit = TENSORS[name], snapshot.visit
+    own = np.atleast_1d(snapshot.state[name][row - visit.rows.start])
+    first = visit.cols.start if spec.of_pairs else 0
+    tensor = name if spec.at or not spec.of_pairs else "S"  # P stands where S does
+    cells = [Cell(tensor, row, first + n) for n in range(count)]
+    if len(spec.axes) == 1:
+        shown = plain(number(float(own[0]), cells[0], f"{symbol(name)}, row {row}"))
+    else:
+        shown = vector(own, cells, symbol(name))
+    return plain(f"{symbol(name)} = ", *shown, "  ")
 
 
 def _starts_at(op: Op, name: str) -> tuple[str, str]:

@@ -82,16 +82,22 @@ def paint_current_outline(
 
 
 def paint_row_mark(painter: QPainter, style: Style, lay: BoardLayout, row: int) -> None:
-    """Draw a thin line around the selected row, from Q to O, and a pointer at either end."""
+    """Draw a thin line around the selected row in every box that has it, and a pointer behind it.
+
+    What lies on either side of the scores has one line around all of it.
+    """
     if not row < lay.shape[0]:
         return
+    scores = lay.boxes["S"]
     middle = lay.row_y(row + 0.5)
-    if not lay.boxes["S"].top() <= middle <= lay.boxes["S"].bottom():
+    if not scores.top() <= middle <= scores.bottom():
         return
     ink = QColor(style.theme.text)
-    statistic = next(name for name in ("m", "l", "LSE", "O") if name in lay.boxes)
-    for first, last in (("Q", ""), ("S", ""), (statistic, "O")):
-        band = lay.row_band(first, range(row, row + 1), last)
+    names = [name for name in lay.boxes if "row" in TENSORS[name].axes]
+    names.sort(key=lambda name: lay.boxes[name].left())
+    at = names.index("S")
+    for group in filter(None, (names[:at], ["S"], names[at + 1 :])):
+        band = lay.row_band(group[0], range(row, row + 1), group[-1])
         if band.height() >= 4:
             outline(painter, band, ink, hairline(style))
         else:
@@ -100,7 +106,7 @@ def paint_row_mark(painter: QPainter, style: Style, lay: BoardLayout, row: int) 
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(ink)
-    size, x = style.px(3), lay.boxes["O"].right() + 2
+    size, x = style.px(3), lay.boxes[names[-1]].right() + 2
     painter.drawPolygon(
         QPolygonF(
             [

@@ -10,6 +10,7 @@ from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QImage
 
 from simulator.base.assets import SCENARIOS
+from simulator.program.algorithms import TENSORS
 from simulator.run.motion import Motion
 from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace, simulate
@@ -237,3 +238,36 @@ def test_what_lies_in_hbm_is_not_said_to_be_dropped() -> None:
         said = " ".join(caption_phrases(now, 20.0))
         assert "dropped" not in said
         assert "skipped" not in said
+
+
+@pytest.mark.parametrize("name", ["flash2-backward", "naive-backward", "flash2"])
+@pytest.mark.parametrize("size", [(900, 640), (560, 470), (300, 240)], ids=str)
+def test_the_selected_row_is_marked_in_all_that_it_has(name: str, size: tuple[int, int]) -> None:
+    """Its line goes through every box of rows, and its pointer stands behind the last of them."""
+    trace, row, rect = simulate(SCENARIOS / f"{name}.toml"), 6, QRectF(0, 0, *size)
+    now, lay = trace.snapshot(len(trace) // 2), board_layout(trace.workload, STYLE, rect)
+    with_row, without = (
+        painted(partial(paint_board, snapshot=now, style=STYLE, rect=rect, row=chosen), *size)
+        for chosen in (row, None)
+    )
+
+    def marked(box: QRectF) -> set[int]:
+        """Return in which columns of pixels the row is marked, of those of a box."""
+        y = range(round(lay.row_y(row)) - 1, round(lay.row_y(row + 1)) + 1)
+        columns = range(round(box.left()), round(box.right()))
+        return {x for x in columns if any(with_row.pixel(x, n) != without.pixel(x, n) for n in y)}
+
+    of_rows = {name: box for name, box in lay.boxes.items() if "row" in TENSORS[name].axes}
+    assert ("dO" in of_rows) == (name != "flash2" and min(size) > 400)
+    for which, box in of_rows.items():
+        assert len(marked(box)) >= box.width() - 1, which
+    end = max(box.right() for box in of_rows.values())
+    behind = marked(QRectF(end + 1, 0, size[0] - end - 1, 1))
+    assert len(behind) >= 3
+    assert max(behind) < end + STYLE.px(8)
+    middle = round(lay.row_y(row + 0.5))
+    if lay.cell[1] >= 10:  # between the lines of the mark the boxes are as they were
+        for which, box in of_rows.items():
+            inside = range(round(box.left()) + 2, round(box.right()) - 2)
+            same = [with_row.pixel(x, middle) == without.pixel(x, middle) for x in inside]
+            assert all(same), which

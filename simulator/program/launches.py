@@ -83,6 +83,8 @@ class Launch:
         How many sink logits each outer block loads; none without it.
     page : int
         Keys of a page, of which a whole inner block is a whole number.
+    makes : tuple of str
+        Numbers of every row that a visit makes on chip for itself alone.
     reads, writes : mapping of str to Cost
         By tensor.
     flops : Cost
@@ -108,6 +110,7 @@ class Launch:
         forms: bool = True,
         sinks: I64 | None = None,
         page: int = 1,
+        makes: tuple[str, ...] = (),
         reads: Mapping[str, Cost],
         writes: Mapping[str, Cost],
         flops: Cost,
@@ -124,6 +127,7 @@ class Launch:
         self.in_turn = in_turn or carries
         self.row_each = row_each
         self._kv_head_of = of_keys or ()
+        self.makes = makes
         self.reads = reads
         self.writes = writes
         self.flops = flops

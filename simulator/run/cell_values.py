@@ -153,7 +153,9 @@ def _gradient_value(snapshot: Snapshot, cell: Cell) -> CellValue:
     value = float(head.results[cell.tensor][cell.row, cell.col])
     if np.isnan(value):
         return CellValue(cell, cell.tensor, None, "not there yet")
-    where = f"of {f'column block {j}' if i is None else f'row block {i}'}, as it lies in HBM"
+    in_hbm = not {*_forms(snapshot, cell)}.isdisjoint(snapshot.program.tensors)
+    where = f"of {f'column block {j}' if i is None else f'row block {i}'}, "
+    where += "as it lies in HBM" if in_hbm else "used and dropped"
     return CellValue(cell, _form_in_hbm(snapshot, cell), value, where)
 
 

@@ -27,6 +27,8 @@ LeftBy = Callable[[int, str], F32]
 def made_so_far(now: Snapshot, left_by: LeftBy) -> dict[str, F32]:
     """Return what a backward pass has made of all rows and keys of the current head.
 
+    What was dropped after its visit is among it, as m and l are in a forward pass.
+
     Parameters
     ----------
     now : Snapshot
@@ -83,7 +85,8 @@ def _newest(
             return np.float32(spec.empty)
     for number in range(visit.launch, -1, -1):
         for spec in forms:
-            if spec.name not in program.launches[number].writes:
+            launch = program.launches[number]
+            if spec.name not in launch.writes and spec.name not in launch.makes:
                 continue
             index = _last_writer(program, number, visit, block, of_keys=of_keys)
             if index is not None and _clears(program.ops(index), spec, own):
@@ -109,7 +112,7 @@ def _clears(ops: tuple[Op, ...], spec: TensorSpec, own: range) -> bool:
 def _last_writer(
     program: TileProgram, number: int, now: Visit, block: int, *, of_keys: bool
 ) -> int | None:
-    """Return the last visit of a launch, before the current one, that wrote a block; or None."""
+    """Return the last visit of a launch before the current one that left a block; or None."""
     launch, head = program.launches[number], now.head
     if of_keys == launch.by_rows:  # each visit writes: the last of them that has been done
         outer = np.arange(now.j + 1 if number == now.launch else len(launch.visits))

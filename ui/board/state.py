@@ -140,7 +140,9 @@ def _finished_by_backward(snapshot: Snapshot, name: str) -> tuple[range, ...]:
     before, after = range(own.start), range(own.stop, count)
     tensors = snapshot.program.algorithm.tensors
     forms = {name, *(spec.name for spec in tensors if spec.at == name)}
-    first = next((n for n, each in enumerate(launches) if forms & {*each.writes}), -1)
+    numbers = ({*each.writes, *each.makes} for each in launches)
+    first = next((n for n, each in enumerate(numbers) if forms & each), -1)
     if visit.launch > first:
-        return (range(count),) if launches[visit.launch].whole_rows and by_key else (before, after)
+        here = ({*op.makes, *(move.tensor for move in op.moves)} for op in snapshot.ops)
+        return (before, after) if any(forms & each for each in here) else (range(count),)
     return (before,) if visit.launch == first else ()

@@ -74,6 +74,7 @@ def launches(w: Workload) -> tuple[Launch, ...]:
             by_rows=True,
             whole_rows=True,
             row_each=True,
+            makes=(gradients.DOTS.name,),
             reads=pairs | scores,
             writes={"dS": Cost(pair=b)},
             flops=Cost(),

@@ -9,8 +9,9 @@ from hypothesis import given
 
 from simulator.base.errors import InputError
 from simulator.engines.gradient_engine import check_stored_pairs
-from simulator.problem.scenario import Scenario
+from simulator.problem.scenario import Algorithm, Scenario
 from simulator.problem.workload import Workload
+from simulator.program.algorithms import ALGORITHMS, TENSORS
 from simulator.program.tile_program import TileProgram
 from simulator.program.traffic import compulsory_bytes
 from simulator.run.trace import tile_counts
@@ -59,6 +60,16 @@ def test_counts_are_those_of_the_ops_and_of_plain_loops(chosen: Scenario) -> Non
     program = program_of(chosen)
     counted = counted_by_ops(program)
     assert (dict(counted.read), dict(counted.write), counted.flops) == brute_force(program)
+
+
+@pytest.mark.parametrize("name", [each.name for each in ALGORITHMS.values() if each.backward])
+def test_launches_say_which_numbers_of_rows_their_visits_make(name: Algorithm) -> None:
+    program = program_of(scenario(name, nq=7, nk=6, rows=3, cols=4, mask={"causal": True}))
+    for index in range(len(program)):
+        launch = program.launches[program.visit(index).launch]
+        made = {number for op in program.ops(index) for number in op.makes}
+        of_rows = {number for number in made if TENSORS[number].axes == ("row",)}
+        assert of_rows == {*launch.makes} | {*launch.writes} & {"D"}
 
 
 def brute_force(program: TileProgram) -> tuple[dict[str, int], dict[str, int], int]:

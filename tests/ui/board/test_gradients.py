@@ -240,6 +240,59 @@ def test_what_lies_in_hbm_is_not_said_to_be_dropped() -> None:
         assert "skipped" not in said
 
 
+def test_what_a_visit_makes_of_rows_and_drops_stays_on_the_board() -> None:
+    """As m and l of rows that are done do: D of naive's backward pass never goes to HBM."""
+    trace = simulate(SCENARIOS / "naive-backward.toml")
+    w, head, done = trace.workload, 1, set[int]()
+    for index in range(len(trace)):
+        now = trace.snapshot(index)
+        if now.visit.head != head:
+            continue
+        if now.made("D"):
+            done.add(now.visit.i)
+        assert now.head is not None
+        dots = (now.inputs["dO"].astype(np.float64) * now.head.o).sum(axis=1)
+        found = now.head.results["D"][:, 0]
+        image, lay = picture(trace, index)
+        for i in range(w.grid.Tr):
+            rows = w.grid.row_range(i)
+            own = slice(rows.start, rows.stop)
+            seen = filled(image, lay.row_band("D", rows))
+            if i in done:
+                np.testing.assert_allclose(found[own], dots[own], atol=1e-5)
+                assert seen > 0.9
+                words = describe(now, Cell("D", rows.start, 0))
+                assert "HBM" not in words or i == now.visit.i
+                assert i == now.visit.i or words.endswith(f"of row block {i}, used and dropped")
+            else:
+                assert np.isnan(found[own]).all()
+                assert seen < 0.1
+    assert done == {*range(w.grid.Tr)}
+    assert describe(now, Cell("dK", 0, 0)).endswith("of column block 0, as it lies in HBM")
+
+
+def test_a_board_of_many_rows_shows_which_of_them_have_what_is_dropped() -> None:
+    sizes = {"nq": 2048, "nk": 2048, "d": 8, "rows": 128, "cols": 128}
+    trace = trace_of(scenario("naive-backward", **sizes))
+    launches = [launch.name for launch in trace.program.launches]
+    seen = dict[str, list[bool]]()
+    for name in launches:
+        index = trace.program.index(0, 7, 0, launches.index(name))
+        assert index is not None
+        image, lay = picture(trace, index, 0)
+        blocks = (trace.workload.grid.row_range(i) for i in (3, 7, 12))
+        middles = [lay.row_band("D", rows).center() for rows in blocks]
+        empty = QColor(DARK.empty).rgb()
+        seen[name] = [image.pixel(at.toPoint()) != empty for at in middles]
+    assert seen == {
+        "dV": [False, False, False],
+        "dP": [False, False, False],
+        "dS": [True, False, False],
+        "dQ": [True, True, True],
+        "dK": [True, True, True],
+    }
+
+
 @pytest.mark.parametrize("name", ["flash2-backward", "naive-backward", "flash2"])
 @pytest.mark.parametrize("size", [(900, 640), (560, 470), (300, 240)], ids=str)
 def test_the_selected_row_is_marked_in_all_that_it_has(name: str, size: tuple[int, int]) -> None:

@@ -213,6 +213,14 @@ class TileAlgorithm:
         """What it makes of pairs of a row and a key on chip beside S and P."""
         return tuple(spec for spec in self.chip if spec.of_pairs)
 
+    def called(self, name: str) -> str:
+        """Return what a number is called: a sum that is on chip alone as the tensor it becomes."""
+        own = next((spec for spec in self.chip if spec.name == name), None)
+        if own is None:
+            return name
+        becomes = (spec.name for spec in self.tensors if spec.name == own.at)
+        return next(becomes, name)
+
     @property
     def splits(self) -> bool:
         """Whether keys are dealt out to splits, which are joined at the end."""

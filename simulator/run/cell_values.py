@@ -28,17 +28,20 @@ class CellValue:
         A float32, as the engine has it; None while there is none, or where none is kept.
     state : str
         In words, where it is or why it is not there.
+    called : str
+        What it is called there, if not as its tensor.
     """
 
     cell: Cell
     tensor: str
     value: float | None
     state: str
+    called: str = ""
 
     @property
     def name(self) -> str:
         """The cell as the papers write it: ``S[12, 5]``, ``m[12]``."""
-        return cell_name(self.cell, self.tensor)
+        return cell_name(self.cell, self.called or self.tensor)
 
 
 def cell_name(cell: Cell, tensor: str = "") -> str:
@@ -143,7 +146,8 @@ def _gradient_value(snapshot: Snapshot, cell: Cell) -> CellValue:
         if values is not None and len(values) == len(own):
             value = float(values.reshape(len(own), -1)[cell.row - own.start, column])
             held = any(tile.name == name for tile in snapshot.on_chip)
-            return CellValue(cell, name, value, "on chip" if held else "used, or in HBM")
+            called = snapshot.program.algorithm.called(name)
+            return CellValue(cell, name, value, "on chip" if held else "used, or in HBM", called)
     if head is None or cell.tensor not in {**head.pairs, **head.results}:
         words = "not there yet" if here else "numbers are kept for the current tile alone"
         return CellValue(cell, cell.tensor, None, words)

@@ -197,7 +197,8 @@ def _elsewhere(snapshot: Snapshot, now: Number, tensor: str) -> tuple[Part, ...]
     i, j = tile_of(snapshot.program.workload, now.cell)
     where = f"column block {j}" if i is None else f"row block {i}"
     where = where if i is None or j is None else f"tile ({i}, {j})"
-    return (f"{symbol(tensor)} = ", now, f"; go to {where} to see its sum")
+    called = symbol(snapshot.program.algorithm.called(tensor))
+    return (f"{called} = ", now, f"; go to {where} to see its sum")
 
 
 def _numbers(snapshot: Snapshot, name: str) -> F32:
@@ -266,11 +267,11 @@ def _summed(weights: str, rows: str, words: str) -> Callable[[Snapshot, Number],
     def lines(snapshot: Snapshot, now: Number) -> Lines:
         visit, (n, column) = snapshot.visit, _local(snapshot, now.cell)
         name = cell_value(snapshot, now.cell).tensor
-        made = snapshot.made(name)
+        made, called = snapshot.made(name), symbol(snapshot.program.algorithm.called(name))
         which = _adding(snapshot, now.cell, made=made)
         if not made:
             return (
-                (f"{symbol(name)} = ", now, ": this tile has not been added yet"),
+                (f"{called} = ", now, ": this tile has not been added yet"),
                 (which,),
             ), None
         over_keys = "row" in now.cell.at
@@ -292,7 +293,7 @@ def _summed(weights: str, rows: str, words: str) -> Callable[[Snapshot, Number],
         was = Number(before, now.cell, f"{now.name} before this tile")
         exact = before + sums.total
         out: list[tuple[Part, ...]] = [
-            (f"{symbol(name)} = before + {words} = ", was, " + ", added, " = ",
+            (f"{called} = before + {words} = ", was, " + ", added, " = ",
              Number(exact, now.cell, "in float64", full=True)),
             beside(snapshot, total, exact),
             (which,),

@@ -111,9 +111,9 @@ def move_name(move: Move, w: Workload) -> str:
     return name + subscript(move.rows.start // size)
 
 
-def chip_name(tile: ChipTile, visit: Visit, *, whole_rows: bool) -> str:
+def chip_name(tile: ChipTile, visit: Visit, w: Workload, *, whole_rows: bool) -> str:
     """Return the name of a tile on chip: ``Q₂``, ``S₂₁``, ``m``; ``S row`` in naive's softmax."""
-    name = symbol(tile.name)
+    name = symbol(algorithm_of(w).called(tile.name))
     if tile.name in _SQUARE:
         return f"{name} row" if whole_rows else name + subscript(visit.i, visit.j)
     if tile.name in _PER_ROW_BLOCK:
@@ -127,7 +127,10 @@ def op_label(op: Op, w: Workload) -> str:
     if isinstance(op, MapFeatures):
         return " ".join(symbol(name) for name in op.makes)
     if chip is not None:
-        return (chip.of_tile if algorithm_of(w).normalises_each_tile else "") or chip.label
+        algorithm, label = algorithm_of(w), chip.label
+        for spec in algorithm.chip:
+            label = label.replace(spec.name, algorithm.called(spec.name))
+        return (chip.of_tile if algorithm.normalises_each_tile else "") or label
     if isinstance(op, Normalise):
         return f"{op.tensor} / ℓ"
     if op.moves:

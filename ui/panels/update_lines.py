@@ -451,7 +451,8 @@ def _components(row: _Row, name: str, numbers: F32) -> list[Pieces]:
     tensor = name if spec.at else "S"  # P stands where S does
     cells = [Cell(tensor, at, first + n) for n in range(4)]
     lead = plain(f"key {at}: ") if of_key else ()
-    return [(*lead, *vector(own, cells[:n], symbol(name))) for n in (4, 3, 2, 1)] + [plain("…")]
+    called = symbol(row.snapshot.program.algorithm.called(name))
+    return [(*lead, *vector(own, cells[:n], called)) for n in (4, 3, 2, 1)] + [plain("…")]
 
 
 def _first_numbers(row: _Row, name: str, values: F32, count: int) -> Pieces:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -12,6 +14,7 @@ from PySide6.QtGui import QColor, QImage
 from simulator.base.assets import SCENARIOS
 from simulator.program.algorithms import TENSORS
 from simulator.run.motion import Motion
+from simulator.run.row_report import row_report
 from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace, simulate
 from tests.helpers.runs import scenario, trace_of
@@ -23,7 +26,10 @@ from ui.board.scores import shown_current, value_range
 from ui.board.state import past_areas
 from ui.board.words import caption_phrases, header_choices
 from ui.look.heat import colour_map
+from ui.look.names import op_label, short_op_label
 from ui.look.theme import DARK, THEMES, Style, load_fonts
+from ui.panels.formula.lines import explanation_text, formula_lines
+from ui.panels.memory.model import memory_model
 
 pytestmark = pytest.mark.usefixtures("qapp")
 RECT = QRectF(0, 0, 900, 640)
@@ -324,3 +330,34 @@ def test_the_selected_row_is_marked_in_all_that_it_has(name: str, size: tuple[in
             inside = range(round(box.left()) + 2, round(box.right()) - 2)
             same = [with_row.pixel(x, middle) == without.pixel(x, middle) for x in inside]
             assert all(same), which
+
+
+def names_in(trace: Trace, head: int) -> Iterator[tuple[str, str]]:
+    """Yield the words of each op of a head about the rows' sums, and where they are read."""
+    for index in range(len(trace)):
+        for op in range(len(trace.program.ops(index))):
+            now = trace.snapshot(index, op)
+            if now.visit.head != head:
+                continue
+            w, row = trace.workload, now.visit.rows.start + 1
+            yield "strip", f"{op_label(now.op, w)} {short_op_label(now.op, w)}"
+            yield "caption", ", ".join(caption_phrases(now, 20.0))
+            model = memory_model(now)
+            yield from (("chip", name) for chip in model.registers for name in chip.names)
+            for line in formula_lines(now, row_report(now, row)):
+                pieces = [piece for choice in line.choices for piece in choice]
+                yield "formula", f"{line.latex} {' '.join(p.text + p.hint for p in pieces)}"
+            cell = Cell("dQ", row, 2)
+            yield "board", describe(now, cell)
+            found = explanation_text(now, cell)
+            parts = (*found.title, *found.lines, *found.terms, found.total)
+            yield "explanation", " ".join(p.text + p.hint for part in parts for p in part)
+
+
+@pytest.mark.parametrize("name", ["flash2-backward", "naive-backward"])
+def test_a_sum_that_hbm_never_has_is_called_as_what_it_becomes(name: str) -> None:
+    trace = simulate(SCENARIOS / f"{name}.toml")
+    places = {place for place, words in names_in(trace, 1) if re.search("dQ_(acc|.mathrm)", words)}
+    in_hbm = "dQ_acc" in trace.program.tensors
+    assert in_hbm == (name == "flash2-backward")
+    assert places == ({"strip", "chip", "formula", "board", "explanation"} if in_hbm else set())

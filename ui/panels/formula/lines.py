@@ -231,7 +231,7 @@ def _moving_line(snapshot: Snapshot, row: int) -> UpdateLine:
     op, w = snapshot.op, snapshot.program.workload
     if op.starts:
         names = dict.fromkeys([tile.name for tile in op.allocates] or [m.tensor for m in op.moves])
-        starts = {name: _starts_at(op, name) for name in names}
+        starts = {snapshot.program.algorithm.called(n): _starts_at(op, n) for n in names}
         words = ", ".join(f"{symbol(n)} = {start[0]}" for n, start in starts.items())
         latex = r",\; ".join(
             _LATEX.get(n, n) + r" \leftarrow " + start[1] for n, start in starts.items()

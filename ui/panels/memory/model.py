@@ -211,8 +211,8 @@ def memory_model(snapshot: Snapshot) -> MemoryModel:
     taken = {"shared": 0, "registers": 0}
     fresh = {tile.name for tile in op.allocates}
     for tile in snapshot.on_chip:
-        name = chip_name(tile, snapshot.visit, whole_rows=snapshot.in_softmax_launch)
-        names = (name, *tensor_names(tile.name))
+        name = chip_name(tile, snapshot.visit, w, whole_rows=snapshot.in_softmax_launch)
+        names = (name, *tensor_names(program.algorithm.called(tile.name)))
         chip = Chip(tile.name, names, tile.bytes, slot_of(tile.name), tile.name in fresh)
         places[tile.place].append(chip)
         taken[tile.place] += tile.bytes

@@ -213,6 +213,35 @@ def test_no_bar_lies_behind_the_words_of_a_tensor(name: str, size: tuple[int, in
         assert len(colours) == 1, one
 
 
+@pytest.mark.parametrize("size", [(300, 170), (335, 205), (452, 190), (640, 330), (300, 400)])
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_it_is_always_said_how_bars_are_filled(name: str, size: tuple[int, int]) -> None:
+    """Before the word for what is read is its filling, and before that for what is written.
+
+    In the smallest places the longest lists have no bars.
+    """
+    now, rect = demo(name).snapshot(len(demo(name)) // 2), QRectF(0, 0, *size)
+    with pytest.MonkeyPatch.context() as patch:
+        drawn = record_texts(patch, memory)
+        picture = painted(lambda p: paint_memory(p, MemoryState(now), Style(DARK), rect), *size)
+    assert_tidy(drawn, rect)
+    colours = {picture.pixel(x, y) for x in range(size[0] // 3) for y in range(size[1])}
+    tensors = [each.tensor for each in memory_model(now).tensors]
+    bars = QColor(DARK.tensor(tensors[0])).rgb() in colours
+    assert bars or (len(tensors) > 6 and size[0] < 400)
+    for word, hatched in (("read", False), ("written", True)) if bars else ():
+        found = []
+        for one in (each for each in drawn if each.text.startswith(word)):
+            x, y = round(one.ink.left()) - 7, round(one.ink.center().y())
+            before = {
+                picture.pixelColor(x + across, y + down).name()
+                for across in (range(-2, 3) if hatched else (0,))
+                for down in range(-2, 3)
+            }
+            found.append(len(before) > 1 if hatched else before == {QColor(DARK.muted).name()})
+        assert any(found), word
+
+
 @given(st.integers(0, 10**6), st.floats(300, 700), st.floats(0.9, 2), st.floats(1, 2))
 @example(1060, 300.0, 1.0, 1.0)  # a short name leaves room for the bytes
 def test_a_tall_place_shows_all_figures(

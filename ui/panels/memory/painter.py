@@ -92,11 +92,11 @@ def _paint_still(
 ) -> None:
     """Paint everything but tiles on their way; `phase` is how much of them is made on chip."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    _paint_hbm(painter, model, layout)
+    bars = _paint_hbm(painter, model, layout)
     _paint_sram(painter, model, layout, phase)
     if not model.lanes:
         _paint_quiet_lane(painter, layout)
-    _paint_figures(painter, model, layout)
+    _paint_figures(painter, model, layout, explains=bars and layout.legend.isNull())
     paint_whole_run(painter, state, layout.style, layout.footer)
 
 
@@ -142,7 +142,8 @@ def paint_ground(
     draw_text(painter, row, text, font, ink, CENTRE if end is None else LEFT)
 
 
-def _paint_hbm(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> None:
+def _paint_hbm(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> bool:
+    """Paint what lies in HBM; return whether there was room for bars."""
     style, theme, px = layout.style, layout.style.theme, layout.style.px
     paint_ground(
         painter, layout.hbm, (f"HBM  {model.tbps:g} TB/s", "HBM"), theme.hbm_ground, theme.hbm_line,
@@ -154,8 +155,7 @@ def _paint_hbm(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> N
     bold, small = style.text_font(11, bold=True), style.text_font(11)
     largest = max(t.total for t in model.tensors)
     if layout.lines:
-        _paint_hbm_lines(painter, model, layout)
-        return
+        return _paint_hbm_lines(painter, model, layout)
     for row, traffic in zip(layout.tensors, model.tensors, strict=True):
         bar_height = min(max(row.height() - px(16), px(4)), px(12))
         bar = QRectF(row.x(), row.bottom() - bar_height - px(2), row.width(), bar_height)
@@ -169,10 +169,14 @@ def _paint_hbm(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> N
         if model.pages and traffic.tensor == model.pages.tensor:
             used = max(bar.width() * traffic.total / largest, px(5))
             _paint_places(painter, model.pages, bar.adjusted(used + px(6), 0, 0, 0), style)
+    return True
 
 
-def _paint_hbm_lines(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> None:
-    """Paint each tensor as one line: its name, its bar if there is room for one, its bytes."""
+def _paint_hbm_lines(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> bool:
+    """Paint each tensor as one line: its name, its bar if there is room for one, its bytes.
+
+    Returns whether there was.
+    """
     style, theme, px = layout.style, layout.style.theme, layout.style.px
     largest = max(t.total for t in model.tensors)
     names = [short_name(t.tensor) for t in model.tensors]
@@ -197,6 +201,7 @@ def _paint_hbm_lines(painter: QPainter, model: MemoryModel, layout: MemoryLayout
         if model.pages and traffic.tensor == model.pages.tensor:
             used = max(bar.width() * traffic.total / largest, px(5))
             _paint_places(painter, model.pages, bar.adjusted(used + px(6), 0, 0, 0), style)
+    return layout.tensors[0].width() - left - right >= px(_LEAST_BAR)
 
 
 def _paint_hbm_legend(painter: QPainter, place: QRectF, style: Style) -> None:
@@ -434,15 +439,46 @@ def _paint_quiet_lane(painter: QPainter, layout: MemoryLayout) -> None:
     draw_text(painter, label, "no tile moves", font, style.theme.muted, CENTRE)
 
 
-def _paint_figures(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> None:
-    """Write what has been requested so far; the words say which of the three counts it is."""
+def _paint_figures(
+    painter: QPainter, model: MemoryModel, layout: MemoryLayout, *, explains: bool
+) -> None:
+    """Write what has been requested so far; the words say which of the three counts it is.
+
+    Where bars have no legend of their own it also `explains` how they are filled.
+    """
     style, place, theme = layout.style, layout.figures, layout.style.theme
     read, written = f"read {bytes_text(model.read)}", f"written {bytes_text(model.written)}"
     if layout.narrow:
+        parts = ("requested:", read, "·", written)
+        if explains and _paint_with_swatches(painter, place, parts, 11, style):
+            return
         draw_text(painter, place, requested(model), style.text_font(11), theme.text, CENTRE)
         return
     height = place.height() / 3
     rows = [QRectF(place.x(), place.y() + n * height, place.width(), height) for n in range(3)]
     draw_text(painter, rows[0], "requested bytes", style.text_font(11), theme.muted, CENTRE)
     for row, words in zip(rows[1:], (read, written), strict=True):
-        draw_text(painter, row, words, style.text_font(12), theme.text, CENTRE)
+        if not (explains and _paint_with_swatches(painter, row, (words,), 12, style)):
+            draw_text(painter, row, words, style.text_font(12), theme.text, CENTRE)
+
+
+def _paint_with_swatches(
+    painter: QPainter, place: QRectF, parts: Sequence[str], size: float, style: Style
+) -> bool:
+    """Write parts side by side, what is counted with its filling before it; False: no room."""
+    font, side, gap = style.text_font(size), style.px(8), style.px(4)
+    filled = [next((word for word in LEGEND if part.startswith(word)), "") for part in parts]
+    widths = [text_width(font, part) + 1 for part in parts]
+    whole = sum(widths) + gap * (len(parts) - 1) + (side + gap) * sum(map(bool, filled))
+    if whole > place.width():
+        return False
+    x = place.center().x() - whole / 2
+    for part, word, width in zip(parts, filled, widths, strict=True):
+        if word:
+            box = QRectF(x, place.center().y() - side / 2, side, side)
+            _fill_share(painter, box, style.theme.muted, style, written=word == LEGEND[1])
+            x += side + gap
+        at = QRectF(x, place.y(), width, place.height())
+        draw_text(painter, at, part, font, style.theme.text)
+        x += width + gap
+    return True

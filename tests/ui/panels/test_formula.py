@@ -189,6 +189,37 @@ def test_terms_are_dropped_and_counted() -> None:
         assert any("sum" in text for text in more) or len(terms) == 32
 
 
+SIDE = r"(\d+) (?:more lines? )?(above|below)"
+
+
+@pytest.mark.parametrize("name", ["flash2-backward", "causal", "flash1"])
+@pytest.mark.parametrize("height", [136, 165, 190, 230, 300, 700])
+def test_lines_that_have_no_room_are_counted_on_their_side(name: str, height: float) -> None:
+    trace, sides = demo(name), set()
+    visit = trace.program.visit(len(trace) // 2).index
+    for op in range(len(trace.program.ops(visit))):
+        now = trace.snapshot(visit, op)
+        model = formula_model(now, row_report(now, now.visit.rows.start))
+        for cell in (None, Cell("O", now.visit.rows.start, 0)):
+            said = explanation_text(now, cell) if cell else None
+            lay = formula_layout(model, said, Style(DARK), QRectF(0, 0, 560, height))
+            found = [w for w in lay.words if "more line" in w.text]
+            more = {side: int(n) for w in found for n, side in re.findall(SIDE, w.text)}
+            first = min(maths.baseline for maths in lay.maths)
+            last = max(maths.baseline for maths in lay.maths)
+            for each in found:
+                assert each.rect.top() > last or not each.text.endswith("below")
+                assert each.rect.bottom() < first or not each.text.endswith("above")
+            shown = [maths.latex for maths in lay.maths]
+            every = [line.latex for line in model.lines]
+            above = more.get("above", 0)
+            sides |= {*more}
+            if said is None or height > 200:  # else the explanation has only just room
+                assert every[above : above + len(shown)] == shown
+                assert len(every) == above + len(shown) + more.get("below", 0)
+    assert bool(sides) == (height < 700)
+
+
 def test_numbers_stand_still_from_step_to_step() -> None:
     trace = demo("flash2")
     seen: dict[int, set[tuple[float, ...]]] = {}

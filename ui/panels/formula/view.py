@@ -1,7 +1,7 @@
 """The Formula panel's picture: the update large, its numbers as links, and a cell's explanation.
 
-If there is little space, the other lines of the update are left out first, then the words of the
-explanation, then terms of its sum; letters are never cut.
+If there is little space, the other lines of the update are left out first, and it is said how many,
+then the words of the explanation, then terms of its sum; letters are never cut.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ui.look.draw import LEFT, card, draw_text, mixed, outline, text_width
 from ui.look.formula import formula
 from ui.look.names import first_that_fits, fitting
 from ui.look.theme import Style
+from ui.look.units import plural
 from ui.panels.formula.lines import ExplanationText, FormulaModel, more_terms
 from ui.panels.update_lines import Piece, Pieces, UpdateLine
 
@@ -29,6 +30,8 @@ HINT = (
 _TEXT, _BIG, _SMALL = 12, 17, 13
 _NUMBERS = 17
 """Height of the row of numbers below a large formula."""
+_NOTE = 15
+"""Height of the words for lines that have no room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,20 +178,24 @@ def _update(
 ) -> float:
     """Place the lines: those of the current op large, and as many others as fit below."""
     px = lay.style.px
-    kept = {n for n, one in enumerate(lines) if one.current}
+    current = {n for n, one in enumerate(lines) if one.current}
     # With little space, formula and numbers of the current lines also share a row.
     below = px(58 if explanation is not None else 26)
-    large = sum(_line_height(lay, lines[n], True) for n in kept) + below <= rect.height()
+    least = below + px(_NOTE) * (len(current) < len(lines))
+    large = sum(_line_height(lay, lines[n], True) for n in current) + least <= rect.height()
     heights = [_line_height(lay, one, large) for one in lines]
     wanted = px(118 if explanation is not None else 24)
-    free = rect.height() - wanted - sum(heights[n] for n in kept)
-    middle = min(kept, default=0)
-    for n in sorted(set(range(len(lines))) - kept, key=lambda n: abs(n - middle)):
-        if heights[n] > free:
+    free = rect.height() - wanted - sum(heights[n] for n in current)
+    for notes in range(3):  # how many rows say that there are more lines, above and below
+        kept = _fitting_lines(heights, current, free - notes * px(_NOTE))
+        above, after = min(kept, default=0), len(lines) - 1 - max(kept, default=-1)
+        if (above > 0) + (after > 0) <= notes:
             break
-        kept.add(n)
-        free -= heights[n]
+    spare = rect.height() - sum(heights[n] for n in kept) - min(below, wanted)
+    first, last = _more_lines(above, after, rows=int(spare / px(_NOTE)))
     y, left = rect.y(), rect.x() + px(8)
+    if first:
+        y = _note(lay, first, QRectF(left, y, rect.right() - left, 0))
     small = [lines[n].latex for n in kept if not (large and lines[n].current)]
     widest = max((formula(latex, round(px(_SMALL))).width for latex in small), default=0.0)
     for n in sorted(kept):
@@ -202,7 +209,36 @@ def _update(
             framed = QRectF(rect.x(), y, rect.width(), heights[n])
             lay.frame = framed if lay.frame.isNull() else lay.frame.united(framed)
         y += heights[n]
+    if last:
+        y = _note(lay, last, QRectF(left, y, rect.right() - left, 0))
     return y
+
+
+def _fitting_lines(heights: Sequence[float], current: set[int], free: float) -> set[int]:
+    """Return which lines fit: the current ones, and those nearest to them in what is free."""
+    kept, middle = set(current), min(current, default=0)
+    for n in sorted(set(range(len(heights))) - kept, key=lambda n: abs(n - middle)):
+        if heights[n] > free:
+            break
+        kept.add(n)
+        free -= heights[n]
+    return kept
+
+
+def _more_lines(above: int, below: int, rows: int) -> tuple[str, str]:
+    """Return what is said before the lines and after them of those that have no room."""
+    first = f"{plural(above, 'more line')} above" if above else ""
+    last = f"{plural(below, 'more line')} below" if below else ""
+    if first and last and rows == 1:
+        return "", f"{first}, {below} below"
+    return (first, last) if rows > 0 else ("", "")
+
+
+def _note(lay: FormulaLayout, words: str, place: QRectF) -> float:
+    """Place words in a row of their own, and return where that ends."""
+    place.setHeight(lay.style.px(_NOTE))
+    lay.words.append(Words(place, words, "muted", "text"))
+    return place.bottom()
 
 
 def _line_height(lay: FormulaLayout, one: UpdateLine, large: bool) -> float:

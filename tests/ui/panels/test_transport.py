@@ -26,6 +26,7 @@ from tests.ui.panels.test_memory import (
     snapshots,
 )
 from ui.look.boundaries import boundaries, partial_before
+from ui.look.draw import text_width
 from ui.look.names import op_label
 from ui.look.theme import DARK, THEMES, Style
 from ui.look.units import time_text
@@ -146,6 +147,37 @@ def test_cells_too_narrow_for_labels_name_the_heads() -> None:
     assert_tidy(drawn, rect)
     here = scrubber_layout(now.program, Style(DARK), rect).cell(26)
     assert not any(one.ink.intersects(here) for one in drawn)
+
+
+@given(
+    st.sampled_from(("naive-backward", "flash2-backward", "grouped-heads", "inspector")),
+    st.integers(0, 10**6), st.floats(300, 1900),
+)  # fmt: skip
+def test_what_is_played_is_named_beside_the_cursor(name: str, at: int, width: float) -> None:
+    """Its words are left out only if neither what has been done of it nor the rest has room."""
+    trace, style, rect = demo(name), Style(DARK), QRectF(3, 4, width, 30)
+    now = trace.snapshot(at % len(trace), 0)
+    with pytest.MonkeyPatch.context() as patch:
+        drawn = record_texts(patch, transport)
+        painted(lambda p: moved(p) or paint_scrubber(p, now, style, rect))
+    assert_tidy(drawn, rect)
+    layout, visit = scrubber_layout(now.program, style, rect), at % len(trace)
+    edges = boundaries(now.program, int(width / 64))
+    begun = [edge for edge in edges if edge.visit <= visit][-1]
+    end = next((edge.visit for edge in edges if edge.visit > visit), len(trace))
+    here = [layout.left_of(visit), layout.left_of(visit + 1)]
+    if not layout.cells:
+        here = [layout.left_of(visit + 0.5) - 2, layout.left_of(visit + 0.5) + 2]
+    elif not any(one.text == edges[0].label for one in drawn):
+        return  # numbers of tiles are written there
+    needs = text_width(style.text_font(11), begun.label) + 12
+    room = here[0] - layout.left_of(begun.visit), layout.left_of(end) - here[1]
+    shown = [one for one in drawn if one.text == begun.label]
+    if max(room) >= needs:
+        assert len(shown) == 1
+        assert shown[0].ink.right() < here[0] or shown[0].ink.left() > here[1] + 3
+        assert layout.left_of(begun.visit) < shown[0].ink.left()
+        assert shown[0].ink.right() < layout.left_of(end)
 
 
 @given(

@@ -237,7 +237,7 @@ def _paint_strip(
     image = QImage(row.data, pixels, 1, 4 * pixels, QImage.Format.Format_RGB32)
     painter.drawImage(rect, image)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-    _paint_boundaries(painter, program, style, layout, (now, now))
+    _paint_boundaries(painter, program, style, layout, (now - style.px(2), now + style.px(2)))
     _paint_marker(painter, style, rect, now)
 
 
@@ -248,7 +248,10 @@ def _paint_boundaries(
     layout: ScrubberLayout,
     now: tuple[float, float],
 ) -> None:
-    """Write what begins along the run, and mark it if there are no cells; not on the cursor."""
+    """Write what begins along the run, and mark it if there are no cells.
+
+    Where the cursor would lie on the words, they stand behind it if they fit there.
+    """
     px, theme, rect = style.px, style.theme, layout.rect
     font = style.text_font(11)
     edges = boundaries(program, int(rect.width() / px(64)))
@@ -261,8 +264,9 @@ def _paint_boundaries(
             mark = QRectF(round(left), rect.bottom() - height, width, height)
             painter.fillRect(mark, QColor(theme.panel))
         needs = text_width(font, edge.label) + px(8)
-        met = left - px(4) < now[1] and now[0] < left + needs
-        if needs <= right - left and not met:
+        if left - px(4) < now[1] and now[0] < left + needs:
+            left = now[1]
+        if needs <= right - left:
             place = QRectF(left + px(4), rect.y(), needs, rect.height())
             draw_text(painter, place, edge.label, font, theme.text)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from PySide6.QtCore import QRectF, QSize, Qt
@@ -10,6 +11,7 @@ from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QMainWindow, QToolButton
 
 from ui.look.draw import LEFT, draw_text, text_width
 from ui.look.icons import icon
+from ui.look.names import first_that_fits
 from ui.look.theme import DARK, Style
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
@@ -18,6 +20,8 @@ from ui.widgets.choice_bar import PlotBar
 _HIGH, _PAD, _BUTTON, _ICON = 26.0, 10.0, 20.0, 14.0
 _BAR = 0.92
 """Size of choices in a title, as a share of their size in a panel."""
+_SOURCE = re.compile(r" \([^()]*\)\.$")
+"""The paper at the end of a sentence on what a panel is for."""
 
 
 @guarded
@@ -115,8 +119,21 @@ class DockTitle(QWidget):
 
     @property
     def words(self) -> str:
-        """The dock's name, or its purpose if a tab above has the name already."""
-        return self._dock.toolTip() if self._tabbed() else self._dock.windowTitle()
+        """The dock's name, or its purpose if a tab above has the name already.
+
+        In a narrow dock the purpose is told without its source in brackets.
+        """
+        if not self._tabbed():
+            return self._dock.windowTitle()
+        whole = self._dock.toolTip()
+        choices = whole, _SOURCE.sub(".", whole)
+        return first_that_fits(choices, self._place.width(), self.style_now.text_font(12))
+
+    @property
+    def _place(self) -> QRectF:
+        """The room for words, above the line below them."""
+        pad, end = self.style_now.px(_PAD), (self._bar or self.float_button).x()
+        return QRectF(pad, 0, end - 2 * pad, self.height() - round(self.style_now.px(1)))
 
     def _tabbed(self) -> bool:
         window = self._dock.parentWidget()
@@ -126,12 +143,10 @@ class DockTitle(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         with painting(self) as painter:
-            style, theme, px = self.style_now, self.style_now.theme, self.style_now.px
+            style, theme, place = self.style_now, self.style_now.theme, self._place
             painter.fillRect(self.rect(), QColor(theme.panel))
-            line = round(px(1))
-            painter.fillRect(0, self.height() - line, self.width(), line, QColor(theme.border))
-            end = (self._bar or self.float_button).x()
-            place = QRectF(px(_PAD), 0, end - 2 * px(_PAD), self.height() - line)
+            line = QRectF(0, place.bottom(), self.width(), self.height() - place.bottom())
+            painter.fillRect(line, QColor(theme.border))
             font = style.text_font(12 if self._tabbed() else 13)
             words = self.words
             if not self._tabbed() or text_width(font, words) <= place.width():

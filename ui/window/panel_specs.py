@@ -124,7 +124,7 @@ PANELS = (
     ),
     PanelSpec(
         "formula", "Formula", "5",
-        "The update of this op with the selected row's numbers in it, and its line in the paper.",
+        "This op's update with the selected row's numbers, and its line in the paper.",
         FormulaPanel, make_formula_model,
     ),
     PanelSpec(
@@ -149,7 +149,7 @@ PANELS = (
     ),
     PanelSpec(
         "exactness", "Exactness", "0",
-        "How far every row is from float64, and what a mistake in the algorithm would do.",
+        "How far rows are from float64, and what a mistake in the algorithm would do.",
         ExactnessPanel, exactness_model,
     ),
     PanelSpec(
@@ -171,7 +171,7 @@ PANELS = (
     ),
     PanelSpec(
         "values", "Values", "V",
-        "Pinned cells: where each number came from, to copy or to recompute in NumPy.",
+        "Pinned cells: where each number came from, to copy or recompute in NumPy.",
         ValuesPanel, nothing,
     ),
     PanelSpec(

@@ -1,6 +1,7 @@
 """Panels are made when they are first seen, and are then as if they had always been there."""
 
 import gc
+import re
 import weakref
 
 import pytest
@@ -304,6 +305,25 @@ def test_closed_panels_forget_a_run_that_is_no_longer_shown(open_window, qapp):
     assert trace() is None
     assert program not in [each.program for each in kept]
     assert len(window.docks.made) == len(PANELS)
+
+
+def test_a_panel_that_opens_in_a_small_window_says_what_it_is_for(open_window, qapp):
+    """With the paper behind it where that fits, else without: the strip is never empty."""
+    window, without = open_window("causal", (1280, 720)), 0
+    for name in ("merge", "pages", "generation", "ring", "cache", "formula", "exactness", "values"):
+        window.desk.take("steps")
+        window.desk.reset()
+        window.docks.open(name)
+        window.docks[name].raise_()
+        qapp.processEvents()
+        title, whole = window.docks[name].titleBarWidget(), window.docks[name].toolTip()
+        font = title.style_now.text_font(12)
+        assert text_width(font, title.words) < title.float_button.x() - title.style_now.px(10), name
+        assert whole.startswith(title.words[:-1])
+        without += title.words != whole
+        rest = whole[len(title.words) - 1 :]
+        assert rest == "." or re.fullmatch(r" \(.* 20\d\d.*\)\.", rest)
+    assert without
 
 
 def test_in_a_small_window_each_tab_says_what_its_panel_is_for(open_window, qapp):

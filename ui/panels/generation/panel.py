@@ -241,7 +241,7 @@ class GenerationPanel(PlotPanel[None]):
         if found is None:
             return
         if self.shows == _EQUAL:
-            self.show_plot(equal_plot(found, at))
+            self.show_plot(equal_plot(found, at, masked=self.way != "no mask"))
         else:
             quantity: Quantity = one_of(QUANTITIES, self.shows)
             self.show_plot(cost_plot(found, at, quantity, summed=self.summed))

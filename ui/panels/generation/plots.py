@@ -93,8 +93,18 @@ def cost_plot(found: Generation, at: int, quantity: Quantity, *, summed: bool = 
     )  # fmt: skip
 
 
-def equal_plot(found: Generation, at: int) -> PlotModel:
-    """Return how far each step's rows are from one causal pass, and old rows without the mask."""
+def equal_plot(found: Generation, at: int, *, masked: bool = True) -> PlotModel:
+    """Return how far each step's rows are from one causal pass, and old rows without the mask.
+
+    Parameters
+    ----------
+    found : Generation
+        All steps.
+    at : int
+        The step that is shown, which is marked.
+    masked : bool
+        Whether the mask is on in the picture beside it: what is said of that comes first.
+    """
     curves = []
     for (name, short, role, dash, marker), values, first in zip(
         _ROWS, (found.unmasked, found.apart), (1, 0), strict=True
@@ -104,12 +114,20 @@ def equal_plot(found: Generation, at: int) -> PlotModel:
         details = tuple((_heading(found, n), f"{name}: {share_text(values[n])}") for n in steps)
         xs = _keys(found)[first:]
         curves.append(Curve(name, short, role, xs, ys, dash, marker, 1.8, details, tuple(steps)))
-    moved = float(found.unmasked.max())
+    same = (
+        f"the rows of all steps are those of one pass, up to {share_text(float(found.apart.max()))}"
+    )
+    moved = (
+        f"a new key moves old rows by up to {share_text(float(found.unmasked.max()))} of "
+        "their length"
+    )
+    # In a low panel the line is cut at its end.
+    answers = f"With the causal mask {same}. Without it {moved}."
+    if not masked:
+        answers = f"Without the causal mask {moved}. With it {same}."
     note = (
-        f"{_source(found)}. With the causal mask the rows of all steps are those of one pass, "
-        f"up to {share_text(float(found.apart.max()))}: old rows never see new keys, so K and V "
-        "can be kept. Without it a new key moves old rows by up to "
-        f"{share_text(moved)} of their length."
+        f"{answers} Under the mask old rows never see new keys, so K and V can be kept. "
+        f"{_source(found)}."
     )
     return PlotModel(
         name="Rows of steps beside those of one pass",

@@ -14,6 +14,7 @@ from ui.look.theme import DARK, Style
 from ui.look.units import launch_words
 from ui.panels.generation import picture
 from ui.panels.generation.picture import WAYS
+from ui.plots import painter
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +101,24 @@ def test_rows_are_those_of_one_pass(window):
     assert max(apart.ys) < 1e-5 < min(unmasked.ys)
     assert unmasked.xs == apart.xs[1:]
     assert "those of one pass" in panel.plot.model.note
+
+
+@pytest.mark.parametrize(("way", "answer"), [
+    ("cache", "With the causal mask the rows of all steps are those of one pass, up to "),
+    ("again", "With the causal mask the rows of all steps are those of one pass, up to "),
+    ("no mask", "Without the causal mask a new key moves old rows by up to "),
+])  # fmt: skip
+def test_a_low_panel_keeps_the_answer_longest(window, monkeypatch, way, answer):
+    panel = panel_of(window)
+    panel.take_choices(ChooseTable(generation="equal", way=way))
+    drawn = record_texts(monkeypatch, painter)
+    panel.plot.grab()
+    shown = " ".join(one.text for one in drawn)
+    assert answer in shown
+    assert panel.plot.model.note.startswith(answer)
+    assert panel.plot.model.note.endswith(f" {window.session.trace.workload.file.title}.")
+    for words in ("one pass, up to", "a new key moves old rows", "K and V can be kept"):
+        assert words in panel.plot.model.note  # where there is room all is told
 
 
 def test_sums_are_those_of_all_steps_so_far(window):

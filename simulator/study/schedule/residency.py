@@ -10,6 +10,7 @@ WARP = 32
 REGISTER_BYTES = 4
 _REGISTERS_AT_ONCE = 256
 """Registers are given to warps in pieces of so many."""
+_SHARED = "shared memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +51,23 @@ class Residency:
         So many; 0 if not even one can start.
     limits : tuple of (str, int)
         How many each resource would allow, the scarcest first.
+    shared : int
+        Shared memory that a block of the kernel takes, bytes: its tiles, and what lies beside them.
     """
 
     blocks: int
     limits: tuple[tuple[str, int], ...]
+    shared: int = 0
 
     @property
     def limit(self) -> str:
         """The resource that is used up first."""
         return self.limits[0][0]
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it is shared memory."""
+        return self.limit == _SHARED
 
 
 def residency(needs: BlockNeeds, gpu: Gpu) -> Residency:
@@ -71,22 +80,23 @@ def residency(needs: BlockNeeds, gpu: Gpu) -> Residency:
     NVIDIA, CUDA C++ Programming Guide, "Multiprocessor level".
     """
     if needs.shared > gpu.smem_bytes:
-        return Residency(0, (("shared memory", 0),))
+        return Residency(0, ((_SHARED, 0),), needs.shared)
     own = gpu.multiprocessor
     if own is None:
-        return _scarcest({"shared memory": gpu.smem_bytes // max(needs.shared, 1)})
+        return _scarcest({_SHARED: gpu.smem_bytes // max(needs.shared, 1)}, needs.shared)
     assert gpu.register_bytes is not None
     shared = needs.shared + own.reserved_kib * KIB
     return _scarcest(
         {
-            "shared memory": own.shared_kib * KIB // max(shared, 1),
+            _SHARED: own.shared_kib * KIB // max(shared, 1),
             "registers": gpu.register_bytes // REGISTER_BYTES // needs.block_registers,
             "threads": own.threads // needs.threads,
             "most thread blocks": own.blocks,
-        }
+        },
+        needs.shared,
     )
 
 
-def _scarcest(allowed: dict[str, int]) -> Residency:
+def _scarcest(allowed: dict[str, int], shared: int) -> Residency:
     limits = tuple(sorted(allowed.items(), key=lambda pair: pair[1]))
-    return Residency(limits[0][1], limits)
+    return Residency(limits[0][1], limits, shared)

@@ -28,6 +28,7 @@ from simulator.study.schedule.splits import (
     with_splits,
 )
 from ui.look.units import (
+    bytes_text,
     clock_text,
     count_text,
     factor_text,
@@ -273,6 +274,13 @@ def _launch_words(each: LaunchSchedule, sms: int, *, alone: bool) -> list[str]:
         out.append(
             f"The longest thread block takes {factor_text(uneven)} as long as the shortest: "
             f"{_longest_ends(each)}."
+        )
+    fit = each.residency
+    if fit.is_shared:
+        own = bytes_text(fit.shared)
+        out.append(
+            f"A thread block of the kernel takes {own} of shared memory, so that "
+            f"{count_text(fit.blocks)} fit{'s' * (fit.blocks == 1)} on a multiprocessor."
         )
     return out
 

@@ -337,3 +337,14 @@ def test_who_has_nothing_to_do_in_a_launch_may_have_in_the_next() -> None:
     (other,) = (words for words in state.words if words.startswith(flash2.title))
     assert one.endswith(f"{idle} have nothing to do in this launch.")
     assert other.endswith(f"{idle} never have anything to do.")
+
+
+def test_what_limits_thread_blocks_on_a_multiprocessor_is_told_in_bytes() -> None:
+    program = program_of(load_scenario(SCENARIOS / "real-scale.toml"))
+    state = schedule_state(program, "run", "index")
+    (needs,) = block_needs(program.workload)
+    assert needs.shared == 164_352  # more than the tiles, 96 KiB, of which two would fit
+    assert (
+        "A thread block of the kernel takes 160.5 KiB of shared memory, so that 1 fits on a "
+        "multiprocessor."
+    ) in state.words

@@ -190,7 +190,7 @@ def seconds_after(race: Race, watched: float, length: float = RUN_SECONDS) -> fl
     return race.seconds * min(max(watched / length, 0.0), 1.0)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=1)
 def race_of(program: TileProgram) -> Race:
     """Return the race for the program that is shown, at a realistic length if it is short.
 

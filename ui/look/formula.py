@@ -144,7 +144,7 @@ def typeset(formulas: Iterable[str]) -> None:
         _outlines(latex)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=128)
 def _outlines(latex: str) -> QPainterPath:
     """Return the outlines at `_EM` pixels, baseline at 0."""
     import ziamath  # a fifth of a second: not at the start

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from PySide6.QtCore import (
     QEvent,
     QLineF,
@@ -112,6 +110,7 @@ class PenOverlay(QWidget):
         self._drawing = False
         self.pen = False
         self.spotlight = False
+        self._shade: QImage | None = None
         self._size = 3
         self._at = QPoint()
         self.hide()
@@ -130,6 +129,7 @@ class PenOverlay(QWidget):
         if (pen, spotlight) == (self.pen, self.spotlight):
             return
         self.pen, self.spotlight, self._drawing = pen, spotlight, False
+        self._shade = None  # some 15 MB at its largest
         on = pen or spotlight
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents, not on)
         self.setMouseTracking(on)
@@ -250,7 +250,9 @@ class PenOverlay(QWidget):
         painter.setClipRegion(region.subtracted(QRegion(light)))
         painter.fillRect(region.boundingRect(), QColor(0, 0, 0, DIM))
         painter.setClipRegion(region)
-        painter.drawImage(light.topLeft(), _shade(self.radius))
+        if self._shade is None or self._shade.width() != light.width():
+            self._shade = shade(self.radius)
+        painter.drawImage(light.topLeft(), self._shade)
 
     def _paint_strokes(self, painter: QPainter, rect: QRectF) -> None:
         """Paint the strokes, finished ones from a picture, because stroking wide lines is slow."""
@@ -286,8 +288,7 @@ class PenOverlay(QWidget):
             painter.drawPath(stroke.tail)
 
 
-@lru_cache(maxsize=2)
-def _shade(radius: int) -> QImage:
+def shade(radius: int) -> QImage:
     """Return the dark square around the light: clear in the circle, dim in the corners."""
     image = QImage(2 * radius, 2 * radius, QImage.Format.Format_ARGB32_Premultiplied)
     image.fill(0)

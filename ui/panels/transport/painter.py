@@ -143,7 +143,7 @@ def _on_plain_pixels(painter: QPainter) -> bool:
     )
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=3)
 def _cells_picture(
     program: TileProgram,
     theme: str,

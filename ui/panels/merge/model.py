@@ -56,7 +56,7 @@ class MergeState:
             return (f"{self.row}: nothing to merge",)
         count = plural(len(self.parts.partials), "partial")
         return (
-            f"{self.row}: {count} of (m, ℓ, O), merged in any order to the same O",
+            f"{self.row}: {count} of (m, ℓ, O), merged in any order to the same O up to rounding",
             f"{self.row}: {count}, merged in any order",
             f"{self.row}: {count}",
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import sys
 import zipfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -569,11 +570,19 @@ def _npy_text(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, most:
     _npy_header(path, archive, info)  # before numpy allocates what the header claims
     with archive.open(info) as file:
         value = npy.read_array(file, allow_pickle=False)
+    if value.dtype.kind == "U" and _is_no_text(value):
+        raise refuse(str(path), name, "codes of no letter", "a text, a number or a list of texts")
     if value.ndim == 1 and value.dtype.kind == "U":
         return json.dumps(value.tolist())
     if value.ndim == 0 and value.dtype.kind in "Ubif":
         return str(value[()])
     raise refuse(str(path), name, shown(str(value.dtype)), "a text, a number or a list of texts")
+
+
+def _is_no_text(value: NDArray[np.generic]) -> bool:
+    """Whether a text has codes beyond Unicode's: numpy makes strings of them that are broken."""
+    codes = np.frombuffer(value.tobytes(), dtype=f"{value.dtype.str[0]}u4")
+    return bool((codes > sys.maxunicode).any())
 
 
 def _read_npz(path: Path, name: str, tensor: StoredTensor) -> NDArray[np.generic]:

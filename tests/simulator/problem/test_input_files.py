@@ -162,6 +162,24 @@ def test_bad_arrays_in_an_npz(member: bytes, message: str, tmp_path: Path) -> No
     assert not (tmp_path / "pwned").exists()
 
 
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize("shape", ["()", "(1,)"])
+def test_a_text_with_codes_beyond_unicode_is_refused(
+    order: str, shape: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.npz"
+    for code in (0x10FFFF, 0x110000, 0x08000035):
+        data = np.array([code], f"{order}u4").tobytes()
+        with zipfile.ZipFile(path, "w") as archive:
+            for name in "qkv":
+                archive.writestr(f"{name}.npy", GOOD)
+            archive.writestr("model.npy", npy(claim(shape, f"{order}U1"), data))
+        if code == 0x10FFFF:
+            assert read_header(path).said.model in (chr(code), json.dumps([chr(code)]))
+        else:
+            assert 'model = "codes of no letter": expected a text' in refusal(path)
+
+
 @pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
 def test_all_kinds_of_npy_headers_are_read(version: tuple[int, int], tmp_path: Path) -> None:
     path = tmp_path / "x.npz"

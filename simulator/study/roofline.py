@@ -19,7 +19,7 @@ from simulator.program.algorithms import ALGORITHMS, BASELINE, algorithm_of, bes
 from simulator.program.tile_program import Counters, TileProgram
 from simulator.study.sweep import figures_of
 
-Phase = Literal["prefill", "decode"]
+Phase = Literal["prefill", "backward", "decode"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Place:
     algorithm : str
         ``naive``, ``flash1`` or ``flash2``.
     phase : str
-        ``prefill``, the scenario as it is, or ``decode``.
+        ``prefill`` or ``backward``, the scenario as it is, or ``decode``.
     flops : int
         Matmul FLOPs.
     requested : int
@@ -105,7 +105,7 @@ class Roofline:
     roof : Roof
         The GPU.
     places : tuple of Place
-        Prefill of each algorithm, then decode of each forward pass that has a softmax.
+        The whole of each algorithm, then decode of each forward pass that has a softmax.
     """
 
     dtype: str
@@ -135,7 +135,12 @@ class Roofline:
             At the cursor.
         """
         time = time_estimate(self.roof.gpu, counters.bytes, counters.flops, self.dtype)
-        return Place(algorithm, "prefill", counters.flops, counters.bytes, None, time)
+        return Place(algorithm, whole_phase(algorithm), counters.flops, counters.bytes, None, time)
+
+
+def whole_phase(algorithm: str) -> Phase:
+    """Return what a run of the scenario as it is does: a backward pass is no prefill."""
+    return "backward" if ALGORITHMS[algorithm].backward else "prefill"
 
 
 def roof_of(gpu: Gpu, dtype: str) -> Roof:
@@ -158,19 +163,20 @@ def decode_workload(w: Workload) -> Workload:
 def roofline_of(program: TileProgram) -> Roofline:
     """Return the place of every algorithm on the workload's GPU, made once for each program.
 
-    Prefill is the workload as it is; decode is the same workload with one query row. The tiles are
-    those of the workload.
+    Prefill and backward are the workload as it is; decode is the same workload with one query row.
+    The tiles are those of the workload.
     """
     w = program.workload
+    names = beside(w.algorithm)
+    runs = [(name, whole_phase(name), w) for name in names]
+    step = decode_workload(w)
+    runs += [
+        (name, "decode", step)
+        for name in names
+        if ALGORITHMS[name].softmax and not ALGORITHMS[name].backward
+    ]
     places = []
-    phases: tuple[tuple[Phase, Workload], ...] = (("prefill", w), ("decode", decode_workload(w)))
-    for phase, work in phases:
-        for name in beside(w.algorithm):
-            own = ALGORITHMS[name]
-            if phase == "decode" and (own.backward or not own.softmax):
-                continue
-            found = figures_of(work.as_algorithm(name))
-            places.append(
-                Place(name, phase, found.flops, found.bytes, found.compulsory, found.time)
-            )
+    for name, phase, work in runs:
+        found = figures_of(work.as_algorithm(name))
+        places.append(Place(name, phase, found.flops, found.bytes, found.compulsory, found.time))
     return Roofline(w.dtype, roof_of(w.gpu, w.dtype), tuple(places))

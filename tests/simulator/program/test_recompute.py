@@ -81,7 +81,8 @@ def test_backward_passes_stand_beside_their_forward_passes_and_are_ranked_apart(
     assert scale is not None
     assert set(scale.bytes) == set(BACKWARD)
     places = {(place.algorithm, place.phase) for place in roofline_of(program).places}
-    assert {each for each, phase in places if phase == "prefill"} == set(beside(name))
+    assert {each for each, phase in places if phase != "decode"} == set(beside(name))
+    assert {each for each, phase in places if phase == "backward"} == set(BACKWARD)
     assert not any(ALGORITHMS[each].backward for each, phase in places if phase == "decode")
 
 

@@ -8,10 +8,13 @@ from hypothesis import given
 from simulator.problem.hardware import gpus, time_estimate
 from simulator.problem.scenario import Scenario
 from simulator.problem.workload import resolve
+from simulator.program.algorithms import ALGORITHMS as ALL
 from simulator.program.algorithms import tile_program
 from simulator.program.traffic import compulsory_bytes
 from simulator.study.roofline import decode_workload, roof_of, roofline_of
 from tests.helpers.runs import ALGORITHMS, scenario, scenarios
+
+BACKWARD = [name for name, each in ALL.items() if each.backward]
 
 
 def test_the_roof_of_a_data_sheet() -> None:
@@ -84,3 +87,15 @@ def test_the_part_of_a_run_ends_at_the_whole_run() -> None:
     assert (whole.flops, whole.requested, whole.time) == (end.flops, end.requested, end.time)
     half = found.part("flash1", program.counters(len(program) // 2))
     assert 0 < half.time.seconds < whole.time.seconds
+
+
+@pytest.mark.parametrize("name", BACKWARD)
+def test_a_backward_pass_is_no_prefill(name: str) -> None:
+    program = tile_program(resolve(scenario(name, nq=32, d=8)))
+    found = roofline_of(program)
+    whole = found.part(name, program.totals)
+    assert whole.phase == "backward"
+    place = found.place(name, "backward")
+    assert (whole.flops, whole.requested) == (place.flops, place.requested)
+    forward = ALL[name].forward
+    assert found.place(forward, "prefill").flops < place.flops

@@ -8,13 +8,15 @@ from PySide6.QtTest import QTest
 
 from simulator.problem.hardware import gpus, time_estimate
 from simulator.problem.scenario import with_values
-from simulator.program.algorithms import tile_program
+from simulator.program.algorithms import ALGORITHMS, tile_program
 from simulator.program.traffic import compulsory_bytes
 from simulator.study.gpu_report import Measured
 from simulator.study.roofline import roofline_of
 from tests.helpers.runs import program_of, scenario
 from ui.look.units import bytes_text, time_text
 from ui.panels.roofline.plot import roofline_plot
+
+BACKWARD = [name for name, of in ALGORITHMS.items() if of.backward]
 
 
 def show(window, qapp):
@@ -86,6 +88,24 @@ def test_short_runs_are_held_against_a_launch():
                          None, ())  # fmt: skip
     assert plot.note.endswith("A launch alone takes some 3 µs.")
     assert "less than a launch takes" in plot.summary
+
+
+@pytest.mark.parametrize("name", BACKWARD)
+def test_a_backward_pass_is_not_called_prefill(name):
+    program = program_of(scenario(name, nq=16, d=8, rows=4, cols=4, mask={"causal": True}))
+    found = roofline_of(program)
+    timed = Measured(name, "a card", 0.02, program.totals.flops / 0.02)
+    plot = roofline_plot(found, name, found.part(name, program.totals), (timed,))
+    said = ", ".join(mark.label for mark in plot.marks)
+    markers = {mark.details[0]: mark.marker for mark in plot.marks if mark.details}
+    for each in BACKWARD:
+        assert f"{each} ≈" in said  # its own name says what it is
+        own = markers[f"{ALGORITHMS[each].title}, the scenario's sizes"]
+        forward = ALGORITHMS[ALGORITHMS[each].forward].title
+        assert own != markers[f"{forward}, prefill (the scenario's sizes)"]
+    [largest] = [mark for mark in plot.marks if mark.size == 6.0 and mark.marker != "star"]
+    assert largest.details[0].startswith(ALGORITHMS[name].title)  # that of the run on show
+    assert "backward, prefill" not in plot.summary
 
 
 @pytest.mark.long

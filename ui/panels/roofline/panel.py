@@ -59,7 +59,7 @@ def _measured(program: TileProgram) -> tuple[Measured, ...]:
 
 
 class RooflinePanel(PlotPanel[RooflineModel]):
-    """Prefill and decode of each algorithm, and the run up to the cursor, on any GPU."""
+    """Prefill, backward passes and decode, and the run up to the cursor, on any GPU."""
 
     def __init__(self, session: Session) -> None:
         super().__init__("roofline_panel", "Roofline", CHOICES)

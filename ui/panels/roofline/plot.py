@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from simulator.program.algorithms import ALGORITHMS
 from simulator.study.gpu_report import Measured
-from simulator.study.roofline import Place, Roof, Roofline
+from simulator.study.roofline import Phase, Place, Roof, Roofline, whole_phase
 from ui.look.units import (
     bytes_text,
     count_text,
@@ -22,7 +22,13 @@ _ROOM = 4.0
 """How much further the axes go than the points."""
 _SPOT = 0.03
 """Marks that are nearer to each other than this share of their place have one label."""
-_MARKERS: dict[str, Marker] = {"prefill": "circle", "decode": "diamond"}
+_MARKERS: dict[Phase, Marker] = {"prefill": "circle", "backward": "square", "decode": "diamond"}
+_SIZES: dict[Phase, str] = {
+    "prefill": "prefill (the scenario's sizes)",
+    "backward": "the scenario's sizes",
+    "decode": "decode (one query, the keys as a cache)",
+}
+"""What is run; the titles of backward passes say that they are such."""
 _NO_RATE = (
     "The presets hold no matrix rate for float32, so only the bandwidth is a roof and the "
     "estimates are of bytes alone."
@@ -121,12 +127,13 @@ def _roof_words(roof: Roof, low: float) -> list[Mark]:
 def _run_mark(place: Place, roof: Roof, shown: str, *, compulsory: bool) -> Mark:
     x = place.best_intensity if compulsory else place.intensity
     assert x is not None
-    own = place.algorithm == shown and place.phase == "prefill"
+    own = place.algorithm == shown and place.phase != "decode"
+    name = _name((place,))
     return Mark(
         x,
         roof.at(x),
-        f"{place.algorithm} {place.phase} ≈ {time_text(_seconds(place, roof, x))}",
-        f"{place.algorithm} {place.phase}",
+        f"{name} ≈ {time_text(_seconds(place, roof, x))}",
+        name,
         place.algorithm,
         _MARKERS[place.phase],
         6.0 if own else 4.5,
@@ -141,18 +148,28 @@ def _named_together(marks: Sequence[Mark], places: Sequence[Place], roof: Roof) 
         alike = [
             k
             for k, other in enumerate(marks)
-            if places[k].phase == places[n].phase and abs(other.x - first.x) <= _SPOT * first.x
+            if abs(other.x - first.x) <= _SPOT * first.x
+            and (places[k].phase == "decode") == (places[n].phase == "decode")
         ]
         if len(alike) == 1:
             continue
         if n > alike[0]:
             out[n] = replace(first, label="", short="")
             continue
-        names = f"{', '.join(places[k].algorithm for k in alike)} {places[n].phase}"
+        names = _name([places[k] for k in alike])
         spent = sorted(_seconds(places[k], roof, marks[k].x) for k in alike)
         said = " to ".join(dict.fromkeys((time_text(spent[0]), time_text(spent[-1]))))
         out[n] = replace(first, label=f"{names} ≈ {said}", short=names, role="muted")
     return out
+
+
+def _name(places: Sequence[Place]) -> str:
+    """Return what runs are called together; backward passes are called so by their own names."""
+    out = []
+    for phase in dict.fromkeys(place.phase for place in places):
+        names = ", ".join(place.algorithm for place in places if place.phase == phase)
+        out.append(names if phase == "backward" else f"{names} {phase}")
+    return ", ".join(out)
 
 
 def _seconds(place: Place, roof: Roof, intensity: float) -> float:
@@ -167,9 +184,8 @@ def _lines(place: Place, roof: Roof, *, compulsory: bool) -> tuple[str, ...]:
     fast = ", were every byte moved once" if compulsory else f", {place.time.bound}-bound"
     if roof.rate is None and not compulsory:
         fast = ", bytes alone"
-    phase = "the scenario's sizes" if place.phase == "prefill" else "one query, the keys as a cache"
     return (
-        f"{ALGORITHMS[place.algorithm].title}, {place.phase} ({phase})",
+        f"{ALGORITHMS[place.algorithm].title}, {_SIZES[place.phase]}",
         f"{count_text(place.flops)} FLOPs",
         f"{bytes_text(place.requested)} requested: {_number(place.intensity)} FLOP/B",
         f"{bytes_text(place.compulsory)} compulsory: {_number(place.best_intensity)} FLOP/B",
@@ -192,7 +208,7 @@ def _part_mark(part: Place, roof: Roof) -> Mark:
 
 
 def _measured_mark(found: Roofline, one: Measured) -> Mark:
-    place = next(p for p in found.places if (p.algorithm, p.phase) == (one.algorithm, "prefill"))
+    place = found.place(one.algorithm, whole_phase(one.algorithm))
     details = (
         f"{ALGORITHMS[place.algorithm].title}, timed on {one.gpu}",
         f"{time_text(one.seconds)}: {_flops(one.rate)}",

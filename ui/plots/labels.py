@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
-from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QRectF, QSizeF
 
 from ui.plots.model import F64
 
-Direction = tuple[int, int]
+Direction = tuple[float, float]
 
 ALL_ROUND: tuple[Direction, ...] = (
     (1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (-1, -1), (1, 1), (-1, 1),
+    (1, -0.4), (-1, -0.4), (1, 0.4), (-1, 0.4),
 )  # fmt: skip
 RINGS = (1.0, 2.2, 4.0, 6.5, 9.5, 13.0, 17.0)
 """How far off a label may stand, in its gaps."""
 _LED = 2.0
 """Farther off than so many gaps, a line leads to what it names."""
+
+
+_NONE = np.empty((0, 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +41,7 @@ class Wanted:
         Of its wordings, likewise.
     gap : float
         How far from the anchor it stands at least.
-    directions : tuple of tuple of int
+    directions : tuple of tuple of float
         Where from the anchor it may stand, (across, down), likewise.
     rings : tuple of float
         How many gaps away it may stand.
@@ -70,9 +77,11 @@ class Placed:
 
 
 def place_labels(
-    wanted: Sequence[Wanted], inside: QRectF, taken: Sequence[QRectF], lines: F64
+    wanted: Sequence[Wanted], inside: QRectF, taken: Sequence[QRectF], lines: F64, dots: F64 = _NONE
 ) -> list[Placed | None]:
     """Return a place for each label, or None for one that has none.
+
+    No line from a label to what it names goes through another label: that would read as its name.
 
     Parameters
     ----------
@@ -83,55 +92,303 @@ def place_labels(
     taken : sequence of QRectF
         Nothing may lie on these.
     lines : ndarray
-        (n, 2) float64, points of curves: a place with few of them is liked better.
+        (n, 2) float64, points of curves, NaN between two curves: a place with few of them is
+        liked better.
+    dots : ndarray, optional
+        (m, 2) float64, points that are marked on them: a label beside one would seem to name it.
     """
-    used, out = list(taken), []
-    leads: list[QLineF] = []
-    for label in wanted:
-        found = _place(label, inside, used, leads, lines)
-        if found is not None:
-            used.append(found.box)
-            if found.far:
-                leads.append(_lead(found.anchor, found.box))
-        out.append(found)
-    return out
+    boxes = [_sides(box) for box in taken]
+    middles = np.array([((l + r) / 2, (t + b) / 2) for l, t, r, b in boxes]).reshape(-1, 2)
+    points = np.concatenate([dots, middles]).T.copy()
+    around = _Around(_sides(inside), boxes, lines.T.copy(), points)
+    looks = [[_Looked(_spots(label, size, around)) for size in label.sizes] for label in wanted]
+    order = list(range(len(wanted)))
+    best, poor, least = _placed(wanted, looks, order, around, math.inf)
+    for _ in range(_TRIES):
+        # What has found no place, or one for a few words alone, looks before the others.
+        before, order = order, [*poor, *(n for n in order if n not in poor)]
+        if order == before:
+            break
+        found, poor, loss = _placed(wanted, looks, order, around, least)
+        if loss < least:
+            best, least = found, loss
+    return best
 
 
-def _place(
-    label: Wanted, inside: QRectF, used: Sequence[QRectF], leads: Sequence[QLineF], lines: F64
-) -> Placed | None:
-    # Plain numbers: most places are looked at for their sides alone, and there are hundreds.
-    room, boxes = _sides(inside), [_sides(other) for other in used]
-    for wording, size in enumerate(label.sizes):
-        best, least = None, 1e9
-        wide, high = size.width(), size.height()
-        for (a, anchor), ring, (n, way) in product(
-            enumerate(label.anchors), label.rings, enumerate(label.directions)
-        ):
-            cost = 0.1 * n + 1.5 * ring + 0.7 * a
-            if cost >= least:  # what it may cost besides is not looked at: the most work by far
+_TRIES = 4
+"""In how many other orders labels look for their places if words are lost."""
+_LOST = 4.0
+"""How much worse it is to lose a label than its longest words."""
+_CROSSING = 6.0
+"""How much worse a place is if its line crosses something, or if it hides some of a curve."""
+_MISTAKEN = ((1.3, 6.0), (0.75, 9.0))
+"""How much worse a place is if another point is at most so many times as far off as its own."""
+_SLANTED = 4.0
+"""So many gaps off, a line may be slanted otherwise than by half a right angle."""
+_CLEAR = 0.4
+"""How far a line stays away from other labels and points, in gaps."""
+_ALIGNED = (0.5, 0.25, 0.75, 0.0, 1.0)
+"""Which share of a label above or below its anchor is left of it, the one liked best first."""
+
+_Sides = tuple[float, float, float, float]
+"""Left, top, right and bottom."""
+_Line = tuple[float, float, float, float]
+"""Where it starts, and how far it goes across and down."""
+_Look = tuple[float, int, tuple[float, float], tuple[float, float], bool]
+"""How little a place is liked, at which anchor it is, how many gaps off across and down, which
+shares of the label are left of there and above, and whether a line leads there."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What labels keep off, in plain numbers: there are hundreds of places to look at.
+
+    `room`: labels lie in it; `taken`: nothing may lie on these; `lines`: points of curves, (2, n);
+    `points`: those that are marked, and the middles of what is taken.
+    """
+
+    room: _Sides
+    taken: list[_Sides]
+    lines: F64
+    points: F64
+
+
+@dataclass(slots=True)
+class _Spot:
+    """A place in the room and on nothing that is taken.
+
+    `cost`: how little it is liked; `box`: where; `anchor`: which; `lead`: the line from there;
+    `far`: whether it is drawn; `clear`: how far it stays away from others; `prices`: how much
+    worse the place is for what is around, as far as anybody has asked.
+    """
+
+    cost: float
+    box: _Sides
+    anchor: int
+    lead: _Line
+    far: bool
+    clear: float
+    prices: list[float] = field(default_factory=list)
+
+
+class _Looked:
+    """Places, each of which is looked for when it is first asked for, and only then."""
+
+    def __init__(self, source: Iterator[_Spot]) -> None:
+        self._source, self._known = source, list[_Spot]()
+
+    def __iter__(self) -> Iterator[_Spot]:
+        yield from self._known
+        for spot in self._source:
+            self._known.append(spot)
+            yield spot
+
+
+@lru_cache(maxsize=64)
+def _looks(
+    anchors: int, rings: tuple[float, ...], directions: tuple[Direction, ...]
+) -> tuple[_Look, ...]:
+    """Return the places that a label looks at, the one that is liked best first."""
+    return tuple(
+        sorted(
+            (
+                0.7 * a + 1.5 * ring + 0.1 * n + 0.2 * k, a, (dx * ring, dy * ring),
+                (share, (1 - dy) / 2), ring > _LED,
+            )
+            for a, ring, (n, (dx, dy)) in product(range(anchors), rings, enumerate(directions))
+            if ring >= _SLANTED or dy in (-1, 0, 1)
+            for k, share in enumerate(_ALIGNED if not dx else (float(dx < 0),))
+        )
+    )  # fmt: skip
+
+
+def _spots(label: Wanted, size: QSizeF, around: _Around) -> Iterator[_Spot]:
+    """Yield where a label may be, the place that is liked best first."""
+    ends = [(anchor.x(), anchor.y()) for anchor in label.anchors]
+    wide, high, gap = size.width(), size.height(), label.gap
+    # Where the corner may be; what lies almost in there is moved.
+    left, top, right, bottom = around.room
+    right, bottom = right - wide, bottom - high
+    if right < left or bottom < top:
+        return
+    for cost, a, off, share, far in _looks(len(ends), label.rings, label.directions):
+        x = ends[a][0] + gap * off[0] - wide * share[0]
+        y = ends[a][1] + gap * off[1] - high * share[1]
+        if x < left - gap or x > right + gap or y < top - gap or y > bottom + gap:
+            continue
+        x = left if x < left else right if x > right else x
+        y = top if y < top else bottom if y > bottom else y
+        box = x, y, x + wide, y + high
+        if not _lies_on(box, around.taken):
+            yield _Spot(cost, box, a, _lead(ends[a], box), far, _CLEAR * gap)
+
+
+def _placed(
+    wanted: Sequence[Wanted],
+    looks: Sequence[Sequence[_Looked]],
+    order: Sequence[int],
+    around: _Around,
+    most: float,
+) -> tuple[list[Placed | None], list[int], float]:
+    """Return places of labels that look for them in an order.
+
+    Also return which of them have lost words, and how much that is; from `most` on no other label
+    is looked at.
+    """
+    out: list[Placed | None] = [None] * len(wanted)
+    words: list[_Sides] = []
+    leads: list[_Line] = []
+    poor, loss = [], 0.0
+    for n in order:
+        wording, spot = _found(looks[n], around, words, leads)
+        if spot is None or wording:
+            poor.append(n)
+            loss += wording if spot is not None else _LOST - n / len(wanted)
+            if loss >= most:
+                break
+        if spot is not None:
+            (x, y, right, bottom), anchor = spot.box, wanted[n].anchors[spot.anchor]
+            out[n] = Placed(QRectF(x, y, right - x, bottom - y), wording, anchor, spot.far)
+            words.append(spot.box)
+            if spot.far:
+                leads.append(spot.lead)
+    return out, poor, loss
+
+
+def _found(
+    looks: Sequence[_Looked], around: _Around, words: Sequence[_Sides], leads: Sequence[_Line]
+) -> tuple[int, _Spot | None]:
+    """Return the longest wording of a label that has a place beside others, and the best place."""
+    for wording, spots in enumerate(looks):
+        best, least = None, math.inf
+        # Cheap questions come first, and what cannot be the best is not looked at.
+        for spot in spots:
+            if spot.cost >= least:
+                break
+            if _lies_on(spot.box, words) or _is_cut(spot, words, leads):
                 continue
-            x, y = _beside(anchor, wide, high, way, label.gap * ring)
-            if x < room[0] or y < room[1] or x + wide > room[2] or y + high > room[3]:
-                continue
-            if any(
-                x < right and left < x + wide and y < bottom and top < y + high
-                for left, top, right, bottom in boxes
-            ):
-                continue
-            box = QRectF(x, y, wide, high)
-            cost += _crossed(box, lines) + 6.0 * sum(_crosses(lead, box) for lead in leads)
-            if ring > _LED and cost < least:
-                cost += 6.0 * _met(anchor, box, used, leads)
-            if cost < least:
-                best, least = Placed(box, wording, anchor, ring > _LED), cost
+            total = spot.cost + _CROSSING * (
+                sum(_meet(spot.lead, other) for other in leads) if spot.far else 0
+            )
+            for n, price in enumerate(_PRICES):
+                if total >= least:
+                    break
+                if n == len(spot.prices):
+                    spot.prices.append(price(spot, around))
+                total += spot.prices[n]
+            if total < least:
+                best, least = spot, total
         if best is not None:
-            return best
-    return None
+            return wording, best
+    return 0, None
 
 
-def _sides(box: QRectF) -> tuple[float, float, float, float]:
+def _is_cut(spot: _Spot, words: Sequence[_Sides], leads: Sequence[_Line]) -> bool:
+    """Return whether the line to a label goes through another, or that of another through it."""
+    if leads:
+        own = _wider(spot.box, spot.clear)
+        for lead in leads:
+            if _crosses(lead, own):
+                return True
+    if spot.far:
+        for box in words:
+            if _crosses(spot.lead, _wider(box, spot.clear)):
+                return True
+    return False
+
+
+# --- what a place costs ------------------------------------------------------------------------
+
+
+def _hidden(spot: _Spot, around: _Around) -> float:
+    """Return how bad it is that curves are hidden: a little of one is worse than nothing."""
+    (x, y), box = around.lines, _wider(spot.box, spot.clear / 2)
+    inside = (x > box[0]) & (x < box[2]) & (y > box[1]) & (y < box[3])
+    count = int(np.count_nonzero(inside))
+    return _CROSSING + count if count else 0.0
+
+
+def _mistaken(spot: _Spot, around: _Around) -> float:
+    """Return how bad it is that a label without a line stands as near to another point."""
+    if spot.far:
+        return 0.0
+    (x, y), (left, top, right, bottom) = around.points, spot.box
+    across = np.maximum(np.maximum(left - x, x - right), 0)
+    down = np.maximum(np.maximum(top - y, y - bottom), 0)
+    off, own = across**2 + down**2, spot.lead[2] ** 2 + spot.lead[3] ** 2
+    if off.size == 0 or off.min() >= _MISTAKEN[0][0] ** 2 * own:
+        return 0.0
+    least = np.min(off[_others(x, y, spot)], initial=math.inf)
+    return sum(worse for share, worse in _MISTAKEN if least < share**2 * own)
+
+
+def _through(spot: _Spot, around: _Around) -> float:
+    """Return how bad it is that a line goes through what is taken: it would seem to begin there."""
+    x, y = spot.lead[:2]
+    met = spot.far and any(
+        _crosses(spot.lead, box)
+        for box in around.taken
+        if not (box[0] <= x <= box[2] and box[1] <= y <= box[3])
+    )
+    return math.inf if met else 0.0
+
+
+def _dotted(spot: _Spot, around: _Around) -> float:
+    """Return how bad it is that a line passes other points: it may seem to begin there."""
+    if not spot.far:
+        return 0.0
+    x, y, across, down = spot.lead
+    u, v = around.points[0] - x, around.points[1] - y
+    share = np.clip((u * across + v * down) / (across**2 + down**2), 0, 1)
+    off = (u - share * across) ** 2 + (v - share * down) ** 2
+    off = off[u**2 + v**2 > spot.clear**2]
+    near, through = (np.count_nonzero(off < reach**2) for reach in (spot.clear, spot.clear / 2))
+    return _CROSSING * (near + 2 * through)
+
+
+def _crossed(spot: _Spot, around: _Around) -> float:
+    """Return how bad it is that a line crosses curves, or goes along them."""
+    if not spot.far:
+        return 0.0
+    _, _, across, down = spot.lead
+    x, y = around.lines[0] - spot.lead[0], around.lines[1] - spot.lead[1]
+    long = math.hypot(across, down)
+    side, along = (across * y - down * x) / long, (across * x + down * y) / long
+    begins = 2 * spot.clear  # nearer, it may be the curve to which the line leads
+    beside = (np.abs(side) < spot.clear / 2) & (along > begins) & (along < long)
+    at = np.flatnonzero((side[:-1] < 0) != (side[1:] < 0))
+    if len(at):
+        share = side[at] / (side[at] - side[at + 1])
+        there = along[at] + share * (along[at + 1] - along[at])
+        at = at[(there > begins) & (there < long)]
+    return _CROSSING * len(at) + int(np.count_nonzero(beside))
+
+
+_PRICES = (_through, _hidden, _mistaken, _dotted, _crossed)
+
+
+def _others(x: F64, y: F64, spot: _Spot) -> NDArray[np.bool_]:
+    """Return which points are not in the place of that which is named."""
+    return np.asarray((x - spot.lead[0]) ** 2 + (y - spot.lead[1]) ** 2 > spot.clear**2)
+
+
+# --- boxes and lines ---------------------------------------------------------------------------
+
+
+def _lies_on(box: _Sides, others: Sequence[_Sides]) -> bool:
+    x, y, right, bottom = box
+    for other in others:  # half the time of any()
+        if x < other[2] and other[0] < right and y < other[3] and other[1] < bottom:
+            return True
+    return False
+
+
+def _sides(box: QRectF) -> _Sides:
     return box.left(), box.top(), box.right(), box.bottom()
+
+
+def _wider(box: _Sides, by: float) -> _Sides:
+    return box[0] - by, box[1] - by, box[2] + by, box[3] + by
 
 
 def nearest(box: QRectF, point: QPointF) -> QPointF:
@@ -141,45 +398,44 @@ def nearest(box: QRectF, point: QPointF) -> QPointF:
     )
 
 
-def _lead(anchor: QPointF, box: QRectF) -> QLineF:
-    return QLineF(anchor, nearest(box, anchor))
+def _lead(end: tuple[float, float], box: _Sides) -> _Line:
+    """Return the line from what is named to its label."""
+    (x, y), (left, top, right, bottom) = end, box
+    across = left - x if x < left else right - x if x > right else 0.0
+    return x, y, across, top - y if y < top else bottom - y if y > bottom else 0.0
 
 
-def _met(anchor: QPointF, box: QRectF, used: Sequence[QRectF], leads: Sequence[QLineF]) -> int:
-    """Return how many boxes and lines the line from a label to what it names would cross."""
-    lead, both = _lead(anchor, box), QLineF.IntersectionType.BoundedIntersection
-    boxes = sum(_crosses(lead, other) for other in used if not other.contains(anchor))
-    return boxes + sum(lead.intersects(other)[0] == both for other in leads)
-
-
-def _crosses(line: QLineF, box: QRectF) -> bool:
+def _crosses(line: _Line, box: _Sides) -> bool:
     """Return whether a line goes through a box."""
-    enters, leaves = 0.0, 1.0
-    for start, along, low, high in (
-        (line.x1(), line.dx(), box.left(), box.right()),
-        (line.y1(), line.dy(), box.top(), box.bottom()),
-    ):
-        if along:
-            one, other = sorted(((low - start) / along, (high - start) / along))
-            enters, leaves = max(enters, one), min(leaves, other)
-        elif not low < start < high:
-            return False
-    return enters < leaves
+    x, y, across, down = line
+    if across > 0:
+        enters, leaves = (box[0] - x) / across, (box[2] - x) / across
+    elif across < 0:
+        enters, leaves = (box[2] - x) / across, (box[0] - x) / across
+    elif box[0] < x < box[2]:
+        enters, leaves = 0.0, 1.0
+    else:
+        return False
+    if down > 0:
+        first, last = (box[1] - y) / down, (box[3] - y) / down
+    elif down < 0:
+        first, last = (box[3] - y) / down, (box[1] - y) / down
+    elif box[1] < y < box[3]:
+        first, last = 0.0, 1.0
+    else:
+        return False
+    return max(enters, first, 0.0) < min(leaves, last, 1.0)
 
 
-def _crossed(box: QRectF, lines: F64) -> int:
-    x, y = lines[:, 0], lines[:, 1]
-    inside = (x > box.left()) & (x < box.right()) & (y > box.top()) & (y < box.bottom())
-    return int(np.count_nonzero(inside))
-
-
-def _beside(
-    anchor: QPointF, wide: float, high: float, way: Direction, gap: float
-) -> tuple[float, float]:
-    dx, dy = way
-    x = anchor.x() + dx * gap + (0 if dx > 0 else -wide if dx < 0 else -wide / 2)
-    y = anchor.y() + dy * gap + (0 if dy > 0 else -high if dy < 0 else -high / 2)
-    return x, y
+def _meet(one: _Line, other: _Line) -> bool:
+    """Return whether two lines cross."""
+    across, down = other[0] - one[0], other[1] - one[1]
+    turn = one[2] * other[3] - one[3] * other[2]
+    if not turn:
+        return False
+    along = (across * other[3] - down * other[2]) / turn
+    beside = (across * one[3] - down * one[2]) / turn
+    return 0 <= along <= 1 and 0 <= beside <= 1
 
 
 def spread(

@@ -54,6 +54,12 @@ class Frame:
             self.plot.bottom() - up * self.plot.height(),
         )
 
+    def points(self, x: F64, y: F64) -> F64:
+        """Return where pairs of places are drawn, (n, 2)."""
+        across = (x - self.x[0]) / (self.x[1] - self.x[0]) * self.plot.width()
+        up = (y - self.y[0]) / (self.y[1] - self.y[0]) * self.plot.height()
+        return np.stack([self.plot.left() + across, self.plot.bottom() - up], axis=1)
+
     def places(self, point: QPointF) -> tuple[float, float]:
         """Return the pair of places that is drawn at a point."""
         across = (point.x() - self.plot.left()) / self.plot.width()
@@ -399,7 +405,8 @@ def _inner_labels(model: PlotModel, frame: Frame, style: Style) -> list[Label]:
     if heat is not None and middle is not None:
         want((heat.beyond_label, heat.beyond_short), "bad", partial(Wanted, (middle,), gap=px(9)))
     inside = frame.plot.adjusted(px(2), px(2), -px(2), -px(2))
-    found = place_labels(wanted, inside, taken, _line_points(model, frame))
+    dots = _marked_points(model, frame)
+    found = place_labels(wanted, inside, taken, _line_points(model, frame), dots)
     return [
         Label(place.box, texts[place.wording], role, place.anchor if place.far else None)
         for (texts, role), place in zip(named, found, strict=True)
@@ -431,8 +438,8 @@ def _on_level(
 
 
 def _line_points(model: PlotModel, frame: Frame) -> F64:
-    """Return pixels along all curves and lines, (n, 2)."""
-    parts = [np.empty((0, 2))]
+    """Return pixels along all curves and lines, (n, 2), NaN between two of them."""
+    parts, end = [np.empty((0, 2))], np.full((1, 2), np.nan)
     for curve in model.curves:
         if len(curve.xs) < 2:
             continue
@@ -440,10 +447,7 @@ def _line_points(model: PlotModel, frame: Frame) -> F64:
         known = np.arange(len(curve.xs))
         x = np.interp(steps, known, model.x.places(np.array(curve.xs, dtype=np.float64)))
         y = np.interp(steps, known, model.y.places(np.array(curve.ys, dtype=np.float64)))
-        plot = frame.plot
-        across = plot.left() + (x - frame.x[0]) / (frame.x[1] - frame.x[0]) * plot.width()
-        down = plot.bottom() - (y - frame.y[0]) / (frame.y[1] - frame.y[0]) * plot.height()
-        parts.append(np.stack([across, down], axis=1))
+        parts += [frame.points(x, y), end]
     # Lines across count as well: a label beside its own does not hide another one.
     plot = frame.plot
     for level in model.levels:
@@ -453,8 +457,16 @@ def _line_points(model: PlotModel, frame: Frame) -> F64:
             line = plot.left() + along * plot.width(), 0 * along + frame.point(frame.x[0], at).y()
         else:
             line = 0 * along + frame.point(at, frame.y[0]).x(), plot.top() + along * plot.height()
-        parts.append(np.stack(line, axis=1))
+        parts += [np.stack(line, axis=1), end]
     return np.concatenate(parts)
+
+
+def _marked_points(model: PlotModel, frame: Frame) -> F64:
+    """Return pixels of the points of curves that have markers, (n, 2)."""
+    marked = [curve for curve in model.curves if curve.marker is not None]
+    xs = np.array([x for curve in marked for x in curve.xs], dtype=np.float64)
+    ys = np.array([y for curve in marked for y in curve.ys], dtype=np.float64)
+    return frame.points(model.x.places(xs), model.y.places(ys))
 
 
 def _beyond_anchor(heat: HeatMap, frame: Frame) -> QPointF | None:

@@ -3,18 +3,22 @@
 from dataclasses import replace
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QLineF, QRectF, Qt
 from PySide6.QtTest import QTest
 
+from simulator.base.assets import SCENARIOS
 from simulator.problem.hardware import gpus, time_estimate
-from simulator.problem.scenario import with_values
+from simulator.problem.scenario import load_scenario, with_values
 from simulator.program.algorithms import ALGORITHMS, tile_program
 from simulator.program.traffic import compulsory_bytes
 from simulator.study.gpu_report import Measured
 from simulator.study.roofline import roofline_of
 from tests.helpers.runs import program_of, scenario
+from ui.look.theme import THEMES, Style
 from ui.look.units import bytes_text, time_text
 from ui.panels.roofline.plot import roofline_plot
+from ui.plots.labels import nearest
+from ui.plots.layout import plot_layout
 
 BACKWARD = [name for name, of in ALGORITHMS.items() if of.backward]
 
@@ -106,6 +110,28 @@ def test_a_backward_pass_is_not_called_prefill(name):
     [largest] = [mark for mark in plot.marks if mark.size == 6.0 and mark.marker != "star"]
     assert largest.details[0].startswith(ALGORITHMS[name].title)  # that of the run on show
     assert "backward, prefill" not in plot.summary
+
+
+@pytest.mark.parametrize("size", [(547, 241), (640, 300), (830, 440)], ids=str)
+@pytest.mark.parametrize("name", BACKWARD)
+def test_all_points_of_a_demo_are_named_with_their_times(qapp, name, size):
+    program = program_of(load_scenario(SCENARIOS / f"{name}.toml"))
+    found = roofline_of(program)
+    for visit in range(1, len(program), len(program) // 12):
+        part = found.part(name, program.counters(visit))
+        plot = roofline_plot(found, name, part, ())
+        layout = plot_layout(plot, Style(THEMES["dark"]), QRectF(0, 0, *size), *plot.fit())
+        words = [label for label in layout.labels if label.curve is None]
+        assert {mark.label for mark in plot.marks if mark.label} <= {label.text for label in words}
+        for one in words:
+            if one.anchor is None:
+                continue
+            lead = QLineF(one.anchor, nearest(one.box, one.anchor))
+            points = [lead.pointAt(n / 200) for n in range(201)]
+            assert not [
+                other.text for other in words
+                if other is not one and any(map(other.box.contains, points))
+            ]  # fmt: skip
 
 
 @pytest.mark.long

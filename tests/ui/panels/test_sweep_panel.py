@@ -1,9 +1,10 @@
 """The Sweep dock in the window: figures, pointer, keys, and that a click becomes the scenario."""
 
-from itertools import combinations
+from itertools import combinations, pairwise
+from math import hypot
 
 import pytest
-from PySide6.QtCore import QRectF, Qt
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtTest import QTest
 
 from simulator.base.assets import SCENARIOS
@@ -12,15 +13,17 @@ from simulator.problem.hardware import LAUNCH_SECONDS
 from simulator.problem.scenario import load_scenario, parse_scenario, with_values
 from simulator.problem.workload import resolve
 from simulator.program.algorithms import ALGORITHMS, tile_program
-from simulator.study.sweep import Sweep, TilingMap, rule_tiles
+from simulator.study.sweep import Sweep, TilingMap, axis_values, rule_tiles, sweep
 from simulator.study.variants import variant_table
 from tests.helpers.scenario_desk import CAPTURE
 from tests.ui.panels.test_memory import painted, record_texts
 from ui.look.theme import DARK, LABEL, THEMES, Style
 from ui.look.units import bytes_text, count_text
 from ui.panels.sweep import table
-from ui.panels.sweep.plot import CurvePick
+from ui.panels.sweep.plot import CurvePick, sweep_plot
 from ui.panels.sweep.table import VariantsShown, paint_variants
+from ui.plots.labels import nearest
+from ui.plots.layout import plot_layout
 
 
 @pytest.fixture
@@ -152,6 +155,42 @@ def test_the_map_marks_what_fits_and_what_kernels_choose(open_window, qapp):
     boxes = [label.box for label in panel.plot.plot_layout().labels]
     assert len(boxes) == len(model.marks) + 1  # and the words for what is over the limit
     assert not any(a.intersects(b) for a, b in combinations(boxes, 2))
+
+
+def least_gap(at, box) -> float:
+    """Return how far a point is from a box."""
+    across = max(box.left() - at.x(), at.x() - box.right(), 0)
+    return hypot(across, max(box.top() - at.y(), at.y() - box.bottom(), 0))
+
+
+@pytest.mark.parametrize("size", [(547, 241), (830, 440)], ids=str)
+@pytest.mark.parametrize("name", [name for name, of in ALGORITHMS.items() if of.backward])
+def test_the_name_of_this_scenario_hides_no_curve_and_is_beside_no_other_point(qapp, name, size):
+    w = resolve(load_scenario(SCENARIOS / f"{name}.toml"))
+    model = sweep_plot(sweep(w, "N", axis_values(w, "N")), w, "bytes")
+    layout = plot_layout(model, Style(DARK), QRectF(0, 0, *size), *model.fit())
+    frame, [mark] = layout.frame, model.marks
+    [label] = [label for label in layout.labels if label.curve is None]
+
+    def place(x, y) -> QPointF:
+        return frame.point(model.x.place(x), model.y.place(y))
+
+    own = place(mark.x, mark.y)
+    reach = layout.style.px(3)
+    for curve in model.curves:
+        points = [place(x, y) for x, y in zip(curve.xs, curve.ys, strict=True)]
+        for one, other in pairwise(points):
+            between = [one + (other - one) * (n / 20) for n in range(21)]
+            assert not any(label.box.contains(at) for at in between)
+        for at in points:
+            if QLineF(at, own).length() <= reach:
+                continue  # a curve begins at almost the same point
+            if label.anchor is None:
+                assert least_gap(at, label.box) > least_gap(own, label.box)
+            else:
+                lead = QLineF(own, nearest(label.box, own))
+                steps = [lead.pointAt(n / 500) for n in range(501)]
+                assert min(QLineF(at, step).length() for step in steps) > reach / 2
 
 
 def test_choices_off_the_map_are_named(window):

@@ -152,6 +152,84 @@ def test_a_label_keeps_off_the_curves():
     assert place.box.right() <= 100  # right of it there is a curve
 
 
+def samples(start: QPointF, box: QRectF) -> list[QPointF]:
+    """Return points of the line from a point to the nearest one of a box, half a pixel apart."""
+    x = min(max(start.x(), box.left()), box.right()) - start.x()
+    y = min(max(start.y(), box.top()), box.bottom()) - start.y()
+    count = int(2 * math.hypot(x, y)) + 2
+    return [start + QPointF(x, y) * (n / (count - 1)) for n in range(count)]
+
+
+@given(st.lists(st.tuples(points, st.integers(10, 150)), min_size=2, max_size=10))
+def test_no_line_to_a_label_goes_through_another_or_touches_it(wishes):
+    inside = QRectF(0, 0, 400, 200)
+    dots = [QRectF(x - 5, y - 5, 10, 10) for (x, y), _ in wishes]
+    wanted = [
+        Wanted((QPointF(x, y),), (QSizeF(width, 16), QSizeF(width / 2, 16)), 8.0)
+        for (x, y), width in wishes
+    ]
+    found = [p for p in place_labels(wanted, inside, dots, np.empty((0, 2))) if p is not None]
+    for place in found:
+        others = [p.box.adjusted(-2, -2, 2, 2) for p in found if p is not place]
+        line = samples(place.anchor, place.box) if place.far else []
+        assert not any(box.contains(at) for box in others for at in line)
+
+
+def only(*labels, lines=None, dots=None):
+    """Return the places of labels on a small plot in which nothing else is."""
+    return place_labels(
+        labels, QRectF(0, 0, 400, 200), [], np.empty((0, 2)) if lines is None else lines,
+        np.empty((0, 2)) if dots is None else dots,
+    )  # fmt: skip
+
+
+def test_a_line_to_a_label_keeps_off_curves_and_their_points():
+    anchor, size = QPointF(100, 100), QSizeF(40, 16)
+    far = Wanted((anchor,), (size,), 10.0, ((1, 0), (-1, 0)), (5.0,))
+    down = np.stack([np.full(40, 130.0), np.linspace(20, 180, 40)], axis=1)
+    for found in (
+        only(far),
+        only(far, lines=down + 300),
+        only(far, lines=down + np.array([0, 85])),
+    ):
+        assert found[0].box.left() == 150
+    [place] = only(far, lines=down)
+    assert place.box.right() == 50
+    [place] = only(far, dots=np.array([[130.0, 101.0]]))
+    assert place.box.right() == 50
+    # Two curves are two: nothing joins the end of one to the start of the next.
+    beside = np.array([[130.0, 20.0], [130.0, 40.0], [np.nan, np.nan], [130.0, 160.0]])
+    assert only(far, lines=beside)[0].box.left() == 150
+
+
+def test_a_label_does_not_hide_a_little_of_a_curve_where_it_may_stand_beside_it():
+    label = Wanted((QPointF(100, 100),), (QSizeF(40, 16),), 10.0, ((1, 1),), (1.0, 2.0))
+    corner = np.array([[111.0, 111.0], [111.0, 90.0]])
+    assert only(label)[0].box.topLeft() == QPointF(110, 110)
+    assert only(label, lines=corner)[0].box.topLeft() == QPointF(120, 120)
+
+
+def test_a_label_does_not_stand_beside_another_point_without_a_line():
+    label = Wanted((QPointF(100, 100),), (QSizeF(40, 16),), 10.0, ((1, 1), (-1, -1)), (1.0,))
+    assert only(label)[0].box.topLeft() == QPointF(110, 110)
+    # The words would begin beside the point at their left.
+    [place] = only(label, dots=np.array([[100.0, 118.0]]))
+    assert place.box.bottomRight() == QPointF(90, 90)
+    # In the very place of what it names there is no other.
+    [place] = only(label, dots=np.array([[100.0, 101.0]]))
+    assert place.box.topLeft() == QPointF(110, 110)
+
+
+def test_a_label_makes_room_for_one_that_has_no_other_place():
+    first = Wanted((QPointF(100, 100),), (QSizeF(40, 16),), 8.0, ((1, 0), (-1, 0)), (1.0,))
+    alone = Wanted((QPointF(112, 118),), (QSizeF(30, 16), QSizeF(20, 16)), 8.0, ((0, -1),), (1.0,))
+    assert only(first)[0].box.left() == 108
+    one, other = only(first, alone)
+    assert one.box.right() == 92
+    assert other.wording == 0
+    assert other.box.bottom() == 110
+
+
 @given(st.lists(st.floats(-50, 250), max_size=12))
 def test_end_labels_are_spread_in_order(middles):
     found = spread(middles, 15.0, 0.0, 200.0)

@@ -13,8 +13,10 @@ from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPdfWriter
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from simulator.program.algorithms import ALGORITHMS
 from simulator.program.playback import Cursor, end_of_visit
-from simulator.program.tile_program import TileProgram
+from simulator.program.tensors import symbol
+from simulator.program.tile_program import Counters, TileProgram
 from simulator.study.compare import at_scale
 from simulator.study.traffic_curve import run_traffic
 from tests.helpers.runs import program_of, scenario
@@ -27,6 +29,7 @@ from ui.panels.traffic import place as traffic_place
 from ui.panels.traffic.painter import (
     EndLabel,
     axis_text,
+    band_labels,
     end_labels,
     notes,
     paint_curves,
@@ -39,6 +42,7 @@ from ui.panels.traffic.place import figures, figures_place, paint_place
 from ui.window.main_window import MainWindow
 
 pytestmark = pytest.mark.usefixtures("qapp")
+BACKWARD = tuple(name for name, of in ALGORITHMS.items() if of.backward)
 DEMOS = ("naive", "flash1", "flash2", "causal", "grouped-heads", "window-sinks", "real-scale")
 LEFT = Qt.MouseButton.LeftButton
 
@@ -53,7 +57,7 @@ def program(name: str) -> TileProgram:
 @pytest.mark.long
 @settings(deadline=None)
 @given(
-    st.sampled_from((*DEMOS, "long")), st.floats(0, 1), st.booleans(),
+    st.sampled_from((*DEMOS, *BACKWARD, "long")), st.floats(0, 1), st.booleans(),
     st.floats(420, 2000), st.floats(76, 500), st.floats(1, 2),
 )  # fmt: skip
 def test_no_text_collides(
@@ -118,6 +122,44 @@ def test_labels_never_overlap_and_the_first_stay(
     assert all(label.rank >= worst for label in labels if label.text not in kept)
     by_height = [label.y for label, _ in placed]
     assert by_height == sorted(by_height)
+
+
+def moved(counters: Counters) -> dict[str, int]:
+    """Return the bytes of each tensor, read and written."""
+    return {t: counters.read[t] + counters.write[t] for t in counters.read}
+
+
+@pytest.mark.parametrize("size", [(1264, 128), (1070, 195), (920, 150)], ids=str)
+@pytest.mark.parametrize("name", BACKWARD)
+def test_where_names_compete_the_thicker_area_has_one(name: str, size: tuple[int, int]) -> None:
+    run = program(name)
+    traffic = run_traffic(run)
+    lay = traffic_layout(traffic, Style(DARK), QRectF(0, 0, *size))
+    line = lay.style.px(14)
+    labels = end_labels(traffic, lay)
+    beside = placed_labels(labels, lay.labels.top(), lay.labels.bottom(), line)
+    inside = band_labels(traffic, lay)
+    said = {label.text.partition(" ")[0] for label, _ in (*beside, *inside)}
+    ends = moved(run.totals)
+    thick = {symbol(t): lay.y(0) - lay.y(ends[t]) for t in run.tensors}
+    named = [high for t, high in thick.items() if t in said]
+    others = [high for t, high in thick.items() if t not in said]
+    assert min(named) >= max(others)
+    assert max(others) < lay.style.px(10)  # those have no room for letters
+    for label, box in inside:
+        n = [symbol(t) for t in run.tensors].index(label.text.partition(" ")[0])
+        for visit in range(len(run) + 1):
+            if not box.left() <= lay.x(visit) <= box.right():
+                continue
+            done = moved(run.counters(visit))
+            below = sum(done[t] for t in run.tensors[:n])
+            assert lay.y(below) >= box.bottom() - 1.5
+            assert lay.y(below + done[run.tensors[n]]) <= box.top() + 1.5
+        for other in traffic.others:
+            for x in np.linspace(box.left(), box.right(), 40):
+                share = (x - lay.plot.x()) / lay.plot.width()
+                amount = np.interp(share * other.length, other.visits, other.totals)
+                assert not box.top() < lay.y(amount) < box.bottom()
 
 
 @pytest.mark.parametrize("name", DEMOS)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF
 from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF, Qt
@@ -18,7 +19,7 @@ from simulator.study.compare import at_scale
 from simulator.study.traffic_curve import Curve, RunTraffic
 from ui.board.scores import clipped
 from ui.look.boundaries import boundaries
-from ui.look.draw import RIGHT, draw_text, hairline, mixed, patterned, text_width
+from ui.look.draw import CENTRE, RIGHT, draw_text, hairline, mixed, patterned, text_width
 from ui.look.names import first_that_fits, fitting
 from ui.look.theme import Style, Theme
 from ui.look.units import bytes_text, count_text, factor_text
@@ -27,6 +28,10 @@ MIN_SIZE = QSizeF(420, 74)
 _LEAST_OWN = 14
 """Least pixels (scale 1) of the current run, however much another algorithm requests."""
 _LINE = 14
+_LETTERS = 9
+"""Height of an area that has room for a name: that of capitals and digits, and a little."""
+_COLUMNS = 161
+"""Places along the run at which room for names is measured."""
 _TICK_ROW = 16
 _NAMES = {name: algorithm.label for name, algorithm in ALGORITHMS.items()}
 _SHORT = {name: name for name in _NAMES}
@@ -248,6 +253,53 @@ def placed_labels(
     return list(zip(kept, places, strict=True))
 
 
+def band_labels(traffic: RunTraffic, lay: TrafficLayout) -> list[tuple[EndLabel, QRectF]]:
+    """Return the names of tensors that have no line beside the plot, inside their own areas.
+
+    A name is as far right as nothing but its area is under it. Where its bytes do not fit, the name
+    is there alone; an area that is thinner than letters has none.
+    """
+    own, plot, px = traffic.own, lay.plot, lay.style.px
+    font, high = lay.style.text_font(11), px(_LETTERS)
+    labels, room = end_labels(traffic, lay), lay.labels
+    beside = [label for label, _ in placed_labels(labels, room.top(), room.bottom(), px(_LINE))]
+    wanted = [
+        (n, label)
+        for n, label in enumerate(labels[-len(own.tensors) :])
+        if label not in beside and lay.y(0) - lay.y(int(own.bytes[n, -1])) >= high
+    ]
+    if not wanted:
+        return []
+    at = np.linspace(0, 1, _COLUMNS)
+    sums = np.cumsum([np.interp(at * own.length, own.visits, each) for each in own.bytes], axis=0)
+    edges = np.maximum(heights(np.concatenate([0 * sums[:1], sums]), lay), plot.top())
+    amounts = [np.interp(at * run.length, run.visits, run.totals) for run in traffic.others]
+    levels = [level for level in (traffic.compulsory, traffic.dram) if level is not None]
+    lines = heights(np.array([*amounts, *(0 * at + level for level in levels)]), lay)
+    out = []
+    for n, label in wanted:
+        for text in (label.text, symbol(own.tensors[n])):
+            wide = text_width(font, text) + px(6)
+            columns = int(np.ceil(wide / plot.width() * (_COLUMNS - 1))) + 1
+            if columns > _COLUMNS:
+                continue
+            lower, upper, others = (
+                sliding_window_view(each, columns, axis=-1)
+                for each in (edges[n], edges[n + 1], lines)
+            )
+            top, bottom = upper.max(axis=-1), lower.min(axis=-1)
+            y = (top + bottom) / 2
+            reach = high / 2 + px(1)
+            above, under = others.max(axis=-1) < y - reach, others.min(axis=-1) > y + reach
+            fits = np.flatnonzero((bottom - top >= high) & (above | under).all(axis=0))
+            if len(fits):
+                start = plot.left() + fits[-1] / (_COLUMNS - 1) * plot.width()
+                box = QRectF(start, y[fits[-1]] - high / 2, wide, high)
+                out.append((replace(label, text=text), box))
+                break
+    return out
+
+
 def algorithm_colour(theme: Theme, name: str) -> QColor:
     """Return the colour of an algorithm's line."""
     return theme.role(ALGORITHMS[name].colour)
@@ -417,3 +469,7 @@ def _paint_labels(painter: QPainter, traffic: RunTraffic, lay: TrafficLayout) ->
         font = style.text_font(11, bold=label.bold)
         box = QRectF(room.x() + px(9), y - line / 2, room.width() - px(9), line)
         draw_text(painter, box, label.text, font, label.colour)
+    font = style.text_font(11)
+    for label, box in band_labels(traffic, lay):
+        painter.fillRect(box, mixed(style.theme.window, label.colour, 0.12))
+        draw_text(painter, box, label.text, font, label.colour, CENTRE)

@@ -164,7 +164,7 @@ class SumsState:
             said.append(
                 f"In order{', as in this run,' if self.in_turn else ' (deterministic)'} each "
                 f"column block waits for its turn: this launch takes "
-                f"{self.turns.longer:.0%} longer (a model), and counters take "
+                f"{100 * self.turns.longer:.0f}\u00a0% longer (a model), and counters take "
                 f"{bytes_text(self.turns.counter_bytes)}."
             )
         said.append(f"Or each tile stores a share of its own: {shares} in the place of {one}.")

@@ -52,6 +52,8 @@ def test_what_is_said_is_what_differs() -> None:
     assert state.bits[0] != state.bits[1]
     assert STATE.bits[0] == STATE.bits[1]
     assert "the same 32 numbers" in STATE.words[0]
+    # A share is written as everywhere, and no line parts the number and its unit.
+    assert f"this launch takes {100 * STATE.turns.longer:.0f}\u00a0% longer" in STATE.words[2]
 
 
 def test_atomics_are_drawn_again_and_give_other_bits() -> None:

@@ -131,14 +131,25 @@ class SumsState:
     @property
     def words(self) -> tuple[str, ...]:
         """What is said below."""
+        return tuple(full for full, _ in self._said)
+
+    @property
+    def brief(self) -> tuple[str, ...]:
+        """The same in fewer words, where there is little room."""
+        return tuple(short for _, short in self._said)
+
+    @property
+    def _said(self) -> tuple[tuple[str, str], ...]:
+        """Each sentence in full, and in fewer words."""
         if self.sums is None:
-            return (self.why,)
+            return ((self.why, self.why),)
         here = self.apart
         moved, size = int(np.count_nonzero(here)), plural(here.size, "number")
         if len(self.sums.columns) == 1:
-            found = "A single term has no order: the same bits every time."
+            found = brief = "A single term has no order: the same bits every time."
         elif self.order == FIRST:
             found = f"The order of column blocks: the same {size} of these rows every time."
+            brief = f"The order of column blocks: the same {size} every time."
         elif moved:
             one, other = (x.astype(np.float64) for x in self.both)
             off = number_text(float(np.abs(one - other).max()), 2)
@@ -147,28 +158,34 @@ class SumsState:
                 f"{moved} of {size} of these rows have other bits than in order; the largest "
                 f"difference is {off}, at most {steps} apart."
             )
+            brief = f"{moved} of {size} have other bits than in order, at most {steps} apart."
         else:
             found = f"All {size} of these rows have the same bits as in order."
-        return (found, *self._costs)
+            brief = f"All {size} have the same bits as in order."
+        return ((found, brief), *self._costs)
 
     @property
-    def _costs(self) -> tuple[str, ...]:
+    def _costs(self) -> tuple[tuple[str, str], ...]:
         one, shares = (bytes_text(size) for size in self.room)
         said = []
         if self.whole is not None:
-            said.append(
+            found = (
                 f"Of all {plural(self.whole.numbers, 'number')} of {self.tensor}, "
                 f"{self.whole.moved} move in {_TRIED} random orders."
             )
+            said.append((found, found))
         if self.turns is not None:
+            how = f"In order{', as in this run,' if self.in_turn else ' (deterministic)'}"
+            longer = f"this launch takes {100 * self.turns.longer:.0f}\u00a0% longer (a model)"
+            counters = f"counters take {bytes_text(self.turns.counter_bytes)}"
             said.append(
-                f"In order{', as in this run,' if self.in_turn else ' (deterministic)'} each "
-                f"column block waits for its turn: this launch takes "
-                f"{100 * self.turns.longer:.0f}\u00a0% longer (a model), and counters take "
-                f"{bytes_text(self.turns.counter_bytes)}."
+                (
+                    f"{how} each column block waits for its turn: {longer}, and {counters}.",
+                    f"{how} {longer}, and {counters}.",
+                )
             )
-        said.append(f"Or each tile stores a share of its own: {shares} in the place of {one}.")
-        return tuple(said)
+        found = f"Or each tile stores a share of its own: {shares} in the place of {one}."
+        return (*said, (found, found))
 
     def ordered(self, order: str) -> SumsState:
         """Return the state in another order; one that is drawn is drawn anew if asked again."""

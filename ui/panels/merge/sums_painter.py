@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, QSizeF
@@ -16,12 +16,14 @@ from ui.look.theme import LABEL, Style
 from ui.panels.merge.sums import FIRST, SumsState
 
 MIN_SIZE = QSizeF(430, 300)
-"""Below this the text shrinks."""
+"""Below this the text shrinks a little, and less is said."""
+_SMALLEST = 0.92
+"""Text is no smaller than this scale, as beside it, while anything can be left out."""
 _LINE = 16
 _SHARE = 0.3
 """Share of the height that the numbers have at least, before words are left out."""
-_BITS_LINES = 4
-"""Which number, its bits twice, and what they mean."""
+_BITS_LINES = 3
+"""Which number, and its bits twice; a line below says what they mean, if there is room."""
 _DEEPEST = 26
 """Most pixels of a number's height."""
 _WIDEST = 64
@@ -65,15 +67,29 @@ class SumsLayout:
 
 
 def sums_layout(state: SumsState, style: Style, rect: QRectF) -> SumsLayout:
-    """Return where everything is."""
-    style = readable(fitting(style, rect, MIN_SIZE))
+    """Return where everything is; in a small place less is said, before letters are small."""
+    fitted = fitting(style, rect, MIN_SIZE)
+    large = replace(fitted, scale=max(fitted.scale, min(style.scale, _SMALLEST)))
+    found = _layout(state, readable(large), rect)
+    if found.bits.bottom() > found.below.top():
+        found = _layout(state, readable(fitted), rect)
+    return found
+
+
+def _layout(state: SumsState, style: Style, rect: QRectF) -> SumsLayout:
     px, font = style.px, style.text_font(LABEL)
     line = px(_LINE)
-    said = [wrapped(words, font, rect.width()) for words in state.words]
-    top, deep = rect.y() + 2.8 * line, _BITS_LINES * line + px(6)
-    while len(said) > 1 and (
-        rect.bottom() - top - deep - line * sum(map(len, said)) < _SHARE * rect.height()
-    ):
+    top = rect.y() + 2.8 * line
+    least = 0.0
+    if state.sums is not None:
+        least = min(len(state.apart) * line, _SHARE * rect.height())
+    for words, named in ((state.words, True), (state.brief, True), (state.brief, False)):
+        said = [wrapped(each, font, rect.width()) for each in words]
+        deep = (_BITS_LINES + named) * line + px(6)
+        room = rect.bottom() - top - deep - least - px(6)
+        if line * sum(map(len, said)) <= room:
+            break
+    while len(said) > 1 and line * sum(map(len, said)) > room:
         said.pop()
     lines = tuple(words for part in said for words in part)
     below = QRectF(rect.x(), rect.bottom() - line * len(lines), rect.width(), line * len(lines))
@@ -81,10 +97,13 @@ def sums_layout(state: SumsState, style: Style, rect: QRectF) -> SumsLayout:
         return SumsLayout(style, lines, below, QRectF(), QRectF())
     rows, columns = state.apart.shape
     left = max(text_width(font, f"row {row}") for row in (state.rows[0], state.rows[-1])) + px(8)
-    room = QRectF(rect.x() + left, top, rect.width() - left, below.y() - px(6) - deep - top)
-    wide = min(room.width(), columns * px(_WIDEST))
-    high = min(room.height(), rows * px(_DEEPEST))
-    cells = QRectF(room.x(), room.y(), wide, max(high, px(6)))
+    high = below.y() - px(6) - deep - top
+    cells = QRectF(
+        rect.x() + left,
+        top,
+        min(rect.width() - left, columns * px(_WIDEST)),
+        max(min(high, rows * px(_DEEPEST)), px(6)),
+    )
     bits = QRectF(rect.x(), cells.bottom() + px(6), rect.width(), deep - px(6))
     return SumsLayout(style, lines, below, cells, bits)
 
@@ -172,7 +191,8 @@ def _paint_bits(painter: QPainter, state: SumsState, lay: SumsLayout) -> None:
             if other:
                 outline(painter, box.adjusted(px(0.5), px(1), -px(0.5), -px(1)), theme.bad, px(1.2))
     starts = (0, *_FIELDS, len(first))
-    for n, name in enumerate(_FIELD_NAMES):
+    named = place.height() > (_BITS_LINES + 0.5) * line
+    for n, name in enumerate(_FIELD_NAMES if named else ()):
         begin, end = starts[n], starts[n + 1]
         under = QRectF(place.x() + left + begin * wide, place.y() + 3 * line, (end - begin) * wide,
                        place.bottom() - place.y() - 3 * line)  # fmt: skip

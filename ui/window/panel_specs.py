@@ -159,8 +159,7 @@ PANELS = (
     ),
     PanelSpec(
         "merge", "Merge", "Y",
-        "Partial (m, ℓ, O) of a row merged in any order, and how each order rounds "
-        "(Dao et al. 2023, Flash-Decoding).",
+        "Partials of a row or sums of a gradient: how each order rounds (Dao et al. 2023).",
         MergePanel, nothing, _LARGE,
     ),
     PanelSpec(

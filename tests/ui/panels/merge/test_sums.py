@@ -135,6 +135,8 @@ def test_in_the_window(open_window, qapp) -> None:
     panel.take_choices(ChooseTable(sums="tree"))
     assert panel.sums.order == "tree"
     assert picture.isVisible()
+    said = window.docks["merge"].toolTip()  # of the panel, whichever it shows
+    assert all(word in said for word in ("Partials", "sums of a gradient"))
     panel.bar.choose("subject", "partials")
     assert panel.merging.isVisible()
     assert not picture.isVisible()

@@ -173,7 +173,7 @@ def _paint_bits(painter: QPainter, state: SumsState, lay: SumsLayout) -> None:
     line = px(_LINE)
     first, second = state.bits
     differ = sum(one != other for one, other in zip(first, second, strict=True))
-    same = "the same bits" if not differ else f"{differ} of {len(first)} bits differ"
+    same = _differing(differ, len(first)) if differ else "the same bits"
     heading = QRectF(place.x(), place.y(), place.width(), line)
     draw_text(painter, heading, f"{state.number}: {same}", font, theme.text)
     names = (FIRST, state.order if state.order != FIRST else "again")
@@ -200,6 +200,10 @@ def _paint_bits(painter: QPainter, state: SumsState, lay: SumsLayout) -> None:
             draw_text(painter, under, name, font, theme.muted, CENTRE)
 
 
+def _differing(count: int, bits: int) -> str:
+    return f"{count} of {bits} bits differ{'s' * (count == 1)}"
+
+
 def sums_summary(state: SumsState) -> str:
     """Return what the picture says, for screen readers."""
     return ". ".join(_said(state))
@@ -210,5 +214,5 @@ def _said(state: SumsState) -> Iterator[str]:
     if state.sums is not None:
         first, second = state.bits
         differ = sum(one != other for one, other in zip(first, second, strict=True))
-        yield f"{state.number}: {differ} of {len(first)} bits differ"
+        yield f"{state.number}: {_differing(differ, len(first))}"
     yield from state.words

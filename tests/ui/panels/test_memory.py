@@ -62,11 +62,12 @@ def snapshots() -> tuple[Snapshot, ...]:
 
 @dataclass(frozen=True)
 class DrawnText:
-    """A text, its ink, and whether it had to be cut."""
+    """A text, its ink, whether it had to be cut, and how high its capitals are."""
 
     text: str
     ink: QRectF
     cut: bool
+    high: float
 
 
 def painted(paint: Callable[[QPainter], None], width: int = 8, height: int = 8) -> QImage:
@@ -93,7 +94,8 @@ def record_texts(monkeypatch: pytest.MonkeyPatch, module: ModuleType) -> list[Dr
         x = {LEFT: rect.x(), RIGHT: rect.right() - width, CENTRE: rect.center().x() - width / 2}
         middle = rect.center().y() - ink.height() / 2
         place = QRectF(x[align], middle, width, ink.height())  # type: ignore[index]
-        drawn.append(DrawnText(text, place, width > rect.width() + 0.5))
+        high = QFontMetricsF(font).capHeight()
+        drawn.append(DrawnText(text, place, width > rect.width() + 0.5, high))
 
     monkeypatch.setattr(module, "draw_text", note)
     return drawn

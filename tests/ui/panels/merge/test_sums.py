@@ -5,7 +5,6 @@ from itertools import accumulate
 import numpy as np
 import pytest
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QFontMetricsF
 from PySide6.QtTest import QTest
 
 from simulator.lesson.tables import ChooseTable
@@ -96,18 +95,10 @@ def test_words_stand_apart_and_are_whole(monkeypatch, qapp, number, size) -> Non
 def test_in_a_small_place_less_is_said_and_no_letters_are_small(
     monkeypatch, qapp, number, size
 ) -> None:
-    state, heights = STATES[number], []
+    state, rect = STATES[number], QRectF(0, 0, *size)
     drawn = record_texts(monkeypatch, sums_painter)
-    note = sums_painter.draw_text
-
-    def measure(painter, rect, text, font, *more) -> None:
-        heights.append(QFontMetricsF(font).capHeight())
-        note(painter, rect, text, font, *more)
-
-    monkeypatch.setattr(sums_painter, "draw_text", measure)
-    rect = QRectF(0, 0, *size)
     painted(lambda p: paint_sums(p, state, Style(THEMES["dark"]), rect), *size)
-    assert min(heights) >= 7
+    assert min(one.high for one in drawn) >= 7
     assert_tidy(drawn, rect)
     if state.turns is not None:
         assert f"{100 * state.turns.longer:.0f}\u00a0% longer" in " ".join(

@@ -43,6 +43,8 @@ class LayerModel:
         (H, N) bool, rows of O that are in HBM for good; query heads one by one.
     head, row : int
         The query head and its row that the board explains.
+    missing : bool
+        Whether the layer is computed beside the window.
     """
 
     snapshot: Snapshot
@@ -50,6 +52,7 @@ class LayerModel:
     finished: Bools
     head: int
     row: int
+    missing: bool = False
 
     @property
     def whole(self) -> Bools:
@@ -78,7 +81,8 @@ def layer_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> LayerMod
     if run is not None:
         typeset(LATEX)
     head, row = trace.workload.single(snapshot.visit.head, report.row)
-    return LayerModel(snapshot, run, finished_rows(snapshot), head, row)
+    missing = run is None and trace.whole_layer is not None
+    return LayerModel(snapshot, run, finished_rows(snapshot), head, row, missing)
 
 
 def matrix(run: LayerRun, name: str) -> F32:

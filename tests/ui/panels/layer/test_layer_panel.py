@@ -14,11 +14,14 @@ from simulator.base.assets import SCENARIOS
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import Scenario, load_scenario, parse_scenario, with_values
 from simulator.program.playback import Cursor
+from simulator.run.row_report import row_report
+from simulator.run.trace import Trace, simulate
 from simulator.run.whole_layer import compute_layer, finished_rows
 from tests.helpers.layers import CASE, layer_file
 from ui.look.theme import DARK, Style
 from ui.panels.layer.circuits import asymmetry_words, circuit_layout
 from ui.panels.layer.counts import lines
+from ui.panels.layer.model import layer_model
 from ui.panels.layer.panel import NO_LAYER, LayerPanel
 from ui.panels.layer.places import flow_layout
 from ui.panels.layer.product import product_layout
@@ -293,6 +296,20 @@ def test_a_long_layer_is_run_beside_the_window(window: MainWindow, tmp_path: Pat
     assert panel.run is compute_layer(session.trace)
     assert panel.run is not None
     assert panel.run.shapes["y"] == (1200, 8)
+
+
+def test_a_layer_is_missing_until_it_has_been_run_beside_the_window(tmp_path: Path) -> None:
+    """What is compared with a new session then waits for it."""
+    long = simulate(long_layer(tmp_path / "a.safetensors"))
+    short, bare = (simulate(load_scenario(SCENARIOS / f"{n}.toml")) for n in ("layer", "causal"))
+
+    def is_missing(trace: Trace) -> bool:
+        now = trace.snapshot(0)
+        return layer_model(trace, now, row_report(now, 0)).missing
+
+    assert [is_missing(trace) for trace in (short, bare, long)] == [False, False, True]
+    compute_layer(long)
+    assert not is_missing(long)
 
 
 def test_a_long_layer_that_was_stopped_can_be_run_again(

@@ -185,11 +185,13 @@ def chosen_splits(
     splits = next(n for n, each in enumerate(full, start=1) if each >= NEARLY * best)
     number, fullest = (f"{n} split{'s' * (n != 1)}" for n in (splits, full.index(best) + 1))
     if number == fullest:
-        why = f"whose waves are the fullest ({best:.3f} full): no fewer are {NEARLY} as full"
+        why = (
+            f"whose waves are the fullest ({best:.3f} full): no fewer are at least {NEARLY} as full"
+        )
     else:
         why = (
-            f"the fewest whose waves ({full[splits - 1]:.3f} full) are {NEARLY} as full as the "
-            f"fullest ({best:.3f}, {fullest})"
+            f"the fewest whose waves ({full[splits - 1]:.3f} full) are at least {NEARLY} as full "
+            f"as the fullest ({best:.3f}, {fullest})"
         )
     answer = f"{number}, {why}"
     return SplitChoice(splits, answer, tuple(reasons))

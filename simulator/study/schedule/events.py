@@ -45,8 +45,8 @@ class Events:
 
     @property
     def used(self) -> int:
-        """How many lanes there are down to the last that has any event."""
-        return int(self.lane.max(initial=-1)) + 1
+        """How many lanes there are down to the last that has an event which takes time."""
+        return int(self.lane[self.end > self.start].max(initial=-1)) + 1
 
     @property
     def seconds(self) -> float:

@@ -205,7 +205,7 @@ def test_the_choice_says_line_by_line_why() -> None:
     assert few.answer == "1 split, because the column blocks are too few to divide"
     assert few.reasons[1:] == ("4 column blocks, at most 4",)
     assert many.answer == (
-        "109 splits, the fewest whose waves (0.826 full) are 0.85 as full as the fullest "
+        "109 splits, the fewest whose waves (0.826 full) are at least 0.85 as full as the fullest "
         "(0.970, 128 splits)"
     )
     assert many.reasons == (
@@ -215,7 +215,7 @@ def test_the_choice_says_line_by_line_why() -> None:
     )
     assert fullest.reasons[0].endswith("132 SMs: 0.795 of them, fewer than 0.8")
     assert fullest.answer == (
-        "5 splits, whose waves are the fullest (0.994 full): no fewer are 0.85 as full"
+        "5 splits, whose waves are the fullest (0.994 full): no fewer are at least 0.85 as full"
     )
 
 

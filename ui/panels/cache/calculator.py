@@ -39,7 +39,8 @@ from ui.safety.overrides import guarded
 from ui.session.model_choice import FIRST_MODEL
 from ui.session.session import Session
 from ui.session.view import View
-from ui.widgets.choice_bar import Button, Choice, Option, one_of
+from ui.widgets.choice_bar import Button, Choice, Option, bar_sheet, one_of
+from ui.widgets.sheet import set_sheet
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 PAGES = (1, 8, 16, 32, 64, 128, 256)
@@ -319,6 +320,7 @@ class Calculator(PlotPanel[None]):
     def set_style(self, style: Style) -> None:
         self.picture.style_now = style
         self.picture.update()
+        set_sheet(self.play_button, bar_sheet(style))
         super().set_style(style)
 
     def arrange(self) -> None:

@@ -173,11 +173,12 @@ class ScheduleState:
         if self.pointed is not None:
             row, event = self.pointed
             return _told("", self.rows[row], event)
-        for each in self.rows:
-            working = self.working(each)
-            if each.events is not None and len(working):
-                return _told("At work: ", each, working.start)
-        return ""
+        found = [each for each in self.rows if each.events is not None and self.working(each)]
+        if not found:
+            return ""
+        # Of several orders it is told in which of them the block is there.
+        begins = f"At work, {found[0].title}: " if len(found) > 1 else "At work: "
+        return _told(begins, found[0], self.working(found[0]).start)
 
 
 def _told(begins: str, row: Timeline, event: int) -> str:

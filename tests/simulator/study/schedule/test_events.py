@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.problem.scenario import with_values
+from simulator.base.assets import SCENARIOS
+from simulator.problem.scenario import load_scenario, with_values
 from simulator.problem.workload import resolve
 from simulator.program.algorithms import tile_program
 from simulator.study.schedule.events import Events, at_work, events_of
@@ -46,7 +47,7 @@ def test_events_are_the_blocks_of_all_launches(algorithm: str, several: bool) ->
             n += 1
     assert n == len(found.names) == len(found.lane)
     assert found.seconds == pytest.approx(own.seconds)
-    assert found.used == int(found.lane.max()) + 1
+    assert found.used == int(found.lane[found.end > found.start].max()) + 1
     for index in range(len(own.program)):
         launch, blocks = own.at(index)
         doing = at_work(own, index)
@@ -65,6 +66,14 @@ def test_no_events_use_no_lane_and_no_time() -> None:
     none = Events(("SM 0",), lane, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, ())
     assert (none.used, none.seconds) == (0, 0.0)
     assert none.at(0.0, 0.0) is None
+
+
+def test_a_lane_whose_events_take_no_time_has_nothing_to_do() -> None:
+    """Of one query's 16 splits of nine column blocks six see no key."""
+    demo = load_scenario(SCENARIOS / "split-kv.toml")
+    found = events_of(schedule(with_values(demo, {"tiling": {"splits": 8}})))
+    busy = {*found.lane[found.end > found.start].tolist()}
+    assert found.used == len(busy) == 10 < len({*found.lane.tolist()}) == 16
 
 
 PIECES = st.lists(

@@ -408,23 +408,20 @@ def _lead(end: tuple[float, float], box: _Sides) -> _Line:
 def _crosses(line: _Line, box: _Sides) -> bool:
     """Return whether a line goes through a box."""
     x, y, across, down = line
-    if across > 0:
-        enters, leaves = (box[0] - x) / across, (box[2] - x) / across
-    elif across < 0:
-        enters, leaves = (box[2] - x) / across, (box[0] - x) / across
-    elif box[0] < x < box[2]:
-        enters, leaves = 0.0, 1.0
-    else:
+    enters, leaves = _between(x, across, box[0], box[2])
+    if enters >= leaves:
         return False
-    if down > 0:
-        first, last = (box[1] - y) / down, (box[3] - y) / down
-    elif down < 0:
-        first, last = (box[3] - y) / down, (box[1] - y) / down
-    elif box[1] < y < box[3]:
-        first, last = 0.0, 1.0
-    else:
-        return False
-    return max(enters, first, 0.0) < min(leaves, last, 1.0)
+    first, last = _between(y, down, box[1], box[3])
+    return max(enters, first) < min(leaves, last)
+
+
+def _between(start: float, way: float, low: float, high: float) -> tuple[float, float]:
+    """Return at which shares of its way a point comes between two places and leaves them."""
+    if way > 0:
+        return max((low - start) / way, 0.0), min((high - start) / way, 1.0)
+    if way < 0:
+        return max((high - start) / way, 0.0), min((low - start) / way, 1.0)
+    return (0.0, 1.0) if low < start < high else (1.0, 0.0)
 
 
 def _meet(one: _Line, other: _Line) -> bool:

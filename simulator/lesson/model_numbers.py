@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from simulator.study.attention_only import Model as WholeModel
 from simulator.study.attention_only import figures as head_figures
 from simulator.study.attention_only import read_model
 from simulator.study.attention_part import Part
-from simulator.study.head_jobs import JOB_NAMES, HeadJobs, head_jobs
+from simulator.study.head_jobs import JOB_NAMES, HeadJobs, head_distances, head_jobs
 from simulator.study.head_report import model_place
 from simulator.study.head_sharing import head_sharing
 from simulator.study.kv_cache import (
@@ -130,6 +131,16 @@ def kept(n: Numbers, row: int) -> float:
 
 
 @known
+def leaked(n: Numbers, row: int) -> float:
+    """Weight of a row on keys of other texts if the mask let it see these texts."""
+    seen, everywhere, _ = _unmasked(n, row)
+    single = n.trace.single_heads[0]
+    one_text = replace(single.mask, documents=())
+    both = one_text.visible(range(row, row + 1), range(single.seqlen_k))[0]
+    return float(everywhere[both & ~seen].sum() / everywhere[both].sum())
+
+
+@known
 def zeroed_off(n: Numbers, row: int, renormalised: int = 0) -> float:
     """Largest difference to the right weights if hidden ones are zeroed after the softmax."""
     seen, everywhere, right = _unmasked(n, row)
@@ -187,6 +198,22 @@ def recalled(n: Numbers, row: int, col: int) -> float:
     if found is None or not 0 <= col < found.shape[1]:
         raise refuse("", "recalled", f"{row}, {col}", "a number of a row of a run that corrects")
     return float(found[0, col])
+
+
+@known
+def overwritten(n: Numbers, row: int, key: int) -> float:
+    """How far a row's write moves what the state has for another key, over its value's length."""
+    keys, updates = [], []
+    for each in (row, key):
+        index = n.trace.program.index(n.head, each, each) if n.workload.rule else None
+        tile = None if index is None else n.trace.snapshot(index).tile
+        phi, u = (None, None) if tile is None else (tile.last("phi_K"), tile.last("u"))
+        if phi is None or u is None:
+            raise refuse("", "overwritten", f"{row}, {key}", "rows of a run that corrects")
+        keys.append(phi[0])
+        updates.append(u[0])
+    moved = abs(keys[0] @ keys[1]) * np.linalg.norm(updates[0])
+    return float(moved / np.linalg.norm(n.trace.inputs.v[n.workload.kv_head_of[n.head], key]))
 
 
 # --- other captures -----------------------------------------------------------------------------
@@ -311,6 +338,28 @@ def model_job(
     if (layer, head) not in model.heads:
         raise refuse("", "model_job", [layer, head], "a layer and a head of the model")
     return _score(found.jobs, name, model.heads.index((layer, head)))
+
+
+@known
+def job_at_step(n: Numbers, name: str, layer: int, head: int, step: int) -> float:
+    """Score of a head of the run's model at another moment of its training."""
+    model = _model_figures(n, -1, -1)[0]
+    steps = [moment.step for moment in model.moments]
+    if step not in steps or (layer, head) not in model.heads:
+        raise refuse("", "job_at_step", [layer, head, step], f"a head, and a step of {steps}")
+    return _score(head_figures(model, step).jobs, name, model.heads.index((layer, head)))
+
+
+@known
+def heads_apart(n: Numbers, layer: int, head: int, other_layer: int, other: int) -> float:
+    """Distance of two heads of the run's model: 0 for the same weights, 1 for no key in common."""
+    model, found = _model_figures(n, -1, -1)
+    pair = [(layer, head), (other_layer, other)]
+    if not set(pair) <= set(model.heads):
+        raise refuse("", "heads_apart", pair, "two heads of the model")
+    return float(
+        head_distances(found.weights)[model.heads.index(pair[0]), model.heads.index(pair[1])]
+    )
 
 
 @known

@@ -165,6 +165,7 @@ class ChooseTable(Table):
     stage: Literal["q", "k", "v", "o", "concat", "y"] | None = None
     kernel: Literal["keys", "factors", "regression", "again", "features", "scores"] | None = None
     positions: Literal["clocks", "maps", "far"] | None = None
+    hands: Literal["angles", "before", "turned"] | None = None
     over: Literal["N", "Br", "Bc", "d", "map", "variants"] | None = None
     order: Literal["shuffle", "reach"] | None = None
     latent: Literal["ways", "sharing"] | None = None

@@ -4,6 +4,7 @@ import ast
 import re
 import typing
 
+import numpy as np
 import pytest
 
 from simulator.base.assets import LESSONS
@@ -29,6 +30,7 @@ ALLOWED = (
     r"\{\{.*?\}\}",
     "|".join(re.escape(name) for name in NAMES),
     r"FlashAttention-[1234]\b",
+    r"GPT-3\b",
     r"fp8\b",
     r"float(16|32|64)\b",
     r"\([A-Z][^()]*? (19|20)\d\d\)",  # (Dao et al. 2022)
@@ -187,6 +189,7 @@ def exact(stem: str, title: str, expression: str) -> float:
 CLAIMS = [
     ("01-soft-lookup", "Colder: one winner", "weight(8, 10)", ">", 0.99),
     ("02-why-sqrt-d", "One deviation apart", "softmax(0, sqrt(d))", "<", 0.001),
+    ("02-why-sqrt-d", "Then learning slows down", "score_gradient(8 * d)", ">", 0.05),
     ("03-causal-mask", "The first row sees itself", 'value("O", 0, 0) - value("V", 0, 0)', "==", 0),
     ("03-causal-mask", "Not zero, after", 'value("S", 0, 0) / value("l", 0)', "<", 0.5),
     ("04-naive-waits", "Waiting", "memory_seconds() / compute_seconds()", ">", 5),
@@ -215,6 +218,18 @@ CLAIMS = [
     ("11-window-and-sinks", "The first token is special", "weight(8, 0)", ">", 0.5),
     ("11-window-and-sinks", "Take it away", "weight(8, 0)", "==", 0),
     ("11-window-and-sinks", "Keep the sinks", "weight(8, 0)", ">", 0.5),
+    ("14-heads-and-jobs", "It appears",
+     'model_job("induction", 1, 0) - job_at_step("induction", 1, 0, 300)', ">", 0.2),
+    ("14-heads-and-jobs", "It appears",
+     'model_job("induction", 1, 2) - job_at_step("induction", 1, 2, 300)', ">", 0.2),
+    ("14-heads-and-jobs", "It appears",
+     'model_job("induction", 1, 1) - job_at_step("induction", 1, 1, 300)', "<", 0.1),
+    ("14-heads-and-jobs", "How unlike they are",
+     'model_loss("again", 1, 3) / model_loss("again", 1, 2)', ">", 10),
+    ("15-kernels", "Again and again", "rows_differ(24, 1)", "<", 0.001),
+    ("16-linear-attention", "Overwriting", "overwritten(24, 23)", ">", 0.1),
+    ("17-claims-checked", "“It” reads “cat”", "mean_weight(2)", ">", 0.5),
+    ("17-claims-checked", "“It” reads “cat”", "weight(8, 2) - weight(6, 2)", "<", 0),
     ("25-pages", "One number for a page", 'requested_of("K") / requested_of("table")', ">", 20),
     ("25-pages", "What a stretch wastes",
      'served_slots("stretches", "inside", 9) / served_slots("shared", "inside", 9)', ">", 5),
@@ -230,6 +245,23 @@ def test_what_captions_say_in_words(stem, title, expression, sign, limit):
     found = exact(stem, title, expression)
     holds = {"<": found < limit, ">": found > limit, "==": abs(found - limit) < 1e-6}[sign]
     assert holds, f"{expression} = {found}"
+
+
+def test_no_two_heads_of_the_layer_are_nearer_than_those_that_the_caption_names() -> None:
+    here = ("14-heads-and-jobs", "How unlike they are")
+    pairs = {
+        (a, b): exact(*here, f"heads_apart(1, {a}, 1, {b})") for b in range(4) for a in range(b)
+    }
+    assert min(pairs, key=pairs.__getitem__) == (2, 3)
+
+
+def test_the_row_that_attention_smooths_reads_a_key_that_is_not_the_nearest() -> None:
+    step = LOADED["15-kernels"].steps[0]
+    inputs = simulate(step.scenario).inputs
+    q, k = inputs.q[0, 8].astype(float), inputs.k[0].astype(float)
+    root = q.size**-0.25  # on the scale on which a score is q·k
+    nearest = np.linalg.norm(root * q - root * k, axis=1).argmin()
+    assert nearest != (k @ q).argmax()
 
 
 FACTS = [
@@ -251,6 +283,7 @@ FACTS = [
     ("10-sharing-heads", "Count fairly", '1 / kv_share("DeepSeek-V3")', 57, 0.003),
     ("11-window-and-sinks", "Linear, not square", "window", 4096, 0),
     ("11-window-and-sinks", "Reach", 'model("Gemma-3-27B", "windowed_layers")', 52, 0),
+    ("20-sinks-and-soft-caps", "Small steps are skipped", "2 ** threshold", 256, 0),
 ]
 """What the literature says, typed here so that the program is held against it."""
 

@@ -9,14 +9,18 @@ from simulator.lesson.expressions import fill
 from simulator.lesson.numbers import Numbers
 from simulator.problem.hardware import gpus
 from simulator.problem.models import models
-from simulator.problem.scenario import load_scenario
+from simulator.problem.scenario import load_scenario, with_values
 from simulator.program.playback import Cursor
 from simulator.run.trace import simulate
 from simulator.study.kv_cache import cache_bytes
 
 
 def at(name: str, visit: int = 0) -> Numbers:
-    return Numbers(load_scenario(SCENARIOS / f"{name}.toml"), Cursor(visit, 0))
+    return changed(name, {}, visit)
+
+
+def changed(name: str, change: dict[str, dict[str, object]], visit: int = 0) -> Numbers:
+    return Numbers(with_values(load_scenario(SCENARIOS / f"{name}.toml"), change), Cursor(visit, 0))
 
 
 def computed(n: Numbers, expression: str) -> float:
@@ -39,6 +43,16 @@ def test_zeroing_after_the_softmax_is_right_once_it_is_renormalised() -> None:
     assert computed(n, f"zeroed_off({row})") == pytest.approx(off, rel=1e-4)
     assert off > 0.01
     assert computed(n, f"zeroed_off({row}, 1)") < 1e-6
+
+
+def test_what_leaks_is_the_weight_of_other_texts_under_the_causal_mask_alone() -> None:
+    n = changed("causal", {"mask": {"documents": [13, 30, 21]}})
+    trace = simulate(n.scenario)
+    q, k = (each[0].astype(float) for each in (trace.inputs.q, trace.inputs.k))
+    row, begins = 45, 43
+    e = np.exp(q[row] @ k[: row + 1].T * trace.workload.scale)
+    assert computed(n, f"leaked({row})") == pytest.approx(e[:begins].sum() / e.sum(), rel=1e-5)
+    assert computed(n, "leaked(12)") == 0
 
 
 def test_a_layers_numbers_are_those_of_its_weights() -> None:
@@ -118,6 +132,7 @@ def test_what_the_state_has_for_a_key_is_asked_before_its_value_is_written() -> 
     inputs = simulate(n.scenario).inputs
     k, v, strength = (x[0].astype(float) for x in (inputs.k, inputs.v, inputs.gate))
     state = np.zeros((k.shape[1], v.shape[1]))
+    other, length = k[2] / np.linalg.norm(k[2]), np.linalg.norm(v[2])
     for row, (key, value, written) in enumerate(zip(k, v, strength, strict=True)):
         own = key / np.linalg.norm(key)
         old = state.T @ own
@@ -125,10 +140,17 @@ def test_what_the_state_has_for_a_key_is_asked_before_its_value_is_written() -> 
             for col in (0, v.shape[1] - 1):
                 told = computed(n, f"recalled({row}, {col})")
                 assert told == pytest.approx(old[col], rel=1e-4, abs=1e-6)
+        before = state.T @ other
         state += written * np.outer(own, value - old)
+        if row in (4, 7):
+            moved = np.linalg.norm(state.T @ other - before) / length
+            assert computed(n, f"overwritten({row}, 2)") == pytest.approx(moved, rel=1e-4)
+            assert moved > 0.01
     for expression in ("recalled(2, -1)", f"recalled(2, {v.shape[1]})"):
         with pytest.raises(InputError, match="a number of a row of a run that corrects"):
             computed(n, expression)
     for other in ("causal", "gla"):
         with pytest.raises(InputError, match="a number of a row of a run that corrects"):
             computed(at(other), "recalled(2, 0)")
+        with pytest.raises(InputError, match="rows of a run that corrects"):
+            computed(at(other), "overwritten(2, 1)")

@@ -31,7 +31,7 @@ CHOICES = (
     Choice("view", (
         Option("keys", "Keys", "Keys",
                "Keys of this head in the plane in which they spread most, as large as the row's "
-               "weights: a cloud around the query, and its mean (Tsai et al. 2019)."),
+               "weights, and the mean of the keys by weight (Tsai et al. 2019)."),
         Option("factors", "Factors", "Factors",
                "A weight is a factor of the key's norm times a radial kernel of its distance from "
                "the query (Tsai et al. 2019, section 3)."),

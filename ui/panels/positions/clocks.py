@@ -37,14 +37,14 @@ def clock_words(state: PositionsState) -> tuple[str, ...]:
         else f"This run has no rotary positions: shown are RoPE's with θ = {state.rotary.theta:g}."
     )
     shown = {
-        "angles": "",
+        "angles": "Shown is by how much each place turns a pair, from twelve o'clock. ",
         "before": "Shown is the query of every row before it is turned. ",
         "turned": "Shown is the query of every row, each pair turned by its place. ",
     }[state.asked.hands]
     return (
         f"{shown}Two numbers of a query or key are a hand. Pair 0 turns once in {turns[0]}, "
         f"pair {last} once in {turns[1]}: fast hands tell neighbours apart, slow ones near from "
-        "far. A score depends only on the angle between the hands of query and key.",
+        "far. A place changes a score only through the angle between the hands of query and key.",
         whose,
     )
 

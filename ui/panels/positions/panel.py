@@ -132,6 +132,7 @@ class PositionsPanel(PlotPanel[None]):
     def take_choices(self, choices: ChooseTable) -> None:
         """Show what a lesson has chosen."""
         self.bar.choose("view", choices.positions or _FIRST)
+        self.bar.choose("hands", choices.hands or Asked().hands)
 
     def _show_parts(self) -> None:
         for name, view in _OF.items():

@@ -2,7 +2,7 @@
 
 ``dp_i / ds_j = p_i (1 if i = j else 0) - p_i p_j``, that is ``diag(p) - p pᵀ``. It is symmetric,
 has no negative eigenvalue, and each row sums to 0, because what one key gains the others lose.
-Where one key has all the weight it is 0, and nothing is learned.
+Where one key has all the weight it is 0, and scores learn nothing.
 
 References
 ----------

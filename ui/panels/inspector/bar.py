@@ -33,7 +33,7 @@ _TIPS = {
     "compare": "Two heads: the map shows the weights of one less those of the other. A click on a "
     "small map chooses the second.",
     "jacobian": "How each weight of the row moves with each of its scores: diag(p) − p pᵀ, in the "
-    "place of what it reads. Where it is near 0, nothing is learned (Vaswani et al. 2017, section "
+    "place of what it reads. Where it is near 0, little is learned (Vaswani et al. 2017, section "
     "3.2.1).",
     "reset": "Temperature and mask of the scenario again.",
     "put": "Change the scenario to this temperature and mask; undo takes it back.",

@@ -307,3 +307,11 @@ def test_every_part_of_a_resolved_step_is_plain_data():
     hints = typing.get_type_hints(type(step))
     assert {"scenario", "cursor", "layout", "caption", "points", "row"} <= set(hints)
     assert hash(step)
+
+
+@pytest.mark.parametrize("stem", STEMS)
+def test_no_lesson_sets_the_modelled_times_of_two_algorithms_beside_each_other(stem: str) -> None:
+    """The model of a schedule takes every reload from HBM, so their ratio is not one of kernels."""
+    for n in range(len(LOADED[stem].steps)):
+        timed = re.findall(r'schedule_seconds\("([^"]*)"', " ".join(texts(stem, n)))
+        assert len({*timed} - {""}) <= 1

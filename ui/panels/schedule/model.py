@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Literal, get_args
 
@@ -12,6 +12,7 @@ from simulator.base.errors import InputError
 from simulator.problem.scenario import Algorithm
 from simulator.program.algorithms import ALGORITHMS, algorithm_of, beside, tile_program
 from simulator.program.tile_program import TileProgram
+from simulator.program.traffic import compulsory_bytes
 from simulator.study.schedule.batch import batch_programs
 from simulator.study.schedule.events import Events, at_work, events_of
 from simulator.study.schedule.placing import ORDERS, Order, placed
@@ -66,6 +67,8 @@ class Timeline:
         What is drawn.
     why : str
         Why nothing is drawn.
+    own_axis : bool
+        Whether its time cannot be compared with that of other rows, and so is not said.
     """
 
     title: str
@@ -73,6 +76,7 @@ class Timeline:
     schedule: Schedule | None = None
     events: Events | None = None
     why: str = ""
+    own_axis: bool = False
 
     @property
     def figures(self) -> tuple[str, ...]:
@@ -82,16 +86,18 @@ class Timeline:
         found, own = self.schedule, self.schedule.launches
         blocks = _each([count_text(len(each.blocks)) for each in own])
         fit = _each([f"{each.residency.blocks} ({each.residency.limit})" for each in own])
-        waves = _each([small_text(each.placed.waves) for each in own])
-        tail = time_text(sum(each.tail for each in own))
-        said = f"{time_text(found.seconds)}, idle {100 * found.idle:.0f} %"
+        waves = f"{_each([small_text(each.placed.waves) for each in own])} waves"
+        said = f"idle {100 * found.idle:.0f} %"
+        if not self.own_axis:
+            said = f"≈ {time_text(found.seconds)}, {said}"
+            waves += f", tail {time_text(sum(each.tail for each in own))}"
         few = len(own) == 1 and len(own[0].blocks) == 1
         counted = f"{blocks} thread block{'' if few else 's'}"
         return (
-            f"≈ {said}, {counted}, {fit} on a multiprocessor, {waves} waves, tail {tail}",
-            f"≈ {said}, {counted}, {waves} waves, tail {tail}",
-            f"≈ {said}, {counted}",
-            f"≈ {said}",
+            f"{said}, {counted}, {fit} on a multiprocessor, {waves}",
+            f"{said}, {counted}, {waves}",
+            f"{said}, {counted}",
+            said,
         )
 
     @property
@@ -152,13 +158,15 @@ class ScheduleState:
 
     @property
     def seconds(self) -> float:
-        """The length of the time axis."""
+        """The length of the time axis; 0 where each row has one of its own."""
+        if any(row.own_axis for row in self.rows):
+            return 0.0
         timed = (row.events for row in self.rows if row.events and row.events.timed)
         return max((events.seconds for events in timed), default=0.0)
 
     def across(self, events: Events) -> float:
-        """Return what the width of a row stands for: seconds of all rows, or turns of its own."""
-        return self.seconds if events.timed else events.seconds
+        """Return what the width of a row stands for: seconds of all rows, or of its own."""
+        return (self.seconds if events.timed else 0.0) or events.seconds
 
     def working(self, row: Timeline) -> range:
         """Return the events of a row that are at work at the cursor: of this run alone."""
@@ -187,8 +195,10 @@ def _told(begins: str, row: Timeline, event: int) -> str:
     end = float(events.end[event])
     if not events.timed:
         return f"{events.names[event]}: {events.lanes[events.lane[event]]}, turn {end:.0f}"
-    times = f"{clock_text(float(events.start[event]), end)} to {time_text(end)}"
-    return f"{begins}{events.names[event]}: {events.lanes[events.lane[event]]}, {times}"
+    where = f"{begins}{events.names[event]}: {events.lanes[events.lane[event]]}"
+    if row.own_axis:
+        return where
+    return f"{where}, {clock_text(float(events.start[event]), end)} to {time_text(end)}"
 
 
 def schedule_state(program: TileProgram, what: What, order: Order) -> ScheduleState:
@@ -199,7 +209,7 @@ def schedule_state(program: TileProgram, what: What, order: Order) -> ScheduleSt
         return ScheduleState(program, rows, _order_words(rows))
     if what == "algorithms":
         rows = tuple(_other(program, name, order) for name in beside(w.algorithm))
-        return ScheduleState(program, rows, (*_launch_beside(rows), *_compared(rows)))
+        return ScheduleState(program, rows, (*_own_axes(rows), *_compared(rows)))
     if what == "splits":
         return _splits(program, order)
     row = _row(program, order)
@@ -223,7 +233,8 @@ def _other(program: TileProgram, name: Algorithm, order: Order) -> Timeline:
         w = program.workload.as_algorithm(name)
     except InputError as error:
         return Timeline(ALGORITHMS[name].title, ALGORITHMS[name].colour, why=str(error))
-    return _row(program if name == program.workload.algorithm else tile_program(w), order)
+    row = _row(program if name == program.workload.algorithm else tile_program(w), order)
+    return replace(row, own_axis=True)
 
 
 def run_words(schedule: Schedule) -> list[str]:
@@ -307,20 +318,43 @@ def _order_words(rows: tuple[Timeline, ...]) -> tuple[str, ...]:
     best = min(found, key=lambda each: each.seconds)
     first = found[0]
     if best.seconds > first.seconds * (1 - 1e-9):
-        same = "No order is faster than that of the grid: the blocks are alike, or too few."
-        return (same, *_launch_beside(rows))
-    saved = 100 * (1 - best.seconds / first.seconds)
-    return (
-        f"{ORDER_NAMES[best.order].capitalize()} takes {saved:.1f} % less than the order of the "
-        f"grid: idle {100 * best.idle:.1f} % instead of {100 * first.idle:.1f} %.",
-        *_launch_beside(rows),
-    )
+        said = ["No order is faster than that of the grid: the blocks are alike, or too few."]
+    else:
+        saved = 100 * (1 - best.seconds / first.seconds)
+        said = [
+            f"{ORDER_NAMES[best.order].capitalize()} takes {saved:.1f} % less than the order of "
+            f"the grid: idle {100 * best.idle:.1f} % instead of {100 * first.idle:.1f} %."
+        ]
+    if any(each.order == "persistent" and each.seconds > first.seconds for each in found):
+        said.append(
+            "Persistent blocks share out the work before they start. What they save, the start of "
+            "each block, is not in the model."
+        )
+    return (*said, *_launch_beside(rows))
 
 
 def _launch_beside(rows: Sequence[Timeline]) -> tuple[str, ...]:
     """Return what is said where a launch takes longer than the shortest schedule."""
     short = launch_words(min((row.schedule.seconds for row in rows if row.schedule), default=inf))
     return (short,) if short else ()
+
+
+def _own_axes(rows: Sequence[Timeline]) -> tuple[str, ...]:
+    """Return why times of algorithms are not compared: the model knows no cache."""
+    shares = {}
+    for row in rows:
+        if row.schedule:
+            programs = row.schedule.programs
+            least = sum(compulsory_bytes(each.workload) for each in programs)
+            shares[row.title] = 1 - least / sum(each.totals.bytes for each in programs)
+    if not shares:
+        return ()
+    most = max(shares, key=lambda title: shares[title])
+    return (
+        "Each row has a time axis of its own; times of algorithms cannot be compared. The model "
+        f"takes every reload from HBM, though L2 may have it: {100 * shares[most]:.0f} % of the "
+        f"bytes of {most}.",
+    )
 
 
 def _compared(rows: tuple[Timeline, ...]) -> list[str]:

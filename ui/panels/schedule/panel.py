@@ -33,7 +33,7 @@ CHOICES = (
         Option("orders", "Orders", "Orders",
                "The same thread blocks, started in other orders (Graham 1969)."),
         Option("algorithms", "Algorithms", "Others",
-               "The same problem with other algorithms, on one time axis (Dao 2023, section 3.2)."),
+               "The same problem with other algorithms, each over its own time."),
         Option("splits", "Splits", "Splits",
                'What splits = "auto" chooses, and why (Flash-Decoding, Dao et al. 2023).'),
     )),
@@ -41,7 +41,8 @@ CHOICES = (
         Option("index", "order of the grid", "", "Blocks start in the order of the grid."),
         Option("longest", "longest first", "", "The blocks with the most work start first."),
         Option("persistent", "persistent", "",
-               "As many thread blocks as fit; each takes every so many-th piece."),
+               "As many thread blocks as fit; each takes every so many-th piece. The model leaves "
+               "out what they save: the start of each block."),
     ), listed=True),
 )  # fmt: skip
 

@@ -1,5 +1,6 @@
 """The dock of the schedule: its rows, what it tells, and what the mouse points at."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,7 @@ from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import Scenario, load_scenario, with_values
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.playback import last_cursor
+from simulator.study.compare import comparison_of
 from simulator.study.schedule.blocks import count_all
 from simulator.study.schedule.placing import ORDERS
 from simulator.study.schedule.schedule import schedule_of
@@ -218,6 +220,41 @@ def test_flash_attention_2_fills_a_gpu_where_flash_attention_1_does_not() -> Non
     assert any("no more thread blocks than heads" in words for words in state.words)
 
 
+def test_times_of_algorithms_are_neither_said_nor_drawn_on_one_axis(monkeypatch, qapp) -> None:
+    """The model takes every reload from HBM, so FlashAttention-1 would be behind naive."""
+    chosen = scenario("flash2", nq=2048, d=64, heads=8, rows=64, cols=64, dtype="float16")
+    program = program_of(chosen)
+    state = schedule_state(program, "algorithms", "index")
+    drawn = record_texts(monkeypatch, painter)
+    painted(
+        lambda p: paint_schedule(p, state, Style(THEMES["dark"]), QRectF(0, 0, 900, 600)), 900, 600
+    )
+    said = " ".join(each.text for each in drawn)
+    assert not re.search(r"≈|\d (s|ms|µs|ns)\b", said)
+    assert "times of algorithms cannot be compared" in said
+    assert [state.across(row.events) for row in state.rows] == [
+        row.events.end.max() for row in state.rows
+    ]
+    total = max(
+        comparison_of(program).totals, key=lambda each: 1 - each.compulsory / each.counters.bytes
+    )
+    share = 100 * (1 - total.compulsory / total.counters.bytes)
+    title = ALGORITHMS[total.algorithm].title
+    assert state.words[0].endswith(f"though L2 may have it: {share:.0f} % of the bytes of {title}.")
+
+
+def test_persistent_blocks_that_are_behind_are_explained() -> None:
+    uneven, even = (
+        scenario("flash2", nq=2048, d=64, heads=12, rows=128, cols=64, dtype="float16",
+                 mask={"causal": causal}) for causal in (True, False)
+    )  # fmt: skip
+    for chosen in (uneven, even):
+        state = schedule_state(program_of(chosen), "orders", "index")
+        seconds = {row.schedule.order: row.schedule.seconds for row in state.rows}
+        explained = "the start of each block, is not in the model" in " ".join(state.words)
+        assert explained == (seconds["persistent"] > seconds["index"]) == (chosen is uneven)
+
+
 def test_what_has_no_schedule_says_why() -> None:
     chosen = scenario("naive", nq=1, nk=131072, d=64)
     (row,) = schedule_state(program_of(chosen), "run", "index").rows
@@ -271,7 +308,7 @@ def test_the_mark_alone_moves_with_the_cursor(qapp) -> None:
     assert all(marked in {each.pixelColor(*at).name() for each in (first, later)} for at in changed)
 
 
-@pytest.mark.parametrize("what", WHATS)
+@pytest.mark.parametrize("what", sorted({*WHATS} - {"algorithms"}))  # those are without times
 def test_times_that_a_launch_exceeds_say_so_in_every_view(what):
     short, long = (
         schedule_state(program_of(scenario("split-kv", nq=n, rows=64, cols=64)), what, "index")

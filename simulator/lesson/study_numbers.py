@@ -89,7 +89,10 @@ def row_tiles(n: Numbers) -> int:
 @known
 def largest_weight(n: Numbers) -> float:
     """Largest P of the current tile."""
-    return float(n.snapshot.tile.p.max())
+    tile, visit = n.snapshot.tile, n.snapshot.visit
+    if tile.recorded("P") is None and tile.last("P") is None:
+        raise refuse("", "visit", visit.index, "a visit that makes weights P")
+    return float(tile.p.max())
 
 
 @known

@@ -102,10 +102,11 @@ def learned_scores(vector: F64, first: int, count: int) -> F64:
     as sinusoids. It has a row for each place, whatever the place is.
     """
     table = [
-        np.random.default_rng(place).standard_normal(len(vector)) * math.sqrt(0.5)
+        # A seed is no number below 0, a place may be.
+        np.random.default_rng(place if place >= 0 else [-place, 1]).standard_normal(len(vector))
         for place in range(first, first + count)
     ]
-    rows = vector + np.array(table)
+    rows = vector + np.array(table) * math.sqrt(0.5)
     return matmul(rows, rows.T)
 
 
@@ -115,6 +116,12 @@ def alibi_scores(vector: F64, scale: float, first: int, count: int) -> F64:
     away = np.abs(places[:, None] - places[None, :])
     scores: F64 = float(np.sum(vector**2)) - alibi_slopes(8)[0] / scale * away
     return scores
+
+
+def _moved(here: F64, there: F64) -> float:
+    """Return by how much scores differ at most, over the largest; of scores that are all 0, 0."""
+    largest = float(np.abs(here).max())
+    return float(np.abs(there - here).max()) / largest if largest else 0.0
 
 
 def off_toeplitz(scores: F64) -> float:
@@ -174,7 +181,7 @@ def placed(w: Workload, vector: F64, count: int, shift: int) -> tuple[Placed, ..
     out = []
     for name, title, scores in kinds:
         here, there = scores(first) * scale, scores(first + shift) * scale
-        moved = float(np.abs(there - here).max() / np.abs(here).max())
+        moved = _moved(here, there)
         here.flags.writeable = False
         out.append(Placed(name, title, here, off_toeplitz(here), moved))
     return tuple(out)
@@ -193,7 +200,7 @@ def shift_errors(w: Workload, vector: F64, count: int, shift: int) -> dict[DType
         held = round_to(vector.astype(np.float32), dtype).astype(np.float64)
         here = rope_scores(held, plain, own.offset, count, dtype)
         there = rope_scores(held, plain, own.offset + shift, count, dtype)
-        out[dtype] = float(np.abs(there - here).max() / np.abs(here).max())
+        out[dtype] = _moved(here, there)
     return out
 
 

@@ -1,11 +1,13 @@
 """Numbers in a lesson's text that are none, or would take all day: refused in one line."""
 
+import inspect
+
 import pytest
 
 from simulator import InputError
 from simulator.base.limits import LESSON_STEPS, PLACEHOLDERS, TEXT_LETTERS
 from simulator.lesson.expressions import fill, placeholders, replaced
-from simulator.lesson.numbers import Numbers
+from simulator.lesson.numbers import FUNCTIONS, Numbers
 from simulator.lesson.reader import parse_lesson, resolve_step
 from simulator.lesson.record import word_count
 from simulator.lesson.steps import Lesson
@@ -129,3 +131,25 @@ def test_a_lesson_is_read_as_far_as_it_is_of_use() -> None:
     assert f"steps = {LESSON_STEPS + 5}: expected at most {LESSON_STEPS}" in str(many.mistakes[0])
     assert many.mistakes[0].line == 4 + LESSON_STEPS  # the first that is not read
     assert {mistake.line for mistake in many.mistakes[1:]} == {*range(5, 5 + LESSON_STEPS)}
+
+
+@pytest.mark.parametrize("demo", ["gla", "deltanet", "split-kv", "flash2-backward", "mla"])
+def test_every_function_answers_or_refuses_every_run(demo: str) -> None:
+    """Whatever the run cannot answer is one line with the lesson, its line and the expression."""
+    step = '## One\n```toml step\nscenario = "{}"\nat = "first"\n```\n{{{{ {}() }}}}\n'
+    refused = {}
+    for name, function in FUNCTIONS.items():
+        _, *more = inspect.signature(function).parameters.values()
+        if all(parameter.default is not parameter.empty for parameter in more):
+            try:
+                resolve_step(parse_lesson(FRONT + step.format(demo, name), "a.md"), 0, FORMATS)
+            except InputError as error:
+                refused[name] = str(error)
+    for name, told in refused.items():
+        assert told.startswith("a.md:4: ")
+        assert f"{{{{ {name}() }}}}: expected what can be computed" in told
+        assert told.isprintable()
+    if demo in ("gla", "deltanet"):
+        assert refused["largest_weight"].endswith(
+            "visit = 0: expected a visit that makes weights P"
+        )

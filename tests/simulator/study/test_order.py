@@ -165,6 +165,20 @@ def test_a_head_has_its_own_bias_of_distances():
         np.testing.assert_allclose(found.before, exact, atol=1e-5)
 
 
+@pytest.mark.parametrize("places", ["run", "none"])
+def test_a_head_has_its_own_sink(places):
+    logits = [0.5, -2.0]
+    trace = trace_of(scenario("flash2", nq=5, d=3, heads=2, rows=2, cols=2,
+                              scores={"sink_logits": logits}))  # fmt: skip
+    w = trace.workload
+    for head, sink in enumerate(logits):
+        q, k, v = (x[head].astype(float) for x in (trace.inputs.q, trace.inputs.k, trace.inputs.v))
+        p = np.exp(q @ k.T * w.logit_scale)
+        exact = p / (p.sum(axis=1, keepdims=True) + math.exp(sink)) @ v
+        found = shuffled(w, trace.inputs, head, order_of(5, 1), places)
+        np.testing.assert_allclose(found.before, exact, atol=1e-5)
+
+
 def test_what_cannot_be_shuffled_says_why():
     trace = trace_of(scenario("flash2", nq=3, nk=5, d=2, rows=2, cols=2))
     assert "different tokens" in shuffle_why_not(trace.workload)

@@ -85,6 +85,22 @@ def test_scores_with_added_positions_are_sums_of_products() -> None:
     assert kinds["sinusoids"].moved == pytest.approx(off)
 
 
+def test_places_may_lie_before_the_first() -> None:
+    near, far = learned_scores(vector(6), -3, 6), learned_scores(vector(6), -2, 6)
+    np.testing.assert_array_equal(near[1:, 1:], far[:-1, :-1])  # a place has one row of the table
+    assert len(set(near.diagonal().tolist())) == 6
+    w = resolve(scenario(nq=4, d=6, position={"kind": "rope", "offset": -3}))
+    assert all(np.isfinite(kind.scores).all() for kind in placed(w, vector(6), 4, 7))
+
+
+def test_a_vector_of_noughts_has_no_score_that_a_shift_could_move() -> None:
+    w, nothing = resolve(scenario(nq=4, d=6, position={"kind": "rope"})), np.zeros(6)
+    moved = {kind.name: kind.moved for kind in placed(w, nothing, 4, 7)}
+    assert moved["rope"] == 0.0
+    assert 0 < moved["learned"] < np.inf
+    assert set(shift_errors(w, nothing, 4, 7).values()) == {0.0}
+
+
 def test_what_is_not_toeplitz_is_told() -> None:
     assert off_toeplitz(np.array([[1.0, 2.0], [3.0, 1.0]])) == 0
     assert off_toeplitz(np.array([[1.0, 2.0], [3.0, 2.0]])) == 0.5

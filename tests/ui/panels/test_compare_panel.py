@@ -12,7 +12,8 @@ from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter
 from pytestqt.qtbot import QtBot
 
-from simulator.problem.scenario import Algorithm
+from simulator.base.assets import SCENARIOS
+from simulator.problem.scenario import Algorithm, load_scenario
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.playback import end_of_visit, last_cursor
 from simulator.program.tile_program import TileProgram
@@ -465,6 +466,27 @@ def test_keys_reach_everything(window: MainWindow, qtbot: QtBot) -> None:
             assert panel.by_time == (name not in ("tiles",))
             views = "columns", "table", "race", "recompute"
             assert panel.view == (name if name in views else "columns")
+
+
+def test_a_mark_does_not_outlive_its_algorithm(
+    window: MainWindow, qtbot: QtBot, hooked: list[BaseException]
+) -> None:
+    window.session.start(load_scenario(SCENARIOS / "split-kv.toml"), None)
+    window.session.settle()
+    panel, session = panel_of(window), window.session
+    assert session.trace is not None
+    assert panel.comparison is not None
+    many = len(panel.comparison.programs)
+    panel.setFocus()
+    qtbot.keyClick(panel, Qt.Key.Key_Up)  # the last column
+    session.start(load_scenario(SCENARIOS / "flash2.toml"), None)
+    session.settle()
+    names = tuple(panel.comparison.programs)
+    assert len(names) < many
+    qtbot.keyClick(panel, Qt.Key.Key_Return)
+    session.settle()
+    assert not hooked
+    assert session.trace.workload.algorithm == names[0]
 
 
 def test_the_way_to_keep_in_step_is_chosen(window: MainWindow, qtbot: QtBot) -> None:

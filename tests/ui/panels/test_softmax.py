@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from simulator.run.motion import Motion
 from simulator.run.row_report import RowReport, row_report
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
+from tests.helpers.runs import scenario, trace_of
 from tests.ui.panels.test_memory import (
     ALGORITHMS,
     assert_tidy,
@@ -335,6 +337,48 @@ def test_no_number_of_the_axis_is_cut_off(monkeypatch: pytest.MonkeyPatch, scale
         drawn, report = record_texts(monkeypatch, softmax), row_report(now, row)
         painted(lambda p, r=report: paint_softmax(p, now, r, Style(DARK), rect))
         assert_tidy(drawn, rect)
+
+
+@pytest.mark.parametrize("algorithm", ["flash2", "naive"])
+@pytest.mark.parametrize("size", [1e18, 1.5e19, 3e19], ids=["large", "some infinite", "infinite"])
+def test_scores_that_leave_float32_are_told(
+    monkeypatch: pytest.MonkeyPatch, algorithm: str, size: float
+) -> None:
+    """Bars end at the edge of the plot; how many scores have no height is said."""
+    trace = trace_of(scenario(algorithm, nq=8, d=4, rows=4, cols=4))
+    q, k = (size * x / np.abs(x).max() for x in (trace.inputs.q, trace.inputs.k))
+    with np.errstate(all="ignore"):
+        trace = trace_of(trace.workload.scenario, replace(trace.inputs, q=q, k=k))
+        rect, drawn = QRectF(0, 0, 440, 250), record_texts(monkeypatch, softmax)
+        for now in every_op(trace):
+            for row in now.visit.rows:
+                drawn.clear()
+                report = row_report(now, row)
+                painted(lambda p, n=now, r=report: paint_softmax(p, n, r, Style(DARK), rect))
+                assert_tidy(drawn, rect)
+                scores = row_scores(now, report)
+                lost = int((np.isnan(scores) | (scores == np.inf)).sum())
+                said = [one.text for one in drawn if "infinite or NaN" in one.text]
+                assert said == [f"{lost} of 8 scores are infinite or NaN"] * bool(lost)
+
+
+@pytest.mark.parametrize("sink", [-9.0, 2.0, 40.0])
+def test_the_axis_has_room_for_a_maximum_that_no_key_has(
+    monkeypatch: pytest.MonkeyPatch, sink: float
+) -> None:
+    trace = trace_of(scenario(nq=8, d=4, rows=4, cols=4, scores={"sink_logits": [sink]}))
+    rect, drawn = QRectF(0, 0, 440, 250), record_texts(monkeypatch, softmax)
+    seen = set()
+    for now in every_op(trace):
+        for row in now.visit.rows:
+            drawn.clear()
+            report = row_report(now, row)
+            painted(lambda p, n=now, r=report: paint_softmax(p, n, r, Style(DARK), rect))
+            assert_tidy(drawn, rect)
+            bars, maximum = score_bars(now, report, 400), running_maximum(now, report)
+            assert maximum is None or bars.low <= maximum.now <= bars.high
+            seen.add((row, f"{bars.low:.3g}", f"{bars.high:.3g}"))
+    assert len(seen) == 8  # an axis does not change while a row is computed
 
 
 def test_a_small_number_of_the_axis_is_whole_or_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,7 @@
 """The √d experiment in the window: figures, live drawing, seed, cancel."""
 
+from dataclasses import replace
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
@@ -8,8 +10,10 @@ from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import parse_scenario
 from simulator.study.sqrt_d import DIMS, DRAWN, one_draw, sqrt_d_experiment
 from simulator.study.trained_scores import shipped_scores, trained_scores
+from tests.helpers.runs import scenario, trace_of
 from ui.look.units import number_text
 from ui.panels.sqrt_d.plot import sqrt_d_plot, verdict
+from ui.plots.widget import PlotView
 
 RANDOM = parse_scenario({"attention": {"seqlen_q": 32, "head_dim": 16}})
 
@@ -247,3 +251,23 @@ def test_words_are_about_what_is_drawn():
         f"from {number_text(first.mean, 2)} to {number_text(last.mean, 2)} bits"
         in sqrt_d_plot(found, "entropy", "here").note
     )
+
+
+@pytest.mark.parametrize("factor", [0.0, 1e-6, 1.0, 1e6])
+def test_scores_that_hardly_vary_are_drawn_or_said(qapp, factor):
+    trace = trace_of(scenario(nq=8, d=16, rows=4, cols=4))
+    inputs = replace(trace.inputs, k=(factor * trace.inputs.k).astype("float32"))
+    found = trained_scores(trace.workload, inputs)
+    start = next(iter(sqrt_d_experiment(0)))
+    for measured in ("variance", "entropy", "gradient"):
+        model = sqrt_d_plot(start, measured, "state", found)
+        view = PlotView()
+        view.resize(600, 400)
+        view.show_model(model)
+        view.grab()
+        (_, _), (low, high) = model.fit()
+        drawn = [mark for mark in model.marks if low <= model.y.place(mark.y) <= high]
+        assert (len(drawn) == 2) or model.note.startswith(f"Outside the plot: {measured} of this")
+        if factor == 0 and measured == "variance":
+            assert "q·k 0.000, scaled 0.000. state" in model.note
+        assert ("Outside" in model.note) == (measured == "variance" and factor != 1.0)

@@ -100,7 +100,7 @@ class ComparePanel(Panel[CompareModel]):
         self.by_time = False
         self._session = session
         self._view: str | None = None
-        self._marked = 0
+        self._marked = ""
         self.comparison: Comparison | None = None
         self._lockstep: Lockstep | None = None
         self._runs: tuple[Trace, dict[str, EngineRun]] | None = None
@@ -304,7 +304,7 @@ class ComparePanel(Panel[CompareModel]):
                 else:
                     paint_compare(
                         painter, self.comparison, self.positions, self.style_now, self.place(),
-                        by_time=self.by_time, marked=self._marked if self.hasFocus() else None,
+                        by_time=self.by_time, marked=self.marked if self.hasFocus() else None,
                     )  # fmt: skip
 
     def _paint_race(self, painter: QPainter, race: Race, shown: Comparison) -> None:
@@ -329,10 +329,15 @@ class ComparePanel(Panel[CompareModel]):
     def _names(self) -> tuple[str, ...]:
         return () if self.comparison is None else tuple(self.comparison.programs)
 
+    @property
+    def marked(self) -> int:
+        """Column that Enter shows: the first if the algorithm marked last is not compared here."""
+        return self._names.index(self._marked) if self._marked in self._names else 0
+
     def mousePressEvent(self, event: QMouseEvent) -> None:
         name = self.column_at(event.position())
         if event.button() == Qt.MouseButton.LeftButton and name is not None:
-            self._marked = self._names.index(name)
+            self._marked = name
             self.show_algorithm(name)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
@@ -344,12 +349,12 @@ class ComparePanel(Panel[CompareModel]):
         enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
         names = self._names
         if step is not None and names:
-            self._marked = (self._marked + step) % len(names)
+            self._marked = names[(self.marked + step) % len(names)]
             self.update()
         elif enter and self.view == "race":
             self.start_race()
         elif enter and names and self.view == "columns":
-            self.show_algorithm(names[self._marked])
+            self.show_algorithm(names[self.marked])
         else:
             super().keyPressEvent(event)
 

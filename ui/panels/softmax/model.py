@@ -41,7 +41,10 @@ class Bars:
     keys_per_bar : int
         How many keys share a bar.
     low, high : float
-        Smallest and largest of these values and 0.
+        Smallest and largest of these values, the running maximum, the sink logit and 0, of those
+        that are finite.
+    strange : int
+        How many scores are infinite or NaN.
     """
 
     values: F32
@@ -49,6 +52,7 @@ class Bars:
     keys_per_bar: int
     low: float
     high: float
+    strange: int = 0
 
 
 def score_bars(snapshot: Snapshot, report: RowReport, most: int) -> Bars:
@@ -58,7 +62,7 @@ def score_bars(snapshot: Snapshot, report: RowReport, most: int) -> Bars:
         # A fault may have made some infinite: then there is no bar.
         seen = np.where(np.isfinite(scores), KeyState.CURRENT, KeyState.HIDDEN).astype(np.uint8)
         scores = np.where(np.isfinite(scores), scores, np.float32(-np.inf))
-        return _bars(scores, seen, 1)
+        return _bars(scores, seen, 1, _others(snapshot, report))
     states = np.full(len(scores), KeyState.LATER, dtype=np.uint8)
     states[report.seen] = KeyState.SEEN
     states[: own_begin(snapshot)] = KeyState.ELSEWHERE
@@ -66,17 +70,29 @@ def score_bars(snapshot: Snapshot, report: RowReport, most: int) -> Bars:
     if is_worked_on(snapshot):
         states[cols.start : cols.stop] = KeyState.CURRENT
     states[scores == -np.inf] = KeyState.HIDDEN
-    return _bars(scores, states, -(-len(states) // max(most, 1)))
+    per = -(-len(states) // max(most, 1))
+    return _bars(scores, states, per, _others(snapshot, report))
 
 
-def _bars(scores: F32, states: NDArray[np.uint8], per: int) -> Bars:
-    """Return bars of `per` scores each."""
+def _others(snapshot: Snapshot, report: RowReport) -> list[float]:
+    """Return what is drawn among the bars: the sink logit, which no key has, and the maximum."""
+    w, visit, now = snapshot.program.workload, snapshot.visit, running_maximum(snapshot, report)
+    rows = range(report.row, report.row + 1)
+    sink = -np.inf if snapshot.launch.combines else w.start(visit.head, rows, visit.split)[0][0]
+    of_m = () if now is None else (now.now, now.now if now.old is None else now.old)
+    return [float(sink), *of_m]
+
+
+def _bars(scores: F32, states: NDArray[np.uint8], per: int, others: list[float]) -> Bars:
+    """Return bars of `per` scores each, on an axis that has room for other numbers, too."""
     starts = np.arange(0, len(states), per)
     values = np.maximum.reduceat(scores, starts)
     states = np.maximum.reduceat(states, starts)
-    low = min(0.0, float(values.min(where=states != KeyState.HIDDEN, initial=0.0)))
-    high = max(0.0, float(values.max()))
-    return Bars(values, states, per, low, high if high > low else low + 1.0)
+    ends = np.append(values.astype(np.float64), others)
+    ends = ends[np.isfinite(ends)]
+    low, high = float(ends.min(initial=0.0)), float(ends.max(initial=0.0))
+    strange = int(np.count_nonzero(np.isnan(scores) | np.isposinf(scores)))
+    return Bars(values, states, per, low, high if high > low else low + 1.0, strange)
 
 
 def row_scores(snapshot: Snapshot, report: RowReport) -> F32:

@@ -198,7 +198,13 @@ def _paint_title(
     softmax = snapshot.program.algorithm.softmax
     each = f"max of {count_text(bars.keys_per_bar)} keys each" if bars.keys_per_bar > 1 else ""
     room = layout.title.width() - width - style.px(12)
-    notes = ("scores of this row" + (f", {each}" if each else ""), each or "scores")
+    notes: tuple[str, ...] = (
+        "scores of this row" + (f", {each}" if each else ""),
+        each or "scores",
+    )
+    if bars.strange:
+        lost = f"{count_text(bars.strange)} of {plural(len(report.scores), 'score')}"
+        notes = (f"{lost} are infinite or NaN", f"{lost}: inf or NaN", "inf or NaN")
     if not softmax:
         notes = ("φ(q)·φ(k) of this row: no softmax", "φ(q)·φ(k)")
         if snapshot.gate is not None:
@@ -242,10 +248,11 @@ def _paint_bars(
     edges = np.round(plot.x() + np.arange(len(bars.values) + 1) * slot).astype(int)
     gap = 0 if slot < 3 else max(1, round(slot * 0.16))
     lefts, widths = edges[:-1].tolist(), np.maximum(np.diff(edges) - gap, 1).tolist()
-    values = np.where(bars.states == KeyState.HIDDEN, 0, bars.values)
+    values = np.where(bars.states == KeyState.HIDDEN, 0, bars.values.astype(np.float64))
     if now is not None:
         cols = picture.snapshot.visit.cols
         values[cols.start : cols.stop] = now
+    values = np.nan_to_num(values, nan=0.0).clip(bars.low, bars.high)
     zero = round(_height_of(bars, plot, 0.0))
     per_score = plot.height() / (bars.high - bars.low)
     tips = np.rint(plot.bottom() - (values - bars.low) * per_score).astype(int).tolist()
@@ -378,7 +385,8 @@ def _paint_statistic(
     name.draw(painter, gutter.x(), y + style.px(3.5), colour)
     x = gutter.x() + name.width + style.px(5)
     place = QRectF(x, y - style.px(7), gutter.right() - x, style.px(14))
-    draw_text(painter, place, f"= {number_text(value)}", style.code_font(11), colour, LEFT)
+    text, fonts = f"= {number_text(value)}", [style.code_font(size) for size in (11, 10, 9)]
+    draw_text(painter, place, text, font_that_fits(fonts, text, place.width()), colour, LEFT)
 
 
 # --- words under the bars --------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -103,7 +104,7 @@ def sqrt_d_plot(
             _medians(found, measured, "scaled", "q·k/√d, median", "P", "ring"),
         ]
     levels: list[Level] = []
-    ends = {"variance": (0.4, 2.5 * max(DIMS)), "gradient": (0.0, _ROOM)}.get(measured)
+    ends = (0.4, 2.5 * max(DIMS)) if measured == "variance" else (0.0, _ROOM)
     if measured == "variance":
         whole = tuple(float(d) for d in DIMS)
         curves.append(Curve("= d", "= d", "muted", whole, whole, "dot", None, 1.2))
@@ -116,16 +117,18 @@ def sqrt_d_plot(
         most = 1 - 1 / found.keys
         levels.append(Level(most, f"all {found.keys} keys alike", "all alike", "muted"))
     said = verdict(found) if measured == "variance" else trend(found, measured)
-    note = f"{state}: {said}."
+    across = float(min(DIMS)), float(max(DIMS))
+    marks = () if trained is None else _trained_marks(trained, measured)
+    note = f"{_outside(trained, measured, marks, across, ends)}{state}: {said}."
     return PlotModel(
         name=f"Why √d: {_TITLES[measured]} against d",
         x=x,
         y=y,
         curves=tuple(curves),
-        marks=() if trained is None else _trained_marks(trained, measured),
+        marks=tuple(mark for mark in marks if math.isfinite(mark.y) and (mark.y > 0 or not y.log)),
         levels=tuple(levels),
         note=note,
-        x_range=(float(min(DIMS)), float(max(DIMS))),
+        x_range=across,
         y_range=ends,
         summary=f"{note} {_summary(found, measured)}{_trained_words(trained, measured)}",
     )
@@ -163,6 +166,21 @@ def _trained_marks(trained: TrainedScores, measured: Measured) -> tuple[Mark, ..
             Mark(trained.d, mean.mean, f"trained {name}", "trained", role, "star", 6.0, details)
         )
     return tuple(marks)
+
+
+def _outside(
+    trained: TrainedScores | None, measured: Measured, marks: Sequence[Mark],
+    across: tuple[float, float], up: tuple[float, float],
+) -> str:  # fmt: skip
+    """Return which scores of a trained layer are outside the plot; 0 has no place in it."""
+    missing = ", ".join(
+        f"{mark.label.removeprefix('trained ')} {number_text(mark.y, 3)}"
+        for mark in marks
+        if not (across[0] <= mark.x <= across[1] and up[0] <= mark.y <= up[1])
+    )
+    if trained is None or not missing:
+        return ""
+    return f"Outside the plot: {measured} of {trained.name}, {missing}. "
 
 
 def _trained_words(trained: TrainedScores | None, measured: Measured) -> str:

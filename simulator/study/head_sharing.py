@@ -18,14 +18,15 @@ class Projection:
     ----------
     name : str
         As in the papers: ``W_Q``, or MLA's ``W_DKV``.
-    part_of : tuple of str
-        Which of ``W_Q``, ``W_K``, ``W_V``, ``W_O`` it stands for; MLA's W_DKV serves K and V.
+    part_of : str
+        As which of ``W_Q``, ``W_K``, ``W_V``, ``W_O`` it counts; MLA's W_DKV, which serves K and V,
+        counts as ``W_K``.
     inputs, outputs : int or None
         Its shape; None if the model does not say.
     """
 
     name: str
-    part_of: tuple[str, ...]
+    part_of: str
     inputs: int | None
     outputs: int | None
 
@@ -62,9 +63,9 @@ class HeadSharing:
     def parameters(self, part: str | None = None) -> int | None:
         """Return the weights of one layer, or of ``W_Q``, ``W_K``, ``W_V`` or ``W_O`` alone.
 
-        MLA's W_DKV counts for W_K and for W_V, and once in the sum. None: not known.
+        None: not known.
         """
-        return _total([p for p in self.projections if part is None or part in p.part_of])
+        return _total([p for p in self.projections if part in (None, p.part_of)])
 
     def bytes_per_token(self, dtype: str = "float16") -> int:
         """Return the bytes that one token adds to the cache of all layers."""
@@ -107,10 +108,10 @@ def _projections(model: AttentionModel) -> tuple[Projection, ...]:
     queries = model.heads * model.head_dim
     cached = model.cached_numbers // 2  # K and V have as many each
     return (
-        Projection("W_Q", ("W_Q",), model.hidden, queries),
-        Projection("W_K", ("W_K",), model.hidden, cached),
-        Projection("W_V", ("W_V",), model.hidden, cached),
-        Projection("W_O", ("W_O",), queries, model.hidden),
+        Projection("W_Q", "W_Q", model.hidden, queries),
+        Projection("W_K", "W_K", model.hidden, cached),
+        Projection("W_V", "W_V", model.hidden, cached),
+        Projection("W_O", "W_O", queries, model.hidden),
     )
 
 
@@ -127,22 +128,22 @@ def _latent_projections(model: AttentionModel) -> tuple[Projection, ...]:
     numbers, turned = model.heads * model.head_dim, model.heads * (model.rope_dim or 0)
     if model.query_latent_dim == 0:
         queries = [
-            Projection("W_Q", ("W_Q",), hidden, numbers),
-            Projection("W_QR", ("W_Q",), hidden, turned),
+            Projection("W_Q", "W_Q", hidden, numbers),
+            Projection("W_QR", "W_Q", hidden, turned),
         ]
     else:
         queries = [
-            Projection("W_DQ", ("W_Q",), hidden, model.query_latent_dim),
-            Projection("W_UQ", ("W_Q",), model.query_latent_dim, numbers),
-            Projection("W_QR", ("W_Q",), model.query_latent_dim, turned),
+            Projection("W_DQ", "W_Q", hidden, model.query_latent_dim),
+            Projection("W_UQ", "W_Q", model.query_latent_dim, numbers),
+            Projection("W_QR", "W_Q", model.query_latent_dim, turned),
         ]
     return (
         *queries,
-        Projection("W_DKV", ("W_K", "W_V"), hidden, latent),
-        Projection("W_KR", ("W_K",), hidden, model.rope_dim),
-        Projection("W_UK", ("W_K",), latent, numbers),
-        Projection("W_UV", ("W_V",), latent, numbers),
-        Projection("W_O", ("W_O",), numbers, hidden),
+        Projection("W_DKV", "W_K", hidden, latent),
+        Projection("W_KR", "W_K", hidden, model.rope_dim),
+        Projection("W_UK", "W_K", latent, numbers),
+        Projection("W_UV", "W_V", latent, numbers),
+        Projection("W_O", "W_O", numbers, hidden),
     )
 
 

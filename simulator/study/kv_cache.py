@@ -380,23 +380,25 @@ class DecodeStep:
         """Bytes that the step reads of the cache, window-capped and once for each KV head."""
         return sum(g.read for g in self.groups)
 
-    def cache_seconds(self, gpu: Gpu) -> float:
-        """Return how long reading the cache takes at the GPU's full bandwidth."""
-        return self.read / (gpu.tbps * 1e12)
+    def cache_seconds(self, gpu: Gpu, gpus: int = 1) -> float:
+        """Return how long reading the cache takes at the full bandwidth of so many GPUs."""
+        return self.read / (gpus * gpu.tbps * 1e12)
 
-    def seconds(self, gpu: Gpu) -> float | None:
+    def seconds(self, gpu: Gpu, gpus: int) -> float | None:
         """Return how long reading the cache and the weights takes; None: weights not known."""
-        return None if self.weights is None else (self.read + self.weights) / (gpu.tbps * 1e12)
+        if self.weights is None:
+            return None
+        return (self.read + self.weights) / (gpus * gpu.tbps * 1e12)
 
-    def tokens_per_second(self, gpu: Gpu) -> float | None:
+    def tokens_per_second(self, gpu: Gpu, gpus: int) -> float | None:
         """Return an upper bound on the tokens of the whole batch in a second.
 
-        It is what the data sheet's bandwidth allows if nothing else takes any time. It is as exact
-        as the published number of parameters, which counts the whole input embedding although a
-        step reads one row of it. The strict bound is ``batch / cache_seconds``. None: weights not
-        known.
+        It is what the data sheet's bandwidth allows if nothing else takes any time, and if all is
+        dealt out evenly to so many GPUs. It bounds what runs only if they hold cache and weights
+        (`gpus_for`). It is as exact as the published number of parameters, which counts the whole
+        input embedding although a step reads one row of it. None: weights not known.
         """
-        seconds = self.seconds(gpu)
+        seconds = self.seconds(gpu, gpus)
         return None if seconds is None else self.batch / seconds
 
 

@@ -334,10 +334,11 @@ def test_time_of_a_step():
     step = decode_step(models()["Llama-3-8B"], 8192, batch=4)
     gpu = gpus()["H100-SXM"]
     assert step.cache_seconds(gpu) == pytest.approx(4 * 2**30 / 3.35e12)
-    assert step.seconds(gpu) == pytest.approx((4 * 2**30 + 16.06e9) / 3.35e12)
-    assert step.tokens_per_second(gpu) == pytest.approx(4 * 3.35e12 / (4 * 2**30 + 16.06e9))
+    assert step.seconds(gpu, 1) == pytest.approx((4 * 2**30 + 16.06e9) / 3.35e12)
+    assert step.tokens_per_second(gpu, 1) == pytest.approx(4 * 3.35e12 / (4 * 2**30 + 16.06e9))
+    assert step.tokens_per_second(gpu, 3) == pytest.approx(3 * step.tokens_per_second(gpu, 1))
     own = decode_step(AttentionModel("own", 1, 1, 1, kv_heads=1), 5)
-    assert own.seconds(gpu) is own.tokens_per_second(gpu) is None
+    assert own.seconds(gpu, 1) is own.tokens_per_second(gpu, 1) is None
 
 
 def test_a_mixture_of_experts_reads_the_experts_of_a_token_at_least():

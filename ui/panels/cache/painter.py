@@ -118,7 +118,7 @@ def count_words(state: CacheState) -> list[tuple[str, bool]]:
     out = []
     for name, keys in counted(c.model).items():
         size = decimal_bytes_text(getattr(state.counts, keys[0]))
-        out.append((f"{name} {size}", c.convention in keys))
+        out.append((f"{name}: {size}", c.convention in keys))
     return out
 
 
@@ -139,29 +139,36 @@ def step_words(state: CacheState) -> list[str]:
 
 
 def time_words(state: CacheState) -> list[str]:
-    """Return how long the reading takes, and the tokens a second that it allows, longest first."""
+    """Return how long the reading takes, and the tokens a second that it allows, longest first.
+
+    The bound is that of as many GPUs as hold cache and weights: on fewer nothing runs.
+    """
     gpu, step = state.choice.gpu, state.step
-    cache, rate = time_text(step.cache_seconds(gpu)), step.tokens_per_second(gpu)
-    seconds = step.seconds(gpu)
-    if rate is None or seconds is None:
-        # Without the weights the bound is that of the cache alone.
-        bound = _rate(step.batch / step.cache_seconds(gpu))
+    if state.fit.weights is None:
+        cache = f"{time_text(step.cache_seconds(gpu))} at {gpu.tbps:g} TB/s"
         return [
-            f"reading the cache takes {cache} at {gpu.tbps:g} TB/s: at most {bound} (upper bound; "
-            "weights not known)",
-            f"cache {cache}: at most {bound} without weights",
-            f"at most {bound}",
+            f"reading the cache takes {cache}; tokens/s: no bound, as the weights are not known",
+            f"cache {cache}; weights not known",
+            f"cache {cache}",
         ]
+    many = gpus_for(state.counts.allocated + state.fit.weights, gpu)
+    seconds, rate = step.seconds(gpu, many), step.tokens_per_second(gpu, many)
+    assert seconds is not None
+    assert rate is not None
+    cache, both = time_text(step.cache_seconds(gpu, many)), time_text(seconds)
     mixture = state.choice.model.active_params_billion is not None
     weights = "the weights of one token's experts" if mixture else "the weights"
+    each = f"{gpu.tbps:g} TB/s" if many == 1 else f"{count_text(many)} × {gpu.tbps:g} TB/s"
+    on = f"one {gpu.name}" if many == 1 else f"the {count_text(many)} × {gpu.name} that hold both"
+    most = f"at most {_rate(rate)}"
     return [
-        f"reading the cache takes {cache} at {gpu.tbps:g} TB/s, with {weights} "
-        f"{time_text(seconds)}: at most {_rate(rate)} (upper bound: bandwidth alone)",
-        f"cache {cache}, with weights {time_text(seconds)} at {gpu.tbps:g} TB/s: at most "
-        f"{_rate(rate)} (upper bound)",
-        f"cache {cache}, with weights {time_text(seconds)}: at most {_rate(rate)} (upper bound)",
-        f"with weights {time_text(seconds)}: at most {_rate(rate)}",
-        f"at most {_rate(rate)}",
+        f"reading the cache takes {cache} at {each}, with {weights} {both}: {most} on {on} (upper "
+        "bound: bandwidth alone)",
+        f"cache {cache}, with weights {both} at {each}: {most} on {on} (upper bound)",
+        f"cache {cache}, with weights {both}: {most} on {on} (upper bound)",
+        f"{most} on {on} (upper bound)",
+        f"{most} on {count_text(many)} × {gpu.name}",
+        f"{most} at {each}",
     ]
 
 
@@ -173,7 +180,7 @@ def group_words(group: GroupStep) -> tuple[list[str], list[str]]:
     """Return which layers a group has, and what it contains and moves; both longest first."""
     layers, window = group.group.layers, group.group.window
     name = f"{layers} layer{'' if layers == 1 else 's'}"
-    kept = f"window {count_text(window)}" if window else "every token"
+    kept = f"window {count_text(window)}" if window else "all tokens"
     held = f"holds {count_text(group.held)} tokens"
     written, read = decimal_bytes_text(group.written), decimal_bytes_text(group.read)
     said = [

@@ -27,7 +27,7 @@ CONVENTION_NAMES: dict[Convention, str] = {
     "window_capped": "window-capped",
     "allocated": "allocated",
 }
-EVERY_TOKEN = "every token"
+ALL_TOKENS = "all tokens"
 """The name of two counts that are the same because no layer has a window."""
 LINEAR_MOST, LOG_MOST = 2**17, 2**20
 """Tokens at the right end of either axis."""
@@ -112,7 +112,7 @@ def counted(model: AttentionModel) -> dict[str, tuple[Convention, ...]]:
     if model.windowed_layers:
         return {name: (key,) for key, name in CONVENTION_NAMES.items()}
     allocated = CONVENTION_NAMES["allocated"]
-    return {EVERY_TOKEN: ("logical", "window_capped"), allocated: ("allocated",)}
+    return {ALL_TOKENS: ("logical", "window_capped"), allocated: ("allocated",)}
 
 
 def count_name(choice: CacheChoice) -> str:
@@ -199,9 +199,9 @@ def _note(choice: CacheChoice) -> str:
         if choice.convention == "allocated":
             return f"allocated: in whole pages of {choice.page_size} tokens; no layer has a window"
         supposed = "; one curve supposes a window" * (choice.convention == "window_capped")
-        return f"every token in every layer: no layer has a window{supposed}"
+        return f"{ALL_TOKENS} in every layer: no layer has a window{supposed}"
     return {
-        "logical": "logical: every token in every layer, no cap",
+        "logical": f"logical: {ALL_TOKENS} in every layer, no cap",
         "window_capped": "window-capped: a windowed layer holds its window at most",
         "allocated": f"allocated: window-capped, in whole pages of {choice.page_size} tokens",
     }[choice.convention]
@@ -256,7 +256,7 @@ def _details(way: Way, choice: CacheChoice) -> tuple[str, ...]:
     return (
         f"{way.name}, {way.words}: {made}",
         f"{count_text(choice.tokens)} tokens × {count_text(choice.batch)}, {choice.dtype}",
-        *(f"{name} {_exact(getattr(counts, keys[0]))}" for name, keys in named),
+        *(f"{name}: {_exact(getattr(counts, keys[0]))}" for name, keys in named),
         f"pages of {choice.page_size} tokens",
         f"{bytes_text(row)} a token in all layers, no cap",
     )

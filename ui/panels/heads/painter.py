@@ -151,6 +151,8 @@ def notes(state: HeadsState) -> list[str]:
     way, out = state.way, []
     if state.fixed:
         out.append(state.fixed)
+    if way.kind == "MLA" and way.parameters() is not None:
+        out.append("W_K counts W_DKV, which serves V, too")
     share = way.share_of_mha
     if state.value_dim is None:
         part = f"{share.numerator}/{share.denominator} of what MHA does"
@@ -160,8 +162,6 @@ def notes(state: HeadsState) -> list[str]:
         out.append(f"bytes of all {layers} layers, weights of one")
     if way.model.windowed_layers:
         out.append("a token without, reads with the window's cap")
-    if way.kind == "MLA":
-        out.append("W_DKV counts for W_K and for W_V, once in all")
     out.append(f"{state.dtype}, reads at {count_text(state.tokens)} tokens")
     if way.parameters() is None:
         out.append("weights not known: a scenario has no hidden width" if layers == 1

@@ -85,6 +85,13 @@ def test_gpus_are_as_few_as_hold_it(count, name):
     assert found == 1 or (found - 1) * gpu.memory_bytes < count
 
 
+@given(st.integers(1, 1000), st.sampled_from(list(gpus())))
+def test_a_cache_may_fill_its_gpus_exactly(many, name):
+    gpu = gpus()[name]
+    assert gpus_for(many * gpu.memory_bytes, gpu) == many
+    assert gpus_for(many * gpu.memory_bytes + 1, gpu) == many + 1
+
+
 @given(st.sampled_from(list(models())), st.data())
 def test_other_shapes_are_marked_and_have_no_known_weights(name, data):
     model = models()[name]

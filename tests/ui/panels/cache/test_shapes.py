@@ -71,10 +71,10 @@ def test_another_model_starts_at_its_own_shapes(panel):
 
 def test_the_formula_is_written_with_its_factors():
     state = cache_state(CacheChoice(models()["Llama-2-70B"], H100, 1000, dtype="int4"))
-    found = columns(state.formula, "every token")
+    found = columns(state.formula, "all tokens")
     assert [(c.text, c.name) for c in found if c.name] == [
         ("80", "layers"), ("1\u2009000", "tokens"), ("2", "K and V"), ("8", "KV heads"),
-        ("128", "head size"), ("0.5 B", "int4"), ("1", "sequences"), ("81.92 MB", "every token"),
+        ("128", "head size"), ("0.5 B", "int4"), ("1", "sequences"), ("81.92 MB", "all tokens"),
     ]  # fmt: skip
     gemma = cache_state(CacheChoice(models()["Gemma-3-27B"], H100, 2048))
     assert formula_text(gemma.formula, "").startswith("( 10 × 2\u2009048 + 52 × 1\u2009024 ) ×")

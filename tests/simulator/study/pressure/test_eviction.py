@@ -14,7 +14,7 @@ from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import read_inputs, resolve
 from simulator.study.pressure.costs import budgets_of, relative_error, shown_run
 from simulator.study.pressure.decoding import SEED, Layer, decoded, layer_of
-from simulator.study.pressure.policies import POLICIES, SINKS, policy_named
+from simulator.study.pressure.policies import POLICIES, SINKS, Full, policy_named
 
 
 def layer(tokens: int, heads: int = 4, kv_heads: int = 2, seed: int = 1, **scores) -> Layer:
@@ -85,6 +85,17 @@ def test_a_cache_for_all_tokens_is_exact(policy, scores):
     for budget in (12, 40):
         np.testing.assert_allclose(decoded(own, policy, budget).o, exact, rtol=1e-9, atol=1e-12)
     assert relative_error(decoded(own, policy, 3).o, exact) > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("budget", "leaves"), [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (6, 3), (7, 4), (8, 4), (9, 5)]
+)
+def test_half_of_a_heavy_hitters_cache_rounded_down_is_recent(budget, leaves):
+    """With sums that fall with age the first token before the recent ones leaves."""
+    kept = np.ones((1, budget), dtype=bool)
+    mass = np.arange(budget, 0, -1, dtype=float)[None]
+    full = Full(kept, mass, budget, coming=budget, draw=np.zeros((1, budget)))
+    assert policy_named("heavy hitters").leaves(full).tolist() == [leaves]
 
 
 def test_a_window_is_a_windowed_mask():

@@ -65,6 +65,14 @@ def test_pieces_are_where_a_plain_simulation_has_them(
     assert found.waves == len(work) / (sms * slots)
 
 
+def test_a_multiprocessor_has_work_until_the_last_of_its_places_has_none():
+    """Of 5 and 1 on the first the second ends at 2, the first at 6; of two 2 both end at 4."""
+    found = placed([5, 2, 1, 2], 2, 2, "index")
+    assert found.sm == [0, 1, 0, 1]
+    assert found.end == [6, 4, 2, 4]
+    assert (found.seconds, found.tail) == (6, 2)
+
+
 @given(works, st.integers(1, 5), st.integers(1, 3), st.sampled_from(ORDERS))
 def test_multiprocessors_are_never_idle_with_a_piece_on_them(
     work: list[Fraction], sms: int, slots: int, order: Order

@@ -1,11 +1,13 @@
-"""Writing files in such a way that a failure leaves nothing half-written."""
+"""Reading regular files alone, and writing files so that a failure leaves none half-written."""
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
 import shutil
+import stat
 import sys
 import time
 from collections.abc import Callable
@@ -19,6 +21,22 @@ _YOUNG = 2.0
 """Seconds during which a new part file may belong to a process that has not locked it yet."""
 _UNTOUCHED = 3600.0
 """Seconds without a new file after which a folder of parts belongs to nobody any more."""
+
+
+def open_regular(path: Path) -> IO[bytes]:
+    """Open a file to read it; a pipe may never end, and opening one may already wait for ever.
+
+    Raises
+    ------
+    OSError
+        It cannot be read, or is neither a file nor a folder.
+    ValueError
+        No file can have this name.
+    """
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise OSError(errno.EINVAL, "it is a pipe, a socket or a device", str(path))
+    return path.open("rb")
 
 
 def part_of(path: Path, token: str = "") -> Path:

@@ -13,6 +13,7 @@ import re
 from pathlib import Path
 
 from simulator.base.errors import refuse
+from simulator.base.files import open_regular
 
 TOML_BYTES = 2**18
 """Bytes of a scenario or a model: ours have less than 2 KiB, one that lists 4096 heads has 24."""
@@ -86,12 +87,12 @@ def read_bounded(path: Path, most: int, what: str) -> bytes:
     Raises
     ------
     OSError, ValueError
-        It cannot be read.
+        It cannot be read, or is a pipe or a device.
     InputError
         It has more bytes.
     """
-    with path.open("rb") as file:
-        data = file.read(most + 1)  # the size may be unknown, as of a pipe
+    with open_regular(path) as file:
+        data = file.read(most + 1)  # the size may be unknown, as in /proc
         if len(data) > most:
             size = max(os.fstat(file.fileno()).st_size, len(data))
             raise refuse(str(path), "bytes", size, f"{what} of at most {most}")

@@ -1,11 +1,11 @@
 """Files are read beside the window: it goes on, Cancel helps, and the latest wish counts."""
 
 import os
+import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,10 @@ from simulator.base.errors import InputError
 from simulator.problem.scenario import load_scenario, scenario_toml, with_values
 from ui.export.writers.metadata import note_of
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no such pipes")
+if sys.platform == "linux":
+    import fcntl
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="leases are of Linux")
 
 SLOW = with_values(load_scenario(SCENARIOS / "causal.toml"), {"title": "Slow"})
 LESSON = (
@@ -33,20 +36,17 @@ CONTENTS = {
 @contextmanager
 def held_back(path: Path, content: str) -> Iterator[threading.Event]:
     """Make a file that its reader waits for, until the event is set; it is at last after 20 s."""
-    os.mkfifo(path)
+    path.write_text(content, encoding="utf-8")
     go, late = threading.Event(), []
+    lease = os.open(path, os.O_WRONLY)  # as a server takes one that lends the file to others
+    fcntl.fcntl(lease, fcntl.F_SETSIG, signal.SIGURG)  # when somebody waits; nothing comes of it
+    fcntl.fcntl(lease, fcntl.F_SETLEASE, fcntl.F_WRLCK)
 
-    def write() -> None:
+    def give_up() -> None:
         late.append(not go.wait(20))
-        for _ in range(200):
-            with suppress(OSError):  # nobody reads it, or not yet
-                pipe = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
-                os.write(pipe, content.encode("utf-8"))
-                os.close(pipe)
-                return
-            time.sleep(0.005)
+        os.close(lease)
 
-    thread = threading.Thread(target=write)
+    thread = threading.Thread(target=give_up)
     thread.start()
     try:
         yield go
@@ -97,6 +97,15 @@ def test_what_is_wanted_later_counts(instead, open_window, tmp_path, qtbot) -> N
     algorithm = window.session.scenario.attention.algorithm
     assert algorithm == ("flash2" if instead == "cancel" else "naive")
     assert path not in window.settings.recent
+
+
+@pytest.mark.parametrize("ending", [*CONTENTS, ".png", ".pdf"])
+def test_a_pipe_is_refused_in_one_line(ending, open_window, tmp_path) -> None:
+    window, path = open_window(), tmp_path / f"pipe{ending}"
+    os.mkfifo(path)
+    window.open_path(path)
+    window.session.settle()
+    assert window.messages.text().startswith(f"{path}: expected a readable file (it is a pipe")
 
 
 def test_a_file_that_does_not_fit_in_memory_is_one_line(open_window, tmp_path) -> None:

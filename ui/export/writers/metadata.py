@@ -14,6 +14,7 @@ from typing import IO
 from xml.sax.saxutils import escape
 
 from simulator.base.errors import InputError, reason, refuse
+from simulator.base.files import open_regular
 from simulator.base.limits import EXPORT_BYTES, NOTE_BYTES
 from simulator.base.tables import parse_toml
 from simulator.problem.scenario import Scenario, parse_scenario, scenario_toml, with_values
@@ -85,7 +86,7 @@ def read_note(path: Path) -> Note:
     try:
         text = None
         if reader is not None:
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 text = reader(file)
     except InputError:
         raise

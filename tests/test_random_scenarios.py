@@ -36,3 +36,14 @@ def test_random_scenarios_agree_with_brute_force_and_raise_no_alarm(
     for seed in range(5):
         found += faults(random_case(seed, tmp_path, (algorithm,), longest=40))
     assert not found
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(10))
+def test_a_thousand_random_scenarios_agree_with_brute_force_and_raise_no_alarm(
+    part: int, tmp_path: Path
+) -> None:
+    found = []
+    for seed in range(part * 100, part * 100 + 100):
+        found += faults(random_case(seed, tmp_path, longest=60))
+    assert not found

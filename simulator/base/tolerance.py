@@ -8,25 +8,27 @@ from numpy.typing import NDArray
 from simulator.base.dtypes import F64
 
 STEP = 2.0**-20
-"""16 units in the last place of float32, for each unit of the largest score."""
+"""16 units in the last place of float32, for each unit of the terms that scores are made of."""
 
 
 def shares(ours: NDArray[np.floating], exact: F64, size: float) -> F64:
     """Return which share of its tolerance each number uses; infinite for NaN and a wrong infinity.
 
     Q, K and V are the same numbers on both sides, so only float32 arithmetic differs, whatever the
-    dtype. A score of size x is off by a few units of 2**-24 · x after a dot product, and so is m.
-    An exponential turns an absolute error e of its argument into a relative error e, and so l and O
-    have this error, too. The tolerance is therefore 2**-20 (16 units in the last place) times the
-    largest score, for O also times the terms of the sum, and the same relative to the number
-    itself.
+    dtype. A score is off by a few units of 2**-24 · Σ |q k| after a dot product, whatever is left
+    of its terms (Higham 2002, section 3.1), and so is m. A soft-cap shrinks that error by its
+    slope; a bias adds its own. An exponential turns an absolute error e of its argument into a
+    relative error e, and so l and O have this error, too. The tolerance is therefore 2**-20 (16
+    units in the last place) times the largest sum of terms, for O also times the terms of its own
+    sum, and the same relative to the number itself.
 
     Parameters
     ----------
     ours, exact : ndarray
         The same shape.
     size : float
-        Largest score, times the size of the terms where the numbers are sums that may cancel.
+        Largest sum of terms of a score, times the size of the terms where the numbers are sums
+        that may cancel.
     """
     with np.errstate(invalid="ignore", over="ignore"):
         off = np.abs(ours.astype(np.float64) - exact)

@@ -8,7 +8,7 @@ from enum import Enum, auto
 from typing import ClassVar
 
 from simulator.base.dtypes import F64
-from simulator.program.state import ChipTile, Move, Numbers, State
+from simulator.program.state import ChipTile, Move, Numbers, State, Values
 
 Near = Callable[[F64], F64]
 
@@ -129,6 +129,18 @@ class Op:
     def apply(self, state: State) -> None:
         """Do it, in what the state computes in."""
         raise NotImplementedError
+
+    def terms(self, state: State, before: Values | None) -> Values | None:
+        """Return how large the terms of each score are once the op was done, (r, c), like errors.
+
+        Parameters
+        ----------
+        state : State
+            After the op.
+        before : ndarray or None
+            What this has returned for the op before; None in a visit that has made no scores yet.
+        """
+        return before
 
     def settle(self, state: State, before: Numbers, after: Numbers, near: Near) -> int:
         """Decide as an engine has where the op, once done, shows a choice too close to call.

@@ -12,7 +12,7 @@ from simulator.base.tolerance import allowed, shares
 from simulator.engines.interpreter import Interpreter
 from simulator.problem.workload import Inputs
 from simulator.program.op import Op
-from simulator.program.state import Numbers
+from simulator.program.state import Numbers, State
 from simulator.program.tile_program import TileProgram, Visit
 from simulator.run.trace import Trace
 
@@ -104,22 +104,25 @@ def verify(
     program = trace.program
     interpreter = Interpreter(program, trace.inputs, trace.left)
     checked, settled, largest = 0, 0, 0.0
-    bound = _bound(trace.inputs)
+    bound, sizes = _bound(trace.inputs), _Sizes(program)
     for index in visits_to_check(program, most):
         visit = program.visit(index)
+        sizes.begin(visit)
         tile = trace.engine.tile(visit, trace.row_block(visit.head, visit.i))
         for number, op in enumerate(program.ops(index)):
             op.apply(interpreter.state)
             chip = interpreter.state.chip
+            scores = sizes.after(op, interpreter.state)
             before, after = tile.states[number : number + 2]
-            settled += op.settle(interpreter.state, before, after, _rounding(chip))
+            settled += op.settle(interpreter.state, before, after, _rounding(scores))
             for name, ours, exact in _compared(op, before, after, chip):
                 if program.algorithm.error_size is None:
-                    size = _largest_score(chip) * (
+                    size = scores * (
                         _terms(chip, program.algorithm.normalises_last) if name == "O" else 1.0
                     )
                 else:
-                    size = program.algorithm.error_size(name, chip, bound)
+                    known = {**chip, "S": np.array([[scores]])}
+                    size = program.algorithm.error_size(name, known, bound)
                 found, share = _difference(visit, op, name, ours, exact, size)
                 largest = max(largest, share)
                 if found is not None:
@@ -171,10 +174,38 @@ def _compared(
             yield _NAMES.get(name, name), ours, chip[name]
 
 
-def _largest_score(chip: Mapping[str, F64]) -> float:
-    """Return the largest |score| of a tile, at least 1."""
-    s = np.abs(chip.get("S", np.ones(1)))
-    return float(np.max(s, initial=1.0, where=np.isfinite(s)))
+class _Sizes:
+    """How large the terms of scores have been so far, of each block of rows and of keys.
+
+    m, l and O hold the errors of all tiles that a row has seen, gradients of keys those of all
+    rows.
+    """
+
+    def __init__(self, program: TileProgram) -> None:
+        self._both = program.algorithm.backward
+        self._kv_head_of = program.workload.kv_head_of
+        self._so_far: dict[tuple[str, int, int], float] = {}
+        self._own: tuple[tuple[str, int, int], ...] = ()
+        self._terms: F64 | None = None
+        self._size = 1.0
+
+    def begin(self, visit: Visit) -> None:
+        """Turn to a visit."""
+        for key in self._own:
+            self._so_far[key] = self._size
+        rows = ("rows", visit.head, visit.i)
+        keys = ("keys", self._kv_head_of[visit.head], visit.j)
+        self._own = (rows, keys) if self._both else (rows,)
+        self._terms = None
+
+    def after(self, op: Op, state: State) -> float:
+        """Return the size of the largest term, at least 1, once an op of the visit was done."""
+        self._terms = op.terms(state, self._terms)
+        self._size = max(1.0, *(self._so_far.get(key, 1.0) for key in self._own))
+        if self._terms is not None:
+            seen = np.isfinite(state.chip["S"])
+            self._size = max(self._size, float(np.max(self._terms, initial=1.0, where=seen)))
+        return self._size
 
 
 def _bound(inputs: Inputs) -> float:
@@ -185,9 +216,9 @@ def _bound(inputs: Inputs) -> float:
     return largest * float(np.abs(inputs.upstream).sum(axis=-1).max())
 
 
-def _rounding(chip: Mapping[str, F64]) -> Callable[[F64], F64]:
+def _rounding(size: float) -> Callable[[F64], F64]:
     """Return the function that says how far maxima of scores may be off."""
-    return lambda m: allowed(m, _largest_score(chip))
+    return lambda m: allowed(m, size)
 
 
 def _terms(chip: Mapping[str, F64], summed: bool) -> float:

@@ -416,7 +416,7 @@ class Hand:
         dock = self.window.docks[spec.name]
         deed = self.draw.choice(("toggle", "show", "float", "raise"))
         if deed == "toggle":
-            dock.toggleViewAction().trigger()
+            self.window.docks.actions[spec.name].trigger()
         elif deed == "float":
             dock.setFloating(not dock.isFloating())
         else:

@@ -44,6 +44,7 @@ from ui.look.units import count_text, plural
 from ui.safety.overrides import guarded
 from ui.session.session import Session
 from ui.talk.lesson_player import LessonPlayer
+from ui.widgets.drops import leave_drops
 from ui.widgets.replace import ask_replace
 
 SIZES = ("1280x720", "1920x1080", "2560x1440", "3840x2160")
@@ -99,6 +100,7 @@ class ExportDialog(QDialog):
         """The target that may be replaced."""
         self._make_fields()
         self._assemble()
+        leave_drops(self)
         self._connect()
         self.format_box.setCurrentIndex(0)
         self._show_format()

@@ -98,6 +98,7 @@ class Lessons(QObject):
             menu.removeAction(action)
             action.deleteLater()  # otherwise the menu would keep it as long as it exists
         self._listed.clear()
+        menu.removeAction(self._more.menuAction())
         head = menu.actions()[0]
         for number, lesson in enumerate(list_lessons()[:_AT_TOP], start=1):
             action = self._action(menu, number, lesson)

@@ -54,6 +54,7 @@ from ui.talk.record_fields import (
     show_words,
 )
 from ui.talk.window import LessonWindow
+from ui.widgets.drops import leave_drops
 
 ADD, PREVIEW = "add step", "caption preview"
 """Kinds of the tasks."""
@@ -115,6 +116,7 @@ class RecordDialog(QDialog):
         self.setStyleSheet(sheet(self._style))
         self._make_fields(view)
         self._assemble()
+        leave_drops(self)
         self._connect()
         self.target.take(window.lessons.player.path or window.settings.recorded or first_target())
         self.title_edit.setFocus()

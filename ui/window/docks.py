@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from PySide6.QtCore import QByteArray, QCoreApplication, QEvent, QObject, QPointF, QSize, Qt
-from PySide6.QtGui import QCursor, QKeySequence, QMouseEvent
+from PySide6.QtGui import QAction, QCursor, QKeySequence, QMouseEvent
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QTabWidget, QWidget
 
 from simulator.lesson.tables import ChooseTable
@@ -17,6 +17,7 @@ from ui.look.theme import Style
 from ui.panels.base import Panel
 from ui.session.session import Session
 from ui.session.view import View
+from ui.widgets.drops import leave_drops
 from ui.window.dock_sizes import DockSizes, Shares
 from ui.window.dock_title import DockTitle
 from ui.window.panel_specs import PANELS, PanelSpec
@@ -71,6 +72,8 @@ class Docks(QObject):
         """Has the panels of closed docks that have been put aside."""
         self.destroyed.connect(self._aside.deleteLater)
         self.by_name: dict[str, QDockWidget] = {}
+        self.actions: dict[str, QAction] = {}
+        """Name of a panel to the action of its key and menu, ticked while the panel is in sight."""
         self.sizes = DockSizes(window, self.by_name)
         session.trace_changed.connect(self._forget)
         window.setDockNestingEnabled(True)
@@ -88,13 +91,14 @@ class Docks(QObject):
         title = DockTitle(dock)
         dock.setTitleBarWidget(title)
         self._titles[spec.name] = title
-        toggle = dock.toggleViewAction()
-        toggle.setToolTip(spec.tip)
-        toggle.setShortcut(QKeySequence(spec.key))
-        toggle.triggered.connect(partial(self._toggled, spec.name))  # after Qt's own handler
-        toggle.toggled.connect(self._opened)
+        action = self.actions[spec.name] = QAction(spec.title, self._window)
+        action.setToolTip(spec.tip)
+        action.setShortcut(QKeySequence(spec.key))
+        action.setCheckable(True)
+        action.triggered.connect(partial(self._switch, spec.name))
+        dock.toggleViewAction().toggled.connect(self._opened)
         dock.dockLocationChanged.connect(self._moved)
-        self._window.addAction(toggle)
+        self._window.addAction(action)
         self._window.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, dock)
         dock.visibilityChanged.connect(partial(self._see, spec))
         dock.topLevelChanged.connect(partial(self._float, spec))
@@ -128,6 +132,7 @@ class Docks(QObject):
         name = spec.name
         if name not in self._panels:
             panel = self._panels[name] = spec.make(self._session)
+            leave_drops(panel)
             panel.set_stage(self._stage)
             panel.show_controls(self._controls)
             self._restyle(name)
@@ -159,6 +164,7 @@ class Docks(QObject):
         if seen == (spec.name in self._seen):
             return
         (self._seen.add if seen else self._seen.discard)(spec.name)
+        self.actions[spec.name].setChecked(seen)
         if self._session.view is not None:
             self._session.want(spec.need, seen)
         if seen:
@@ -448,15 +454,13 @@ class Docks(QObject):
         dock.raise_()
         self.sizes.fit()
 
-    def _toggled(self, name: str) -> None:
-        """Bring a panel to the front that its key or the menu has opened, or give its space back.
-
-        Qt has opened or closed it before.
-        """
-        if self.by_name[name].isHidden():
-            self.sizes.fit()
-        else:
+    def _switch(self, name: str) -> None:
+        """Bring a panel to the front, or close it if it was there and give its space back."""
+        if self.actions[name].isChecked():
             self.open(name)
+        else:
+            self.by_name[name].close()
+            self.sizes.fit()
 
     def _opened(self, on: bool) -> None:
         if not self._busy:

@@ -11,6 +11,7 @@ from PySide6.QtGui import (
     QAction,
     QCloseEvent,
     QDragEnterEvent,
+    QDragMoveEvent,
     QDropEvent,
     QKeyEvent,
     QKeySequence,
@@ -52,6 +53,7 @@ from ui.session.view import View
 from ui.talk.lessons import Lessons
 from ui.talk.presenter import Presenter
 from ui.talk.window import LessonWindow
+from ui.widgets.drops import accept_copy
 from ui.widgets.message_bar import Kind
 from ui.window.actions import ACTIONS, MENUS, ActionSpec
 from ui.window.desk import Desk
@@ -177,6 +179,11 @@ class MainWindow(LessonWindow):
     def _act(self, spec: ActionSpec, checked: bool = False) -> None:
         spec.run(self)
 
+    def createPopupMenu(self) -> QMenu:
+        menu = QMenu(self)
+        menu.addActions(list(self.docks.actions.values()))
+        return menu
+
     def _make_menus(self) -> None:
         self.menus: dict[str, QMenu] = {}
         for title in MENUS:
@@ -187,7 +194,7 @@ class MainWindow(LessonWindow):
                 menu.addActions(list(self.desk.actions.values()))
                 # There are so many that a low screen has no space for them beside the others.
                 self.panels_menu = menu.addMenu("Panels")
-                self.panels_menu.addActions([dock.toggleViewAction() for _, dock in self.docks])
+                self.panels_menu.addActions(list(self.docks.actions.values()))
             if title == "Lesson":
                 self.lessons.fill(menu)
             for spec in (spec for spec in ACTIONS if spec.menu == title):
@@ -358,7 +365,6 @@ class MainWindow(LessonWindow):
             self.desk.fit_later()
         self.messages.place()
         self.stage.place()
-        QTimer.singleShot(0, self, self._stay_full)
 
     def fit_once_arrived(self) -> None:
         """Adapt to the window's size a moment after a talk or its end has changed it."""
@@ -423,12 +429,15 @@ class MainWindow(LessonWindow):
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         urls = event.mimeData().urls()
         if any(Path(u.toLocalFile()).suffix in READS for u in urls):
-            event.acceptProposedAction()
+            accept_copy(event)
+
+    def dragMoveEvent(self, event: QDragMoveEvent) -> None:
+        accept_copy(event)
 
     def dropEvent(self, event: QDropEvent) -> None:
+        accept_copy(event)
         for url in event.mimeData().urls():
             self.files.open_by_hand(Path(url.toLocalFile()))
-        event.acceptProposedAction()
 
     # --- view -----------------------------------------------------------------------------
 
@@ -568,18 +577,6 @@ class MainWindow(LessonWindow):
         if event.type() is QEvent.Type.WindowStateChange:
             action = self.actions_by_name["full_screen"]
             QTimer.singleShot(0, self, lambda: action.setChecked(self.isFullScreen()))
-
-    def _stay_full(self) -> None:
-        """Tell the widget again that the window is full screen, if it is.
-
-        A widget forgets this when its contents make it larger, and does not report it. The window
-        itself stays full screen, and the widget could not leave a state that it does not know.
-        """
-        full = Qt.WindowState.WindowFullScreen
-        if self.isFullScreen() or not self.isVisible():
-            return
-        if self.windowHandle().windowStates() & full:
-            self.setWindowState(self.windowState() | full)
 
     def quit(self) -> None:
         """Close, after asking what to do with unsaved changes."""

@@ -1,4 +1,4 @@
-"""A window that leaves full screen gets the size that it had before."""
+"""A window stays full screen as it grows, and gets its size from before when it leaves it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,21 @@ class NormalSize(QObject):
             elif was and not is_now and self._size.isValid():
                 self._tries = _TRIES
                 self._look.start()
+        elif event.type() is QEvent.Type.Resize:
+            QTimer.singleShot(0, self, self._stay_full)
         return False
+
+    def _stay_full(self) -> None:
+        """Tell the widget again that the window is full screen, if it is.
+
+        A widget forgets this when its contents make it larger, and does not report it. The window
+        itself stays full screen, and the widget could not leave a state that it does not know.
+        """
+        window, full = self._window, Qt.WindowState.WindowFullScreen
+        if window.isFullScreen() or not window.isVisible():
+            return
+        if window.windowHandle().windowStates() & full:
+            window.setWindowState(window.windowState() | full)
 
     def _put_back(self) -> None:
         window, size = self._window, self._size

@@ -56,7 +56,7 @@ class PanelSpec(Generic[Model]):
     title : str
         Shown on the dock and in the View menu.
     key : str
-        Shows or hides it.
+        Brings it to the front, or closes it if it is there.
     tip : str
         What it teaches, in one sentence.
     make : callable

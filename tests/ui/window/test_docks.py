@@ -41,6 +41,28 @@ def test_a_dock_that_floats_from_behind_a_tab_is_in_sight_and_up_to_date(open_wi
     assert told[0] != told[1]
 
 
+def test_the_key_of_a_panel_brings_it_to_the_front_and_only_from_there_closes_it(
+    open_window, qtbot
+):
+    """The menu has a tick for what is in front: choosing what has none shows it."""
+    window = open_window("causal", (1280, 720))
+    window.desk.take("memory")
+    docks = window.docks
+    for key, name, shown in (
+        ("9", "roofline", True),
+        ("U", "schedule", True),
+        ("9", "roofline", True),
+        ("9", "roofline", False),
+        ("U", "schedule", True),
+    ):
+        qtbot.keyClick(window, key)
+        qtbot.wait(0)
+        seen = {spec.name for spec, dock in docks if not dock.visibleRegion().isEmpty()}
+        ticked = {spec.name for spec, _ in docks if docks.actions[spec.name].isChecked()}
+        assert ticked == seen, key
+        assert (name in seen) == (not docks[name].isHidden()) == shown, key
+
+
 def test_a_window_makes_the_panels_that_are_seen_and_no_others(open_window):
     window = open_window()
     open_now = {spec.name for spec, dock in window.docks if not dock.isHidden()}

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
-from PySide6.QtGui import QDropEvent
-from PySide6.QtWidgets import QDialog, QTextBrowser
+from PySide6.QtGui import QDragEnterEvent, QDragMoveEvent, QDropEvent
+from PySide6.QtWidgets import QApplication, QDialog, QLineEdit, QPlainTextEdit, QTextBrowser
 
 import ui.window.file_menu
 from kernels.devices.driver import gpu_status
@@ -44,7 +44,7 @@ def test_no_menu_is_higher_than_a_low_screen(open_window):
         menu.aboutToShow.emit()
         assert menu.sizeHint().height() < 0.95 * window.height(), title
         assert menu.sizeHint().width() < 0.5 * window.width(), title
-    assert window.panels_menu.actions() == [dock.toggleViewAction() for _, dock in window.docks]
+    assert window.panels_menu.actions() == list(window.docks.actions.values())
 
 
 def test_no_two_actions_share_a_key(open_window):
@@ -184,17 +184,49 @@ def test_an_input_that_cannot_be_read_is_told_in_place(open_window, tmp_path):
 
 
 def drop(window, path):
+    assert drag(window, window.board, path, Qt.DropAction.CopyAction)[1:] == [COPY, COPY]
+    window.session.settle()
+
+
+COPY, MOVE = Qt.DropAction.CopyAction, Qt.DropAction.MoveAction
+
+
+def drag(window, widget, path, offered, proposed=COPY):
+    """Drag a file over a widget and drop it; return the answers to each event, None for a refusal.
+
+    As Qt does, the events go to the first parent that takes drops.
+    """
+    while not widget.acceptDrops():
+        widget = widget.parentWidget()
     data = QMimeData()
     data.setUrls([QUrl.fromLocalFile(str(path))])
-    event = QDropEvent(
-        QPointF(QPoint(50, 50)),
-        Qt.DropAction.CopyAction,
-        data,
-        Qt.MouseButton.LeftButton,
-        Qt.KeyboardModifier.NoModifier,
-    )
-    window.dropEvent(event)
+    data.setText(str(path))  # many programs send the name as well
+    at, left, plain = QPoint(5, 5), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    answers = []
+    for kind in (QDragEnterEvent, QDragMoveEvent, QDropEvent):
+        event = kind(QPointF(at) if kind is QDropEvent else at, offered, data, left, plain)
+        if proposed != event.proposedAction():
+            pytest.fail(f"Qt proposes {event.proposedAction()}")
+        QApplication.sendEvent(widget, event)
+        answers.append(event.dropAction() if event.isAccepted() else None)
+        if not event.isAccepted():
+            break
+    return answers
+
+
+def test_a_file_that_is_dropped_is_copied_whatever_its_source_proposes(open_window):
+    """A source whose file was moved may delete it."""
+    window = open_window("causal")
+    for spec in PANELS:
+        window.docks.panel(spec.name)
+    editors = [*window.findChildren(QLineEdit), *window.findChildren(QPlainTextEdit)]
+    path = SCENARIOS / "naive.toml"
+    assert len(editors) > 40
+    for widget in (window, window.board, *editors):
+        assert drag(window, widget, path, COPY | MOVE, COPY)[-1] == COPY
     window.session.settle()
+    assert window.session.path == path
+    assert drag(window, window.board, path, MOVE, MOVE) == [None]
 
 
 def test_dropped_scenario_tensors_and_npz_are_shown(open_window, tmp_path):

@@ -28,7 +28,7 @@ from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace, tile_counts, trace_of
 from simulator.study.attention_map import AttentionMaps, HeadScores
 from simulator.study.attention_part import Part
-from simulator.study.sweep import Figures, figures_of
+from simulator.study.sweep import Figures, figures_of, unmasked
 
 Value = float | int | str
 
@@ -189,6 +189,12 @@ def softmax(_: Numbers, *scores: float) -> float:
 def requested(n: Numbers, algorithm: str = "") -> int:
     """Requested HBM bytes of the whole run, read and written."""
     return n.figures(algorithm).bytes
+
+
+@known
+def requested_unmasked(n: Numbers, algorithm: str = "") -> int:
+    """Requested HBM bytes of the whole run, were every pair visible."""
+    return unmasked(n.as_if(algorithm)).bytes
 
 
 @known

@@ -7,7 +7,7 @@ are those of the comparison, so the one who is first in the race is first in its
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate, pairwise
 
@@ -17,6 +17,7 @@ from simulator.problem.workload import Workload
 from simulator.program.algorithms import tile_program
 from simulator.program.tile_program import Counters, TileProgram
 from simulator.study.compare import Comparison, Totals, comparison_of, long_workload
+from simulator.study.sweep import unmasked
 
 RUN_SECONDS = 6.0
 """How long the slowest runs at speed 1, for those who watch."""
@@ -112,10 +113,13 @@ class Race:
         Their programs.
     lanes : tuple of Lane
         In the order in which algorithms are shown.
+    tiles_factor : float
+        What `time_factor` would be if every pair were visible.
     """
 
     comparison: Comparison
     lanes: tuple[Lane, ...]
+    tiles_factor: float
 
     @property
     def workload(self) -> Workload:
@@ -141,6 +145,11 @@ class Race:
     def time_factor(self) -> float:
         """How many times as long as the first the last takes."""
         return self.last.seconds / self.first.seconds
+
+    @property
+    def mask_factor(self) -> float:
+        """How much of `time_factor` is there because the first skips hidden tiles: the rest."""
+        return self.time_factor / self.tiles_factor
 
     @property
     def byte_factor(self) -> float:
@@ -200,13 +209,17 @@ def race_of(program: TileProgram) -> Race:
     comparison = comparison_of(program) if long is None else Comparison(tile_program(long))
     running = [total for total in comparison.totals if total.algorithm in comparison.alike]
     times = [total.time.seconds for total in running]
-    return Race(
-        comparison,
-        tuple(
-            Lane(total, _launches(comparison, total.algorithm), 1 + sum(t < mine for t in times))
-            for total, mine in zip(running, times, strict=True)
-        ),
+    lanes = tuple(
+        Lane(total, _launches(comparison, total.algorithm), 1 + sum(t < mine for t in times))
+        for total, mine in zip(running, times, strict=True)
     )
+    race = Race(comparison, lanes, 1.0)
+    if not race.workload.mask.hides:
+        return replace(race, tiles_factor=race.time_factor)
+    first, last = (
+        unmasked(comparison.programs[lane.algorithm].workload) for lane in (race.first, race.last)
+    )
+    return replace(race, tiles_factor=last.time.seconds / first.time.seconds)
 
 
 def _launches(comparison: Comparison, name: Algorithm) -> tuple[RunLaunch, ...]:

@@ -18,6 +18,7 @@ from simulator.base.matmul import matmul
 from simulator.problem.filling import MAX_BLOCKS, alone
 from simulator.problem.hardware import TimeEstimate, time_estimate
 from simulator.problem.intervals import I64, Intervals
+from simulator.problem.masks import Mask
 from simulator.problem.paging import page_size_of
 from simulator.problem.scenario import MAX_SEQLEN, Algorithm, Scenario, TilingRule, with_values
 from simulator.problem.tiling import TileGrid, fa2_tiles, fa3_tiles, paper_tiles
@@ -224,6 +225,11 @@ def figures_of(w: Workload) -> Figures:
         return _counted(w)
     sums = _map_sums(w, (w.rows,), (w.cols,), lambda _: None)
     return _figures(w, _coefficients(w), sums[0][0])
+
+
+def unmasked(w: Workload) -> Figures:
+    """Return the figures of a workload's whole run in the same tiles, were every pair visible."""
+    return figures_of(replace(w, mask=Mask(w.mask.seqlen_q, w.mask.seqlen_k)))
 
 
 def _each(

@@ -1,5 +1,6 @@
 """The race in the Compare panel: tidy at every moment, and run by the session's clock."""
 
+import re
 from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
@@ -13,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from simulator.base.assets import SCENARIOS
-from simulator.problem.scenario import load_scenario
+from simulator.problem.scenario import load_scenario, with_values
 from simulator.study.compare import comparison_of
 from simulator.study.race import RUN_SECONDS, Race, race_of
 from tests.helpers.runs import program_of
@@ -94,7 +95,7 @@ def test_the_finish_says_by_how_much() -> None:
     said = texts_of(run, 1.0, style, rect)
     assert "17.6×" in said
     assert "as fast: FlashAttention-2 in ≈ 41.0 µs, naive attention in ≈ 721.8 µs" in said
-    assert "requested from HBM: 131.1 MiB and 2.3 GiB, 17.6× as much" in said
+    assert "8.94× by tiles on chip, and 1.97× because hidden tiles are skipped" in said
     assert {"1st · ≈ 41.0 µs", "2nd · ≈ 107.3 µs", "3rd · ≈ 721.8 µs"} <= set(said)
     assert "2.62× as long as FlashAttention-2" in said
     under_way = texts_of(run, 0.5, style, rect)
@@ -102,6 +103,34 @@ def test_the_finish_says_by_how_much() -> None:
     assert {"≈ 360.9 µs", "launch 2 of 3: softmax", "1.1 of 2.3 GiB requested from HBM"} <= set(
         under_way
     )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_factor_says_what_of_it_is_the_mask(name: str) -> None:
+    """Naive attention computes hidden scores, too: that is no gain of tiles."""
+    run = race(name)
+    w = run.workload
+    for style, size in ((Style(DARK), (700, 225)), (Style(DARK, 1.64), (1280, 720))):
+        said = " ".join(texts_of(run, 1.0, style, QRectF(0, 0, *size)))
+        found = re.search(
+            r"([\d.]+)× (?:by tiles|tiles).*?([\d.]+)× (?:because|by skip|mask)", said
+        )
+        hidden = w.mask.hides and w.seqlen_q > w.group  # one query sees all keys
+        assert (found is not None) == hidden
+        if found:
+            tiles, mask = map(float, found.groups())
+            assert tiles * mask == pytest.approx(run.time_factor, rel=0.01)
+            assert mask > 1
+
+
+def test_the_rest_of_the_factor_is_that_of_a_run_without_a_mask() -> None:
+    chosen = load_scenario(SCENARIOS / "real-scale.toml")
+    masked = race_of(program_of(chosen))
+    dense = race_of(program_of(with_values(chosen, {"mask": {"causal": False}})))
+    assert masked.tiles_factor == dense.tiles_factor == dense.time_factor
+    assert dense.mask_factor == 1
+    naive, same = (each.lanes[0].total.counters.bytes for each in (masked, dense))
+    assert naive == same  # it skips nothing
 
 
 def test_a_part_has_the_unit_of_the_whole() -> None:

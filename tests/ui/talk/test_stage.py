@@ -18,9 +18,11 @@ from PySide6.QtWidgets import (
 
 from simulator.base.assets import LESSONS, SCENARIOS
 from simulator.lesson.reader import load_lesson
+from simulator.problem.scenario import load_scenario
 from simulator.program.playback import last_cursor
 from simulator.run.trace import simulate
 from simulator.study.compare import comparison_of
+from tests.helpers.runs import program_of
 from tests.helpers.waiting import wait_until
 from ui.app.windows import new_window
 from ui.export.lesson_frames import LessonFrames
@@ -202,6 +204,14 @@ def test_costs_are_those_of_the_comparison() -> None:
         with QPainter(image) as painter:
             paint_costs(painter, each, Style(DARK, 1.6), image.rect().toRectF())
         assert len({image.pixel(x, y) for x in range(0, 1280, 7) for y in range(0, 520, 7)}) > 3
+
+
+def test_what_it_cost_says_what_of_it_is_the_mask() -> None:
+    """Naive attention computes hidden scores, too, so a causal run has half of its factor so."""
+    costs = costs_of(program_of(load_scenario(SCENARIOS / "real-scale.toml")))
+    assert costs.factor == "5.98×"
+    assert costs.mask[0] == "3.00× by tiles on chip, and 2.00× because hidden tiles are skipped"
+    assert costs_of(simulate(SCENARIOS / "flash2.toml").program).mask == ()
 
 
 def test_at_the_end_of_a_run_a_key_shows_what_it_cost(talk) -> None:

@@ -10,11 +10,12 @@ from PySide6.QtGui import QColor, QPainter
 from simulator.program.algorithms import TENSORS, baseline_of
 from simulator.program.tile_program import TileProgram
 from simulator.study.compare import Totals, at_scale, comparison_of
+from simulator.study.sweep import unmasked
 from ui.look.draw import CENTRE, LEFT, RIGHT, draw_text, fitted, text_width, wrapped
 from ui.look.names import first_that_fits
 from ui.look.theme import LABEL, Style
 from ui.look.units import LAUNCH, bytes_text, count_text, factor_text, time_text
-from ui.panels.compare.words import title
+from ui.panels.compare.words import mask_words, title
 
 _HEAD, _NAME, _FACTOR = 17.0, 13.0, 38.0
 _BAR, _ROW, _PAD, _GAP = 22.0, 76.0, 22.0, 12.0
@@ -57,6 +58,8 @@ class Costs:
         Bytes of the baseline over those of this run; "" for the baseline itself.
     meaning : tuple of str
         What the factor compares, longest first.
+    mask : tuple of str
+        What of it is skipped tiles, longest first; empty if there are none.
     long : tuple of str
         What it would be in a long run, longest first; empty if this one is long enough.
     """
@@ -64,6 +67,7 @@ class Costs:
     rows: tuple[Cost, ...]
     factor: str
     meaning: tuple[str, ...]
+    mask: tuple[str, ...]
     long: tuple[str, ...]
 
 
@@ -83,16 +87,22 @@ def costs_of(program: TileProgram) -> Costs:
     own = next(total for total in totals if total.algorithm == shown)
     base = next(total for total in totals if total.algorithm == base_of.name)
     if own is base:
-        return Costs(rows, "", (), ())
+        return Costs(rows, "", (), (), ())
     name, made = base_of.label, "the same gradients" if base_of.backward else "the same O"
     meaning = (
         f"as many bytes asked of HBM by {name}, for {made}",
         f"as many bytes asked by {name}",
         f"by {name}",
     )
-    return Costs(
-        rows, factor_text(base.counters.bytes / own.counters.bytes), meaning, _long(program)
-    )
+    times = base.counters.bytes / own.counters.bytes
+    of_it: tuple[str, ...] = ()
+    if program.workload.mask.hides:
+        seen = [
+            unmasked(comparison.programs[name].workload).bytes for name in (base_of.name, shown)
+        ]
+        tiles = seen[0] / seen[1]
+        of_it = mask_words(tiles, times / tiles)
+    return Costs(rows, factor_text(times), meaning, of_it, _long(program))
 
 
 def _notes(total: Totals) -> tuple[str, ...]:
@@ -180,7 +190,9 @@ def _paint_factor(painter: QPainter, costs: Costs, style: Style, rect: QRectF) -
     digits = QRectF(rect.x(), rect.y(), rect.width(), px(_FACTOR * 1.3))
     draw_text(painter, digits, costs.factor, large, theme.current, CENTRE)
     top = digits.bottom()
-    for choices, colour in ((costs.meaning, theme.text), (costs.long, theme.muted)):
+    for choices, colour in (
+        (costs.meaning, theme.text), (costs.mask, theme.text), (costs.long, theme.muted),
+    ):  # fmt: skip
         if not choices:
             continue
         words = first_that_fits(choices, 1.9 * rect.width(), small)

@@ -14,7 +14,7 @@ from ui.look.units import (
     factor_text,
     time_text,
 )
-from ui.panels.compare.words import ROOFLINE, launch_words, named, title
+from ui.panels.compare.words import ROOFLINE, launch_words, mask_words, named, title
 
 _SAME = 1.005
 """Ratios up to here count as equal."""
@@ -77,7 +77,7 @@ def progress_words(race: Race, lane: Lane, standing: Standing) -> tuple[str, ...
 
 
 def waiting_words(race: Race, standing: Standing) -> tuple[str, ...]:
-    """Return how long matrix units wait for memory, longest first."""
+    """Return how long matrix units wait for memory if L2 has nothing, longest first."""
     if standing.waits is None:
         if race.first.total.time.compute is not None:
             return ("",) * 4  # before the start
@@ -91,14 +91,15 @@ def waiting_words(race: Race, standing: Standing) -> tuple[str, ...]:
     if share.startswith("100") and standing.waits < 1:
         share = ">\u202f99\u202f%"
     return (
-        f"matrix units {wait} {share} of the time", f"matrix units {wait} {share}",
-        f"{wait} {share}", share,
+        f"without L2, matrix units {wait} {share} of the time",
+        f"without L2, units {wait} {share}", f"without L2: {wait} {share}", share,
     )  # fmt: skip
 
 
 WIDEST_WAIT = (
-    "matrix units waited >\u202f100\u202f% of the time", "matrix units waited >\u202f100\u202f%",
-    "waited >\u202f100\u202f%", ">\u202f100\u202f%",
+    "without L2, matrix units waited >\u202f100\u202f% of the time",
+    "without L2, units waited >\u202f100\u202f%", "without L2: waited >\u202f100\u202f%",
+    ">\u202f100\u202f%",
 )  # fmt: skip
 """At least as wide as each wording can be, by which one is chosen for all lanes and times."""
 
@@ -149,12 +150,14 @@ def verdict(race: Race) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
         )
     few, many = (bytes_text(lane.total.counters.bytes) for lane in (first, last))
     times = factor_text(race.byte_factor)
-    asked = (
+    asked: tuple[str, ...] = (
         f"requested from HBM: {few} and {many}, {times} as much",
         f"requested: {few} and {many}, {times} as much",
         f"bytes: {few} and {many}",
         f"bytes: {times}",
     )
+    if of_it := mask_words(race.tiles_factor, race.mask_factor):
+        asked = (f"{of_it[0]}; {asked[1]}", *of_it)
     return factor, words, asked
 
 
@@ -177,15 +180,15 @@ def notes(race: Race) -> tuple[tuple[str, ...], ...]:
     said = (
         (
             f"Estimates by the roofline (Williams et al. 2009) from the data sheet: {ROOFLINE}.",
-            "Roofline estimates from the data sheet: requested bytes over bandwidth, FLOPs over "
-            "matrix rate.",
-            "Roofline estimates from the data sheet.",
+            "Roofline estimates from the data sheet, without L2: requested bytes over bandwidth, "
+            "FLOPs over matrix rate.",
+            "Roofline estimates from the data sheet, without L2.",
         ),
         (
             f"Squares: the {sms} SMs; hollow and grey: the share of the time in which matrix units "
-            "wait for memory.",
-            f"Grey: the share of the {sms} SMs' time that waits for memory.",
-            "Grey: waits for memory.",
+            "would wait for memory without L2.",
+            f"Grey: the share of the {sms} SMs' time that would wait for memory without L2.",
+            "Grey: waits for memory if there is no L2.",
         )
         if known
         else (),

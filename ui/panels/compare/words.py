@@ -23,7 +23,10 @@ from ui.look.units import (
     time_text,
 )
 
-ROOFLINE = "the longer of requested bytes over bandwidth and FLOPs over matrix rate"
+ROOFLINE = (
+    "the longer of requested bytes over bandwidth, as if nothing were found in L2, and FLOPs over "
+    "matrix rate"
+)
 """What every estimated time is."""
 _SAME = 1.005
 """Ratios up to here count as equal."""
@@ -42,6 +45,25 @@ def named(name: str) -> str:
 def label(name: str) -> str:
     """Return the name beside a figure."""
     return ALGORITHMS[name].label
+
+
+def mask_words(tiles: float, mask: float) -> tuple[str, ...]:
+    """Return what of a factor is the mask, longest first; nothing if none of it is.
+
+    Parameters
+    ----------
+    tiles, mask : float
+        The factor if every pair were visible, and what skipping hidden tiles makes of it.
+    """
+    if mask <= _SAME:
+        return ()
+    said = f"{factor_text(tiles)} by tiles on chip"
+    skips = factor_text(mask)
+    return (
+        f"{said}, and {skips} because hidden tiles are skipped",
+        f"{said}, {skips} by skipping hidden tiles",
+        f"{factor_text(tiles)} tiles, {skips} mask",
+    )
 
 
 def verdicts(comparison: Comparison) -> tuple[tuple[str, ...], ...]:

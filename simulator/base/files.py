@@ -33,10 +33,28 @@ def open_regular(path: Path) -> IO[bytes]:
     ValueError
         No file can have this name.
     """
-    mode = path.stat().st_mode
-    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-        raise OSError(errno.EINVAL, "it is a pipe, a socket or a device", str(path))
-    return path.open("rb")
+    return open(path, "rb", opener=regular)
+
+
+def regular(path: str, flags: int) -> int:
+    """Open a file for `open`, without a wait, and refuse what is neither a file nor a folder.
+
+    It is looked at before, because opening a device may do something, and once more as it was
+    opened, because the name may be another thing's by then.
+    """
+    _check_regular(path, os.stat(path))
+    number = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    try:
+        _check_regular(path, os.fstat(number))
+    except OSError:
+        os.close(number)
+        raise
+    return number
+
+
+def _check_regular(path: str, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
+        raise OSError(errno.EINVAL, "it is a pipe, a socket or a device", path)
 
 
 def part_of(path: Path, token: str = "") -> Path:

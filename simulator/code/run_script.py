@@ -10,6 +10,7 @@ import numpy as np
 from simulator.base.dtypes import F32
 from simulator.base.errors import refuse
 from simulator.base.tolerance import STEP
+from simulator.problem.input_files import is_npz
 from simulator.problem.layer import BIASES, WEIGHTS
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import algorithm_of
@@ -306,7 +307,7 @@ def _row_line(row: ShownRow) -> str:
 
 
 def _reads_safetensors(w: Workload) -> bool:
-    return w.file is not None and w.file.path.suffix == ".safetensors"
+    return w.file is not None and not is_npz(w.file.path)
 
 
 def _inputs(w: Workload) -> str:

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from safetensors import safe_open
 
 from simulator.base.dtypes import F32, DType, bfloat16_from_bits
-from simulator.base.errors import InputError, reason, refuse, shown
+from simulator.base.errors import InputError, reason, refuse
+from simulator.base.files import open_regular, regular
 from simulator.base.limits import (
     HEADER_BYTES,
     INFLATED_BYTES,
@@ -39,6 +40,8 @@ _STORED: dict[DType, np.dtype[np.generic]] = {
     "bfloat16": np.dtype("<u2"),
 }
 _WANTED = "float32, float16 or bfloat16"
+ENDINGS = (".safetensors", ".npz")
+"""Endings of input files, in small letters."""
 PROJECTION = "projection"
 """The directions of a feature map that projects; a file need not have them."""
 BIAS = "bias"
@@ -155,6 +158,11 @@ class InputFile:
         return self.said.causal
 
 
+def is_npz(path: Path) -> bool:
+    """Return whether an input file is an .npz, by its ending."""
+    return path.suffix.lower() == ".npz"
+
+
 def read_header(path: Path, bounds: Bounds = BOUNDS) -> InputFile:
     """Read the header of a file: what it says about its tensors, without their numbers.
 
@@ -215,11 +223,9 @@ def stored_tensors(
     InputError
         The file is missing, truncated or of another kind.
     """
-    if path.suffix == ".safetensors":
-        return _safetensors_header(path, names, bounds)
-    if path.suffix == ".npz":
-        return _npz_header(path, names, bounds)
-    raise refuse(str(path), "input.path", path.name, "a .safetensors or .npz file")
+    if path.suffix.lower() not in ENDINGS:
+        raise refuse(str(path), "input.path", path.name, f"a {' or '.join(ENDINGS)} file")
+    return (_npz_header if is_npz(path) else _safetensors_header)(path, names, bounds)
 
 
 def described(
@@ -263,7 +269,7 @@ def read_tensor(path: Path, name: str, tensor: StoredTensor) -> F32:
     InputError
         The file cannot be read to its end.
     """
-    read = _read_safetensors if path.suffix == ".safetensors" else _read_npz
+    read = _read_npz if is_npz(path) else _read_safetensors
     return _as_float32(read(path, name, tensor), tensor)
 
 
@@ -306,7 +312,7 @@ def read_whole_numbers(path: Path, name: str, bounds: Bounds = BOUNDS) -> NDArra
 
 
 def _read_kind(path: Path, name: str, kind: _Kind, bounds: Bounds) -> NDArray[Any] | None:
-    read = _safetensors_of_kind if path.suffix == ".safetensors" else _npz_of_kind
+    read = _npz_of_kind if is_npz(path) else _safetensors_of_kind
     return read(path, name, kind, bounds)
 
 
@@ -395,7 +401,7 @@ def _reading(path: Path, kind: str) -> Iterator[None]:
 def _safetensors(path: Path, bounds: Bounds) -> Iterator[Any]:
     """Open a safetensors file whose header is not too long."""
     with _reading(path, "safetensors"):
-        with path.open("rb") as start:  # the library's own errors do not name the file
+        with open_regular(path) as start:  # the library's own errors do not name the file
             length = int.from_bytes(start.read(8), "little")
         if length > bounds.header:
             raise ValueError(f"a header of at most {bounds.header} bytes")
@@ -433,7 +439,7 @@ def _safetensors_header(
 def _read_safetensors(path: Path, name: str, tensor: StoredTensor) -> NDArray[np.generic]:
     # safetensors cannot hand bfloat16 to numpy, so the bytes are read here; the header was
     # checked by the library against the length of the file.
-    with _reading(path, "safetensors"), path.open("rb") as file:
+    with _reading(path, "safetensors"), open_regular(path) as file:
         length = int.from_bytes(file.read(8), "little")
         start, _ = json.loads(file.read(length))[name]["data_offsets"]
         file.seek(8 + length + start)
@@ -454,7 +460,7 @@ class _Start(io.FileIO):
     """A file of which no more than a bound is read at once while its list of members is read."""
 
     def __init__(self, path: Path, most: int) -> None:
-        super().__init__(path)
+        super().__init__(path, opener=regular)
         self.bounded, self.most = True, most
 
     def read(self, size: int | None = -1, /) -> bytes:
@@ -572,11 +578,13 @@ def _npy_text(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, most:
         value = npy.read_array(file, allow_pickle=False)
     if value.dtype.kind == "U" and _is_no_text(value):
         raise refuse(str(path), name, "codes of no letter", "a text, a number or a list of texts")
-    if value.ndim == 1 and value.dtype.kind == "U":
+    listed = {"tokens": "U", "query_tokens": "U", "alibi": "if"}.get(name, "")
+    if value.ndim == 1 and value.dtype.kind in listed:
         return json.dumps(value.tolist())
-    if value.ndim == 0 and value.dtype.kind in "Ubif":
-        return str(value[()])
-    raise refuse(str(path), name, shown(str(value.dtype)), "a text, a number or a list of texts")
+    if value.size == 1 and value.dtype.kind in "Ubif":
+        return str(value.item())
+    numbers = f"{value.dtype} of shape {value.shape}"
+    raise refuse(str(path), name, numbers, "a text, a number or a list of texts")
 
 
 def _is_no_text(value: NDArray[np.generic]) -> bool:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from simulator.base.dtypes import F32, DType
 from simulator.base.errors import SCENARIO, refuse
-from simulator.base.files import write_atomically
-from simulator.problem.input_files import UPSTREAM, InputFile
+from simulator.base.files import open_regular, write_atomically
+from simulator.problem.input_files import UPSTREAM, InputFile, is_npz
 from simulator.problem.intervals import Bools
 from simulator.problem.latent import LATENT
 from simulator.problem.linear import check_mask
@@ -44,7 +44,7 @@ def check_blocks(w: Workload, size: int) -> None:
 
 
 def _check_copied(w: Workload) -> None:
-    if w.file and w.file.path.suffix == ".npz":
+    if w.file and is_npz(w.file.path):
         raise refuse(str(w.file.path), "input.path", w.file.path.name, "a .safetensors file")
 
 
@@ -115,7 +115,7 @@ def write_masked(w: Workload, mask: Mask, path: Path) -> None:
 
 def _copied(file: InputFile) -> tuple[dict[str, Any], bytes]:
     """Return header and tensors of a safetensors file, without blocks that it has."""
-    with file.path.open("rb") as stored:
+    with open_regular(file.path) as stored:
         header = json.loads(stored.read(int.from_bytes(stored.read(8), "little")))
         data = stored.read()
     own = header.get(BLOCK_MASK)

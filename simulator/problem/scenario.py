@@ -17,6 +17,7 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from simulator.base.dtypes import DType
+from simulator.base.errors import refuse
 from simulator.base.files import write_atomically
 from simulator.base.limits import TITLE_LETTERS
 from simulator.base.tables import Table, input_error, read_toml
@@ -359,6 +360,9 @@ def load_scenario(path: str | os.PathLike[str]) -> Scenario:
     InputError
         The file is missing, is not UTF-8, is not TOML, or holds a value that cannot be used.
     """
+    if Path(path).suffix.lower() in (".npz", ".safetensors"):
+        expected = f'a scenario (.toml) whose [input] has source = "file" and path = "{path}"'
+        raise refuse(str(path), "", "", expected)
     data = read_toml(path)
     scenario = parse_scenario(data, str(path))
     if scenario.input.path:

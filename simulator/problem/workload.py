@@ -29,7 +29,7 @@ from simulator.problem.filling import (
     tiles,
 )
 from simulator.problem.hardware import Gpu, gpus
-from simulator.problem.input_files import InputFile, check_finite, read_tensors
+from simulator.problem.input_files import PROJECTION, InputFile, check_finite, read_tensors
 from simulator.problem.latent import LATENT, is_latent, read_latent
 from simulator.problem.layer import Layer, read_layer
 from simulator.problem.linear import check_linear, check_mask, read_projection
@@ -167,7 +167,9 @@ class Workload:
             return None
         chosen: MapName = said.feature_map or ("performer" if said.features else "elu1")
         name = self.rule.own_map or chosen
-        return FeatureMap(name, (said.features or 2 * d) if name == "performer" else d, d)
+        stored = dict(self.file.extra).get(PROJECTION) if self.file else None
+        features = said.features or (stored.shape[0] if stored else 2 * d)
+        return FeatureMap(name, features if name == "performer" else d, d)
 
     @property
     def width(self) -> int:

@@ -158,14 +158,14 @@ class Scores(Op):
     recorded: ClassVar[tuple[str, ...]] = ("S",)
     scale: float
 
-    def apply(self, state: State) -> None:
-        chip = state.chip
-        chip["S"] = matmul(chip["Q"] * state.number(self.scale), chip["K"].T)
-
     def terms(self, state: State, before: Values | None) -> Values | None:
         """Return Σ |q k| of each pair: a dot product is off by that, however small it is."""
         chip = state.chip
         return matmul(np.abs(chip["Q"] * state.number(self.scale)), np.abs(chip["K"].T))
+
+    def apply(self, state: State) -> None:
+        chip = state.chip
+        chip["S"] = matmul(chip["Q"] * state.number(self.scale), chip["K"].T)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,15 +182,15 @@ class SoftCap(Op):
         """How a score changes."""
         return f"each score s becomes {self.cap:g} · tanh(s / {self.cap:g})"
 
-    def apply(self, state: State) -> None:
-        chip = state.chip
-        chip["S"] = np.tanh(chip["S"] / state.number(self.cap)) * state.number(self.cap)
-
     def terms(self, state: State, before: Values | None) -> Values | None:
         """Return the terms times the slope of tanh, which shrinks their errors, and the score."""
         assert before is not None
         s = state.chip["S"]
         return np.asarray(before * (1 - (s / self.cap) ** 2) + np.abs(s))
+
+    def apply(self, state: State) -> None:
+        chip = state.chip
+        chip["S"] = np.tanh(chip["S"] / state.number(self.cap)) * state.number(self.cap)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,14 +209,14 @@ class Bias(Op):
         """How a score changes."""
         return "each score loses the bias of its distance"
 
-    def apply(self, state: State) -> None:
-        chip = state.chip
-        chip["S"] = chip["S"] - state.number(self.bias.of(self.rows, self.cols))
-
     def terms(self, state: State, before: Values | None) -> Values | None:
         """Return the terms and the bias, from which a small difference may be left."""
         assert before is not None
         return before + np.abs(self.bias.of(self.rows, self.cols))
+
+    def apply(self, state: State) -> None:
+        chip = state.chip
+        chip["S"] = chip["S"] - state.number(self.bias.of(self.rows, self.cols))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

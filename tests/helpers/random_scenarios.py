@@ -403,7 +403,8 @@ class _Draw:
         if self.source == "file" and self.often(0.6):
             drawn = self.rng.standard_normal((features, self.d)).astype(np.float32)
             self.stored["projection"] = drawn
-            self.attention["features"] = features
+            if self.often(0.5):
+                self.attention["features"] = features
         else:
             rng = np.random.default_rng(seed)
             drawn = rng.standard_normal((features, self.d)).astype(np.float32)

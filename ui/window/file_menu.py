@@ -80,7 +80,7 @@ class Files(QObject):
 
     def open_by_hand(self, path: Path) -> None:
         """Open a file as `open_path` does, after asking about changes that it replaces."""
-        if path.suffix in (".md", ".safetensors", ".npz"):  # these replace no scenario
+        if path.suffix.lower() in (".md", ".safetensors", ".npz"):  # these replace no scenario
             self.open_path(path)
             return
         # It is read before asking, because the answer may write to this very file.
@@ -91,9 +91,9 @@ class Files(QObject):
 
     def open_path(self, path: Path) -> None:
         """Open a lesson, a scenario or the scenario of an export, or use a tensor file as input."""
-        if path.suffix == ".md":
+        if path.suffix.lower() == ".md":
             self._window.lessons.open(path)
-        elif path.suffix in (".safetensors", ".npz"):
+        elif path.suffix.lower() in (".safetensors", ".npz"):
             self._take_tensors(path)
         else:
             self._read(path, partial(self._start, path))

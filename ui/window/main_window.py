@@ -428,7 +428,7 @@ class MainWindow(LessonWindow):
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         urls = event.mimeData().urls()
-        if any(Path(u.toLocalFile()).suffix in READS for u in urls):
+        if any(Path(u.toLocalFile()).suffix.lower() in READS for u in urls):
             accept_copy(event)
 
     def dragMoveEvent(self, event: QDragMoveEvent) -> None:

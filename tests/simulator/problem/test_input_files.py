@@ -2,7 +2,9 @@
 
 import io
 import json
+import os
 import struct
+import sys
 import tracemalloc
 import zipfile
 from pathlib import Path
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 from simulator import InputError
 from simulator.base.limits import TITLE_LETTERS
 from simulator.problem.input_files import BOUNDS, Bounds, read_header, read_tensors
+from simulator.problem.scenario import load_scenario
 from simulator.problem.workload import read_inputs, resolve
 from tests.helpers.written_files import file_scenario, numbers, read, refusal, write_safetensors
 
@@ -470,3 +473,50 @@ def test_numbers_are_read_without_a_copy_of_them_beside(ending: str, tmp_path: P
         assert tracemalloc.get_traced_memory()[1] < tensors["q"].nbytes + 5e6
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such devices and pipes")
+@pytest.mark.parametrize("ending", [".npz", ".safetensors"])
+def test_pipes_and_devices_are_refused_without_a_wait(ending: str, tmp_path: Path) -> None:
+    pipe, noise = tmp_path / f"pipe{ending}", tmp_path / f"noise{ending}"
+    os.mkfifo(pipe)
+    noise.symlink_to("/dev/urandom")  # it never ends
+    for path in (pipe, noise):
+        assert "it is a pipe, a socket or a device" in refusal(path)
+
+
+def test_endings_may_be_written_in_capitals(tmp_path: Path) -> None:
+    np.savez(tmp_path / "small.npz", **numbers())
+    (tmp_path / "small.npz").rename(tmp_path / "LARGE.NPZ")
+    write_safetensors(tmp_path / "LARGE.SafeTensors", numbers())
+    for name in ("LARGE.NPZ", "LARGE.SafeTensors"):
+        _, inputs = read(tmp_path / name)
+        assert np.array_equal(inputs.q, numbers()["q"])
+
+
+def test_numbers_of_an_npz_may_be_arrays_of_any_kind_of_number(tmp_path: Path) -> None:
+    slopes = np.array([0.5, 0.25, 0.125, 0.0625])
+    path = tmp_path / "numbers.npz"
+    np.savez(path, **numbers(), scale=np.array([2]), softcap=np.int64(3), alibi=slopes)
+    workload, _ = read(path)
+    assert (workload.scale, workload.softcap, workload.slopes) == (2.0, 3.0, tuple(slopes))
+    np.savez(path, **numbers(), scale=np.array([2, 3]))
+    assert '"int64 of shape (2,)": expected a text, a number' in refusal(path)
+
+
+def test_a_file_with_directions_says_how_many_features_there_are(tmp_path: Path) -> None:
+    directions = np.ones((7, 3), np.float32)
+    path = write_safetensors(tmp_path / "p.safetensors", {**numbers(), "projection": directions})
+    linear = {"algorithm": "linear", "feature_map": "performer"}
+    workload, inputs = read(path, attention=linear)
+    assert workload.feature_map is not None
+    assert workload.feature_map.features == 7
+    assert inputs.projection is not None
+    assert inputs.projection.shape == (7, 3)
+    assert "(9, 3): features and head_dim" in refusal(path, attention={**linear, "features": 9})
+
+
+def test_a_tensor_file_in_the_place_of_a_scenario_is_told_where_it_belongs(tmp_path: Path) -> None:
+    path = write_safetensors(tmp_path / "mine.safetensors", numbers())
+    with pytest.raises(InputError, match=r"a scenario \(.toml\) whose \[input\] has source"):
+        load_scenario(path)

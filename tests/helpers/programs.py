@@ -66,7 +66,11 @@ leave(main(sys.argv[1:]))
 
 @contextmanager
 def started(
-    folder: Path, act: str, *arguments: str, setup: str = ""
+    folder: Path,
+    act: str,
+    *arguments: str,
+    setup: str = "",
+    environment: dict[str, str] | None = None,
 ) -> Iterator[subprocess.Popen[str]]:
     """Start the program with its settings in a folder; it is killed in the end if it still runs.
 
@@ -80,17 +84,17 @@ def started(
         The command line.
     setup : str
         Lines that run before the program does.
+    environment : dict, optional
+        Of a screen; without it windows are drawn nowhere.
     """
     body = textwrap.indent(textwrap.dedent(act), "    ")
     script = f"{_AROUND}{textwrap.dedent(setup)}\ndef act(w):\n{body}\n{_AFTER}"
-    environment = {
-        **os.environ,
-        "QT_QPA_PLATFORM": "offscreen",
-        "TILESCOPE_SETTINGS": str(folder / "settings.ini"),
-    }
+    nowhere = {**os.environ, "QT_QPA_PLATFORM": "offscreen"}
+    kept = {"TILESCOPE_SETTINGS": str(folder / "settings.ini")}
     with subprocess.Popen(
         [sys.executable, "-c", script, *arguments],
-        cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        cwd=ROOT, env=(environment or nowhere) | kept, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     ) as process:  # fmt: skip
         patience = threading.Timer(SECONDS, process.kill)
         patience.start()

@@ -8,10 +8,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -19,10 +20,13 @@ from typing import NoReturn
 
 from simulator.base.errors import InputError, refuse, safe_text
 from simulator.base.version import version
+from ui.safety.signals import interrupt, interrupted, take_signals
 from ui.safety.streams import fit_encoding, on_terminal, send_off, tell_unwritten
 
 INTERRUPTED = 130
 """Exit status after Ctrl+C."""
+PATIENCE_S = 1.0
+"""Seconds that the end of the program waits for the engine of a closed window."""
 ENGINES = ("auto", "numpy", "cupy", "host")
 
 
@@ -61,26 +65,39 @@ def _obey(arguments: list[str]) -> int:
     """Run a command and return its exit status."""
     # Words that do not name a command are for the window: `ui demo.toml`.
     named = bool(arguments) and arguments[0] in COMMANDS
-    if named and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # leaves nothing half-written
+    take_signals(interrupt)  # leaves nothing half-written
     parser = _command_parser(arguments[0]) if named else _window_parser()
     command = COMMANDS[arguments[0]] if named else _window
     try:
         options = parser.parse_args(arguments[1:] if named else arguments)
         return _with_engine(command, options) if named else command(options)
-    except InputError as error:
-        print(error, file=sys.stderr)
-        return 2
-    except MemoryError:
-        print("not enough memory: expected a smaller problem", file=sys.stderr)
-        return 2
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:  # the reader has closed the pipe
+    except Exception as error:
+        if interrupted():  # a library may have made another error of it
+            return INTERRUPTED
+        return _tell(error)
+
+
+def _tell(error: Exception) -> int:
+    """Say in one line what went wrong and return the exit status; raise what is a mistake of ours.
+
+    Raises
+    ------
+    Exception
+        The error, if it says nothing about input or the system.
+    """
+    if isinstance(error, BrokenPipeError):  # the reader has closed the pipe
         return 0
-    except OSError as error:
+    if isinstance(error, InputError):
+        print(error, file=sys.stderr)
+    elif isinstance(error, MemoryError):
+        print("not enough memory: expected a smaller problem", file=sys.stderr)
+    elif isinstance(error, OSError):
         tell_unwritten(error)
-        return 2
+    else:
+        raise error
+    return 2
 
 
 def _with_engine(command: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
@@ -101,16 +118,26 @@ def _with_engine(command: Callable[[argparse.Namespace], int], options: argparse
 
 
 def leave(code: int) -> NoReturn:
-    """End the program.
+    """End the program, with what other threads are at work on after a short while.
 
-    After an interrupt an encoder may still be at work in its thread. The program does not wait for
-    it, and an ordinary end of the interpreter would then abort.
+    An encoder after an interrupt, or an engine whose window is closed, may take for ever. An
+    ordinary end of the interpreter would abort in the middle of it, or wait.
     """
-    if code == INTERRUPTED:
-        if sys.stdout is not None:
-            sys.stdout.flush()
+    if code == INTERRUPTED or not _rested(time.monotonic() + PATIENCE_S):
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                with suppress(OSError):
+                    stream.flush()
         os._exit(code)
     sys.exit(code)
+
+
+def _rested(deadline: float) -> bool:
+    """Return whether all threads that a window has started end before a time."""
+    threads = [thread for thread in threading.enumerate() if thread.name == "engine"]
+    for thread in threads:
+        thread.join(max(deadline - time.monotonic(), 0))
+    return not any(thread.is_alive() for thread in threads)
 
 
 def _window_parser() -> argparse.ArgumentParser:

@@ -104,7 +104,10 @@ def _run(
         _FirstFrame(window)
     QTimer.singleShot(0, lambda: offer(window, autosave))
     code = QApplication.exec()
-    if not crashes.quit_asked:  # otherwise the next start offers unsaved changes
+    # The display may have gone, or the desktop's session: then the next start offers the changes.
+    if code or crashes.cut_short or window.unsaved.session_ends:
+        autosave.flush()
+    else:
         autosave.finish()
     return code
 

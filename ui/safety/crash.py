@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import platform
+import signal
 import sys
 import threading
 import time
 import traceback
 from contextlib import suppress
-from types import TracebackType
-from typing import TYPE_CHECKING, Protocol
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, Protocol
 
 from PySide6 import __version__ as pyside_version
 from PySide6.QtCore import QObject, Qt, Signal
@@ -30,6 +31,7 @@ from simulator.base.version import version
 from simulator.problem.scenario import scenario_toml
 from ui.safety.log import LOG, log_path
 from ui.safety.overrides import guarded
+from ui.safety.signals import put_back, take_signals
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,7 +87,10 @@ class Keeper(Protocol):
 
 
 class CrashDesk(QObject):
-    """Receives every error that nothing else has caught: in slots of Qt, threads, finalizers.
+    """Receives what ends the window from outside, and every error that nothing else has caught.
+
+    Errors come from slots of Qt, threads and finalizers; signals from a terminal or a system that
+    shuts down.
 
     Further failures while the dialog is open are added to its report. A failure in this class is
     only written to the log: nothing is called that could cause it again.
@@ -98,6 +103,8 @@ class CrashDesk(QObject):
         What the report describes.
     autosave : Keeper or None
         Keeps unsaved changes before the dialog asks.
+    cut_short : bool
+        Whether the window was not closed by its user: the next start offers unsaved changes.
     quiet_seconds : float
         A failure that comes again sooner is not told again.
     """
@@ -112,25 +119,28 @@ class CrashDesk(QObject):
         self.session: Reported | None = None
         self.autosave: Keeper | None = None
         self.dialog: CrashDialog | None = None
-        self.quit_asked = False
+        self.cut_short = False
         self.quiet_seconds = QUIET_SECONDS
         self._last: dict[_Where, float] = {}
         self.broken = False
         self._hooks = (sys.excepthook, threading.excepthook, sys.unraisablehook)
+        self._handlers: dict[int, Any] = {}
         # Never at once, because the error may come in the middle of painting or from another
         # thread.
         self._caught.connect(self._tell, Qt.ConnectionType.QueuedConnection)
         self._interrupted.connect(self._end, Qt.ConnectionType.QueuedConnection)
 
     def install(self) -> None:
-        """Receive all errors from now on."""
+        """Receive all errors and the signals that end a window from now on."""
         sys.excepthook = self.take
         threading.excepthook = self._take_of_thread
         sys.unraisablehook = self._take_unraisable
+        self._handlers = take_signals(self._interrupt)
 
     def uninstall(self) -> None:
-        """Let errors go to the earlier hooks again."""
+        """Let errors and signals go where they went before."""
         sys.excepthook, threading.excepthook, sys.unraisablehook = self._hooks
+        put_back(self._handlers)
 
     # --- taking -----------------------------------------------------------------------------
 
@@ -163,12 +173,19 @@ class CrashDesk(QObject):
         place = args.err_msg or "Ignored"
         self.take(args.exc_type, args.exc_value, args.exc_traceback, f"{place}:")
 
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        """Close soon; a signal that comes again ends the process at once."""
+        signal.signal(number, signal.SIG_DFL)
+        self._interrupted.emit()
+
     def _end(self) -> None:
-        """Close, as after Ctrl+C."""
-        if self.window is not None:
-            self.window.close()
-        else:
-            QApplication.exit(0)
+        """Close without a question, because nobody may be there to answer."""
+        self.cut_short = True
+        try:
+            if self.window is not None:
+                self.window.close()
+        finally:
+            QApplication.exit(0)  # also if a dialog is open
 
     # --- telling ----------------------------------------------------------------------------
 
@@ -208,7 +225,7 @@ class CrashDesk(QObject):
     def _close(self, result: int) -> None:
         self.dialog = None
         if result == QUIT:
-            self.quit_asked = True
+            self.cut_short = True
             try:
                 if self.window is not None:
                     self.window.close()

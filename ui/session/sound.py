@@ -63,7 +63,7 @@ class Sound(QObject):
             self._begin()
 
     def close(self) -> None:
-        """Give the device back, after the session's threads have ended."""
+        """Give the device back."""
         self.on = False
         if self._speaker is not None:
             self._speaker.close()

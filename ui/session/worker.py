@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, Signal, SignalInstance
 
 
 class Worker(QObject):
@@ -55,20 +55,20 @@ class Worker(QObject):
 
     @property
     def settled(self) -> bool:
-        """Whether nothing runs or waits and every result has been reported."""
+        """Whether nothing runs or waits and every result has been reported, or nobody listens."""
         with self._changed:
-            return not self._working and not self._jobs and self._started == self._told
+            done = not self._working and not self._jobs and self._started == self._told
+            return done or self._stopping
 
     def _count(self, kind: str, result: object) -> None:
         self._told += 1
 
     def stop(self) -> None:
-        """Finish the job that runs, drop the others, end the thread."""
+        """Drop all jobs; nobody waits for the one that runs, or is told what comes of it."""
         with self._changed:
             self._stopping = True
             self._jobs.clear()
             self._changed.notify()
-        self._thread.join()
 
     def _loop(self) -> None:
         while True:
@@ -91,6 +91,11 @@ class Worker(QObject):
         try:
             result = job()
         except Exception as error:  # every failure is reported, and none ends the thread
-            self.failed.emit(kind, error)
+            self._report(self.failed, kind, error)
         else:
-            self.finished.emit(kind, result)
+            self._report(self.finished, kind, result)
+
+    def _report(self, signal: SignalInstance, kind: str, result: object) -> None:
+        with self._changed:
+            if not self._stopping:  # afterwards this object may be deleted
+                signal.emit(kind, result)

@@ -39,7 +39,8 @@ class Unsaved(QObject):
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self._window = window
-        self._ending = False
+        self.session_ends = False
+        """Whether the desktop's session ends."""
         self.box: QMessageBox | None = None
         """The question, while it is asked."""
         app = QApplication.instance()
@@ -57,7 +58,7 @@ class Unsaved(QObject):
     @property
     def asks(self) -> bool:
         """Whether there is something to ask, and a person who wants to be asked."""
-        wanted = self._window.settings.ask_unsaved and not self._ending
+        wanted = self._window.settings.ask_unsaved and not self.session_ends
         return wanted and self.scenario is not None
 
     def set_asking(self, on: bool) -> None:
@@ -66,7 +67,7 @@ class Unsaved(QObject):
 
     def end_session(self, manager: object = None) -> None:
         """Stop asking, and keep the copy now, because nobody may be there to answer."""
-        self._ending = True
+        self.session_ends = True
         self.keep()
 
     def before(self, act: Callable[[], object], opened: Path | None = None) -> None:

@@ -1,0 +1,61 @@
+"""Signals that ask the program to end: Ctrl+C, a closed terminal, a system that shuts down."""
+
+from __future__ import annotations
+
+import _thread
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")  # Windows has the first two
+_IMPORT = "<frozen importlib._bootstrap>"
+_WAIT = 0.02
+"""Seconds after which an interrupt that came during an import is tried again."""
+_seen: list[int] = []
+
+
+def take_signals(handler: Callable[[int, FrameType | None], object]) -> dict[int, Any]:
+    """Handle signals from now on, except those that this process is to ignore, as with nohup.
+
+    Parameters
+    ----------
+    handler : callable
+        As for `signal.signal`.
+
+    Returns
+    -------
+    dict
+        The handlers from before by their numbers; empty in another thread than the main one.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    numbers = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
+    unheard = signal.SIG_IGN, None  # None: handled by what is not Python
+    heard = [number for number in numbers if signal.getsignal(number) not in unheard]
+    return {number: signal.signal(number, handler) for number in heard}
+
+
+def put_back(handlers: dict[int, Any]) -> None:
+    """Handle signals as before `take_signals`."""
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """Raise `KeyboardInterrupt`, but not during an import: Qt would drop it and half a module."""
+    _seen.append(number)
+    while frame is not None:
+        if frame.f_code.co_filename == _IMPORT:
+            again = threading.Timer(_WAIT, _thread.interrupt_main, (number,))
+            again.daemon = True
+            again.start()
+            return
+        frame = frame.f_back
+    raise KeyboardInterrupt
+
+
+def interrupted() -> bool:
+    """Return whether `interrupt` has been called: an error since then may come of it."""
+    return bool(_seen)

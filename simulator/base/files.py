@@ -37,13 +37,16 @@ def open_regular(path: Path) -> IO[bytes]:
 
 
 def regular(path: str, flags: int) -> int:
-    """Open a file for `open`, without a wait, and refuse what is neither a file nor a folder.
+    """Open a file for `open`, and refuse what is neither a file nor a folder without a wait.
 
     It is looked at before, because opening a device may do something, and once more as it was
     opened, because the name may be another thing's by then.
     """
     _check_regular(path, os.stat(path))
-    number = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    try:
+        number = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    except BlockingIOError:  # a file that a server has lent to others, who must give it back first
+        number = os.open(path, flags)
     try:
         _check_regular(path, os.fstat(number))
     except OSError:

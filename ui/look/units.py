@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from simulator.base.errors import spaced
-from simulator.problem.hardware import LAUNCH_SECONDS
+from simulator.problem.hardware import LAUNCH_SECONDS, TimeEstimate
 
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB")
@@ -67,6 +67,11 @@ def estimate_text(seconds: float, gpu: str) -> str:
 def launch_words(seconds: float) -> str:
     """Return what is said beside a time that a launch exceeds; nothing beside a longer one."""
     return f"A launch alone takes some {LAUNCH}." if seconds < LAUNCH_SECONDS else ""
+
+
+def bound_text(time: TimeEstimate) -> str:
+    """Return what takes longer; requested bytes do so only if L2 has none of them."""
+    return "compute-bound" if time.bound == "compute" else "memory-bound if nothing is found in L2"
 
 
 def rate_text(rate: float, unit: str) -> str:

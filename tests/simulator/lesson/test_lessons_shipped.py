@@ -32,6 +32,7 @@ ALLOWED = (
     r"FlashAttention-[1234]\b",
     r"GPT-3\b",
     r"fp8\b",
+    r"\bL2\b",  # a cache
     r"float(16|32|64)\b",
     r"\([A-Z][^()]*? (19|20)\d\d\)",  # (Dao et al. 2022)
 )

@@ -94,6 +94,18 @@ def test_short_runs_are_held_against_a_launch():
     assert "less than a launch takes" in plot.summary
 
 
+def test_requested_bytes_bound_a_run_only_if_nothing_is_found_in_l2():
+    """FlashAttention-2 stood on the slope as memory-bound, where L2 has nearly all reloads."""
+    program = program_of(load_scenario(SCENARIOS / "real-scale.toml"))
+    found = roofline_of(program)
+    for compulsory, words in ((False, "as if nothing were found in L2"), (True, "moved once")):
+        plot = roofline_plot(found, "flash2", None, (), compulsory=compulsory)
+        assert words in plot.note
+        if not compulsory:
+            assert plot.summary.count("memory-bound") == plot.summary.count("-bound if nothing is")
+            assert "memory-bound" in plot.summary
+
+
 @pytest.mark.parametrize("name", BACKWARD)
 def test_a_backward_pass_is_not_called_prefill(name):
     program = program_of(scenario(name, nq=16, d=8, rows=4, cols=4, mask={"causal": True}))

@@ -9,6 +9,7 @@ from simulator.program.algorithms import ALGORITHMS
 from simulator.study.gpu_report import Measured
 from simulator.study.roofline import Phase, Place, Roof, Roofline, whole_phase
 from ui.look.units import (
+    bound_text,
     bytes_text,
     count_text,
     estimate_text,
@@ -33,7 +34,9 @@ _NO_RATE = (
     "The presets hold no matrix rate for float32, so only the bandwidth is a roof and the "
     "estimates are of bytes alone."
 )
-_ON_ROOF = "Estimates from data sheets: a point stands on the roof above its intensity."
+_ON_ROOF = "Estimates from data sheets{}: a point stands on the roof above its intensity."
+_CACHES = {"requested": ", as if nothing were found in L2", "compulsory": ", every byte moved once"}
+"""What each kind of bytes supposes of caches."""
 
 
 def _flops(rate: float) -> str:
@@ -82,13 +85,14 @@ def roofline_plot(
     top = max(roof.at(high), *(mark.y for mark in marks))
     kind = "compulsory" if compulsory else "requested"
     marks += _roof_words(roof, low)
+    said = _NO_RATE if roof.rate is None else _ON_ROOF.format(_CACHES[kind])
     return PlotModel(
         name=f"Roofline of {roof.gpu.name}",
         x=Axis(f"FLOPs for each {kind} byte", _number, log=True),
         y=Axis("FLOP/s within reach", _flops, log=True),
         curves=(_roof_curve(roof, low, high),),
         marks=tuple(marks),
-        note=f"{_NO_RATE if roof.rate is None else _ON_ROOF} {launch_words(spent)}".strip(),
+        note=f"{said} {launch_words(spent)}".strip(),
         x_range=(low, high),
         y_range=(roof.at(low), top),
         summary=". ".join(
@@ -181,7 +185,7 @@ def _lines(place: Place, roof: Roof, *, compulsory: bool) -> tuple[str, ...]:
     assert place.compulsory is not None
     assert place.best_intensity is not None
     x = place.best_intensity if compulsory else place.intensity
-    fast = ", were every byte moved once" if compulsory else f", {place.time.bound}-bound"
+    fast = ", were every byte moved once" if compulsory else f", {bound_text(place.time)}"
     if roof.rate is None and not compulsory:
         fast = ", bytes alone"
     return (

@@ -17,6 +17,7 @@ from simulator.study.sweep import Figures, Sweep, TilingMap
 from ui.look.run_words import pattern_words
 from ui.look.units import (
     LAUNCH,
+    bound_text,
     bytes_text,
     count_text,
     estimate_text,
@@ -121,7 +122,7 @@ def figure_lines(heading: str, figures: Figures, w: Workload) -> tuple[str, ...]
     """Return all figures in words, the first line a heading."""
     limit = w.gpu.smem_bytes
     room = f"{'over' if figures.shared > limit else 'of'} the {bytes_text(limit)} of a block"
-    bound = "" if figures.time.compute is None else f", {figures.time.bound}-bound"
+    bound = "" if figures.time.compute is None else f", {bound_text(figures.time)}"
     return (
         heading,
         f"requested {_exact(figures.bytes)}",

@@ -22,6 +22,7 @@ from simulator.base.files import write_atomically
 from simulator.problem.scenario import Faults
 from ui.board.fault_marks import paint_fault_label
 from ui.export.writers.vector import finished_svg, new_svg
+from ui.export.writers.widgets import paint_widgets
 from ui.look.theme import DARK, Style
 from ui.safety.faults import raising
 
@@ -88,7 +89,7 @@ class WidgetPicture:
         generator = new_svg(buffer, self._widget.size().grownBy(QMargins(0, 0, 0, self._strip)))
         with raising(), QPainter(generator) as painter:
             self._paint_strip(painter)
-            self._widget.render(painter, QPoint(0, self._strip))
+            paint_widgets(painter, self._widget, QPoint(0, self._strip))
         return bytes(data.data())
 
     def save(self, path: Path) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QCoreApplication, QEvent, QPoint, QSize, Qt
-from PySide6.QtGui import QColor, QImage, QPaintEngine, QPainter, QRegion
+from PySide6.QtGui import QColor, QImage, QPainter, QRegion
 from PySide6.QtWidgets import QWidget
 
 from simulator.lesson.places import Framing, Pointer
@@ -18,7 +18,7 @@ from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import Scenario
 from simulator.program.playback import MOVING, Cursor, Granularity, eased, seconds_to
 from simulator.run.trace import Trace
-from ui.export.writers.widget_svg import paint_widgets
+from ui.export.writers.widgets import paint_widgets
 from ui.look.theme import HALL, hall_scale
 from ui.safety.collector import collect_here
 from ui.safety.faults import raising
@@ -317,12 +317,11 @@ class UnseenWindow:
 
     def _render(self, window: LessonWindow, painter: QPainter) -> None:
         painter.fillRect(window.rect(), QColor(window.style_now.theme.window))
-        if painter.paintEngine().type() is QPaintEngine.Type.SVG:
-            with raising():
-                paint_widgets(painter, window)
-            return
-        parts = QWidget.RenderFlag.DrawWindowBackground | QWidget.RenderFlag.DrawChildren
         with raising():
+            if not isinstance(painter.device(), QImage):
+                paint_widgets(painter, window, QPoint())
+                return
+            parts = QWidget.RenderFlag.DrawWindowBackground | QWidget.RenderFlag.DrawChildren
             window.render(painter, QPoint(), QRegion(), parts)
 
     def close(self) -> None:

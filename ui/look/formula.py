@@ -53,16 +53,18 @@ class Formula:
     _number: int = field(default_factory=count().__next__, repr=False, compare=False)
 
     def draw(self, painter: QPainter, x: float, baseline: float, colour: QColor | str) -> None:
-        """Draw it with its left end at `x`; on pixels as a picture made once for each colour."""
+        """Draw it with its left end at `x`, both rounded to whole pixels.
+
+        On pixels it is a picture made once for each colour.
+        """
+        left, line = round(x), round(baseline)
         if painter.paintEngine().type() is QPaintEngine.Type.Raster:
             picture = self._picture(QColor(colour))
-            painter.drawImage(
-                QPoint(round(x) - 1, round(baseline) - ceil(self.ascent) - 1), picture
-            )
+            painter.drawImage(QPoint(left - 1, line - ceil(self.ascent) - 1), picture)
             return
-        painter.translate(x, baseline)
+        painter.translate(left, line)
         painter.fillPath(self.path, QColor(colour))
-        painter.translate(-x, -baseline)
+        painter.translate(-left, -line)
 
     def _picture(self, colour: QColor) -> QImage:
         return _PICTURES.get((self._number, colour.rgb()), partial(self._painted, colour))

@@ -199,9 +199,10 @@ def paint_caption(painter: QPainter, caption: Caption, style: Style, rect: QRect
     painter.translate(round(rect.x()), round(rect.y()))
     low = rect.height() if laid.height > rect.height() else laid.height
     if not laid.card.isNull():
-        box = laid.card.intersected(QRectF(0, 0, rect.width(), low))
+        box = QRectF(laid.card.intersected(QRectF(0, 0, rect.width(), low)).toRect())
         card(painter, box, mixed(theme.panel, theme.current, 0.14), theme.current, own.px(4))
-        painter.fillRect(QRectF(box.left(), box.top(), own.px(_BAR), box.height()), theme.current)
+        box.setWidth(round(own.px(_BAR)))
+        painter.fillRect(box, theme.current)
     font = own.text_font(_COUNT)
     place = QRectF(0, 0, rect.width(), QFontMetricsF(own.text_font(_TITLE, bold=True)).height())
     draw_text(painter, place, laid.place, font, theme.muted, RIGHT)

@@ -22,7 +22,6 @@ from tests.ui.export.helpers import (
     names,
     options,
     picture,
-    rendered_svg,
     still,
 )
 from tests.ui.export.test_lessons import LESSON
@@ -108,15 +107,8 @@ def test_themes(theme, trace, tmp_path):
     assert corner.mean() > 200 if theme == "light" else corner.mean() < 60
 
 
-@pytest.mark.sweep(keep=1)
-@pytest.mark.parametrize("name", ["steps", "algorithm", "memory", "cache"])
-def test_an_svg_of_a_layout_looks_like_the_png(name, trace, tmp_path):
-    for ending in (".svg", ".png"):
-        make(still(tmp_path / f"a{ending}", scene=name, size=(1280, 720)), trace)
-    drawn = pixels_of(rendered_svg(tmp_path / "a.svg", (1280, 720)))[..., 2::-1].astype(int)
-    off = np.abs(drawn - picture(tmp_path / "a.png")).max(axis=2)
-    assert off.mean() < 6
-    assert (off > 80).mean() < 0.02
+def test_an_svg_of_a_layout_has_outlines_with_their_words(trace, tmp_path):
+    make(still(tmp_path / "a.svg", scene="steps"), trace)
     text = (tmp_path / "a.svg").read_text()
     assert "<text" not in text
     assert 'aria-label="CPU · NumPy"' in text

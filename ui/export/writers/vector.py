@@ -61,6 +61,7 @@ def new_svg(buffer: QBuffer, size: QSize) -> QSvgGenerator:
 def finished_svg(data: bytes, note: Note | None) -> bytes:
     """Return an SVG of Qt's with crisp heat maps, letters as outlines and the note in it."""
     text = _TEXT.sub(_outlined, _IMAGE.sub(_enlarged, data.decode("utf-8")))
+    text = _MOVED.sub(_as_thick_as_asked, text)
     # Qt writes millimetres, and readers do not agree on how many pixels these are.
     text = _SIDES.sub(r'<svg width="\2" height="\3" \1', text, count=1)
     if note is not None:
@@ -129,6 +130,36 @@ def _font(said: dict[str, str]) -> QFont:
     return font
 
 
+_MOVED = re.compile(
+    r'(<g\b[^>]*?)transform="matrix\(([^)]*)\)"([^>]*>)((?:(?!</?g\b).)*)</g>', re.DOTALL
+)
+_COSMETIC = re.compile(r'<\w+ vector-effect="non-scaling-stroke"[^>]*?/>')
+_POINTS = re.compile(r'(\b(?:points|d)=")([^"]*)')
+_POINT = re.compile(r"([-+.\de]+)([ ,])([-+.\de]+)")
+
+
+def _as_thick_as_asked(found: re.Match[str]) -> str:
+    """Return a group of an SVG with the lines whose width is in pixels at their places.
+
+    Not all viewers know the word of SVG for such lines, and make them as wide as the plot is large.
+    """
+    before, numbers, after, inner = found.groups()
+    a, b, c, d, e, f = map(float, numbers.split(","))
+    if (a, b, c, d) == (1, 0, 0, 1) or not _COSMETIC.search(inner):
+        return found[0]
+
+    def at_its_place(point: re.Match[str]) -> str:
+        x, y = float(point[1]), float(point[3])
+        return f"{a * x + c * y + e:.2f}{point[2]}{b * x + d * y + f:.2f}"
+
+    def alone(line: re.Match[str]) -> str:
+        moved = _POINTS.sub(lambda text: text[1] + _POINT.sub(at_its_place, text[2]), line[0])
+        return f"</g>{before}{after}{moved}</g>{opened}"
+
+    opened = f'{before}transform="matrix({numbers})"{after}'
+    return f"{opened}{_COSMETIC.sub(alone, inner)}</g>"
+
+
 _ELEMENT = struct.Struct(">idd")
 """Of a path as Qt streams it: what kind of point it is, and where."""
 _LETTERS = {
@@ -173,6 +204,7 @@ def pdf_bytes(source: FrameSource, note: Note, report: Report) -> bytes:
             if k:
                 writer.newPage()
             painter.save()
+            painter.setRenderHint(QPainter.RenderHint.LosslessImageRendering)  # cells, no JPEG
             painter.scale(writer.width() / width, writer.height() / height)
             source.paint(painter, k)
             painter.restore()

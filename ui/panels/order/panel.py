@@ -184,12 +184,12 @@ class OrderPanel(Panel[None]):
             self._light(lights=lights)
             return
         asked = (trace, self._head, self.places, self.seed)
-        if asked == self._asked and self.shuffle is not None:
-            self.shuffle = ShuffleState(single, self._head, self.places, self.row,
-                                        self.shuffle.found, self.shuffle.why)  # fmt: skip
-            self._draw()
+        if asked == self._asked:
+            if self.shuffle is not None:
+                self.shuffle = replace(self.shuffle, row=self.row)
+                self._draw()
             return
-        self._asked = asked
+        self._asked, self.shuffle = asked, None
         head, row, places, seed = self._head, self.row, self.places, self.seed
 
         def job(report: Report) -> ShuffleState:
@@ -197,7 +197,7 @@ class OrderPanel(Panel[None]):
 
         def done(state: ShuffleState) -> None:
             if self._asked == asked:
-                self.shuffle = state
+                self.shuffle = replace(state, row=self.row)  # another may have been chosen
                 self._draw()
 
         self._session.tasks.start("order", "shuffled tokens", job, done)

@@ -68,6 +68,16 @@ def test_another_shuffle_is_another_order(window):
     assert panel.shuffle.found.follows
 
 
+def test_a_row_that_is_chosen_while_the_shuffle_is_computed_is_the_one_on_show(window):
+    panel, session = panel_of(window), window.session
+    for row, places in ((2, "none"), (5, "causal")):
+        panel.take_choices(ChooseTable(places=places))  # as a lesson does: its row comes later
+        session.choose_row(row)
+        settle(window)
+        assert panel.shuffle.row == session.view.report.row == row
+        assert panel.shuffle.places == places
+
+
 def test_what_cannot_be_shuffled_is_said(open_window, qapp):
     window = open_window("kv-cache", (1280, 720))
     window.desk.take("inspector")

@@ -1,0 +1,148 @@
+"""SVG and PDF of the window against its pixels: nothing is lost, moved or painted over."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pypdfium2
+import pytest
+from PySide6.QtWidgets import QApplication, QDockWidget
+
+from simulator.base.assets import LESSONS, SCENARIOS
+from simulator.lesson.reader import load_lesson
+from simulator.run.trace import simulate
+from tests.ui.export.helpers import make, picture, still
+from ui.export.frames import new_image, paint_frame
+from ui.export.job import prepare_lesson
+from ui.export.options import ExportOptions
+from ui.export.picture import WidgetPicture
+from ui.export.writers.pixels import pixels_of
+from ui.export.writers.vector import pdf_bytes
+from ui.look.layouts import LAYOUT_NAMES, LAYOUT_PANELS
+from ui.window.main_window import MainWindow
+
+SIZE = (1280, 720)
+"""At this size a window's pixels are the picture's."""
+MOST = 32
+"""Levels, 0 to 255, by which readers that smooth edges otherwise may differ in a block's mean."""
+FIRST = "05-online-softmax"
+"""With a page of code that is scrolled."""
+
+
+def off(ours: np.ndarray, theirs: np.ndarray, side: int) -> np.ndarray:
+    """Return by how many levels blocks of side x side pixels differ, in the worst channel."""
+    assert ours.shape == theirs.shape
+    high, wide = (n // side for n in ours.shape[:2])
+    apart = ours[: high * side, : wide * side] - theirs[: high * side, : wide * side].astype(float)
+    return np.abs(apart.reshape(high, side, wide, side, 3).mean(axis=(1, 3))).max(axis=2)
+
+
+def rendered_pdf(data: bytes, page: int = 0) -> np.ndarray:
+    """Return a page of a PDF in pixels, as PDFium draws it."""
+    document = pypdfium2.PdfDocument(data)
+    try:
+        return document[page].render(scale=2).to_numpy()[..., 2::-1].copy()
+    finally:
+        document.close()
+
+
+def rendered_svg(path: Path) -> np.ndarray:
+    """Return an SVG in pixels, as librsvg draws it; Qt's reader knows no clip."""
+    subprocess.run(["rsvg-convert", path, "-o", path.with_suffix(".drawn.png")], check=True)
+    return picture(path.with_suffix(".drawn.png"))
+
+
+reads_svg = pytest.mark.skipif(
+    shutil.which("rsvg-convert") is None, reason="rsvg-convert is not here"
+)
+
+
+# --- handouts --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of a handout: as pixels, as its PDF is drawn, and the 4 x 4 blocks outside panels."""
+
+    pixels: np.ndarray
+    drawn: np.ndarray
+    outside: np.ndarray
+
+
+def outside_panels() -> np.ndarray:
+    """Return which blocks of 4 x 4 pixels no panel of the window on show touches."""
+    (window,) = (
+        w for w in QApplication.topLevelWidgets() if isinstance(w, MainWindow) and w.isVisible()
+    )
+    free = np.ones((SIZE[1] // 4, SIZE[0] // 4), bool)
+    for panel in (window.centralWidget(), *window.findChildren(QDockWidget)):
+        if panel.isVisible():
+            corner = panel.mapTo(window, panel.rect().topLeft())
+            right, bottom = corner.x() + panel.width(), corner.y() + panel.height()
+            free[corner.y() // 4 : -(-bottom // 4), corner.x() // 4 : -(-right // 4)] = False
+    return free
+
+
+@pytest.fixture(
+    scope="module",
+    params=sorted((f.stem for f in LESSONS.glob("*.md")), key=lambda stem: (stem != FIRST, stem)),
+)
+def handout(request, qapp) -> Iterator[list[Page]]:
+    """Return the pages of a lesson."""
+    file = LESSONS / f"{request.param}.md"
+    options = ExportOptions("a.pdf", lesson=True, size=SIZE, theme="light")
+    lesson = load_lesson(file, LAYOUT_PANELS)
+    export = prepare_lesson(lesson, options, str(file), "1", MainWindow, "numpy")
+    source, pages = export.source, []
+    try:
+        data = pdf_bytes(source, export.note, lambda share: None)
+        for k in range(len(source)):
+            image = paint_frame(source, k, new_image(source))
+            shown = pixels_of(image)[..., 2::-1].copy()
+            pages.append(Page(shown, rendered_pdf(data, k), outside_panels()))
+    finally:
+        source.close()
+    return pages
+
+
+@pytest.mark.sweep(keep=1)
+def test_no_panel_of_a_handout_is_painted_outside_its_place(handout):
+    for k, page in enumerate(handout):
+        assert page.outside.mean() > 0.1  # header and caption
+        worst = (off(page.pixels, page.drawn, 4) * page.outside).max()
+        assert worst <= MOST, f"page {k + 1}"
+        assert off(page.pixels, page.drawn, 16).max() <= MOST, f"page {k + 1}, panels"
+
+
+# --- layouts and panels ----------------------------------------------------------------------
+
+
+@pytest.mark.sweep(keep=2)
+@pytest.mark.parametrize("layout", ["algorithm", *sorted({*LAYOUT_NAMES} - {"algorithm"})])
+@pytest.mark.parametrize("ending", [".pdf", pytest.param(".svg", marks=reads_svg)])
+def test_a_layout_is_drawn_as_its_pixels_are(ending, layout, tmp_path):
+    trace = simulate(SCENARIOS / "flash2.toml")
+    for kind in (".png", ending):
+        make(still(tmp_path / f"a{kind}", scene=layout, size=SIZE, theme="light"), trace)
+    file = tmp_path / f"a{ending}"
+    drawn = rendered_svg(file) if ending == ".svg" else rendered_pdf(file.read_bytes())
+    assert off(picture(tmp_path / "a.png"), drawn, 16).max() <= MOST
+
+
+@reads_svg
+@pytest.mark.sweep(keep=1)
+@pytest.mark.parametrize(
+    ("layout", "panel"), [("algorithm", "code"), ("memory", "sweep"), ("cache", "cache")]
+)
+def test_a_panel_is_drawn_as_its_pixels_are(layout, panel, open_window, tmp_path):
+    window = open_window("flash2")
+    window.desk.take(layout)
+    window.session.settle()
+    dock = window.findChild(QDockWidget, panel)
+    for ending in (".png", ".svg"):
+        WidgetPicture(dock.widget()).save(tmp_path / f"a{ending}")
+    worst = off(picture(tmp_path / "a.png"), rendered_svg(tmp_path / "a.svg"), 16).max()
+    assert worst <= MOST

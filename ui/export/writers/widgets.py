@@ -1,0 +1,52 @@
+"""Widgets as SVG or PDF.
+
+Neither of Qt's painters keeps a widget inside its place as pixels do: that of SVG asks the whole
+window for the clip, that of PDF for none. So each widget is drawn alone, inside a clip of ours.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPoint, QRect
+from PySide6.QtGui import QPaintEngine, QPainter, QPicture, QRegion
+from PySide6.QtWidgets import QWidget
+
+
+def paint_widgets(painter: QPainter, widget: QWidget, corner: QPoint) -> None:
+    """Draw a widget and everything visible in it.
+
+    Parameters
+    ----------
+    painter : QPainter
+        Of an SVG or a PDF.
+    widget : QWidget
+        On show.
+    corner : QPoint
+        Where its upper left corner goes.
+    """
+    _paint(painter, widget, corner, QRect(corner, widget.size()))
+
+
+def _paint(painter: QPainter, widget: QWidget, corner: QPoint, room: QRect) -> None:
+    """Draw a widget at its corner, as far as its parents do not hide it."""
+    seen = room.intersected(QRect(corner, widget.size()))
+    if seen.isEmpty():
+        return
+    painter.save()
+    painter.setClipRect(seen)
+    if painter.paintEngine().type() is QPaintEngine.Type.SVG:
+        picture = QPicture()
+        with QPainter(picture) as inner:
+            _alone(widget, inner, QPoint())
+        painter.drawPicture(corner, picture)
+    else:
+        _alone(widget, painter, corner)
+    painter.restore()
+    for child in widget.children():  # the lowest widget first
+        if isinstance(child, QWidget) and child.isVisible() and not child.isWindow():
+            _paint(painter, child, corner + child.pos(), seen)
+
+
+def _alone(widget: QWidget, painter: QPainter, corner: QPoint) -> None:
+    """Draw a widget without those in it."""
+    # Called on its class, because a graphics view has another function of this name.
+    QWidget.render(widget, painter, corner, QRegion(), QWidget.RenderFlag(0))

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from contextlib import suppress
 from pathlib import Path
 
@@ -121,6 +122,26 @@ def test_wrong_input_is_one_line_and_leaves_no_file(
     for word in words:
         assert word in error
     assert [p.name for p in tmp_path.iterdir()] == ["bad.toml"]
+
+
+def test_a_size_that_a_capture_has_not_is_refused_with_what_to_write_instead(tmp_path, capsys):
+    demo = load_scenario(SCENARIOS / "flash2.toml")
+    assert demo.input.source == "capture"
+    path = tmp_path / "wide.toml"
+    save_scenario(with_values(demo, {"attention": {"head_dim": 128}}), path)
+    assert main(["run", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "head_dim = 128: expected 32 as in" in error
+    said = error.partition(". Random Q, K, V with d = 128: ")[2]
+    assert said
+    changes = {}
+    for part in said.split(", "):
+        ((place, value),) = tomllib.loads(part.replace(".", "_", 1)).items()
+        table, key = place.split("_", 1)
+        changes.setdefault(table, {})[key] = value
+    save_scenario(with_values(load_scenario(path), changes), path)
+    assert main(["verify", str(path)]) == 0
 
 
 @pytest.mark.skipif(gpu_status().available, reason="this machine has a GPU")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 SCENARIO = "scenario"
@@ -14,6 +14,30 @@ _JOINERS = "\u00ad\u200c\u200d"
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _LINE = 80
 """Characters of a value that an error shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """A change of the scenario with which a value that was refused can be used.
+
+    Attributes
+    ----------
+    words : str
+        What one gets, as a button says it.
+    values : mapping
+        The change: tables and keys as in the file, e.g. ``{"input": {"source": "random"}}``.
+    """
+
+    words: str
+    values: Mapping[str, Mapping[str, object]]
+
+    def __str__(self) -> str:
+        each = (
+            f"{table}.{key} = {shown(value)}"
+            for table, values in self.values.items()
+            for key, value in values.items()
+        )
+        return f"{self.words}: {', '.join(each)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +53,14 @@ class Mistake:
         The offending value, as it is shown.
     expected : str
         What would have been accepted.
+    remedy : Remedy or None
+        How the value can be had all the same.
     """
 
     key: str
     value: str
     expected: str
+    remedy: Remedy | None = None
 
     def __str__(self) -> str:
         head = f"{self.key} = {self.value}" if self.key and self.value else self.key or self.value
@@ -63,6 +90,12 @@ class InputError(ValueError):
         more = len(self.mistakes) - 1 + self.others
         text = f"{self.source}: {self.mistakes[0]}" + (f" (and {more} more)" if more else "")
         return safe_text(text)  # names in files may hold anything
+
+    @property
+    def advice(self) -> str:
+        """The error and its remedy, in one line."""
+        remedy = self.mistakes[0].remedy
+        return safe_text(f"{self}. {remedy}") if remedy else str(self)
 
 
 def safe_text(text: str) -> str:

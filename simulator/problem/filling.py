@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -12,7 +13,7 @@ import psutil
 
 from simulator.base.assets import CAPTURES
 from simulator.base.dtypes import F32, DType
-from simulator.base.errors import SCENARIO, InputError, Mistake, refuse, shown
+from simulator.base.errors import SCENARIO, InputError, Mistake, Remedy, refuse, shown
 from simulator.problem.hardware import Gpu
 from simulator.problem.input_files import (
     BIAS,
@@ -205,9 +206,22 @@ def biases(scenario: Scenario, file: InputFile | None, picked: tuple[int, ...]) 
 
 
 def check_agreement(
-    scenario: Scenario, file: InputFile, shapes: dict[str, int], heads: int, kv_heads: int
+    scenario: Scenario,
+    file: InputFile,
+    shapes: dict[str, int],
+    heads: int,
+    kv_heads: int,
+    check: Callable[[Scenario], object],
 ) -> None:
-    """Refuse a file that disagrees with the scenario, and name both values."""
+    """Refuse a file that disagrees with the scenario: name both values, and a remedy.
+
+    Parameters
+    ----------
+    scenario, file, shapes, heads, kv_heads
+        What is compared.
+    check : callable
+        Raises an `InputError` if another scenario cannot be used either, which is then no remedy.
+    """
     said = scenario.attention
     # If only some heads are picked, a scenario may count those that run or those of the file.
     allowed = {name: {size} for name, size in shapes.items()}
@@ -231,7 +245,45 @@ def check_agreement(
     if causal is not None and file.causal is not None and causal != file.causal:
         disagree("mask.causal", causal, file.causal)
     if mistakes:
+        remedy = random_instead(scenario, file, mistakes)
+        try:
+            check(with_values(scenario, remedy.values))
+        except InputError:
+            pass
+        else:
+            mistakes[0] = replace(mistakes[0], remedy=remedy)
         raise InputError(SCENARIO, mistakes)
+
+
+_SIZES = {"seqlen_q": "Nq", "seqlen_k": "Nk", "head_dim": "d", "value_dim": "dv"}
+
+
+def random_instead(scenario: Scenario, file: InputFile, wrong: Sequence[Mistake]) -> Remedy:
+    """Return what a scenario that disagrees with its file can have: random numbers.
+
+    They are of the shapes that the scenario says, and of those of the file where it says none.
+    """
+    sizes = file_shapes(file)
+    for name, other in (("kv_heads", "heads"), ("seqlen_k", "seqlen_q"), ("value_dim", "head_dim")):
+        if sizes[name] == sizes[other]:  # it follows the other one
+            del sizes[name]
+    shapes = {**sizes, "dtype": file.q.dtype}
+    said = scenario.attention
+    values: dict[str, dict[str, object]] = {
+        "input": {"source": "random"},
+        "attention": {key: value for key, value in shapes.items() if getattr(said, key) is None},
+    }
+    if file.causal and scenario.mask.causal is None:
+        values["mask"] = {"causal": True}
+    return Remedy(f"Random Q, K, V with {', '.join(map(_wanted, wrong))}", values)
+
+
+def _wanted(mistake: Mistake) -> str:
+    """Return what was refused, in words of a button."""
+    key = mistake.key.partition(".")[2]
+    if key == "causal":
+        return "a causal mask" if mistake.value == "true" else "no causal mask"
+    return f"{_SIZES.get(key, key)} = {mistake.value}"
 
 
 def tiles(

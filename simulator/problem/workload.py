@@ -482,7 +482,7 @@ def resolve(scenario: Scenario) -> Workload:
     shapes = file_shapes(file) if file else random_shapes(scenario)
     picked, kv_picked = picked_heads(scenario, shapes["heads"], shapes["kv_heads"])
     if file:
-        check_agreement(scenario, file, shapes, len(picked), len(set(kv_picked)))
+        check_agreement(scenario, file, shapes, len(picked), len(set(kv_picked)), resolve)
     dtype: DType = (file.q.dtype if file else said.dtype) or "float32"
     scale = said.scale or (file.scale if file else None) or 1 / math.sqrt(shapes["head_dim"])
     softmax = said.algorithm not in RULES

@@ -90,7 +90,7 @@ def _tell(error: Exception) -> int:
     if isinstance(error, BrokenPipeError):  # the reader has closed the pipe
         return 0
     if isinstance(error, InputError):
-        print(error, file=sys.stderr)
+        print(error.advice, file=sys.stderr)
     elif isinstance(error, MemoryError):
         print("not enough memory: expected a smaller problem", file=sys.stderr)
     elif isinstance(error, OSError):

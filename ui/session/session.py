@@ -56,6 +56,8 @@ class Session(Playing):
     """The `InputError` of a scenario that cannot be used."""
     withdrawn = Signal()
     """What was refused is no longer there where it was typed."""
+    undo_changed = Signal()
+    """Whether something can be undone, and what."""
     open_wanted = Signal(object)
     """The path of a file that a panel offers; the window asks about unsaved changes first."""
     file_changed = Signal()
@@ -81,6 +83,9 @@ class Session(Playing):
         self.undo_group = QUndoGroup(self)
         self.undo_group.setActiveStack(Steps(self.undo_group))
         self.undo_group.cleanChanged.connect(self.file_changed)
+        self.undo_group.canUndoChanged.connect(self.undo_changed)
+        self.undo_group.undoTextChanged.connect(self.undo_changed)
+        self._entry: Callable[[], bool] | None = None
         self._cursor = first_cursor()
         self._row = 0
         self._cell: Cell | None = None
@@ -111,6 +116,23 @@ class Session(Playing):
         stack = self.undo_group.activeStack()
         assert isinstance(stack, Steps)
         return stack
+
+    def hold(self, take_back: Callable[[], bool], on: bool) -> None:
+        """Let undo take back a refused entry first, which is no step, or do so no longer."""
+        self._entry = take_back if on else None
+        self.undo_changed.emit()
+
+    @property
+    def undo_text(self) -> str | None:
+        """What would be undone, in words; None if there is nothing."""
+        if self._entry is not None:
+            return "the refused entry"
+        return self.undo_group.undoText() if self.undo_group.canUndo() else None
+
+    def undo(self) -> None:
+        """Take back a refused entry, or else the last step."""
+        if self._entry is None or not self._entry():
+            self.undo_stack.undo()
 
     @property
     def path(self) -> Path | None:

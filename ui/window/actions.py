@@ -77,7 +77,7 @@ ACTIONS = (
     ActionSpec("ask_unsaved", "Ask about unsaved changes", "File",
                lambda w, on: w.unsaved.set_asking(on), checkable=True, separated=True),
     ActionSpec("quit", "Quit", "File", lambda w: w.quit(), ("Ctrl+Q",), separated=True),
-    ActionSpec("undo", "Undo", "Edit", lambda w: w.session.undo_stack.undo(), ("Ctrl+Z",), "undo"),
+    ActionSpec("undo", "Undo", "Edit", lambda w: w.session.undo(), ("Ctrl+Z",), "undo"),
     ActionSpec("redo", "Redo", "Edit", lambda w: w.session.undo_stack.redo(),
                ("Ctrl+Y", "Ctrl+Shift+Z"), "redo"),
     ActionSpec("cell_left", "Select cell to the left", "Edit", _select(-1, 0), ("Alt+Left",),

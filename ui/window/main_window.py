@@ -245,10 +245,10 @@ class MainWindow(LessonWindow):
             bar.granularity_chosen.connect(session.set_granularity)
             bar.speed_chosen.connect(session.set_speed)
             bar.sequence_chosen.connect(session.sequences.show)
-        for name, able in (("undo", undo.canUndoChanged), ("redo", undo.canRedoChanged)):
-            self.actions_by_name[name].setEnabled(False)
-            able.connect(self.actions_by_name[name].setEnabled)
-        undo.undoTextChanged.connect(self._name_undo)
+        self.actions_by_name["redo"].setEnabled(False)
+        undo.canRedoChanged.connect(self.actions_by_name["redo"].setEnabled)
+        session.undo_changed.connect(self._name_undo)
+        self._name_undo()
         undo.redoTextChanged.connect(self._name_redo)
 
     @property
@@ -312,8 +312,10 @@ class MainWindow(LessonWindow):
     def _show_working(self, busy: bool) -> None:
         self.header.show_busy(busy, self.session.trace)
 
-    def _name_undo(self, text: str) -> None:
-        self.actions_by_name["undo"].setText(f"Undo {text}".strip())
+    def _name_undo(self) -> None:
+        text = self.session.undo_text
+        self.actions_by_name["undo"].setEnabled(text is not None)
+        self.actions_by_name["undo"].setText(f"Undo {text or ''}".strip())
 
     def _name_redo(self, text: str) -> None:
         self.actions_by_name["redo"].setText(f"Redo {text}".strip())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic
 
 from simulator.run.row_report import RowReport
@@ -92,6 +93,7 @@ def _scenario(session: Session) -> ScenarioPanel:
     panel.withdrawn.connect(session.withdrawn)
     session.trace_changed.connect(panel.show_trace)
     session.refused.connect(panel.show_refusal)
+    panel.held.connect(partial(session.hold, panel.take_back))
     if session.trace is not None:
         panel.show_trace(session.trace)
     return panel

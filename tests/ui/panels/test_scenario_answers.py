@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from html import escape
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QScrollArea
+from PySide6.QtWidgets import QApplication, QLabel, QScrollArea
 from pytestqt.qtbot import QtBot
 
 from simulator import simulate
@@ -107,9 +108,62 @@ def test_a_value_that_the_input_contradicts_is_refused_beside_its_field(
     assert capture_desk.wrong() == {"attention.seqlen_q": f"expected 13 as in {name}"}
     assert capture_desk.shown is shown
     assert capture_desk.line("attention.seqlen_q").text() == "14"
+    link = capture_desk.panel.fields["attention.seqlen_q"].findChild(QLabel, "remedy")
+    assert link.isVisibleTo(capture_desk.panel)
     capture_desk.type("attention.seqlen_q", "13")
     assert capture_desk.wrong() == {}
+    assert not link.isVisibleTo(capture_desk.panel)
     assert capture_desk.shown.scenario.attention.seqlen_q == 13
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("attention.head_dim", "128", "d = 128"),
+        ("attention.seqlen_q", "64", "Nq = 64"),
+        ("attention.seqlen_k", "20", "Nk = 20"),
+        ("attention.kv_heads", "3", "kv_heads = 3"),
+        ("attention.dtype", "bfloat16", 'dtype = "bfloat16"'),
+        ("mask.causal", "true", "a causal mask"),
+    ],
+)
+def test_what_the_input_contradicts_can_be_had_with_random_numbers(
+    capture_desk: Desk, qtbot: QtBot, name: str, text: str, words: str
+) -> None:
+    before = capture_desk.shown
+    capture_desk.put(name, text)
+    assert list(capture_desk.wrong()) == [name]
+    assert capture_desk.shown is before
+    link = capture_desk.panel.fields[name].findChild(QLabel, "remedy")
+    assert link.text() == f'<a href="#">Random Q, K, V with {escape(words)}</a>'
+    QTest.keyClick(link, Qt.Key.Key_Tab)
+    qtbot.mouseClick(link, Qt.MouseButton.LeftButton, pos=QPoint(12, 6))
+    qtbot.waitUntil(lambda: capture_desk.wrong() == {})
+    after = capture_desk.shown
+    assert after.scenario.input.source == "random"
+    assert texts(after.scenario)[name] == text
+    same = {
+        "attention.seqlen_q": before.queries,
+        "attention.head_dim": before.head_dim,
+        "attention.heads": before.input_heads[0],
+        "attention.dtype": before.dtype,
+    }
+    shown = {
+        "attention.seqlen_q": after.queries,
+        "attention.head_dim": after.head_dim,
+        "attention.heads": after.input_heads[0],
+        "attention.dtype": after.dtype,
+    }
+    changed = {name} & same.keys()
+    assert {key for key in same if same[key] != shown[key]} == changed
+
+
+def test_no_remedy_is_offered_that_would_be_refused_as_well(capture_desk: Desk) -> None:
+    capture_desk.type("mask.documents", "6, 7")
+    capture_desk.type("attention.seqlen_q", "64")
+    link = capture_desk.panel.fields["attention.seqlen_q"].findChild(QLabel, "remedy")
+    assert link is None or not link.isVisibleTo(capture_desk.panel)
+    assert "attention.seqlen_q" in capture_desk.wrong()
 
 
 def test_a_file_that_cannot_be_read_is_named_at_the_top(desk: Desk, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from kernels.devices.driver import gpu_status
 from simulator.base.assets import CAPTURES, SCENARIOS
 from simulator.problem.scenario import load_scenario, with_values
 from simulator.program.playback import Cursor, Granularity, last_cursor
-from tests.helpers.by_hand import choosing, opened_menu
+from tests.helpers.by_hand import choosing, opened_menu, retype
 from ui.app.start import make_window
 from ui.look.theme import THEMES
 from ui.talk.presenter_keys import KEYS
@@ -261,6 +261,40 @@ def test_saving_where_nothing_can_be_written_is_told(open_window, tmp_path):
     window = open_window()
     window.files.save_to(tmp_path / "no" / "such" / "folder.toml")
     assert "folder.toml" in window.messages.text()
+
+
+def test_undo_takes_a_refused_entry_back_and_nothing_else(open_window, qtbot):
+    window = open_window("flash2")
+    session, undo = window.session, window.actions_by_name["undo"]
+    window.docks.open("scenario")
+    fields = window.docks.panel("scenario").fields
+
+    def put(name, text):
+        edit = fields[name].editor
+        retype(edit, text)
+        qtbot.keyClick(edit, Qt.Key.Key_Return)
+        session.settle()
+
+    for name, text in (("attention.head_dim", "128"), ("mask.window", "-1")):
+        put(name, text)  # the file contradicts the first, and the second is never possible
+        assert fields[name].message.text
+        assert undo.text() == "Undo the refused entry"
+        undo.trigger()
+        session.settle()
+        assert fields[name].editor.text() == ""
+        assert not undo.isEnabled()
+    put("tiling.rows", "2")
+    tiled = session.scenario
+    assert tiled.tiling.rows == 2
+    put("attention.head_dim", "128")
+    undo.trigger()
+    session.settle()
+    assert session.scenario == tiled
+    assert not fields["attention.head_dim"].message.text
+    undo.trigger()
+    session.settle()
+    assert session.scenario.tiling.rows == 4
+    assert not undo.isEnabled()
 
 
 def test_opening_can_be_undone(open_window):

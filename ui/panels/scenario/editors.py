@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from html import escape
 
 from PySide6.QtCore import QEvent, QObject, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
@@ -17,7 +18,6 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import (
     QGridLayout,
-    QHBoxLayout,
     QLabel,
     QLineEdit,
     QSizePolicy,
@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from simulator.base.errors import Remedy
 from ui.look.draw import draw_text, outline
 from ui.look.icons import icon
 from ui.look.theme import DARK, Style
@@ -41,6 +42,9 @@ FRAME = 2
 """Width of the frame around an editor that has the focus or is wrong; others have half of it."""
 _HEIGHT, _SIDE = 24, 6
 """Height of an editor, and the space left and right of its text, at scale 1."""
+_LINKS = Qt.TextInteractionFlag.LinksAccessibleByMouse | (
+    Qt.TextInteractionFlag.LinksAccessibleByKeyboard
+)
 PAUSE_MS = 300
 """A pause in typing after which the text is tried."""
 EDITOR_WIDTH = 150
@@ -216,18 +220,24 @@ class ChoiceEditor(StillList):
 
 
 class Message(QWidget):
-    """A warning: sign and words; it takes no space if there is none.
+    """A warning: sign, words and a link to its remedy; it takes no space if there is none.
 
-    Most fields never have one, so sign and words are made only for the first warning.
+    Most fields never have one, so its parts are made only for the first warning.
     """
+
+    wanted = Signal(object)
+    """The `Remedy` that was chosen."""
 
     def __init__(self) -> None:
         super().__init__()
         self.text = ""
+        self._remedy: Remedy | None = None
         self._style = Style(DARK)
-        self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(2, 0, 0, 0)
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(2, 0, 0, 0)
+        self._grid.setColumnStretch(1, 1)
         self._labels: tuple[QLabel, QLabel] | None = None
+        self._link: QLabel | None = None
         self.hide()
 
     def _made(self) -> tuple[QLabel, QLabel]:
@@ -237,13 +247,15 @@ class Message(QWidget):
             words.setTextFormat(Qt.TextFormat.PlainText)
             words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             words.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-            self._row.addWidget(sign, 0, Qt.AlignmentFlag.AlignTop)
-            self._row.addWidget(words, 1)
+            self._grid.addWidget(sign, 0, 0, Qt.AlignmentFlag.AlignTop)
+            self._grid.addWidget(words, 0, 1)
             self._restyle(sign, words)
         return self._labels
 
-    def say(self, text: str) -> None:
-        """Show `text`, or nothing."""
+    def say(self, text: str, remedy: Remedy | None = None) -> None:
+        """Show `text` and the link of a remedy, or nothing."""
+        if remedy != self._remedy:
+            self._offer(remedy)
         if text == self.text:
             return
         self.text = text
@@ -251,11 +263,41 @@ class Message(QWidget):
         self._made()[1].setText(re.sub(r"(?<=\S)([./\\_-])(?=\S)", "\\1\u200b", text))
         self.setVisible(bool(text))
 
+    def _offer(self, remedy: Remedy | None) -> None:
+        self._remedy = remedy
+        if self._link is None:
+            self._link = QLabel(wordWrap=True)
+            self._link.setObjectName("remedy")
+            self._link.setTextFormat(Qt.TextFormat.RichText)
+            self._link.setTextInteractionFlags(_LINKS)
+            self._link.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+            # Not at once, because Qt is still busy with the link, which goes away.
+            self._link.linkActivated.connect(self._want, Qt.ConnectionType.QueuedConnection)
+            self._grid.addWidget(self._link, 1, 1)
+            self._dress(self._link)
+        words = escape(remedy.words) if remedy else ""
+        self._link.setText(f'<a href="#">{words}</a>' if words else "")
+        self._link.setToolTip(str(remedy) if remedy else "")
+        self._link.setVisible(remedy is not None)
+
+    def _want(self, link: str) -> None:
+        if self._remedy is not None:
+            self.wanted.emit(self._remedy)
+
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""
         self._style = style
         if self._labels is not None:
             self._restyle(*self._labels)
+        if self._link is not None:
+            self._dress(self._link)
+
+    def _dress(self, link: QLabel) -> None:
+        colours = QPalette(self.palette())
+        colours.setColor(QPalette.ColorRole.Link, QColor(self._style.theme.current))
+        link.setPalette(colours)
+        link.setFont(self._style.text_font(12, bold=True))
+        link.setText(link.text())  # the colour of a link is taken with its text
 
     def _restyle(self, sign: QLabel, words: QLabel) -> None:
         bad = self._style.theme.bad
@@ -300,10 +342,11 @@ class Field(QWidget):
         self._style = Style(DARK)
         self._describe("")
 
-    def say(self, wrong: str) -> None:
-        """Say what is wrong, or nothing."""
-        if wrong != self.message.text:
-            self.message.say(wrong)
+    def say(self, wrong: str, remedy: Remedy | None = None) -> None:
+        """Say what is wrong and what would help, or nothing."""
+        said = self.message.text
+        self.message.say(wrong, remedy)
+        if wrong != said:
             self._describe(wrong)
             self.update()
 

@@ -28,7 +28,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from simulator.base.errors import InputError, Mistake
+from simulator.base.errors import InputError, Mistake, Remedy
 from simulator.problem.scenario import Scenario, parse_scenario
 from simulator.problem.workload import Workload
 from simulator.run.trace import Trace
@@ -43,6 +43,7 @@ from ui.panels.scenario.fields import (
     change_words,
     edited,
     tables,
+    text_of,
     texts,
 )
 from ui.safety.overrides import guarded
@@ -62,6 +63,8 @@ class ScenarioPanel(Panel[None]):
     """A valid `Scenario` that differs from the current one, and what was changed."""
     withdrawn = Signal()
     """What was wrong has been replaced or restored."""
+    held = Signal(bool)
+    """Whether the form has an entry that cannot be used."""
 
     def __init__(self) -> None:
         super().__init__("scenario_panel", "Scenario", QSize(0, 0))
@@ -75,10 +78,11 @@ class ScenarioPanel(Panel[None]):
         self._draft: dict[str, str] = {}
         self._pending: list[Scenario] = []
         """What was proposed and has no answer yet."""
-        self._refused: dict[str, str] = {}
+        self._refused: dict[str, Mistake] = {}
         """What was wrong with the last proposal, by field."""
         self._notice = ""
         """What else was refused."""
+        self._holds = False
         self._assemble()
         self.set_style(self.style_now)
         self.setEnabled(False)  # until there is a scenario that can be changed
@@ -99,6 +103,7 @@ class ScenarioPanel(Panel[None]):
                 self._column.addWidget(heading)
             field = self.fields[spec.name]
             field.committed.connect(self._commit)
+            field.message.wanted.connect(self._repair)
             if field.browse is not None:
                 field.browse.clicked.connect(self._browse)
             self._column.addWidget(field)
@@ -199,7 +204,7 @@ class ScenarioPanel(Panel[None]):
         for mistake in error.mistakes:
             field = self.fields.get(mistake.key)
             if proposed_here and field is not None and not field.isHidden():
-                self._refused.setdefault(mistake.key, _expected(mistake))
+                self._refused.setdefault(mistake.key, mistake)
             else:
                 rest.append(mistake)
         if rest:
@@ -240,7 +245,7 @@ class ScenarioPanel(Panel[None]):
         try:
             scenario = parse_scenario(tables(self._draft))
         except InputError as error:
-            wrong |= {mistake.key: _expected(mistake) for mistake in error.mistakes}
+            wrong |= {mistake.key: mistake for mistake in error.mistakes}
         else:
             if self._pending:
                 # It is again the current scenario: `show_workload` does the rest after the answer.
@@ -277,6 +282,10 @@ class ScenarioPanel(Panel[None]):
         else:
             super().keyPressEvent(event)
 
+    def take_back(self) -> bool:
+        """Restore what is in effect if an entry is refused; return whether one was."""
+        return self._holds and not self._pending and self._put_back()
+
     def _put_back(self) -> bool:
         """Restore what is in effect in all fields; return whether anything differed."""
         assert self._workload is not None
@@ -301,11 +310,29 @@ class ScenarioPanel(Panel[None]):
             focused.clearFocus()
         return inside
 
-    def _tell(self, wrong: dict[str, str]) -> None:
+    def _tell(self, wrong: dict[str, Mistake]) -> None:
         for name, field in self.fields.items():
-            field.say(wrong.get(name, ""))
-        rest = [f"{name}: {text}" for name, text in wrong.items() if name not in self.fields]
+            mistake = wrong.get(name)
+            field.say(*(_expected(mistake), mistake.remedy) if mistake else ("",))
+        rest = [f"{name}: {_expected(it)}" for name, it in wrong.items() if name not in self.fields]
         self.banner.say("\n".join(filter(None, [self._notice, *rest])))
+        shown = texts(self._workload.scenario) if self._workload else self._draft
+        holds = bool(wrong) or bool(self._notice and self._draft != shown)
+        if holds != self._holds:
+            self._holds = holds
+            self.held.emit(holds)
+
+    def _repair(self, remedy: Remedy) -> None:
+        """Propose what the form says with the change that makes it possible."""
+        self._draft |= {
+            f"{table}.{key}": text_of(value)
+            for table, values in remedy.values.items()
+            for key, value in values.items()
+        }
+        self._refused, self._notice = {}, ""
+        self._show_draft(force=True)
+        self.withdrawn.emit()
+        self._check()
 
     def _browse(self) -> None:
         folder, kinds = str(Path(self._draft["input.path"]).parent), "Tensors (*.safetensors *.npz)"

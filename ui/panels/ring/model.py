@@ -9,6 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.problem.hardware import LAUNCH_SECONDS
 from simulator.problem.scenario import Layout
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import USUAL
@@ -124,8 +125,17 @@ class RingState:
             return ("No ring",)
         ring = found.work.ring
         said = f"{plural(ring.devices, 'device')}, {ring.layout}"
-        fast = f"{factor_text(found.speed_up)} as fast as one"
+        if self.shows == "numbers":
+            has = f"{said}: what the rows of a device have"
+            return (
+                f"{has} after each step; times are a model, not measured",
+                f"{has}; a model",
+                said,
+            )
         idle = f"idle {100 * found.idle:.0f} %"
+        if found.alone < LAUNCH_SECONDS:  # the times say nothing of how fast a ring is
+            return f"A model, not measured: {said}, {idle}", f"A model: {said}, {idle}", "A model"
+        fast = f"{factor_text(found.speed_up)} as fast as one"
         return (
             f"A model, not measured: {said}, ≈ {time_text(found.seconds)}, {idle}, {fast}",
             f"A model: {said}, ≈ {time_text(found.seconds)}, {idle}, {fast}",

@@ -248,7 +248,10 @@ class RingPanel(PicturePanel):
         work, link = found.work, links()[self.link]
         times = None if work is None else ring_timeline(work, link, self.overlapped)
         state = RingState(found, times, self.shows)
-        device = 0 if before is None else before.device
+        if before is not None:
+            device = before.device
+        else:  # under a causal mask nothing is ever merged on the first
+            device = 0 if work is None else int(work.flops.sum(axis=1).argmax())
         return state.at(self.slider.value(), device)
 
     def _moved(self) -> None:

@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.hardware import LAUNCH_SECONDS
-from simulator.problem.scenario import load_scenario, parse_scenario, save_scenario
+from simulator.problem.scenario import load_scenario, parse_scenario, save_scenario, with_values
 from simulator.study.ring.dealing import DEVICES, LAYOUTS
 from tests.ui.panels.test_memory import assert_tidy, painted, record_texts
 from ui.look.theme import DARK, THEMES, Style
@@ -67,8 +67,28 @@ def propose(session, panel, scenario):
 def test_it_begins_with_the_first_step_of_the_usual_ring(panel):
     ring = panel.state.found.work.ring
     assert (ring.devices, ring.layout) == (DEVICES, LAYOUTS[0])
-    assert (panel.state.step, panel.state.device, panel.slider.maximum()) == (0, 0, DEVICES - 1)
+    assert (panel.state.step, panel.slider.maximum()) == (0, DEVICES - 1)
     assert panel.state.title[0].startswith("A model, not measured")
+
+
+def test_it_begins_with_a_device_to_which_something_is_merged(session, panel):
+    """Under a causal mask the first device's rows see no block of another one."""
+    assert panel.state.device == DEVICES - 1
+    merged = panel.state.found.numbers.m[:, panel.state.rows]
+    assert any((merged[0] != merged[-1]).ravel())
+
+
+def test_how_fast_a_ring_is_is_said_where_its_times_say_something(session, panel):
+    """A run of 25 tokens was said to be 0.545 times as fast as on one device."""
+    assert panel.state.timeline.alone < LAUNCH_SECONDS
+    assert not any("as fast" in title for title in panel.state.title)
+    panel.choose("shows", "numbers")
+    assert not any("as fast" in title for title in panel.state.title)
+    panel.choose("shows", "time")
+    long = {"attention": {"seqlen_q": 8192, "head_dim": 64}, "tiling": {"rows": 128, "cols": 128}}
+    propose(session, panel, with_values(run(), long))
+    assert panel.state.timeline.alone > LAUNCH_SECONDS
+    assert all("as fast as one" in title for title in panel.state.title)
 
 
 def test_a_scenario_says_devices_and_layout_and_keeps_them(session, panel, tmp_path):

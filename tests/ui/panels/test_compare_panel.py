@@ -39,7 +39,7 @@ pytestmark = pytest.mark.usefixtures("qapp")
 DEMOS = ("naive", "flash1", "flash2", "causal", "grouped-heads", "window-sinks")
 LEFT = Qt.MouseButton.LeftButton
 NAMES_OF_BARS = {
-    "requested from HBM", "requested bytes", "requested", "bytes", "simulated time", "time",
+    "requested from HBM", "requested bytes", "requested", "bytes", "roofline time", "time",
     "shared memory of this visit", "shared memory", "SRAM",
 }  # fmt: skip
 
@@ -124,10 +124,10 @@ def test_times_below_that_of_a_launch_rank_nobody() -> None:
     assert pace_words(comparison, step.by_time, by_time=True)[0].startswith(
         "Same simulated time: whole visits that fit into ≈ 2.5 ns on H100-SXM, less than a launch"
     )
-    assert any(row.names[0] == "estimated time (a launch alone: 3 µs)"
+    assert any(row.names[0] == "roofline time (a launch alone: 3 µs)"
                for row in table_rows(comparison))  # fmt: skip
     longer = [row.names[0] for row in table_rows(large(64, 128, 128))]
-    assert "estimated time on H100-SXM" in longer
+    assert "roofline time on H100-SXM" in longer
 
 
 def test_even_flash2_may_request_more_than_flash1() -> None:

@@ -230,7 +230,7 @@ def _rows(position: Position, total: Totals, scales: _Scales, style: Style) -> t
     held, peak = bytes_text(position.on_chip), bytes_text(total.peak)
     limit = bytes_text(scales.limit)
     over = total.peak > scales.limit
-    short = (f"simulated time, a launch: {LAUNCH}",) if scales.seconds < LAUNCH_SECONDS else ()
+    short = (f"roofline time, a launch: {LAUNCH}",) if scales.seconds < LAUNCH_SECONDS else ()
     chip = (
         (f"{held}, up to {peak}: over {limit}", f"up to {peak}: over {limit}",
          f"{peak} > {limit}", "over the limit")
@@ -243,7 +243,7 @@ def _rows(position: Position, total: Totals, scales: _Scales, style: Style) -> t
             (f"{moved} of {most}", f"{moved} / {most}", moved), theme.text,
         ),
         _Row(
-            (*short, "simulated time", "time"),
+            (*short, "roofline time", "time"),
             (f"≈ {spent} of {end}", f"{spent} / {end}", spent), theme.text,
         ),
         _Row(

@@ -75,7 +75,7 @@ def table_rows(
 
     short: tuple[str, ...] = ()
     if any(total.time.below_launch for total in totals):
-        short = (f"estimated time (a launch alone: {LAUNCH})", f"time (a launch: {LAUNCH})")
+        short = (f"roofline time (a launch alone: {LAUNCH})", f"time (a launch: {LAUNCH})")
     rows = (
         size(("requested, read", "read"), lambda t: t.counters.read_bytes, 1),
         size(("requested, written", "written"), lambda t: t.counters.write_bytes, 1),
@@ -85,7 +85,7 @@ def table_rows(
             lambda t: flops_text(t.counters.flops), 2),
         row(("FLOPs for each requested byte", "FLOPs / byte"), lambda t: t.intensity,
             lambda t: f"{t.intensity:.1f}", 3, ranked=False),
-        row((*short, f"estimated time on {gpu.name}", "estimated time", "time"),
+        row((*short, f"roofline time on {gpu.name}", "roofline time", "time"),
             lambda t: t.time.seconds,
             lambda t: f"≈ {time_text(t.time.seconds)}", 0),
         row(("what takes longer, if nothing is found in L2", "bound by, without L2", "bound by"),

@@ -87,9 +87,13 @@ class Timeline:
         blocks = _each([count_text(len(each.blocks)) for each in own])
         fit = _each([f"{each.residency.blocks} ({each.residency.limit})" for each in own])
         waves = f"{_each([small_text(each.placed.waves) for each in own])} waves"
-        said = f"idle {100 * found.idle:.0f} %"
+        said = idle = f"idle {100 * found.idle:.0f} %"
         if not self.own_axis:
-            said = f"≈ {time_text(found.seconds)}, {said}"
+            spent = f"≈ {time_text(found.seconds)}"
+            said, idle = (
+                f"{spent} (roofline {time_text(found.least)}), {idle}",
+                f"{spent}, {idle}",
+            )
             waves += f", tail {time_text(sum(each.tail for each in own))}"
         few = len(own) == 1 and len(own[0].blocks) == 1
         counted = f"{blocks} thread block{'' if few else 's'}"
@@ -98,6 +102,7 @@ class Timeline:
             f"{said}, {counted}, {waves}",
             f"{said}, {counted}",
             said,
+            idle,
         )
 
     @property

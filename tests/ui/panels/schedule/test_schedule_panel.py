@@ -66,7 +66,9 @@ def test_it_shows_the_schedule_of_the_run_and_says_that_it_is_a_model(window):
     assert len(row.events.names) == 4
     words = panel.accessibleDescription()
     assert words.startswith("A model, nothing measured")
-    assert f"≈ {time_text(exact.seconds)}, idle {100 * exact.idle:.0f} %, 4 thread blocks" in words
+    roofline = next(t.time for t in comparison_of(program).totals if t.algorithm == "flash2")
+    times = f"≈ {time_text(exact.seconds)} (roofline {time_text(roofline.seconds)})"
+    assert f"{times}, idle {100 * exact.idle:.0f} %, 4 thread blocks" in words
     assert "128 multiprocessors never have anything to do" in words
 
 

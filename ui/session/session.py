@@ -88,6 +88,8 @@ class Session(Playing):
         self._entry: Callable[[], bool] | None = None
         self._cursor = first_cursor()
         self._row = 0
+        self._chosen = False
+        """Whether the row was chosen by hand and has not been explained since."""
         self._cell: Cell | None = None
         self._points: tuple[Pointer, ...] = ()
         self._camera: Framing | None = None
@@ -247,7 +249,7 @@ class Session(Playing):
             # Hidden panels, and a run that was set aside, may keep it for long. This is done in the
             # engine's thread, because the trace may be at work there.
             self._worker.submit(f"forget {id(self.trace)}", partial(_forget, self.trace))
-        self.trace = trace
+        self.trace, self._chosen = trace, False
         self._worker.drop("view")
         self.trace_changed.emit(trace)
         self._ask()
@@ -284,7 +286,7 @@ class Session(Playing):
 
         def accept(trace: Trace) -> None:
             self._cursor, self._row, self._cell, self._points = cursor, row, None, points
-            self._camera = camera
+            self._camera, self._chosen = camera, False
             if trace is self.trace:
                 self._ask()
             else:
@@ -349,8 +351,8 @@ class Session(Playing):
             self._ask()
 
     def choose_row(self, row: int) -> None:
-        """Explain another query row."""
-        self._row = row
+        """Explain another query row, as soon as its row block is at hand."""
+        self._row, self._chosen = row, True
         self._ask()
 
     def select(self, cell: Cell | None) -> None:
@@ -359,7 +361,7 @@ class Session(Playing):
             return
         self._cell = cell
         if cell is not None and "row" in cell.at:
-            self._row = cell.row
+            self._row, self._chosen = cell.row, True
         self._ask()
 
     def move_selection(self, across: int, down: int) -> None:
@@ -384,6 +386,7 @@ class Session(Playing):
         """Ask for the view at the cursor, or at the place where playing ends."""
         trace, cursor, row, cell = self.trace, self._cursor, self._row, self._cell
         needs, points, camera = tuple(self._needs), self._points, self._camera
+        chosen = self._chosen
         if trace is None:
             return
         self.clock.follow(trace.program, cursor)
@@ -391,7 +394,8 @@ class Session(Playing):
         def job() -> tuple[Trace, View, tuple[Cursor, Stop] | None]:
             found = (cursor, seek()) if seek else None
             at = found[1].cursor if found else cursor
-            return trace, make_view(trace, at, row, cell, needs, points, camera), found
+            view = make_view(trace, at, row, cell, needs, points, camera, chosen=chosen)
+            return trace, view, found
 
         self._submit("view", job)
 
@@ -457,6 +461,7 @@ class Session(Playing):
         elif kind == "view":
             trace, view, found = cast(tuple[Trace, View, tuple[Cursor, Stop] | None], result)
             if trace is self.trace and (found is None or self._arrive(*found)):
+                self._chosen = self._chosen and view.report.row != self._row
                 self.view = self.clock.shown(view, self.view)
                 self.view_changed.emit(self.view)
                 self.clock.tell_shown(self.view)

@@ -60,6 +60,9 @@ class View:
     before : Snapshot or None
         The state that was shown before, if the snapshot is one op after it and the motion between
         them is shown; None: the snapshot is shown at once.
+    elsewhere : int or None
+        The row that was chosen, if it is in another row block, so that the report is of another
+        row; None: it is the row of the report, or nobody has chosen one since.
     """
 
     snapshot: Snapshot
@@ -69,6 +72,7 @@ class View:
     points: tuple[Pointer, ...] = ()
     camera: Framing | None = None
     before: Snapshot | None = None
+    elsewhere: int | None = None
 
     def model(self, need: Need[Model]) -> Model:
         """Return what was made for a need.
@@ -95,10 +99,13 @@ def make_view(
     needs: tuple[Need[Any], ...],
     points: tuple[Pointer, ...],
     camera: Framing | None,
+    *,
+    chosen: bool = False,
 ) -> View:
-    """Compute what is shown at a cursor, in the engine's thread."""
+    """Compute what is shown at a cursor, in the engine's thread; `chosen`: the row, by hand."""
     snapshot = trace.snapshot(at.visit, at.op)
     report = row_report(snapshot, row)
     at_scale(trace.program)  # kept with the run: painters would be long in finding it
     made = {need: need.make(trace, snapshot, report) for need in needs}
-    return View(snapshot, report, cell, made, points, camera)
+    elsewhere = row if chosen and row not in snapshot.visit.rows else None
+    return View(snapshot, report, cell, made, points, camera, elsewhere=elsewhere)

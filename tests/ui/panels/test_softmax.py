@@ -1,7 +1,7 @@
 """The softmax picture puts the engine's numbers into the update, and none before they exist."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -15,9 +15,10 @@ from simulator import simulate
 from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import load_scenario, parse_scenario, with_values
 from simulator.program.algorithms import ALGORITHMS as ALL
+from simulator.program.playback import Cursor
 from simulator.run.motion import Motion
 from simulator.run.row_report import RowReport, row_report
-from simulator.run.snapshot import Snapshot
+from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace
 from tests.helpers.runs import scenario, trace_of
 from tests.ui.panels.test_memory import (
@@ -44,6 +45,7 @@ from ui.panels.softmax.painter import (
 from ui.panels.softmax.panel import SoftmaxPanel
 from ui.panels.softmax.places import MIN_SIZE, legend_places, softmax_layout
 from ui.panels.update_lines import NOT_YET, softmax_lines
+from ui.window.main_window import MainWindow
 
 pytestmark = pytest.mark.usefixtures("qapp")
 
@@ -494,3 +496,46 @@ def test_panel_shows_and_moves(qtbot: object) -> None:
     assert panel.accessibleDescription().startswith(f"row {report.row}, ")
     panel.close()
     panel.deleteLater()
+
+
+def test_a_row_of_another_block_is_named_not_replaced_in_silence(
+    open_window: Callable[..., MainWindow],
+) -> None:
+    window = open_window("flash2")
+    session, panel = window.session, window.docks.panel(SoftmaxPanel)
+    assert session.trace is not None
+
+    def said() -> tuple[int, str]:
+        session.settle()
+        assert panel.report is not None
+        return panel.report.row, panel.accessibleDescription()
+
+    session.go(Cursor(0, 3))
+    assert said()[0] == 0
+    assert "row block" not in said()[1]  # nobody has chosen another
+    w = session.trace.workload
+    session.select(Cell("S", 9, 1))
+    row, words = said()
+    assert row == w.rows - 1
+    assert f"row 9 “{w.query_token(9)}” is not in this row block: double-click its tile" in words
+    with pytest.MonkeyPatch.context() as patch:
+        drawn = record_texts(patch, softmax)
+        panel.grab()
+    assert any("row 9" in one.text and "not in this row block" in one.text for one in drawn)
+    there = session.trace.program.index(0, 9 // w.rows, 0)
+    assert there is not None
+    session.go(Cursor(there, 3))  # as a double click does
+    assert said()[0] == 9
+    assert "not in this" not in said()[1]
+    session.go(Cursor(0, 3))  # it was explained: what comes next is the run's
+    assert "not in this" not in said()[1]
+
+
+def test_words_on_a_row_of_another_block_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = demo("flash2").snapshot(0, 3)
+    report = row_report(now, 9)
+    for width in (MIN_SIZE.width(), 440, 800):
+        rect, drawn = QRectF(0, 0, width, 300), record_texts(monkeypatch, softmax)
+        painted(lambda p, r=rect: paint_softmax(p, now, report, Style(DARK), r, elsewhere=9))
+        assert_tidy(drawn, rect)
+        assert any("row 9" in one.text for one in drawn)

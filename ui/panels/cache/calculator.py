@@ -343,7 +343,7 @@ class Calculator(PlotPanel[None]):
         self.shapes.setVisible(shaped)
         if shaped:
             self.shapes.set_style(style)
-            deep = self.shapes.arrange(width, style)
+            deep = self.shapes.arrange(width)
             self.shapes.setGeometry(edge, top, width, deep)
             top += deep + 3
         line = round(style.px(24))

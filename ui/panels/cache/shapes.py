@@ -27,6 +27,7 @@ class ShapeSliders(QWidget):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self.model: AttentionModel | None = None
+        self._style = Style(DARK)
         self.sliders: dict[str, QSlider] = {}
         self.labels: dict[str, QLabel] = {}
         for name, tip in (
@@ -68,6 +69,7 @@ class ShapeSliders(QWidget):
         for name in ("KV heads", "head size"):  # a latent has neither
             self.sliders[name].setVisible(not model.is_latent)
             self.labels[name].setVisible(not model.is_latent)
+        self.arrange(self.width())  # those that have appeared, too
         self.own.setEnabled(shown is not model)
 
     def _moved(self) -> None:
@@ -86,13 +88,15 @@ class ShapeSliders(QWidget):
 
     def set_style(self, style: Style) -> None:
         """Take theme and text scale; `arrange` follows."""
+        self._style = style
         set_sheet(self.own, bar_sheet(style))
         font = style.text_font(12)
         for widget in (self.own, *self.labels.values()):
             widget.setFont(font)
 
-    def arrange(self, width: int, style: Style = Style(DARK)) -> int:  # noqa: B008 - it is frozen
+    def arrange(self, width: int) -> int:
         """Place everything in a line of a width; return the height."""
+        style = self._style
         font, line, gap = style.text_font(12), round(style.px(_LINE)), round(style.px(_GAP))
         press = round(text_width(font, self.own.text()) + style.px(16))
         self.own.setGeometry(width - press, 0, press, line)

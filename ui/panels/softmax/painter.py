@@ -61,6 +61,7 @@ def paint_softmax(
     *,
     motion: Motion | None = None,
     share: float = 1.0,
+    elsewhere: int | None = None,
 ) -> None:
     """Paint the online softmax of one row.
 
@@ -81,13 +82,15 @@ def paint_softmax(
         the sums that they are.
     share : float
         How much of it has been done, 0 to 1.
+    elsewhere : int, optional
+        The row that was chosen instead, which is in another row block.
     """
     painter.save()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     if motion is not None and 0 < share < 1:
-        _paint_moving(painter, motion, share, report, style, rect)
+        _paint_moving(painter, motion, share, report, style, rect, elsewhere)
     else:
-        picture = _picture(snapshot, report, style, rect)
+        picture = _picture(snapshot, report, style, rect, elsewhere)
         _paint_still(painter, picture, grows=False)
         if not picture.empty:
             _paint_maximum(painter, picture, eased(share))
@@ -106,6 +109,7 @@ class _Picture:
     bars: Bars
     maximum: Maximum | None
     sum: SumBar | None
+    elsewhere: int | None
 
     @property
     def empty(self) -> bool:
@@ -113,21 +117,24 @@ class _Picture:
         return bool(np.all(self.bars.states == KeyState.HIDDEN))
 
 
-def _picture(snapshot: Snapshot, report: RowReport, style: Style, rect: QRectF) -> _Picture:
+def _picture(
+    snapshot: Snapshot, report: RowReport, style: Style, rect: QRectF, elsewhere: int | None
+) -> _Picture:
     lines = softmax_lines(snapshot, report)
     layout = softmax_layout(rect, style, lines)
     slots = max(int(layout.plot.width() / layout.style.px(1)), 1)
     bars = score_bars(snapshot, report, slots)
     maximum, summed = running_maximum(snapshot, report), sum_bar(snapshot, report)
-    return _Picture(snapshot, report, lines, layout, bars, maximum, summed)
+    return _Picture(snapshot, report, lines, layout, bars, maximum, summed, elsewhere)
 
 
 def _paint_moving(
-    painter: QPainter, motion: Motion, share: float, report: RowReport, style: Style, rect: QRectF
-) -> None:
+    painter: QPainter, motion: Motion, share: float, report: RowReport, style: Style, rect: QRectF,
+    elsewhere: int | None,
+) -> None:  # fmt: skip
     """Paint bars that grow, and the maximum, over what stays while the op is being done."""
-    key = "softmax", report.row, place_key(style, rect)
-    picture = kept(motion, key, lambda: _picture(motion.after, report, style, rect))
+    key = "softmax", report.row, elsewhere, place_key(style, rect)
+    picture = kept(motion, key, lambda: _picture(motion.after, report, style, rect, elsewhere))
     now = None
     if picture.bars.keys_per_bar == 1:
         now = scores_by_now(motion, share, report.row)
@@ -159,7 +166,7 @@ def _paint_still(painter: QPainter, picture: _Picture, *, grows: bool) -> None:
     """Paint all but the maximum, and all but the current bars if they grow."""
     snapshot, report, layout = picture.snapshot, picture.report, picture.layout
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    _paint_title(painter, snapshot, report, picture.bars, layout)
+    _paint_title(painter, picture)
     if picture.empty:
         words = f"row {count_text(report.row)} sees no key: O = 0, lse = −∞"
         if not np.isneginf(row_scores(snapshot, report)).all():
@@ -179,9 +186,17 @@ def _paint_still(painter: QPainter, picture: _Picture, *, grows: bool) -> None:
     _paint_footer(painter, snapshot, report, layout)
 
 
-def _paint_title(
-    painter: QPainter, snapshot: Snapshot, report: RowReport, bars: Bars, layout: SoftmaxLayout
-) -> None:
+def elsewhere_words(snapshot: Snapshot, row: int) -> tuple[str, ...]:
+    """Return why a row that was chosen is not explained, the longest text first."""
+    w = snapshot.program.workload
+    name, token = w.row_name(snapshot.visit.head, row), w.query_token(row)
+    whole = f"{name} is not in this row block"
+    quoted = (f"{name} “{token}” is not in this row block: double-click its tile",) * bool(token)
+    return (*quoted, f"{whole}: double-click its tile", whole, f"{name}: other row block", "")
+
+
+def _paint_title(painter: QPainter, picture: _Picture) -> None:
+    snapshot, report, bars, layout = picture.snapshot, picture.report, picture.bars, picture.layout
     style, w = layout.style, snapshot.program.workload
     token = w.query_token(report.row)
     words = f"row {count_text(report.row)}" + (f" “{token}”" if token else "")
@@ -191,6 +206,11 @@ def _paint_title(
     width = min(text_width(font, words), layout.title.width() * 0.6)
     draw_text(painter, QRectF(layout.title.topLeft(), QSizeF(width + 1, layout.title.height())),
               words, font, style.theme.text)  # fmt: skip
+    if picture.elsewhere is not None:
+        room = layout.title.width() - width - style.px(12)
+        words = first_that_fits(elsewhere_words(snapshot, picture.elsewhere), room, small)
+        draw_text(painter, layout.title, words, small, style.theme.current, RIGHT)
+        return
     if snapshot.launch.combines:
         words = f"LSE of {'each of ' * (w.splits > 1)}{plural(w.splits, 'split')}"
         draw_text(painter, layout.title, words, small, style.theme.muted, RIGHT)

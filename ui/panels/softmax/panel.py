@@ -14,7 +14,12 @@ from ui.look.draw import text_width
 from ui.look.theme import Style
 from ui.panels.base import MovingPanel
 from ui.panels.softmax.model import moves_softmax
-from ui.panels.softmax.painter import error_words, paint_softmax, rescale_words
+from ui.panels.softmax.painter import (
+    elsewhere_words,
+    error_words,
+    paint_softmax,
+    rescale_words,
+)
 from ui.panels.softmax.places import MIN_SIZE
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
@@ -44,6 +49,8 @@ class SoftmaxPanel(MovingPanel[None]):
         smallest = QSize(round(MIN_SIZE.width()) + 16, round(MIN_SIZE.height()) + 12)
         super().__init__("softmax_panel", "Online softmax", smallest)
         self.report: RowReport | None = None
+        self.elsewhere: int | None = None
+        """The row that was chosen, if it is in another row block."""
         self._session, self._controls = session, True
         self.slider, self.words = QSlider(Qt.Orientation.Horizontal, self), QLabel(self)
         self.slider.setObjectName("rescale_threshold")
@@ -59,6 +66,7 @@ class SoftmaxPanel(MovingPanel[None]):
         self.report = None
 
     def show_view(self, view: View, model: None = None) -> None:
+        self.elsewhere = view.elsewhere
         self.show_snapshot(view.snapshot, view.report, view.before)
 
     def dock_title(self, view: View) -> str:
@@ -78,7 +86,9 @@ class SoftmaxPanel(MovingPanel[None]):
             self.slider.blockSignals(False)
             self._say(threshold)
         self._arrange()
-        self.setAccessibleDescription(", ".join(filter(None, (f"row {report.row}", *figures))))
+        missed = "" if self.elsewhere is None else elsewhere_words(snapshot, self.elsewhere)[0]
+        said = filter(None, (f"row {report.row}", *figures, missed))
+        self.setAccessibleDescription(", ".join(said))
 
     # --- the slider ------------------------------------------------------------------------
 
@@ -141,5 +151,5 @@ class SoftmaxPanel(MovingPanel[None]):
             if self.snapshot is not None and self.report is not None:
                 paint_softmax(
                     painter, self.snapshot, self.report, self.style_now, place,
-                    motion=self.motion, share=moved(self.phase),
+                    motion=self.motion, share=moved(self.phase), elsewhere=self.elsewhere,
                 )  # fmt: skip

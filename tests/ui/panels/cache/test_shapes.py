@@ -9,6 +9,7 @@ from simulator.problem.hardware import gpus
 from simulator.problem.models import models
 from simulator.study.kv_cache import cache_bytes, weight_bytes
 from simulator.study.serving.formula import gpus_for
+from tests.helpers.random_pages import overlapping
 from ui.look.theme import DARK, Style
 from ui.panels.cache.formula_line import columns, formula_text, paint_formula
 from ui.panels.cache.painter import cache_state, gpu_words
@@ -102,6 +103,23 @@ def test_gpus_are_counted_for_the_cache_and_with_the_weights(name):
     words = gpu_words(state)[0]
     assert alone < both
     assert f"{name}: {alone} × H100-SXM hold this cache alone, {both} with the weights" in words
+
+
+def test_sliders_that_appear_have_their_own_places(panel, qapp):
+    """Of a latent there is one slider, as wide as all: those of the next model come back."""
+    window = panel.window()
+    show(panel, "DeepSeek-V3")
+    for layout in ("steps", "cache"):
+        window.desk.take(layout)
+        window.session.settle()
+    show(panel, "Llama-3-70B")
+    qapp.processEvents()
+    shapes = panel.shapes
+    shown = [*shapes.labels.values(), *shapes.sliders.values(), shapes.own]
+    assert all(widget.isVisible() for widget in shown)
+    assert overlapping(panel) == []
+    for name, slider in shapes.sliders.items():
+        assert shapes.labels[name].geometry().right() <= slider.x()
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 import time
 from functools import partial
@@ -21,6 +20,7 @@ from ui.export.options import SCENE_NAMES, THEME_NAMES, ExportOptions, picture_s
 from ui.export.pipe import tell_made, tell_share
 from ui.look.layouts import LAYOUT_PANELS
 from ui.look.units import count_text
+from ui.safety.signals import interrupted, put_back, take_signals
 from ui.safety.streams import on_terminal
 
 if TYPE_CHECKING:
@@ -180,9 +180,6 @@ def _prepared(
 
 def _make(export: Export, report: Report) -> None:
     """Make an export; a signal ends it cleanly also inside Qt's calls, which swallow exceptions."""
-    if not export.source.in_gui:
-        export.make(report)
-        return
     asked: list[int] = []
 
     def ask(number: int, frame: object) -> None:
@@ -191,16 +188,15 @@ def _make(export: Export, report: Report) -> None:
         asked.append(number)
 
     def looked(share: float) -> None:
-        if asked:
+        if asked or interrupted():
             raise KeyboardInterrupt
         report(share)
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = take_signals(ask) if export.source.in_gui else {}
     try:
         export.make(looked)
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        put_back(before)
 
 
 class _Progress:

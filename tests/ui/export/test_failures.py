@@ -18,6 +18,11 @@ from ui.export.film import Film
 from ui.session.tasks import Cancelled
 
 ENDINGS = (".mp4", ".webm", ".gif", ".webp", ".apng")
+SIGNALS = [
+    getattr(signal, name)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")
+    if hasattr(signal, name)  # Windows has the first two
+]
 LONG = {"size": (1920, 1080), "length": 60.0, "fps": 30}
 
 
@@ -92,7 +97,7 @@ def test_a_writer_that_fails_ends_the_painter(qapp):
 
 
 @pytest.mark.sweep(keep=2)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.parametrize("ending", [".mp4", ".gif", "-%04d.png"])
 def test_an_interrupt_is_130_and_leaves_nothing(ending, number, tmp_path):
     process = started(tmp_path / f"a{ending}")
@@ -100,6 +105,53 @@ def test_an_interrupt_is_130_and_leaves_nothing(ending, number, tmp_path):
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert (out, err) == ("", "")
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "call", [20_000, *(pytest.param(n, marks=pytest.mark.long) for n in (2000, 40_000, 60_000))]
+)
+def test_an_interrupt_while_qt_is_imported_is_130_and_says_nothing(call, tmp_path):
+    # Qt makes classes in Python as they are first asked for, and drops exceptions in these calls.
+    script = """
+import os, signal, sys
+from ui.app.cli import leave, main
+
+left = int(sys.argv[1])
+
+def look(frame, event, argument):
+    global left
+    name = frame.f_code.co_filename
+    left -= event == "call" and ("shiboken" in name or name.endswith("enum.py"))
+    if left == 0:
+        sys.setprofile(None)
+        print("sent", flush=True)
+        os.kill(os.getpid(), signal.SIGINT)
+
+sys.setprofile(look)
+leave(main(sys.argv[2:]))
+"""
+    words = ["export", "05-online-softmax", "-o", str(tmp_path / "a.svg"), "--engine", "numpy"]
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(call), *words],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+        env={**os.environ, "QT_QPA_PLATFORM": "offscreen"},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (130, "sent\n", "")
+    assert names(tmp_path) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are another thing there")
+def test_a_self_test_whose_terminal_is_closed_leaves_nothing(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ui", "self-test"],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "QT_QPA_PLATFORM": "offscreen", "TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    assert process.stdout.readline().startswith("assets")
+    process.send_signal(signal.SIGHUP)
+    assert process.communicate()[1] == ""
+    assert process.returncode == 130
     assert names(tmp_path) == []
 
 

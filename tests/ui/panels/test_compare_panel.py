@@ -64,8 +64,8 @@ def lockstep(name: str, share: float) -> tuple[Comparison, Lockstep]:
 def test_the_slower_one_is_named_with_its_reason() -> None:
     said = [texts[0] for texts in verdicts(large(128, 128, 64))]
     assert said[0] == (
-        "FlashAttention-1 requests 1.69× as much as naive attention here and is estimated 1.69× as "
-        "slow: d = 128 and Bc = 64 make it read O 64 times."
+        "FlashAttention-1 requests 1.69× as much as naive attention here and, without L2, is "
+        "estimated 1.69× as slow: d = 128 and Bc = 64 make it read O 64 times."
     )
     assert said[1] == (
         "FlashAttention-2 requests least, 66.0 MiB; naive attention 2.94×, FlashAttention-1 4.97×."

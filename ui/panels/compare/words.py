@@ -178,7 +178,7 @@ def _more_than_expected(comparison: Comparison, name: str, other: str) -> tuple[
     if one.time.below_launch and two.time.below_launch:
         pace = ""  # neither would take longer than its launch
     elif slower > _SAME:
-        pace = f" and is estimated {factor_text(slower)} as slow"
+        pace = f" and, without L2, is estimated {factor_text(slower)} as slow"
     else:
         pace = ", yet is estimated no slower: the matrix products take longer than the bytes"
     times, reason = factor_text(ratio), _reason(comparison, name)

@@ -101,7 +101,7 @@ _MEASURES: dict[Quantity, _Measure] = {
     "bytes": _Measure("Requested bytes", _whole_bytes, 2, "hbm_line"),
     "held": _Measure("Held in HBM", _whole_bytes, 2, "hbm_line"),
     "flops": _Measure("Matmul FLOPs", _flops, 10, "S"),
-    "time": _Measure("Estimated time", time_text, 10, "l"),
+    "time": _Measure("Roofline time without L2", time_text, 10, "l"),
     "shared": _Measure("Shared memory of a block", _whole_bytes, 2, "sram_line"),
 }
 

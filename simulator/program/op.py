@@ -58,6 +58,8 @@ class Op:
         Tiles that are on chip from here on.
     frees : tuple of str
         Names that are not on chip any more.
+    seldom : bool
+        Whether it has nothing to change yet, or seldom changes anything: nobody waits for it.
     """
 
     name: ClassVar[str]
@@ -91,6 +93,7 @@ class Op:
     moves: tuple[Move, ...] = ()
     allocates: tuple[ChipTile, ...] = ()
     frees: tuple[str, ...] = ()
+    seldom: bool = False
 
     factors: ClassVar[tuple[str, ...]] = ()
     """What its products are of, where they are not of Q and of the keys: rows of two matrices, or

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from simulator.program.op import Op
+from simulator.program.op import Gesture, Op
 from simulator.program.tile_program import TileProgram
 
 SPEEDS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
@@ -18,6 +18,8 @@ SECONDS_PER_TURN = 2.4
 """How long an op lasts in which hands turn, the fastest of them many times."""
 SECONDS_PER_MOVE = 1.0
 """How long an op lasts that moves tiles between HBM and the chip."""
+SECONDS_PER_RESCALE = 2.0
+"""How long an op lasts in which all that has been summed may shrink."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -129,6 +131,8 @@ def seconds_of(op: Op) -> float:
     """Return how long an op lasts at speed 1."""
     if op.turns is not None:
         return SECONDS_PER_TURN
+    if op.gesture is Gesture.SHRINK and not op.seldom:
+        return SECONDS_PER_RESCALE
     return SECONDS_PER_MOVE if (op.loads or op.stores) and op.moves else SECONDS_PER_OP
 
 

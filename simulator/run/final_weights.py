@@ -1,13 +1,83 @@
-"""The weights that the sums so far make of every score: P / l, of the tiles that have been used."""
+"""The weights of keys that have been used, relative to the maximum of now, and divided by l.
+
+A tile's own P is relative to the maximum that was known when the tile was used. What its keys count
+for in O has been rescaled since with every larger maximum.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from simulator.base.dtypes import F32, frozen
+from simulator.engines.protocol import RowBlock
 from simulator.run.snapshot import Snapshot
+
+
+def is_rescaled(now: Snapshot) -> bool:
+    """Whether what has been summed is rescaled with every larger maximum.
+
+    With a fault on, O is another sum.
+    """
+    algorithm = now.program.algorithm
+    running = algorithm.softmax and not (algorithm.backward or algorithm.stores_scores)
+    return running and not now.program.workload.faults.on
+
+
+def used_keys(now: Snapshot) -> range:
+    """Return the keys whose tiles have been used before the current one, or all to be joined."""
+    w = now.program.workload
+    return range(w.seqlen_k) if now.launch.combines else range(now.visit.cols.start)
+
+
+def maximum_of_output(now: Snapshot) -> F32:
+    """Return the m that O of the current rows is relative to, (r,): until the rescale the old."""
+    return now.m if now.rescaled else now.tile.m_prev
+
+
+def maxima_of_output(now: Snapshot, m: F32, block: Callable[[int], RowBlock]) -> F32:
+    """Return the m that O of each row of the head is relative to; of joined splits the largest.
+
+    Parameters
+    ----------
+    now : Snapshot
+        The state, which need not have numbers of the head yet.
+    m : ndarray
+        (Nq,) at the cursor, NaN for rows that have not been begun.
+    block : callable
+        Returns a row block of the head.
+
+    Returns
+    -------
+    ndarray
+        (Nq, 1) float32, or with splits one column for each: until they are joined, each has an O.
+    """
+    w, visit = now.program.workload, now.visit
+    rows = slice(visit.rows.start, visit.rows.stop)
+    if not now.program.algorithm.splits:
+        top = m.copy()
+        top[rows] = maximum_of_output(now)
+        return top[:, None]
+    run = -(-w.grid.Tc // w.splits)
+    lasts = [min((split + 1) * run, w.grid.Tc) - 1 for split in range(w.splits)]
+    parts = np.concatenate([block(i).m[:, lasts] for i in range(w.grid.Tr)]).astype(np.float32)
+    if now.launch.combines:
+        joined = slice(rows.stop if now.made("O") else rows.start)
+        parts[joined] = parts[joined].max(axis=1, keepdims=True)
+    else:
+        parts[rows, visit.split] = maximum_of_output(now)
+    return parts
+
+
+def exponentials(s: F32, top: F32, keys: int) -> F32:
+    """Return ``exp(S - top)`` of a head, (Nq, Nk) float32, NaN where there is no such thing.
+
+    `keys`: for how many keys a column of `top` holds.
+    """
+    with np.errstate(all="ignore"):
+        return frozen(np.exp(s - top[:, np.arange(s.shape[1]) // keys]))
 
 
 def with_weights_so_far(now: Snapshot) -> Snapshot:
@@ -22,10 +92,9 @@ def with_finale(now: Snapshot) -> Snapshot:
 
 
 def weights_so_far(now: Snapshot) -> F32 | None:
-    """Return ``exp(S - m) / l`` with m and l of each row as they are now.
+    """Return ``exp(S - m) / l`` with m and l of each row as O has them now.
 
-    A tile's own P is relative to the maximum that was known when it was used. When the row is done,
-    these are the weights of the softmax.
+    When the row is done, these are the weights of the softmax.
 
     Returns
     -------
@@ -40,7 +109,7 @@ def weights_so_far(now: Snapshot) -> F32 | None:
     if not now.program.algorithm.forms:
         return None
     m, l = head.m.copy(), head.l.copy()
-    if not now.made("l"):  # m may have risen already, and l has not followed yet
+    if not now.rescaled:  # m and l may have changed already, and O has not followed yet
         rows = slice(now.visit.rows.start, now.visit.rows.stop)
         m[rows], l[rows] = now.tile.m_prev, now.tile.l_prev
     with np.errstate(all="ignore"):

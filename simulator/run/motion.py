@@ -17,10 +17,12 @@ import numpy as np
 from simulator.base.dtypes import F32, frozen
 from simulator.program.algorithms import TENSORS
 from simulator.program.op import Gesture
+from simulator.program.ops import over
 from simulator.program.playback import MOVING, Granularity, Playhead, eased, seconds_of, step
 from simulator.program.state import ChipTile, Move, Numbers
 from simulator.program.tile_program import Counters, TileProgram
 from simulator.program.under_way import added, terms, under_way
+from simulator.run.final_weights import used_keys
 from simulator.run.snapshot import HeadNumbers, Snapshot
 
 _LEAD = 0.45
@@ -238,9 +240,10 @@ class Motion:
         return replace(
             after,
             tile=tile,
-            head=self._head(state, made) if share < op.lands else after.head,
+            head=self._head(state, made, share) if share < op.lands else after.head,
             counters=self._counters(share),
             on_chip=self._on_chip(share),
+            so_far=self._weights(self.before.so_far, after.so_far, share),
             partials=self.before.partials if self._same_rows else after.partials,
         )
 
@@ -249,7 +252,7 @@ class Motion:
         one, two = self.before.visit, self.after.visit
         return (one.head, one.i) == (two.head, two.i)
 
-    def _head(self, state: Numbers, made: dict[str, F32]) -> HeadNumbers | None:
+    def _head(self, state: Numbers, made: dict[str, F32], share: float) -> HeadNumbers | None:
         """Return the numbers of the head before the op, with what it has made by now."""
         head, old = self.after.head, self.before.head
         if head is None or old is None or self.before.visit.head != self.after.visit.head:
@@ -263,7 +266,41 @@ class Motion:
                 numbers[own.start : own.stop] = values.reshape(len(own), *numbers.shape[1:])
                 frozen(numbers)
         m, l, o = (all_made.pop(name) for name in ("m", "l", "O"))
-        return HeadNumbers(head.s, head.p, m, l, o, all_made)
+        weights = self._weights(old.weights, head.weights, share)
+        return HeadNumbers(head.s, head.p, m, l, o, all_made, weights)
+
+    def _weights(self, before: F32 | None, after: F32 | None, share: float) -> F32 | None:
+        """Return weights of used tiles: while O is rescaled, scaled by a power of alpha."""
+        same = self.before.visit.head == self.after.visit.head and share < self.after.op.lands
+        if before is None or after is None or not same:
+            return after
+        if self.gesture is not Gesture.SHRINK or not self.is_sound:
+            return before
+        visit, factor = self.after.visit, self.after.carried
+        if before is self.before.so_far:  # which are divided by l
+            factor = over(factor * self.after.tile.l_prev, self.after.l)
+        begin = self.after.begun_at * self.after.program.workload.cols
+        now = before.copy()
+        with np.errstate(all="ignore"):  # there may be keys that nobody sees
+            now[visit.rows.start : visit.rows.stop, begin : visit.cols.start] *= (
+                factor[:, None] ** share
+            )
+        return frozen(now)
+
+    @cached_property
+    def reweighs(self) -> bool:
+        """Whether it changes the weights of used tiles in the current rows."""
+        rows = slice(self.after.visit.rows.start, self.after.visit.rows.stop)
+        if not self._same_rows:
+            return False
+        ends = [
+            now.so_far if now.so_far is not None or now.head is None else now.head.weights
+            for now in (self.before, self.after)
+        ]
+        if ends[0] is None or ends[1] is None or ends[0] is ends[1]:
+            return False
+        keys = slice(used_keys(self.after).stop)
+        return not np.array_equal(ends[0][rows, keys], ends[1][rows, keys], equal_nan=True)
 
     def _counters(self, share: float) -> Counters:
         """Return the counters with the bytes of tiles that have landed, none before it has."""

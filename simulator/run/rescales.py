@@ -72,6 +72,21 @@ def skips(now: Snapshot) -> Skips | None:
     return Skips(moved, skipped, warps_that_rescale(moved))
 
 
+def shrinking(now: Snapshot) -> NDArray[np.bool_]:
+    """Return of which rows the rescale of this visit makes O smaller, (r,).
+
+    In a row that has seen no key there is nothing to rescale, whatever its factor is.
+    """
+    return has_seen(now) & np.asarray(now.rescale_factor < 1)
+
+
+def has_seen(now: Snapshot) -> NDArray[np.bool_]:
+    """Return which rows have seen a key before this visit, (r,)."""
+    w, visit = now.program.workload, now.visit
+    m, l = w.start(visit.head, visit.rows, visit.split)
+    return np.asarray((now.tile.m_prev != m.astype(np.float32)) | (now.tile.l_prev != l))
+
+
 def _with_start(w: Workload, head: int, rows: range, values: F32, which: int) -> F32:
     start = w.start(head, rows)[which].astype(values.dtype)
     return np.concatenate([start[:, None], values], axis=1)

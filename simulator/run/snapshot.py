@@ -78,6 +78,9 @@ class HeadNumbers:
         Of a backward pass its numbers of pairs, (Nq, Nk) each, of every tile of the run, and what
         it has made at the cursor of rows and of keys, (Nq, n) and (Nk, n), by the name of the
         tensor in whose place it is.
+    weights : ndarray or None
+        (Nq, Nk) float32, ``exp(S - m)`` of keys that have been used, with the m that O of their row
+        is relative to at the cursor; None without a rescale.
     """
 
     s: F32
@@ -86,6 +89,7 @@ class HeadNumbers:
     l: F32
     o: F32
     others: Mapping[str, F32] = field(default_factory=dict)
+    weights: F32 | None = None
 
     @property
     def pairs(self) -> dict[str, F32]:

@@ -34,7 +34,12 @@ from simulator.program.faults import honest
 from simulator.program.playback import Cursor
 from simulator.program.tile_program import TileProgram, Visit
 from simulator.program.traffic import compulsory_bytes
-from simulator.run.final_weights import with_finale
+from simulator.run.final_weights import (
+    exponentials,
+    is_rescaled,
+    maxima_of_output,
+    with_finale,
+)
 from simulator.run.gradients import made_so_far
 from simulator.run.rescales import rescaled
 from simulator.run.snapshot import HeadNumbers, Partials, Snapshot
@@ -75,6 +80,7 @@ class Trace:
         self._heads: BoundedCache[dict[str, F32]] = BoundedCache(
             2 * 8 * DETAIL_CELLS, lambda pairs: sum(matrix.nbytes for matrix in pairs.values())
         )
+        self._weights: BoundedCache[F32] = BoundedCache(8 * DETAIL_CELLS, lambda w: w.nbytes)
         self._tiles: BoundedCache[Tile] = BoundedCache(TILE_CACHE, lambda tile: tile.bytes)
         self._outputs: BoundedCache[F32] = BoundedCache(8 * DETAIL_CELLS, lambda o: o.nbytes)
         # Engines and caches serve one thread at a time; long work uses them from another thread.
@@ -86,15 +92,18 @@ class Trace:
     def forget(self) -> None:
         """Forget everything that can be computed again, because the run is no longer shown."""
         with self._lock:
-            for cache in (self._blocks, self._heads, self._tiles, self._outputs):
+            for cache in self._caches:
                 cache.clear()
             self.engine.forget()
 
     @property
     def kept_bytes(self) -> int:
         """Memory of what is kept and can be computed again."""
-        caches = (self._blocks, self._heads, self._tiles, self._outputs)
-        return sum(cache.bytes for cache in caches)
+        return sum(cache.bytes for cache in self._caches)
+
+    @property
+    def _caches(self) -> tuple[BoundedCache[Any], ...]:
+        return self._blocks, self._heads, self._weights, self._tiles, self._outputs
 
     def row_block(self, head: int, i: int) -> RowBlock:
         """Return row block `i` of a head, kept or computed now."""
@@ -422,7 +431,14 @@ class Trace:
             state = self._row_state(now, i)
             if state is not None:
                 m[rows], l[rows], o[rows] = state
-        return HeadNumbers(s, p, frozen(m), frozen(l), frozen(o), pairs | self._made_so_far(now))
+        weights = None
+        if is_rescaled(now):
+            top = maxima_of_output(now, m, lambda i: self.row_block(visit.head, i))
+            keys = -(-w.grid.Tc // top.shape[1]) * w.cols
+            key = visit.head, top.tobytes()
+            weights = self._weights.get(key, lambda: exponentials(s, top, keys))
+        others = pairs | self._made_so_far(now)
+        return HeadNumbers(s, p, frozen(m), frozen(l), frozen(o), others, weights)
 
     def _made_so_far(self, now: Snapshot) -> dict[str, F32]:
         """Return what a backward pass has made of the head's rows and keys, and its LSE."""

@@ -20,6 +20,7 @@ from simulator.base.dtypes import F32
 from simulator.lesson.places import Pointer
 from simulator.program.algorithms import TENSORS
 from simulator.program.playback import eased
+from simulator.run.final_weights import used_keys
 from simulator.run.motion import Motion
 from simulator.run.snapshot import Cell, Snapshot
 from ui.board.corner import inset_box, paint_inset, paint_legend
@@ -57,6 +58,7 @@ from ui.board.scores import (
     paint_numbers,
     paint_scores,
     paint_tile,
+    paint_used,
 )
 from ui.board.state import finished_rows, numbers_in
 from ui.board.text import paint_margins, paint_titles, paint_words
@@ -237,12 +239,17 @@ def paint_moving_board(
     if not ground or apart is None:
         if fades:
             _paint_fading(painter, motion, share, style, lay)
+        if motion.reweighs:
+            _paint_reweighed(painter, now, style, lay)
         paint_live_board(painter, now, style, lay, marks)
     else:
         if fades:
             with clipped(painter, lay.boxes["S"]):
                 _paint_fading(painter, motion, share, style, lay)
             apart.append((lay.boxes["S"], partial(paint_tile, snapshot=now, style=style, lay=lay)))
+        if motion.reweighs:
+            fill = partial(_paint_reweighed, snapshot=now, style=style, lay=lay)
+            apart.append((lay.tile(now.visit.rows, used_keys(now)), fill))
         for box, again in apart:
             with _plain(painter), clipped(painter, box):
                 again(painter)
@@ -265,6 +272,13 @@ def _paint_fading(
     key = "scores before", place_key(style, lay.rect), lay.view
     draw_kept(painter, motion, key, lay.boxes["S"], style.theme.empty, paint)
     painter.restore()
+
+
+def _paint_reweighed(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
+    """Draw the weights of the current rows, of tiles before the current one, as they are now."""
+    with _plain(painter), clipped(painter, lay.tile(snapshot.visit.rows, used_keys(snapshot))):
+        paint_used(painter, snapshot, style, lay)
+        paint_split_edges(painter, snapshot, style, lay)
 
 
 def moving_layout(
@@ -393,9 +407,8 @@ def _paint_values(
     words = colour_map(style.theme, name)
     low, high, scaled = _result_range(snapshot, name, values)
     upright = scaled.T if _by_key(name) else scaled
-    sheet = KEPT.get(
-        values, (style.theme.name, name), lambda: Sheet(heat_image(upright, low, high, words))
-    )
+    key = style.theme.name, name, _before_the_tile(snapshot, name)
+    sheet = KEPT.get(values, key, lambda: Sheet(heat_image(upright, low, high, words)))
     box = lay.boxes[name]
     if _by_key(name):
         left, right = lay.col_x(along.start), lay.col_x(along.stop)
@@ -431,9 +444,28 @@ def _result_range(snapshot: Snapshot, name: str, values: F32) -> tuple[float, fl
     # A fault may have made some of them infinite.
     sizes = np.nan_to_num(np.abs(values), nan=0.0, posinf=0.0)
     largest = np.maximum.reduceat(sizes.max(axis=1), starts)
+    if before := _before_the_tile(snapshot, name):
+        block = 0 if snapshot.head is None else snapshot.visit.i
+        largest[block] = max(largest[block], before)
     scale = np.repeat(np.where(largest > 0, largest, 1.0), size)
     scaled = values / scale[: len(values), None]
     return -0.8, 0.8, scaled.astype(np.float32)
+
+
+def _before_the_tile(snapshot: Snapshot, name: str) -> float:
+    """Return the largest magnitude that O of the current rows had before its rescale; else 0.
+
+    Against it O is drawn until the visit's end or O / l, so that its shrinking is seen and stays.
+    """
+    running = name in snapshot.results and snapshot.tile.last("factor") is not None
+    if snapshot.normalised or not running:
+        return 0.0
+    sums = snapshot.tile.o_prev
+
+    def largest() -> float:
+        return float(np.nan_to_num(np.abs(sums), nan=0.0, posinf=0.0).max(initial=0.0))
+
+    return KEPT.get(sums, "largest", largest)
 
 
 def _row_largest(scores: F32) -> F32:

@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QLinearGradient, QPainter, QPainterPath, QPen
 
+from simulator.base.dtypes import F32
 from simulator.program.algorithms import TENSORS
 from simulator.program.op import Gesture
-from simulator.program.ops import Rescale
 from simulator.program.playback import eased
 from simulator.run.linear_state import forms_tile
 from simulator.run.motion import Motion
+from simulator.run.rescales import has_seen, shrinking
 from ui.board.corner import inset_box
 from ui.board.hands import paint_turning
 from ui.board.key_state import StatePlaces, state_places
@@ -37,7 +39,7 @@ from ui.board.scene import (
 from ui.board.scores import clipped, paint_tile, shown_current
 from ui.board.words import skip_phrase
 from ui.look.draw import CENTRE, card, draw_text, outline, text_width
-from ui.look.heat import colour_map, heat_image, indices, word_image
+from ui.look.heat import indices, word_image
 from ui.look.kept import kept, place_key
 from ui.look.theme import Style
 from ui.look.units import number_text
@@ -48,8 +50,6 @@ _TRAIL = 0.3
 """Share of a motion for which one column of a tile slides to its sum."""
 _FLASH = 0.7
 """How bright a tile becomes that is computed again."""
-_VEIL = 0.62
-"""How dark that may become which counts for nothing any more."""
 
 
 def paint_gesture(
@@ -217,86 +217,78 @@ def _ends(scene: Scene) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def _shrink(scene: Scene) -> None:
-    """Let α run from m back over the row; what was summed before shrinks by it."""
-    factor = scene.motion.after.state.get("factor")
-    if factor is None or not (factor < 1).any():
-        found = skip_phrase(scene.motion.after)
-        say(scene, found or "the factor is 1 in every row: nothing shrinks")
+    """Let alpha come from m to the tile, and a light run back from there over what shrinks."""
+    motion, seen = scene.motion, has_seen(scene.motion.after)
+    of_weights, of_output = motion.after.carried, motion.after.rescale_factor
+    normalised = motion.after.program.algorithm.normalises_each_tile
+    skipped = skip_phrase(motion.after)
+    if not seen.any():
+        say(scene, "first tile: nothing to rescale yet")
         return
-    painter, style, lay, visit = scene.painter, scene.style, scene.lay, scene.motion.after.visit
-    _paint_output(scene)
-    outline_again(scene)
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-    box = lay.boxes["S"]
-    right = lay.col_x(visit.cols.start) if visit.cols.start else box.left()
-    start, end = lay.boxes["m"].left(), box.left()
-    front = start + (end - start) * eased(scene.share)
-    fade = min((1 - scene.share) / 0.15, 1.0)
-    wide = style.px(46)
-    begin = max(front, box.left())
-    glow = QLinearGradient(front, 0, front + wide, 0)
-    glow.setColorAt(0, translucent(style.theme.current, 0.75 * fade))
-    glow.setColorAt(1, translucent(style.theme.current, 0.0))
-    light = QBrush(glow)
-    with clipped(painter, box):
-        for r, top, height in _shrinking_bands(scene):
-            passed = QRectF(begin, top, right - begin, height).intersected(box)
-            if passed.width() > 0:
-                veil = _VEIL * fade * (1 - float(factor[r]))
-                painter.fillRect(passed, translucent(style.theme.empty, veil))
-            painter.fillRect(QRectF(front, top, wide, height), light)
-    for r in rows_with_words(scene, factor < 1):
+    if not shrinking(motion.after).any():
+        say(scene, skipped or "α = 1 in every row: nothing shrinks")
+        return
+    style, lay, visit = scene.style, scene.lay, motion.after.visit
+    box, start = lay.boxes["S"], lay.boxes["m"].right()
+    end = min(max(lay.col_x(visit.cols.start), box.left()), box.right())
+    if scene.share >= _ARRIVES:
+        way = eased((scene.share - _ARRIVES) / (1 - _ARRIVES))
+        front, wide = end + (box.left() - end) * way, style.px(46)
+        glow = QLinearGradient(front, 0, front + wide, 0)
+        fade = min((1 - scene.share) / 0.15, 1.0)
+        glow.setColorAt(0, translucent(style.theme.current, _LIGHT * fade))
+        glow.setColorAt(1, translucent(style.theme.current, 0.0))
+        with clipped(scene.painter, QRectF(box.topLeft(), QPointF(end, box.bottom()))):
+            for top, height in _shrinking_bands(scene):
+                scene.painter.fillRect(QRectF(front, top, wide, height), QBrush(glow))
+    _paint_factors(scene, of_weights, seen & np.asarray(of_weights < 1), start, end, box)
+    words = "all that was summed under the old maximum shrinks by α"
+    if normalised:
+        place = lay.boxes["O"]
+        _paint_factors(scene, of_output, shrinking(motion.after), start, place.left(), place)
+        words = "O shrinks by α ℓ of before / ℓ"
+    say(scene, skipped or words)
+
+
+def _paint_factors(
+    scene: Scene, factor: F32, wanted: NDArray[np.bool_], start: float, end: float, box: QRectF
+) -> None:
+    """Draw the factors of some rows on their way from the left of `start` to `end` in a box."""
+    if not wanted.any():
+        return
+    style, painter = scene.style, scene.painter
+    way = eased(min(scene.share / _ARRIVES, 1.0))
+    for r in rows_with_words(scene, wanted):
         band = scene.beside("S", r)
         text = f"× {number_text(float(factor[r]), 3)}"
         if scene.lay.cell[1] < style.px(19) and r != scene.chosen:  # not the explained one
-            text = f"row {visit.rows.start + r} {text}"
+            text = f"row {scene.motion.after.visit.rows.start + r} {text}"
         font = style.code_font(12, bold=True)
         width = text_width(font, text) + style.px(8)
-        x = min(max(front + style.px(6), box.left()), box.right() - width)
+        x = start - width + (min(end, box.right() - width) - start + width) * way
         place = QRectF(x, band.center().y() - style.px(9), width, style.px(18))
         card(painter, place, style.theme.panel, style.theme.panel, style.px(4))
         draw_text(painter, place, text, font, style.theme.current, CENTRE)
-    op = scene.motion.after.op
-    by = "α ℓ of before / ℓ" if isinstance(op, Rescale) and op.normalised else "α"
-    found = skip_phrase(scene.motion.after)
-    say(scene, found or f"all that was summed under the old maximum shrinks by {by}")
 
 
-def _shrinking_bands(scene: Scene) -> list[tuple[int, float, float]]:
-    """Return the rows with a factor below 1, and where in S they begin and how high they are."""
-    factor, lay = scene.motion.after.rescale_factor, scene.lay
-
-    def make() -> list[tuple[int, float, float]]:
-        rows = [(r, scene.beside("S", r)) for r in np.flatnonzero(factor < 1).tolist()]
-        return [(r, band.top(), band.height()) for r, band in rows if not band.isEmpty()]
-
-    return kept(scene.motion, ("shrinking", place_key(scene.style, lay.rect), lay.view), make)
+_ARRIVES = 0.3
+"""Share of a rescale after which its factor has come from m to the tile."""
+_LIGHT = 0.4
+"""How bright the light is that runs over what shrinks."""
 
 
-def _paint_output(scene: Scene) -> None:
-    """Draw O of the row block against one scale, so that its shrinking is seen.
+def _shrinking_bands(scene: Scene) -> list[tuple[float, float]]:
+    """Return where in S the rows begin that shrink, and how high they are."""
 
-    At rest each row block has a scale of its own, by which O looks the same when all of it shrinks.
-    At the end the scale goes over to that of the state after the op.
-    """
-    motion, rows = scene.motion, scene.motion.after.visit.rows
-    old, now, new = motion.numbers.get("O"), motion.at(scene.share).o, motion.after.o
-    if old is None:
-        return
-    first, last = (float(np.abs(each[np.isfinite(each)]).max(initial=0)) for each in (old, new))
-    if not first or not last:
-        return
-    late = eased(max(scene.share - 0.8, 0) / 0.2)
-    scale = first ** (1 - late) * last**late
-    image = heat_image(
-        (now / scale).astype(np.float32), -0.8, 0.8, colour_map(scene.style.theme, "O")
+    def make() -> list[tuple[float, float]]:
+        now = scene.motion.after
+        rows = np.flatnonzero(has_seen(now) & np.asarray(now.carried < 1)).tolist()
+        bands = [scene.beside("S", r) for r in rows]
+        return [(band.top(), band.height()) for band in bands if not band.isEmpty()]
+
+    return kept(
+        scene.motion, ("shrinking", place_key(scene.style, scene.lay.rect), scene.lay.view), make
     )
-    box, lay = scene.lay.boxes["O"], scene.lay
-    whole = QRectF(box.left(), lay.row_y(rows.start), box.width(),
-                   lay.row_y(rows.stop) - lay.row_y(rows.start))  # fmt: skip
-    scene.painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
-    with clipped(scene.painter, box):
-        scene.painter.drawImage(whole, image, QRectF(image.rect()))
 
 
 def _gather(scene: Scene) -> None:

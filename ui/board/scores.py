@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
@@ -138,6 +138,28 @@ def paint_scores(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
         _paint_numbers(painter, snapshot, style, lay)
 
 
+def paint_used(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
+    """Draw the used tiles of the current rows anew, over what was drawn of them."""
+    rows, w = snapshot.visit.rows, snapshot.program.workload
+    for area in past_areas(snapshot):
+        own = replace(
+            area, rows=range(max(rows.start, area.rows.start), min(rows.stop, area.rows.stop))
+        )
+        shown = _shown_area(snapshot, style.theme, own) if own.rows and own.cols else None
+        if shown is None or not area.dropped:
+            continue
+        place = lay.tile(own.rows, own.cols)
+        part = replace(shown, values=shown.values[own.rows.start : own.rows.stop])
+        with clipped(painter, place):
+            keys = part.values.shape[1]
+            _Window(part.image(), 0, own.rows.start, keys, len(own.rows)).draw(painter, lay, place)
+            _paint_grid(painter, w.grid, style, lay, place)
+            _paint_mask_edges(painter, snapshot, style, lay, own.rows, own.cols)
+            if numbers_fit(style, *lay.cell):
+                corner = own.rows.start, 0
+                paint_numbers(painter, part, style, lay, "S", own.rows, own.cols, corner)
+
+
 def paint_tile(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
     """Draw the current tile alone: its cells, the lines across it, its numbers."""
     visit, tile = snapshot.visit, lay.tile(snapshot.visit.rows, snapshot.visit.cols)
@@ -211,6 +233,8 @@ def _shown_area(snapshot: Snapshot, theme: Theme, area: Area) -> Shown | None:
         whole = _without_hidden(snapshot, snapshot.so_far)
         return Shown(whole, colour_map(theme, area.name), *value_range(snapshot, "P"))
     values: F32 = getattr(snapshot.head, area.name.lower())
+    if area.dropped and snapshot.head.weights is not None:
+        values = snapshot.head.weights
     low, high = value_range(snapshot, area.name)
     if area.name == "P" and snapshot.stores_scores:  # divided by l already, whatever the op
         high = KEPT.get(values, "range", lambda: finite_range(values))[1] or 1.0

@@ -164,7 +164,9 @@ def caption_phrases(snapshot: Snapshot, tile_pixels: float, averaged: str = "") 
             phrases.append("other tiles: P, as it lies in HBM")
         elif _has_dropped(snapshot):
             past = "dim" if is_detailed(w) else "shaded"
-            phrases.append(f"{past} tiles were used and dropped")
+            counted = snapshot.head is not None and snapshot.head.weights is not None
+            tail = f": exp(S − {_top(snapshot)}) of now" if counted else ""
+            phrases.append(f"{past} tiles were used and dropped{tail}")
         skips = snapshot.program.algorithm.skips
         if skips and int(grid.visited_columns.sums[-1]) < grid.Tr * grid.Tc:
             phrases.append("hatched tiles are skipped")
@@ -219,6 +221,11 @@ def skip_phrase(snapshot: Snapshot) -> str:
     said = f"{rows}: {int(found.warps.sum())} of {warps} warp{'s' * (warps != 1)}"
     above = snapshot.weights is not None and bool((snapshot.weights > 1).any())
     return f"{said}; a dot: P above 1" if above else said
+
+
+def _top(snapshot: Snapshot) -> str:
+    """Return what exponentials of used tiles are relative to; joined splits have no common m."""
+    return "largest S" if snapshot.launch.combines else "m"
 
 
 def _has_dropped(snapshot: Snapshot) -> bool:
@@ -384,6 +391,9 @@ def _score_text(snapshot: Snapshot, row: int, key: int) -> str:
     text = f"{name} = {made} = {number_text(float(snapshot.head.s[row, key]))}"
     if not snapshot.stores_scores or visit.launch == 2 or (visit.launch == 1 and i < visit.i):
         text += f"{DOT}P = {number_text(float(snapshot.head.p[row, key]))}"
+    if snapshot.head.weights is not None:
+        top = _top(snapshot)
+        text += f"{DOT}exp(S − {top}) now {number_text(float(snapshot.head.weights[row, key]))}"
     if snapshot.so_far is not None:
         text += f"{DOT}P / ℓ so far = {number_text(float(snapshot.so_far[row, key]))}"
     for spec in algorithm_of(w).pairs:

@@ -13,6 +13,7 @@ from simulator.base.errors import refuse
 from simulator.program.playback import (
     SECONDS_PER_MOVE,
     SECONDS_PER_OP,
+    SECONDS_PER_RESCALE,
     Cursor,
     Granularity,
     end_of_visit,
@@ -123,7 +124,11 @@ class Timeline:
         op, move = pace * SECONDS_PER_OP, pace * SECONDS_PER_MOVE
         if op * self.fps < 1:
             return text + f"some of {steps}"
-        return text + f"{steps} of {op:.2f} s, loads and stores of {move:.2f} s"
+        text += f"{steps} of {op:.2f} s, loads and stores of {move:.2f} s"
+        slow = round(_MS * SECONDS_PER_RESCALE)
+        if any(slow in durations(self.program, visit) for visit in self.visits[:OPS_BY_DEFAULT]):
+            text += f", rescales of {pace * SECONDS_PER_RESCALE:.2f} s"
+        return text
 
 
 def durations(program: TileProgram, visit: int) -> list[int]:

@@ -10,17 +10,21 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
+from simulator.program.op import Gesture
 from simulator.program.playback import (
+    SECONDS_PER_OP,
     Cursor,
     Granularity,
     Playhead,
     advanced,
     first_cursor,
     follows,
+    seconds_of,
     seconds_to,
     share,
 )
 from simulator.program.tile_program import TileProgram
+from simulator.run.rescales import shrinking
 from simulator.run.snapshot import Snapshot
 from ui.session.view import View
 
@@ -207,7 +211,7 @@ class Clock(QObject):
     def tick(self) -> None:
         """Let the time pass that has passed."""
         now = self.now()
-        passed, self._last = min(now - self._last, LONGEST_TICK), now
+        passed, self._last = min(now - self._last, LONGEST_TICK) * self._haste, now
         if self.playing:
             self._play(passed * self.speed)
         elif not self._waits:
@@ -271,6 +275,17 @@ class Clock(QObject):
             self._go_on(target, self._session.granularity)
         elif cursor != self._head.cursor:  # a breakpoint comes first
             self._head = Playhead(cursor, 0.0)
+
+    @property
+    def _haste(self) -> float:
+        """How much faster an op is over in which sums might shrink and none does."""
+        view = self._session.view
+        if self._program is None or view is None or not self._is_at(view):
+            return 1.0
+        op = view.snapshot.op
+        if op.gesture is not Gesture.SHRINK or shrinking(view.snapshot).any():
+            return 1.0
+        return seconds_of(op) / SECONDS_PER_OP
 
     @property
     def _lasts(self) -> float:

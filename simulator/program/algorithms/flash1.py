@@ -96,7 +96,11 @@ def ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
         ),
         RowSum(cites=f"{_PAPER} 10"),
         Combine(cites=f"{_PAPER} 11"),
-        Rescale(cites=f"{_PAPER} 12", normalised=True),
+        Rescale(
+            cites=f"{_PAPER} 12",
+            normalised=True,
+            seldom=w.grid.visited_columns.first(visit.i) == visit.j,
+        ),
         Accumulate(
             cites=f"{_PAPER} 12",
             normalised=True,

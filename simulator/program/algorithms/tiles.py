@@ -195,7 +195,7 @@ def online_ops(w: Workload, visit: Visit, paper: str, loaded: tuple[str, ...]) -
             allocates=(scores_tile(visit, "P"),),
         ),
         RowSum(cites=f"{paper} 9", running=True),
-        Rescale(cites=f"{paper} 10", normalised=False),
+        Rescale(cites=f"{paper} 10", normalised=False, seldom=visit.first or w.keeps is not None),
         Accumulate(
             cites=f"{paper} 10",
             normalised=False,

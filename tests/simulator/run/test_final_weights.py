@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from simulator.problem.scenario import with_values
 from simulator.run.final_weights import weights_so_far, with_weights_so_far
 from tests.helpers.runs import scenario, trace_of
 
@@ -22,9 +23,10 @@ def test_they_are_the_softmax_of_the_keys_that_have_been_seen(
             now = trace.snapshot(visit, op)
             found = weights_so_far(now)
             assert found is not None
-            # The row block at work: its columns before this tile, and this tile once it is summed.
+            # The row block at work: its columns before this tile; once O has been rescaled, the
+            # weights are those of the softmax with this tile.
             rows = np.arange(now.visit.rows.start, now.visit.rows.stop)
-            end = now.visit.cols.stop if now.made("l") else now.visit.cols.start
+            end = now.visit.cols.stop if now.rescaled else now.visit.cols.start
             scores = now.head.s[rows, :end].astype(float)  # type: ignore[union-attr]
             scores[np.isnan(scores)] = -np.inf  # skipped
             if not np.isfinite(scores).any(axis=1).all():
@@ -71,3 +73,46 @@ def test_they_are_shown_where_all_rows_that_were_begun_are_done(
 def test_where_p_is_divided_already_or_sums_are_of_splits_there_are_none(algorithm: str) -> None:
     now = trace_of(scenario(algorithm, **SHAPE)).snapshot(2)
     assert with_weights_so_far(now) is now
+
+
+@pytest.mark.parametrize("algorithm", ["flash1", "flash2", "split-kv", "paged"])
+@pytest.mark.parametrize(
+    "tables",
+    [
+        {},
+        {"mask": {"causal": True}},
+        {"scores": {"sink_logits": [0.5], "softcap": 3.0}},
+        {"rescale_threshold": 2.0},
+    ],
+    ids=["plain", "causal", "sink", "threshold"],
+)
+def test_exponentials_of_now_weigh_the_values_in_o(algorithm: str, tables: dict[str, Any]) -> None:
+    if algorithm == "flash1" and "rescale_threshold" in tables:
+        pytest.skip("it has no threshold")
+    trace, tried = trace_of(scenario(algorithm, **SHAPE, **tables)), 0
+    cols = trace.workload.cols
+    for visit in range(len(trace.program)):
+        for op in range(len(trace.program.ops(visit))):
+            now = trace.snapshot(visit, op)
+            if "O" not in now.state or now.launch.combines:
+                continue
+            assert now.head is not None
+            assert now.head.weights is not None
+            rows = slice(now.visit.rows.start, now.visit.rows.stop)
+            end = now.visit.cols.stop if now.made("O") else now.visit.cols.start
+            keys = slice(now.begun_at * cols, end)
+            used = np.isfinite(now.head.s[rows, keys])
+            exact = np.where(used, now.head.weights[rows, keys], 0) @ now.v[keys]
+            if algorithm == "flash1" or now.normalised:
+                total = (now.l if now.rescaled else now.tile.l_prev)[:, None]
+                exact = exact / np.where(total == 0, 1, total)
+            np.testing.assert_allclose(now.o, exact, rtol=1e-4, atol=1e-5)
+            tried += 1
+    assert tried > 50
+
+
+def test_a_run_with_a_fault_has_no_exponentials_of_now() -> None:
+    wrong = with_values(scenario("flash2", **SHAPE), {"faults": {"forget_alpha": True}})
+    now = trace_of(wrong).snapshot(2)
+    assert now.head is not None
+    assert now.head.weights is None

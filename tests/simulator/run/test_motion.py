@@ -125,6 +125,31 @@ def test_a_rescale_is_between_its_ends_and_nothing_moves_where_alpha_is_1(trace:
         np.testing.assert_array_equal(half[still], begin[still])
 
 
+def test_weights_of_used_keys_are_scaled_by_powers_of_alpha_while_o_is_rescaled(
+    trace: Trace,
+) -> None:
+    for motion in motions(trace):
+        before, after = motion.before.head, motion.after.head
+        if not isinstance(motion.after.op, Rescale) or before is None or after is None:
+            continue
+        assert before.weights is not None
+        assert after.weights is not None
+        visit, alpha = motion.after.visit, motion.after.tile.alpha[:, None]
+        begin = motion.after.begun_at * trace.workload.cols
+        own = np.s_[visit.rows.start : visit.rows.stop, begin : visit.cols.start]
+        scaled = np.nan_to_num(before.weights[own]) * alpha
+        np.testing.assert_allclose(np.nan_to_num(after.weights[own]), scaled, rtol=1e-4, atol=1e-7)
+        for share in (0.25, 0.6):
+            now = motion.at(share).head
+            assert now is not None
+            assert now.weights is not None
+            scaled = np.nan_to_num(before.weights[own]) * alpha**share
+            np.testing.assert_allclose(np.nan_to_num(now.weights[own]), scaled, rtol=1e-5)
+            others = now.weights.copy()
+            others[own] = before.weights[own]
+            np.testing.assert_array_equal(others, before.weights)
+
+
 @pytest.mark.sweep(keep=5)
 def test_bytes_count_when_tiles_land(trace: Trace) -> None:
     moved = 0

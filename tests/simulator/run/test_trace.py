@@ -153,8 +153,9 @@ def test_what_was_asked_before_is_kept() -> None:
     blocks = sum(trace.row_block(head, i).bytes for head in range(2) for i in range(4))
     heads = 2 * (16 * 16 + 16 * 16) * 4  # S and P of two heads
     outputs = 3 * 4 * 3 * 4  # O of the row blocks before the last, as their last visit left it
+    weights = 2 * 16 * 16 * 4  # exp(S - m) at two cursors
     tiles = sum(now.tile.bytes for now in (first, last))
-    assert trace.kept_bytes == blocks + heads + outputs + tiles
+    assert trace.kept_bytes == blocks + heads + outputs + weights + tiles
     assert trace.snapshot(0).tile is first.tile
 
 

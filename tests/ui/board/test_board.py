@@ -351,7 +351,8 @@ def test_header_names_heads_as_the_input_does() -> None:
 def test_captions_drop_what_matters_least() -> None:
     phrases = caption_phrases(demo("causal").snapshot(4, 4), 80)
     assert phrases[:2] == ["S = QKᵀ/√d", "P = exp(S − m) of tile (2, 1) in registers"]
-    assert phrases[-2:] == ["dim tiles were used and dropped", "hatched tiles are skipped"]
+    dim = "dim tiles were used and dropped: exp(S − m) of now"
+    assert phrases[-2:] == [dim, "hatched tiles are skipped"]
     font = Style(DARK).text_font(11.5)
     for width in (200, 300, 420, 600, 1200):
         lines = wrapped(phrases, font, width, 2)

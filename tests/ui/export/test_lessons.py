@@ -22,7 +22,7 @@ from simulator.lesson.numbers import program_of
 from simulator.lesson.reader import find_lesson, list_lessons, load_lesson
 from simulator.lesson.record import word_count
 from simulator.problem.scenario import load_scenario
-from simulator.program.playback import SECONDS_PER_MOVE
+from simulator.program.playback import SECONDS_PER_RESCALE, seconds_of
 from tests.ui.export.helpers import ROOT, decoded, frames_of, names, picture
 from ui.app.lesson_sheets import CELL, draw_sheet, draw_steps
 from ui.export.frames import new_image, paint_frame
@@ -205,15 +205,16 @@ def test_steps_walk_play_and_rest():
         if asked:
             assert last.seconds >= max(SHORTEST, word_count(step.said.answer) / READING)
         # The op to which a step walks is seen to happen, and lasts as long as any.
-        longest = PLAY_SECONDS if step.start else WALK_SECONDS + SECONDS_PER_MOVE
+        longest = PLAY_SECONDS if step.start else WALK_SECONDS + SECONDS_PER_RESCALE
         assert sum(shot.seconds for shot in way) <= longest + 1e-9
         for before, after in pairwise(way):
             assert after.before in (None, before.cursor)
         if step.start:
             assert way[0].cursor == step.start
-            # Ops take their share of it, a load more than others, where it goes op by op.
+            # Ops take their share of it where it goes op by op.
             ops = [program_of(step.scenario).ops(at.cursor.visit)[at.cursor.op] for at in way[1:]]
-            lasts = [1.0 if op.moves and (op.loads or op.stores) else 0.7 for op in ops]
+            lasts = [seconds_of(op) if shot.before else 0.7
+                     for op, shot in zip(ops, way[1:], strict=True)]  # fmt: skip
             paces = [shot.seconds / at for shot, at in zip(way[1:], lasts, strict=True)]
             assert max(paces) == pytest.approx(min(paces))
             assert max(paces) <= 1 / step.pace + 1e-9

@@ -109,6 +109,28 @@ def test_it_takes_as_long_as_the_op_lasts_at_the_speed(desk):
         assert desk.session.share == 1
 
 
+@pytest.mark.parametrize("name", ["flash2", "causal"])
+def test_a_rescale_lasts_two_seconds_where_something_shrinks(desk, name):
+    desk.act(desk.session.open, SCENARIOS / f"{name}.toml")
+    program, tried = desk.session.trace.program, set()
+    for visit in range(len(program)):
+        op = [each.name for each in program.ops(visit)].index("rescale")
+        first = program.visit(visit).first
+        shrinks = not first and bool((desk.session.trace.tile(visit).alpha < 1).any())
+        if (first, shrinks) in tried:
+            continue
+        tried.add((first, shrinks))
+        desk.act(desk.session.go, Cursor(visit, op - 1))
+        desk.wait(5)
+        desk.next()
+        lasts = 2.0 if shrinks else 0.7
+        desk.wait(0.5 * lasts)
+        assert desk.session.share == pytest.approx(0.5)
+        desk.wait(0.51 * lasts)
+        assert desk.session.share == 1
+    assert {(True, False), (False, True)} <= tried
+
+
 def test_a_key_ends_what_is_under_way_and_begins_the_next(desk):
     desk.next()
     desk.wait(0.3)

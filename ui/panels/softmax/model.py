@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from simulator.base.dtypes import F32
 from simulator.program.algorithms import worked_columns
-from simulator.program.op import Op
+from simulator.program.op import Gesture, Op
 from simulator.program.playback import eased
+from simulator.run.final_weights import is_rescaled, maximum_of_output
 from simulator.run.motion import Motion
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
+from ui.look.kept import kept
 
 
 class KeyState(IntEnum):
@@ -93,6 +95,27 @@ def _bars(scores: F32, states: NDArray[np.uint8], per: int, others: list[float])
     low, high = float(ends.min(initial=0.0)), float(ends.max(initial=0.0))
     strange = int(np.count_nonzero(np.isnan(scores) | np.isposinf(scores)))
     return Bars(values, states, per, low, high if high > low else low + 1.0, strange)
+
+
+def row_weights(snapshot: Snapshot, report: RowReport) -> F32 | None:
+    """Return ``exp(s - m)`` of the keys of the row, (Nk,), with the m that O is relative to.
+
+    Those of the tile are its P, as soon as that is relative to m. NaN where there is no weight;
+    None without a rescale.
+    """
+    if not is_rescaled(snapshot) or snapshot.launch.combines:
+        return None
+    r, cols = report.row - snapshot.visit.rows.start, snapshot.visit.cols
+    with np.errstate(all="ignore"):
+        weights = np.exp(report.scores - maximum_of_output(snapshot)[r])
+    if not snapshot.made("O"):
+        made = None if snapshot.program.algorithm.normalises_each_tile else snapshot.weights
+        weights[cols.start : cols.stop] = np.nan if made is None else made[r]
+    there = report.seen.copy()
+    there[: own_begin(snapshot)] = False
+    there[cols.start : cols.stop] = True
+    weights[~there | (report.scores == -np.inf)] = np.nan
+    return np.asarray(weights, dtype=np.float32)
 
 
 def row_scores(snapshot: Snapshot, report: RowReport) -> F32:
@@ -221,8 +244,19 @@ def sum_by_now(motion: Motion, share: float, report: RowReport) -> SumBar | None
 
 
 def moves_softmax(op: Op) -> bool:
-    """Return whether an op is seen to happen here: bars rise, the maximum jumps, the sum grows."""
-    return not {"S", "m", "l"}.isdisjoint(op.makes)
+    """Return whether an op is seen here: bars rise or shrink, the maximum jumps, the sum grows."""
+    return op.gesture is Gesture.SHRINK or not {"S", "m", "l"}.isdisjoint(op.makes)
+
+
+def weights_by_now(motion: Motion, share: float, report: RowReport) -> F32 | None:
+    """Return the weights while what was summed is rescaled: 1 to alpha of the trace."""
+    key = "weights before", report.row
+    before = kept(motion, key, lambda: row_weights(motion.before, report))
+    if before is None or not motion.is_sound:
+        return before
+    now, visit = before.copy(), motion.after.visit
+    now[: visit.cols.start] *= motion.after.carried[report.row - visit.rows.start] ** share
+    return now
 
 
 def scores_by_now(motion: Motion, share: float, row: int) -> F32 | None:

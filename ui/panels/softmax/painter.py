@@ -10,8 +10,10 @@ from PySide6.QtCore import QPointF, QRect, QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
 from simulator.base.dtypes import F32
+from simulator.program.op import Gesture
 from simulator.program.playback import eased
 from simulator.run.motion import Motion
+from simulator.run.rescales import has_seen
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
 from ui.look.draw import CENTRE, LEFT, RIGHT, card, draw_text, hairline, mixed, outline, text_width
@@ -28,13 +30,16 @@ from ui.panels.softmax.model import (
     is_worked_on,
     own_begin,
     row_scores,
+    row_weights,
     running_maximum,
     score_bars,
     scores_by_now,
     sum_bar,
     sum_by_now,
+    weights_by_now,
 )
 from ui.panels.softmax.places import SoftmaxLayout, legend_places, softmax_layout
+from ui.panels.softmax.weights import paint_weights
 from ui.panels.update_lines import UpdateLine, softmax_lines
 
 MOST_ULP = 1e5
@@ -107,6 +112,7 @@ class _Picture:
     lines: tuple[UpdateLine, ...]
     layout: SoftmaxLayout
     bars: Bars
+    weights: F32 | None
     maximum: Maximum | None
     sum: SumBar | None
     elsewhere: int | None
@@ -121,11 +127,12 @@ def _picture(
     snapshot: Snapshot, report: RowReport, style: Style, rect: QRectF, elsewhere: int | None
 ) -> _Picture:
     lines = softmax_lines(snapshot, report)
-    layout = softmax_layout(rect, style, lines)
+    weights = row_weights(snapshot, report)
+    layout = softmax_layout(rect, style, lines, weights=weights is not None)
     slots = max(int(layout.plot.width() / layout.style.px(1)), 1)
     bars = score_bars(snapshot, report, slots)
     maximum, summed = running_maximum(snapshot, report), sum_bar(snapshot, report)
-    return _Picture(snapshot, report, lines, layout, bars, maximum, summed, elsewhere)
+    return _Picture(snapshot, report, lines, layout, bars, weights, maximum, summed, elsewhere)
 
 
 def _paint_moving(
@@ -139,19 +146,22 @@ def _paint_moving(
     if picture.bars.keys_per_bar == 1:
         now = scores_by_now(motion, share, report.row)
 
+    r = report.row - motion.after.visit.rows.start
+    alpha = float(motion.after.carried[r]) if has_seen(motion.after)[r] else 1.0
+    shrinks = motion.gesture is Gesture.SHRINK and alpha < 1
     grows = now is not None
     moves = not picture.empty and (grows or motion.after.op.makes_maximum)
 
     sums = any(line.sums and line.current for line in picture.lines)
 
     def paint(inner: QPainter) -> None:
-        _paint_still(inner, picture, grows=grows)
+        _paint_still(inner, picture, grows=grows, shrinks=shrinks)
         if not sums:
             _paint_sum(inner, picture, picture.sum)
         if not (picture.empty or moves):
             _paint_maximum(inner, picture, 1.0)
 
-    draw_kept(painter, motion, (*key, grows, moves), rect, style.theme.panel, paint)
+    draw_kept(painter, motion, (*key, grows, moves, shrinks), rect, style.theme.panel, paint)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     if grows and moves:
         _paint_bars(painter, picture, (KeyState.CURRENT, KeyState.HIDDEN), now)
@@ -160,10 +170,15 @@ def _paint_moving(
         _paint_maximum(painter, picture, eased(share))
     if sums:
         _paint_sum(painter, picture, sum_by_now(motion, share, report))
+    if shrinks and not picture.empty:
+        now, per = weights_by_now(motion, share, report), picture.bars.keys_per_bar
+        paint_weights(painter, motion.after, now, picture.layout, per, alpha)
 
 
-def _paint_still(painter: QPainter, picture: _Picture, *, grows: bool) -> None:
-    """Paint all but the maximum, and all but the current bars if they grow."""
+def _paint_still(
+    painter: QPainter, picture: _Picture, *, grows: bool, shrinks: bool = False
+) -> None:
+    """Paint all but the maximum, all but the current bars if they grow, and weights that stay."""
     snapshot, report, layout = picture.snapshot, picture.report, picture.layout
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     _paint_title(painter, picture)
@@ -180,6 +195,8 @@ def _paint_still(painter: QPainter, picture: _Picture, *, grows: bool) -> None:
         else:
             _paint_bars(painter, picture, (KeyState.CURRENT, *_OLDER, KeyState.HIDDEN))
             _paint_zero(painter, picture)
+        if not shrinks:
+            paint_weights(painter, snapshot, picture.weights, layout, picture.bars.keys_per_bar)
         _paint_axis(painter, picture.bars, layout)
         _paint_legend(painter, snapshot, report, layout)
     _paint_lines(painter, picture.lines, layout)
@@ -254,7 +271,8 @@ def _paint_band(painter: QPainter, picture: _Picture) -> None:
     """Paint the ground of the keys of the tile."""
     plot, theme, cols = picture.layout.plot, picture.layout.style.theme, picture.snapshot.visit.cols
     per_key = plot.width() / len(picture.snapshot.k)
-    band = QRectF(plot.x() + cols.start * per_key, plot.y(), len(cols) * per_key, plot.height())
+    high = max(plot.bottom(), picture.layout.weights.bottom()) - plot.y()
+    band = QRectF(plot.x() + cols.start * per_key, plot.y(), len(cols) * per_key, high)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
     painter.fillRect(band, mixed(theme.panel, theme.tensor("S"), 0.12))
 

@@ -14,6 +14,8 @@ from ui.panels.update_lines import UpdateLine
 MIN_SIZE = QSizeF(300, 230)
 _TALL = 1.9
 """Height of a line with fractions, in lines."""
+_ROOM, _WEIGHTS = 72, 0.3
+"""From which height bars of the weights have a place among the bars, and their share of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,8 @@ class SoftmaxLayout:
         With the text scale that fits.
     title, axis, plot, gutter, legend, footer : QRectF
         Row and token; score axis; bars; words beside the maximum; words under the bars; error.
+    weights : QRectF
+        Bars of the weights, under those of the scores; empty where there are none, or no room.
     lines : tuple of QRectF
         One for each line of the update.
     """
@@ -36,24 +40,27 @@ class SoftmaxLayout:
     plot: QRectF
     gutter: QRectF
     legend: QRectF
+    weights: QRectF
     lines: tuple[QRectF, ...]
     footer: QRectF
 
 
-def softmax_layout(rect: QRectF, style: Style, lines: Sequence[UpdateLine]) -> SoftmaxLayout:
-    """Return the places of a picture with these lines of update."""
+def softmax_layout(
+    rect: QRectF, style: Style, lines: Sequence[UpdateLine], *, weights: bool = False
+) -> SoftmaxLayout:
+    """Return the places of a picture with these lines of update, and with bars of the weights."""
     style = fitting(style, rect, MIN_SIZE)
     px = style.px
     title = QRectF(rect.x(), rect.y(), rect.width(), px(16))
     footer = QRectF(rect.x(), rect.bottom() - px(15), rect.width(), px(15))
-    weights = [_TALL if line.tall else 1.0 for line in lines]
-    height = min(max(0.46 * rect.height() / sum(weights), px(14)), px(26))
-    top = footer.y() - px(2) - height * sum(weights)
+    sizes = [_TALL if line.tall else 1.0 for line in lines]
+    height = min(max(0.46 * rect.height() / sum(sizes), px(14)), px(26))
+    top = footer.y() - px(2) - height * sum(sizes)
     places = []
     y = top
-    for weight in weights:
-        places.append(QRectF(rect.x(), y, rect.width(), height * weight))
-        y += height * weight
+    for size in sizes:
+        places.append(QRectF(rect.x(), y, rect.width(), height * size))
+        y += height * size
     legend = QRectF(rect.x(), top - px(18), rect.width(), px(14))
     axis_width, gutter_width = px(34), px(88)
     plot = QRectF(
@@ -62,9 +69,14 @@ def softmax_layout(rect: QRectF, style: Style, lines: Sequence[UpdateLine]) -> S
         rect.width() - axis_width - gutter_width,
         legend.y() - title.bottom() - px(9),
     )
+    under = QRectF()
+    if weights and plot.height() >= px(_ROOM):
+        high = plot.height() * _WEIGHTS
+        under = QRectF(plot.x(), plot.bottom() - high, plot.width(), high)
+        plot.setBottom(under.y() - px(16))
     axis = QRectF(rect.x(), plot.y(), axis_width - px(4), plot.height())
     gutter = QRectF(plot.right() + px(4), plot.y(), gutter_width - px(4), plot.height())
-    return SoftmaxLayout(style, title, axis, plot, gutter, legend, tuple(places), footer)
+    return SoftmaxLayout(style, title, axis, plot, gutter, legend, under, tuple(places), footer)
 
 
 def legend_places(

@@ -1,0 +1,72 @@
+"""The bars under those of the scores: what each key weighs in O of the row, before O is divided."""
+
+from __future__ import annotations
+
+import numpy as np
+from PySide6.QtCore import QPointF, QRect, QRectF
+from PySide6.QtGui import QColor, QPainter, QPen
+
+from simulator.base.dtypes import F32
+from simulator.run.snapshot import Snapshot
+from ui.look.draw import LEFT, RIGHT, draw_text, mixed
+from ui.look.formula import formula
+from ui.look.units import number_text
+from ui.panels.softmax.places import SoftmaxLayout
+
+_DIM = 0.55
+"""Share of their colour in bars of keys that have been used before."""
+
+
+def paint_weights(
+    painter: QPainter,
+    snapshot: Snapshot,
+    weights: F32 | None,
+    layout: SoftmaxLayout,
+    per: int,
+    alpha: float | None = None,
+) -> None:
+    """Paint the weight of each key under its score; those of the tile bright.
+
+    Parameters
+    ----------
+    painter : QPainter
+        Where to.
+    snapshot : Snapshot
+        The state.
+    weights : ndarray or None
+        (Nk,), NaN where a key has none.
+    layout : SoftmaxLayout
+        Where; without room nothing is painted.
+    per : int
+        How many keys share a bar, which is as high as the largest weight.
+    alpha : float, optional
+        What they are being multiplied by.
+    """
+    place, style = layout.weights, layout.style
+    if weights is None or place.isEmpty():
+        return
+    theme, cols = style.theme, snapshot.visit.cols
+    values = np.nan_to_num(np.fmax.reduceat(weights, np.arange(0, len(weights), per)), nan=0.0)
+    most = max(1.0, float(values.max()))  # above 1 where a threshold keeps m
+    slot, base = place.width() / len(values), round(place.bottom())
+    edges = np.round(place.x() + np.arange(len(values) + 1) * slot).astype(int)
+    gap = 0 if slot < 3 else max(1, round(slot * 0.16))
+    heights = np.rint(values / most * place.height()).astype(int)
+    shades = mixed(theme.panel, theme.tensor("P"), _DIM), theme.tensor("P")
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+    for n in np.flatnonzero(heights).tolist():
+        left, high = int(edges[n]), int(heights[n])
+        wide = max(int(edges[n + 1]) - left - gap, 1)
+        painter.fillRect(QRect(left, base - high, wide, high), shades[n * per in cols])
+    painter.setPen(QPen(QColor(theme.grid), 1))
+    painter.drawLine(QPointF(place.x(), base + 0.5), QPointF(place.right(), base + 0.5))
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    font, line = style.code_font(11), style.px(13)
+    axis = QRectF(layout.axis.x(), place.y() - line / 2, layout.axis.width(), line)
+    draw_text(painter, axis, number_text(most, 0 if most == 1 else 1), font, theme.muted, RIGHT)
+    name, x = formula(r"e^{s-m}", round(style.px(12))), layout.gutter.x()
+    name.draw(painter, x, place.bottom() - style.px(1), theme.tensor("P"))
+    if alpha is not None:
+        box = QRectF(x, place.y() - style.px(4), layout.gutter.width(), style.px(18))
+        bold = style.code_font(12, bold=True)
+        draw_text(painter, box, f"× {number_text(alpha)}", bold, theme.current, LEFT)

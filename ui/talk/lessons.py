@@ -138,6 +138,7 @@ class Lessons(QObject):
             self._late.start()
         if step is None:
             self.bar.hide()
+            window.docks.take_back()
             window.desk.take_back()
             return
         lesson = self.player.lesson

@@ -43,7 +43,10 @@ class ChosenPanels(Protocol):
     def __getitem__(self, name: str) -> QDockWidget: ...
 
     def choose(self, layout: str, choices: ChooseTable) -> None:
-        """Choose in the panels of a layout what a lesson asks for."""
+        """Choose in the panels of a layout what a lesson asks for, until `take_back`."""
+
+    def take_back(self) -> None:
+        """Show the user's own panels again, as they were before a lesson."""
 
     def show_controls(self, on: bool) -> None:
         """Show what changes the panels' pictures, or hide it."""

@@ -62,7 +62,10 @@ class DockTitle(QWidget):
         return button
 
     def hold(self, bar: PlotBar | None) -> None:
-        """Show a panel's choices before the two buttons."""
+        """Show a panel's choices before the two buttons, in place of those of another."""
+        if self._bar is not None and self._bar is not bar:
+            self._row.removeWidget(self._bar)
+            self._bar.hide()
         self._bar = bar
         if bar is not None:
             self._row.insertWidget(1, bar)

@@ -15,6 +15,7 @@ from simulator.lesson.tables import ChooseTable
 from ui.look.layouts import AT_LEFT, LayoutSpec, layout_named
 from ui.look.theme import Style
 from ui.panels.base import Panel
+from ui.session.model_choice import ModelChoice
 from ui.session.session import Session
 from ui.session.view import View
 from ui.widgets.drops import leave_drops
@@ -61,6 +62,13 @@ class Docks(QObject):
         self._panels: dict[str, Panel[Any]] = {}
         self._titles: dict[str, DockTitle] = {}
         self._styled: dict[str, Style] = {}
+        self._own: dict[str, Panel[Any] | None] = {}
+        """The user's panels in whose place a lesson has panels; None: it was not made before."""
+        self._lent: dict[str, Panel[Any]] = {}
+        """Panels of lessons while no lesson is shown."""
+        self._model: ModelChoice | None = None
+        """The user's model while a lesson is shown, and that of lessons otherwise."""
+        self._lends = False
         self._seen: set[str] = set()
         self._fed = False
         self._stage = False
@@ -131,17 +139,25 @@ class Docks(QObject):
         spec = next(spec for spec in PANELS if which in (spec.name, spec.make))
         name = spec.name
         if name not in self._panels:
-            panel = self._panels[name] = spec.make(self._session)
+            panel = spec.make(self._session)
             leave_drops(panel)
-            panel.set_stage(self._stage)
-            panel.show_controls(self._controls)
-            self._restyle(name)
-            self._titles[name].hold(panel.title_bar)
+            if self._lends and _chooses(panel):
+                self._own.setdefault(name, None)
+            self._take(name, panel)
         panel = self._panels[name]
         if panel.parent() is not self.by_name[name]:
             self.by_name[name].setWidget(panel)
             panel.show()  # a dock in sight does not do so by itself
         return panel
+
+    def _take(self, name: str, panel: Panel[Any]) -> None:
+        """Let a dock have another panel, in the style of the window."""
+        self._panels[name] = panel
+        panel.set_stage(self._stage)
+        panel.show_controls(self._controls)
+        self._styled.pop(name, None)
+        self._restyle(name)
+        self._titles[name].hold(panel.title_bar)
 
     def put_aside(self) -> None:
         """Take the panels of closed docks out of the window, until they are seen or asked for.
@@ -170,15 +186,21 @@ class Docks(QObject):
         if seen:
             self.panel(spec.name)
             self._restyle(spec.name)
-            view, trace = self._session.view, self._session.trace
-            # A new run is there before its first view, which every panel in sight is given.
-            if view is not None and trace is not None and view.snapshot.program is trace.program:
-                self._show(spec, view)
+            self._show_latest(spec)
+
+    def _show_latest(self, spec: PanelSpec[Any]) -> None:
+        view, trace = self._session.view, self._session.trace
+        # A new run is there before its first view, which every panel in sight is given.
+        if view is not None and trace is not None and view.snapshot.program is trace.program:
+            self._show(spec, view)
 
     def _forget(self) -> None:
         """Let panels out of sight forget the run that was shown."""
         for name in self._panels.keys() - self._seen:
             self._panels[name].forget()
+        for panel in (*self._own.values(), *self._lent.values()):
+            if panel is not None:
+                panel.forget()
 
     def _float(self, spec: PanelSpec[Any], floating: bool) -> None:
         """Show a dock that was behind a tab, where Qt leaves it hidden."""
@@ -249,15 +271,54 @@ class Docks(QObject):
             self._panels[name].show_share(share)
 
     def choose(self, layout: str, choices: ChooseTable) -> None:
-        """Choose in the panels of a layout what a lesson asks for.
+        """Choose in the panels of a layout what a lesson asks for, until `take_back`.
 
-        Beside the board, they show its run, which belongs to no model.
+        Beside the board, they show its run, which belongs to no model. These are panels of the
+        lesson: the user's own keep all that was chosen, zoomed and typed in them.
         """
+        if not self._lends:
+            self._lends = True
+            self._change_model()
         spec = layout_named(layout)
         if spec.board:
             choices = choices.model_copy(update={"model": None})
         for name in spec.docks:
+            panel = self._panels.get(name)
+            if panel is not None and name not in self._own and _chooses(panel):
+                self._own[name] = panel
+                self._swap(name, self._lent.pop(name, None))
             self.panel(name).take_choices(choices)
+
+    def take_back(self) -> None:
+        """Show the user's own panels again, as they were before a lesson."""
+        if not self._lends:
+            return
+        self._lends = False
+        self._change_model()
+        own, self._own = self._own, {}
+        for name, panel in own.items():
+            self._lent[name] = self._panels[name]
+            self._swap(name, panel)
+
+    def _change_model(self) -> None:
+        """Change the user's model for that of lessons, or back."""
+        session = self._session
+        session.model_choice, self._model = (
+            self._model or ModelChoice(session),
+            session.model_choice,
+        )
+
+    def _swap(self, name: str, panel: Panel[Any] | None) -> None:
+        """Put a panel aside and show another in its place; None: a new one, when it is seen."""
+        self._panels.pop(name).setParent(self._aside)
+        if panel is not None:
+            self._take(name, panel)
+        if name in self._seen:
+            spec = next(spec for spec in PANELS if spec.name == name)
+            self.panel(name)
+            self._show_latest(spec)
+        elif not self.by_name[name].isHidden():
+            self.panel(name)
 
     # --- where they are -------------------------------------------------------------------
 
@@ -475,3 +536,8 @@ class Docks(QObject):
         for name, dock in self.by_name.items():
             if not dock.isHidden():
                 self.panel(name)
+
+
+def _chooses(panel: Panel[Any]) -> bool:
+    """Return whether a lesson can choose what a panel shows."""
+    return type(panel).take_choices is not Panel.take_choices

@@ -3,6 +3,7 @@
 import ast
 import re
 import typing
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,9 +14,11 @@ from simulator.lesson.numbers import Numbers, program_of
 from simulator.lesson.reader import list_lessons, load_lesson, resolve_step
 from simulator.lesson.record import MOST_WORDS, NewStep, record_step, word_count
 from simulator.problem.hardware import gpus
+from simulator.problem.masks import Mask
 from simulator.problem.models import models
 from simulator.problem.scenario import Scenario
 from simulator.run.trace import simulate
+from simulator.study.sweep import figures_of
 from ui.look.layouts import LAYOUT_PANELS, layout_named
 from ui.look.lesson_text import FORMATS
 
@@ -316,3 +319,34 @@ def test_no_lesson_sets_the_modelled_times_of_two_algorithms_beside_each_other(s
     for n in range(len(LOADED[stem].steps)):
         timed = re.findall(r'schedule_seconds\("([^"]*)"', " ".join(texts(stem, n)))
         assert len({*timed} - {""}) <= 1
+
+
+def said_by(stem: str, title: str) -> tuple[Scenario, str]:
+    """Return the scenario and the caption of a step, its numbers filled in."""
+    (n,) = (n for n, step in enumerate(LOADED[stem].steps) if step.title == title)
+    return LOADED[stem].steps[n].scenario, resolve_step(LOADED[stem], n, FORMATS).caption
+
+
+def test_the_lesson_on_the_cache_says_what_the_weights_are_beside_it() -> None:
+    scenario, said = said_by("09-kv-cache", "How long that takes")
+    tokens, gpu = scenario.attention.seqlen_k, gpus()[scenario.hardware.preset]
+    counts = {}
+    for name in ("Llama-3-8B", "Llama-2-70B"):
+        model = models()[name]
+        cache = 2 * model.layers * model.kv_heads * model.head_dim * tokens * 2
+        counts[name] = model.params_billion * 1e9 * 2 / cache
+        assert re.search(rf"\b{counts[name]:.0f}\b", said)
+    assert f"{counts['Llama-3-8B'] * 536_870_912 / gpu.tbps / 1e9:.1f}\u00a0ms" in said
+
+
+def test_what_of_the_saving_is_the_mask_multiplies_out() -> None:
+    scenario, said = said_by("12-one-minute", "The saving")
+    tiles, mask = (float(each) for each in re.findall(r"([\d.]+)\s×", said))
+    w = program_of(scenario).workload
+    naive, flash, dense = (
+        figures_of(each).bytes
+        for each in (w.as_algorithm("naive"), w, replace(w, mask=Mask(w.seqlen_q, w.seqlen_k)))
+    )
+    assert tiles == pytest.approx(naive / dense, abs=0.005)
+    assert mask == pytest.approx(dense / flash, abs=0.005)
+    assert tiles * mask == pytest.approx(naive / flash, rel=0.01)

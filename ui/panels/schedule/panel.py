@@ -149,7 +149,7 @@ class SchedulePanel(PicturePanel):
         if state is None:
             return
         rows = [(row.title, row.events) for row in state.rows if row.schedule and row.events]
-        about = {"source": "Tilescope", "model": state.title[0]}
+        about = {"source": "Tilescope", "model": state.title[0], "note": " ".join(state.words)}
 
         def job(report: Report) -> InputError | None:
             try:

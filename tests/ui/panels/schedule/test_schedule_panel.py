@@ -1,5 +1,6 @@
 """The dock of the schedule: its rows, what it tells, and what the mouse points at."""
 
+import json
 import re
 from dataclasses import replace
 
@@ -151,6 +152,7 @@ def test_a_schedule_is_exported_and_set_beside_itself_as_a_trace(window, tmp_pat
     choosing(window.actions_by_name["open_trace"].trigger, path)
     settle(window)
     model, trace = panel.state.rows
+    assert json.loads(path.read_text())["otherData"]["note"] == " ".join(panel.state.words)
     assert trace.schedule is None
     assert trace.title == "schedule.json: a trace from elsewhere"
     assert sorted(trace.events.names) == sorted(model.events.names)

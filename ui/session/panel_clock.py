@@ -58,9 +58,19 @@ class PanelClock(QObject):
             self.finish()
         self.moved.emit()
 
+    @property
+    def paused(self) -> bool:
+        """Whether it stands still on its way."""
+        return not self.running and 0 < self.watched < self.seconds
+
+    def pause(self, on: bool) -> None:
+        """Let it stand still where it is, or go on from there."""
+        self._last = self._session.clock.now()
+        (self._timer.stop if on else self._timer.start)()
+
     def finish(self) -> None:
-        """Go to the finish at once, if it runs."""
-        if self.running:
+        """Go to the finish at once, if it runs or is paused."""
+        if self.running or self.paused:
             self._timer.stop()
             self.watched = self.seconds
             self.moved.emit()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from simulator.program.playback import Granularity
+from ui.panels.compare.panel import ComparePanel
 from ui.talk.record_dialog import open_record_dialog
 from ui.window.help import about, show_keys
 
@@ -56,6 +57,16 @@ def _select(across: int, down: int) -> Callable[[MainWindow], None]:
     return lambda window: window.session.move_selection(across, down)
 
 
+def _play(window: MainWindow, on: bool) -> None:
+    """Play what is shown: the race where it is shown without the board, else the run."""
+    panel = window.docks.in_sight(ComparePanel)
+    if on and panel is not None and panel.view == "race" and not window.board.isVisible():
+        panel.play_race()
+        window.actions_by_name["play"].setChecked(False)  # the run does not play
+    else:
+        window.session.play(on)
+
+
 MENUS = ("File", "Edit", "Run", "Lesson", "View", "Help")
 
 _ROW, _HEAD = Granularity.ROW_BLOCK, Granularity.HEAD
@@ -96,7 +107,7 @@ ACTIONS = (
     ActionSpec("back", "Step back", "Run", _step(False), ("Left",), "back"),
     ActionSpec("forward", "Step", "Run", _step(True), ("Right",), "forward"),
     ActionSpec("last", "Last", "Run", lambda w: w.session.last(), ("End",), "last"),
-    ActionSpec("play", "Play", "Run", lambda w, on: w.session.play(on), ("Space",), "play",
+    ActionSpec("play", "Play", "Run", _play, ("Space",), "play",
                checkable=True, separated=True),
     ActionSpec("next_breakpoint", "Run to next breakpoint", "Run",
                lambda w: w.session.runs.run_to_breakpoint(), ("F8",), "breakpoint"),

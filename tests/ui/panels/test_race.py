@@ -287,6 +287,36 @@ def test_a_press_starts_it_and_another_starts_it_again(watch: Watch, qtbot: QtBo
     assert clock.watched == 0
 
 
+def test_space_plays_the_race_where_it_alone_is_shown(watch: Watch, qtbot: QtBot) -> None:
+    clock, window, session = watch.clock, watch.window, watch.session
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    qtbot.mouseClick(watch.panel.buttons["race"], LEFT)
+    watch.wait(2.0)
+    qtbot.keyClick(window, Qt.Key.Key_Space)
+    watch.time += 3.0
+    QApplication.processEvents()
+    assert (clock.watched, clock.running) == (2.0, False)  # it is paused
+    qtbot.keyClick(window, Qt.Key.Key_Space)
+    watch.wait(1.0)
+    assert (clock.watched, clock.running) == (3.0, True)
+    watch.wait(RUN_SECONDS)
+    assert clock.watched == RUN_SECONDS
+    qtbot.keyClick(window, Qt.Key.Key_Space)  # again, from the start
+    assert (clock.watched, clock.running) == (0.0, True)
+    assert not session.playing
+    assert not window.actions_by_name["play"].isChecked()
+    watch.wait(1.0)
+    qtbot.keyClick(window, Qt.Key.Key_Space)
+    session.step()
+    session.settle()
+    assert clock.watched == RUN_SECONDS  # a step of the run ends a paused one, too
+    qtbot.mouseClick(watch.panel.buttons["columns"], LEFT)
+    qtbot.keyClick(window, Qt.Key.Key_Space)
+    assert session.playing  # columns show the run
+    session.play(False)
+
+
 def test_it_is_seen_to_run(watch: Watch, qtbot: QtBot) -> None:
     panel = watch.panel
     qtbot.mouseClick(panel.buttons["race"], LEFT)

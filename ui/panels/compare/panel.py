@@ -61,7 +61,8 @@ _BUTTONS = (
      "The whole runs in figures: requested bytes as Dao et al. 2022, Theorem 2, count them."),
     ("race", "Race", "Race",
      f"Starts a race of the whole runs in simulated time, by the roofline; a shorter run races at "
-     f"N = {count_text(SCALE_N)}. Its speed is that of playing; again: from the start."),
+     f"N = {count_text(SCALE_N)}. Its speed is that of playing; again: from the start. "
+     "Space lets it pause and go on where the board is not shown."),
     ("recompute", "Store or recompute", "Recompute",
      "Forward and backward pass together: P stored and read back, or computed again from Q, K and "
      "LSE; what that saves and costs, here and over N."),
@@ -176,6 +177,14 @@ class ComparePanel(Panel[CompareModel]):
             self._start = self._session.cursor
             self.race_clock.start()
             self._describe()
+
+    def play_race(self) -> None:
+        """Let the race pause or go on, or start it: Space does so if no other run is shown."""
+        clock = self.race_clock
+        if clock.running or clock.paused:
+            clock.pause(clock.running)
+        else:
+            self.start_race()
 
     def run_all(self) -> None:
         """Run all of them on their engines, then show the table with their results."""

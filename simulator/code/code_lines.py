@@ -146,9 +146,10 @@ class CodeLines:
         """Return the text of NumPy or CUDA; for NumPy only the parts that the algorithm uses."""
         if tab is Tab.CUDA:
             return tuple(CodeLine(n, text, n) for n, text in enumerate(self._cuda, start=1))
-        source, out = numpy_lines.source(), []
+        out = []
         for section in self.sections:
-            out += [CodeLine(n, source[n - 1], numpy_lines.own_number(n)) for n in section.lines]
+            for n, text in ((section.lines.start, section.title), *section.shown()):
+                out.append(CodeLine(n, text, numpy_lines.own_number(n)))
             out.append(CodeLine(0, "", 0))
         return tuple(out[:-1])
 

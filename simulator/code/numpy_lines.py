@@ -1,13 +1,14 @@
 """The lines of the files of ops that an op runs, from their text.
 
-The text is parsed, not imported: the panel shows the lines of the files, also in a packaged
-program, which contains them as data. A line has its number in its file and `APART` more for each
-file before: so one number names a line of all of them.
+The text is parsed, not imported: the panel shows statements of the files, without the classes
+around them, also in a packaged program, which contains the files as data. A line has its number in
+its file and `APART` more for each file before: so one number names a line of all of them.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -17,6 +18,8 @@ from simulator.program.op import Op
 
 _STATE = "state"
 """The argument of ``apply``."""
+_OWNER = re.compile(rf"\b(?:self|{_STATE})\.|(?<=\w): \w+(?= = )")
+"""What a shown line is without: whose a name is, and its type."""
 SOURCES = tuple(
     Path(__file__).parents[1] / "program" / name
     for name in ("ops.py", "page_ops.py", "state_ops.py", "gradient_ops.py")
@@ -43,11 +46,21 @@ class Section:
         Its lines.
     body : range
         Those lines that run: the body of ``apply``, the last method of a class, or of the function.
+    title : str
+        What is shown above them: what the class is for, as a comment, or the function's head.
     """
 
     name: str
     lines: range
     body: range
+    title: str = ""
+
+    def shown(self) -> Iterator[tuple[int, str]]:
+        """Yield number and text of the lines that run, without what belongs to the class."""
+        indent = 8 if self.title.startswith("#") else 0
+        for n in self.body:
+            if not _unpacks(source()[n - 1]):
+                yield n, _OWNER.sub("", source()[n - 1][indent:])
 
 
 @cache
@@ -76,16 +89,18 @@ def sections() -> dict[str, Section]:
             first = node.body[0] if isinstance(node, ast.FunctionDef) else _apply(node)
             lines = range(node.lineno, _end(node) + 1)
             begin = _body_start(first) if first is not None else lines.stop
-            found[node.name] = Section(node.name, lines, range(begin, lines.stop))
+            title = _title(node)
+            found[node.name] = Section(node.name, lines, range(begin, lines.stop), title)
     return found
 
 
 def lines_run(op: Op) -> tuple[int, ...]:
-    """Return the lines of the op's ``apply`` that it runs.
+    """Return the lines of the op's ``apply`` that it runs and that are shown.
 
     Of an ``if`` only the branch that the op's attribute chooses counts.
     """
-    return tuple(sorted({n for node in _statements(op) for n in _lines_of(node)}))
+    ran = {n for node in _statements(op) for n in _lines_of(node)}
+    return tuple(sorted(n for n in ran if not _unpacks(source()[n - 1])))
 
 
 def helpers_called(op: Op) -> frozenset[str]:
@@ -103,6 +118,20 @@ def helpers_called(op: Op) -> frozenset[str]:
 @cache
 def _tree() -> ast.Module:
     return ast.parse("\n".join(source()))
+
+
+def _title(node: ast.ClassDef | ast.FunctionDef) -> str:
+    """Return a class's docstring in one line, as a comment; a function's head without types."""
+    if isinstance(node, ast.FunctionDef):
+        return plain(node.name).partition("\n")[0]
+    told = (ast.get_docstring(node) or "").partition("\n")[0]
+    return f"# {told.replace('``', '').replace('`', '')}"
+
+
+def _unpacks(line: str) -> bool:
+    """Return whether a line only gives shorter names to parts of the state."""
+    target, _, value = line.strip().partition(" = ")
+    return bool(value) and target == value.replace(f"{_STATE}.", "")
 
 
 def _end(node: ast.stmt) -> int:

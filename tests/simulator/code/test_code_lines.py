@@ -1,7 +1,10 @@
 """Lines of paper and NumPy: what is shown as running is what runs, and every line is reached."""
 
+import ast
+import re
 import sys
 from functools import partial
+from itertools import groupby
 from types import CodeType
 from typing import get_args
 
@@ -24,6 +27,8 @@ from simulator.run.trace import Trace
 from tests.helpers.runs import program_of, scenario, scenarios, trace_of
 
 FILES = (ops.__file__, page_ops.__file__, state_ops.__file__, gradient_ops.__file__)
+UNPACKS = ("chip = state.chip", "chip, number = state.chip, state.number")
+"""Lines that give shorter names to what an op is given; they are not shown."""
 PAGES = {
     # Number of lines on the page, and those that begin or end a loop.
     "naive": (4, {}),
@@ -221,6 +226,7 @@ def check_lines_that_run(algorithm: str, trace: Trace) -> None:
     for index in range(len(trace.program)):
         for op in trace.program.ops(index):
             ran, called = lines_gone_through(op, machine)
+            ran = {n for n in ran if numpy_lines.source()[n - 1].strip() not in UNPACKS}
             shown = set(code.lines(Tab.NUMPY, op))
             assert ran <= shown, op.name
             starts = {n for n in shown if n in ran or numpy_lines.source()[n - 1].strip()}
@@ -263,7 +269,7 @@ def test_every_line_that_can_run_is_reached_by_a_step(algorithm):
     assert reached[Tab.PAPER] == {n for n, line in enumerate(lines) if line.role is Role.OP}
     assert reached[Tab.CUDA] == {n for each in anchors(algorithm).values() for n in each}
     # Of the ops' bodies all lines run but those of branches that this algorithm never takes.
-    bodies = {n for s in code.sections for n in s.body if s.name not in numpy_lines.HELPERS}
+    bodies = {n for s in code.sections for n in of_ops(s)}
     left = bodies - reached[Tab.NUMPY]
     for n in left:
         above = next(m for m in range(n - 1, 0, -1) if m not in left)
@@ -279,6 +285,16 @@ def test_every_line_that_can_run_is_reached_by_a_step(algorithm):
         )
 
 
+def of_ops(section):
+    """Return the lines of an op's body that compute; none of a function's."""
+    return {
+        n
+        for n in section.body
+        if section.name not in numpy_lines.HELPERS
+        and numpy_lines.source()[n - 1].strip() not in UNPACKS
+    }
+
+
 def kinds_of(kind):
     for each in kind.__subclasses__():
         yield each
@@ -291,8 +307,7 @@ def test_every_line_of_every_op_runs_in_some_algorithm():
     called = {name for op in used for name in numpy_lines.helpers_called(op)}
     names = {type(op).__name__ for op in used} | called
     sections = {name: numpy_lines.sections()[name] for name in names}
-    bodies = {n for s in sections.values() for n in s.body if s.name not in numpy_lines.HELPERS}
-    assert ran == bodies
+    assert ran == {n for s in sections.values() for n in of_ops(s)}
     defined = {each.__name__ for each in kinds_of(Op) if not each.before_tiles}
     assert defined == set(sections) - set(numpy_lines.HELPERS)
 
@@ -487,13 +502,34 @@ def bare(x):
     }
 
 
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_the_numpy_text_has_statements_and_none_of_the_classes_around_them(algorithm):
+    code = code_of(algorithm, EVERY)
+    texts = code.texts(Tab.NUMPY)
+    for line in texts:
+        assert not re.search(r"\bself\b|\bstate\.\w|ClassVar|def apply|\"\"\"|->", line.text), line
+        assert line.text.strip() not in UNPACKS
+    ast.parse("\n".join(line.text for line in texts))  # it is Python
+    shown = {line.number: line.text for line in texts}
+    for op in code.forms:
+        assert set(code.lines(Tab.NUMPY, op)) <= set(shown)
+
+
 def test_a_gap_stands_between_two_parts_of_the_numpy_text():
     code = code_of("flash2")
-    texts = code.texts(Tab.NUMPY)
-    numbers = [n for section in code.sections for n in (*section.lines, 0)]
-    assert [line.number for line in texts] == numbers[:-1]
-    text = numpy_lines.source()
-    assert all(line.text == (text[line.number - 1] if line.number else "") for line in texts)
+    texts, text = code.texts(Tab.NUMPY), numpy_lines.source()
+    parts = [list(part) for gap, part in groupby(texts, lambda line: not line.number) if not gap]
+    assert len(parts) == len(code.sections)
+    for section, (title, *body) in zip(code.sections, parts, strict=True):
+        assert title.number == section.lines.start
+        assert title.text.startswith(("# ", f"def {section.name}("))
+        kept = [n for n in section.body if text[n - 1].strip() not in UNPACKS]
+        assert [line.number for line in body] == kept
+        assert all(line.shown == numpy_lines.own_number(line.number) for line in body)
+    scores = next(part for part in parts if part[0].text == "# S = (scale · Q) Kᵀ of one tile.")
+    assert [x.text for x in scores[1:]] == [
+        'chip["S"] = matmul(chip["Q"] * number(scale), chip["K"].T)'
+    ]
     assert code.condition(Tab.NUMPY, 1) is None  # of no part
     whole = code.texts(Tab.CUDA)
     assert [line.number for line in whole] == list(range(1, len(whole) + 1))

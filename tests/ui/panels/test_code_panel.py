@@ -79,11 +79,9 @@ def test_the_lines_of_every_op_are_framed_and_in_sight(open_window, qapp, algori
 def test_texts_are_those_of_the_files(open_window, qapp):
     _, panel = opened(open_window, qapp, "flash1")
     assert panel.cuda.toPlainText() == source("flash1").rstrip("\n")
-    file = numpy_lines.SOURCES[0].read_text(encoding="utf-8").splitlines()
-    for number, text in zip(
-        panel.numpy.numbers, panel.numpy.toPlainText().split("\n"), strict=True
-    ):
-        assert text == (file[number - 1] if number else "")
+    texts = panel.code.texts(Tab.NUMPY)
+    assert list(panel.numpy.numbers) == [line.number for line in texts]
+    assert panel.numpy.toPlainText().split("\n") == [line.text for line in texts]
 
 
 def test_a_text_that_is_seen_before_the_first_view_is_empty(open_window, qapp):

@@ -33,7 +33,7 @@ _TITLES = {
     Tab.PAPER: ("Paper", "The algorithm as its paper numbers it, in our words."),
     Tab.NUMPY: (
         "NumPy",
-        "What each op does, in float64: the very lines of simulator/program.",
+        "What each op does to the arrays on chip: the statements that simulator/program runs.",
     ),
     Tab.CUDA: ("CUDA", "The kernel as it is shipped: kernels/cuda, with the lines marked."),
 }

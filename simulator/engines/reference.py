@@ -9,10 +9,7 @@ import numpy as np
 from simulator.base.dtypes import F64
 from simulator.base.matmul import matmul
 from simulator.problem.features import FeatureMap
-from simulator.problem.workload import Inputs, Workload
-
-_CHUNK = 2**22
-"""Scores kept in memory at once, so that there is enough of it for long sequences."""
+from simulator.problem.workload import CHECKED_SCORES, PART, Inputs, Workload
 
 
 def reference_rows(workload: Workload, inputs: Inputs, head: int, rows: range) -> tuple[F64, F64]:
@@ -37,11 +34,9 @@ def reference_rows(workload: Workload, inputs: Inputs, head: int, rows: range) -
         (rows,) float64; -inf for a row that sees nothing. In linear attention ln of the sum of the
         weights.
     """
-    kv_head = workload.kv_head_of[head]
-    k, v = inputs.k[kv_head].astype(np.float64), inputs.v[kv_head].astype(np.float64)
     parts = [
-        _softmax_times(workload, inputs, head, part, k, v)
-        for part in _parts(rows, max(1, _CHUNK // workload.seqlen_k))
+        _softmax_times(workload, inputs, head, part)
+        for part in _parts(rows, max(1, CHECKED_SCORES // workload.seqlen_k))
     ]
     return np.concatenate([o for o, _ in parts]), np.concatenate([lse for _, lse in parts])
 
@@ -77,7 +72,7 @@ def reference_gradients(
     assert inputs.upstream is not None
     k, v = inputs.k[kv_head].astype(np.float64), inputs.v[kv_head].astype(np.float64)
     dk, dv, parts = np.zeros_like(k), np.zeros_like(v), []
-    for part in _parts(rows, max(1, _CHUNK // w.seqlen_k)):
+    for part in _parts(rows, max(1, CHECKED_SCORES // w.seqlen_k)):
         own = slice(part.start, part.stop)
         q = inputs.q[head, own].astype(np.float64)
         upstream = inputs.upstream[head, own].astype(np.float64)
@@ -87,7 +82,7 @@ def reference_gradients(
         dp = matmul(upstream, v.T)
         ds = weights * dp - weights * (weights * dp).sum(axis=1)[:, None]
         if w.softcap:
-            ds /= np.cosh(scaled / w.softcap) ** 2
+            ds *= 1 - np.tanh(scaled / w.softcap) ** 2
         dk += w.scoring.factor * matmul(ds.T, q)
         dv += matmul(weights.T, upstream)
         parts.append(w.scoring.factor * matmul(ds, k))
@@ -105,26 +100,33 @@ def _weights(w: Workload, head: int, rows: range, scores: F64) -> F64:
     return weights / np.where(total == 0, 1.0, total)[:, None]
 
 
-def _softmax_times(
-    w: Workload, inputs: Inputs, head: int, rows: range, k: F64, v: F64
-) -> tuple[F64, F64]:
+def _softmax_times(w: Workload, inputs: Inputs, head: int, rows: range) -> tuple[F64, F64]:
     q = inputs.q[head, rows.start : rows.stop].astype(np.float64)
+    keys, kv_head = range(w.seqlen_k), w.kv_head_of[head]
     if w.feature_map is not None:
+        k, v = inputs.k[kv_head].astype(np.float64), inputs.v[kv_head].astype(np.float64)
         return _state_times(w, w.feature_map, inputs, head, rows, q, k, v)
-    keys = range(w.seqlen_k)
-    scores = w.changed(head, rows, keys, w.scoring.of(matmul(q, k.T)))
+    each = max(1, PART // max(w.head_dim, w.value_dim))
+    parts = [slice(part.start, part.stop) for part in _parts(keys, each)]
+    products = [matmul(q, inputs.k[kv_head, part].astype(np.float64).T) for part in parts]
+    scores = w.changed(head, rows, keys, w.scoring.of(np.concatenate(products, axis=1)))
+    del products
     scores = np.where(w.mask.visible(rows, keys), scores, -np.inf)
-    if w.sinks is not None:  # one more key, of value 0
-        scores = np.concatenate([w.start(head, rows)[0][:, None], scores], axis=1)
-        v = np.concatenate([np.zeros_like(v[:1]), v])
     top = scores.max(axis=1)
+    sink = None if w.sinks is None else w.start(head, rows)[0]
+    if sink is not None:  # one more key, of value 0
+        top = np.maximum(top, sink)
     finite_top = np.where(np.isneginf(top), 0.0, top)
-    weights = np.exp(scores - finite_top[:, None])
+    scores -= finite_top[:, None]
+    weights = np.exp(scores, out=scores)
     total = weights.sum(axis=1)
+    if sink is not None:
+        total = total + np.exp(sink - finite_top)
     blind = total == 0
     total = np.where(blind, 1.0, total)
     lse = np.where(blind, -np.inf, finite_top + np.log(total))
-    return matmul(weights, v) / total[:, None], lse
+    o = sum(matmul(weights[:, part], inputs.v[kv_head, part].astype(np.float64)) for part in parts)
+    return np.asarray(o) / total[:, None], lse
 
 
 def _state_times(

@@ -351,7 +351,7 @@ def input_file(scenario: Scenario) -> InputFile | None:
 
 
 def check_memory(source: str, rows: int, need: int) -> None:
-    """Refuse inputs that would not fit, before anything is allocated.
+    """Refuse a run that would not fit, before anything is allocated.
 
     Raises
     ------
@@ -361,7 +361,7 @@ def check_memory(source: str, rows: int, need: int) -> None:
     free = psutil.virtual_memory().available
     if need > 0.9 * free:
         room = f"{need / 2**30:.1f} GiB, {free / 2**30:.1f} GiB are free"
-        expected = f"inputs that fit in memory: these need {room}"
+        expected = f"a run that fits in memory: this one needs {room}"
         raise refuse(source, "attention.seqlen_q", rows, expected)
 
 

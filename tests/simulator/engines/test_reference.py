@@ -24,7 +24,7 @@ def test_rows_are_the_textbooks_however_many_are_held_at_once(
         found.append(len(given[3]))
         return softmax(*given)
 
-    monkeypatch.setattr(reference, "_CHUNK", rows_at_once * 8)
+    monkeypatch.setattr(reference, "CHECKED_SCORES", rows_at_once * 8)
     monkeypatch.setattr(reference, "_softmax_times", noted)
     for head in range(4):
         o, lse = textbook(w, inputs, head)

@@ -17,7 +17,7 @@ from simulator.problem.filling import capture_names
 from simulator.problem.input_files import read_header
 from simulator.problem.positions import AT_ONCE
 from simulator.problem.scenario import Scenario, parse_scenario
-from simulator.problem.workload import input_bytes, read_inputs, resolve
+from simulator.problem.workload import input_bytes, read_inputs, resolve, run_bytes
 from simulator.program.algorithms import ALGORITHMS
 from tests.helpers.runs import check_close, scenario, textbook
 from tests.helpers.written_files import (
@@ -194,22 +194,22 @@ def test_inputs_that_do_not_fit_are_refused_with_the_figure(
     chosen = scenario(nq=2**20, nk=8, d=128, heads=32, rows=64, cols=64)
     with pytest.raises(InputError) as error:
         resolve(chosen)
-    # Q alone: 2**20 * 128 * 32 elements of 4 bytes, and 8 while it is drawn: 48 GiB.
+    # Q alone: 2**20 * 128 * 32 elements of 4 bytes are 16 GiB, all else is little.
     assert str(error.value) == (
-        "scenario: attention.seqlen_q = 1048576: expected inputs that fit in memory: "
-        "these need 48.0 GiB, 8.0 GiB are free"
+        "scenario: attention.seqlen_q = 1048576: expected a run that fits in memory: "
+        "this one needs 16.0 GiB, 8.0 GiB are free"
     )
     rounded = scenario(nq=2**20, nk=8, d=128, heads=32, rows=64, cols=64, dtype="bfloat16")
-    with pytest.raises(InputError, match=r"these need 80\.0 GiB"):  # 16 while it is rounded
+    with pytest.raises(InputError, match=r"needs 40\.0 GiB"):  # a kernel's 2 bytes, made of 4
         resolve(rounded)
     keys = scenario(nq=8, nk=2**20, d=128, heads=32, rows=64, cols=64)
-    with pytest.raises(InputError, match="these need 64"):
+    with pytest.raises(InputError, match=r"needs 32\.2 GiB"):
         resolve(keys)
     assert resolve(scenario(nq=2**14, d=128, rows=64, cols=64)).seqlen_q == 2**14
 
 
 def test_a_tenth_of_the_free_memory_stays_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    need = input_bytes(resolve(scenario()))
+    need = run_bytes(resolve(scenario()))
     for free, fits in ((need / 0.9 + 1, True), (need / 0.9 - 1, False)):
         monkeypatch.setattr(
             psutil, "virtual_memory", lambda free=free: SimpleNamespace(available=free)
@@ -217,7 +217,7 @@ def test_a_tenth_of_the_free_memory_stays_free(monkeypatch: pytest.MonkeyPatch) 
         if fits:
             resolve(scenario())
         else:
-            with pytest.raises(InputError, match="inputs that fit in memory"):
+            with pytest.raises(InputError, match="a run that fits in memory"):
                 resolve(scenario())
 
 
@@ -235,6 +235,35 @@ def test_the_estimate_knows_of_q_and_k_before_they_were_turned() -> None:
     more = 4 * 4 * 32 * (9000 + 10)
     assert input_bytes(resolve(turned)) == input_bytes(resolve(plain)) + more
     _check_estimate(turned, beside=5 * 8 * AT_ONCE)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "tables"),
+    [
+        ({"nq": 1, "nk": 2**16, "d": 64, "cols": 128}, {}),  # a decoding step: K and V are all
+        ({"nq": 1, "nk": 2**15, "d": 64, "cols": 128, "dtype": "bfloat16"}, {}),
+        ({"nq": 1024, "nk": 4096, "d": 8, "rows": 64, "cols": 64}, {}),
+        ({"nq": 512, "nk": 4096, "d": 8, "rows": 512, "cols": 4096}, {}),  # one tile
+        ({"nq": 1024, "nk": 4096, "d": 8, "rows": 64, "cols": 64},
+         {"scores": {"softcap": 5.0, "alibi": True}, "mask": {"window": 300, "sinks": 4}}),
+        ({"nq": 512, "nk": 4096, "d": 8, "algorithm": "flash2-backward", "rows": 64, "cols": 64},
+         {}),
+    ],
+)  # fmt: skip
+def test_a_run_takes_no_more_memory_than_it_was_asked_for(
+    sizes: dict[str, Any], tables: dict[str, Any]
+) -> None:
+    """The bound holds for the whole run with its check against float64, and is not far off."""
+    chosen = scenario(**sizes, **tables)
+    need = run_bytes(resolve(chosen))
+    tracemalloc.start()
+    try:
+        simulate(chosen).summary()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak <= need * 1.05 + 2**22
+    assert need <= 2 * peak + 2**25
 
 
 def _check_estimate(chosen: Scenario, beside: int = 0) -> None:

@@ -15,6 +15,7 @@ import ui.app.bench as drawn
 import ui.export.bench as exports
 from simulator.study.bench import HEADER, Measurement, measured, p95, tell, turns
 from ui.app.bench_floors import RecordingPainter, Strokes, recorded
+from ui.look.theme import TEXT_FAMILY
 from ui.safety.painting import painting
 
 
@@ -79,7 +80,7 @@ class Sign(QWidget):
 
 
 def draw(painter: QPainter) -> None:
-    painter.setFont(QFont("Inter", 20))
+    painter.setFont(QFont(TEXT_FAMILY, 20))
     painter.setPen(0xFF204060)
     painter.drawText(QPointF(5, 30), "one")
     painter.translate(10, 40)

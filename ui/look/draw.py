@@ -19,7 +19,7 @@ from PySide6.QtGui import (
     QTransform,
 )
 
-from ui.look.theme import TEXT_FAMILY, Style, font_key
+from ui.look.theme import Style, font_key
 
 LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -67,18 +67,10 @@ def _text(font: QFont, text: str) -> _Text:
 
 def _laid_out(font: QFont, text: str) -> _Text:
     advance = text_width(font, text)
-    laid_out = QStaticText(with_narrow_hyphens(font, text))
+    laid_out = QStaticText(text)
     laid_out.setTextFormat(Qt.TextFormat.PlainText)
     laid_out.prepare(QTransform(), font)
     return _Text(laid_out, advance, laid_out.size().height())
-
-
-def with_narrow_hyphens(font: QFont, text: str) -> str:
-    """Return a text with narrow hyphens: figures of equal width have a wide hyphen.
-
-    U+2010 has no wide form. In code a hyphen is a minus, and as wide as every letter in any case.
-    """
-    return text.replace("-", "\u2010") if font.families()[0] == TEXT_FAMILY else text
 
 
 def text_width(font: QFont, text: str) -> float:
@@ -88,7 +80,7 @@ def text_width(font: QFont, text: str) -> float:
     if found is None:
         found = _kept.older_widths.get(key)
         if found is None:
-            found = QFontMetricsF(font).horizontalAdvance(with_narrow_hyphens(font, text))
+            found = QFontMetricsF(font).horizontalAdvance(text)
         if len(_kept.widths) >= _MOST_WIDTHS:
             _kept.older_widths, _kept.widths = _kept.widths, {}
         _kept.widths[key] = found

@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontMetricsF, QPalette
 from simulator.base.assets import ASSETS
 from simulator.program.algorithms import TENSORS
 
-TEXT_FAMILY = "Inter"
+TEXT_FAMILY = "Inter Tabular"
 CODE_FAMILY = "JetBrains Mono"
 SYMBOL_FAMILY = "Tilescope Symbols"
 """Glyphs that the other two lack, such as the transpose sign."""
@@ -236,8 +236,6 @@ def _font(family: str, pixels: int, bold: bool, italic: bool = False) -> QFont:
     # Pictures must be equal on all machines.
     font.setHintingPreference(QFont.HintingPreference.PreferNoHinting)
     font.setStyleStrategy(QFont.StyleStrategy.PreferAntialias)
-    if family == TEXT_FAMILY:
-        font.setFeature(QFont.Tag("tnum"), 1)
     font.known_key = font.key()
     return font
 

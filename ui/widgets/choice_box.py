@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QPainter, QPaintEvent, QPalette, QWheelEvent
+from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPalette, QWheelEvent
 from PySide6.QtWidgets import QComboBox, QWidget
 
 from ui.look.draw import card, draw_text, text_width
@@ -78,10 +78,7 @@ class ChoiceBox(StillList):
         """Take theme and text scale."""
         self.style_now = style
         self.setFont(style.text_font(12))
-        # The view sets its text itself, because figures of equal width have a wide hyphen.
-        listed = QFont(style.text_font(12))
-        listed.unsetFeature(QFont.Tag("tnum"))
-        self.view().setFont(listed)
+        self.view().setFont(style.text_font(12))
         self.put_aside()
         self.updateGeometry()
         self.update()

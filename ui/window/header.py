@@ -110,8 +110,7 @@ class _Algorithms(QWidget):
         for name, algorithm in ALGORITHMS.items():
             button = QToolButton()
             button.setObjectName("algorithm")
-            # A hyphen that stays narrow beside figures of equal width (U+2010).
-            button.setText(algorithm.short_title.replace("-", "\u2010"))
+            button.setText(algorithm.short_title)
             button.setToolTip(f"{algorithm.title}: {algorithm.about} ({algorithm.source})")
             button.setCheckable(True)
             button.clicked.connect(partial(self.chosen.emit, name))

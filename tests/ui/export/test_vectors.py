@@ -1,7 +1,9 @@
 """SVG and PDF of the window against its pixels: nothing is lost, moved or painted over."""
 
+import re
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +14,8 @@ import pytest
 from PySide6.QtWidgets import QApplication, QDockWidget
 
 from simulator.base.assets import LESSONS, SCENARIOS
-from simulator.lesson.reader import load_lesson
+from simulator.lesson.reader import load_lesson, resolve_step
+from simulator.lesson.steps import Lesson
 from simulator.run.trace import simulate
 from tests.ui.export.helpers import make, picture, still
 from ui.export.frames import new_image, paint_frame
@@ -22,6 +25,7 @@ from ui.export.picture import WidgetPicture
 from ui.export.writers.pixels import pixels_of
 from ui.export.writers.vector import pdf_bytes
 from ui.look.layouts import LAYOUT_NAMES, LAYOUT_PANELS
+from ui.look.lesson_text import FORMATS
 from ui.window.main_window import MainWindow
 
 SIZE = (1280, 720)
@@ -49,6 +53,15 @@ def rendered_pdf(data: bytes, page: int = 0) -> np.ndarray:
         document.close()
 
 
+def text_of(data: bytes, page: int) -> str:
+    """Return what one can search for and copy on a page of a PDF."""
+    document = pypdfium2.PdfDocument(data)
+    try:
+        return document[page].get_textpage().get_text_range()
+    finally:
+        document.close()
+
+
 def rendered_svg(path: Path) -> np.ndarray:
     """Return an SVG in pixels, as librsvg draws it; Qt's reader knows no clip."""
     subprocess.run(["rsvg-convert", path, "-o", path.with_suffix(".drawn.png")], check=True)
@@ -65,11 +78,16 @@ reads_svg = pytest.mark.skipif(
 
 @dataclass(frozen=True)
 class Page:
-    """A page of a handout: as pixels, as its PDF is drawn, and the 4 x 4 blocks outside panels."""
+    """A page of a handout: its pixels, its PDF in pixels, and the 4 x 4 blocks outside panels.
+
+    And what a lesson says on it beside formulas, and the text that the PDF has.
+    """
 
     pixels: np.ndarray
     drawn: np.ndarray
     outside: np.ndarray
+    said: str
+    text: str
 
 
 def outside_panels() -> np.ndarray:
@@ -84,6 +102,18 @@ def outside_panels() -> np.ndarray:
             right, bottom = corner.x() + panel.width(), corner.y() + panel.height()
             free[corner.y() // 4 : -(-bottom // 4), corner.x() // 4 : -(-right // 4)] = False
     return free
+
+
+def said_in(lesson: Lesson, k: int) -> str:
+    """Return the words of a step, without formulas: these are outlines."""
+    step = resolve_step(lesson, k, FORMATS)
+    words = " ".join((step.lesson, step.title, step.caption, step.question, step.answer))
+    return re.sub(r"\$[^$]*\$", " ", words)
+
+
+def numbers(text: str) -> Counter[str]:
+    """Return the numbers of a text; thin spaces stand between thousands."""
+    return Counter(re.findall(r"\d+(?:\.\d+)?", text.replace("\u2009", "")))
 
 
 @pytest.fixture(
@@ -102,7 +132,8 @@ def handout(request, qapp) -> Iterator[list[Page]]:
         for k in range(len(source)):
             image = paint_frame(source, k, new_image(source))
             shown = pixels_of(image)[..., 2::-1].copy()
-            pages.append(Page(shown, rendered_pdf(data, k), outside_panels()))
+            drawn, text = rendered_pdf(data, k), text_of(data, k)
+            pages.append(Page(shown, drawn, outside_panels(), said_in(lesson, k), text))
     finally:
         source.close()
     return pages
@@ -115,6 +146,14 @@ def test_no_panel_of_a_handout_is_painted_outside_its_place(handout):
         worst = (off(page.pixels, page.drawn, 4) * page.outside).max()
         assert worst <= MOST, f"page {k + 1}"
         assert off(page.pixels, page.drawn, 16).max() <= MOST, f"page {k + 1}, panels"
+
+
+@pytest.mark.sweep(keep=1)
+def test_the_text_of_a_handout_has_every_number_of_every_caption(handout):
+    for k, page in enumerate(handout):
+        assert not numbers(page.said) - numbers(page.text), f"page {k + 1}"
+        lost = {c for c in page.text if c in "\ufffd\ufffe\0" or 0xE000 <= ord(c) <= 0xF8FF}
+        assert not lost, f"page {k + 1}: glyphs that are no characters"
 
 
 # --- layouts and panels ----------------------------------------------------------------------

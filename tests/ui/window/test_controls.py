@@ -2,7 +2,7 @@
 
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QFont, QWheelEvent
+from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
@@ -43,14 +43,11 @@ def test_its_arrow_grows_with_the_text(box, scale):
     assert style.px(5) <= inked[-1] - inked[0] <= style.px(12)
 
 
-def test_all_its_words_have_room_and_narrow_hyphens(box):
+def test_all_its_words_have_room(box):
     box.set_style(Style(DARK))
     hint = box.sizeHint().width()
     box.removeItem(1)
     assert box.sizeHint().width() < hint
-    tag = QFont.Tag("tnum")
-    assert box.font().isFeatureSet(tag)
-    assert not box.view().font().isFeatureSet(tag)
 
 
 def test_what_opens_is_among_the_windows_widgets_only_while_it_is_open(box, qapp):

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 from simulator.problem.scenario import Batch
 from simulator.program.playback import SPEEDS, Cursor, Granularity, end_of_visit
 from simulator.run.snapshot import Snapshot
-from ui.look.draw import text_width, with_narrow_hyphens
+from ui.look.draw import text_width
 from ui.look.icons import icon
 from ui.look.names import op_words, outer_block_word, visit_words
 from ui.look.theme import DARK, Style
@@ -290,7 +290,7 @@ class TransportBar(QWidget):
         for part in (self.scrubber, self.chips):
             part.show_snapshot(snapshot)
         self.place.setText(position_words(snapshot))
-        self.time.setText(with_narrow_hyphens(self.time.font(), time_words(snapshot)))
+        self.time.setText(time_words(snapshot))
         self.time.setToolTip(time_tip(snapshot))
         at = visit_words(snapshot.program, snapshot.cursor.visit)
         self.scrubber.setAccessibleDescription(at)

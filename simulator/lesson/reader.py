@@ -250,6 +250,8 @@ class _Reader:
         self._folder = folder
         self._layouts = layouts
         self.scenario = Scenario()
+        self._file: Scenario | None = None
+        """What the file contains whose title is carried on; None after a title of the lesson's."""
         self.steps: list[Step] = []
         self.mistakes: list[LessonMistake] = []
 
@@ -320,7 +322,11 @@ class _Reader:
 
     def _changed(self, said: StepTable) -> Scenario:
         """Return the scenario of a step."""
-        base = self._named(said.scenario) if said.scenario else self.scenario
+        base = self.scenario
+        if said.scenario:
+            base = self._file = self._named(said.scenario)
+        if "title" in said.change or "title" in said.clear:
+            self._file = None
         data = scenario_tables(base)
         for name in said.clear:
             table, _, key = name.partition(".")
@@ -339,8 +345,11 @@ class _Reader:
         path = said.change.get("input", {}).get("path")
         if path:
             absolute = os.path.normpath((self._folder / path).absolute())
-            return with_values(scenario, {"input": {"path": absolute}})
-        return scenario
+            scenario = with_values(scenario, {"input": {"path": absolute}})
+        if self._file is None:
+            return scenario
+        own = with_values(scenario, {"title": self._file.title})
+        return own if own == self._file else with_values(scenario, {"title": ""})
 
     def _named(self, name: str) -> Scenario:
         """Return a demo, or the scenario in a file in the lesson's folder."""

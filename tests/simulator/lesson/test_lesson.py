@@ -57,6 +57,23 @@ def test_first_step_may_change_an_empty_scenario():
     assert lesson.steps[0].layout == FIRST_LAYOUT
 
 
+def test_a_file_s_title_is_that_of_the_file_s_run_alone():
+    lesson = good(
+        step("One", 'scenario = "causal"'),
+        step("Two", "row = 3"),
+        step("Three", "change.faults.late_mask = true"),
+        step("Four", 'clear = ["faults"]'),
+        step("Five", 'change.title = "Mine"'),
+        step("Six", "change.mask.causal = false"),
+        step("Seven", 'scenario = "real-scale"\nchange.mask.window = 4096'),
+        step("Eight", 'clear = ["title"]'),
+    )
+    file = lesson.steps[0].scenario.title
+    assert file
+    titles = [each.scenario.title for each in lesson.steps]
+    assert titles == [file, file, "", file, "Mine", "Mine", "", ""]
+
+
 def test_clear_forgets_keys_and_tables():
     lesson = good(
         step("One", 'scenario = "window-sinks"'),

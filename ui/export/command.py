@@ -15,8 +15,8 @@ from simulator.base.errors import safe_text
 from simulator.lesson.reader import find_lesson, load_lesson
 from simulator.program.playback import Granularity
 from simulator.run.trace import simulate
-from ui.export.formats import FORMATS
-from ui.export.options import SCENE_NAMES, THEME_NAMES, ExportOptions, picture_size
+from ui.export.formats import FORMATS, format_of
+from ui.export.options import SCENE_NAMES, THEME_NAMES, ExportOptions, picture_size, usual_theme
 from ui.export.pipe import tell_made, tell_share
 from ui.look.layouts import LAYOUT_PANELS
 from ui.look.units import count_text
@@ -53,7 +53,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="A:B",
         help="the same of a lesson's steps; a picture shows the first, a PDF has a page for each",
     )
-    parser.add_argument("--theme", choices=THEME_NAMES, default="dark")
+    parser.add_argument(
+        "--theme",
+        choices=THEME_NAMES,
+        help="by default dark; of a handout, a PDF of a lesson, light",
+    )
     parser.add_argument(
         "--scene", choices=SCENE_NAMES, default="scene",
         help="board, memory and softmax (scene), the board alone, the race of the whole runs, or a "
@@ -118,7 +122,7 @@ def run(options: argparse.Namespace, version: str, new_window: WindowFactory) ->
         size=picture_size(options.size),
         fps=options.fps,
         visits=options.visits,
-        theme=options.theme,
+        theme=options.theme or usual_theme(format_of(options.output), lesson=lesson is not None),
         scene=options.scene,
         by=Granularity(options.by) if options.by else None,
         pace=options.pace,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtCore import Qt, QUrl
+from PySide6.QtGui import QDesktopServices, QKeyEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -32,7 +32,7 @@ from simulator.program.playback import Granularity
 from simulator.run.trace import Trace
 from simulator.study.race import FILM_SECONDS
 from ui.export.formats import BY_ENDING, FORMATS, Format
-from ui.export.options import RACE, THEME_NAMES, ExportOptions, picture_size
+from ui.export.options import RACE, THEME_NAMES, ExportOptions, picture_size, usual_theme
 from ui.export.race_frames import race_times
 from ui.export.scenes import SCENES
 from ui.export.storyboard import make_storyboard
@@ -98,6 +98,12 @@ class ExportDialog(QDialog):
         self._frames = 0
         self._agreed = ""
         """The target that may be replaced."""
+        self._proposed = ""
+        """The target that nobody has chosen."""
+        self._themed = False
+        """Whether the theme has been chosen."""
+        self._made = ""
+        """What was written last."""
         self._make_fields()
         self._assemble()
         leave_drops(self)
@@ -183,6 +189,9 @@ class ExportDialog(QDialog):
             "Export", QDialogButtonBox.ButtonRole.AcceptRole
         )
         self.export_button.setDefault(True)
+        self.open_button = self.buttons.addButton("Open", QDialogButtonBox.ButtonRole.ActionRole)
+        self.open_button.setToolTip("Opens what was written with the system's program for it.")
+        self.open_button.hide()
         self.close_button = self.buttons.button(QDialogButtonBox.StandardButton.Close)
         column = QVBoxLayout(self)
         self._form = QWidget()
@@ -205,12 +214,14 @@ class ExportDialog(QDialog):
             number.valueChanged.connect(self._check)
         self.seconds_box.valueChanged.connect(self._check)
         self.size_box.currentTextChanged.connect(self._check)
+        self.theme_box.currentIndexChanged.connect(self._take_theme)
         self.clear_box.toggled.connect(self._check)
         self.sound_box.toggled.connect(self._check)
         self.target_edit.textEdited.connect(self._take_ending)
         self.target_edit.textChanged.connect(self._check)
         self.browse_button.clicked.connect(self._browse)
         self.export_button.clicked.connect(self.ask)
+        self.open_button.clicked.connect(self._open)
         self.close_button.clicked.connect(self._close_or_cancel)
         self._session.trace_changed.connect(self._take_trace)
         tasks = self._session.tasks
@@ -318,20 +329,35 @@ class ExportDialog(QDialog):
             self.range_box.setCurrentText(_VIEW)
         if kind.film and self.range_box.currentData() == _VIEW:
             self.range_box.setCurrentText(_RUN)
-        if not _names(self.target_edit.text(), kind):  # otherwise the user may be typing
+        if self.target_edit.text() == self._proposed:
+            self._proposed = self._with_ending(Path.home() / self._stem(), kind)
+            self.target_edit.setText(self._proposed)
+        elif not _names(self.target_edit.text(), kind):  # otherwise the user may be typing
             self.target_edit.setText(self._named(kind))
+        if not self._themed:
+            theme = usual_theme(kind, lesson=self._teaches, usual=self._style.theme.name)
+            self.theme_box.setCurrentIndex(THEME_NAMES.index(theme))
+            self._themed = False
         self._check()
 
     def _named(self, kind: Format) -> str:
         """Return the target with the ending of a format."""
         text = self.target_edit.text().strip().rstrip("/\\")
-        path = Path(text) if text else Path.home() / self._stem()
+        return self._with_ending(Path(text) if text else Path.home() / self._stem(), kind)
+
+    def _with_ending(self, path: Path, kind: Format) -> str:
         ending = "" if kind.ending == "frames" else kind.ending
         path = path.with_suffix(ending) if path.suffix in BY_ENDING else Path(f"{path}{ending}")
         return f"{path}/" if kind.ending == "frames" else str(path)
 
     def _stem(self) -> str:
+        """Return the name of what is exported, a lesson's without its number."""
+        if self._teaches and self._player is not None and self._player.path is not None:
+            return self._player.path.stem.lstrip("0123456789").lstrip("-") or _LESSON
         return self._session.path.stem if self._session.path else "attention"
+
+    def _take_theme(self) -> None:
+        self._themed = True
 
     def _take_ending(self, text: str) -> None:
         """Choose the format that a typed ending names."""
@@ -445,6 +471,7 @@ class ExportDialog(QDialog):
         self.bar.setRange(0, 1000)
         self.bar.setValue(0)
         self.bar.show()
+        self.open_button.hide()
         self._say("Starting.")
         lesson = self._player.path if self._player is not None else None
         submit(self._session, options, self._finish, lesson)
@@ -460,7 +487,15 @@ class ExportDialog(QDialog):
 
     def _finish(self, made: Made) -> None:
         self._agreed = ""  # the share belonged to the previous file
+        self._made = made.target
         self._rest(f"Written: {made.target} ({made.words}).")
+        self.open_button.show()
+
+    def _open(self) -> None:
+        """Open what was written last; of single frames their folder."""
+        path = Path(self._made)
+        shown = path.parent if "%" in path.name else path
+        QDesktopServices.openUrl(QUrl.fromLocalFile(str(shown)))
 
     def _show_failure(self, error: object) -> None:
         if self.running is not None:

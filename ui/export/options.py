@@ -229,6 +229,11 @@ class ExportOptions:
         return words
 
 
+def usual_theme(kind: Format, *, lesson: bool, usual: str = "dark") -> str:
+    """Return the theme if none is asked for: `usual`, but a handout is for paper."""
+    return "light" if lesson and kind.pages else usual
+
+
 def picture_size(text: str) -> tuple[int, int]:
     """Return width and height from text such as ``1920x1080``.
 

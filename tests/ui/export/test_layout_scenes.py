@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pypdf
 import pytest
-from PySide6.QtCore import QSize
+from PySide6.QtCore import QObject, QSize, QUrl, Slot
+from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QMessageBox
 
 from simulator.base.errors import InputError
@@ -246,6 +247,65 @@ def test_a_lesson_is_exported_from_the_window(taught, qtbot, tmp_path):
     dialog.export_button.click()
     qtbot.waitUntil(lambda: dialog.running is None, timeout=60000)
     assert "--steps 1:2" in read_note(tmp_path / "b.png").command
+    dialog.close()
+
+
+def test_a_handout_is_light_and_has_the_lesson_s_name_unless_the_user_says_otherwise(
+    taught, tmp_path
+):
+    (tmp_path / "07-my-talk.md").write_text(LESSON, encoding="utf-8")
+    taught.lessons.open(tmp_path / "07-my-talk.md")
+    taught.session.settle()
+    taught.actions_by_name["export"].trigger()
+    dialog = taught.findChild(ExportDialog)
+    told = {}
+    for box, choices in (
+        (dialog.format_box, ("PDF page", "MP4 film (H.264)", "PDF page")),
+        (dialog.scene_box, ("Layout “Memory”", "The whole lesson")),
+        (dialog.theme_box, ("Contrast",)),
+        (dialog.format_box, ("PNG picture", "PDF page")),
+    ):
+        for choice in choices:
+            box.setCurrentText(choice)
+            file = dialog.target_edit.text().rpartition("/")[2]
+            told[f"{len(told)} {choice}"] = dialog.theme_box.currentText(), file
+    assert told == {
+        "0 PDF page": ("Light", "my-talk.pdf"),
+        "1 MP4 film (H.264)": ("Dark", "my-talk.mp4"),
+        "2 PDF page": ("Light", "my-talk.pdf"),
+        "3 Layout “Memory”": ("Dark", "causal.pdf"),
+        "4 The whole lesson": ("Light", "my-talk.pdf"),
+        "5 Contrast": ("Contrast", "my-talk.pdf"),
+        "6 PNG picture": ("Contrast", "my-talk.png"),
+        "7 PDF page": ("Contrast", "my-talk.pdf"),
+    }
+    dialog.close()
+
+
+class Opener(QObject):
+    """What opens files of the system, for a test."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = []
+
+    @Slot(QUrl)
+    def open(self, url):
+        self.asked.append(url.toLocalFile())
+
+
+def test_what_was_written_can_be_opened(window, qtbot, tmp_path):
+    dialog = opened(window, tmp_path / "a.png")
+    assert not dialog.open_button.isVisible()
+    dialog.export_button.click()
+    qtbot.waitUntil(lambda: dialog.running is None, timeout=60000)
+    opener = Opener()
+    QDesktopServices.setUrlHandler("file", opener, "open")
+    try:
+        dialog.open_button.click()
+    finally:
+        QDesktopServices.unsetUrlHandler("file")
+    assert opener.asked == [str(tmp_path / "a.png")]
     dialog.close()
 
 

@@ -12,6 +12,7 @@ from itertools import groupby, pairwise
 
 import numpy as np
 import pypdf
+import pypdfium2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -114,6 +115,16 @@ def command(*arguments):
         [sys.executable, "-m", "ui", "export", *map(str, arguments)],
         capture_output=True, text=True, cwd=ROOT, check=False,
     )  # fmt: skip
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("asked", "light"), [((), True), (("--theme", "dark"), False)])
+def test_a_handout_is_light_unless_another_theme_is_asked_for(asked, light, lesson, tmp_path):
+    done = command(lesson, "-o", tmp_path / "a.pdf", "--steps", "0", "--size", "480x320", *asked)
+    assert done.returncode == 0, done.stderr
+    document = pypdfium2.PdfDocument(tmp_path / "a.pdf")
+    assert bool(document[0].render().to_numpy().mean() > 128) is light
+    document.close()
 
 
 # --- films -----------------------------------------------------------------------------------

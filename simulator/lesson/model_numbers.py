@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from simulator.base.dtypes import F64
 from simulator.base.errors import refuse
+from simulator.base.matmul import matmul
 from simulator.engines.reference import reference_rows
 from simulator.lesson.numbers import Numbers, cell_of, gpu_named, known
 from simulator.problem.layer import WEIGHTS
@@ -212,7 +213,7 @@ def overwritten(n: Numbers, row: int, key: int) -> float:
             raise refuse("", "overwritten", f"{row}, {key}", "rows of a run that corrects")
         keys.append(phi[0])
         updates.append(u[0])
-    moved = abs(keys[0] @ keys[1]) * np.linalg.norm(updates[0])
+    moved = abs(float(matmul(keys[0], keys[1]))) * np.linalg.norm(updates[0])
     return float(moved / np.linalg.norm(n.trace.inputs.v[n.workload.kv_head_of[n.head], key]))
 
 

@@ -141,8 +141,11 @@ class Files(QObject):
             self.save_to(path)
 
     def save_as(self) -> None:
-        """Ask for a file and save to it."""
-        name, _ = QFileDialog.getSaveFileName(self._window, "Save", "", "Scenarios (*.toml)")
+        """Ask for a file and save to it; what is not the user's is proposed for the home folder."""
+        path = self._session.path
+        if path is None or path.is_relative_to(ASSETS):
+            path = Path.home() / f"{path.stem if path else 'scenario'}.toml"
+        name, _ = QFileDialog.getSaveFileName(self._window, "Save", str(path), "Scenarios (*.toml)")
         if name:
             self._write(name, ".toml", self.save_to)
 

@@ -1,8 +1,8 @@
 """Unsaved changes: the window asks before they are lost, and keeps them in the recent files.
 
 It asks only about what a person does: the button of the window's frame, the Quit action, and files
-opened by hand. It does not delay a program that calls `close`, nor the end of the desktop's
-session.
+opened by hand. Changes of a demo, which nobody has written, are kept without a question. It delays
+neither a program that calls `close` nor the end of the desktop's session.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtWidgets import QApplication, QCheckBox, QMessageBox
 
+from simulator.base.assets import ASSETS
 from simulator.base.errors import InputError
 from simulator.problem.scenario import Scenario, save_scenario
 
 if TYPE_CHECKING:
     from ui.window.main_window import MainWindow
 
-_NAMES = ("unsaved.toml", "unsaved-other.toml")
-"""Names of the copy; the second is used if the first is the file that is being opened."""
+_NAMES = ("unsaved{}.toml", "unsaved{}-other.toml")
+"""Names of the copy, with that of a demo; the second is used if the first is the file that is being
+opened."""
 
 
 class Unsaved(QObject):
@@ -56,10 +58,21 @@ class Unsaved(QObject):
         return None if session.undo_stack.isClean() else session.scenario
 
     @property
+    def path(self) -> Path | None:
+        """The file that it was read from."""
+        aside = self._window.lessons.player.aside
+        return aside.file.path if aside is not None else self._window.session.path
+
+    @property
+    def _of_demo(self) -> bool:
+        path = self.path
+        return path is not None and path.is_relative_to(ASSETS)
+
+    @property
     def asks(self) -> bool:
         """Whether there is something to ask, and a person who wants to be asked."""
         wanted = self._window.settings.ask_unsaved and not self.session_ends
-        return wanted and self.scenario is not None
+        return wanted and self.scenario is not None and not self._of_demo
 
     def set_asking(self, on: bool) -> None:
         """Ask from now on, or only keep the copy."""
@@ -85,15 +98,18 @@ class Unsaved(QObject):
         elif self.asks:
             self._ask(act, opened)
         else:
-            self.keep(opened)
+            kept = self.keep(opened)
             act()
+            if kept is not None and self._window.isVisible():
+                self._window.say(f"Your changes are in {kept.name}, under File, Recent.")
 
-    def keep(self, opened: Path | None = None) -> None:
-        """Put a scenario that is not saved among the recent files, so that it is kept."""
+    def keep(self, opened: Path | None = None) -> Path | None:
+        """Put a scenario that is not saved among the recent files; return the copy."""
         scenario, settings = self.scenario, self._window.settings
         if scenario is None:
-            return
-        paths = (settings.folder / name for name in _NAMES)
+            return None
+        of = f"-{self.path.stem}" if self.path is not None and self._of_demo else ""
+        paths = (settings.folder / name.format(of) for name in _NAMES)
         path = next(path for path in paths if opened is None or path != opened.absolute())
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -101,11 +117,13 @@ class Unsaved(QObject):
             settings.add_recent(path)
         except (InputError, OSError) as error:
             print(f"unsaved changes are lost: {error}", file=sys.stderr)
+            return None
+        return path
 
     # --- asking -----------------------------------------------------------------------------
 
     def _ask(self, act: Callable[[], object], opened: Path | None) -> None:
-        scenario, path = self.scenario, self._window.session.path
+        scenario, path = self.scenario, self.path
         assert scenario is not None
         name = scenario.title or (path.stem if path else "Untitled")
         box = self.box = QMessageBox(self._window)

@@ -436,7 +436,7 @@ def test_closing_within_a_lesson_keeps_the_users_own_things(
     begin(window, lesson)
     window.close()
     assert settings.layout == "memory"
-    assert settings.recent[0].name == "unsaved.toml"
+    assert settings.recent[0].name == "unsaved-grouped-heads.toml"
     assert "causal = true" not in settings.recent[0].read_text(encoding="utf-8")
     assert "kv_heads = 2" in settings.recent[0].read_text(encoding="utf-8")
 

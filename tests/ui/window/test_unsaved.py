@@ -1,9 +1,11 @@
 """Unsaved changes: asked about once where a person ends or replaces them, kept in any case."""
 
+from pathlib import Path
+
 import pytest
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtCore import QMimeData, QPointF, Qt, QTimer, QUrl
 from PySide6.QtGui import QCloseEvent, QDropEvent
-from PySide6.QtWidgets import QMessageBox
+from PySide6.QtWidgets import QApplication, QMessageBox
 
 from simulator.base.assets import LESSONS, SCENARIOS
 from simulator.problem.scenario import load_scenario, save_scenario
@@ -112,6 +114,8 @@ def test_what_is_not_saved_is_among_the_recent_files(window, mine, ask):
 
 def test_a_file_dialog_that_is_left_saves_and_closes_nothing(open_window):
     window = open_window("flash2")
+    window.session.start(window.session.scenario, None)  # as from an export: there is no file
+    window.session.settle()
     change(window)
     quit_(window)
     assert choosing(lambda: answer(window, "Save"), None)
@@ -127,7 +131,46 @@ def test_nothing_is_asked_where_nothing_is_unsaved(window):
     assert not window.isVisible()
 
 
-def test_do_not_ask_again_can_be_taken_back(window):
+@pytest.mark.parametrize("end", [quit_, by_frame, open_demo, drop])
+def test_changes_of_a_demo_are_kept_without_a_question(open_window, end):
+    window = open_window("causal")
+    change(window)
+    end(window)
+    assert window.unsaved.box is None
+    copy = window.settings.folder / "unsaved-causal.toml"
+    assert load_scenario(copy).attention.algorithm == "naive"
+    assert window.settings.recent[0] == copy
+    if end in (quit_, by_frame):
+        return
+    assert window.isVisible()
+    assert window.messages.text() == "Your changes are in unsaved-causal.toml, under File, Recent."
+    change(window, "flash1")  # those of the next demo leave this copy alone
+    open_demo(window)
+    assert load_scenario(copy).attention.algorithm == "naive"
+    assert len({path.name for path in window.settings.recent}) == 2
+
+
+def test_saving_a_demo_proposes_a_name_at_home(open_window, tmp_path):
+    window = open_window("causal")
+    assert choosing(window.files.save, tmp_path / "mine.toml")
+    asked = []
+
+    def look():
+        found = QApplication.activeModalWidget()
+        asked.extend(found.selectedFiles())
+        found.reject()
+
+    QTimer.singleShot(0, look)
+    window.actions_by_name["save_scenario_as"].trigger()
+    assert asked == [str(tmp_path / "mine.toml")]
+    window.open_path(SCENARIOS / "naive.toml")
+    window.session.settle()
+    QTimer.singleShot(0, look)
+    window.actions_by_name["save_scenario"].trigger()
+    assert asked[1:] == [str(Path.home() / "naive.toml")]
+
+
+def test_do_not_ask_again_can_be_taken_back(window, mine):
     change(window)
     quit_(window)
     window.unsaved.box.checkBox().setChecked(True)
@@ -139,12 +182,16 @@ def test_do_not_ask_again_can_be_taken_back(window):
     action = window.actions_by_name["ask_unsaved"]
     assert not action.isChecked()
     assert not Settings(window.settings.folder / "settings.ini").ask_unsaved
+    window.open_path(mine)
+    window.session.settle()
     change(window, "flash1")
     open_demo(window)
     assert window.unsaved.box is None
     assert load_scenario(window.settings.folder / "unsaved.toml").attention.algorithm == "flash1"
     action.trigger()
-    change(window, "flash2")
+    window.open_path(mine)
+    window.session.settle()
+    change(window, "flash1")
     quit_(window)
     assert window.unsaved.box is not None
     answer(window, "Cancel")

@@ -113,6 +113,8 @@ def _lock(file: IO[bytes]) -> None:
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object], token: str = "") -> None:
     """Write under another name and rename: `path` has the old content or the new, never less.
 
+    A device is never replaced by a file.
+
     Parameters
     ----------
     path : Path
@@ -128,6 +130,8 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object], token: st
         The folder is missing or not writable, or the disk is full; `path` is as it was.
     """
     try:
+        with suppress(FileNotFoundError):
+            _check_regular(str(path), path.stat())
         clear_stale(path)
         beside = part_of(path, token)
         try:

@@ -202,8 +202,6 @@ def _settings(folder: Path) -> None:
     settings.save_state("memory", QByteArray(bytes.fromhex("000000ff00000000fd") + bytes(40)))
     for name in ("a.toml", "größe.toml"):
         settings.add_recent(folder / name)
-    settings.sync()
-    del settings
 
 
 def _autosaves(folder: Path) -> None:

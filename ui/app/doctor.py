@@ -14,7 +14,7 @@ from kernels.build.shipped import Entry, read_index
 from kernels.devices.driver import gpu_status
 from kernels.devices.host.compiler import find_compiler
 from simulator.base.assets import ASSETS, CAPTURES, SCENARIOS
-from simulator.base.errors import safe_text
+from simulator.base.errors import InputError, safe_text
 from simulator.base.version import version
 from ui.safety.system_libraries import PLATFORMS, advice, missing_libraries
 
@@ -72,7 +72,10 @@ def _mend(frozen: bool) -> str:
 def _settings() -> Finding:
     from ui.safety.settings import settings_path
 
-    path = settings_path()
+    try:
+        path = settings_path()
+    except InputError as error:
+        return Finding("settings", False, str(error))
     place = next(each for each in (path, *path.parents) if os.path.exists(each))
     if not os.access(place, os.W_OK):
         return Finding("settings", None, f"{path}: not remembered, it cannot be written")
@@ -82,7 +85,10 @@ def _settings() -> Finding:
 def _log() -> Finding:
     from ui.safety.log import log_path
 
-    path = log_path()
+    try:
+        path = log_path()
+    except InputError:  # told with the settings
+        return Finding("log", None, "none: it lies beside the settings")
     # `Path.exists` raises an error in a folder without permission.
     return Finding("log", True, str(path) if os.path.exists(path) else f"{path} (none yet)")
 

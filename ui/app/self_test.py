@@ -336,7 +336,6 @@ def _settings(folder: Path) -> str:
     path = folder / "settings" / "settings.ini"
     written = Settings(path)
     written.theme, written.text_scale = "light", 1.5
-    written.sync()
     read = Settings(path)
     _need((read.theme, read.text_scale) == ("light", 1.5), "what was written is not read back")
     return "written and read back"

@@ -7,6 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from PySide6.QtCore import QCoreApplication, QEvent, QPoint, QSize, Qt
 from PySide6.QtGui import QColor, QImage, QPainter, QRegion
@@ -22,6 +23,7 @@ from ui.export.writers.widgets import paint_widgets
 from ui.look.theme import HALL, hall_scale
 from ui.safety.collector import collect_here
 from ui.safety.faults import raising
+from ui.safety.ini import Value
 from ui.safety.settings import Settings
 from ui.session.session import Session
 from ui.talk.caption import LessonEnd
@@ -382,17 +384,13 @@ class WindowFrames(ABC):
 class _Memory:
     """Keeps settings only in memory: a process that is killed leaves no file of them."""
 
+    path = Path(os.devnull)
+
     def __init__(self) -> None:
-        self._values: dict[str, object] = {}
+        self._values: dict[str, Value] = {}
 
-    def value(self, key: str, default: object = None) -> object:
-        return self._values.get(key, default)
+    def get(self, key: str) -> Value | None:
+        return self._values.get(key)
 
-    def setValue(self, key: str, value: object) -> None:
+    def put(self, key: str, value: Value) -> None:
         self._values[key] = value
-
-    def fileName(self) -> str:
-        return os.devnull
-
-    def sync(self) -> None:
-        """Do nothing: there is no file."""

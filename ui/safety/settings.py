@@ -6,10 +6,12 @@ import os
 from pathlib import Path
 from typing import Protocol
 
-from PySide6.QtCore import QByteArray, QSettings, QStandardPaths
+from PySide6.QtCore import QByteArray, QStandardPaths
 
+from simulator.base.errors import refuse
 from ui.look.layouts import LAYOUT_NAMES
 from ui.look.theme import TEXT_SCALES, THEMES
+from ui.safety.ini import IniFile, Value
 
 MAX_RECENT = 8
 _DOCKS_VERSION = 3
@@ -17,28 +19,34 @@ _DOCKS_VERSION = 3
 
 
 def settings_path() -> Path:
-    """Return the settings file: ``TILESCOPE_SETTINGS``, else a file in the user's configuration."""
+    """Return the settings file: ``TILESCOPE_SETTINGS``, else a file in the user's configuration.
+
+    Raises
+    ------
+    InputError
+        ``TILESCOPE_SETTINGS`` is no name of a file.
+    """
     override = os.environ.get("TILESCOPE_SETTINGS")
     if override:
+        if not Path(override).name:
+            raise refuse("TILESCOPE_SETTINGS", "", override, "the name of a file")
         return Path(override)
     place = QStandardPaths.StandardLocation.GenericConfigLocation
     return Path(QStandardPaths.writableLocation(place)) / "tilescope" / "tilescope.ini"
 
 
 class Store(Protocol):
-    """The place where values are kept: as much of `QSettings` as `Settings` uses."""
+    """The place where values are kept."""
 
-    def value(self, key: str, default: object = None, /) -> object:
-        """Return a value, or a default if there is none."""
+    @property
+    def path(self) -> Path:
+        """The file."""
 
-    def setValue(self, key: str, value: object, /) -> None:
+    def get(self, key: str) -> Value | None:
+        """Return a value, None if there is none."""
+
+    def put(self, key: str, value: Value) -> None:
         """Keep a value."""
-
-    def fileName(self) -> str:
-        """Return the file."""
-
-    def sync(self) -> None:
-        """Write the file."""
 
 
 class Settings:
@@ -53,49 +61,46 @@ class Settings:
     """
 
     def __init__(self, path: Path | None = None, store: Store | None = None) -> None:
-        # A path and a format: QSettings(organisation, application) ignores redirection.
-        self._store: Store = store or QSettings(
-            str(path or settings_path()), QSettings.Format.IniFormat
-        )
+        self._store: Store = store or IniFile(path or settings_path())
         self.system_reduces = False
         """Whether the system is known to ask for less motion."""
 
     @property
     def folder(self) -> Path:
-        """The path of the settings file."""
-        return Path(self._store.fileName()).parent
+        """The folder of the settings file."""
+        return self._store.path.parent
 
     @property
     def first_start(self) -> bool:
         """Whether no window has been opened with these settings yet."""
-        return str(self._store.value("started", "false")).lower() != "true"
+        return self._text("started", "false").lower() != "true"
 
     @first_start.setter
     def first_start(self, on: bool) -> None:
-        self._store.setValue("started", "false" if on else "true")
+        self._store.put("started", "false" if on else "true")
 
     @property
     def theme(self) -> str:
         """Name of the theme."""
-        name = str(self._store.value("theme", "dark"))
+        name = self._text("theme", "dark")
         return name if name in THEMES else "dark"
 
     @theme.setter
     def theme(self, name: str) -> None:
-        self._store.setValue("theme", name)
+        self._store.put("theme", name)
 
     @property
     def text_scale(self) -> float:
         """Text scale, 1 to 2."""
         try:
-            scale = float(str(self._store.value("text_scale", 1.0)))
+            scale = float(self._text("text_scale"))
         except ValueError:
             return 1.0
         return min(TEXT_SCALES, key=lambda known: abs(known - scale))
 
     @text_scale.setter
     def text_scale(self, scale: float) -> None:
-        self._store.setValue("text_scale", scale)
+        self._store.put("text_scale", str(scale))
 
     @property
     def motion(self) -> bool:
@@ -105,7 +110,7 @@ class Settings:
 
     @motion.setter
     def motion(self, on: bool) -> None:
-        self._store.setValue("motion", "on" if on else "off")
+        self._store.put("motion", "on" if on else "off")
 
     @property
     def follows_system(self) -> bool:
@@ -115,87 +120,89 @@ class Settings:
     @property
     def _motion_chosen(self) -> bool | None:
         # What was written as "true" was no choice: until 0.2 every window wrote it.
-        name = str(self._store.value("motion", "")).lower()
+        name = self._text("motion").lower()
         return {"on": True, "off": False, "false": False}.get(name)
 
     @property
     def sound(self) -> bool:
         """Whether a tick is heard where a tile lands."""
-        return str(self._store.value("sound", "false")).lower() == "true"
+        return self._text("sound", "false").lower() == "true"
 
     @sound.setter
     def sound(self, on: bool) -> None:
-        self._store.setValue("sound", "true" if on else "false")
+        self._store.put("sound", "true" if on else "false")
 
     @property
     def ask_unsaved(self) -> bool:
         """Whether the window asks before unsaved changes are lost."""
-        return str(self._store.value("ask_unsaved", "true")).lower() != "false"
+        return self._text("ask_unsaved", "true").lower() != "false"
 
     @ask_unsaved.setter
     def ask_unsaved(self, on: bool) -> None:
-        self._store.setValue("ask_unsaved", "true" if on else "false")
+        self._store.put("ask_unsaved", "true" if on else "false")
 
     @property
     def recent(self) -> list[Path]:
         """Scenario files opened lately, the latest first."""
-        value = self._store.value("recent", [])
+        value = self._store.get("recent")
         names = [value] if isinstance(value, str) else value if isinstance(value, list) else []
-        return [Path(str(name)) for name in names if name][:MAX_RECENT]
+        return [Path(name) for name in names if name][:MAX_RECENT]
 
     def add_recent(self, path: Path) -> None:
         """Put a file at the top of the recent ones."""
         absolute = path.absolute()
         others = [known for known in self.recent if known != absolute]
-        self._store.setValue("recent", [str(p) for p in [absolute, *others][:MAX_RECENT]])
+        self._store.put("recent", [str(p) for p in [absolute, *others][:MAX_RECENT]])
 
     @property
     def recorded(self) -> Path | None:
         """The lesson to which a step was last added; None if the file no longer exists."""
-        name = str(self._store.value("recorded", ""))
+        name = self._text("recorded")
         return Path(name) if name and Path(name).is_file() else None
 
     @recorded.setter
     def recorded(self, path: Path) -> None:
-        self._store.setValue("recorded", str(path.absolute()))
+        self._store.put("recorded", str(path.absolute()))
 
     @property
     def layout(self) -> str:
         """Name of the layout."""
-        name = str(self._store.value("layout", ""))
+        name = self._text("layout")
         return name if name in LAYOUT_NAMES else LAYOUT_NAMES[0]
 
     @layout.setter
     def layout(self, name: str) -> None:
-        self._store.setValue("layout", name)
+        self._store.put("layout", name)
 
     @property
     def geometry(self) -> QByteArray | None:
         """Place and size of the window, None if there is nothing usable."""
-        value = self._store.value("geometry")
-        return value if isinstance(value, QByteArray) else None
+        return self._bytes("geometry")
 
     @geometry.setter
     def geometry(self, geometry: QByteArray) -> None:
-        self._store.setValue("geometry", geometry)
+        self._store.put("geometry", bytes(geometry.data()))
 
     def state(self, layout: str) -> QByteArray | None:
         """Return how the docks of a layout were left, None if there is nothing usable."""
-        value = self._store.value(f"docks{_DOCKS_VERSION}/{layout}")
-        return value if isinstance(value, QByteArray) else None
+        return self._bytes(f"docks{_DOCKS_VERSION}/{layout}")
 
     def save_state(self, layout: str, state: QByteArray) -> None:
         """Remember how the docks of a layout are."""
-        self._store.setValue(f"docks{_DOCKS_VERSION}/{layout}", state)
+        self._store.put(f"docks{_DOCKS_VERSION}/{layout}", bytes(state.data()))
 
     def shares(self, layout: str) -> str:
         """Return the sizes that the user has given to a layout, in the form of `Shares.to_text`."""
-        return str(self._store.value(f"docks{_DOCKS_VERSION}/{layout}_shares", ""))
+        return self._text(f"docks{_DOCKS_VERSION}/{layout}_shares")
 
     def save_shares(self, layout: str, shares: str) -> None:
         """Remember the sizes that the user has given to a layout."""
-        self._store.setValue(f"docks{_DOCKS_VERSION}/{layout}_shares", shares)
+        self._store.put(f"docks{_DOCKS_VERSION}/{layout}_shares", shares)
 
-    def sync(self) -> None:
-        """Write what has changed; a file that cannot be written is ignored."""
-        self._store.sync()
+    def _text(self, key: str, default: str = "") -> str:
+        value = self._store.get(key)
+        return value if isinstance(value, str) else default
+
+    def _bytes(self, key: str) -> QByteArray | None:
+        value = self._store.get(key)
+        return QByteArray(value) if isinstance(value, bytes) else None

@@ -593,7 +593,6 @@ class MainWindow(LessonWindow):
         self.lessons.player.leave()
         self.settings.geometry = self.saveGeometry()
         self.desk.remember()
-        self.settings.sync()
         self.session.close()
         self.sound.close()
         super().closeEvent(event)

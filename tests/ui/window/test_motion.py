@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QSettings
 from PySide6.QtWidgets import QApplication
 
 from simulator.base.assets import SCENARIOS
@@ -92,10 +91,8 @@ def fresh(qapp: QApplication, tmp_path: Path) -> Iterator[Callable[..., MainWind
     windows = []
 
     def make(written: str = "") -> MainWindow:
-        store = QSettings(str(tmp_path / "a.ini"), QSettings.Format.IniFormat)
         if written:
-            store.setValue("motion", written)
-            store.sync()
+            (tmp_path / "a.ini").write_text(f"[General]\nmotion={written}\n")
         window = MainWindow(Session("numpy"), Settings(tmp_path / "a.ini"))
         windows.append(window)
         return window

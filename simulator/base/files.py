@@ -10,7 +10,7 @@ import shutil
 import stat
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -58,6 +58,45 @@ def regular(path: str, flags: int) -> int:
 def _check_regular(path: str, found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
         raise OSError(errno.EINVAL, "it is a pipe, a socket or a device", path)
+
+
+def check_target(
+    command: str, path: Path, endings: Sequence[str], inputs: Sequence[Path], *beside: Path
+) -> None:
+    """Refuse a file to write, before anything is computed for it.
+
+    Parameters
+    ----------
+    command : str
+        Whose option ``-o`` names it.
+    path : Path
+        The file.
+    endings : sequence of str
+        Those that it may have.
+    inputs : sequence of Path
+        What the command reads.
+    *beside : Path
+        What is written with it.
+
+    Raises
+    ------
+    InputError
+        Its ending is not known, its folder is missing, it or what is beside it is no regular file,
+        or an input.
+    """
+    if path.suffix not in endings:
+        raise refuse(command, "-o", str(path), f"a file that ends in {', '.join(endings)}")
+    if not path.parent.is_dir():
+        raise refuse(command, "-o", str(path), f"a folder {path.parent} that exists")
+    for file in (path, *beside):
+        if not file.exists():
+            continue
+        if not file.is_file():
+            kind = "a folder" if file.is_dir() else "a pipe, a socket or a device"
+            raise refuse(command, "-o", str(path), f"{file} to be a file: it is {kind}")
+        if any(each.exists() and file.samefile(each) for each in inputs):
+            expected = f"another name: the input is read from {file}"
+            raise refuse(command, "-o", str(path), expected)
 
 
 def part_of(path: Path, token: str = "") -> Path:

@@ -14,7 +14,7 @@ import psutil
 
 from simulator.base.dtypes import F32
 from simulator.base.errors import refuse
-from simulator.base.files import write_atomically
+from simulator.base.files import check_target, write_atomically
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import algorithm_of
 from simulator.program.tile_program import TileProgram
@@ -32,18 +32,11 @@ def check_output(path: Path, workload: Workload) -> None:
     InputError
         Its ending is not known, its folder is missing, or the arrays do not fit in memory.
     """
-    if path.suffix not in OUTPUTS:
-        raise refuse("run", "-o", str(path), f"a file that ends in {', '.join(OUTPUTS)}")
+    w = workload
+    inputs = [w.file.path] if w.file else []
     if path.name == _SUMMARY:
         raise refuse("run", "-o", str(path), "another name: the summary is written beside it")
-    if not path.parent.is_dir():
-        raise refuse("run", "-o", str(path), f"a folder {path.parent} that exists")
-    for file in (path, path.with_name(_SUMMARY)):
-        if file.is_dir():
-            raise refuse("run", "-o", str(path), f"{file} to be a file: it is a folder")
-    w = workload
-    if w.file and path.exists() and path.samefile(w.file.path):
-        raise refuse("run", "-o", str(path), "another name: the input is read from there")
+    check_target("run", path, OUTPUTS, inputs, path.with_name(_SUMMARY))
     if not holds_arrays(path):
         return
     columns = w.value_dim + 1 + (0 if algorithm_of(w).stores_scores else 2 * w.grid.Tc)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from simulator.base.errors import InputError, refuse
+from simulator.base.files import check_target
 from simulator.problem.masked_file import masked_scenario, write_masked
 from simulator.problem.scenario import load_scenario, save_scenario
 from simulator.problem.workload import read_inputs, resolve
@@ -44,14 +45,19 @@ def run(options: argparse.Namespace) -> int:
     if (options.write is None) != (options.output is None):
         raise refuse("masks", "--write", options.write or "", "--write NAME with -o OUT.toml")
     w = resolve(load_scenario(options.scenario))
+    if options.output is not None:
+        beside = options.output.with_suffix(".safetensors")
+        inputs = [Path(options.scenario), *([w.file.path] if w.file else [])]
+        check_target("masks", options.output, (".toml",), inputs, beside)
     inputs, usual = read_inputs(w), usual_knobs(w)
     block = usual.block if options.block is None else options.block
     if block < 1 or blocks_of(w, block) > 4096:
         expected = "at least 1, and large enough for at most 4096 blocks"
         raise refuse("masks", "--block", block, expected)
-    k = options.k if options.k is not None else max(2, round(blocks_of(w, block) / 4))
-    if not 1 <= k <= blocks_of(w, block):
-        raise refuse("masks", "--k", k, f"from 1 to the {blocks_of(w, block)} blocks of keys")
+    most = blocks_of(w, block)
+    k = options.k if options.k is not None else min(most, max(2, round(most / 4)))
+    if not 1 <= k <= most:
+        raise refuse("masks", "--k", k, f"from 1 to the {most} blocks of keys")
     found = patterns(w, inputs, Knobs(block, k))
     if options.function is not None:
         found = (*found, function_pattern(w, options.function))
@@ -60,8 +66,10 @@ def run(options: argparse.Namespace) -> int:
         if options.write not in named:
             raise refuse("masks", "--write", options.write, f"one of {', '.join(named)}")
         mask = named[options.write].mask
-        beside = options.output.with_suffix(".safetensors")
         if mask.blocks:
+            if beside.exists():
+                expected = f"another name: blocks go into {beside}, which is there already"
+                raise refuse("masks", "-o", str(options.output), expected)
             write_masked(w, mask, beside)
         try:
             save_scenario(masked_scenario(w, mask, beside), options.output)

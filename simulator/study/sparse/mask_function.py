@@ -1,20 +1,25 @@
 """A mask that a Python function makes: the user's file runs in a process of its own.
 
-The file defines ``mask(head, i, j)``: whether query row `i` of a head sees key `j`. The numbers may
-be arrays, as in FlexAttention's mask functions; a function that takes single numbers is called for
-each pair. It runs with the rights of the user, only because the user has named the file.
+The file defines ``mask(head, i, j)``: whether query row `i` of a head sees key `j`, True or False.
+The numbers may be arrays, as in FlexAttention's mask functions; a function that takes single
+numbers is called for each pair. It runs with the rights of the user, only because the user has
+named the file, in bounded time and memory.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import tempfile
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from simulator.base.errors import refuse, shown
+from simulator.base.errors import InputError, Mistake, refuse, shortened, shown
 from simulator.problem.intervals import Bools
 from simulator.problem.masked_file import block_mask
 from simulator.problem.workload import Workload
@@ -22,25 +27,56 @@ from simulator.study.sparse.patterns import MOST_PAIRS, Pattern, dense_mask
 
 SECONDS = 20.0
 """How long a function may take for a whole run."""
+MEMORY = 2**32
+"""Bytes of address space that it may take."""
+NOISE = 2**20
+"""Bytes that it may print; and that any file may have that it writes, beside its answer."""
+_NO_BOOL = 3
+"""The status with which the process ends that was answered with anything but True or False."""
 _CHILD = """
-import runpy, sys
+import sys
+memory, most, no_bool, path, heads, rows, keys = sys.argv[1:]
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_AS, (int(memory),) * 2)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(most),) * 2)
+except ImportError:  # Windows has no such limits
+    pass
+import runpy
 import numpy as np
-path, heads, rows, keys = sys.argv[1], *map(int, sys.argv[2:])
 out, sys.stdout = sys.stdout.buffer, sys.stderr
 said = runpy.run_path(path)
 if not callable(said.get("mask")):
     sys.exit("expected a function mask(head, i, j)")
-function = said["mask"]
+function, rows, keys = said["mask"], int(rows), int(keys)
 i, j = np.arange(rows)[:, None], np.arange(keys)[None, :]
-for head in map(int, sys.stdin.read().split()):
+
+def of_pair(head, row, key):
+    answer = function(head, row, key)
+    if isinstance(answer, np.ndarray | np.generic) and answer.ndim == 0:
+        answer = answer.item()
+    if not isinstance(answer, bool):
+        words = " ".join(repr(answer)[:200].split())
+        print("", f"{head} {row} {key} {words}", sep=chr(10), file=sys.stderr)
+        sys.exit(int(no_bool))
+    return answer
+
+first = None
+for head in heads.split(","):
     try:
-        seen = np.asarray(function(head, i, j))
+        seen = np.asarray(function(int(head), i, j))
         if seen.dtype != bool or np.broadcast_shapes(seen.shape, (rows, keys)) != (rows, keys):
             raise TypeError
     except (TypeError, ValueError):
-        seen = [[bool(function(head, int(r), int(c))) for c in range(keys)] for r in range(rows)]
-    whole = np.broadcast_to(np.asarray(seen, dtype=bool), (rows, keys))
-    out.write(np.packbits(whole).tobytes())
+        pairs = [[of_pair(int(head), r, c) for c in range(keys)] for r in range(rows)]
+        seen = np.array(pairs)
+    bits = np.packbits(np.broadcast_to(seen, (rows, keys))).tobytes()
+    if first is None:
+        out.write(bits)
+        first = bits
+    elif bits != first:
+        out.write(head.encode())
+        break
 out.flush()
 """
 
@@ -60,8 +96,8 @@ def function_pattern(w: Workload, path: Path, seconds: float = SECONDS) -> Patte
     Raises
     ------
     InputError
-        The file is missing or fails, takes too long, or says one thing of one head and another of
-        the next: a run has one mask.
+        The file is missing or fails, takes too long, answers with anything but True or False, or
+        says one thing of one head and another of the next: a run has one mask.
     """
     source = str(path)
     if getattr(sys, "frozen", False):
@@ -72,24 +108,61 @@ def function_pattern(w: Workload, path: Path, seconds: float = SECONDS) -> Patte
     if rows * keys > MOST_PAIRS:
         expected = f"at most {MOST_PAIRS} pairs, to ask about each"
         raise refuse(source, "pairs", rows * keys, expected)
-    sizes = [str(n) for n in (len(w.picked), rows, keys)]
-    try:
-        done = subprocess.run(
-            [sys.executable, "-I", "-c", _CHILD, str(path.absolute()), *sizes],
-            input=" ".join(map(str, w.picked)).encode(), capture_output=True, check=False,
-            timeout=seconds,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise refuse(source, "mask", "", f"an answer within {seconds:g} s") from None
     each = -(-rows * keys // 8)
-    if done.returncode or len(done.stdout) != each * len(w.picked):
-        lines = done.stderr.decode(errors="replace").strip().splitlines() or ["it ended early"]
+    status, out, noise = _answer(path.absolute(), w.picked, (rows, keys), each + NOISE, seconds)
+    if status is None:
+        raise refuse(source, "mask", "", f"an answer within {seconds:g} s")
+    if len(noise) >= NOISE:
+        raise refuse(source, "mask", "", f"a function that prints at most {NOISE} bytes")
+    lines = noise.decode(errors="replace").strip().splitlines() or ["it ended early"]
+    if status == _NO_BOOL:
+        head, row, key, value = lines[-1].split(" ", 3)
+        expected = "True or False, as of j <= i, not a number that is added to the score"
+        raise InputError(
+            source, [Mistake(f"mask({head}, {row}, {key})", shortened(value), expected)]
+        )
+    if status or len(out) < each:
         raise refuse(source, "mask", "", f"a function that runs: {shown(lines[-1])[:200]}")
-    bits = np.frombuffer(done.stdout, dtype=np.uint8).reshape(len(w.picked), each)
-    for head, own in zip(w.picked, bits, strict=True):
-        if not np.array_equal(own, bits[0]):
-            expected = f"the same of heads {w.picked[0]} and {head}: a run has one mask"
-            raise refuse(source, "mask", "", expected)
-    seen: Bools = np.unpackbits(bits[0], count=rows * keys).reshape(rows, keys).astype(np.bool_)
+    if other := out[each:].decode(errors="replace"):
+        expected = f"the same of heads {w.picked[0]} and {other}: a run has one mask"
+        raise refuse(source, "mask", "", expected)
+    bits = np.frombuffer(out, dtype=np.uint8)
+    seen: Bools = np.unpackbits(bits, count=rows * keys).reshape(rows, keys).astype(np.bool_)
     mask = replace(dense_mask(w), causal=False, blocks=block_mask(seen))
     return Pattern(path.name, "mask(head, i, j) of the file", mask)
+
+
+def _answer(
+    path: Path, heads: tuple[int, ...], sizes: tuple[int, int], most: int, seconds: float
+) -> tuple[int | None, bytes, bytes]:
+    """Return how the process ended, None for not in time, what it answered and what it printed.
+
+    Both go into files, whose length is bounded and which nobody waits for: a process that the
+    function has started may hold them. All of its processes end with it.
+    """
+    given = [MEMORY, most, _NO_BOOL, path, ",".join(map(str, heads)), *sizes]
+    own = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # each thread takes address space
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as noise:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-c", _CHILD, *map(str, given)],
+            stdin=subprocess.DEVNULL, stdout=out, stderr=noise, env=own, start_new_session=True,
+        )  # fmt: skip
+        try:
+            status = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            status = None
+        finally:
+            _end(process)
+        noise.seek(max(0, noise.seek(0, os.SEEK_END) - NOISE))
+        out.seek(0)
+        return status, out.read(most), noise.read()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process and those that it has started."""
+    if sys.platform == "win32":
+        process.kill()
+    else:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

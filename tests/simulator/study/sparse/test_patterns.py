@@ -1,10 +1,12 @@
 """Published patterns as masks: what they leave, and what they cost and change."""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 from simulator import InputError
@@ -327,6 +329,56 @@ def test_a_function_that_cannot_be_used(tmp_path: Path, text: str, expected: str
         function_pattern(w, function(tmp_path, text), seconds=1.0 if "while" in text else 20.0)
     assert expected in str(error.value)
     assert str(error.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        ("np.where(j <= i, 0.0, -np.inf)", "0.0"),  # an additive mask: bool(-inf) is True
+        ("'yes'", "'yes'"),
+        ("1", "1"),
+        ("None", "None"),
+        ("[[True] * 10] * 10", "[[True, True"),
+    ],
+)
+def test_a_function_answers_true_or_false_alone(tmp_path: Path, answer: str, shown: str) -> None:
+    w = resolve(scenario(nq=9, nk=11, heads=2, d=4))
+    text = f"import numpy as np\ndef mask(head, i, j):\n    return {answer}\n"
+    with pytest.raises(InputError) as error:
+        function_pattern(w, function(tmp_path, text))
+    assert "mask(0, 0, 0) = " in str(error.value)
+    assert shown in str(error.value)
+    assert "expected True or False, as of j <= i, not a number that is added" in str(error.value)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such limits")
+def test_a_function_has_bounded_memory_and_print(tmp_path: Path) -> None:
+    w = resolve(scenario(nq=9, d=4))
+    for text, expected in (
+        ("import sys\ndef mask(h, i, j):\n    while True: sys.stderr.write('x' * 10**6)\n",
+         "a function that prints at most"),
+        ("import os\ndef mask(h, i, j):\n    while True: os.write(1, b'x' * 10**6)\n", "too large"),
+        ("held = []\ndef mask(h, i, j):\n    while True: held.append(bytes(2**30))\n",
+         "MemoryError"),
+    ):  # fmt: skip
+        with pytest.raises(InputError) as error:
+            function_pattern(w, function(tmp_path, text))
+        assert expected in str(error.value)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such groups of processes")
+def test_what_a_function_starts_ends_with_it_and_spoils_no_answer(tmp_path: Path) -> None:
+    w = resolve(scenario(nq=9, d=4))
+    text = (
+        "import subprocess\nchild = subprocess.Popen(['sleep', '77'])\n"
+        f"open({str(tmp_path / 'child')!r}, 'w').write(str(child.pid))\n"
+        "def mask(head, i, j):\n    return j <= i\n"
+    )
+    pattern = function_pattern(w, function(tmp_path, text))
+    assert seen(w, pattern.mask).sum() == 45
+    child = int((tmp_path / "child").read_text())
+    gone = not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE
+    assert gone or psutil.wait_procs([psutil.Process(child)], timeout=10)[0]
 
 
 def test_a_function_in_no_file(tmp_path: Path) -> None:

@@ -47,8 +47,8 @@ def run(options: argparse.Namespace) -> int:
     w = resolve(load_scenario(options.scenario))
     if options.output is not None:
         beside = options.output.with_suffix(".safetensors")
-        inputs = [Path(options.scenario), *([w.file.path] if w.file else [])]
-        check_target("masks", options.output, (".toml",), inputs, beside)
+        read = [Path(options.scenario), *([w.file.path] if w.file else [])]
+        check_target("masks", options.output, (".toml",), read, beside)
     inputs, usual = read_inputs(w), usual_knobs(w)
     block = usual.block if options.block is None else options.block
     if block < 1 or blocks_of(w, block) > 4096:

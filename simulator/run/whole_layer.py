@@ -15,10 +15,12 @@ import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.base.assets import SCENARIOS
 from simulator.base.dtypes import F32, frozen, round_to
 from simulator.engines.layer_check import output_error
 from simulator.engines.reference import error_rows, reference_rows
@@ -26,11 +28,12 @@ from simulator.problem.layer import Layer
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of
 from simulator.run.snapshot import Snapshot
-from simulator.run.trace import Trace
+from simulator.run.trace import Trace, simulate
 
 Progress = Callable[[float], None]
 Shape = tuple[int, ...]
 
+EXAMPLE = "layer.toml"
 _CITES = "Vaswani et al. 2017, §3.2.2"
 AT_ONCE, TILES_AT_ONCE = 2**25, 2**11
 """Multiplications of all heads, and tiles, up to which a view waits for a layer."""
@@ -139,6 +142,13 @@ def known_layer(trace: Trace) -> LayerRun | None:
     if found is None and is_short(trace.workload):
         return compute_layer(trace)
     return found
+
+
+@cache
+def example_layer() -> tuple[Trace, Snapshot]:
+    """Return the shipped run of a whole layer, for runs without one, and its end."""
+    trace = simulate(SCENARIOS / EXAMPLE)
+    return trace, trace.snapshot(len(trace) - 1)
 
 
 def compute_layer(trace: Trace, progress: Progress = lambda share: None) -> LayerRun:

@@ -121,6 +121,24 @@ def test_no_text_collides(
         assert not any(one.adjusted(1, 1, -1, -1).intersects(other) for other in boxes[:n])
 
 
+def test_a_row_is_named_once_and_no_text_is_under_its_pointer() -> None:
+    now, model = states()[0]
+    rect, style, last = QRectF(0, 0, 560, 420), Style(DARK), now.program.workload.seqlen_q - 1
+    axis = exactness_layout(rect, style).rows_axis
+    for row in range(last + 1):
+        with pytest.MonkeyPatch.context() as patch:
+            drawn = record_texts(patch, scene)
+            painted(lambda p, r=row: paint_exactness(p, now, model, style, rect, row=r))
+        assert_tidy(drawn, rect)
+        told = [one for one in drawn if axis.contains(one.ink.center())]
+        assert [one.text for one in told].count(f"row {row}") == 1
+        if 10 < row < last - 10:
+            assert {one.text for one in told} >= {"row 0", str(last)}
+        x = axis.x() + (row + 0.5) / (last + 1) * axis.width()
+        pointer = QRectF(x - 3.5, axis.y(), 7, axis.height())
+        assert not any(one.ink.intersects(pointer) for one in told), row
+
+
 def test_words_say_the_figures_of_the_model() -> None:
     for now, model in states():
         names, figures = now_words(now, model)

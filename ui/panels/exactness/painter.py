@@ -357,14 +357,19 @@ def _paint_rows(
     if lay.rows_axis.isNull():
         return
     font, axis, rows = lay.style.text_font(11), lay.rows_axis, counts[1]
-    draw_text(painter, axis, "key 0" if of_keys else "row 0", font, theme.muted, LEFT)
-    draw_text(painter, axis, count_text(rows - 1), font, theme.muted, RIGHT)
+    first, last = "key 0" if of_keys else "row 0", count_text(rows - 1)
+    begin, end = axis.x() + text_width(font, first), axis.right() - text_width(font, last)
     if row is not None and not of_keys:
         x = axis.x() + (row + 0.5) / rows * axis.width()
-        ends = text_width(font, "row 0") + px(8), text_width(font, count_text(rows - 1)) + px(8)
-        text = f"row {count_text(row)}"
-        half = text_width(font, text) / 2
-        low, high = axis.x() + ends[0] + half, axis.right() - ends[1] - half
+        text, gap = f"row {count_text(row)}", px(8)
+        side = px(6) + text_width(font, text) / 2  # beside the pointer
+        if side < axis.width() / 4:  # the row's own label takes the place of an end's
+            first, begin = (first, begin + gap) if x - gap > begin else ("", axis.x())
+            last, end = (last, end - gap) if x + gap < end else ("", axis.right())
+            at = x + side if x + 2 * side <= end else x - side
+            if begin <= at - side + px(6):
+                place = QRectF(at - side + px(5), axis.y(), 2 * side, axis.height())
+                draw_text(painter, place, text, font, theme.text, LEFT)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(QColor(theme.text))
@@ -373,12 +378,9 @@ def _paint_rows(
             QPolygonF([tip, tip + QPointF(px(3.5), px(4.5)), tip + QPointF(-px(3.5), px(4.5))])
         )
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-        if low <= high and half + px(6) < axis.width() / 4:
-            middle = min(max(x, low), high)
-            side = px(6) + half  # beside the pointer
-            at = middle + side if middle + side <= high else middle - side
-            place = QRectF(at - half - 1, axis.y(), 2 * half + 2, axis.height())
-            draw_text(painter, place, text, font, theme.text, LEFT)
+    for text, align in ((first, LEFT), (last, RIGHT)):
+        if text:
+            draw_text(painter, axis, text, font, theme.muted, align)
 
 
 def _paint_figure(

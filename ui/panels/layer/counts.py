@@ -82,7 +82,7 @@ def title_words(state: CountState) -> list[str]:
     """Return what is supposed, longest first."""
     now = state.now
     one = f"D = {now.width} in {count_text(now.heads)} head{'s' * (now.heads > 1)} of {now.depth}"
-    run = "as many as this run has" if now.heads == state.own else f"this run has {state.own}"
+    run = "as many as this layer has" if now.heads == state.own else f"this layer has {state.own}"
     return [f"{one} ({run}), supposing that each has its own K and V and none is masked",
             f"{one} ({run})", one]  # fmt: skip
 

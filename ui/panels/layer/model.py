@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.base.dtypes import F32
-from simulator.run.row_report import RowReport
+from simulator.run.row_report import RowReport, row_report
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
-from simulator.run.whole_layer import LayerRun, finished_rows, known_layer
+from simulator.run.whole_layer import LayerRun, example_layer, finished_rows, known_layer
 from simulator.study.compare import Position
 from ui.look.formula import typeset
 from ui.panels.layer.words import LATEX
@@ -45,6 +45,8 @@ class LayerModel:
         The query head and its row that the board explains.
     missing : bool
         Whether the layer is computed beside the window.
+    example : bool
+        Whether the run has no layer, so that this is the end of the demo of one.
     """
 
     snapshot: Snapshot
@@ -53,6 +55,7 @@ class LayerModel:
     head: int
     row: int
     missing: bool = False
+    example: bool = False
 
     @property
     def whole(self) -> Bools:
@@ -76,13 +79,17 @@ class LayerModel:
 
 
 def layer_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> LayerModel:
-    """Return the layer of a run at a cursor, computed now if that is quick."""
+    """Return the layer of a run at a cursor, computed now if that is quick; else the demo's."""
+    example = trace.inputs.layer is None
+    if example:
+        trace, snapshot = example_layer()
+        report = row_report(snapshot, 0)
     run = known_layer(trace)
     if run is not None:
         typeset(LATEX)
     head, row = trace.workload.single(snapshot.visit.head, report.row)
     missing = run is None and trace.whole_layer is not None
-    return LayerModel(snapshot, run, finished_rows(snapshot), head, row, missing)
+    return LayerModel(snapshot, run, finished_rows(snapshot), head, row, missing, example)
 
 
 def matrix(run: LayerRun, name: str) -> F32:

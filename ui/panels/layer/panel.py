@@ -20,7 +20,7 @@ from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import with_values
 from simulator.program.playback import moved
 from simulator.run.trace import Trace
-from simulator.run.whole_layer import LayerRun, compute_layer, finished_rows, known_layer
+from simulator.run.whole_layer import EXAMPLE, LayerRun, compute_layer, finished_rows, known_layer
 from ui.look.draw import draw_text, outline, text_width, wrapped
 from ui.look.theme import Style
 from ui.look.units import exact_text
@@ -65,11 +65,13 @@ CHOICE = Choice("layer", (
     Option("heads", "How many heads", "Heads",
            "What stays and what multiplies when more heads divide the same width."),
 ))  # fmt: skip
-DEMO = SCENARIOS / "layer.toml"
 NO_LAYER = (
-    "This run begins at Q, K and V: it has no X and no weights, so there is no layer around it."
+    "This run begins at Q, K and V: it has no X and no weights, so there is no layer around it. "
+    "Below is another run, the demo of a whole layer."
 )
 _TASK = "the whole layer"
+_LEAST = 150
+"""Height that the demo's layer needs, at scale 1, below what is said of a run without one."""
 
 
 @guarded
@@ -192,13 +194,13 @@ class LayerPanel(Panel[LayerModel]):
         before, run = self.run, model.run
         self.model = model
         arriving = None
-        if view.before is not None and run is not None:
+        if view.before is not None and run is not None and not model.example:
             arriving = model.finished & ~finished_rows(view.before)
         share = 1.0 if arriving is None else 0.0
         if run is not before:
             self.row = self.head = self.cell = None
             self.stage = self._awaited
-            if run is not None:
+            if run is not None and not model.example:
                 self._awaited = None
         self._flow = None if run is None else FlowState(model, arriving, share, self.stage)
         if run is not None and run is not before:
@@ -258,7 +260,7 @@ class LayerPanel(Panel[LayerModel]):
     def _press(self) -> None:
         trace, scenario = self._session.trace, self._session.scenario
         if trace is None or scenario is None or trace.inputs.layer is None:
-            self._session.open_wanted.emit(DEMO)
+            self._session.open_wanted.emit(SCENARIOS / EXAMPLE)
         elif trace.whole_layer is None:
             changed = with_values(scenario, {"input": {"head": "all"}})
             self._session.propose(changed, "all heads")
@@ -294,15 +296,15 @@ class LayerPanel(Panel[LayerModel]):
         self.slider.setVisible(self._slides)
         font, high = style.text_font(13), round(style.px(28))
         text = self._why()[1]
-        offers = self.model is not None and run is None and bool(text)
+        offers = self.model is not None and (run is None or self.model.example) and bool(text)
         self.button.setVisible(self._controls and offers)
         self.button.setText(text)
         self.button.setAccessibleName(text)
         self.button.setFont(font)
         wide = round(text_width(font, text) + style.px(28))
         lines = len(self._sentence())
-        top = round(self.place.y() + lines * style.px(22) + style.px(10))
-        left = round(self.place.x())
+        top = round(self._room.y() + lines * style.px(22) + style.px(10))
+        left = round(self._room.x())
         self.button.setGeometry(left, top, min(wide, self.width() - 2 * left), high)
         self.slider.setGeometry(left, 4, self.width() - 2 * left, round(style.px(26)))
         set_sheet(self, bar_sheet(style))
@@ -315,14 +317,24 @@ class LayerPanel(Panel[LayerModel]):
         return self._controls and self.run is not None and self.shown == "heads"
 
     def _sentence(self) -> list[str]:
-        return wrapped(self._why()[0], self.style_now.text_font(14), self.place.width())
+        return wrapped(self._why()[0], self.style_now.text_font(14), self._room.width())
 
     def _slid(self, at: int) -> None:
         self._changed()
 
     @property
     def place(self) -> QRectF:
-        """Where the picture is, inside the margins and below the slider."""
+        """Where the picture is: below what is said of a run without a layer."""
+        room, style = self._room, self.style_now
+        if self.model is not None and self.model.example:
+            room.setTop(room.y() + len(self._sentence()) * style.px(22) + style.px(16))
+            if self._controls:
+                room.setTop(room.y() + style.px(38))
+        return room
+
+    @property
+    def _room(self) -> QRectF:
+        """What is inside the margins and below the slider."""
         top = 6.0
         if self._slides:
             top += self.style_now.px(30)
@@ -334,15 +346,20 @@ class LayerPanel(Panel[LayerModel]):
         """What is shown, in words."""
         if self.run is None or self._flow is None:
             return self._why()[0]
+        if self.model is not None and self.model.example:
+            return f"{self._why()[0]} {self._picture_words(self.run, self._flow)}"
+        return self._picture_words(self.run, self._flow)
+
+    def _picture_words(self, run: LayerRun, flow: FlowState) -> str:
         if self.shown == "stage" and self.product is not None:
             return product_words(self.product)
         if self.shown == "row" and self.row_now is not None:
             return row_words(self.row_now)
         if self.shown == "head":
-            return circuit_words(self.circuit) if self.circuit else _too_wide(self.run)
+            return circuit_words(self.circuit) if self.circuit else _too_wide(run)
         if self.shown == "heads" and self.counts is not None:
             return count_words(self.counts)
-        return stage_words(self.run, self._flow.shown)
+        return stage_words(run, flow.shown)
 
     # --- painting -------------------------------------------------------------------------
 
@@ -353,10 +370,12 @@ class LayerPanel(Panel[LayerModel]):
                 return
             if has_ring(self):
                 outline(painter, QRectF(self.rect()), self.style_now.theme.text)
-            if self.run is None or self._flow is None:
-                self._paint_sentence(painter, self._sentence())
-                return
             style, place = self.style_now, self.place
+            if self.run is None or self._flow is None or self.model.example:
+                self._paint_sentence(painter, self._sentence())
+            small = self.model.example and place.height() < style.px(_LEAST)
+            if self.run is None or self._flow is None or small:
+                return
             if self.shown == "stage" and self.product is not None:
                 paint_product(painter, self.product, style, place)
             elif self.shown == "row" and self.row_now is not None:
@@ -372,7 +391,7 @@ class LayerPanel(Panel[LayerModel]):
                 paint_flow(painter, self._flow, style, place)
 
     def _paint_sentence(self, painter: QPainter, lines: list[str]) -> None:
-        style, place, line = self.style_now, self.place, self.style_now.px(22)
+        style, place, line = self.style_now, self._room, self.style_now.px(22)
         for n, text in enumerate(lines):
             box = QRectF(place.x(), place.y() + n * line, place.width(), line)
             draw_text(painter, box, text, style.text_font(14), style.theme.text)

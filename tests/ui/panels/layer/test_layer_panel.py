@@ -254,10 +254,25 @@ def test_a_run_without_a_layer_says_so_and_offers_the_demo(
     window.desk.take("layer")
     window.session.settle()
     panel = window.docks.panel(LayerPanel)
-    assert panel.run is None
-    assert panel.accessibleDescription() == NO_LAYER
+    assert window.session.trace is not None
+    assert window.session.trace.whole_layer is None
+    assert panel.accessibleDescription().startswith(NO_LAYER)
     assert panel.button.isVisible()
     assert panel.rect().contains(panel.button.geometry())
+    assert panel.button.geometry().bottom() < panel.place.top()
+    demo = simulate(SCENARIOS / "layer.toml")  # what stands below is the demo's, at its end
+    exact = compute_layer(demo)
+    assert panel.run is not None
+    np.testing.assert_array_equal(panel.run.arrays["y"], exact.arrays["y"])
+    assert panel.flow is not None
+    assert panel.flow.model.finished.all()
+    blank = panel.grab().toImage()
+    texts = {blank.pixelColor(x, y).rgb() for x in range(0, blank.width(), 7)
+             for y in range(int(panel.place.top()), blank.height(), 7)}  # fmt: skip
+    assert len(texts) > 8, "the layer is drawn"
+    window.session.step()  # of the run at hand
+    window.session.settle()
+    assert panel.flow.model.finished.all()
     QTest.mouseClick(panel.button, Qt.MouseButton.LeftButton)
     window.session.settle()
     assert window.session.path == SCENARIOS / "layer.toml"

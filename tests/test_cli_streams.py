@@ -98,6 +98,19 @@ def test_where_qt_cannot_start_one_line_says_why(named):
     assert next(iter(named.values())).encode() in last
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"QT_DEBUG_PLUGINS": "1"},
+        pytest.param({"QT_LOGGING_RULES": "*=true"}, marks=pytest.mark.long),
+    ],
+)
+def test_qt_may_speak_until_the_very_end(asked, tmp_path):
+    told = run(["export", DEMO, "-o", str(tmp_path / "a.svg")], **asked)
+    assert told.returncode == 0
+    assert b"Traceback" not in told.stderr
+
+
 @pytest.mark.long
 @LINUX
 @pytest.mark.parametrize("arguments", [["doctor"], ["export", DEMO, "-o", "{tmp}/a.png"]])

@@ -22,6 +22,7 @@ from simulator.base.errors import InputError, refuse, safe_text
 from simulator.base.version import version
 from ui.safety.signals import interrupt, interrupted, take_signals
 from ui.safety.streams import fit_encoding, on_terminal, send_off, tell_unwritten
+from ui.safety.system_libraries import why_not_imported
 
 INTERRUPTED = 130
 """Exit status after Ctrl+C."""
@@ -95,6 +96,8 @@ def _tell(error: Exception) -> int:
         print("not enough memory: expected a smaller problem", file=sys.stderr)
     elif isinstance(error, OSError):
         tell_unwritten(error)
+    elif isinstance(error, ImportError) and (words := why_not_imported(error)):
+        print(f"tilescope: Qt cannot start: {words}", file=sys.stderr)
     else:
         raise error
     return 2

@@ -7,7 +7,7 @@ import importlib.util
 import os
 import platform
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from kernels.build.shipped import Entry, read_index
@@ -16,7 +16,7 @@ from kernels.devices.host.compiler import find_compiler
 from simulator.base.assets import ASSETS, CAPTURES, SCENARIOS
 from simulator.base.errors import InputError, safe_text
 from simulator.base.version import version
-from ui.safety.system_libraries import PLATFORMS, advice, missing_libraries
+from ui.safety.system_libraries import PLATFORMS, advice, missing_libraries, why_not_imported
 
 FROZEN = bool(getattr(sys, "frozen", False))
 """Whether this is the binary: nothing can be installed into it, so the advice differs."""
@@ -51,17 +51,25 @@ def examine() -> Iterator[Finding]:
     """Check everything, one thing after another."""
     yield Finding("Tilescope", True, version())
     yield Finding("Python", True, f"{platform.python_version()}, {platform.platform()}")
-    yield qt()
-    yield _display()
-    yield _fonts()
+    yield (found := qt())
+    yield _display(draws=bool(found.good))
+    yield _with_qt("fonts", _fonts)
     yield _assets()
     yield _gpu()
     yield cupy()
     yield _kernels()
     yield _compiler()
-    yield codecs()
-    yield _settings()
-    yield _log()
+    yield _with_qt("codecs", codecs)
+    yield _with_qt("settings", _settings)
+    yield _with_qt("log", _log)
+
+
+def _with_qt(what: str, check: Callable[[], Finding]) -> Finding:
+    """Check what is not to be found out without Qt."""
+    try:
+        return check()
+    except ImportError:
+        return Finding(what, None, "not known without Qt")
 
 
 def _mend(frozen: bool) -> str:
@@ -110,16 +118,17 @@ def qt(*, frozen: bool = FROZEN) -> Finding:
         if QApplication.instance() is None:
             _KEPT.append(QApplication(["doctor"]))
     except ImportError as error:
-        return Finding("Qt", False, f"{error}; {_mend(frozen)}")
+        return Finding("Qt", False, why_not_imported(error) or f"{error}; {_mend(frozen)}")
     return Finding("Qt", True, f"PySide6 {__version__}, platform {QGuiApplication.platformName()}")
 
 
-def _display() -> Finding:
+def _display(*, draws: bool) -> Finding:
     if not sys.platform.startswith("linux"):
         return Finding("display", True, "the system's")
     named = [f"{name}={os.environ[name]}" for name in PLATFORMS if os.environ.get(name)]
     if not named:
-        return Finding("display", None, "none: the window cannot open, `run` and `export` work")
+        work = "`run` and `export` work" if draws else "`run` works"
+        return Finding("display", None, f"none: the window cannot open, {work}")
     missing = missing_libraries([PLATFORMS[each.partition("=")[0]] for each in named])
     says = [*named, advice(missing)] if missing else named
     return Finding("display", not missing, "; ".join(says))

@@ -64,8 +64,16 @@ def missing_libraries(platforms: Iterable[str]) -> list[str]:
     files = [qt / "lib" / f"libQt6{name}.so.6" for name in _LIBRARIES]
     files += [qt / "plugins" / "platforms" / f"libq{name}.so" for name in (DRAWING, *platforms)]
     asked = [str(file) for file in files if file.is_file()]
-    told = subprocess.run(["ldd", *asked], capture_output=True, text=True, check=False).stdout
-    return sorted(set(re.findall(r"^\s*(\S+) => not found", told, re.MULTILINE)))
+    told = subprocess.run(["ldd", *asked], capture_output=True, text=True, check=False)
+    missing = re.findall(r"^\s*(\S+) => not found", told.stdout, re.MULTILINE)
+    broken = re.findall(r"loading shared libraries: (?:.*/)?(\S+): ", told.stderr)
+    return sorted({*missing, *broken})
+
+
+def why_not_imported(error: ImportError) -> str:
+    """Return in words which libraries an import of Qt lacked; empty if that was not the reason."""
+    found = re.match(r"(?:.*/)?(lib[^/:]+\.so[.\d]*): ", str(error))
+    return advice(sorted({found[1], *missing_libraries(())})) if found else ""
 
 
 def advice(libraries: Iterable[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 
@@ -32,6 +33,7 @@ def application() -> QApplication:
         qInstallMessageHandler(QtStart())
         app = QApplication(sys.argv[:1])
         qInstallMessageHandler(take_qt_message)
+        atexit.register(qInstallMessageHandler, None)  # Qt speaks when Python no longer runs
     load_fonts()
     if app.findChild(FocusRing) is None:  # made now, or earlier by a question to Qt
         app.setApplicationName("Tilescope")

@@ -8,29 +8,38 @@ from pathlib import Path
 import PySide6
 import pytest
 
+from simulator.base.assets import SCENARIOS
 from ui.safety.system_libraries import debian_package, missing_libraries, named_platforms
 
 ROOT = Path(__file__).resolve().parents[3]
 SITE = Path(PySide6.__path__[0]).parent
 PLUGIN = ("PySide6", "Qt", "plugins", "platforms", "libqxcb.so")
+GUI = ("PySide6", "Qt", "lib", "libQt6Gui.so.6")
 HERE, GONE = b"libxcb-xkb.so.1\0", b"libxcb-xkb.so.9\0"
 """A library that Qt's plugin for X is linked with, and what becomes of its name in a copy."""
+OF_GUI = (b"libGL.so.1\0", b"libGL.so.9\0"), (b"libEGL.so.1\0", b"libEGL.so.9\0")
+"""The same for what Qt draws with."""
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Qt asks Linux alone")
 
 
-def mirror(old: Path, new: Path, way: tuple[str, ...]) -> None:
-    """Link all of a folder; the file at the end of the way is a copy with another library."""
+Names = tuple[tuple[bytes, bytes], ...]
+
+
+def mirror(old: Path, new: Path, way: tuple[str, ...], names: Names = ((HERE, GONE),)) -> None:
+    """Link all of a folder; the file at the end of the way is a copy with other libraries."""
     new.mkdir()
     for each in old.iterdir():
         if each.name != way[0]:
             (new / each.name).symlink_to(each)
         elif len(way) > 1:
-            mirror(each, new / each.name, way[1:])
+            mirror(each, new / each.name, way[1:], names)
         else:
-            plugin = each.read_bytes()
-            assert plugin.count(HERE) == 1
-            (new / each.name).write_bytes(plugin.replace(HERE, GONE))
+            library = each.read_bytes()
+            for here, gone in names:
+                assert library.count(here) == 1
+                library = library.replace(here, gone)
+            (new / each.name).write_bytes(library)
 
 
 @pytest.fixture
@@ -71,6 +80,23 @@ def test_doctor_and_set_up_name_the_same(site):
     assert 'python -m ui.safety.system_libraries "$@"' in (ROOT / ".ci" / "setup").read_text(
         "utf-8"
     )
+
+
+def test_without_the_libraries_that_qt_draws_with_doctor_ends_well_and_names_them(tmp_path):
+    mirror(SITE / GUI[0], tmp_path / GUI[0], GUI[1:], OF_GUI)
+    (tmp_path / "shiboken6").symlink_to(SITE / "shiboken6")
+    remedy = "sudo apt-get install libegl9 libgl9"
+    told = run(tmp_path, "ui", "doctor")
+    assert (told.returncode, told.stderr) == (0, "")
+    assert remedy in next(row for row in told.stdout.splitlines() if row.startswith("Qt "))
+    assert "again" not in told.stdout
+    assert "`export`" not in told.stdout.replace("every format of `export`", "")
+    demo, picture = str(SCENARIOS / "causal.toml"), tmp_path / "a.png"
+    for words in ([demo], ["export", demo, "-o", str(picture)]):
+        told = run(tmp_path, "ui", *words)
+        assert (told.returncode, told.stdout, told.stderr.count("\n")) == (2, "", 1)
+        assert remedy in told.stderr
+    assert run(tmp_path, "ui", "run", demo).returncode == 0
 
 
 def test_nothing_is_told_where_all_is_there():

@@ -22,6 +22,10 @@ SECONDS_PER_RESCALE = 2.0
 """How long an op lasts in which all that has been summed may shrink."""
 
 
+LONGEST = 3600.0
+"""Most seconds that a run should take if nobody has chosen how far a step goes, at speed 1."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Cursor:
     """A place in a run: the ops up to and including `op` of visit `visit` have been done."""
@@ -125,6 +129,16 @@ def path_between(program: TileProgram, start: Cursor, end: Cursor, most: int) ->
     sign = 1 if forward else -1
     visits = (start.visit + sign * round(across * n / stops) for n in range(1, stops))
     return (*(end_of_visit(program, visit) for visit in visits), end)
+
+
+def usual_step(program: TileProgram) -> Granularity:
+    """Return the smallest step with which a run plays in a sensible time, at most a row block."""
+    tiles = len(program)
+    ops = tiles * len(program.ops(tiles // 2))
+    for steps, by in ((ops, Granularity.OP), (tiles, Granularity.TILE)):
+        if steps * SECONDS_PER_OP <= LONGEST:
+            return by
+    return Granularity.ROW_BLOCK
 
 
 def seconds_of(op: Op) -> float:

@@ -15,7 +15,9 @@ from simulator.program.playback import (
     first_cursor,
     last_cursor,
     step,
+    usual_step,
 )
+from simulator.program.tile_program import TileProgram
 from simulator.run.trace import Trace
 from ui.session.motion import Clock
 from ui.session.view import View
@@ -50,6 +52,8 @@ class Playing(QObject):
     def __init__(self, parent: QObject | None, now: Callable[[], float]) -> None:
         super().__init__(parent)
         self.granularity = Granularity.OP
+        self._step_chosen: Granularity | None = None
+        """How far a step goes if somebody has chosen it; otherwise the run's size says it."""
         self.clock = Clock(self, now)
         self.clock.moved.connect(self.moved)
 
@@ -154,6 +158,13 @@ class Playing(QObject):
         self.set_speed(SPEEDS[min(max(place, 0), len(SPEEDS) - 1)])
 
     def set_granularity(self, granularity: Granularity) -> None:
-        """Set how far a step goes."""
-        self.granularity = granularity
+        """Set how far a step goes, in this run and in later ones."""
+        self._step_chosen = self.granularity = granularity
         self.settings_changed.emit()
+
+    def suit_step(self, program: TileProgram) -> None:
+        """Let a step go as far as suits the size of a new run, unless somebody has chosen it."""
+        suits = self._step_chosen or usual_step(program)
+        if suits is not self.granularity:
+            self.granularity = suits
+            self.settings_changed.emit()

@@ -250,6 +250,7 @@ class Session(Playing):
             # engine's thread, because the trace may be at work there.
             self._worker.submit(f"forget {id(self.trace)}", partial(_forget, self.trace))
         self.trace, self._chosen = trace, False
+        self.suit_step(trace.program)
         self._worker.drop("view")
         self.trace_changed.emit(trace)
         self._ask()

@@ -23,9 +23,14 @@ from ui.look.draw import CENTRE, card, draw_text, text_width
 from ui.look.names import first_that_fits
 from ui.look.run_words import engine_words, scenario_words
 from ui.look.theme import Style
+from ui.panels.scenario.fields import FIELDS
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.widgets.progress import ProgressStrip, Words
+
+_EXPLAINED = ("seqlen_q", "seqlen_k", "head_dim", "rows", "cols", "causal", "kv_heads", "dtype")
+_MEANINGS = tuple(f"{spec.label}: {spec.help}" for spec in FIELDS if spec.key in _EXPLAINED)
+"""What the words in the chips mean, as the form of the scenario has it."""
 
 
 @guarded
@@ -45,11 +50,35 @@ class _Chips(QWidget):
     def show_words(self, words: list[str], style: Style, faults: tuple[str, ...] = ()) -> None:
         """Show words; before them `fault_labels`, which are always shown."""
         self._words, self._style, self._faults = words, style, faults
-        everything = [*faults[:1], *words]
-        self.setToolTip(" · ".join(everything))
-        self.setAccessibleDescription(", ".join(everything))
+        self.setAccessibleDescription(", ".join([*faults[:1], *words]))
+        self._explain()
         self.updateGeometry()
         self.update()
+
+    def _explain(self) -> None:
+        """Say in the tool tip what the words mean, and those for which there is no space."""
+        shown = {word for word, _ in self._boxes()}
+        rest = [word for word in self._words if word not in shown]
+        self.setToolTip("\n".join([*rest, *_MEANINGS, "Click to change."]))
+
+    def _boxes(self) -> list[tuple[str, QRectF]]:
+        """Return the words that fit, and their places."""
+        style, out, x = self._style, [], 0.0
+        if style is None:
+            return []
+        font, height = style.text_font(12), style.px(22)
+        room = self.width() - style.px(18)
+        fault = [first_that_fits(self._faults, room, font)] if self._faults else []
+        for word in fault + self._words:
+            width = text_width(font, word) + style.px(18)
+            if x + width <= self.width():
+                out.append((word, QRectF(x, (self.height() - height) / 2, width, height)))
+                x += width + style.px(6)
+        return out
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._explain()
 
     def minimumSizeHint(self) -> QSize:
         fault = 0.0
@@ -68,19 +97,12 @@ class _Chips(QWidget):
             if style is None:
                 return
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            theme, font, height, x = style.theme, style.text_font(12), style.px(22), 0.0
-            room = self.width() - style.px(18)
-            fault = [first_that_fits(self._faults, room, font)] if self._faults else []
-            for word in fault + self._words:
-                width = text_width(font, word) + style.px(18)
-                if x + width > self.width():
-                    continue
-                box = QRectF(x, (self.height() - height) / 2, width, height)
+            theme, font = style.theme, style.text_font(12)
+            for word, box in self._boxes():
                 bad = word in self._faults
                 ground, border = (theme.bad, theme.bad) if bad else (theme.field, theme.border)
-                card(painter, box, ground, border, height / 2)
+                card(painter, box, ground, border, box.height() / 2)
                 draw_text(painter, box, word, font, theme.panel if bad else theme.text, CENTRE)
-                x += width + style.px(6)
 
 
 @guarded

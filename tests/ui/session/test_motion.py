@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from simulator.base.assets import SCENARIOS
-from simulator.problem.scenario import with_values
+from simulator.problem.scenario import Scenario, with_values
 from simulator.program.playback import (
     Cursor,
     Granularity,
@@ -479,3 +479,26 @@ def test_a_search_is_waited_for_but_not_for_ever(desk):
     assert desk.at == Cursor(0, 1)
     desk.wait(0.0)
     assert session.share == pytest.approx((0.01 + MADE_UP) / desk.lasts)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "by"),
+    [(48, Granularity.OP), (1024, Granularity.TILE), (4096, Granularity.ROW_BLOCK)],
+)
+def test_a_long_run_plays_in_larger_steps_until_somebody_chooses(desk, tokens, by):
+    session = desk.session
+    shapes = {"seqlen_q": tokens, "head_dim": 4}
+    long = with_values(Scenario(), {"attention": shapes, "tiling": {"rows": 16, "cols": 16}})
+    desk.act(session.start, long, None)
+    assert session.granularity is by
+    session.play(True)
+    for _ in range(12):
+        desk.wait(0.5)
+    visit = session.trace.program.visit(session.cursor.visit)
+    assert (visit.i, visit.j)[by is Granularity.TILE] >= 6 or by is Granularity.OP
+    session.play(False)
+    desk.act(session.open, SCENARIOS / "causal.toml")
+    assert session.granularity is Granularity.OP
+    session.set_granularity(Granularity.HEAD)
+    desk.act(session.start, long, None)
+    assert session.granularity is Granularity.HEAD

@@ -92,3 +92,22 @@ def test_where_the_buttons_have_no_room_one_stands_for_all(open_window, settings
     qapp.processEvents()
     assert row.isVisible()
     assert not chooser.isVisible()
+
+
+def test_the_tool_tip_of_the_chips_says_what_they_mean(open_window, qapp):
+    window = open_window("flash2", (1920, 1080))
+    chips = next(
+        w for w in window.header.children() if getattr(w, "accessibleName", str)() == "Scenario"
+    )
+    words = scenario_words(window.session.trace.workload)
+    lines = chips.toolTip().splitlines()
+    assert "rows (Br): Query rows of a tile." in lines
+    assert "cols (Bc): Keys of a tile." in lines
+    assert not set(words[:2]) & set(lines)
+    window.resize(1024, 720)
+    qapp.processEvents()
+    lines = chips.toolTip().splitlines()
+    left_out = [word for word in words if word in lines]
+    assert left_out  # there is no space for them
+    assert lines[: len(left_out)] == left_out == words[-len(left_out) :]
+    assert "rows (Br): Query rows of a tile." in lines

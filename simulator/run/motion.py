@@ -240,10 +240,9 @@ class Motion:
         return replace(
             after,
             tile=tile,
-            head=self._head(state, made, share) if share < op.lands else after.head,
+            head=self._head(state, made) if share < op.lands else after.head,
             counters=self._counters(share),
             on_chip=self._on_chip(share),
-            so_far=self._weights(self.before.so_far, after.so_far, share),
             partials=self.before.partials if self._same_rows else after.partials,
         )
 
@@ -252,7 +251,7 @@ class Motion:
         one, two = self.before.visit, self.after.visit
         return (one.head, one.i) == (two.head, two.i)
 
-    def _head(self, state: Numbers, made: dict[str, F32], share: float) -> HeadNumbers | None:
+    def _head(self, state: Numbers, made: dict[str, F32]) -> HeadNumbers | None:
         """Return the numbers of the head before the op, with what it has made by now."""
         head, old = self.after.head, self.before.head
         if head is None or old is None or self.before.visit.head != self.after.visit.head:
@@ -266,41 +265,46 @@ class Motion:
                 numbers[own.start : own.stop] = values.reshape(len(own), *numbers.shape[1:])
                 frozen(numbers)
         m, l, o = (all_made.pop(name) for name in ("m", "l", "O"))
-        weights = self._weights(old.weights, head.weights, share)
-        return HeadNumbers(head.s, head.p, m, l, o, all_made, weights)
-
-    def _weights(self, before: F32 | None, after: F32 | None, share: float) -> F32 | None:
-        """Return weights of used tiles: while O is rescaled, scaled by a power of alpha."""
-        same = self.before.visit.head == self.after.visit.head and share < self.after.op.lands
-        if before is None or after is None or not same:
-            return after
-        if self.gesture is not Gesture.SHRINK or not self.is_sound:
-            return before
-        visit, factor = self.after.visit, self.after.carried
-        if before is self.before.so_far:  # which are divided by l
-            factor = over(factor * self.after.tile.l_prev, self.after.l)
-        begin = self.after.begun_at * self.after.program.workload.cols
-        now = before.copy()
-        with np.errstate(all="ignore"):  # there may be keys that nobody sees
-            now[visit.rows.start : visit.rows.stop, begin : visit.cols.start] *= (
-                factor[:, None] ** share
-            )
-        return frozen(now)
+        return HeadNumbers(head.s, head.p, m, l, o, all_made, old.weights)
 
     @cached_property
-    def reweighs(self) -> bool:
-        """Whether it changes the weights of used tiles in the current rows."""
+    def _used(self) -> tuple[F32, F32] | None:
+        """Weights of used keys in the current rows before and after, if it changes them."""
         rows = slice(self.after.visit.rows.start, self.after.visit.rows.stop)
-        if not self._same_rows:
-            return False
+        keys = slice(used_keys(self.after).stop)
         ends = [
             now.so_far if now.so_far is not None or now.head is None else now.head.weights
             for now in (self.before, self.after)
         ]
-        if ends[0] is None or ends[1] is None or ends[0] is ends[1]:
-            return False
-        keys = slice(used_keys(self.after).stop)
-        return not np.array_equal(ends[0][rows, keys], ends[1][rows, keys], equal_nan=True)
+        if ends[0] is None or ends[1] is None or ends[0] is ends[1] or not self._same_rows:
+            return None
+        old, new = ends[0][rows, keys], ends[1][rows, keys]
+        return None if np.array_equal(old, new, equal_nan=True) else (old, new)
+
+    @property
+    def reweighs(self) -> bool:
+        """Whether it changes the weights of used keys in the current rows."""
+        return self._used is not None
+
+    def used_weights(self, share: float) -> F32 | None:
+        """Return the weights of used keys in the current rows, (r, keys), when a share is done.
+
+        While O is rescaled, they are those before times powers of alpha, 1 to alpha; in other ops
+        they change at the end. None if they do not change.
+        """
+        if self._used is None:
+            return None
+        old, new = self._used
+        if share >= self.after.op.lands or self.gesture is not Gesture.SHRINK or not self.is_sound:
+            return new if share >= self.after.op.lands else old
+        factor = self.after.carried
+        if self.before.so_far is not None:  # divided by l
+            factor = over(factor * self.after.tile.l_prev, self.after.l)
+        begin = self.after.begun_at * self.after.program.workload.cols
+        now = old.copy()
+        with np.errstate(all="ignore"):  # there may be keys that nobody sees
+            now[:, begin:] *= factor[:, None] ** share
+        return frozen(now)
 
     def _counters(self, share: float) -> Counters:
         """Return the counters with the bytes of tiles that have landed, none before it has."""

@@ -239,8 +239,7 @@ def paint_moving_board(
     if not ground or apart is None:
         if fades:
             _paint_fading(painter, motion, share, style, lay)
-        if motion.reweighs:
-            _paint_reweighed(painter, now, style, lay)
+        _paint_used(painter, motion, share, style, lay)
         paint_live_board(painter, now, style, lay, marks)
     else:
         if fades:
@@ -248,7 +247,7 @@ def paint_moving_board(
                 _paint_fading(painter, motion, share, style, lay)
             apart.append((lay.boxes["S"], partial(paint_tile, snapshot=now, style=style, lay=lay)))
         if motion.reweighs:
-            fill = partial(_paint_reweighed, snapshot=now, style=style, lay=lay)
+            fill = partial(_paint_used, motion=motion, share=share, style=style, lay=lay)
             apart.append((lay.tile(now.visit.rows, used_keys(now)), fill))
         for box, again in apart:
             with _plain(painter), clipped(painter, box):
@@ -274,11 +273,16 @@ def _paint_fading(
     painter.restore()
 
 
-def _paint_reweighed(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
-    """Draw the weights of the current rows, of tiles before the current one, as they are now."""
-    with _plain(painter), clipped(painter, lay.tile(snapshot.visit.rows, used_keys(snapshot))):
-        paint_used(painter, snapshot, style, lay)
-        paint_split_edges(painter, snapshot, style, lay)
+def _paint_used(
+    painter: QPainter, motion: Motion, share: float, style: Style, lay: BoardLayout
+) -> None:
+    """Draw the weights of used keys in the current rows where an op changes them."""
+    weights, now = motion.used_weights(share), motion.after
+    if weights is None:
+        return
+    with _plain(painter), clipped(painter, lay.tile(now.visit.rows, used_keys(now))):
+        paint_used(painter, now, weights, style, lay)
+        paint_split_edges(painter, now, style, lay)
 
 
 def moving_layout(

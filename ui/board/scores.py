@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
@@ -138,26 +138,26 @@ def paint_scores(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
         _paint_numbers(painter, snapshot, style, lay)
 
 
-def paint_used(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
-    """Draw the used tiles of the current rows anew, over what was drawn of them."""
-    rows, w = snapshot.visit.rows, snapshot.program.workload
-    for area in past_areas(snapshot):
-        own = replace(
-            area, rows=range(max(rows.start, area.rows.start), min(rows.stop, area.rows.stop))
-        )
-        shown = _shown_area(snapshot, style.theme, own) if own.rows and own.cols else None
-        if shown is None or not area.dropped:
-            continue
-        place = lay.tile(own.rows, own.cols)
-        part = replace(shown, values=shown.values[own.rows.start : own.rows.stop])
-        with clipped(painter, place):
-            keys = part.values.shape[1]
-            _Window(part.image(), 0, own.rows.start, keys, len(own.rows)).draw(painter, lay, place)
-            _paint_grid(painter, w.grid, style, lay, place)
-            _paint_mask_edges(painter, snapshot, style, lay, own.rows, own.cols)
-            if numbers_fit(style, *lay.cell):
-                corner = own.rows.start, 0
-                paint_numbers(painter, part, style, lay, "S", own.rows, own.cols, corner)
+def paint_used(
+    painter: QPainter, snapshot: Snapshot, weights: F32, style: Style, lay: BoardLayout
+) -> None:
+    """Draw weights of used keys in the current rows, (r, keys), over what was drawn of them."""
+    rows, w, head = snapshot.visit.rows, snapshot.program.workload, snapshot.head
+    keys = range(weights.shape[1])
+    if head is None or not weights.size:
+        return
+    if w.mask.hides:
+        s = head.s[rows.start : rows.stop, keys.start : keys.stop]
+        weights = np.where(np.isneginf(s), s, weights)
+    dim = snapshot.so_far is None
+    words = colour_map(style.theme, "P", dim=dim)
+    shown = Shown(weights, words, *value_range(snapshot, "P"), dim)
+    place = lay.tile(rows, keys)
+    _Window(shown.image(), 0, rows.start, len(keys), len(rows)).draw(painter, lay, place)
+    _paint_grid(painter, w.grid, style, lay, place)
+    _paint_mask_edges(painter, snapshot, style, lay, rows, keys)
+    if numbers_fit(style, *lay.cell):
+        paint_numbers(painter, shown, style, lay, "S", rows, keys, (rows.start, 0))
 
 
 def paint_tile(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:

@@ -139,15 +139,16 @@ def test_weights_of_used_keys_are_scaled_by_powers_of_alpha_while_o_is_rescaled(
         own = np.s_[visit.rows.start : visit.rows.stop, begin : visit.cols.start]
         scaled = np.nan_to_num(before.weights[own]) * alpha
         np.testing.assert_allclose(np.nan_to_num(after.weights[own]), scaled, rtol=1e-4, atol=1e-7)
+        keys = slice(begin, visit.cols.start)
         for share in (0.25, 0.6):
-            now = motion.at(share).head
-            assert now is not None
-            assert now.weights is not None
-            scaled = np.nan_to_num(before.weights[own]) * alpha**share
-            np.testing.assert_allclose(np.nan_to_num(now.weights[own]), scaled, rtol=1e-5)
-            others = now.weights.copy()
-            others[own] = before.weights[own]
-            np.testing.assert_array_equal(others, before.weights)
+            now = motion.used_weights(share)
+            if now is None:
+                np.testing.assert_array_equal(before.weights[own], after.weights[own])
+            else:
+                scaled = np.nan_to_num(before.weights[own]) * alpha**share
+                np.testing.assert_allclose(np.nan_to_num(now[:, keys]), scaled, rtol=1e-5)
+                others = before.weights[visit.rows.start : visit.rows.stop, :begin]
+                np.testing.assert_array_equal(now[:, :begin], others)
 
 
 @pytest.mark.sweep(keep=5)

@@ -270,9 +270,6 @@ def test_weights_divided_by_the_sum_so_far_shrink_with_o_as_well() -> None:
     assert end is not None
     rows, keys = slice(8, 12), slice(0, 9)
     assert (end[8, keys] < 0.5 * begin[8, keys]).all()
-    half = motion.at(0.5).so_far
+    half = motion.used_weights(0.5)
     assert half is not None
-    np.testing.assert_allclose(
-        half[rows, keys] ** 2, begin[rows, keys] * end[rows, keys], rtol=1e-4
-    )
-    np.testing.assert_array_equal(half[:8, keys], begin[:8, keys])
+    np.testing.assert_allclose(half**2, begin[rows, keys] * end[rows, keys], rtol=1e-4)

@@ -233,7 +233,7 @@ def _shrink(scene: Scene) -> None:
     end = min(max(lay.col_x(visit.cols.start), box.left()), box.right())
     if scene.share >= _ARRIVES:
         way = eased((scene.share - _ARRIVES) / (1 - _ARRIVES))
-        front, wide = end + (box.left() - end) * way, style.px(46)
+        front, wide = end + (box.left() - end) * way, style.px(28)
         glow = QLinearGradient(front, 0, front + wide, 0)
         fade = min((1 - scene.share) / 0.15, 1.0)
         glow.setColorAt(0, translucent(style.theme.current, _LIGHT * fade))
@@ -241,19 +241,19 @@ def _shrink(scene: Scene) -> None:
         with clipped(scene.painter, QRectF(box.topLeft(), QPointF(end, box.bottom()))):
             for top, height in _shrinking_bands(scene):
                 scene.painter.fillRect(QRectF(front, top, wide, height), QBrush(glow))
-    _paint_factors(scene, of_weights, seen & np.asarray(of_weights < 1), start, end, box)
-    words = "all that was summed under the old maximum shrinks by α"
+    _paint_factors(scene, of_weights, seen & np.asarray(of_weights < 1), start, end, start)
+    words = "what was summed before shrinks by α"
     if normalised:
-        place = lay.boxes["O"]
-        _paint_factors(scene, of_output, shrinking(motion.after), start, place.left(), place)
+        o = lay.boxes["O"]
+        _paint_factors(scene, of_output, shrinking(motion.after), start, o.left(), o.right())
         words = "O shrinks by α ℓ of before / ℓ"
     say(scene, skipped or words)
 
 
 def _paint_factors(
-    scene: Scene, factor: F32, wanted: NDArray[np.bool_], start: float, end: float, box: QRectF
+    scene: Scene, factor: F32, wanted: NDArray[np.bool_], start: float, end: float, most: float
 ) -> None:
-    """Draw the factors of some rows on their way from the left of `start` to `end` in a box."""
+    """Draw the factors of some rows on their way from left of `start` to `end`, up to `most`."""
     if not wanted.any():
         return
     style, painter = scene.style, scene.painter
@@ -265,7 +265,7 @@ def _paint_factors(
             text = f"row {scene.motion.after.visit.rows.start + r} {text}"
         font = style.code_font(12, bold=True)
         width = text_width(font, text) + style.px(8)
-        x = start - width + (min(end, box.right() - width) - start + width) * way
+        x = start - width + (min(end, most - width) - start + width) * way
         place = QRectF(x, band.center().y() - style.px(9), width, style.px(18))
         card(painter, place, style.theme.panel, style.theme.panel, style.px(4))
         draw_text(painter, place, text, font, style.theme.current, CENTRE)

@@ -13,6 +13,7 @@ from simulator.program.algorithms import ALGORITHMS
 from simulator.program.op import Gesture
 from simulator.program.playback import Granularity, first_cursor, last_cursor, step
 from simulator.run.motion import Motion
+from simulator.run.rescales import shrinking
 from simulator.run.row_report import row_report
 from simulator.run.trace import Trace
 from tests.helpers.runs import trace_of
@@ -64,7 +65,7 @@ def ops_of(trace: Trace) -> list[Motion]:
 
 
 def shrinks(motion: Motion) -> bool:
-    return bool((motion.after.rescale_factor < 1).any())
+    return bool(shrinking(motion.after).any())
 
 
 @pytest.fixture(scope="module", params=ALGORITHMS)

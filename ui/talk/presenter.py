@@ -34,7 +34,7 @@ from ui.safety.overrides import guarded
 from ui.talk.arrival import Arrival, fill
 from ui.talk.awake import Awake
 from ui.talk.pen_overlay import PenOverlay
-from ui.talk.presenter_keys import DRAWING, IN_SPEAKER, PLAIN, ZOOM, key_text
+from ui.talk.presenter_keys import DRAWING, IN_SPEAKER, LETTERS, PLAIN, ZOOM, key_text
 from ui.talk.speaker_window import FIRST_SIZE, SpeakerWindow
 from ui.widgets.message_bar import Kind
 
@@ -315,7 +315,6 @@ class Presenter(QObject):
 
     def toggle_pen(self) -> None:
         """Take the pen, or put it away."""
-        self._window.stage.show_transport(False)
         self.overlay.set_pen(not self.overlay.pen)
 
     def toggle_spotlight(self) -> None:
@@ -323,9 +322,10 @@ class Presenter(QObject):
         self.overlay.set_spotlight(not self.overlay.spotlight)
 
     def _put_brush_away(self) -> None:
-        """Stop painting a mask when pen or spotlight take the pointer."""
+        """Stop painting a mask, and hide the transport, when pen or spotlight take the pointer."""
         if self.overlay.pen or self.overlay.spotlight:
             self._window.session.painting.stop()
+            self._window.stage.show_transport(False)
 
     def undo_stroke(self) -> None:
         """Take the last stroke of the pen back."""
@@ -375,8 +375,9 @@ class Presenter(QObject):
             if place != self._pointer:  # windows that appear and disappear send moves, too
                 self._pointer = place
                 self._wake_cursor()
-                # With the pen, the pointer draws, and what lies over the scene would be in its way.
-                if not self.overlay.pen and watched is self._window.windowHandle():
+                # Pen and spotlight show the scene, and what lies over it would be in the way.
+                points = self.overlay.pen or self.overlay.spotlight
+                if not points and watched is self._window.windowHandle():
                     self._window.stage.show_transport(True)
         return False
 
@@ -399,12 +400,23 @@ class Presenter(QObject):
         elif self.speaker is not None and self.speaker.isActiveWindow():
             does = self._in_speaker(pressed, field)
         if does is None:
-            return False
+            return not typing and self._is_dead(event, pressed)
         if event.type() is QEvent.Type.ShortcutOverride:
             event.accept()  # the key itself follows, and no shortcut gets it
         elif not event.isAutoRepeat():
             # Not in the filter: an error that is raised there stops Qt's other events, too.
             QTimer.singleShot(0, self, does)
+        return True
+
+    def _is_dead(self, event: QKeyEvent, pressed: str) -> bool:
+        """Keep a letter from panels if it means nothing in a talk; return whether it was one."""
+        modifiers = event.modifiers() & ~Qt.KeyboardModifier.ShiftModifier
+        if modifiers or not event.text().isalpha():
+            return False
+        actions = (self._window.actions_by_name[name] for name in LETTERS)
+        if any(pressed == key.toString() for action in actions for key in action.shortcuts()):
+            return False
+        event.accept()
         return True
 
     def _in_speaker(self, pressed: str, field: QWidget | None) -> Callable[[], object] | None:

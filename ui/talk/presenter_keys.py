@@ -35,7 +35,7 @@ class Key:
 
 KEYS = (
     Key(("PgDown",), "next", "Next step, or first an answer; at the end the next lesson; or step"),
-    Key(("PgUp",), "back", "The step before"),
+    Key(("PgUp",), "back", "The step before; before the first, the lesson before"),
     Key(("B", "."), "toggle_blank", "Black screen", typed=True),
     Key(("Ctrl+P",), "toggle_pen", "Pen"),
     Key(("Ctrl+L",), "toggle_spotlight", "Spotlight; the wheel makes it larger or smaller"),
@@ -54,6 +54,8 @@ IN_SPEAKER = (
     "head_back", "head_forward", "slower", "faster", "reveal", "next_theme",
 )  # fmt: skip
 """Actions of the window whose keys also work in the speaker's window."""
+LETTERS = ("reveal", "next_theme", "set_motion", "weights")
+"""Actions of the window whose letters also work in a talk; other letters do nothing."""
 ZOOM = {"+": 1, "=": 1, "-": -1}
 """Keys of the speaker's window for the size of its text."""
 

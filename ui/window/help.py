@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from simulator.base.version import version
-from ui.talk.presenter_keys import KEYS
+from ui.talk.presenter_keys import KEYS, LETTERS
 
 if TYPE_CHECKING:
     from ui.window.main_window import MainWindow
@@ -27,7 +27,10 @@ def show_keys(window: MainWindow) -> None:
     docks = [(spec.key, spec.title) for spec, _ in window.docks if spec.key]
     layouts = [(a.shortcut().toString(), a.text()) for a in window.desk.actions.values()]
     parts = [*_actions(window), ("Panels", docks), ("Layouts", layouts)]
-    parts.append(("In a talk", [(", ".join(key.keys), key.words) for key in KEYS]))
+    talk = [(", ".join(key.keys), key.words) for key in KEYS]
+    letters = [window.actions_by_name[name] for name in LETTERS]
+    talk += [(action.shortcut().toString(), action.text()) for action in letters]
+    parts.append(("In a talk, where other letters do nothing", talk))
     dialog = QDialog(window)
     dialog.setObjectName("keys")
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)

@@ -216,7 +216,8 @@ MEANS = {
     "F5": "present", "PageDown": "lesson_next", "PageUp": "lesson_back", "B": "blank",
     "A": "reveal", "Ctrl+W": "leave_lesson", "Ctrl+E": "export", "T": "next_theme",
     "Ctrl+Shift++": "larger_text", "→": "forward", "←": "back", "Space": "play", "Home": "first",
-    "?": "show_keys", "Ctrl+S": "save_scenario", "F11": "full_screen",
+    "?": "show_keys", "Ctrl+S": "save_scenario", "F11": "full_screen", "M": "set_motion",
+    "W": "weights", "Backspace": "return_to_step",
 }  # fmt: skip
 """Keys that pages name, and the actions of the window that they say these are."""
 TALK = {

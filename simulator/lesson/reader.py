@@ -81,6 +81,11 @@ def lesson_after(path: Path) -> LessonTitle | None:
     return {here.path: after for here, after in pairwise(list_lessons())}.get(path)
 
 
+def lesson_before(path: Path) -> LessonTitle | None:
+    """Return the lesson before one of Tilescope's own; None if there is no such lesson."""
+    return {here.path: before for before, here in pairwise(list_lessons())}.get(path)
+
+
 def find_lesson(name: str, folder: Path = LESSONS) -> Path:
     """Return the file of a lesson.
 

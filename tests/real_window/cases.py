@@ -101,6 +101,10 @@ def _starts() -> Iterator[Case]:
 STARTS = tuple(_starts())
 LEAVING = tuple(Case(name, "leave", left=name) for name in LEFT)
 SEQUENCES = tuple(Case(f"seed-{seed:03}", "sequence", seed=seed) for seed in range(_SEQUENCES))
+PAGES = tuple(
+    Case(name, "page", ("--engine", "numpy", "--present", "--lesson", _lesson(number)))
+    for number, name in enumerate(_LESSONS, start=1)
+)
 
 LIVES: dict[str, tuple[Life, ...]] = {
     # The command of docs/first-ten-minutes.md, and other lessons, each after the one before.

@@ -15,9 +15,12 @@ from PySide6.QtGui import QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QApplication, QDockWidget
 
 from simulator.base.assets import LESSONS
+from simulator.lesson.reader import lesson_after
+from tests.helpers.paging import Judge
 from tests.real_window.cases import LEFT, WAYS, Case
 from tests.real_window.keys import x_keys
 from ui.look.layouts import LAYOUT_NAMES
+from ui.session.calm import Calm
 from ui.window.main_window import MainWindow
 from ui.window.panel_specs import PANELS
 
@@ -314,4 +317,36 @@ def ways_of(hand: Hand) -> list[tuple[str, ...]]:
     return [hand.rng.choice(ways) for _ in range(hand.rng.choice((1, 1, 1, 2)))]
 
 
-SCRIPTS = {"leave": leave, "start": start, "sequence": sequence}
+def page(hand: Hand, case: Case) -> Script:
+    """Page through a lesson on the stage, three pages within a tenth of a second each time."""
+    yield from hand.ready()
+    window = hand.window
+    session, player = window.session, window.lessons.player
+    yield from hand.wait(lambda: window.presenter.on, "there is no talk")
+    window.actions_by_name["set_motion"].setChecked(False)
+    yield from hand.pause(0.5)
+    screen, path = window.screen(), player.path
+    while player.path == path:
+        yield from hand.wait(
+            lambda: session.settled and not player.walking, "the engine is still at work"
+        )
+        judge = Judge(window, lambda: screen.grabWindow(0).toImage())
+        hand.done.append("PgDown × 3")
+        with subprocess.Popen(["xdotool", "key", "--delay", "30", *["Next"] * 3]) as tool:
+            calm = Calm(session)
+            while tool.poll() is None or not (calm.turn() and session.settled):
+                yield
+                judge.look()
+        yield from hand.pause(0.05)
+        judge.look()
+        judge.end()
+        if judge.faults:
+            raise Fault("; ".join(judge.faults))
+        if len(judge.pictures) < 2:
+            raise Fault("no page was turned")
+        if player.ended and lesson_after(path) is None:
+            break
+    yield from hand.quit()
+
+
+SCRIPTS = {"leave": leave, "start": start, "sequence": sequence, "page": page}

@@ -5,7 +5,7 @@ Each test looks at one case; all are tried before the first, in several processe
 
 import pytest
 
-from tests.real_window.cases import ON_WAYLAND, PROCESSES, SEQUENCES, STARTS, Case
+from tests.real_window.cases import ON_WAYLAND, PAGES, PROCESSES, SEQUENCES, STARTS, Case
 
 
 def each(*cases: Case) -> pytest.MarkDecorator:
@@ -33,6 +33,12 @@ def test_x_processes_that_follow_one_another(case: Case, on_x: dict[Case, str]) 
 @pytest.mark.sweep(keep=2)
 @each(*SEQUENCES)
 def test_x_sequence_at_random(case: Case, on_x: dict[Case, str]) -> None:
+    check_well(on_x[case])
+
+
+@pytest.mark.sweep(keep=1)
+@each(*PAGES)
+def test_x_pages_turned_fast_never_mix_steps(case: Case, on_x: dict[Case, str]) -> None:
     check_well(on_x[case])
 
 

@@ -146,6 +146,7 @@ def ask_system(window: MainWindow) -> None:
             "asking the system whether to move",
             lambda _: system_reduces_motion(),
             window.follow_system,
+            aside=True,
         )
 
     if window.settings.follows_system:

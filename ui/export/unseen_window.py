@@ -25,6 +25,7 @@ from ui.safety.collector import collect_here
 from ui.safety.faults import raising
 from ui.safety.ini import Value
 from ui.safety.settings import Settings
+from ui.session.calm import Calm
 from ui.session.session import Session
 from ui.talk.caption import LessonEnd
 from ui.talk.window import LessonWindow
@@ -37,8 +38,6 @@ WindowFactory = Callable[[Session, Settings], LessonWindow]
 """Makes a window; it is an argument, because the window imports exports and not the reverse."""
 
 _NAP = 0.0005
-_QUIET = 4
-"""Turns of events after the last work: first docks get their places, then scroll bars appear."""
 
 
 CAMERA_SECONDS = 1.2
@@ -281,17 +280,13 @@ class UnseenWindow:
 
     def _settle(self, session: Session, look: Look) -> None:
         """Handle events until all work is done and shown, and what it has caused, too."""
-        quiet = 0
-        while quiet < _QUIET:
-            told = session.settled
+        calm = Calm(session)
+        while not calm.turn():
             QCoreApplication.processEvents()  # what has been reported may ask for more
             QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
             if self._refused:
                 raise self._refused.pop(0)
-            if told and session.settled:
-                quiet += 1
-            else:
-                quiet = 0
+            if not session.shown:
                 look()
                 time.sleep(_NAP)
 

@@ -84,7 +84,7 @@ def submit(
             words = export.words
         return Made(options.target, words)
 
-    session.tasks.start(KIND, words_of(options), job, done)
+    session.tasks.start(KIND, words_of(options), job, done, aside=True)
 
 
 def words_of(options: ExportOptions) -> str:

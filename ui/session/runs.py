@@ -123,7 +123,7 @@ class Runs(QObject):
                 self.stopped.emit(hit.condition.words)
                 session.go(hit.cursor)
 
-        session.tasks.start(_KIND, f"running to {what}", job, done)
+        session.tasks.start(_KIND, f"running to {what}", job, done, aside=True)
 
     def say(self, words: str) -> None:
         """Say why a run does not move."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from PySide6.QtCore import QEventLoop, QObject, QTimer, Signal
 from PySide6.QtGui import QUndoGroup
@@ -39,6 +39,17 @@ from ui.session.worker import Worker
 
 Accept = Callable[[Trace], None]
 """Receives a trace when it is built."""
+
+
+class Attended(Protocol):
+    """Work beside the session's own."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing runs or waits."""
+
+    def stop(self) -> None:
+        """End it for good."""
 
 
 class Session(Playing):
@@ -93,8 +104,10 @@ class Session(Playing):
         self._cell: Cell | None = None
         self._points: tuple[Pointer, ...] = ()
         self._camera: Framing | None = None
+        self._pointed = (self._cursor, self._row)
+        """Where the pointers of a lesson hold."""
         self._needs: dict[Need[Any], None] = {}
-        self._others: list[Worker] = []
+        self._others: list[Attended] = []
         self._accept: Accept | None = None
         self._worker = Worker(self)
         self._worker.finished.connect(self._finished)
@@ -265,6 +278,7 @@ class Session(Playing):
         points: tuple[Pointer, ...] = (),
         then: Accept = lambda trace: None,
         camera: Framing | None = None,
+        trace: Trace | None = None,
     ) -> None:
         """Show a place of a scenario for a lesson; this is not a step that can be undone.
 
@@ -281,13 +295,15 @@ class Session(Playing):
             Is given the trace when it is shown.
         camera : Framing, optional
             What of the score matrix is in sight.
+        trace : Trace, optional
+            The run, if it has been built ahead.
         """
         self.play(False)
         self.clock.finish()
 
         def accept(trace: Trace) -> None:
             self._cursor, self._row, self._cell, self._points = cursor, row, None, points
-            self._camera, self._chosen = camera, False
+            self._camera, self._pointed, self._chosen = camera, (cursor, row), False
             if trace is self.trace:
                 self._ask()
             else:
@@ -299,8 +315,10 @@ class Session(Playing):
             then(trace)
 
         if self.trace is not None and scenario == self.scenario:
+            trace = self.trace
+        if trace is not None:
             self._call_off()  # what was asked for earlier comes too late
-            accept(self.trace)
+            accept(trace)
         else:
             self.build(scenario, accept)
 
@@ -331,9 +349,9 @@ class Session(Playing):
             self._points, self._camera = (), None
             self._ask()
 
-    def attend(self, worker: Worker) -> None:
-        """Count another thread's work as the session's: waited for, and ended with it."""
-        self._others.append(worker)
+    def attend(self, other: Attended) -> None:
+        """Count other work as the session's: waited for, and ended with it."""
+        self._others.append(other)
 
     # --- cursor ---------------------------------------------------------------------------
 
@@ -341,6 +359,11 @@ class Session(Playing):
     def cursor(self) -> Cursor:
         """The cursor that was asked for last; the view follows."""
         return self._cursor
+
+    @property
+    def row(self) -> int:
+        """The query row that was asked for last."""
+        return self._row
 
     def go(self, cursor: Cursor, seconds: float | None = None) -> None:
         """Show the nearest existing cursor; a motion to it lasts `seconds` if they are said."""
@@ -386,7 +409,8 @@ class Session(Playing):
     def _ask(self, seek: Callable[[], Stop] | None = None) -> None:
         """Ask for the view at the cursor, or at the place where playing ends."""
         trace, cursor, row, cell = self.trace, self._cursor, self._row, self._cell
-        needs, points, camera = tuple(self._needs), self._points, self._camera
+        needs, camera = tuple(self._needs), self._camera
+        points = self._points if (cursor, row) == self._pointed else ()
         chosen = self._chosen
         if trace is None:
             return
@@ -424,7 +448,7 @@ class Session(Playing):
 
     def background(self, words: str, job: Callable[[Report], object]) -> None:
         """Do something that takes long beside the window; an `InputError` is reported."""
-        self.tasks.start(words, words, job, lambda _: None)
+        self.tasks.start(words, words, job, lambda _: None, aside=True)
 
     def run_all(self, done: Callable[[dict[str, EngineRun]], None]) -> None:
         """Run the algorithms that compare to their ends on their engines, beside the window.
@@ -498,6 +522,11 @@ class Session(Playing):
     def busy(self) -> bool:
         """Whether the engine is at work."""
         return self._worker.busy
+
+    @property
+    def shown(self) -> bool:
+        """Whether all that engine and panels compute for the picture is in it."""
+        return self._worker.settled and self.tasks.shown
 
     @property
     def settled(self) -> bool:

@@ -27,6 +27,7 @@ class Cancelled(Exception):  # noqa: N818 - it is no error
 class _Task:
     words: str
     done: Callable[[Any], None]
+    aside: bool
     stopped: threading.Event = field(default_factory=threading.Event)
     started: float = 0.0
     told: float = 0.0
@@ -59,6 +60,8 @@ class Tasks(QObject):
         words: str,
         job: Callable[[Report], Any],
         done: Callable[[Any], None],
+        *,
+        aside: bool = False,
     ) -> None:
         """Do some work, which replaces earlier work of its kind.
 
@@ -72,9 +75,11 @@ class Tasks(QObject):
             The work, in the other thread; it is given a `Report`, which it calls often.
         done : callable
             Is given the result, in this thread, unless the task was cancelled or replaced.
+        aside : bool
+            Whether the result is no part of the picture in the window, as with an export.
         """
         self._stop(kind)
-        task = self._tasks[kind] = _Task(words, done)
+        task = self._tasks[kind] = _Task(words, done, aside)
 
         def report(share: float) -> None:
             if task.stopped.is_set():
@@ -117,6 +122,11 @@ class Tasks(QObject):
                 self._worker.drop(name)
                 found = True
         return found
+
+    @property
+    def shown(self) -> bool:
+        """Whether no part of the picture in the window is still to come."""
+        return all(task.aside for task in self._tasks.values())
 
     @property
     def settled(self) -> bool:

@@ -160,11 +160,21 @@ class LessonBar(QWidget):
         """Set the titles of the lesson's steps, for users who look for a step."""
         self.ticks.titles = tuple(titles)
 
-    def show_step(self, step: ResolvedStep, revealed: bool) -> None:
-        """Show a step, with the answer to its question or without."""
+    def show_step(self, step: ResolvedStep, revealed: bool, *, after: bool = False) -> None:
+        """Show a step, with the answer to its question or without.
+
+        Parameters
+        ----------
+        step : ResolvedStep
+            The step.
+        revealed : bool
+            Whether the answer is shown.
+        after : bool
+            Whether the lesson comes after another one.
+        """
         self.caption.show_caption(caption_of(step, revealed))
         self.ticks.show_place(step.number, step.count)
-        self.buttons["back"].setEnabled(step.number > 0)
+        self.buttons["back"].setEnabled(after or step.number > 0)
         self.buttons["reveal"].setEnabled(bool(step.question) and not revealed)
         self._name_next("Next", "The next step (PgDn)")
 
@@ -185,6 +195,11 @@ class LessonBar(QWidget):
         button.setAccessibleDescription(tip)
         button.setToolTip(tip)
         button.setEnabled(on)
+
+    def set_faded(self, on: bool) -> None:
+        """Let the caption fade where it does not hold, or show it whole."""
+        self.caption.faded = on
+        self.caption.update()
 
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""
@@ -274,6 +289,8 @@ class LessonBar(QWidget):
             )
 
 
+_FADED = 0.3
+"""Opacity of a caption that does not hold for what is shown."""
 _ALONE = 720
 """Height of the window for which a bar without a window is made."""
 
@@ -288,6 +305,8 @@ class _CaptionView(QWidget):
         self.setAccessibleName("Caption")
         self.style_now = Style(DARK)
         self.shown: Caption | None = None
+        self.faded = False
+        """Whether the run is elsewhere than at the place of which the caption speaks."""
 
     def show_caption(self, caption: Caption) -> None:
         """Show a caption, and announce it."""
@@ -316,6 +335,7 @@ class _CaptionView(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         with painting(self) as painter:
             if self.shown is not None:
+                painter.setOpacity(_FADED if self.faded else 1.0)
                 paint_caption(painter, self.shown, self.style_now, QRectF(self.rect()))
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from simulator.base.assets import LESSONS
 from simulator.base.errors import InputError, refuse
-from simulator.lesson.reader import lesson_after, load_lesson, resolve_step
-from simulator.lesson.steps import Lesson, ResolvedStep
+from simulator.lesson.reader import lesson_after, lesson_before, load_lesson, resolve_step
+from simulator.lesson.steps import Lesson, LessonTitle, ResolvedStep
 from simulator.program.playback import SECONDS_PER_OP, Cursor, path_between, seconds_between
 from simulator.run.trace import Trace
 from ui.look.layouts import LAYOUT_PANELS
 from ui.look.lesson_text import FORMATS
+from ui.session.calm import Calm
 from ui.session.history import Aside
 from ui.session.motion import TICK_MS
 from ui.session.session import Session
@@ -48,7 +51,8 @@ def end_of(step: ResolvedStep, path: Path) -> LessonEnd:
 class LessonPlayer(QObject):
     """Takes a session through the steps of a lesson.
 
-    When the lesson is left, the session shows again what it showed before.
+    The next step, with its run, is computed before it is needed. When the lesson is left, the
+    session shows again what it showed before.
 
     Parameters
     ----------
@@ -56,8 +60,14 @@ class LessonPlayer(QObject):
         The session that shows the steps.
     """
 
+    asked = Signal()
+    """Another step is wanted; `whole` says when it is shown."""
     step_changed = Signal(object)
     """The `ResolvedStep` that will be shown next; None when the lesson has been left."""
+    whole_changed = Signal(bool)
+    """Whether all that is shown, with what panels compute for it, is of the wanted step."""
+    away_changed = Signal(bool)
+    """Whether the run is elsewhere than at the place of the step."""
     revealed_changed = Signal(bool)
     """Whether the answer to the step's question is shown."""
     ended_changed = Signal(bool)
@@ -75,17 +85,39 @@ class LessonPlayer(QObject):
         self.step: ResolvedStep | None = None
         self.revealed = False
         self.ended = False
+        self.whole = True
+        """Whether all that is shown is of the wanted step."""
+        self.away = False
+        """Whether the user has left the place of the step."""
         self._kept: Aside | None = None
         self._wanted = 0
+        self._pending = False
+        """Whether the wanted step is still to be computed."""
+        self._came = -1
+        """Number of the step from which the lesson was entered: -1 from before its first."""
+        self._good: ResolvedStep | None = None
+        """The step that was last shown whole."""
+        self._refused = False
+        """Whether the run of the wanted step cannot be built."""
         self._known: dict[int, ResolvedStep] = {}
+        self._coming: int | None = None
+        """The step that is being computed ahead."""
+        self._next_run: Trace | None = None
+        """The run of the next step, built ahead."""
         self._path: list[Cursor] = []
         self._at = Cursor(0, 0)
         self._pace: float | None = None
         """Seconds for each picture of a walk; None while a step plays, at the session's speed."""
-        self._worker = Worker(self)
-        self._worker.finished.connect(self._resolved)
-        self._worker.failed.connect(self._failed)
-        session.attend(self._worker)
+        self._worker, self._ahead = Worker(self), Worker(self)
+        for worker in (self._worker, self._ahead):
+            worker.finished.connect(self._finished)
+            worker.failed.connect(self._failed)
+        session.attend(self)
+        session.refused.connect(self._note_refused)
+        session.view_changed.connect(self._note_place)
+        self._calm = Calm(session)
+        self._waiting = QTimer(self, interval=0)
+        self._waiting.timeout.connect(self._look)
         self._clock = QTimer(self)
         self._clock.timeout.connect(self._walk)
 
@@ -104,6 +136,8 @@ class LessonPlayer(QObject):
     def begin(self, path: Path, lesson: Lesson, number: int = 0) -> None:
         """Show a lesson that has been read; its broken steps are reported and left out.
 
+        A step that is counted from the end, as -1, is come to from after the last step.
+
         Raises
         ------
         InputError
@@ -116,26 +150,33 @@ class LessonPlayer(QObject):
                 if found
                 else refuse(str(path), "", "", 'a step, which begins with "## " and its title')
             )
+        self._await()
         if self.lesson is None:
             self._kept = self.session.set_aside()
         self._stop()
         self.path, self.lesson, self.step, self.ended = path, lesson, None, False
+        self._good, self._coming, self._next_run = None, None, None
         self._known.clear()
+        count = len(lesson.steps)
+        self._came = count if number < 0 else -1
         if lesson.mistakes:
             more = len(lesson.mistakes) - 1
             self.told.emit(f"{lesson.mistakes[0]}" + (f" (and {more} more)" if more else ""))
-        self.go(number)
+        self.go(number + count if number < 0 else number)
 
     def go(self, number: int) -> None:
         """Show a step, or the nearest that exists."""
         if self.lesson is None:
             return
         self.ended = False
-        self._wanted = min(max(number, 0), len(self.lesson.steps) - 1)
+        self._wanted, self._pending = min(max(number, 0), len(self.lesson.steps) - 1), True
+        self._await()
+        if self._wanted == self._coming:
+            return  # it is shown as soon as it is there
         if self._wanted in self._known:
             self._show(self._known[self._wanted])
         else:
-            self._resolve(self._wanted)
+            self._resolve(self._wanted, self._worker)
 
     def next(self) -> None:
         """Show the next step, or first the answer if a question waits for it.
@@ -149,23 +190,40 @@ class LessonPlayer(QObject):
             self.go(self._wanted + 1)
         elif not self.ended:
             self.ended = True
-            self.ended_changed.emit(True)
+            if self.whole:  # otherwise the end is told when the last step is shown
+                self.ended_changed.emit(True)
         else:
-            self._open_following()
+            self._open_beside(lesson_after, 0)
 
     def back(self) -> None:
-        """Show the previous step; from the end of the lesson, its last step."""
+        """Show the previous step; from the end of the lesson, its last step.
+
+        Before the first step comes the last of the lesson before.
+        """
         if self.ended:
             self.ended = False
             self.ended_changed.emit(False)
-        else:
+        elif self._wanted > 0:
             self.go(self._wanted - 1)
+        else:
+            self._open_beside(lesson_before, -1)
 
-    def _open_following(self) -> None:
-        following = lesson_after(self.path) if self.path is not None else None
-        if following is not None:
+    def return_to_step(self) -> None:
+        """Show the place of the step again, from wherever the user has gone."""
+        step = self.step
+        if step is not None and self.whole:
+            self.ended = False
+            self._await()
+            self._stop()
+            self.step_changed.emit(step)
+            self._arrive()
+
+    def _open_beside(self, which: Callable[[Path], LessonTitle | None], number: int) -> None:
+        """Open the lesson after this one, or the one before."""
+        beside = which(self.path) if self.path is not None else None
+        if beside is not None:
             try:
-                self.open(following.path)
+                self.open(beside.path, number)
             except InputError as error:
                 self.told.emit(str(error))
 
@@ -193,8 +251,10 @@ class LessonPlayer(QObject):
         if self.lesson is None:
             return
         self._stop()
-        self.path = self.lesson = self.step = None
-        self.ended = False
+        self._await()
+        self.path = self.lesson = self.step = self._good = self._next_run = None
+        self.ended = self._pending = False
+        self._set_away(False)
         kept, self._kept = self._kept, None
         self.step_changed.emit(None)
         if kept is not None:
@@ -204,7 +264,7 @@ class LessonPlayer(QObject):
 
     # --- working it out -------------------------------------------------------------------
 
-    def _resolve(self, number: int) -> None:
+    def _resolve(self, number: int, worker: Worker) -> None:
         lesson = self.lesson
         assert lesson is not None
 
@@ -218,21 +278,74 @@ class LessonPlayer(QObject):
             typeset_text(step.title, step.caption, step.question, step.answer)
             return lesson, number, step
 
-        self._worker.submit("step", job)
+        worker.submit("step", job)
 
-    def _resolved(self, kind: str, result: tuple[Lesson, int, ResolvedStep | str]) -> None:
-        lesson, number, step = result
-        if lesson is not self.lesson:
-            return
-        wanted = number == self._wanted != self.step_number
+    def _build(self, step: ResolvedStep) -> None:
+        """Build the run of a step ahead, if it is another one; whether it can be is told later."""
+        lesson, session = self.lesson, self.session
+
+        def job() -> tuple[Lesson | None, int, Trace | None]:
+            at = step.start or step.cursor
+            try:
+                trace = session.engines.trace(step.scenario)
+                trace.snapshot(at.visit, at.op)
+            except (InputError, MemoryError):
+                return lesson, step.number, None
+            return lesson, step.number, trace
+
+        self._ahead.submit("run", job)
+
+    def _finished(self, kind: str, result: tuple[Lesson, int, Any]) -> None:
+        lesson, number, made = result
+        if lesson is self.lesson:
+            if kind == "step":
+                self._resolved(number, made)
+            else:
+                self._built(number, made)
+
+    def _resolved(self, number: int, step: ResolvedStep | str) -> None:
+        ahead = number == self._coming
         if isinstance(step, ResolvedStep):
             self._known[number] = step
             self.prepared.emit(step)
-            if wanted:
-                self._show(step)
-        elif wanted:
-            self._wanted = self.step.number if self.step is not None else 0
+            if ahead and step.scenario != self.session.scenario:
+                self._build(step)
+                return
+        if ahead:
+            self._coming = None
+        if number != self._wanted or not self._pending:
+            return
+        if isinstance(step, ResolvedStep):
+            self._show(step)
+        else:
+            self._wanted, self._pending = max(self.step_number, 0), False
             self.told.emit(step)
+
+    def _built(self, number: int, trace: Trace | None) -> None:
+        self._coming = None
+        if self._pending and number == self._wanted:
+            self._next_run = trace
+            self._show(self._known[number])
+        elif number == self.step_number + 1:
+            self._next_run = trace
+        elif self.whole:
+            self._prepare()
+
+    def _prepare(self) -> None:
+        """Compute the next step, and its run, so that they are ready when they are asked for."""
+        step, lesson = self.step, self.lesson
+        if step is None or lesson is None or step.number + 1 >= step.count:
+            return
+        after = step.number + 1
+        if self._coming is None and self._next_run is None:
+            self._coming = after
+            known = self._known.get(after)
+            if known is None:
+                self._resolve(after, self._ahead)
+            elif known.scenario != self.session.scenario:
+                self._build(known)
+            else:
+                self._coming = None
 
     def _failed(self, kind: str, error: Exception) -> None:
         raise error
@@ -241,34 +354,36 @@ class LessonPlayer(QObject):
 
     def _show(self, step: ResolvedStep) -> None:
         before, session = self.step, self.session
-        forward = before is None or step.number >= before.number
+        forward = step.number >= (self._came if before is None else before.number)
         self._stop()
-        self.step = step
+        self.step, self._pending = step, False
+        trace, self._next_run = self._next_run, None
+        run = trace if trace and trace.workload.scenario == step.scenario else None
+        self._set_away(False)
         if before is None or before.number != step.number:
             self.revealed = bool(step.answer) and not forward
         self.step_changed.emit(step)
         here = session.cursor if session.trace and session.scenario == step.scenario else None
         if not session.motion:
-            self._arrive()
+            self._arrive(run)
         elif step.start is not None and forward:
-            self._walk_from(step.start, PLAY_STEPS, None)
+            self._walk_from(step.start, PLAY_STEPS, None, run)
         elif before is not None and here is not None and here != step.cursor:
             self._walk_from(here, WALK_STEPS, WALK_SECONDS)
         else:
-            self._arrive()
-        after = step.number + 1
-        if self.lesson is not None and after < step.count and after not in self._known:
-            self._resolve(after)  # so that it is ready when it is asked for
+            self._arrive(run)
 
-    def _arrive(self) -> None:
-        """Show the place of the step."""
+    def _arrive(self, run: Trace | None = None) -> None:
+        """Show the place of the step, of a run that may have been built ahead."""
         step = self.step
         assert step is not None
         self.session.show_place(
-            step.scenario, step.cursor, step.row, step.points, camera=step.camera
+            step.scenario, step.cursor, step.row, step.points, camera=step.camera, trace=run
         )
 
-    def _walk_from(self, start: Cursor, most: int, longest: float | None) -> None:
+    def _walk_from(
+        self, start: Cursor, most: int, longest: float | None, run: Trace | None = None
+    ) -> None:
         """Show `start`, and move on from there to the place of the step.
 
         Parameters
@@ -279,6 +394,8 @@ class LessonPlayer(QObject):
             Most pictures.
         longest : float or None
             Most seconds that they all take; None: each takes as long as it takes to play it.
+        run : Trace, optional
+            The run, if it has been built ahead.
         """
         step = self.step
         assert step is not None
@@ -291,17 +408,20 @@ class LessonPlayer(QObject):
                 self._pace = longest and min(longest / max(len(path), 1), SECONDS_PER_OP / 2, usual)
                 self._clock.start(round(1000 * (self._pace or usual)))
 
-        self.session.show_place(step.scenario, start, step.row, then=begin, camera=step.camera)
+        self.session.show_place(
+            step.scenario, start, step.row, then=begin, camera=step.camera, trace=run
+        )
 
     def _walk(self) -> None:
         """Show one more picture, unless the last one is still to come or the user has left."""
         step, session = self.step, self.session
-        if session.busy or session.share < 1:
+        if session.busy or session.share < 1 or not self.whole:
             self._clock.start(TICK_MS)
             return
         elsewhere = session.cursor != self._at or session.playing
         if step is None or elsewhere or session.scenario != step.scenario:
             self._stop()
+            self._note_place()
             return
         before, self._at = self._at, self._path.pop(0) if self._path else step.cursor
         if self._at == step.cursor:
@@ -323,6 +443,72 @@ class LessonPlayer(QObject):
     def _stop(self) -> None:
         self._clock.stop()
         self._path.clear()
+
+    # --- whether it is shown --------------------------------------------------------------
+
+    def _await(self) -> None:
+        """Note that another step is wanted than the one that is shown."""
+        self._refused = False
+        self.asked.emit()
+        if self.whole:
+            self.whole = False
+            self.whole_changed.emit(False)
+        self._calm = Calm(self.session)
+        self._waiting.start(0)
+
+    def _look(self) -> None:
+        """Say that the wanted step is shown as soon as all of it is."""
+        calm, step, session = self._calm.turn(), self.step, self.session
+        at_work = self._pending or not session.shown
+        self._waiting.setInterval(TICK_MS if at_work else 0)
+        if at_work or not calm:
+            return
+        self._waiting.stop()
+        if step is not None and self._refused and session.scenario != step.scenario:
+            self._step_back()
+            return
+        self._good, self.whole = step, True
+        if self.ended:
+            self.ended_changed.emit(True)
+        self.whole_changed.emit(True)
+        self._note_place()
+        self._prepare()
+
+    def _step_back(self) -> None:
+        """Show the last good step again, because the run of the wanted one was refused."""
+        if self._good is None:
+            self.leave()
+        else:
+            self._wanted = self._good.number
+            self._await()
+            self._show(self._good)
+
+    def _note_refused(self) -> None:
+        self._refused = True
+
+    def _note_place(self) -> None:
+        """Note whether the user has left the place of the step."""
+        step, session = self.step, self.session
+        if step is not None and self.whole and not self.walking:
+            here = session.scenario, session.cursor, session.row
+            self._set_away(here != (step.scenario, step.cursor, step.row))
+
+    def _set_away(self, away: bool) -> None:
+        if away != self.away:
+            self.away = away
+            self.away_changed.emit(away)
+
+    @property
+    def settled(self) -> bool:
+        """Whether the wanted step is shown, and nothing is computed ahead."""
+        return self.whole and self._worker.settled and self._ahead.settled
+
+    def stop(self) -> None:
+        """End all work for good."""
+        self._stop()
+        self._waiting.stop()
+        for worker in (self._worker, self._ahead):
+            worker.stop()
 
     @property
     def aside(self) -> Aside | None:

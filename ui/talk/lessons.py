@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject, QPoint, QRectF, QTimer
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QFileDialog, QMenu
+from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
 
 from simulator.base.assets import ASSETS, LESSONS
 from simulator.base.errors import InputError
-from simulator.lesson.reader import list_lessons
+from simulator.lesson.reader import lesson_before, list_lessons
 from simulator.lesson.steps import Lesson, LessonTitle, ResolvedStep
 from ui.talk.lesson_bar import LessonBar
 from ui.talk.lesson_player import LessonPlayer, load
@@ -22,10 +22,10 @@ from ui.widgets.message_bar import Kind
 _AT_TOP = 17
 """So many lessons are in the menu itself, which is not higher than a low screen, the others in one
 inside it."""
-_OWN = ("lesson_next", "lesson_back", "reveal", "leave_lesson")
+_OWN = ("lesson_next", "lesson_back", "reveal", "return_to_step", "leave_lesson")
 """Actions that need a lesson."""
-_PATIENCE = 1500
-"""Milliseconds after which an old picture disappears even if the new one is not ready."""
+_PATIENCE = 300
+"""Milliseconds after which it is said that the next step is being computed."""
 
 
 class Lessons(QObject):
@@ -35,20 +35,26 @@ class Lessons(QObject):
     ----------
     window : LessonWindow
         Whose session and layouts they use.
+    black : QWidget, optional
+        What makes the window black, also while a step is being computed.
     """
 
-    def __init__(self, window: LessonWindow) -> None:
+    def __init__(self, window: LessonWindow, black: QWidget | None = None) -> None:
         super().__init__(window)
         self._window = window
         self._listed: list[QAction] = []
         self.player = LessonPlayer(window.session)
         self.bar = LessonBar()
         self.bar.hide()
-        self._fade = Fade(window)
+        self.fade = Fade(window, black)
+        self._fades = False
+        """Whether the next picture is of another run or layout."""
         self._late = QTimer(self, singleShot=True, interval=_PATIENCE)
-        self._late.timeout.connect(self._fade.start)
-        window.session.view_changed.connect(self._fade.start)
+        self._late.timeout.connect(self._say_late)
         player, bar = self.player, self.bar
+        player.asked.connect(self._late.start)
+        player.whole_changed.connect(self._uncover)
+        player.away_changed.connect(bar.set_faded)
         player.step_changed.connect(self._show_step)
         player.revealed_changed.connect(self._show_answer)
         player.ended_changed.connect(self._show_end)
@@ -133,9 +139,8 @@ class Lessons(QObject):
         self.enable(step is not None)
         elsewhere = step is None or step.scenario != session.scenario
         layout = (step.layout, step.panel) if step is not None else ("", "")
-        if window.settings.motion and (elsewhere or layout != window.desk.lent):
-            self._fade.take()
-            self._late.start()
+        self._fades |= elsewhere or layout != window.desk.lent
+        self.fade.take()
         if step is None:
             self.bar.hide()
             window.docks.take_back()
@@ -144,19 +149,42 @@ class Lessons(QObject):
         lesson = self.player.lesson
         assert lesson is not None
         self.bar.set_titles([each.title for each in lesson.steps])
-        self.bar.show_step(step, self.player.revealed)
+        self._show_caption(step)
         self.bar.show()  # first, because a layout is arranged for the space that is left
         if layout != window.desk.lent:
             window.desk.lend(*layout)
         window.docks.choose(layout[0], step.choices)
+
+    def _say_late(self) -> None:
+        """Say that the next step is being computed, where the caption says which it is."""
+        self.fade.take()
+        window, caption = self._window, self.bar.caption
+        place = caption if caption.isVisible() else window
+        self.fade.style_now = caption.style_now
+        self.fade.say(QRectF(place.rect().translated(place.mapTo(window, QPoint()))))
+
+    def _uncover(self, whole: bool) -> None:
+        """Show the new picture, now that it is whole."""
+        if whole:
+            self._late.stop()
+            if self._fades and self._window.settings.motion:
+                self.fade.start()
+            else:
+                self.fade.end()
+            self._fades = False
+
+    def _show_caption(self, step: ResolvedStep) -> None:
+        path = self.player.path
+        after = path is not None and lesson_before(path) is not None
+        self.bar.show_step(step, self.player.revealed, after=after)
 
     def _show_end(self, ended: bool) -> None:
         end, step = self.player.end, self.player.step
         if ended and end is not None:
             self.bar.show_end(end)
         elif step is not None:
-            self.bar.show_step(step, self.player.revealed)
+            self._show_caption(step)
 
     def _show_answer(self, revealed: bool) -> None:
         if self.player.step is not None:
-            self.bar.show_step(self.player.step, revealed)
+            self._show_caption(self.player.step)

@@ -1,63 +1,132 @@
-"""A change of picture in the window: the old picture fades over the new one."""
+"""A change of picture in the window: the old picture stays until the new one is there."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEasingCurve, Qt, QVariantAnimation
-from PySide6.QtGui import QPaintEvent, QPixmap
+from PySide6.QtCore import (
+    QCoreApplication,
+    QEasingCurve,
+    QEvent,
+    QObject,
+    QRectF,
+    Qt,
+    QVariantAnimation,
+)
+from PySide6.QtGui import QPainter, QPaintEvent, QPixmap
 from PySide6.QtWidgets import QWidget
 
+from ui.look.draw import CENTRE, card, draw_text, text_width
+from ui.look.theme import DARK, Style
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 
 FADE_MS = 260
+SIGN = "computing…"
+"""What is said where the new picture takes a while."""
+_SIGN = 12.0
 
 
 @guarded
 class Fade(QWidget):
-    """Lies above a widget while the widget's old picture fades.
+    """Lies above a widget: shows the widget's last picture until the next one is whole.
 
     Parameters
     ----------
     over : QWidget
         The widget, whose picture is taken by `take`.
+    under : QWidget, optional
+        Its child that stays above the picture.
     """
 
-    def __init__(self, over: QWidget) -> None:
+    def __init__(self, over: QWidget, under: QWidget | None = None) -> None:
         super().__init__(over)
-        self._over = over
+        self._over, self._under = over, under
         self.picture = QPixmap()
+        self.style_now = Style(DARK)
+        self.sign = QRectF()
+        """Where, at the upper right of a place, it is said that the next picture is computed."""
         self._left = QVariantAnimation(self)
         self._left.setDuration(FADE_MS)
         self._left.setStartValue(1.0)
         self._left.setEndValue(0.0)
         self._left.setEasingCurve(QEasingCurve.Type.InOutQuad)
         self._left.valueChanged.connect(self.update)
-        self._left.finished.connect(self._end)
+        self._left.finished.connect(self.end)
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.hide()
 
+    @property
+    def holds(self) -> bool:
+        """Whether nothing is seen but the last picture."""
+        running = self._left.state() is QVariantAnimation.State.Running
+        return not self.isHidden() and not running
+
     def take(self) -> None:
-        """Take a picture of the widget and put it above the widget."""
-        self._left.stop()
-        self.hide()
+        """Take a picture of the widget and put it above the widget, unless one is there."""
+        if self.holds:
+            return
+        self.end()
         self.picture = self._over.grab()
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)  # what is below is not painted
         self.setGeometry(self._over.rect())
         self.show()
+        self._rise()
+        _app().installEventFilter(self)
+
+    def _rise(self) -> None:
         self.raise_()
+        if self._under is not None:
+            self._under.raise_()
+
+    def say(self, place: QRectF) -> None:
+        """Say at the upper right of a place that the next picture is being computed."""
+        self.sign = place
+        self.update()
 
     def start(self) -> None:
         """Let the picture fade."""
-        if self.isVisible():
+        if self.holds:
+            self.sign = QRectF()
+            self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent, on=False)
             self._left.start()
 
-    def _end(self) -> None:
+    def end(self) -> None:
         """Hide, and keep no picture, because it is as large as the window."""
+        self._left.stop()
+        _app().removeEventFilter(self)
         self.hide()
-        self.picture = QPixmap()
+        self.picture, self.sign = QPixmap(), QRectF()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Stay as large as the widget, and above its other children: a dock may be raised."""
+        kind, over = event.type(), self._over
+        if watched is over and kind is QEvent.Type.Resize:
+            self.setGeometry(over.rect())
+        elif kind is QEvent.Type.ZOrderChange and isinstance(watched, QWidget):
+            if watched.parentWidget() is over and watched not in (self, self._under):
+                self._rise()
+        elif watched is over and kind is QEvent.Type.ChildAdded:
+            self._rise()
+        return False
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw what is left of the picture."""
         with painting(self, covers=False) as painter:
-            running = self._left.state() is QVariantAnimation.State.Running
-            painter.setOpacity(float(self._left.currentValue()) if running else 1.0)
-            painter.drawPixmap(0, 0, self.picture)
+            painter.setOpacity(1.0 if self.holds else float(self._left.currentValue()))
+            painter.drawPixmap(self.rect(), self.picture)
+            if not self.sign.isNull():
+                self._paint_sign(painter)
+
+    def _paint_sign(self, painter: QPainter) -> None:
+        style, theme = self.style_now, self.style_now.theme
+        font, px = style.text_font(_SIGN), style.px
+        box = QRectF(0, 0, text_width(font, SIGN) + px(18), px(20))
+        box.moveTopRight(self.sign.topRight())
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        card(painter, box, theme.field, theme.border, px(4))
+        draw_text(painter, box, SIGN, font, theme.muted, CENTRE)
+
+
+def _app() -> QCoreApplication:
+    app = QCoreApplication.instance()
+    assert app is not None
+    return app

@@ -130,6 +130,8 @@ ACTIONS = (
     ActionSpec("lesson_back", "Step before", "Lesson", lambda w: w.lessons.player.back(),
                ("PgUp",)),
     ActionSpec("reveal", "Reveal answer", "Lesson", lambda w: w.lessons.player.reveal(), ("A",)),
+    ActionSpec("return_to_step", "Return to the step", "Lesson",
+               lambda w: w.lessons.player.return_to_step(), ("Backspace",)),
     ActionSpec("leave_lesson", "Leave lesson", "Lesson", lambda w: w.lessons.player.leave(),
                ("Ctrl+W",)),
     ActionSpec("zoom_in", "Zoom in", "View", lambda w: w.board.zoom_in(), ("Ctrl+=",),

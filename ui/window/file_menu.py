@@ -230,7 +230,9 @@ class Files(QObject):
         tasks = self._session.tasks
         try:
             self._panel_picture(name).copy(
-                lambda make, done: tasks.start("copy", "copying", lambda report: make(), done)
+                lambda make, done: tasks.start(
+                    "copy", "copying", lambda report: make(), done, aside=True
+                )
             )
         except InputError as error:
             self._window.show_error(error)
@@ -251,8 +253,9 @@ class Files(QObject):
             )
 
         self._session.tasks.start(
-            "copy run", "writing the script", lambda report: run_script(trace, head, row), done
-        )
+            "copy run", "writing the script", lambda report: run_script(trace, head, row), done,
+            aside=True,
+        )  # fmt: skip
 
     def _panel_picture(self, name: str) -> WidgetPicture:
         scenario = self._session.scenario

@@ -106,7 +106,7 @@ class MainWindow(LessonWindow):
         self.transport = TransportBar()
         self.messages = Messages(self)
         self._blank = QWidget(self)
-        self.lessons = Lessons(self)
+        self.lessons = Lessons(self, self._blank)
         self._assemble()
         self.files = Files(self)
         self.unsaved = Unsaved(self)
@@ -301,7 +301,6 @@ class MainWindow(LessonWindow):
         trace = self.session.trace
         engine = f" · {engine_words(trace.engine.name, trace.engine.device)}" if trace else ""
         fault = f"{fault_labels(scenario.faults)[0]} — " if scenario and scenario.faults.on else ""
-        self.stage.title.show_run(safe_text(scenario.title) if scenario else "", trace)
         self.setWindowTitle(f"{fault}{name}[*] — Tilescope{engine}")
         self.setWindowModified(not self.session.undo_stack.isClean())
 

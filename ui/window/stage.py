@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject, QPoint, QRect, QRectF, QSize, QTimer
 from PySide6.QtGui import QColor, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from simulator.base.errors import safe_text
 from simulator.program.faults import fault_labels
 from simulator.program.playback import last_cursor
 from simulator.run.trace import Trace
@@ -45,6 +46,8 @@ class StageTitle(QWidget):
 
     def show_run(self, title: str, trace: Trace | None) -> None:
         """Take the title, and the run that is shown."""
+        if title == self.title and trace is self._trace:
+            return
         self.title, self._trace = title, trace
         self.setAccessibleName(", ".join(filter(None, (title, self.engine))))
         self.update()
@@ -197,7 +200,11 @@ class Stage(QObject):
             self.slide.hide()
 
     def show_view(self, view: View) -> None:
-        """Hide the slide where a run goes on."""
+        """Say of which run a view is, and hide the slide where a run goes on."""
+        session = self._window.session
+        self.title.show_run(
+            safe_text(session.scenario.title) if session.scenario else "", session.trace
+        )
         if not self._window.lessons.player.ended and self.slide.isVisible() and not self.ended:
             self.show_slide(False)
 

@@ -308,7 +308,7 @@ def test_the_table_of_keys_holds_together(window) -> None:
     shared = {key for row in KEYS for key in row.keys} & {
         keys.toString() for action in window.actions() for keys in action.shortcuts()
     }
-    assert shared <= {"PgDown", "PgUp", "B", "F5", "Shift+F5", "Ctrl+Z"}
+    assert shared <= {"PgDown", "PgUp", "B", "F5", "Shift+F5", "Ctrl+Z", "Backspace"}
 
 
 # --- pointer --------------------------------------------------------------------------------

@@ -367,7 +367,9 @@ class ValuesPanel(Panel[None]):
             copies = event.key() == Qt.Key.Key_C and (
                 event.modifiers() == Qt.KeyboardModifier.ControlModifier
             )
-            if event.type() == QEvent.Type.KeyPress and (deletes or copies):
+            if deletes and event.type() is QEvent.Type.ShortcutOverride:
+                event.accept()  # no shortcut gets it
+            elif event.type() == QEvent.Type.KeyPress and (deletes or copies):
                 (self.unpin if deletes else self.copy_table)()
                 return True
         return super().eventFilter(watched, event)

@@ -232,6 +232,24 @@ def run_small(value: int = 1) -> float:
     return float(out[0])
 
 
+@needs_compiler
+def test_a_home_that_is_no_place_is_not_used(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    monkeypatch.setenv("HOME", "here")
+    monkeypatch.delenv("PATH")
+    monkeypatch.chdir(fresh.parent.parent)
+    assert run_small() == 1
+    assert not list(Path.cwd().iterdir())
+
+
+@needs_compiler
+def test_the_first_line_says_why_a_kernel_is_refused(fresh: Path) -> None:
+    with pytest.raises(KernelError) as error:
+        HostModule("int x = ;", ()).get_function("x")
+    first = str(error.value).partition("\n")[0]
+    assert "error: expected" in first
+
+
 @pytest.mark.long
 @needs_compiler
 def test_a_kernel_is_compiled_once(fresh: Path) -> None:

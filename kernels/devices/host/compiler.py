@@ -35,6 +35,10 @@ SECONDS = 300
 """Seconds after which a compiler is stopped."""
 KEPT = 400
 """Files that are kept in the cache; the oldest are removed first."""
+_ROOM = 2**20
+"""Bytes that a cache must have room for: a kernel takes about a tenth of them."""
+_LINE = 300
+"""Most letters of the line that says why a compiler refuses a kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,21 +112,22 @@ def find_compiler() -> Compiler:
 
 @cache
 def cache_folder() -> Path:
-    """Return the user's cache folder, or one for this process if that cannot be written to."""
-    if sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path.home() / ".cache"
+    """Return the user's cache folder, or one for this process if that cannot be used."""
+    home = Path(os.path.expanduser("~"))  # which raises nothing, even of a user without one
+    base = home / "Library" / "Caches" if sys.platform == "darwin" else home / ".cache"
     stated = os.environ.get("XDG_CACHE_HOME", "")
     folder = (Path(stated) if os.path.isabs(stated) else base) / "tilescope" / "kernels"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
+        if folder.is_absolute():  # the compiler works in another folder
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder) as file:
+                file.write(bytes(_ROOM))  # a full disk still takes an empty file
             return folder
     except OSError:
-        private = tempfile.mkdtemp(prefix="tilescope-kernels-")
-        atexit.register(shutil.rmtree, private, ignore_errors=True)
-        return Path(private)
+        pass
+    private = tempfile.mkdtemp(prefix="tilescope-kernels-")
+    atexit.register(shutil.rmtree, private, ignore_errors=True)
+    return Path(private)
 
 
 def shared_library(source: str, options: tuple[str, ...], *, again: bool = False) -> Path:
@@ -216,8 +221,11 @@ def _forget_oldest(folder: Path, suffix: str, most: int) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """Return the user's environment: that of the desktop binary contains its own libraries."""
-    found = dict(os.environ)
+    """Return the user's environment, but English words, and places to look for an assembler.
+
+    That of the desktop binary contains its own libraries.
+    """
+    found = {"PATH": os.defpath, **os.environ, "LC_ALL": "C"}
     if getattr(sys, "frozen", False):
         users = found.pop("LD_LIBRARY_PATH_ORIG", "")
         found.pop("LD_LIBRARY_PATH", None)
@@ -237,4 +245,7 @@ def _compile(arguments: list[str], target: Path) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise KernelError(f"{compiler.word} did not finish: {error}") from error
     if done.returncode:
-        raise KernelError(f"{compiler.word} refuses the kernel:\n{done.stderr.strip()[:4000]}")
+        said = done.stderr.strip()
+        errors = [line for line in said.splitlines() if "error" in line.lower()]
+        why = (errors or said.splitlines() or [f"status {done.returncode}"])[0].strip()[:_LINE]
+        raise KernelError(f"{compiler.word} refuses the kernel: {why}\n{said[:4000]}")

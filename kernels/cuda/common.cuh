@@ -101,7 +101,7 @@ __device__ __forceinline__ float exp_below(float high, float low)
 // numerator / denominator, and 0 for a row that has seen nothing.
 __device__ __forceinline__ float over(float numerator, float denominator)
 {
-    return denominator > 0.0f ? numerator / denominator : 0.0f;
+    return denominator == 0.0f ? 0.0f : numerator / denominator;
 }
 
 // --- Masks -------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from simulator.base.errors import refuse
 from simulator.engines.protocol import RowBlock, Tile
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of, takes_turns
+from simulator.program.ops import log_sum_exp
 from simulator.program.tile_program import Counters, Visit
 
 MIB = 2**20
@@ -297,7 +298,7 @@ class KernelEngine:
             lse = on.download(self._tensors.lse[head, here])
         else:
             last = l[:, -1]
-            lse = m[:, -1] + np.log(last, out=np.zeros_like(last), where=last > 0)
+            lse = log_sum_exp(m[:, -1], last)
         arrays = [frozen(array) for array in (m, l, o, lse)]
         return RowBlock(m, l, o, lse, None, sum(array.nbytes for array in arrays))
 

@@ -116,7 +116,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2(
             O[r][n] = over(O[r][n], l[r]);  // [normalise] Dao 2023, Algorithm 1, line 12
         if (own_row(r) < rows && lane() == 0) {
             LSE_hbm[row_of_head + own_row(r)] =  // [store] Dao 2023, Algorithm 1, lines 13 and 15
-                l[r] > 0.0f ? m[r] + logf(l[r]) : minus_infinity();
+                l[r] == 0.0f ? minus_infinity() : m[r] + logf(l[r]);
             ++stored;
         }
     }

@@ -280,7 +280,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
                     pack(O[f][n][2 * half] * inverse, O[f][n][2 * half + 1] * inverse);
             if (pair == 0 && row < rows)
                 LSE_hbm[row_of_head + row] =  // [store] Dao 2023, Algorithm 1, lines 13 and 15
-                    sum > 0.0f ? multiply_add(m[f][half], scale, logf(sum)) : minus_infinity();
+                    sum == 0.0f ? minus_infinity() : multiply_add(m[f][half], scale, logf(sum));
         }
     __syncwarp();  // each lane needs what the others made of its warp's rows
     #pragma unroll

@@ -68,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) split_kv_combine(
         }
         if (lane() == 0) {
             LSE_hbm[row_of_head + row] =  // [store] Dao et al. 2023, step 3
-                l > 0.0f ? m + logf(l) : minus_infinity();
+                l == 0.0f ? minus_infinity() : m + logf(l);
             ++stored_lse;
             RECORDED(visit.m_[(Index)row * splits] = m; visit.l_[(Index)row * splits] = l;)
         }

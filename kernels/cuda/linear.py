@@ -117,8 +117,7 @@ class LinearKernelEngine(KernelEngine):
         m = np.full_like(l, np.nan)
         o = widened(self._on.download(self._tensors.o[head, rows.start : rows.stop]), w.dtype)
         last = l[:, -1]
-        nothing = np.where(np.isnan(last), last, np.float32(-np.inf))
-        lse = np.log(last, out=nothing, where=last > 0)
+        lse = np.log(last, out=np.full_like(last, -np.inf), where=last != 0)
         return RowBlock(
             frozen(m), frozen(l), frozen(o), frozen(lse), None,
             m.nbytes + l.nbytes + o.nbytes + lse.nbytes,

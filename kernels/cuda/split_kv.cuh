@@ -128,7 +128,7 @@ __device__ __forceinline__ void work_on_split(
             O[r][n] = over(O[r][n], l[r]);  // [normalise] Dao 2023, Algorithm 1, line 12
         if (own_row(r) < rows && lane() == 0) {
             LSE_partial_hbm[place + own_row(r)] =  // [store] Dao et al. 2023, step 2
-                l[r] > 0.0f ? m[r] + logf(l[r]) : minus_infinity();
+                l[r] == 0.0f ? minus_infinity() : m[r] + logf(l[r]);
             ++stored;
         }
     }

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from simulator.base.dtypes import F32
 from simulator.base.matmul import matmul
 from simulator.engines.numerics import Change, Span, Visible, change_in, mask_into, scores_into
-from simulator.program.ops import kept_unless_larger
+from simulator.program.ops import kept_unless_larger, log_sum_exp, over
 
 CHUNK_KEYS = 2048
 """Keys per chunk: its scores stay in cache, and a checkpoint follows every chunk."""
@@ -82,7 +82,7 @@ class RowBlockWalk:
             getattr(self, name).flags.writeable = False
 
 
-@np.errstate(under="ignore")  # a weight below exp(-103) should become 0
+@np.errstate(all="ignore")  # weights become 0, and what float32 cannot hold infinite or NaN
 def walk_row_block(
     q: F32,
     k: F32,
@@ -140,6 +140,7 @@ def walk_row_block(
         m[0], l[0] = start
     acc = np.zeros((at.size, rows, v.shape[1]), dtype=np.float32)
 
+    @np.errstate(all="ignore")  # a thread begins without what its caller ignores
     def work(chunks: Iterator[int]) -> None:
         scratch = np.empty((min(per_chunk, visited.size) * cols, rows), dtype=np.float32)
         for c in chunks:
@@ -169,8 +170,7 @@ def walk_row_block(
         kept = _kept(m, keeps)
         grown = np.where(np.isneginf(kept), np.float32(1), np.exp(m - _finite(kept)))
         m, l, acc = kept, l * grown, acc * grown[at][:, :, None]
-    lse = m[-1] + np.log(l[-1], out=np.zeros_like(l[-1]), where=l[-1] > 0)
-    o = np.divide(acc[-1], l[-1][:, None], out=np.zeros_like(acc[-1]), where=l[-1][:, None] > 0)
+    lse, o = log_sum_exp(m[-1], l[-1]), over(acc[-1], l[-1][:, None])
     blocks = np.arange(len(range(0, n_keys, cols)))
     seen = np.searchsorted(visited, blocks, side="right")  # tiles seen after each block
     m, l = np.ascontiguousarray(m[seen].T), np.ascontiguousarray(l[seen].T)

@@ -73,13 +73,19 @@ class Scoring:
         """The score's numbers among the arguments of a kernel, by their names."""
         return {"scale": self.factor, "softcap": self.softcap}
 
-    def check(self) -> None:
-        """Refuse factors that float32 cannot represent: every score would be 0 or infinite.
+    def check(self, farthest: int) -> None:
+        """Refuse numbers that float32 cannot represent: scores would be 0, infinite or NaN.
+
+        Parameters
+        ----------
+        farthest : int
+            The largest distance of a row and a key.
 
         Raises
         ------
         InputError
-            The scale, or what the temperature makes of it, is one.
+            The scale, what the temperature makes of it, the soft-cap, or a slope times that
+            distance, is one.
         """
         limits = np.finfo(np.float32)
         steps = (("scale", self.scale, self.scale), ("temperature", self.temperature, self.factor))
@@ -87,6 +93,14 @@ class Scoring:
             if not float(limits.tiny) <= factor <= float(limits.max):
                 expected = f"a scale of scores that float32 holds, not {factor:g}"
                 raise refuse(SCENARIO, f"attention.{key}", value, expected)
+        cap = self.softcap
+        if cap and not float(limits.tiny) <= cap <= float(limits.max):
+            expected = "a number that float32 holds, or 0 for no soft-cap"
+            raise refuse(SCENARIO, "scores.softcap", cap, expected)
+        steepest = max(self.slopes, default=0.0)
+        if steepest * farthest > float(limits.max):
+            expected = f"slopes that leave float32 at no distance up to {farthest}"
+            raise refuse(SCENARIO, "scores.alibi", steepest, expected)
 
     def queries(self, q: NDArray[T]) -> NDArray[T]:
         """Return `q`, of its type, multiplied such that its products with keys are scaled."""

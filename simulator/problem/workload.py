@@ -526,7 +526,7 @@ def resolve(scenario: Scenario) -> Workload:
         softcap=softcap or 0.0,
         sink_logits=sink_logits(scenario, file if softmax else None, shapes["heads"], picked),
     ).as_algorithm(said.algorithm)
-    workload.scoring.check()
+    workload.scoring.check(max(shapes["seqlen_q"], shapes["seqlen_k"]) - 1)
     if workload.position is not None:
         check_share(scenario.position.fraction, workload.head_dim)
     check_pages(workload.pages, scenario, workload.cols)

@@ -114,11 +114,18 @@ def test_a_scale_that_float32_has_not_is_refused(
     scale: float, temperature: float, said: str
 ) -> None:
     with pytest.raises(InputError) as error:
-        Scoring(scale, temperature).check()
+        Scoring(scale, temperature).check(100)
     assert said in str(error.value)
     limits = np.finfo(np.float32)
     for edge in (float(limits.tiny), float(limits.max)):
-        Scoring(edge).check()
+        Scoring(edge).check(100)
+    for scores, key in (
+        ({"softcap": 1e300}, "softcap"), ({"softcap": 1e-300}, "softcap"),
+        ({"alibi": [0.5, 1e38]}, "alibi"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=rf"scores\.{key} = 1e"):
+            resolve(scenario(nq=8, heads=2, scores=scores))
+    resolve(scenario(nq=8, heads=2, scores={"softcap": 1e30, "alibi": [0.5, 1e37]}))
     plain = Scoring(6.0, 2.0, softcap=5.0, slopes=(1.0,), sink_logits=(2.0,))
     assert plain.unscaled == Scoring(1.0, 1.0, 5.0, (1.0,), (2.0,))
     assert plain.arguments == {"scale": 3.0, "softcap": 5.0}

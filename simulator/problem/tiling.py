@@ -95,6 +95,15 @@ class TileGrid:
         return int(self.full_columns.sums[-1])
 
 
+ENOUGH = 4
+"""Blocks of rows and of keys from which a run shows how it works."""
+
+
+def seen_size(size: int, length: int) -> int:
+    """Return the size of a tile that cuts a length into enough blocks to watch, or the same."""
+    return size if ceil(length / size) >= ENOUGH else max(1, length // ENOUGH)
+
+
 def paper_tiles(head_dim: int, dtype: str, gpu: Gpu) -> tuple[int, int]:
     """Return (Br, Bc) as FlashAttention-1 chooses them; M is the SRAM in elements.
 

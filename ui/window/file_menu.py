@@ -14,7 +14,9 @@ from PySide6.QtWidgets import QFileDialog, QMenu
 from simulator.base.assets import ASSETS, SCENARIOS
 from simulator.base.errors import InputError, safe_text
 from simulator.code.run_script import run_script
+from simulator.problem.input_files import InputFile, read_header
 from simulator.problem.scenario import Scenario, load_scenario, with_values
+from simulator.problem.tiling import seen_size
 from simulator.program.algorithms import ALGORITHMS
 from ui.export.picture import WidgetPicture
 from ui.export.writers.metadata import READS as EXPORTS
@@ -126,11 +128,27 @@ class Files(QObject):
             self._window.settings.add_recent(path)
 
     def _take_tensors(self, path: Path) -> None:
+        """Use a tensor file as input, in tiles that are small enough to watch."""
         trace = self._session.trace
-        if trace is not None:
-            values = {"source": "file", "path": str(path.absolute())}
-            scenario = with_input(trace.workload.scenario, values, trace.workload)
-            self._session.propose(scenario, f"input {safe_text(path.name)}")
+        if trace is None:
+            return
+        values = {"source": "file", "path": str(path.absolute())}
+        workload = trace.workload
+        scenario = with_input(workload.scenario, values, workload)
+
+        def take(header: InputFile | InputError) -> None:
+            changed = scenario
+            if isinstance(header, InputFile):  # otherwise the run is refused, or has other tensors
+                queries, keys = header.q.shape[1], header.k.shape[1]
+                rows, cols = seen_size(workload.rows, queries), seen_size(workload.cols, keys)
+                if scenario.tiling.page_size:  # it divides them
+                    cols = workload.cols
+                if (rows, cols) != (workload.rows, workload.cols):
+                    tiling = {"rows": rows, "cols": cols, "rule": None}
+                    changed = with_values(scenario, {"tiling": tiling})
+            self._session.propose(changed, f"input {safe_text(path.name)}")
+
+        self._session.reading.read(path, read_header, take)
 
     def save(self) -> None:
         """Save to the scenario's file; ask for one if there is none or if it is one of ours."""

@@ -181,6 +181,7 @@ def test_with_input_drops_what_only_the_old_input_made_true(tmp_path: Path) -> N
     path = save_npz(tmp_path)
     changed = with_input(scenario, {"source": "file", "path": str(path)}, resolve(scenario))
     assert scenario_tables(changed) == {
+        "title": "mine",
         "mask": {"window": 9},
         "tiling": RANDOM["tiling"],
         "input": {"source": "file", "path": str(path)},

@@ -229,6 +229,31 @@ def test_a_file_that_is_dropped_is_copied_whatever_its_source_proposes(open_wind
     assert drag(window, window.board, path, MOVE, MOVE) == [None]
 
 
+@pytest.mark.parametrize(
+    ("tokens", "demo", "tiles"),
+    [(6, "kv-cache", (1, 1)), (22, "kv-cache", (5, 5)), (64, "kv-cache", (16, 16)),
+     (3, "flash2", (1, 1)), (13, "flash2", (4, 3)), (40, "flash2", (4, 3))],
+)  # fmt: skip
+def test_own_tensors_bring_their_name_and_tiles_to_watch(
+    open_window, tmp_path, tokens, demo, tiles
+):
+    window = open_window(demo)
+    path = tmp_path / "my sentence.npz"
+    rng = np.random.default_rng(0)
+    np.savez(path, **{name: rng.random((2, tokens, 4), np.float32) for name in "qkv"})
+    drop(window, path)
+    assert window.windowTitle().startswith("my sentence[*]")
+    grid = window.session.trace.workload.grid
+    assert (grid.rows, grid.cols) == tiles
+    assert min(grid.Tr, grid.Tc) >= min(4, tokens)
+    window.files.save_to(tmp_path / "kept.toml")
+    kept = load_scenario(tmp_path / "kept.toml")
+    assert (kept.title, kept.tiling.rows, kept.tiling.cols) == ("my sentence", *tiles)
+    window.actions_by_name["undo"].trigger()
+    window.session.settle()
+    assert window.session.scenario.input.source != "file"
+
+
 def test_dropped_scenario_tensors_and_npz_are_shown(open_window, tmp_path):
     window = open_window("causal")
     drop(window, SCENARIOS / "large-logits.toml")

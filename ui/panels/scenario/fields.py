@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from simulator.base.dtypes import TYPE_NAMES
+from simulator.base.errors import safe_text, shortened
 from simulator.problem.features import FeatureName
 from simulator.problem.filling import capture_names
 from simulator.problem.hardware import gpus
@@ -511,8 +512,8 @@ def with_input(
 ) -> Scenario:
     """Return `scenario` with another input, without what was true only of the old input.
 
-    Shapes, dtype, scale and causal become blank if the new input determines them. Random input
-    determines none: those that nobody said are taken from `workload`.
+    It is named after a file. Shapes, dtype, scale and causal become blank if the new input
+    determines them. Random input determines none: those that nobody said are taken from `workload`.
 
     Parameters
     ----------
@@ -546,6 +547,8 @@ def _with_input(said: Texts, values: Texts, workload: Workload) -> dict[str, str
         return out
     heads = out["attention.heads"]
     out.update(dict.fromkeys(BROUGHT, ""))
+    if source in ("file", "layer") and values.get("input.path"):
+        out["title"] = shortened(safe_text(Path(values["input.path"]).stem))
     if source == "layer":  # no shape of its weights says it
         out["attention.heads"] = heads or str(workload.input_heads[0])
     if source == "capture":

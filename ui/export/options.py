@@ -133,7 +133,9 @@ class ExportOptions:
         if not (low[0] <= width <= high[0] and low[1] <= height <= high[1]):
             raise _wrong("--size", f"{width}x{height}", "320x240 to 7680x4320")
         if kind.even and (width % 2 or height % 2):
-            raise _wrong("--size", f"{width}x{height}", f"even numbers in {kind.ending}")
+            near = f"{width + width % 2}x{height + height % 2}"
+            wanted = f"even numbers in {kind.ending}, such as {near}"
+            raise _wrong("--size", f"{width}x{height}", wanted)
         self._check_target()
 
     def _check_kind(self) -> None:

@@ -289,7 +289,7 @@ def test_a_folder_that_may_not_be_written_is_a_line(ending, tmp_path):
         (["-o", "{tmp}/folder.mp4"], ["a file", "folder.mp4/"]),
         (["-o", "{tmp}/f-%d-%d.png"], ["one number"]),
         (["-o", "{tmp}/f-%s.png"], ["one number"]),
-        (["-o", "{tmp}/a.mp4", "--size", "481x320"], ["481x320", "even"]),
+        (["-o", "{tmp}/a.mp4", "--size", "481x320"], ["481x320", "even", "482x320"]),
         (["-o", "{tmp}/a.mp4", "--size", "99999x320"], ["99999x320", "7680x4320"]),
         (["-o", "{tmp}/a.mp4", "--transparent"], ["--transparent", ".mp4 cannot"]),
         (["-o", "{tmp}/a.gif", "--transparent"], ["--transparent", ".gif cannot"]),

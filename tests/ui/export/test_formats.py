@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from simulator.base.assets import SCENARIOS
+from simulator.program.playback import Granularity
 from simulator.run.trace import simulate
 from tests.ui.export.helpers import (
     DEMO,
@@ -153,6 +154,22 @@ def test_pictures_that_rest_are_frames_all_the_same(ending, tmp_path):
         assert len(decoded(tmp_path / f"a{ending}")) == len(keys)
     else:
         assert len(frames_of(tmp_path / f"a{ending}")) == len(keys)
+
+
+@pytest.mark.sweep(keep=1)
+@pytest.mark.parametrize("ending", [".gif", ".webp", ".apng"])
+def test_a_film_in_which_nothing_moves_lasts_as_long_as_any(ending, tmp_path):
+    make(options(tmp_path / f"a{ending}", visits=(0, 1), by=Granularity.TILE))
+    shown = frames_of(tmp_path / f"a{ending}")
+    assert len(shown) == 12
+    assert len({frame.tobytes() for frame in shown}) == 1
+    with Image.open(tmp_path / f"a{ending}") as image:
+        lasts = 0.0
+        for k in range(image.n_frames):
+            image.seek(k)
+            image.load()
+            lasts += image.info["duration"]
+    assert lasts == pytest.approx(1200)
 
 
 def test_equal_keys_are_equal_pictures(qapp):

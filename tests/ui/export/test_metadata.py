@@ -3,8 +3,10 @@
 import shlex
 import shutil
 import tomllib
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import numpy as np
 import pypdf
 import pytest
 from PIL import Image
@@ -49,6 +51,42 @@ def test_the_scenario_comes_back(ending, odd, tmp_path):
     plain = tmp_path / "plain.toml"
     plain.write_text(note.text)
     assert load_scenario(plain) == scenario
+
+
+@pytest.fixture(scope="module")
+def controlled(tmp_path_factory) -> Path:
+    """Return a scenario whose title and tokens contain what is no character in XML."""
+    folder = tmp_path_factory.mktemp("controlled")
+    q = np.random.default_rng(0).standard_normal((1, 4, 8)).astype(np.float32)
+    np.savez(folder / "mine.npz", q=q, k=q, v=q, tokens=np.array(["\f", "\x1b[2J", "\ufffe", "<"]))
+    path = folder / "controlled.toml"
+    title = r"a\f\u001b[2J\ufffe\u0000z"
+    path.write_text(f'title = "{title}"\n[input]\nsource = "file"\npath = "mine.npz"\n')
+    return path
+
+
+@pytest.mark.parametrize("ending", [".svg", ".pdf", ".webp", ".gif", ".mp4", ".png"])
+def test_codes_of_control_leave_a_file_well_formed_and_the_title_comes_back(
+    ending, controlled, tmp_path
+):
+    target = tmp_path / f"a{ending}"
+    make((options if format_of(str(target)).film else still)(target), simulate(controlled))
+    data = target.read_bytes()
+    if ending == ".svg":
+        labels = [each.get("aria-label") for each in ElementTree.fromstring(data).iter()]
+        assert "<" in labels
+    elif ending in (".pdf", ".webp"):
+        start, end = data.index(b"<x:xmpmeta"), data.index(b"</x:xmpmeta>")
+        ElementTree.fromstring(data[start:end] + b"</x:xmpmeta>")
+    assert read_scenario(target).title == "a\f\x1b[2J\ufffe\0z"
+
+
+def test_half_a_letter_in_a_path_is_left_out(tmp_path):
+    scenario = parse_scenario({"input": {"source": "file", "path": "a\udc80.npz"}})
+    note = note_of(scenario, tmp_path, "1", "")
+    told = "".join(ElementTree.fromstring(note.xmp).itertext())
+    assert note.text in told
+    assert "a\ufffd.npz" in told
 
 
 def title_in(note: str) -> str:

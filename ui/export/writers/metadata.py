@@ -6,6 +6,7 @@ saved as text, it opens as a scenario.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from os.path import normpath
@@ -18,6 +19,7 @@ from simulator.base.files import open_regular
 from simulator.base.limits import EXPORT_BYTES, NOTE_BYTES
 from simulator.base.tables import parse_toml
 from simulator.problem.scenario import Scenario, parse_scenario, scenario_toml, with_values
+from ui.export.writers.xml_text import NO_CHARACTER
 
 _FIRST = "# Tilescope "
 _AT_ONCE = 2**18
@@ -71,7 +73,13 @@ class Note:
 
 def note_of(scenario: Scenario, folder: Path, version: str, command: str) -> Note:
     """Return the note for an export in `folder`."""
-    return Note(scenario_toml(scenario, folder), version, command)
+    return Note(NO_CHARACTER.sub(_in_toml, scenario_toml(scenario, folder)), version, command)
+
+
+def _in_toml(found: re.Match[str]) -> str:
+    """Return what is no character in XML as TOML writes it; half a letter has no way."""
+    code = ord(found[0])
+    return "\ufffd" if 0xD800 <= code <= 0xDFFF else f"\\u{code:04x}"
 
 
 def read_note(path: Path) -> Note:

@@ -23,8 +23,10 @@ from PySide6.QtCore import (
 from PySide6.QtGui import QFont, QImage, QPageSize, QPainter, QPainterPath, QPdfWriter
 from PySide6.QtSvg import QSvgGenerator
 
+from simulator.base.errors import safe_text
 from ui.export.frames import FrameSource
 from ui.export.writers.metadata import Note
+from ui.export.writers.xml_text import NO_CHARACTER
 from ui.look.theme import DARK, Style
 from ui.session.tasks import Report
 
@@ -60,7 +62,8 @@ def new_svg(buffer: QBuffer, size: QSize) -> QSvgGenerator:
 
 def finished_svg(data: bytes, note: Note | None) -> bytes:
     """Return an SVG of Qt's with crisp heat maps, letters as outlines and the note in it."""
-    text = _TEXT.sub(_outlined, _IMAGE.sub(_enlarged, data.decode("utf-8")))
+    text = NO_CHARACTER.sub("\ufffd", data.decode("utf-8", "replace"))
+    text = _TEXT.sub(_outlined, _IMAGE.sub(_enlarged, text))
     text = _MOVED.sub(_as_thick_as_asked, text)
     # Qt writes millimetres, and readers do not agree on how many pixels these are.
     text = _SIDES.sub(r'<svg width="\2" height="\3" \1', text, count=1)
@@ -185,7 +188,7 @@ def pdf_bytes(source: FrameSource, note: Note, report: Report) -> bytes:
     buffer = QBuffer(data)
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     writer = QPdfWriter(buffer)
-    writer.setTitle(note.title)
+    writer.setTitle(safe_text(note.title))
     writer.setCreator(f"Tilescope {note.version}")
     writer.setDocumentXmpMetadata(QByteArray(note.xmp))
     writer.setResolution(_DPI)

@@ -1,11 +1,15 @@
-"""The text of one element of an XML file from somebody else, found without keeping the others."""
+"""Text for XML, and that of one element of a file from somebody else, the others not kept."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from xml.parsers import expat
 
 from simulator.base.limits import NOTE_BYTES, XML_DEPTH, XML_TOKEN_BYTES
+
+NO_CHARACTER = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
+"""What no XML file may contain, not even escaped: codes of control, halves of letters."""
 
 
 class _Enough(Exception):  # noqa: N818 - it is no error

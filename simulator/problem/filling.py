@@ -65,8 +65,10 @@ def each_sequence(scenario: Scenario) -> tuple[Scenario, ...]:
     batch = scenario.batch
     if not batch.lengths or batch.sequence is not None:
         return (scenario,)
-    numbers = range(len(batch.lengths))
-    return tuple(with_values(scenario, {"batch": {"sequence": number}}) for number in numbers)
+    return tuple(
+        scenario.model_copy(update={"batch": batch.model_copy(update={"sequence": number})})
+        for number in range(len(batch.lengths))  # valid already: each is read in a moment
+    )
 
 
 def alone(scenario: Scenario) -> Scenario:

@@ -13,12 +13,13 @@ PagedAttention", section 4.1.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from hashlib import sha256
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.base.dtypes import F32
+from simulator.base.dtypes import F32, frozen
 from simulator.base.errors import SCENARIO, refuse
 from simulator.problem.input_files import InputFile, read_whole_numbers
 from simulator.problem.intervals import I64
@@ -175,19 +176,30 @@ def check_pages(pages: PageTable | None, scenario: Scenario, cols: int) -> None:
 
 
 def batch_tables(lengths: tuple[int, ...], size: int, seed: int) -> tuple[PageTable, ...]:
-    """Return where the pages of each sequence of a batch lie, in one cache that they fill.
+    """Return where the pages of each sequence of a batch lie, in one cache that they fill."""
+    return tuple(batch_table(lengths, size, seed, n) for n in range(len(lengths)))
 
-    They are handed out as if all sequences had grown token by token, at places that are shuffled by
-    the seed.
+
+def batch_table(lengths: tuple[int, ...], size: int, seed: int, sequence: int) -> PageTable:
+    """Return where the pages of one sequence of a batch lie."""
+    own, handed_out, owner = _shared_cache(lengths, size, seed)
+    mine = own == sequence
+    entries = np.concatenate([handed_out[mine], handed_out[~mine]])
+    return PageTable(size, lengths[sequence], entries, owner)
+
+
+@lru_cache(maxsize=4)
+def _shared_cache(lengths: tuple[int, ...], size: int, seed: int) -> tuple[I64, I32, I64]:
+    """Return whose each page is and where it lies, page by page, and whose each place is.
+
+    Pages are handed out as if all sequences had grown token by token, at places that are shuffled
+    by the seed.
     """
     own = _owners(tuple(pages_of(tokens, size) for tokens in lengths))
     handed_out = _shuffled(seed, len(own))
     owner = np.empty_like(own)
     owner[handed_out] = own
-    return tuple(
-        PageTable(size, tokens, np.concatenate([handed_out[own == n], handed_out[own != n]]), owner)
-        for n, tokens in enumerate(lengths)
-    )
+    return frozen(own), frozen(handed_out), frozen(owner)
 
 
 def _owners(counts: tuple[int, ...]) -> I64:
@@ -216,7 +228,7 @@ def page_table(scenario: Scenario, file: InputFile | None, size: int, tokens: in
     """
     seed, batch = scenario.input.seed, scenario.batch
     if batch.lengths and tokens == batch.lengths[batch.shown]:
-        return batch_tables(batch.lengths, size, seed)[batch.shown]
+        return batch_table(batch.lengths, size, seed, batch.shown)
     entries = read_whole_numbers(file.path, TABLE) if file else None
     if file is None or entries is None:
         return PageTable(size, tokens, _shuffled(seed, pages_of(tokens, size)))

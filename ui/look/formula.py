@@ -12,7 +12,7 @@ from itertools import count
 from math import ceil
 from typing import Any
 
-from PySide6.QtCore import QPoint, QRectF, QSize, Qt
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import (
     QColor,
     QImage,
@@ -55,42 +55,55 @@ class Formula:
     def draw(self, painter: QPainter, x: float, baseline: float, colour: QColor | str) -> None:
         """Draw it with its left end at `x`, both rounded to whole pixels.
 
-        On pixels it is a picture made once for each colour.
+        On pixels it is a picture made once for each colour and for each number of a screen's pixels
+        to one of the window's.
         """
         left, line = round(x), round(baseline)
-        if painter.paintEngine().type() is QPaintEngine.Type.Raster:
-            picture = self._picture(QColor(colour))
-            painter.drawImage(QPoint(left - 1, line - ceil(self.ascent) - 1), picture)
+        to, ratio = painter.deviceTransform(), painter.device().devicePixelRatioF()
+        raster = painter.paintEngine().type() is QPaintEngine.Type.Raster
+        if raster and not to.isRotating() and to.m11() == to.m22() == ratio:
+            picture = self._picture(QColor(colour), ratio)
+            across = round(to.dx() + left * ratio) - 1
+            down = round(to.dy() + line * ratio) - ceil(self.ascent * ratio) - 1
+            corner = QPointF((across - to.dx()) / ratio, (down - to.dy()) / ratio)
+            painter.drawImage(corner, picture)
             return
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.translate(left, line)
         painter.fillPath(self.path, QColor(colour))
-        painter.translate(-left, -line)
+        painter.restore()
 
-    def _picture(self, colour: QColor) -> QImage:
-        return _PICTURES.get((self._number, colour.rgb()), partial(self._painted, colour))
+    def _picture(self, colour: QColor, ratio: float) -> QImage:
+        key = self._number, colour.rgb(), ratio
+        return _PICTURES.get(key, partial(self._painted, colour, ratio))
 
-    def _painted(self, colour: QColor) -> QImage:
-        size = QSize(ceil(self.width) + 2, ceil(self.ascent) + ceil(self.descent) + 2)
+    def _painted(self, colour: QColor, ratio: float) -> QImage:
+        above, below = ceil(self.ascent * ratio), ceil(self.descent * ratio)
+        size = QSize(ceil(self.width * ratio) + 2, above + below + 2)
         out = QImage(size, QImage.Format.Format_ARGB32_Premultiplied)
         out.fill(Qt.GlobalColor.transparent)
         with QPainter(out) as painter:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            painter.translate(1, ceil(self.ascent) + 1)
+            painter.translate(1, above + 1)
+            painter.scale(ratio, ratio)
             painter.fillPath(self.path, colour)
         # A copy has none of the painter's buffers, which Qt keeps with a picture and which take
         # three times as much as most of these.
-        return out.copy()
+        picture = out.copy()
+        picture.setDevicePixelRatio(ratio)
+        return picture
 
 
 class _Pictures:
-    """Pictures of formulas by number and colour; the oldest ones go."""
+    """Pictures of formulas by number, colour and ratio of pixels; the oldest ones go."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._images: OrderedDict[tuple[int, int], QImage] = OrderedDict()
+        self._images: OrderedDict[tuple[int, int, float], QImage] = OrderedDict()
         self._bytes = 0
 
-    def get(self, key: tuple[int, int], paint: Callable[[], QImage]) -> QImage:
+    def get(self, key: tuple[int, int, float], paint: Callable[[], QImage]) -> QImage:
         """Return a picture, painted now if it is not here."""
         with self._lock:
             found = self._images.get(key)

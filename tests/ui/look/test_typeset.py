@@ -5,10 +5,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import pytest
 import ziamath
+from PySide6.QtGui import QColor, QImage, QPainter
 
-from ui.look.formula import typeset
+from ui.look.formula import formula, typeset
 
 
 def test_two_threads_typeset_one_after_the_other(
@@ -29,3 +31,29 @@ def test_two_threads_typeset_one_after_the_other(
     with ThreadPoolExecutor(2) as threads:
         list(threads.map(typeset, [latex[:4], latex[4:]]))
     assert overlaps == [False] * 8
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1.35, 2.0])
+def test_a_formula_has_the_pixels_of_the_screen_not_of_the_window(
+    qapp: object, ratio: float
+) -> None:
+    drawn = formula(r"m \leftarrow \max(m_{\mathrm{old}}, \max S)", 15.0)
+
+    def painted(direct: bool) -> np.ndarray:
+        image = QImage(400, 80, QImage.Format.Format_RGB32)
+        image.fill(QColor("#101418"))
+        if not direct:
+            image.setDevicePixelRatio(ratio)
+        with QPainter(image) as painter:
+            if direct:
+                painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+                painter.translate(round(11 * ratio), round(27 * ratio))
+                painter.scale(ratio, ratio)
+                painter.fillPath(drawn.path, QColor("white"))
+            else:
+                drawn.draw(painter, 11.2, 26.8, "white")
+        return np.frombuffer(image.constBits(), np.uint8).reshape(80, -1).astype(int)
+
+    there, wanted = painted(direct=False), painted(direct=True)
+    assert np.ptp(wanted) > 150
+    assert np.abs(there - wanted).max() <= 2

@@ -8,8 +8,9 @@ from PySide6.QtGui import QColor, QImage, QPainter
 from ui.talk.caption import caption_of, end_caption
 from ui.window.main_window import MainWindow
 
-_SIGN = QSize(260, 60)
-"""Where it may be said, at the upper right of the caption, that a step is being computed."""
+_SIGN = 0.6, 44
+"""Where it may be said, at the upper right of the caption, that a step is being computed: share of
+its width, and height in pixels."""
 
 
 class Judge(QObject):
@@ -69,7 +70,7 @@ class Judge(QObject):
         picture = picture.convertToFormat(QImage.Format.Format_RGB32)
         caption = self._window.lessons.bar.caption
         place = QRect(caption.mapTo(self._window, QPoint()), caption.size())
-        box = QRect(QPoint(), _SIGN)
+        box = QRect(QPoint(), QSize(round(_SIGN[0] * place.width()), _SIGN[1]))
         box.moveTopRight(place.topRight())
         with QPainter(picture) as painter:
             painter.fillRect(box, QColor("black"))

@@ -203,15 +203,26 @@ def paint_caption(painter: QPainter, caption: Caption, style: Style, rect: QRect
         card(painter, box, mixed(theme.panel, theme.current, 0.14), theme.current, own.px(4))
         box.setWidth(round(own.px(_BAR)))
         painter.fillRect(box, theme.current)
-    font = own.text_font(_COUNT)
-    place = QRectF(0, 0, rect.width(), QFontMetricsF(own.text_font(_TITLE, bold=True)).height())
-    draw_text(painter, place, laid.place, font, theme.muted, RIGHT)
+    place = _place_rect(laid, rect.width())
+    draw_text(painter, place, laid.place, own.text_font(_COUNT), theme.muted, RIGHT)
     paint_pieces(painter, laid.title, own, theme.text, _TITLE)
     said = laid.question + (laid.answer if caption.revealed else ())
     for pieces in (laid.body, said):
         shown = lines_above(pieces, rect.height(), own)
         paint_pieces(painter, shown, own, theme.text, BODY)
     painter.restore()
+
+
+def place_rect(caption: Caption, style: Style, width: float, height: float) -> QRectF:
+    """Return where a caption says which step of how many it is, from its upper left corner."""
+    return _place_rect(caption_layout(caption, style, width, height), width)
+
+
+def _place_rect(laid: CaptionLayout, width: float) -> QRectF:
+    own = Style(DARK, laid.scale)
+    wide = text_width(own.text_font(_COUNT), laid.place)
+    high = QFontMetricsF(own.text_font(_TITLE, bold=True)).height()
+    return QRectF(width - wide, 0, wide, high)
 
 
 def lines_above(pieces: tuple[Piece, ...], low: float, style: Style) -> tuple[Piece, ...]:

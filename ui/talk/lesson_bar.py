@@ -34,6 +34,7 @@ from ui.talk.caption import (
     caption_of,
     end_caption,
     paint_caption,
+    place_rect,
 )
 from ui.talk.caption_text import plain_text
 from ui.widgets.choice_bar import Button, bar_sheet
@@ -317,6 +318,13 @@ class _CaptionView(QWidget):
             parts.append(caption.answer)
         self.setAccessibleDescription("\n".join(plain_text(part) for part in parts if part))
         self.update()
+
+    @property
+    def place(self) -> QRectF:
+        """Where it says which step of how many is shown."""
+        if self.shown is None:
+            return QRectF()
+        return place_rect(self.shown, self.style_now, self.width(), self.height())
 
     @property
     def cut(self) -> bool:

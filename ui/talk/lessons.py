@@ -159,9 +159,11 @@ class Lessons(QObject):
         """Say that the next step is being computed, where the caption says which it is."""
         self.fade.take()
         window, caption = self._window, self.bar.caption
-        place = caption if caption.isVisible() else window
+        place = QRectF(window.width(), 0, 0, 0)
+        if caption.isVisible():
+            place = caption.place.translated(caption.mapTo(window, QPoint()))
         self.fade.style_now = caption.style_now
-        self.fade.say(QRectF(place.rect().translated(place.mapTo(window, QPoint()))))
+        self.fade.say(place)
 
     def _uncover(self, whole: bool) -> None:
         """Show the new picture, now that it is whole."""

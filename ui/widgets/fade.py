@@ -11,10 +11,10 @@ from PySide6.QtCore import (
     Qt,
     QVariantAnimation,
 )
-from PySide6.QtGui import QPainter, QPaintEvent, QPixmap
+from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPixmap
 from PySide6.QtWidgets import QWidget
 
-from ui.look.draw import CENTRE, card, draw_text, text_width
+from ui.look.draw import RIGHT, draw_text, text_width
 from ui.look.theme import DARK, Style
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
@@ -22,7 +22,7 @@ from ui.safety.painting import painting
 FADE_MS = 260
 SIGN = "computing…"
 """What is said where the new picture takes a while."""
-_SIGN = 12.0
+_SIGN, _SIGN_HIGH = 15.0, 20.0
 
 
 @guarded
@@ -43,7 +43,7 @@ class Fade(QWidget):
         self.picture = QPixmap()
         self.style_now = Style(DARK)
         self.sign = QRectF()
-        """Where, at the upper right of a place, it is said that the next picture is computed."""
+        """Where it is said that the next picture is being computed."""
         self._left = QVariantAnimation(self)
         self._left.setDuration(FADE_MS)
         self._left.setStartValue(1.0)
@@ -78,8 +78,12 @@ class Fade(QWidget):
             self._under.raise_()
 
     def say(self, place: QRectF) -> None:
-        """Say at the upper right of a place that the next picture is being computed."""
-        self.sign = place
+        """Say instead of what a place says that the next picture is being computed."""
+        style = self.style_now
+        wide = text_width(style.text_font(_SIGN), SIGN) + style.px(18)
+        self.sign = place.united(
+            QRectF(place.right() - wide, place.top(), wide, style.px(_SIGN_HIGH))
+        )
         self.update()
 
     def start(self) -> None:
@@ -118,12 +122,9 @@ class Fade(QWidget):
 
     def _paint_sign(self, painter: QPainter) -> None:
         style, theme = self.style_now, self.style_now.theme
-        font, px = style.text_font(_SIGN), style.px
-        box = QRectF(0, 0, text_width(font, SIGN) + px(18), px(20))
-        box.moveTopRight(self.sign.topRight())
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        card(painter, box, theme.field, theme.border, px(4))
-        draw_text(painter, box, SIGN, font, theme.muted, CENTRE)
+        painter.fillRect(self.sign, QColor(theme.panel))
+        inside = self.sign
+        draw_text(painter, inside, SIGN, style.text_font(_SIGN), theme.muted, RIGHT)
 
 
 def _app() -> QCoreApplication:

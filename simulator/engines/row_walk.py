@@ -128,6 +128,7 @@ def walk_row_block(
         Statistics after every column block, output and checkpoints.
     """
     rows, n_keys = q.shape[0], k.shape[0]
+    cols = min(cols, max(n_keys, CHUNK_KEYS))  # one tile of as many keys as there are
     runs = [np.arange(*span, dtype=np.int64) for span in spans]
     visited = np.concatenate(runs) if runs else np.zeros(0, dtype=np.int64)
     per_chunk = max(1, min(CHUNK_KEYS // cols, CHUNK_TILES))

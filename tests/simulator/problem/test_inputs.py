@@ -266,6 +266,18 @@ def test_a_run_takes_no_more_memory_than_it_was_asked_for(
     assert need <= 2 * peak + 2**25
 
 
+def test_tiles_longer_than_the_sequence_take_no_memory() -> None:
+    chosen = parse_scenario({
+        "attention": {"seqlen_q": 5, "head_dim": 4}, "tiling": {"rows": 2**24, "cols": 2**24},
+    })  # fmt: skip
+    tracemalloc.start()
+    try:
+        simulate(chosen).summary()
+        assert tracemalloc.get_traced_memory()[1] < 2**22
+    finally:
+        tracemalloc.stop()
+
+
 def _check_estimate(chosen: Scenario, beside: int = 0) -> None:
     workload = resolve(chosen)
     tracemalloc.start()

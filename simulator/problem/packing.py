@@ -60,19 +60,25 @@ class PackedMask(Mask):
         shift = self.shift
         return (begins[0] + shift, ends[0] + shift), (begins[1] + shift, ends[1] + shift)
 
+    def _apart(self, rows: int) -> tuple[tuple[I64, I64], ...]:
+        """Return the parts of row blocks; one for all if their rows see the same keys."""
+        one, other = self._parts(rows)
+        same = not self.hides or all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+        return (one,) if same else (one, other)
+
     def visited_columns(self, rows: int, cols: int | I64) -> Intervals:
         """Return the column blocks in which each row block sees anything."""
         if not self.simple:
             return self._visited(rows, cols)
-        one, other = (self._visited_between(*part, cols) for part in self._parts(rows))
-        return one.joined(other)
+        one, *other = (self._visited_between(*part, cols) for part in self._apart(rows))
+        return one.joined(*other) if other else one
 
     def full_columns(self, rows: int, cols: int) -> Intervals:
         """Return the column blocks that every row of each row block sees in full."""
         if not self.simple:
             return boxes.full(self, self._parts(rows), cols)
-        one, other = (self._full_between(*part, cols) for part in self._parts(rows))
-        return one.common(other)
+        one, *other = (self._full_between(*part, cols) for part in self._apart(rows))
+        return one.common(*other) if other else one
 
     def visited_rows(self, rows: int | I64, cols: int) -> Intervals:
         """Return the row blocks that see anything of each column block."""

@@ -63,7 +63,7 @@ def paint_weights(
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     font, line = style.code_font(11), style.px(13)
     axis = QRectF(layout.axis.x(), place.y() - line / 2, layout.axis.width(), line)
-    draw_text(painter, axis, number_text(most, 0 if most == 1 else 1), font, theme.muted, RIGHT)
+    draw_text(painter, axis, number_text(most, int(most > 1.05)), font, theme.muted, RIGHT)
     name, x = formula(r"e^{s-m}", round(style.px(12))), layout.gutter.x()
     name.draw(painter, x, place.bottom() - style.px(1), theme.tensor("P"))
     if alpha is not None:

@@ -31,6 +31,10 @@ from ui.safety.faults import raising
 from ui.window.main_window import MainWindow
 from ui.window.panel_specs import PANELS
 
+KEYS = (
+    Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Return,
+    Qt.Key.Key_Home, Qt.Key.Key_End, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown,
+)  # fmt: skip
 EDITS = ("scenario",)
 """Panels whose controls make another scenario of the one that was drawn."""
 
@@ -133,6 +137,8 @@ class _Page:
                 self.look(panel)
         for _ in range(4):
             self.point(panel)
+        for key in self.pick.choices(KEYS, k=2):
+            QTest.keyClick(panel, key)
         self.settle()
         window.grab()
 

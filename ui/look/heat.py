@@ -159,8 +159,9 @@ def finite_range(values: F32) -> tuple[float, float]:
 
 
 def signed_limit(values: F32) -> float:
-    """Return a magnitude that one value in 50 exceeds: a few large ones must not hide the rest."""
+    """Return a magnitude that one finite value in 50 exceeds: few must not hide the rest."""
     sample = np.abs(values.ravel()[:: max(values.size // 100_000, 1)])
+    sample = sample[np.isfinite(sample)]
     if not sample.size:
         return 1.0
     # np.quantile gives the same, but imports masked arrays first: a tenth of the start.

@@ -21,6 +21,7 @@ from ui.look.heat import (
     heat_image,
     inks,
     prefers_white,
+    signed_limit,
 )
 from ui.look.theme import DARK, THEMES, Theme
 
@@ -74,6 +75,14 @@ def test_hatching_is_seen_from_the_last_row(qapp: object, theme: Theme, scale: f
     # Graphics that matter want 3 : 1, as the guidelines for accessible content say.
     assert max(contrast(QColor(pixel), QColor(theme.empty)) for pixel in seen) >= 3.0
     assert QColor(theme.empty).rgb() in seen
+
+
+def test_a_colour_scale_is_that_of_finite_numbers() -> None:
+    """A row that sees no key has m = -inf; the others keep their colours."""
+    few = np.array([[1.0, -2.0, 3.0, -np.inf], [np.nan, 0.5, np.inf, -np.inf]], dtype=np.float32)
+    assert signed_limit(few) == signed_limit(np.array([1, -2, 3, 0.5], dtype=np.float32))
+    assert signed_limit(np.full((2, 2), -np.inf, dtype=np.float32)) == 1.0
+    assert 2 < signed_limit(few) <= 3
 
 
 def test_what_is_kept_takes_a_bounded_number_of_bytes() -> None:

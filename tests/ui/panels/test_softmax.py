@@ -35,7 +35,7 @@ from ui.look.names import weights_words
 from ui.look.theme import DARK, Style
 from ui.look.units import number_text
 from ui.panels.softmax import painter as softmax
-from ui.panels.softmax.model import KeyState, row_scores, running_maximum, score_bars
+from ui.panels.softmax.model import KeyState, row_scores, running_maximum, score_bars, sum_bar
 from ui.panels.softmax.painter import (
     error_words,
     legend_words,
@@ -529,6 +529,20 @@ def test_a_row_of_another_block_is_named_not_replaced_in_silence(
     assert "not in this" not in said()[1]
     session.go(Cursor(0, 3))  # it was explained: what comes next is the run's
     assert "not in this" not in said()[1]
+
+
+def test_a_row_that_sees_nothing_has_no_bar_of_a_sum_with_a_fault_either() -> None:
+    causal = {"attention": {"seqlen_q": 8, "seqlen_k": 6}, "tiling": {"rows": 4, "cols": 4}}
+    chosen = with_values(
+        load_scenario(SCENARIOS / "causal.toml"), {**causal, "faults": {"no_maximum": True}}
+    )
+    rect = QRectF(0, 0, 400, 300)
+    for now in every_op(simulate(chosen)):
+        for row in now.visit.rows:
+            report = row_report(now, row)
+            painted(lambda p, n=now, r=report: paint_softmax(p, n, r, Style(DARK), rect))
+            bar = sum_bar(now, report)
+            assert bar is None or bar.most > 0
 
 
 def test_words_on_a_row_of_another_block_fit(monkeypatch: pytest.MonkeyPatch) -> None:

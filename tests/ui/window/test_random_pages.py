@@ -25,4 +25,5 @@ def window(open_for_all: Callable[..., MainWindow]) -> MainWindow:
 def test_every_page_of_a_random_scenario_is_drawn(
     window: MainWindow, seed: int, tmp_path: Path
 ) -> None:
-    assert not draw_pages(window, random_case(seed, tmp_path, longest=40), PAGES)
+    faults = draw_pages(window, random_case(seed, tmp_path, longest=40), PAGES)
+    assert not faults, "\n".join(faults)

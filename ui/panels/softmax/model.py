@@ -210,7 +210,7 @@ def sum_bar(snapshot: Snapshot, report: RowReport) -> SumBar | None:
         # Without a maximum a sum may be infinite, undefined, or longer than the bar.
         far = abs(parts.sum() - total) / max(total, 1.0)
     most = float(np.count_nonzero(np.isfinite(report.scores)) + weight[0])
-    if not len(parts) or not far <= _AS_RECORDED or total > most * (1 + _AS_RECORDED):
+    if not len(parts) or not most or not far <= _AS_RECORDED or total > most * (1 + _AS_RECORDED):
         return None
     return SumBar(parts, most)
 

@@ -10,6 +10,7 @@ import pytest
 
 from simulator.base.assets import SCENARIOS
 from ui.app.cli import main
+from ui.safety.streams import lack
 
 ROOT = Path(__file__).resolve().parent.parent
 DEMO = str(SCENARIOS / "causal.toml")
@@ -64,7 +65,7 @@ def test_a_reader_that_is_gone_is_no_fault(arguments, unbuffered):
 
 @pytest.mark.sweep(keep=2)
 @LINUX
-@pytest.mark.parametrize("arguments", [KV, ["run", DEMO, "--json"]])
+@pytest.mark.parametrize("arguments", [KV, ["run", DEMO, "--json"], ["--help"], ["--version"]])
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_an_answer_that_finds_no_room_is_told_in_one_line(arguments, unbuffered):
     with open("/dev/full", "wb") as full:
@@ -109,6 +110,43 @@ def test_qt_may_speak_until_the_very_end(asked, tmp_path):
     told = run(["export", DEMO, "-o", str(tmp_path / "a.svg")], **asked)
     assert told.returncode == 0
     assert b"Traceback" not in told.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "number"),
+    [
+        (["export", DEMO, "-o", "{tmp}/a.mp4", "--visits", "0:1"], 1),
+        pytest.param([DEMO], 3, marks=pytest.mark.long),
+    ],
+)
+def test_a_system_without_threads_is_told_in_one_line(arguments, number, tmp_path):
+    # Root may start as many as it likes, so that a limit would not do.
+    script = f"""
+import sys, threading
+from ui.app.cli import leave, main
+
+def start(thread, begin=threading.Thread.start, left=[{number}]):
+    left[0] -= 1
+    if left[0] <= 0:
+        raise RuntimeError("can't start new thread")
+    begin(thread)
+
+threading.Thread.start = start
+leave(main(sys.argv[1:]))
+"""
+    told = subprocess.run(
+        [sys.executable, "-c", script, *(word.format(tmp=tmp_path) for word in arguments)],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=120,
+        env={**os.environ, "QT_QPA_PLATFORM": "offscreen", "TILESCOPE_SETTINGS": f"{tmp_path}/a"},
+    )  # fmt: skip
+    assert told.returncode == 2
+    assert told.stderr == "not enough threads: expected a system that lets more of them start\n"
+    assert not list(tmp_path.glob("*.mp4*"))
+
+
+def test_memory_that_runs_out_in_an_import_is_told():
+    assert "memory" in lack(ImportError("libX.so.6: failed to map segment from shared object"))
+    assert lack(ImportError("No module named 'nothing'")) == ""
 
 
 @pytest.mark.long

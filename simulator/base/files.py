@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import secrets
@@ -19,6 +20,8 @@ from simulator.base.errors import InputError, reason, refuse
 
 _YOUNG = 2.0
 """Seconds during which a new part file may belong to a process that has not locked it yet."""
+_NAME_BYTES = 200
+"""Most bytes of a name to which more is added: file systems take 255."""
 _UNTOUCHED = 3600.0
 """Seconds without a new file after which a folder of parts belongs to nobody any more."""
 
@@ -110,7 +113,13 @@ def part_of(path: Path, token: str = "") -> Path:
         Eight hexadecimal digits, by which another process knows the name; without it new ones are
         drawn.
     """
-    return path.with_name(f".{path.name}.{token or secrets.token_hex(4)}.part")
+    return path.with_name(f".{_short(path.name)}.{token or secrets.token_hex(4)}.part")
+
+
+def _short(name: str) -> str:
+    """Return a name, or a digest of it where a file system has no room for more letters."""
+    stored = os.fsencode(name)
+    return name if len(stored) <= _NAME_BYTES else hashlib.sha256(stored).hexdigest()
 
 
 def clear_stale(path: Path) -> None:
@@ -119,7 +128,7 @@ def clear_stale(path: Path) -> None:
     A running process locks what it writes, if the system has locks; on other systems an open file
     cannot be removed.
     """
-    name = re.compile(re.escape(f".{path.name}.") + r"[0-9a-f]{8}\.part")
+    name = re.compile(re.escape(f".{_short(path.name)}.") + r"[0-9a-f]{8}\.part")
     try:
         parts = [part for part in path.parent.iterdir() if name.fullmatch(part.name)]
     except OSError:  # no such folder: the error comes when the file is written

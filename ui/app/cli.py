@@ -16,13 +16,12 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import NoReturn
+from typing import IO, NoReturn
 
 from simulator.base.errors import InputError, refuse, safe_text
 from simulator.base.version import version
 from ui.safety.signals import interrupt, interrupted, take_signals
-from ui.safety.streams import fit_encoding, on_terminal, send_off, tell_unwritten
-from ui.safety.system_libraries import why_not_imported
+from ui.safety.streams import fit_encoding, lack, on_terminal, send_off, tell_unwritten
 
 INTERRUPTED = 130
 """Exit status after Ctrl+C."""
@@ -37,6 +36,9 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         print(f"{self.prog}: {safe_text(message)}; try {self.prog} --help", file=sys.stderr)
         sys.exit(2)
+
+    def _print_message(self, message: str, file: IO[str] | None = None) -> None:
+        print(message, end="", file=file)  # the library's own says nothing of a full disk
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -92,12 +94,10 @@ def _tell(error: Exception) -> int:
         return 0
     if isinstance(error, InputError):
         print(error.advice, file=sys.stderr)
-    elif isinstance(error, MemoryError):
-        print("not enough memory: expected a smaller problem", file=sys.stderr)
     elif isinstance(error, OSError):
         tell_unwritten(error)
-    elif isinstance(error, ImportError) and (words := why_not_imported(error)):
-        print(f"tilescope: Qt cannot start: {words}", file=sys.stderr)
+    elif words := lack(error):
+        print(words, file=sys.stderr)
     else:
         raise error
     return 2

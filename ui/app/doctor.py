@@ -16,6 +16,7 @@ from kernels.devices.host.compiler import find_compiler
 from simulator.base.assets import ASSETS, CAPTURES, SCENARIOS
 from simulator.base.errors import InputError, safe_text
 from simulator.base.version import version
+from ui.safety.streams import lack
 from ui.safety.system_libraries import PLATFORMS, advice, missing_libraries, why_not_imported
 
 FROZEN = bool(getattr(sys, "frozen", False))
@@ -118,7 +119,8 @@ def qt(*, frozen: bool = FROZEN) -> Finding:
         if QApplication.instance() is None:
             _KEPT.append(QApplication(["doctor"]))
     except ImportError as error:
-        return Finding("Qt", False, why_not_imported(error) or f"{error}; {_mend(frozen)}")
+        why = why_not_imported(error) or lack(error) or f"{error}; {_mend(frozen)}"
+        return Finding("Qt", False, why)
     return Finding("Qt", True, f"PySide6 {__version__}, platform {QGuiApplication.platformName()}")
 
 

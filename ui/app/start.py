@@ -17,6 +17,7 @@ from ui.safety.crash import CrashDesk
 from ui.safety.log import log_start, start_log, stop_log
 from ui.safety.overrides import guarded
 from ui.safety.settings import Settings
+from ui.safety.streams import lack
 from ui.safety.system_motion import system_reduces_motion
 from ui.session.log_lines import follow
 from ui.session.session import Session
@@ -87,9 +88,9 @@ def _run(
         autosave = Autosave(window.session, window.settings.folder)
         crashes.window, crashes.session, crashes.autosave = window, window.session, autosave
         window.show()
-    except InputError:
-        raise
     except Exception as error:  # there is no window that could show it
+        if isinstance(error, InputError) or lack(error):
+            raise
         crashes.take(type(error), error, error.__traceback__)
         return QApplication.exec()
     follow(window.session)

@@ -8,6 +8,7 @@ import os
 import sys
 
 from simulator.base.errors import reason, safe_text
+from ui.safety.system_libraries import why_not_imported
 
 
 def fit_encoding() -> None:
@@ -49,6 +50,18 @@ def tell_unwritten(error: OSError) -> None:
     """Say in one line what could not be read or written."""
     what = safe_text(str(error.filename or "standard output"))
     print(f"{what}: expected a file that can be used ({reason(error)})", file=sys.stderr)
+
+
+def lack(error: Exception) -> str:
+    """Return in words what the system lacks if an error comes of that, else an empty text."""
+    unmapped = isinstance(error, ImportError) and "map segment" in str(error)
+    if isinstance(error, MemoryError) or unmapped:
+        return "not enough memory: expected a smaller problem"
+    if isinstance(error, RuntimeError) and str(error) == "can't start new thread":
+        return "not enough threads: expected a system that lets more of them start"
+    if isinstance(error, ImportError) and (words := why_not_imported(error)):
+        return f"tilescope: Qt cannot start: {words}"
+    return ""
 
 
 def on_terminal() -> bool:

@@ -18,6 +18,8 @@ DRAWING = "offscreen"
 """The platform that draws into pictures; it is always needed."""
 PLATFORMS = {"DISPLAY": "xcb", "WAYLAND_DISPLAY": "wayland"}
 """The variable that names a display, and Qt's platform for it."""
+_USELESS = "(?:file too short|invalid ELF header)"
+"""What the linker says of a file that is no library."""
 _LIBRARIES = ("Gui", "Widgets", "Svg", "OpenGLWidgets")
 """Parts of Qt that Tilescope uses."""
 
@@ -66,13 +68,13 @@ def missing_libraries(platforms: Iterable[str]) -> list[str]:
     asked = [str(file) for file in files if file.is_file()]
     told = subprocess.run(["ldd", *asked], capture_output=True, text=True, check=False)
     missing = re.findall(r"^\s*(\S+) => not found", told.stdout, re.MULTILINE)
-    broken = re.findall(r"loading shared libraries: (?:.*/)?(\S+): ", told.stderr)
+    broken = re.findall(rf"loading shared libraries: (?:.*/)?(\S+): {_USELESS}", told.stderr)
     return sorted({*missing, *broken})
 
 
 def why_not_imported(error: ImportError) -> str:
     """Return in words which libraries an import of Qt lacked; empty if that was not the reason."""
-    found = re.match(r"(?:.*/)?(lib[^/:]+\.so[.\d]*): ", str(error))
+    found = re.match(rf"(?:.*/)?(lib[^/:]+\.so[.\d]*): (?:.*No such file|{_USELESS})", str(error))
     return advice(sorted({found[1], *missing_libraries(())})) if found else ""
 
 

@@ -47,8 +47,9 @@ class Awake:
     def hold(self) -> None:
         """Keep the screen on from now on; returns at once."""
         if self._hold is None:
-            self._hold = _Hold()
-            self._hold.start()
+            hold = _Hold()
+            hold.start()  # which fails if the system lets no thread start
+            self._hold = hold
 
     def release(self, patience: float = 0.0) -> None:
         """Let the screen sleep again.

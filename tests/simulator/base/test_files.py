@@ -142,3 +142,24 @@ def test_a_file_is_nobodys_after_two_seconds_and_a_folder_after_an_hour(
         clear_stale(path)
         assert kept.exists()
         assert not gone.exists()
+
+
+def test_the_longest_name_can_be_written_and_cleared_up(tmp_path: Path) -> None:
+    path = tmp_path / ("ö" * 125 + ".toml")  # 255 bytes in UTF-8
+    write_atomically(path, lambda out: out.write(b"whole"))
+    assert path.read_bytes() == b"whole"
+    part = aged(part_of(path), 10)
+    other = aged(part_of(path.with_name("o" + path.name[1:])), 10)
+    clear_stale(path)
+    assert not part.exists()
+    assert other.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such pipes")
+def test_what_is_no_file_is_not_replaced_by_one(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with pytest.raises(InputError, match="pipe"):
+        write_atomically(path, lambda out: out.write(b"new"))
+    assert path.is_fifo()
+    assert [each.name for each in tmp_path.iterdir()] == ["pipe"]

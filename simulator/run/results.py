@@ -36,7 +36,7 @@ def check_output(path: Path, workload: Workload) -> None:
     inputs = [w.file.path] if w.file else []
     if path.name == _SUMMARY:
         raise refuse("run", "-o", str(path), "another name: the summary is written beside it")
-    check_target("run", path, OUTPUTS, inputs, path.with_name(_SUMMARY))
+    check_target("run", path, OUTPUTS, inputs, path.parent / _SUMMARY)
     if not holds_arrays(path):
         return
     columns = w.value_dim + 1 + (0 if algorithm_of(w).stores_scores else 2 * w.grid.Tc)

@@ -16,12 +16,15 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from simulator.base.errors import InputError, refuse, safe_text
 from simulator.base.version import version
 from ui.safety.signals import interrupt, interrupted, take_signals
 from ui.safety.streams import fit_encoding, lack, on_terminal, send_off, tell_unwritten
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 INTERRUPTED = 130
 """Exit status after Ctrl+C."""
@@ -37,7 +40,7 @@ class _Parser(argparse.ArgumentParser):
         print(f"{self.prog}: {safe_text(message)}; try {self.prog} --help", file=sys.stderr)
         sys.exit(2)
 
-    def _print_message(self, message: str, file: IO[str] | None = None) -> None:
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
         print(message, end="", file=file)  # the library's own says nothing of a full disk
 
 

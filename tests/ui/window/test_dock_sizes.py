@@ -167,6 +167,7 @@ def test_a_lesson_shows_in_a_large_window_what_its_step_needs(open_window, qapp)
     qapp.processEvents()
     assert in_sight(window) == {"memory", "softmax", "traffic"}
     window.lessons.player.leave()
+    window.session.settle()
     qapp.processEvents()
     assert {"scenario", "traffic"} <= in_sight(window)
 

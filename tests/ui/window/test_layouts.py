@@ -10,6 +10,7 @@ from ui.look.layouts import LAYOUTS, layout_named
 from ui.look.theme import TEXT_SCALES, THEMES
 from ui.safety.settings import Settings
 from ui.session.view import Need, nothing
+from ui.window.main_window import FRAME
 from ui.window.panel_specs import PANELS
 
 SIZES = [(1280, 720), (1920, 1080), (3840, 2160)]
@@ -60,6 +61,24 @@ def test_no_layout_makes_a_small_window_larger(open_window, qapp, scale):
         qapp.processEvents()
         assert window.minimumSizeHint().width() <= 1280, layout.name
         assert window.minimumSizeHint().height() <= 720, layout.name
+
+
+def test_every_layout_fits_a_screen_of_960_by_540(open_window, qapp):
+    """That is what a scale of 1.35 leaves of a small projector; a frame takes a part of it."""
+    width, height = 960 - FRAME.width(), 540 - FRAME.height()
+    window = open_window("flash2", (width, height))
+    for layout in LAYOUTS:
+        window.desk.take(layout.name)
+        qapp.processEvents()
+        assert (window.width(), window.height()) == (width, height), layout.name
+    for lesson in ("05-online-softmax", "10-sharing-heads"):
+        window.open_path(LESSONS / f"{lesson}.md")
+        window.session.settle()
+        for _ in window.lessons.player.lesson.steps:
+            qapp.processEvents()
+            assert (window.width(), window.height()) == (width, height), lesson
+            window.lessons.player.next()
+            window.session.settle()
 
 
 def tabs_of(window) -> set[str]:

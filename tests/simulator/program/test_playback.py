@@ -164,18 +164,27 @@ def test_speeds_go_in_steps_of_one_two_and_five() -> None:
 
 
 def durations(program: TileProgram, path: list[Cursor], by: Granularity) -> list[float]:
-    """Return how long each step of a path lasts, from what the ops say."""
-    ops = [program.ops(cursor.visit)[cursor.op] for cursor in path]
-    moving = [bool(op.moves) and (op.loads or op.stores) for op in ops]
-    return [1.0 if moves and by is Granularity.OP else 0.7 for moves in moving]
+    """Return how long each step of a path from the start lasts, from what the ops say."""
+    found, begun = [], {}
+    for cursor in path:
+        op, visit = program.ops(cursor.visit)[cursor.op], program.visit(cursor.visit)
+        first = begun.setdefault((visit.head, visit.i), visit.index) == visit.index
+        long = 2.0 if op.name == "rescale" and not first else 0.7
+        moves = op.moves and (op.loads or op.stores)
+        found.append((1.0 if moves else long) if by is Granularity.OP else 0.7)
+    return found
 
 
 def test_what_moves_tiles_lasts_longer() -> None:
     assert (SECONDS_PER_OP, SECONDS_PER_MOVE) == (0.7, 1.0)
     program = program_of(scenario("flash2", **SOME))
-    named = {op.name: seconds_of(op) for v in range(len(program)) for op in program.ops(v)}
-    assert named["load"] == named["store"] == 1.0
-    assert {named[name] for name in named if name not in ("load", "store")} == {0.7}
+    named: dict[str, set[float]] = {}
+    for visit in range(len(program)):
+        for op in program.ops(visit):
+            named.setdefault(op.name, set()).add(seconds_of(op))
+    assert named.pop("load") == named.pop("store") == {1.0}
+    assert named.pop("rescale") == {0.7, 2.0}  # the first of a row has nothing to rescale
+    assert set().union(*named.values()) == {0.7}
 
 
 @given(SMALL, GRANULARITIES, st.lists(st.floats(0, 9), max_size=12))
@@ -235,10 +244,9 @@ def test_an_hour_of_jitter_and_stalls_keeps_the_clock() -> None:
     passed = head.done
     at = head.cursor
     assert at < last_cursor(program), "it is long enough"
-    for visit in range(at.visit + 1):
-        ops = program.ops(visit)
-        cursors = [Cursor(visit, n) for n in range(at.op if visit == at.visit else len(ops))]
-        passed += sum(durations(program, cursors, Granularity.OP))
+    counts = {n: len(program.ops(n)) for n in range(at.visit)} | {at.visit: at.op}
+    path = [Cursor(visit, op) for visit, count in counts.items() for op in range(count)]
+    passed += sum(durations(program, path, Granularity.OP))
     assert passed == pytest.approx(20 * now, rel=1e-6)
 
 

@@ -459,9 +459,10 @@ class LessonPlayer(QObject):
     def _look(self) -> None:
         """Say that the wanted step is shown as soon as all of it is."""
         calm, step, session = self._calm.turn(), self.step, self.session
-        at_work = self._pending or not session.shown
+        goes_on = session.playing and step is not None and session.scenario == step.scenario
+        at_work = self._pending or not (session.shown or goes_on)
         self._waiting.setInterval(TICK_MS if at_work else 0)
-        if at_work or not calm:
+        if at_work or not (calm or goes_on):
             return
         self._waiting.stop()
         if step is not None and self._refused and session.scenario != step.scenario:

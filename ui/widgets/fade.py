@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from PySide6.QtCore import (
-    QCoreApplication,
     QEasingCurve,
     QEvent,
     QObject,
@@ -70,7 +69,17 @@ class Fade(QWidget):
         self.setGeometry(self._over.rect())
         self.show()
         self._rise()
-        _app().installEventFilter(self)
+        self._watch()
+
+    def _neighbours(self) -> list[QWidget]:
+        """Return the widget and its other children, but for the one that stays above."""
+        direct = Qt.FindChildOption.FindDirectChildrenOnly
+        children = self._over.findChildren(QWidget, options=direct)
+        return [self._over, *(each for each in children if each not in (self, self._under))]
+
+    def _watch(self) -> None:
+        for each in self._neighbours():
+            each.installEventFilter(self)
 
     def _rise(self) -> None:
         self.raise_()
@@ -96,19 +105,21 @@ class Fade(QWidget):
     def end(self) -> None:
         """Hide, and keep no picture, because it is as large as the window."""
         self._left.stop()
-        _app().removeEventFilter(self)
+        for each in self._neighbours():
+            each.removeEventFilter(self)
         self.hide()
         self.picture, self.sign = QPixmap(), QRectF()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Stay as large as the widget, and above its other children: a dock may be raised."""
-        kind, over = event.type(), self._over
-        if watched is over and kind is QEvent.Type.Resize:
-            self.setGeometry(over.rect())
-        elif kind is QEvent.Type.ZOrderChange and isinstance(watched, QWidget):
-            if watched.parentWidget() is over and watched not in (self, self._under):
+        kind = event.type()
+        if watched is not self._over:
+            if kind is QEvent.Type.ZOrderChange:
                 self._rise()
-        elif watched is over and kind is QEvent.Type.ChildAdded:
+        elif kind is QEvent.Type.Resize:
+            self.setGeometry(self._over.rect())
+        elif kind is QEvent.Type.ChildPolished:
+            self._watch()
             self._rise()
         return False
 
@@ -125,9 +136,3 @@ class Fade(QWidget):
         painter.fillRect(self.sign, QColor(theme.panel))
         inside = self.sign
         draw_text(painter, inside, SIGN, style.text_font(_SIGN), theme.muted, RIGHT)
-
-
-def _app() -> QCoreApplication:
-    app = QCoreApplication.instance()
-    assert app is not None
-    return app

@@ -112,8 +112,8 @@ def said_in(lesson: Lesson, k: int) -> str:
 
 
 def numbers(text: str) -> Counter[str]:
-    """Return the numbers of a text; thin spaces stand between thousands."""
-    return Counter(re.findall(r"\d+(?:\.\d+)?", text.replace("\u2009", "")))
+    """Return the numbers of a text, thousands apart, and its quotation marks."""
+    return Counter(re.findall(r"\d+(?:\.\d+)?|[“”’]", text))
 
 
 @pytest.fixture(

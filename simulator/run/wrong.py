@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.base.dtypes import F32, DType, frozen
+from simulator.base.matmul import matmul
 from simulator.base.tolerance import shares
 from simulator.engines.numpy_engine import op_engine
 from simulator.engines.protocol import Engine
@@ -77,7 +78,7 @@ def wrong_numbers(now: Snapshot, exact: Snapshot) -> WrongNumbers:
         That of the run without faults in float64, at the same cursor.
     """
     s = _scores(exact)
-    size = float(np.max(np.abs(s), initial=1.0, where=np.isfinite(s)))
+    size = max(_terms(exact), float(np.max(np.abs(s), initial=1.0, where=np.isfinite(s))))
     o_size = size * float(np.max(np.abs(exact.v), initial=1.0))
     l = exact.l if exact.head is None else exact.head.l
     if now.program.algorithm.normalises_last:  # O is a sum of as many terms as l
@@ -151,6 +152,17 @@ def _scores(exact: Snapshot) -> F32:
     if exact.partials is not None and exact.launch.combines:
         return exact.partials.lse
     return exact.tile.s
+
+
+def _terms(exact: Snapshot) -> float:
+    """Return the largest Σ |q k| of a score of the head, or of a large problem's tile."""
+    w, visit = exact.program.workload, exact.visit
+    if not exact.program.algorithm.softmax:
+        return 1.0
+    q, k = np.abs(exact.q), np.abs(exact.k)
+    if exact.head is None:
+        q, k = q[visit.rows.start : visit.rows.stop], k[visit.cols.start : visit.cols.stop]
+    return float(w.scoring.factor * np.max(matmul(q, k.T), initial=0.0))
 
 
 def _beyond(ours: F32 | None, exact: F32 | None, size: float) -> Marks | None:

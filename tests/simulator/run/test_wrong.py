@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from simulator.engines.op_engine import OpEngine
-from simulator.problem.scenario import with_values
+from simulator.problem.scenario import parse_scenario, with_values
 from simulator.program.faults import FAULTS
-from simulator.run.trace import Trace
+from simulator.run.trace import Trace, simulate
 from simulator.run.wrong import exact_engine, wrong_numbers
 from tests.helpers.faulty_runs import NAMES, causal, every_snapshot, faulty
 from tests.helpers.runs import ALGORITHMS, trace_of
@@ -100,10 +100,11 @@ def test_rounding_of_what_is_stored_is_no_mistake(algorithm: str, dtype: str, un
         moved = replace(now, head=replace(now.head, o=o.astype(np.float32)))
         marks = wrong_numbers(moved, right).o
         size = np.abs(right.head.o[stored])
-        assert (marks[stored][size > 0.1] == marked).all()
+        # A unit of smaller ones is less than float32 may be off in the sum before it is divided.
+        assert (marks[stored][size > 0.2] == marked).all()
         # On chip nothing has been rounded.
         assert marks[now.visit.rows.start :][
-            np.abs(right.head.o[now.visit.rows.start :]) > 0.1
+            np.abs(right.head.o[now.visit.rows.start :]) > 0.2
         ].all()
 
 
@@ -142,10 +143,14 @@ def test_a_number_is_wrong_beyond_its_tolerance(temperature: float) -> None:
         index = right.program.index(0, 1, 1, launch) or 0
         names = [op.name for op in right.program.ops(index)]
         now = right.snapshot(index, names.index("accumulate"))
-        tile, head = now.tile, now.head
+        head = now.head
         assert head is not None
+        q, k = (np.abs(x.astype(np.float64)) for x in (now.q, now.k))
+        products = q @ k.T * right.workload.scoring.factor  # scores may be less than their terms
+        own = products[now.visit.rows.start : now.visit.rows.stop,
+                       now.visit.cols.start : now.visit.cols.stop]  # fmt: skip
         for part, marked in ((0.99, False), (1.01, True)):
-            by = largest(head.s) * part
+            by = largest(products) * part
             terms = largest(now.v) * (largest(head.l) if algorithm == "flash2" else 1.0)
             ours = replace(
                 head, s=moved(head.s, by), p=moved(head.p, by), m=moved(head.m, by),
@@ -158,7 +163,7 @@ def test_a_number_is_wrong_beyond_its_tolerance(temperature: float) -> None:
             check_marks(found.tile_s, now.scores, marked)
             check_marks(found.tile_p, now.weights, marked)
             # Of a large problem only the current tile and its rows are compared.
-            by = largest(tile.s) * part
+            by = largest(own) * part
             terms = largest(now.v) * (largest(now.l) if algorithm == "flash2" else 1.0)
             other = {n: moved(now.state[n], by) for n in ("S", "P") if n in now.state}
             other |= {"m": moved(now.m, by), "l": moved(now.l, by), "O": moved(now.o, by * terms)}
@@ -169,6 +174,22 @@ def test_a_number_is_wrong_beyond_its_tolerance(temperature: float) -> None:
                 check_marks(getattr(found, name), getattr(now, name), marked)
             check_marks(found.tile_s, now.scores, marked)
             check_marks(found.tile_p, now.weights, marked)
+
+
+def test_scores_whose_terms_cancel_are_not_wrong() -> None:
+    """With a soft-cap of 0.5 scores are small, and as far off as their terms are large."""
+    trace = simulate(parse_scenario({
+        "attention": {"heads": 2, "seqlen_q": 48, "seqlen_k": 31, "head_dim": 24, "scale": 2.5,
+                      "dtype": "float16"},
+        "scores": {"softcap": 0.5}, "tiling": {"rows": 8, "cols": 31},
+        "faults": {"forget_alpha": True},
+    }))  # fmt: skip
+    for visit in range(0, len(trace), 3):
+        found = trace.snapshot(visit, len(trace.program.ops(visit)) - 1)
+        right = trace.exact(found)
+        marks = wrong_numbers(found, right).s
+        assert marks is not None
+        assert not marks.any()
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from PySide6.QtCore import (
     QRectF,
     Qt,
     QVariantAnimation,
+    Signal,
 )
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPixmap
 from PySide6.QtWidgets import QWidget
@@ -36,6 +37,9 @@ class Fade(QWidget):
         Its child that stays above the picture.
     """
 
+    _covered = Signal()
+    """Another child may lie above the picture."""
+
     def __init__(self, over: QWidget, under: QWidget | None = None) -> None:
         super().__init__(over)
         self._over, self._under = over, under
@@ -50,6 +54,8 @@ class Fade(QWidget):
         self._left.setEasingCurve(QEasingCurve.Type.InOutQuad)
         self._left.valueChanged.connect(self.update)
         self._left.finished.connect(self.end)
+        # Not at once, because Qt is still busy with the children, but before they are painted.
+        self._covered.connect(self._rise, Qt.ConnectionType.QueuedConnection)
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.hide()
 
@@ -62,6 +68,7 @@ class Fade(QWidget):
     def take(self) -> None:
         """Take a picture of the widget and put it above the widget, unless one is there."""
         if self.holds:
+            self._rise()
             return
         self.end()
         self.picture = self._over.grab()
@@ -115,12 +122,12 @@ class Fade(QWidget):
         kind = event.type()
         if watched is not self._over:
             if kind is QEvent.Type.ZOrderChange:
-                self._rise()
+                self._covered.emit()
         elif kind is QEvent.Type.Resize:
             self.setGeometry(self._over.rect())
         elif kind is QEvent.Type.ChildPolished:
             self._watch()
-            self._rise()
+            self._covered.emit()
         return False
 
     def paintEvent(self, event: QPaintEvent) -> None:

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QComboBox,
     QLineEdit,
     QMenu,
+    QTabBar,
     QWidget,
 )
 from pytestqt.qtbot import QtBot
@@ -613,3 +614,18 @@ def test_a_lesson_leaves_no_choice_behind_in_any_panel(
         assert _chosen(window.docks.panel(name)) == before[name], name
     assert window.session.model_choice.model.name == "Llama-3-70B"
     assert window.desk.current == "cache"
+
+
+def test_a_step_in_a_low_window_has_its_panel_in_front_and_tabs_above(open_window: Open) -> None:
+    window = open_window("flash2", (1280, 720))
+    window.open_path(ONLINE)
+    for front in ("memory", "softmax", "softmax"):
+        window.session.settle()
+        QApplication.processEvents()
+        seen = {spec.name for spec, dock in window.docks if not dock.visibleRegion().isEmpty()}
+        assert seen == {front}
+        bars = [bar for bar in window.findChildren(QTabBar) if bar.isVisible() and bar.count()]
+        assert [bar.tabText(bar.currentIndex()) for bar in bars] == [
+            window.docks[front].windowTitle()
+        ]
+        window.lessons.player.next()

@@ -32,6 +32,8 @@ class Judge(QObject):
         self._window, self._grab = window, grab
         self._painted = True
         """Whether the window has been painted since it was looked at."""
+        self._strange = self._strangers()
+        """Which parts were not of the step when it was painted."""
         self.pictures: list[tuple[QImage, str]] = []
         """The pictures that differ from the one before, and which parts are not of the step."""
         self._left: list[QImage] = []
@@ -49,7 +51,8 @@ class Judge(QObject):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Note that the window is painted."""
-        self._painted |= event.type() in (QEvent.Type.UpdateRequest, QEvent.Type.Paint)
+        if event.type() is QEvent.Type.UpdateRequest:  # not where a picture of it is taken
+            self._painted, self._strange = True, self._strangers()
         return False
 
     def _leave(self) -> None:
@@ -63,7 +66,7 @@ class Judge(QObject):
         self._painted = False
         picture = self._masked(self._grab())
         if not self.pictures or picture != self.pictures[-1][0]:
-            self.pictures.append((picture, self._strangers()))
+            self.pictures.append((picture, self._strange))
 
     def _masked(self, picture: QImage) -> QImage:
         """Return a picture without the place where it may be said that a step is computed."""

@@ -92,6 +92,12 @@ def _name(widget: QWidget) -> str:
     return f"{type(widget).__name__} “{said or widget.accessibleName() or widget.objectName()}”"
 
 
+def _offered(box: QComboBox) -> list[int]:
+    """Return the places of a list that a user can choose."""
+    model, enabled = box.model(), Qt.ItemFlag.ItemIsEnabled
+    return [n for n in range(box.count()) if model.flags(model.index(n, 0)) & enabled]
+
+
 class _Page:
     """One window that shows page after page."""
 
@@ -190,7 +196,7 @@ class _Page:
         control = self.pick.choice(found)
         name = control.accessibleName() or control.objectName()
         if isinstance(control, QComboBox):
-            control.setCurrentIndex(self.pick.randrange(control.count()))
+            control.setCurrentIndex(self.pick.choice(_offered(control)))
             control.activated.emit(control.currentIndex())
             name += f" = {control.currentText()}"
         elif isinstance(control, QAbstractSlider | QSpinBox):

@@ -8,14 +8,9 @@ from PySide6.QtCore import QCoreApplication, QEvent, Qt
 from PySide6.QtGui import QAction
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
-    QAbstractButton,
-    QAbstractSlider,
     QApplication,
-    QComboBox,
-    QLineEdit,
     QMenu,
     QTabBar,
-    QWidget,
 )
 from pytestqt.qtbot import QtBot
 
@@ -24,8 +19,7 @@ from simulator.lesson.reader import list_lessons
 from simulator.problem.scenario import Scenario, with_values
 from simulator.program.playback import Cursor, end_of_visit
 from ui.app.start import make_window
-from ui.look.layouts import LAYOUT_PANELS, LAYOUTS
-from ui.panels.cache.panel import CachePanel
+from ui.look.layouts import LAYOUT_PANELS
 from ui.safety.settings import Settings
 from ui.session.session import Session
 from ui.session.view import View
@@ -491,27 +485,6 @@ def test_without_a_lesson_its_keys_are_free(open_window: Open) -> None:
 
 
 @pytest.mark.long
-def test_choices_in_panels_follow_the_steps(open_window: Open) -> None:
-    window = open_window()
-    lessons = begin(window, LESSONS / "10-sharing-heads.md")
-    titles = [step.title for step in lessons.player.lesson.steps]  # type: ignore[union-attr]
-    cache, heads = window.docks.panel("cache"), window.docks.panel("heads")
-    for title, model in (("What that keeps", "Llama-2-7B"), ("MLA: keep a latent", "DeepSeek-V3")):
-        lessons.player.go(titles.index(title))
-        window.session.settle()
-        assert cache.calculator.choice.model.name == model  # type: ignore[attr-defined]
-        assert (heads.of, heads.model) == ("model", model)  # type: ignore[attr-defined]
-    lessons = begin(window, ROOT_D)
-    assert heads.model == "DeepSeek-V3"  # type: ignore[attr-defined]
-    lessons.player.go(2)
-    window.session.settle()
-    assert window.docks.panel("sqrt_d").measured == "entropy"  # type: ignore[attr-defined]
-    lessons.player.go(0)
-    lessons.player.go(1)
-    window.session.settle()
-    assert window.docks.panel("sqrt_d").measured == "variance"  # type: ignore[attr-defined]
-
-
 def test_opening_a_scenario_leaves_the_lesson(open_window: Open, lesson: Path) -> None:
     window = open_window("grouped-heads")
     begin(window, lesson)
@@ -552,68 +525,6 @@ def test_a_lesson_that_was_the_first_to_be_shown_leaves_no_marks(
     window.session.settle()
     assert not view_of(window).points
     window.close()
-
-
-def _chosen(panel: QWidget) -> list[tuple[str, object]]:
-    """Everything that can be chosen in a panel, as it stands."""
-    return [
-        *((box.accessibleName(), box.isChecked()) for box in panel.findChildren(QAbstractButton)),
-        *((box.objectName(), box.currentText()) for box in panel.findChildren(QComboBox)),
-        *((box.objectName(), box.value()) for box in panel.findChildren(QAbstractSlider)),
-        *((line.objectName(), line.text()) for line in panel.findChildren(QLineEdit)),
-    ]
-
-
-@pytest.mark.long
-def test_a_lesson_leaves_no_choice_behind_in_any_panel(
-    open_window: Open, settings: Settings, tmp_path: Path
-) -> None:
-    """The user's own come back, also where the lesson has chosen another model."""
-    chosen = ", ".join((
-        'memory = "tilted", over = "Bc", latent = "sharing", schedule = "algorithms"',
-        'blocks = "longest", merge = "tree", model = "DeepSeek-V3", tokens = 32768',
-        'quantity = "entropy", jobs = "distances", kernel = "factors", order = "reach"',
-        'positions = "maps", jacobian = true, generation = "flops", ring = "numbers"',
-        'layer = "head", cache = "hand", page = 8',
-    ))  # fmt: skip
-    steps = (
-        f'## {spec.title}\n\n```toml step\nscenario = "grouped-heads"\n'
-        f'layout = "{spec.name}"\nchoose = {{ {chosen} }}\n```\n\nWords.\n\n'
-        for spec in LAYOUTS
-    )
-    lesson = '+++\ntitle = "All"\n+++\n\n' + "".join(steps)
-    path = tmp_path / "all.md"
-    path.write_text(lesson, encoding="utf-8")
-    window = open_window("grouped-heads", (1920, 1080))
-    window.desk.take("cache")
-    window.docks.panel(CachePanel).calculator.bar.choose("model", "Llama-3-70B")
-    names = sorted({name for spec in LAYOUTS for name in spec.docks})
-    for name in names:
-        if name not in ("scenario", "values", "cache", "heads"):
-            panel = window.docks.panel(name)
-            bar = getattr(panel, "bar", panel.title_bar)
-            for choice in getattr(bar, "choices", ()):
-                bar.choose(choice.name, choice.options[-1].value)
-    for spec in LAYOUTS:
-        window.desk.take(spec.name)
-        window.session.settle()
-    window.desk.take("cache")
-    window.session.settle()
-    before = {name: _chosen(window.docks.panel(name)) for name in names}
-    window.open_path(path)
-    window.session.settle()
-    assert not window.lessons.player.lesson.mistakes
-    for _ in LAYOUTS[1:]:
-        window.lessons.player.next()
-        window.session.settle()
-    during = {name: _chosen(window.docks.panel(name)) for name in names}
-    assert len([name for name in names if during[name] != before[name]]) > 12
-    window.lessons.player.leave()
-    window.session.settle()
-    for name in names:
-        assert _chosen(window.docks.panel(name)) == before[name], name
-    assert window.session.model_choice.model.name == "Llama-3-70B"
-    assert window.desk.current == "cache"
 
 
 def test_a_step_in_a_low_window_has_its_panel_in_front_and_tabs_above(open_window: Open) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 from simulator.base.dtypes import F64
 from simulator.base.matmul import matmul
 from simulator.problem.features import FeatureMap
-from simulator.problem.workload import CHECKED_SCORES, PART, Inputs, Workload
+from simulator.problem.filling import CHECKED_SCORES, PART
+from simulator.problem.workload import Inputs, Workload
 
 
 def reference_rows(workload: Workload, inputs: Inputs, head: int, rows: range) -> tuple[F64, F64]:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from simulator.base.errors import refuse
 from simulator.base.limits import TITLE_LETTERS
@@ -159,3 +163,9 @@ def _slopes(path: Path, texts: Mapping[str, str], heads: int) -> tuple[float, ..
         expected = f"a JSON list of {heads} slopes, one for each query head, none below 0"
         raise refuse(str(path), "alibi", texts["alibi"], expected)
     return tuple(numbers)
+
+
+def is_no_text(value: NDArray[np.generic]) -> bool:
+    """Whether a text has codes beyond Unicode's: numpy makes strings of them that are broken."""
+    codes = np.frombuffer(value.tobytes(), dtype=f"{value.dtype.str[0]}u4")
+    return bool((codes > sys.maxunicode).any())

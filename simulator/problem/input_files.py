@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import sys
 import zipfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -31,7 +30,7 @@ from simulator.base.limits import (
     INFLATED_TIMES,
     TOKEN_BYTES,
 )
-from simulator.problem.file_texts import NAMES, Said, read_texts
+from simulator.problem.file_texts import NAMES, Said, is_no_text, read_texts
 
 _SAFETENSORS_DTYPES: dict[str, DType] = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 _STORED: dict[DType, np.dtype[np.generic]] = {
@@ -576,7 +575,7 @@ def _npy_text(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, most:
     _npy_header(path, archive, info)  # before numpy allocates what the header claims
     with archive.open(info) as file:
         value = npy.read_array(file, allow_pickle=False)
-    if value.dtype.kind == "U" and _is_no_text(value):
+    if value.dtype.kind == "U" and is_no_text(value):
         raise refuse(str(path), name, "codes of no letter", "a text, a number or a list of texts")
     listed = {"tokens": "U", "query_tokens": "U", "alibi": "if"}.get(name, "")
     if value.ndim == 1 and value.dtype.kind in listed:
@@ -585,12 +584,6 @@ def _npy_text(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, most:
         return str(value.item())
     numbers = f"{value.dtype} of shape {value.shape}"
     raise refuse(str(path), name, numbers, "a text, a number or a list of texts")
-
-
-def _is_no_text(value: NDArray[np.generic]) -> bool:
-    """Whether a text has codes beyond Unicode's: numpy makes strings of them that are broken."""
-    codes = np.frombuffer(value.tobytes(), dtype=f"{value.dtype.str[0]}u4")
-    return bool((codes > sys.maxunicode).any())
 
 
 def _read_npz(path: Path, name: str, tensor: StoredTensor) -> NDArray[np.generic]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from simulator.base.dtypes import F32, DType
 from simulator.base.errors import SCENARIO, refuse
 from simulator.base.files import open_regular, write_atomically
+from simulator.problem.filling import drawn
 from simulator.problem.input_files import UPSTREAM, InputFile, is_npz
 from simulator.problem.intervals import Bools
 from simulator.problem.latent import LATENT
@@ -20,7 +21,7 @@ from simulator.problem.linear import check_mask
 from simulator.problem.mask_input import BLOCK_MASK
 from simulator.problem.masks import BlockMask, Mask
 from simulator.problem.scenario import Scenario, with_values
-from simulator.problem.workload import Workload, drawn
+from simulator.problem.workload import Workload
 
 _NAMES: dict[DType, str] = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.base.dtypes import F32, F64, WIDTH, DType, round_to
+from simulator.base.dtypes import F32, F64, WIDTH, DType
 from simulator.base.errors import SCENARIO, refuse
 from simulator.problem.features import FeatureMap, MapName
 from simulator.problem.filling import (
@@ -19,11 +19,13 @@ from simulator.problem.filling import (
     biases,
     check_agreement,
     check_memory,
+    drawn,
     file_shapes,
     input_file,
     picked_heads,
     random_shapes,
     read_upstream,
+    run_bytes,
     sink_logits,
     slopes,
     tiles,
@@ -45,12 +47,6 @@ from simulator.problem.tiling import TileGrid
 
 Variant = Literal["changes", "sinks", "threshold"]
 """Scores that are changed, sink logits, rescales that are skipped."""
-
-
-PART = 2**18
-"""Numbers of the input that are float64 at once, while they are drawn or compared."""
-CHECKED_SCORES = 2**22
-"""Scores of which float64 keeps all numbers at once, or those of one row."""
 
 
 @dataclass(frozen=True)
@@ -587,55 +583,3 @@ def read_inputs(workload: Workload) -> Inputs:
         if each is not None:
             each.flags.writeable = False
     return w.posed(Inputs(q, k, v, layer, projection, gate, upstream, unturned))
-
-
-def drawn(w: Workload) -> tuple[F32, ...]:
-    """Return random Q, K and V of all heads, before positions turn them; dO of a backward pass."""
-    rng = np.random.default_rng(w.scenario.seed)
-    q, k, *own = (_normal(rng, shape, w.dtype) for shape in w.input_shapes)
-    return (q, k, k[..., : w.value_dim], *own) if w.latent else (q, k, *own)
-
-
-def _normal(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType) -> F32:
-    """Return normal numbers, drawn in parts: as float64 they take twice the memory."""
-    out = np.empty(math.prod(shape), np.float32)
-    for start in range(0, len(out), PART):
-        part = rng.standard_normal(min(PART, len(out) - start))
-        out[start : start + len(part)] = round_to(part.astype(np.float32), dtype)
-    return out.reshape(shape)
-
-
-def input_bytes(w: Workload) -> int:
-    """Return the memory that drawing or reading the inputs takes at its peak."""
-    sizes = _held(w)
-    if w.file is None:  # in parts: two of them in float64, one in float32 and being rounded
-        return 4 * sum(sizes) + 40 * min(PART, max(sizes))
-    # All in float32, and for a while one tensor a second time, as it is stored or being rounded.
-    return 4 * sum(sizes) + (16 if w.dtype == "bfloat16" else 8) * max(sizes)
-
-
-def run_bytes(w: Workload) -> int:
-    """Return the memory that a run takes at its peak, whatever engine computes it.
-
-    Q, K and V stay as float32. A kernel has them once more as elements of a narrower dtype or in
-    pages, and one of them while it is made so. A row block, or all rows of a backward pass, is
-    compared with float64: so many scores at once, of each five numbers, or twelve of a backward
-    pass (S, P, dP, dS, the mask), beside a part of the keys. A tile that is computed has two
-    numbers of each pair in float32.
-    """
-    sizes = _held(w)
-    same = w.dtype == "float32" and w.pages is None
-    copied = 0 if same else w.width * sum(sizes) + 4 * max(sizes)
-    rows = w.seqlen_q if w.backward else min(w.rows, w.seqlen_q)
-    scores = min(rows * w.seqlen_k, max(CHECKED_SCORES, w.seqlen_k))
-    numbers = (12 if w.backward else 5) * scores + 3 * min(PART, max(sizes))
-    tile = min(w.rows, w.seqlen_q) * min(w.cols, w.seqlen_k)
-    return max(input_bytes(w), 4 * sum(sizes) + copied + 8 * numbers + 8 * tile)
-
-
-def _held(w: Workload) -> list[int]:
-    """Return how many numbers each input has that stays in memory."""
-    sizes = [math.prod(shape) for shape in w.input_shapes]
-    if w.pages is not None:  # a kernel has K and V with the places that are free
-        sizes[1:] = [n // w.seqlen_k * w.pages.places * w.pages.size for n in sizes[1:]]
-    return sizes + (sizes[:2] if w.position is not None else [])  # also as they were before

@@ -23,10 +23,11 @@ import numpy as np
 
 from simulator.base.dtypes import DType, round_to
 from simulator.engines.numpy_engine import numpy_engine
+from simulator.problem.filling import drawn
 from simulator.problem.masked_file import block_mask
 from simulator.problem.positions import Rotary
 from simulator.problem.scenario import with_values
-from simulator.problem.workload import drawn, read_inputs, resolve
+from simulator.problem.workload import read_inputs, resolve
 from simulator.program.algorithms import tile_program
 from simulator.run.trace import Trace
 from tests.helpers.runs import scenario

@@ -13,11 +13,11 @@ import pytest
 from safetensors.numpy import save_file
 
 from simulator import InputError, Trace, simulate
-from simulator.problem.filling import capture_names
+from simulator.problem.filling import capture_names, input_bytes, run_bytes
 from simulator.problem.input_files import read_header
 from simulator.problem.positions import AT_ONCE
 from simulator.problem.scenario import Scenario, parse_scenario
-from simulator.problem.workload import input_bytes, read_inputs, resolve, run_bytes
+from simulator.problem.workload import read_inputs, resolve
 from simulator.program.algorithms import ALGORITHMS
 from tests.helpers.runs import check_close, scenario, textbook
 from tests.helpers.written_files import (

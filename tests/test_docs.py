@@ -93,7 +93,7 @@ def test_every_picture_is_shown_and_made_by_the_makefile():
     assert {path.name for path in shown} == made.keys()
     for path in shown:
         told = vars(parsed(read_note(path).command))
-        wanted = vars(made[path.name]) | {"engine": told["engine"]}
+        wanted = vars(made[path.name]) | {"engine": told["engine"], "theme": "dark"}
         assert told == wanted, "make docs-pictures"
         assert path.stat().st_size < (2e6 if path.suffix == ".gif" else 3e5)
 

@@ -142,7 +142,7 @@ FAULTS = (
     Fault(
         "flash2",
         "a row that sees nothing is divided by 0",
-        "return denominator > 0.0f ? numerator / denominator : 0.0f;",
+        "return denominator == 0.0f ? 0.0f : numerator / denominator;",
         "return numerator / denominator;",
         nk=20,
     ),
@@ -261,8 +261,8 @@ FAULTS = (
     Fault(
         "split-kv",
         "a split that sees nothing weighs as much as one with LSE = 0",
-        "l[r] > 0.0f ? m[r] + logf(l[r]) : minus_infinity();",
-        "l[r] > 0.0f ? m[r] + logf(l[r]) : 0.0f;",
+        "l[r] == 0.0f ? minus_infinity() : m[r] + logf(l[r]);",
+        "l[r] == 0.0f ? 0.0f : m[r] + logf(l[r]);",
     ),
     Fault(
         "split-kv",
@@ -297,7 +297,9 @@ FAULTS = (
         "->o[row][value] = O;)",
         "->o[row][value] = O / l;)",
     ),
-    Fault("split-kv", "LSE without the sum", "l > 0.0f ? m + logf(l)", "l > 0.0f ? m"),
+    Fault(
+        "split-kv", "LSE without the sum", "minus_infinity() : m + logf(l)", "minus_infinity() : m"
+    ),
 )
 
 

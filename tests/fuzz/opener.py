@@ -13,9 +13,10 @@ from pathlib import Path
 from simulator.base.errors import InputError, safe_text
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.lesson.reader import load_lesson, resolve_step
+from simulator.problem.filling import input_bytes
 from simulator.problem.models import find_model
 from simulator.problem.scenario import Scenario, load_scenario, parse_scenario
-from simulator.problem.workload import Workload, input_bytes, read_inputs, resolve
+from simulator.problem.workload import Workload, read_inputs, resolve
 from simulator.program.playback import Cursor
 from simulator.run.row_report import row_report
 from simulator.run.trace import tile_program, trace_of

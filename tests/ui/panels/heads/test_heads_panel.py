@@ -127,13 +127,14 @@ def test_values_of_another_width_are_counted(open_window, qapp):
 
 def test_the_lesson_on_sharing_shows_groups_and_the_head_on_the_board(open_window, qapp):
     window = open_window("causal", (1280, 720))
-    session, panel = window.session, window.docks.panel("heads")
+    session = window.session
     window.lessons.open(LESSONS / "10-sharing-heads.md")
     player = window.lessons.player
     titles = [step.title for step in player.lesson.steps]
     for title, groups in (("A head of one's own", 8), ("GQA: groups share", 2)):
         player.go(titles.index("What that keeps"))  # a model is chosen there
         session.settle()
+        panel = window.docks.panel("heads")  # the lesson's own
         assert panel.of == "model"
         player.go(titles.index(title))
         session.settle()

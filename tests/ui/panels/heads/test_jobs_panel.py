@@ -225,8 +225,8 @@ def test_another_run_forgets_what_was_shown(window, qapp):
 
 
 def test_a_lesson_chooses_the_picture_and_the_head_that_is_off(window, qapp):
-    panel = panel_of(window)
     window.docks.choose("inspector", ChooseTable(jobs="distances", off=(0, 3)))
+    panel = panel_of(window)  # the lesson's own
     window.session.settle()
     qapp.processEvents()
     assert panel.distances.isVisible()

@@ -423,8 +423,9 @@ def _paint_statistic(
     name.draw(painter, gutter.x(), y + style.px(3.5), colour)
     x = gutter.x() + name.width + style.px(5)
     place = QRectF(x, y - style.px(7), gutter.right() - x, style.px(14))
-    text, fonts = f"= {number_text(value)}", [style.code_font(size) for size in (11, 10, 9)]
-    draw_text(painter, place, text, font_that_fits(fonts, text, place.width()), colour, LEFT)
+    font, numbers = style.code_font(11), [number_text(value, digits) for digits in (3, 2, 1, 0)]
+    choices = (*(f"= {number}" for number in numbers), *numbers)
+    draw_text(painter, place, first_that_fits(choices, place.width(), font), font, colour, LEFT)
 
 
 # --- words under the bars --------------------------------------------------------------------

@@ -22,7 +22,7 @@ from simulator.program.playback import moved
 from simulator.run.trace import Trace
 from simulator.run.whole_layer import EXAMPLE, LayerRun, compute_layer, finished_rows, known_layer
 from ui.look.draw import draw_text, outline, text_width, wrapped
-from ui.look.theme import Style
+from ui.look.theme import LABEL, Style
 from ui.look.units import exact_text
 from ui.panels.base import Panel
 from ui.panels.layer.circuits import (
@@ -66,12 +66,10 @@ CHOICE = Choice("layer", (
            "What stays and what multiplies when more heads divide the same width."),
 ))  # fmt: skip
 NO_LAYER = (
-    "This run begins at Q, K and V: it has no X and no weights, so there is no layer around it. "
-    "Below is another run, the demo of a whole layer."
+    "This run begins at Q, K and V: it has no X and no weights, so there is no layer around it."
 )
+_BELOW = f"{NO_LAYER} Below is another run, the demo of a whole layer."
 _TASK = "the whole layer"
-_LEAST = 150
-"""Height that the demo's layer needs, at scale 1, below what is said of a run without one."""
 
 
 @guarded
@@ -248,7 +246,7 @@ class LayerPanel(Panel[LayerModel]):
         """Return why there is no layer to be seen, and what the button offers."""
         trace = self._session.trace
         if trace is None or trace.inputs.layer is None:
-            return NO_LAYER, "Open the demo of a whole layer"
+            return _BELOW if self._has_room else NO_LAYER, "Open the demo of a whole layer"
         if trace.whole_layer is None:
             picked, count = trace.workload.picked, trace.workload.input_heads[0]
             heads = f"head{'s' * (len(picked) > 1)} {', '.join(map(str, picked))} of {count}"
@@ -317,7 +315,10 @@ class LayerPanel(Panel[LayerModel]):
         return self._controls and self.run is not None and self.shown == "heads"
 
     def _sentence(self) -> list[str]:
-        return wrapped(self._why()[0], self.style_now.text_font(14), self._room.width())
+        return self._wrapped(self._why()[0])
+
+    def _wrapped(self, text: str) -> list[str]:
+        return wrapped(text, self.style_now.text_font(14), self._room.width())
 
     def _slid(self, at: int) -> None:
         self._changed()
@@ -325,12 +326,25 @@ class LayerPanel(Panel[LayerModel]):
     @property
     def place(self) -> QRectF:
         """Where the picture is: below what is said of a run without a layer."""
-        room, style = self._room, self.style_now
         if self.model is not None and self.model.example:
-            room.setTop(room.y() + len(self._sentence()) * style.px(22) + style.px(16))
-            if self._controls:
-                room.setTop(room.y() + style.px(38))
+            return self._below(self._sentence())
+        return self._room
+
+    def _below(self, lines: list[str]) -> QRectF:
+        """What is below these lines and the button."""
+        room, style = self._room, self.style_now
+        room.setTop(room.y() + len(lines) * style.px(22) + style.px(16))
+        if self._controls:
+            room.setTop(room.y() + style.px(38))
         return room
+
+    @property
+    def _has_room(self) -> bool:
+        """Whether the demo's layer can be read below what is said of a run without one."""
+        place = self._below(self._wrapped(_BELOW))
+        if self.run is None or place.isEmpty():
+            return False
+        return round(flow_layout(self.run, self.style_now, place).style.px(LABEL)) >= LABEL
 
     @property
     def _room(self) -> QRectF:
@@ -342,12 +356,19 @@ class LayerPanel(Panel[LayerModel]):
         return QRectF(self.rect()).adjusted(side, top, -side, -6)
 
     @property
+    def _is_drawn(self) -> bool:
+        """Whether a layer is drawn: the run's, or the demo's where there is room for it."""
+        example = self.model is not None and self.model.example
+        return self._flow is not None and (not example or self._has_room)
+
+    @property
     def words(self) -> str:
         """What is shown, in words."""
         if self.run is None or self._flow is None:
             return self._why()[0]
         if self.model is not None and self.model.example:
-            return f"{self._why()[0]} {self._picture_words(self.run, self._flow)}"
+            seen = f" {self._picture_words(self.run, self._flow)}" if self._is_drawn else ""
+            return self._why()[0] + seen
         return self._picture_words(self.run, self._flow)
 
     def _picture_words(self, run: LayerRun, flow: FlowState) -> str:
@@ -373,8 +394,7 @@ class LayerPanel(Panel[LayerModel]):
             style, place = self.style_now, self.place
             if self.run is None or self._flow is None or self.model.example:
                 self._paint_sentence(painter, self._sentence())
-            small = self.model.example and place.height() < style.px(_LEAST)
-            if self.run is None or self._flow is None or small:
+            if self.run is None or self._flow is None or not self._is_drawn:
                 return
             if self.shown == "stage" and self.product is not None:
                 paint_product(painter, self.product, style, place)
@@ -399,7 +419,7 @@ class LayerPanel(Panel[LayerModel]):
     # --- pointer and keys -----------------------------------------------------------------
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        if event.button() == Qt.MouseButton.LeftButton and self.run is not None:
+        if event.button() == Qt.MouseButton.LeftButton and self.run is not None and self._is_drawn:
             self._point(self.run, event.position())
 
     def _point(self, run: LayerRun, at: QPointF) -> None:
@@ -422,7 +442,7 @@ class LayerPanel(Panel[LayerModel]):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         step = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(Qt.Key(event.key()))
-        if step is None or self.run is None or self._flow is None:
+        if step is None or self.run is None or self._flow is None or not self._is_drawn:
             super().keyPressEvent(event)
             return
         self._step(self.run, self._flow, step)
@@ -443,7 +463,8 @@ class LayerPanel(Panel[LayerModel]):
 
     def event(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            tip = "" if self.run is None else self.reading(self.run, QPointF(event.pos()))
+            run = self.run if self._is_drawn else None
+            tip = "" if run is None else self.reading(run, QPointF(event.pos()))
             QToolTip.showText(event.globalPos(), tip, self)
             return True
         return super().event(event)

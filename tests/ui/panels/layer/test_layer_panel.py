@@ -29,6 +29,7 @@ from ui.panels.layer.row import (
     row_layout,
 )
 from ui.panels.layer.words import facts
+from ui.safety.settings import Settings
 from ui.window.main_window import MainWindow
 
 # --- in the window ------------------------------------------------------------------------------
@@ -278,6 +279,22 @@ def test_a_run_without_a_layer_says_so_and_offers_the_demo(
     assert window.session.path == SCENARIOS / "layer.toml"
     assert panel.run is not None
     assert not panel.button.isVisible()
+
+
+@pytest.mark.parametrize(("scale", "drawn"), [(1.0, True), (1.5, False)])
+def test_a_panel_too_low_for_the_demo_does_not_say_that_it_is_below(
+    open_window: Callable[..., MainWindow], settings: Settings, scale: float, drawn: bool
+) -> None:
+    settings.text_scale = scale
+    window = open_window("causal", (1280, 720))
+    window.desk.take("layer")
+    window.session.settle()
+    panel = window.docks.panel(LayerPanel)
+    picture = panel.grab().toImage()
+    below = range(panel.button.geometry().bottom() + 3, picture.height() - 6, 7)
+    inks = {picture.pixelColor(x, y).rgb() for x in range(0, picture.width(), 7) for y in below}
+    assert (len(inks) > 8) is drawn
+    assert ("Below is another run" in panel.accessibleDescription()) is drawn
 
 
 def test_a_run_of_some_heads_offers_the_others(window: MainWindow, large: LayerPanel) -> None:

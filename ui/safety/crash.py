@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import platform
 import signal
 import sys
@@ -11,7 +12,7 @@ import time
 import traceback
 from contextlib import suppress
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from PySide6 import __version__ as pyside_version
 from PySide6.QtCore import QObject, Qt, Signal
@@ -31,9 +32,10 @@ from simulator.base.version import version
 from simulator.problem.scenario import scenario_toml
 from ui.safety.log import LOG, log_path
 from ui.safety.overrides import guarded
-from ui.safety.signals import put_back, take_signals
+from ui.safety.signals import put_back, take_lost_screen, take_signals
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from simulator.program.playback import Cursor
@@ -90,7 +92,7 @@ class CrashDesk(QObject):
     """Receives what ends the window from outside, and every error that nothing else has caught.
 
     Errors come from slots of Qt, threads and finalizers; signals from a terminal or a system that
-    shuts down.
+    shuts down. A screen may go while its window is open.
 
     Further failures while the dialog is open are added to its report. A failure in this class is
     only written to the log: nothing is called that could cause it again.
@@ -125,22 +127,27 @@ class CrashDesk(QObject):
         self.broken = False
         self._hooks = (sys.excepthook, threading.excepthook, sys.unraisablehook)
         self._handlers: dict[int, Any] = {}
+        self._leave_screen: Callable[[], None] | None = None
         # Never at once, because the error may come in the middle of painting or from another
         # thread.
         self._caught.connect(self._tell, Qt.ConnectionType.QueuedConnection)
         self._interrupted.connect(self._end, Qt.ConnectionType.QueuedConnection)
 
     def install(self) -> None:
-        """Receive all errors and the signals that end a window from now on."""
+        """Receive all errors, and what ends a window from outside, from now on."""
         sys.excepthook = self.take
         threading.excepthook = self._take_of_thread
         sys.unraisablehook = self._take_unraisable
         self._handlers = take_signals(self._interrupt)
+        if QGuiApplication.platformName() == "xcb":
+            self._leave_screen = take_lost_screen(self._end_at_once)
 
     def uninstall(self) -> None:
         """Let errors and signals go where they went before."""
         sys.excepthook, threading.excepthook, sys.unraisablehook = self._hooks
         put_back(self._handlers)
+        if self._leave_screen is not None:
+            self._leave_screen()
 
     # --- taking -----------------------------------------------------------------------------
 
@@ -186,6 +193,13 @@ class CrashDesk(QObject):
                 self.window.close()
         finally:
             QApplication.exit(0)  # also if a dialog is open
+
+    def _end_at_once(self) -> NoReturn:
+        """Keep unsaved changes and end in the middle of a call: the X server has died."""
+        with suppress(BaseException):
+            LOG.error("the X server has died")
+            self._keep()
+        os._exit(1)
 
     # --- telling ----------------------------------------------------------------------------
 

@@ -1,19 +1,24 @@
-"""Signals that ask the program to end: Ctrl+C, a closed terminal, a system that shuts down."""
+"""What ends the program from outside.
+
+These are signals (Ctrl+C, a closed terminal, a system that shuts down) and an X server that dies.
+"""
 
 from __future__ import annotations
 
 import _thread
+import ctypes
 import signal
 import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")  # Windows has the first two
 _IMPORT = "<frozen importlib._bootstrap>"
 _WAIT = 0.02
 """Seconds after which an interrupt that came during an import is tried again."""
 _seen: list[int] = []
+_LOST = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 
 
 def take_signals(handler: Callable[[int, FrameType | None], object]) -> dict[int, Any]:
@@ -41,6 +46,32 @@ def put_back(handlers: dict[int, Any]) -> None:
     """Handle signals as before `take_signals`."""
     for number, handler in handlers.items():
         signal.signal(number, handler)
+
+
+def take_lost_screen(act: Callable[[], NoReturn]) -> Callable[[], None]:
+    """Let a function run, and not Xlib's own, which ends the process, when the X server dies.
+
+    Qt's event loop sees most deaths itself. Xlib sees them first where a call is under way.
+
+    Parameters
+    ----------
+    act : callable
+        Ends the process: Xlib cannot go on.
+
+    Returns
+    -------
+    callable
+        Puts back the function from before.
+    """
+    set_handler = ctypes.CDLL("libX11.so.6").XSetIOErrorHandler
+    set_handler.argtypes, set_handler.restype = (ctypes.c_void_p,), ctypes.c_void_p
+    handler = _LOST(lambda display: act())
+    before = set_handler(ctypes.cast(handler, ctypes.c_void_p))
+
+    def undo(handler: object = handler) -> None:  # keeps it alive
+        set_handler(before)
+
+    return undo
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:

@@ -12,12 +12,26 @@ from tests.real_window.screens import WHY_NO_X, x_screen
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are another thing there")
 
+GONE = "TEST_SCREEN_IS_GONE"
 # Not the first look: a change must be there, but younger than its copy.
 CHANGE = """
 if once("change"):
     change(algorithm="flash1")
 if w.isWindowModified() and once("told"):
     say("changed")
+"""
+# A call of Xlib meets the dead screen before the event loop does.
+CALL = f"""
+if once("xlib"):
+    import ctypes
+    xlib = ctypes.CDLL("libX11.so.6")
+    xlib.XOpenDisplay.restype = ctypes.c_void_p
+    display = ctypes.c_void_p(xlib.XOpenDisplay(None))
+    w.at_death = lambda: xlib.XSync(display, 0)
+{CHANGE}
+    while not os.path.exists(os.environ["{GONE}"]):
+        threading.Event().wait(0.01)
+    w.at_death()
 """
 LATE = "ui.window.autosave.WAIT_MS = 10**6"
 
@@ -27,20 +41,29 @@ def kept(folder):
 
 
 @pytest.mark.skipif(bool(WHY_NO_X), reason=WHY_NO_X)
-@pytest.mark.parametrize("dies", ["screen", pytest.param("connection", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "dies",
+    [
+        "screen in a call",
+        *(pytest.param(d, marks=pytest.mark.long) for d in ("screen", "connection")),
+    ],
+)
 def test_changes_outlive_their_screen(dies, tmp_path):
+    act, gone = CALL if dies == "screen in a call" else CHANGE, tmp_path / "gone"
     with ExitStack() as stack:
         server = stack.enter_context(ExitStack())
-        environment = server.enter_context(x_screen(tmp_path))
-        program = started(tmp_path, CHANGE, setup=LATE, environment=environment)
+        environment = server.enter_context(x_screen(tmp_path)) | {GONE: str(gone)}
+        program = started(tmp_path, act, setup=LATE, environment=environment)
         process = stack.enter_context(program)
         assert process.stdout.readline() == "changed\n"
-        if dies == "screen":
+        if dies != "connection":
             server.close()
+            gone.touch()
         else:
             words = ["xdotool", "search", "--sync", "--name", "Tilescope ·", "windowkill"]
             subprocess.run(words, env=environment, check=True, capture_output=True)
         process.communicate()
+    assert process.returncode == 1
     (copy,) = kept(tmp_path)
     assert "flash1" in copy
 

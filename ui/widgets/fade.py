@@ -54,7 +54,9 @@ class Fade(QWidget):
         self._left.setEasingCurve(QEasingCurve.Type.InOutQuad)
         self._left.valueChanged.connect(self.update)
         self._left.finished.connect(self.end)
-        # Not at once, because Qt is still busy with the children, but before they are painted.
+        self._low = False
+        """Whether `_covered` waits for its turn."""
+        # Not at once, because Qt is still busy with the children.
         self._covered.connect(self._rise, Qt.ConnectionType.QueuedConnection)
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.hide()
@@ -88,7 +90,12 @@ class Fade(QWidget):
         for each in self._neighbours():
             each.installEventFilter(self)
 
+    def _cover_later(self) -> None:
+        self._low = True
+        self._covered.emit()
+
     def _rise(self) -> None:
+        self._low = False
         self.raise_()
         if self._under is not None:
             self._under.raise_()
@@ -122,12 +129,15 @@ class Fade(QWidget):
         kind = event.type()
         if watched is not self._over:
             if kind is QEvent.Type.ZOrderChange:
-                self._covered.emit()
+                self._cover_later()
+        elif kind is QEvent.Type.UpdateRequest:
+            if self._low:  # otherwise the children would be painted first
+                self._rise()
         elif kind is QEvent.Type.Resize:
             self.setGeometry(self._over.rect())
         elif kind is QEvent.Type.ChildPolished:
             self._watch()
-            self._covered.emit()
+            self._cover_later()
         return False
 
     def paintEvent(self, event: QPaintEvent) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QPoint, QRect, Qt
-from PySide6.QtGui import QColor, QImage
+from PySide6.QtCore import QPoint, QRect, Qt, QTimer
+from PySide6.QtGui import QColor, QImage, QPaintEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
@@ -102,6 +102,29 @@ def test_what_takes_long_is_said_over_the_last_picture(qtbot) -> None:
     assert SIGN == "computing…"
     fade.end()
     assert below.grab().toImage().pixelColor(200, 100) == QColor("red")
+
+
+def test_what_rises_just_before_a_window_is_painted_stays_under_the_last_picture(qtbot) -> None:
+    below = QWidget()
+    qtbot.addWidget(below)
+    below.resize(400, 200)
+    fade = Fade(below)
+    painted = []
+
+    class Child(QWidget):
+        def paintEvent(self, event: QPaintEvent) -> None:
+            painted.append(event.rect())
+
+    child = Child(below)
+    child.resize(below.size())
+    below.show()
+    fade.take()
+    QApplication.processEvents()
+    painted.clear()
+    QTimer.singleShot(0, child, child.raise_)
+    below.update()
+    QApplication.processEvents()
+    assert painted == []
 
 
 def words_of(one: QImage, other: QImage) -> QRect:

@@ -15,10 +15,13 @@ from ui.safety.heap import give_back
 # Qt ends the process where it finds no display; the tests never need one.
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
-# In the background a shell lets SIGINT be ignored, and so would all processes that tests start
-# and interrupt: those inherit what is ignored, and nothing else.
+# In the background a shell lets SIGINT and SIGQUIT be ignored, nohup SIGHUP, and so would all
+# processes that tests start and interrupt: those inherit what is ignored, and nothing else.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+for _name in ("SIGHUP", "SIGQUIT"):  # Windows has neither
+    if signal.getsignal(_number := getattr(signal, _name, signal.SIGINT)) is signal.SIG_IGN:
+        signal.signal(_number, signal.SIG_DFL)
 
 # The same examples on every run, so that a red suite means a change and not a draw.
 # HYPOTHESIS_PROFILE=explore looks for new ones, at length.

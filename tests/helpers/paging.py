@@ -68,6 +68,11 @@ class Judge(QObject):
         if not self.pictures or picture != self.pictures[-1][0]:
             self.pictures.append((picture, self._strange))
 
+    def rested(self) -> bool:
+        """Look, and return whether all of the last picture is of one step."""
+        self.look()
+        return not self.pictures[-1][1]
+
     def _masked(self, picture: QImage) -> QImage:
         """Return a picture without the place where it may be said that a step is computed."""
         picture = picture.convertToFormat(QImage.Format.Format_RGB32)

@@ -103,9 +103,9 @@ LEAVING = tuple(Case(name, "leave", left=name) for name in LEFT)
 SEQUENCES = tuple(Case(f"seed-{seed:03}", "sequence", seed=seed) for seed in range(_SEQUENCES))
 PAGES = tuple(
     Case(name, "page", ("--engine", "numpy", "--present", "--lesson", _lesson(number)))
-    for number, name in [*enumerate(_LESSONS, start=1)][::3]
+    for number, name in [*enumerate(_LESSONS, start=1)][::4]
 )
-"""Every third lesson: all of them take three minutes of a processor."""
+"""Every fourth lesson: all of them take three minutes of a processor."""
 
 LIVES: dict[str, tuple[Life, ...]] = {
     # The command of docs/first-ten-minutes.md, and other lessons, each after the one before.

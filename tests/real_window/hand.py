@@ -336,8 +336,7 @@ def page(hand: Hand, case: Case) -> Script:
             while tool.poll() is None or not (calm.turn() and session.settled):
                 yield
                 judge.look()
-        yield from hand.pause(0.05)
-        judge.look()
+        yield from hand.wait(judge.rested, "the last picture is not whole")
         judge.end()
         if judge.faults:
             raise Fault("; ".join(judge.faults))

@@ -71,10 +71,9 @@ def test_pages_turned_fast_never_mix_steps(talk, number, presses, expected) -> N
 
     def whole() -> bool:
         QApplication.processEvents()
-        judge.look()
-        return calm.turn() and player.whole
+        return judge.rested() and calm.turn() and player.whole
 
-    wait_until(whole)
+    wait_until(whole)  # and until the last picture has been painted
     assert judge.faults == []
     assert (player.path, player.step_number, player.ended) == expected
 

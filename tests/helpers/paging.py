@@ -69,8 +69,14 @@ class Judge(QObject):
             self.pictures.append((picture, self._strange))
 
     def rested(self) -> bool:
-        """Look, and return whether all of the last picture is of one step."""
+        """Look, and return whether all of the last picture is of one step.
+
+        A part that is computed last may change nothing in the picture, so nothing is painted then.
+        """
         self.look()
+        last, strange = self.pictures[-1]
+        if strange and not self._strangers() and self._masked(self._grab()) == last:
+            self.pictures[-1] = last, ""
         return not self.pictures[-1][1]
 
     def _masked(self, picture: QImage) -> QImage:

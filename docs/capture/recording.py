@@ -7,6 +7,7 @@ from itertools import groupby
 
 import torch
 from follow import Follower
+from probe import parts_of, probe
 from scores import CaptureError, Scores, layer_of, of_sdpa, of_softmax
 from torch.overrides import TorchFunctionMode
 
@@ -32,7 +33,10 @@ class Captured(dict):
         self.left_out, self.modules = {}, {}
 
 
-@dataclass
+PIECES = "not captured: attention is computed in pieces"
+
+
+@dataclass(eq=False)
 class Event:
     """One attention of one layer, as the model has computed it.
 
@@ -42,6 +46,8 @@ class Event:
         Of the module that has computed it, in the model.
     cross : bool
         Whether its keys are of another sequence than its queries.
+    visit : int
+        How many modules with projections of their own have begun to run.
     scores : Scores or None
         None if the layer is not asked for.
     why : str
@@ -50,6 +56,7 @@ class Event:
 
     name: str
     cross: bool
+    visit: int = 0
     scores: Scores | None = None
     why: str = ""
 
@@ -79,7 +86,7 @@ class Recorder(TorchFunctionMode):
         self._model, self._wanted = model, wanted
         self._made, self._follower = {}, Follower()
         self._inside = []
-        self.events = []
+        self.events, self.entered = [], []
 
     @contextmanager
     def watching(self):
@@ -96,6 +103,7 @@ class Recorder(TorchFunctionMode):
                 hook.remove()
 
     def _enter(self, name):
+        parts = parts_of(self._model.get_submodule(name))
         a_layer = re.fullmatch(r"(?:[^.]*[^.\d][^.]*\.)*\d+", name)
 
         def enter(module, args, kwargs):
@@ -103,6 +111,8 @@ class Recorder(TorchFunctionMode):
                 self._made.clear()
                 self._follower.clear()
             self._inside.append((name, module, args, kwargs))
+            if parts and self._wanted(name):
+                self.entered.append((len(self.events), name, module, args, kwargs))
 
         return enter
 
@@ -143,7 +153,7 @@ class Recorder(TorchFunctionMode):
         cross = any(word in name for word in CROSS) or any(
             each.get(other) is not None for each in given for other in OF_ANOTHER
         )
-        event = Event(name, cross)
+        event = Event(name, cross, len(self.entered))
         self.events.append(event)
         if not self._wanted(name):
             return
@@ -155,6 +165,26 @@ class Recorder(TorchFunctionMode):
             event.why = f"not captured: {type(error).__name__} while scores were read: {error}"
         else:
             self._follower.start(out, event.scores)
+
+    def probe_the_rest(self):
+        """Ask the modules for their weights whose attention was not seen as one product."""
+        for visit in range(len(self.entered), 0, -1):
+            place, name, module, args, kwargs = self.entered[visit - 1]
+            own = [
+                event for event in self.events
+                if event.visit == visit and f"{event.name}.".startswith(f"{name}.")
+            ]  # fmt: skip
+            if own and not any(event.why for event in own) and len(own) < 3:
+                continue
+            event = Event(name, cross=False)
+            try:
+                event.scores = probe(module, args, kwargs)
+            except Exception as error:  # also of a module that cannot run again
+                event.why = own[0].why if len(own) == 1 else PIECES
+                if isinstance(error, CaptureError) and len(own) != 1:
+                    event.why = str(error)
+            rest = [each for each in self.events[place:] if each not in own]
+            self.events[place:] = [event, *rest]
 
 
 @contextmanager
@@ -252,8 +282,10 @@ def check_ids(model, name, ids):
     """
     if not ids.numel():
         raise CaptureError(f"not captured: {name} has no tokens")
-    table = model.get_input_embeddings()
-    size = getattr(table, "num_embeddings", None)
+    try:
+        size = getattr(model.get_input_embeddings(), "num_embeddings", None)
+    except NotImplementedError:  # of a model with several
+        size = None
     if size and not 0 <= int(ids.min()) <= int(ids.max()) < size:
         raise CaptureError(
             f"not captured: {name} has token {int(ids.max())}, and the model knows 0 to "
@@ -297,6 +329,7 @@ def capture(model, layers, **given):
         with recorder.watching():
             recorded = run(model, given)
         same(plain, recorded)
+        recorder.probe_the_rest()
         places = named(model, recorder.events)
     found = Captured()
     chosen = choose(layers, places)
@@ -365,12 +398,12 @@ def named(model, events):
 def stack_names(model, events):
     """Return what each stack of layers that has run is called, by its place in the model."""
     found = {of_layer(event.name)[0]: "" for event in events if of_layer(event.name)}
-    sides = {}
-    for side in ("encoder", "decoder"):
+    sides, both = {}, getattr(model.config, "is_encoder_decoder", False)
+    for side in ("encoder", "decoder") if both else ():
         part = getattr(model, f"get_{side}", lambda: None)()
         if part is not None and part is not model:
             sides |= {name: side for name, module in model.named_modules() if module is part}
-    if len(found) == 1 and not getattr(model.config, "is_encoder_decoder", False):
+    if len(found) == 1 and not both:
         return found
     for stack in found:
         parts = stack.split(".")

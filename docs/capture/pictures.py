@@ -1,0 +1,174 @@
+"""A picture as a model is given it, and which pixels each token is of."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from recording import CaptureError
+
+MOST_PIXELS = 50_000_000
+"""A picture with more is refused: decoded it takes gigabytes, and a model sees far fewer."""
+SPECIAL = (
+    ("cls_token", "class_embedding"),
+    ("distillation_token",),
+    ("register_tokens",),
+    ("detection_tokens",),
+)
+"""Parameters that are tokens and no patch, under the names that models give them."""
+
+
+@dataclass
+class Patches:
+    """A picture as the model was given it, and its tokens.
+
+    Attributes
+    ----------
+    tokens : list of str
+        One for each token; empty if the config does not say which tokens there are.
+    boxes : ndarray, (N, 4), float32
+        x0, y0, x1, y1 of each token in pixels of the image; all 0 for a token that is no patch.
+    image : ndarray, (h, w, 3), uint8
+        The pixels, as they were before they were normalised; None if they cannot be told.
+    grid, size : tuple of int
+        Rows and columns of patches; height and width of one, in pixels.
+    """
+
+    tokens: list[str]
+    boxes: np.ndarray | None
+    image: np.ndarray | None
+    grid: tuple[int, int] = (0, 0)
+    size: tuple[int, int] = (0, 0)
+
+
+def open_picture(path: str | Path, said: list[str]) -> Any:
+    """Return a picture in RGB as a PIL image; say what was changed."""
+    try:
+        from PIL import Image, ImageOps
+    except ImportError:
+        raise CaptureError("--image needs Pillow: pip install pillow") from None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of many pixels, which are refused below
+            picture = Image.open(path)
+            width, height = picture.size
+            if width * height > MOST_PIXELS:
+                raise CaptureError(
+                    f"{path}: {width} x {height} pixels, expected at most {MOST_PIXELS:,}".replace(
+                        ",", " "
+                    )
+                )
+            if getattr(picture, "n_frames", 1) > 1:
+                said.append(f"{path} has {picture.n_frames} pictures: the first is read")
+            picture.load()
+            picture = ImageOps.exif_transpose(picture)
+    except CaptureError:
+        raise
+    except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
+        raise CaptureError(f"{path}: {error.strerror}") from None
+    except Exception as error:
+        why = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise CaptureError(f"{path}: expected a picture: {why}") from None
+    if picture.mode.startswith("I;16"):
+        deep = np.asarray(picture).astype(np.float32) / 257
+        picture = Image.fromarray(deep.round().astype(np.uint8))
+        said.append(f"{path} has 16 bits a pixel: 8 are kept")
+    elif picture.mode in ("I", "F"):
+        raise CaptureError(f"{path}: its pixels are numbers without a range; save it as 8-bit RGB")
+    elif picture.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in picture.info:
+        said.append(f"{path} is partly transparent: its colours are read without that")
+        picture = picture.convert("RGBA")
+    return picture.convert("RGB")
+
+
+def prepared(picture: Any, settings: dict[str, Any], said: list[str]) -> Any:
+    """Return pixel values, (1, 3, h, w), as the settings of a model's processor say.
+
+    For processors of transformers that need torchvision: size, crop, rescaling and mean are the
+    same; pixels between two pixels are by Pillow.
+    """
+    import torch
+    from PIL import Image
+
+    if settings.get("do_resize", True):
+        size = settings.get("size") or {"height": 224, "width": 224}
+        size = {"shortest_edge": size} if isinstance(size, int) else size
+        width, height = picture.size
+        if "shortest_edge" in size:
+            factor = size["shortest_edge"] / min(width, height)
+            width, height = max(1, int(width * factor)), max(1, int(height * factor))
+        elif "height" in size and "width" in size:
+            width, height = size["width"], size["height"]
+        else:
+            raise CaptureError(f"its processor has a size of {size}: expected height and width")
+        picture = picture.resize((width, height), Image.Resampling(settings.get("resample", 2)))
+    if settings.get("do_center_crop"):
+        crop = settings.get("crop_size") or settings["size"]
+        crop = {"height": crop, "width": crop} if isinstance(crop, int) else crop
+        left, top = (picture.width - crop["width"]) // 2, (picture.height - crop["height"]) // 2
+        picture = picture.crop((left, top, left + crop["width"], top + crop["height"]))
+    values = np.asarray(picture).astype(np.float32).transpose(2, 0, 1)
+    if settings.get("do_rescale", True):
+        values = values * np.float32(settings.get("rescale_factor") or 1 / 255)
+    if settings.get("do_normalize", True):
+        mean, std = (np.float32(settings[f"image_{name}"]) for name in ("mean", "std"))
+        values = (values - mean.reshape(-1, 1, 1)) / std.reshape(-1, 1, 1)
+    said.append("the picture was resized by Pillow: the model's own processor needs torchvision")
+    return torch.from_numpy(np.ascontiguousarray(values))[None]
+
+
+def pixels_of(values: Any, settings: dict[str, Any]) -> np.ndarray | None:
+    """Return the 8-bit image, (h, w, 3), that pixel values, (1, 3, h, w), were made of."""
+    if values.ndim != 4 or values.shape[0] != 1 or values.shape[1] != 3:
+        return None
+    image = values[0].float().numpy().astype(np.float64)
+    if settings.get("do_normalize", False):
+        mean, std = settings.get("image_mean"), settings.get("image_std")
+        if mean is None or std is None:
+            return None
+        mean, std = (np.resize(np.float64(each), 3).reshape(3, 1, 1) for each in (mean, std))
+        image = image * std + mean
+    if settings.get("do_rescale", False):
+        image = image / float(settings.get("rescale_factor") or 1 / 255)
+    if not -0.75 <= image.min() <= image.max() <= 255.75:
+        return None
+    return np.clip(np.rint(image), 0, 255).astype(np.uint8).transpose(1, 2, 0)
+
+
+def patches_of(values: Any, image: np.ndarray | None, config: Any, model: Any) -> Patches:
+    """Return the tokens that a model makes of pixel values, (1, 3, h, w).
+
+    Patches are numbered by row and column from 0; tokens that are no patch stand before them, as
+    the models of transformers have them, and tokens that look for objects after them.
+    """
+    none = Patches([], None, image)
+    size = getattr(config, "patch_size", None)
+    size = list(size) if isinstance(size, (list, tuple)) else [size, size]
+    if values.ndim != 4 or len(size) != 2 or not all(isinstance(each, int) for each in size):
+        return none
+    rows, columns = values.shape[2] // size[0], values.shape[3] // size[1]
+    counts = [0] * len(SPECIAL)
+    for name, parameter in model.named_parameters():
+        if any(word in name for word in ("text_model", "language_model", "decoder")):
+            continue
+        for place, names in enumerate(SPECIAL):
+            if name.rpartition(".")[2] in names:
+                counts[place] = 1 if place < 2 else parameter.shape[-2]
+    tokens = ["CLS"] * counts[0] + ["distillation"] * counts[1]
+    tokens += [f"register {number}" for number in range(1, counts[2] + 1)]
+    before = len(tokens)
+    tokens += [f"patch {row},{column}" for row in range(rows) for column in range(columns)]
+    boxes = np.zeros((len(tokens) + counts[3], 4), np.float32)
+    for number in range(rows * columns):
+        boxes[before + number] = box_of(*divmod(number, columns), size)
+    tokens += [f"object {number}" for number in range(1, counts[3] + 1)]
+    whole = (rows, columns), (size[0], size[1])
+    return Patches(tokens, boxes if image is not None else None, image, *whole)
+
+
+def box_of(row: int, column: int, size: Sequence[int]) -> tuple[int, int, int, int]:
+    """Return x0, y0, x1, y1 of a patch of some height and width, in pixels."""
+    height, width = size
+    return column * width, row * height, (column + 1) * width, (row + 1) * height

@@ -1,7 +1,10 @@
 """The command `capture` without what it needs; tests/peers has what it does with it."""
 
+import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +25,21 @@ def test_without_its_extra_it_says_which_to_install(missing: str, tmp_path) -> N
     assert done.returncode == 2
     [line] = done.stderr.splitlines()
     assert "the extra `capture`: make run EXTRAS=capture" in line
+    assert not path.exists()
+
+
+def test_a_program_without_docs_says_where_capture_is(tmp_path: Path) -> None:
+    root = Path(__file__).parents[1]
+    shutil.copytree(root / "ui", tmp_path / "ui", ignore=shutil.ignore_patterns("__pycache__"))
+    path = tmp_path / "out.safetensors"
+    command = [sys.executable, "-m", "ui", "capture", "model", "1", str(path), "a text"]
+    paths = os.environ | {"PYTHONPATH": str(root)}  # of all but ui
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=tmp_path, env=paths
+    )
+    assert done.returncode == 2, done.stdout
+    [line] = done.stderr.splitlines()
+    assert line.startswith("capture: expected a checkout, where make run EXTRAS=capture")
     assert not path.exists()
 
 

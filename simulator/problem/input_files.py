@@ -38,7 +38,7 @@ _STORED: dict[DType, np.dtype[np.generic]] = {
     "float16": np.dtype("<f2"),
     "bfloat16": np.dtype("<u2"),
 }
-_WANTED = "float32, float16 or bfloat16"
+_WANTED = 'float32, float16 or bfloat16, as NumPy\'s x.astype("float32") makes it'
 ENDINGS = (".safetensors", ".npz")
 """Endings of input files, in small letters."""
 PROJECTION = "projection"

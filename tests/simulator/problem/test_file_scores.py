@@ -58,7 +58,7 @@ def by_loops(cap: float = 0.0, causal: bool = True, window: int = 0, bias: bool 
         for i in range(NQ):
             place, total = i + NK - NQ, 0.0
             for j in range(NK):
-                if (causal and j > place) or (window and place - j >= window):
+                if (causal and j > place) or (window and abs(place - j) >= window):
                     continue
                 s = t["q"][h, i] @ t["k"][kv, j] / np.sqrt(D)
                 s = cap * np.tanh(s / cap) if cap else s
@@ -100,6 +100,27 @@ def test_what_a_file_says_of_scores_is_taken_unless_the_scenario_speaks(file: An
     assert (trace.workload.mask.window, trace.workload.scoring.softcap) == (6, 1.5)
     own = {"mask": {"window": 0}, "scores": {"softcap": 0, "alibi": False, "bias": False}}
     np.testing.assert_allclose(opened(path, **own).output, by_loops(bias=False), atol=3e-6)
+
+
+@pytest.mark.parametrize("engine", ["numpy", pytest.param("host", marks=needs_compiler)])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_the_window_of_a_layer_that_is_not_causal_has_two_sides(
+    algorithm: str, engine: str, file: Any
+) -> None:
+    trace = opened(file(causal="false", window="3"), algorithm, engine)
+    np.testing.assert_allclose(trace.output, by_loops(causal=False, window=3), atol=3e-6)
+    assert verify(trace).difference is None
+
+
+def test_layers_of_a_model_keep_their_own_windows(tmp_path: Path) -> None:
+    texts = {"model": "local and global", "causal": "true"}
+    local, whole = tmp_path / "layer-0.safetensors", tmp_path / "layer-1.safetensors"
+    save_file(tensors(), local, texts | {"layer": "0", "window": "4"})
+    save_file(tensors(), whole, texts | {"layer": "1"})
+    for path, window in ((local, 4), (whole, 0), (local, 4)):
+        trace = opened(path)
+        assert trace.workload.mask.window == window
+        np.testing.assert_allclose(trace.output, by_loops(window=window), atol=3e-6)
 
 
 def test_linear_attention_takes_nothing_of_it(file: Any) -> None:

@@ -289,7 +289,7 @@ def test_tensors_missing_or_of_other_types(ending: str, tmp_path: Path) -> None:
         line = refusal(stored(other))
         assert "tensor v = " in line
         assert name in line
-        assert "expected float32, float16 or bfloat16" in line
+        assert """expected float32, float16 or bfloat16, as NumPy's x.astype("float32")""" in line
 
 
 @pytest.mark.parametrize("ending", [".safetensors", ".npz"])

@@ -10,6 +10,7 @@ import numpy as np
 from simulator.base.dtypes import F32
 from simulator.base.errors import refuse
 from simulator.base.tolerance import STEP
+from simulator.problem.filling import done_after_words
 from simulator.problem.input_files import is_npz
 from simulator.problem.layer import BIASES, WEIGHTS
 from simulator.problem.workload import Workload
@@ -26,8 +27,8 @@ _HEAD = '''"""Computes O of a run in plain NumPy, in float64, and checks it.
 {title}
 The rows that are checked were computed by {algorithm} on the engine "{engine}" of Tilescope.
 Needs NumPy only.
-Attention as Vaswani et al. 2017, equation 1, has it: softmax(Q Kᵀ scale) V{after}.
-"""
+Attention as Vaswani et al. 2017, equation 1, has it: softmax(Q Kᵀ scale) V{changes}.
+{after}"""
 
 {imports}
 import numpy as np
@@ -278,7 +279,8 @@ def run_script(trace: Trace, head: int, row: int) -> str:
         kv=list(w.kv_head_of),
         scale=float(w.logit_scale),
         shown=shown,
-        after=", with what is done to scores after the scale" if w.variant else "",
+        changes=", with what is done to scores after the scale" if w.variant else "",
+        after=_in_docstring(f"{words}\n") if (words := done_after_words(w.file)) else "",
     )
     rest = _REST.format(
         mask="".join(f"    {line}\n" for line in _mask_lines(w)),
@@ -294,10 +296,15 @@ def run_script(trace: Trace, head: int, row: int) -> str:
 
 
 def _title(w: Workload) -> str:
-    """Return the run in one line, without what would end a docstring."""
-    title = w.scenario.title.replace("\\", "/").replace('"', "'")
+    """Return the run in one line."""
+    title = _in_docstring(w.scenario.title)
     words = f"{len(w.picked)} heads, {w.seqlen_q} rows, {w.seqlen_k} keys, d = {w.head_dim}"
     return f"{title}: {words}" if title else words
+
+
+def _in_docstring(text: str) -> str:
+    """Return a text without what would end a docstring."""
+    return text.replace("\\", "/").replace('"', "'")
 
 
 def _row_line(row: ShownRow) -> str:

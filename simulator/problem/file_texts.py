@@ -26,6 +26,7 @@ NAMES = (
     "window",
     "softcap",
     "alibi",
+    "after",
 )
 """Names of the texts, in the metadata of a .safetensors file or as arrays of an .npz."""
 MOST_WINDOW = 2**24
@@ -56,6 +57,8 @@ class Said:
         Of its scores; 0 for none.
     alibi : tuple of float
         A slope for each query head; empty for none.
+    after : str
+        What the layer does to O before its output projection, ``gates O``; empty for nothing.
     """
 
     tokens: tuple[str, ...] = ()
@@ -67,6 +70,7 @@ class Said:
     window: int = 0
     softcap: float = 0.0
     alibi: tuple[float, ...] = ()
+    after: str = ""
 
 
 def read_texts(path: Path, texts: Mapping[str, str], heads: int, queries: int, keys: int) -> Said:
@@ -96,6 +100,7 @@ def read_texts(path: Path, texts: Mapping[str, str], heads: int, queries: int, k
         window=_window(path, texts),
         softcap=_above_0(path, texts, "softcap") or 0.0,
         alibi=_slopes(path, texts, heads),
+        after=_words(path, "after", texts.get("after", "")),
     )
 
 
@@ -120,6 +125,14 @@ def _line(path: Path, key: str, text: str) -> str:
     if len(text) > TITLE_LETTERS:
         raise refuse(str(path), f"characters of {key}", len(text), f"at most {TITLE_LETTERS}")
     return _HALF.sub("\ufffd", text)
+
+
+def _words(path: Path, key: str, text: str) -> str:
+    """Return words that become a part of a sentence."""
+    words = _line(path, key, text).strip().rstrip(".")
+    if not words.isprintable():
+        raise refuse(str(path), key, text, "words in one line, such as gates O")
+    return words
 
 
 def _above_0(path: Path, texts: Mapping[str, str], name: str) -> float | None:

@@ -17,6 +17,7 @@ from simulator.base.errors import SCENARIO, InputError, Mistake, Remedy, refuse,
 from simulator.problem.hardware import Gpu
 from simulator.problem.input_files import (
     BIAS,
+    GATE,
     SINKS,
     UPSTREAM,
     InputFile,
@@ -381,21 +382,48 @@ def read_upstream(file: InputFile | None, drawn: Callable[[], F32]) -> F32:
     Raises
     ------
     InputError
+        That of the file cannot be used.
+    """
+    found = read_as_output(file, UPSTREAM)
+    return drawn() if found is None else found
+
+
+def read_as_output(file: InputFile | None, name: str) -> F32 | None:
+    """Return a tensor that has a number for each one of O, (H, Nq, dv); None without any.
+
+    Raises
+    ------
+    InputError
         The file has one of other heads, rows or columns, or of another dtype; or it cannot be read
         to its end, or holds NaN or Inf.
     """
-    stored = dict(file.extra).get(UPSTREAM) if file else None
+    stored = dict(file.extra).get(name) if file else None
     if file is None or stored is None:
-        return drawn()
+        return None
     wanted = (*file.q.shape[:2], file.v.shape[2])
     if stored.shape != wanted:
         expected = f"{wanted}: query heads, queries and value_dim, as O has"
-        raise refuse(str(file.path), f"shape of {UPSTREAM}", stored.shape, expected)
+        raise refuse(str(file.path), f"shape of {name}", stored.shape, expected)
     if stored.dtype != file.q.dtype:
-        raise refuse(str(file.path), f"tensor {UPSTREAM}", stored.dtype, f"{file.q.dtype} as in q")
-    numbers = read_tensor(file.path, UPSTREAM, stored)
-    check_finite(str(file.path), UPSTREAM, numbers)
+        raise refuse(str(file.path), f"tensor {name}", stored.dtype, f"{file.q.dtype} as in q")
+    numbers = read_tensor(file.path, name, stored)
+    check_finite(str(file.path), name, numbers)
     return numbers
+
+
+def done_after(file: InputFile | None) -> str:
+    """Return what the layer of a file does to O before its output projection: ``gates O``.
+
+    It is empty if there is no file, or if it says nothing. No run does it.
+    """
+    return (file.said.after or ("gates O" if GATE in dict(file.extra) else "")) if file else ""
+
+
+def done_after_words(file: InputFile | None) -> str:
+    """Return the same as a sentence."""
+    done = done_after(file)
+    words = "before its output projection W_O, so O of this run is not what W_O is given."
+    return done and f"The recorded layer {done} {words}"
 
 
 def drawn(w: Workload) -> tuple[F32, ...]:
@@ -447,4 +475,6 @@ def _held(w: Workload) -> list[int]:
     sizes = [math.prod(shape) for shape in w.input_shapes]
     if w.pages is not None:  # a kernel has K and V with the places that are free
         sizes[1:] = [n // w.seqlen_k * w.pages.places * w.pages.size for n in sizes[1:]]
+    if w.file:
+        sizes += [math.prod(each.shape) for name, each in w.file.extra if name == GATE]
     return sizes + (sizes[:2] if w.position is not None else [])  # also as they were before

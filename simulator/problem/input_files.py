@@ -51,6 +51,8 @@ WUK, WUV = "wuk", "wuv"
 """What makes keys and values of a latent, of each head; a file need not have them."""
 UPSTREAM = "do"
 """The gradient of O, from which those of Q, K and V follow; a file need not have it."""
+GATE = "gate"
+"""What the layer multiplies O by before its output projection; a file need not have it."""
 MORE = {
     PROJECTION: ("two axes, neither empty", 2),
     BIAS: ("two axes, neither empty", 2),
@@ -60,6 +62,7 @@ MORE = {
     WUK: ("three axes, none empty", 3),
     WUV: ("three axes, none empty", 3),
     UPSTREAM: ("three axes, none empty", 3),
+    GATE: ("three axes, none empty", 3),
 }
 """What a file may have in addition to q, k and v, and of which shape."""
 _TENSORS = ("q", "k", "v")
@@ -328,12 +331,7 @@ def check_finite(source: str, name: str, tensor: F32) -> None:
         place = tuple(int(n) for n in np.unravel_index(finite.argmin(), finite.shape))
         axes = ("head", "row", "column")[-len(place) :]
         where = ", ".join(f"{axis} {n}" for axis, n in zip(axes, place, strict=True))
-        raise refuse(
-            source,
-            f"tensor {name}, {where}",
-            float(tensor[place]),
-            "a finite number",
-        )
+        raise refuse(source, f"tensor {name}, {where}", float(tensor[place]), "a finite number")
 
 
 def _as_float32(stored: NDArray[np.generic], tensor: StoredTensor) -> F32:
@@ -487,11 +485,8 @@ def _archive(
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 # The other kinds are inflated by zipfile without any bound.
                 raise refuse(str(path), name, "", "an array that is stored or deflated")
-        size, most = (
-            sum(info.file_size for name, info in wanted.items() if name in tensors),
-            path.stat().st_size,
-        )
-        most = max(bounds.inflated, bounds.times * most)
+        size = sum(info.file_size for name, info in wanted.items() if name in tensors)
+        most = max(bounds.inflated, bounds.times * path.stat().st_size)
         if size > most:
             expected = f"at most {most}: such numbers go into a .safetensors file"
             raise refuse(str(path), "unpacked bytes", size, expected)

@@ -18,6 +18,7 @@ from simulator.base.dtypes import F32, DType, round_to
 from simulator.base.errors import SCENARIO, refuse
 from simulator.base.matmul import matmul
 from simulator.problem.input_files import (
+    GATE,
     InputFile,
     StoredTensor,
     described,
@@ -49,7 +50,11 @@ def read_layer_header(path: Path, said: Attention) -> InputFile:
         The file cannot be read or lacks a tensor, its shapes do not fit together, or the scenario
         does not say how many heads there are.
     """
-    tensors, meta = stored_tensors(path, ("x", *WEIGHTS, *BIASES))
+    tensors, meta = stored_tensors(path, ("x", *WEIGHTS, *BIASES, GATE))
+    if GATE in tensors or meta.get("after", "").strip():
+        key = "after" if "after" in meta else f"tensor {GATE}"
+        expected = "a layer that gives O to W_O as it is: Y would be another. Use a file of q, k, v"
+        raise refuse(str(path), key, meta.get("after", ""), expected)
     for name in ("x", *WEIGHTS):
         if name not in tensors:
             have = ", ".join(sorted(tensors)) or "none"

@@ -24,6 +24,7 @@ from simulator.problem.filling import (
     input_file,
     picked_heads,
     random_shapes,
+    read_as_output,
     read_upstream,
     run_bytes,
     sink_logits,
@@ -31,7 +32,7 @@ from simulator.problem.filling import (
     tiles,
 )
 from simulator.problem.hardware import Gpu, gpus
-from simulator.problem.input_files import PROJECTION, InputFile, check_finite, read_tensors
+from simulator.problem.input_files import GATE, PROJECTION, InputFile, check_finite, read_tensors
 from simulator.problem.latent import LATENT, is_latent, read_latent
 from simulator.problem.layer import Layer, read_layer
 from simulator.problem.linear import check_linear, check_mask, read_projection
@@ -358,7 +359,9 @@ class Workload:
         if inputs.q.shape == shape:
             return inputs
         unturned = inputs.unturned and (inputs.unturned[0].reshape(shape), inputs.unturned[1])
-        return replace(inputs, q=inputs.q.reshape(shape), unturned=unturned)
+        after = inputs.output_gate
+        after = None if after is None else after.reshape(*shape[:2], -1)
+        return replace(inputs, q=inputs.q.reshape(shape), unturned=unturned, output_gate=after)
 
     def head_name(self, head: int) -> str:
         """Return the number of a head in the input, or of the heads that are packed into one."""
@@ -451,6 +454,9 @@ class Inputs:
         (heads, Nq, dv) float32, the gradient of O, if gradients are computed.
     unturned : tuple of ndarray or None
         Q and K before positions turned them; None without positions.
+    output_gate : ndarray or None
+        (heads, Nq, dv) float32, what the layer of the file multiplies O by before its output
+        projection. No op reads it.
     """
 
     q: F32
@@ -461,6 +467,7 @@ class Inputs:
     gate: F32 | None = None
     upstream: F32 | None = None
     unturned: tuple[F32, F32] | None = None
+    output_gate: F32 | None = None
 
     def given(self, w: Workload) -> dict[str, F32]:
         """Return what a workload reads beside Q, K and V, by the name of its tensor."""
@@ -570,16 +577,18 @@ def read_inputs(workload: Workload) -> Inputs:
             check_finite(str(w.file.path), name, tensor)
     gate = read_gate(w.rule, w.scenario, w.file, (kv_heads, w.seqlen_k, w.sizes["feature"]))
     upstream = read_upstream(w.file, lambda: drawn(w)[-1]) if w.backward else None
+    after = read_as_output(w.file, GATE)
     if w.picked != tuple(range(heads)):
         kv_picked = sorted({head * kv_heads // heads for head in w.picked})
         q, k, v = q[list(w.picked)], k[kv_picked], v[kv_picked]
         gate = None if gate is None else gate[kv_picked]
         upstream = None if upstream is None else upstream[list(w.picked)]
+        after = None if after is None else after[list(w.picked)]
     unturned = None if w.position is None else (q, k)
     if w.position is not None:
         q, k = w.position.both(q, k, w.dtype)
     projection = read_projection(w.feature_map, w.file, w.scenario.input.seed)
-    for each in (q, k, v, projection, gate, upstream, *(unturned or ())):
+    for each in (q, k, v, projection, gate, upstream, after, *(unturned or ())):
         if each is not None:
             each.flags.writeable = False
-    return w.posed(Inputs(q, k, v, layer, projection, gate, upstream, unturned))
+    return w.posed(Inputs(q, k, v, layer, projection, gate, upstream, unturned, after))

@@ -83,8 +83,10 @@ INPUTS = (
     TensorSpec("V", ("key", "value")),
 )
 
+OUTPUT = TensorSpec("O", ("row", "value"), width="sum")
+"""What a forward pass computes."""
 COMMON = (
-    TensorSpec("O", ("row", "value"), width="sum"),
+    OUTPUT,
     TensorSpec("LSE", ("row",), -inf, "float32", "logit"),
     TensorSpec("m", ("row",), -inf, "float32", "logit"),
     TensorSpec("l", ("row",), width="float32", with_sink="one"),

@@ -11,8 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from simulator.problem.filling import done_after_words
 from simulator.program.algorithms import TENSORS, algorithm_of
-from simulator.program.tensors import symbol
+from simulator.program.tensors import OUTPUT, symbol
 from simulator.run.cell_values import (
     CellValue,
     cell_name,
@@ -49,6 +50,14 @@ def explain(snapshot: Snapshot, cell: Cell) -> Explanation:
     ----------
     Dao et al. 2022, Algorithm 1; Dao 2023, Algorithm 1; Milakov and Gimelshein 2018, section 3.
     """
+    found = _explained(snapshot, cell)
+    if cell.split is not None or cell.tensor != OUTPUT.name:
+        return found
+    words = done_after_words(snapshot.program.workload.file)
+    return replace(found, lines=((words,), *found.lines)) if words else found
+
+
+def _explained(snapshot: Snapshot, cell: Cell) -> Explanation:
     if cell.split is not None:
         return _explain_partial(snapshot, cell, cell.split)
     if cell.tensor in snapshot.inputs:

@@ -26,6 +26,7 @@ from simulator.engines.layer_check import output_error
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.engines.protocol import BackwardEngine, Engine, RowBlock, Tile
 from simulator.engines.reference import error_rows, reference_gradients, reference_rows
+from simulator.problem.filling import done_after
 from simulator.problem.layer import Layer
 from simulator.problem.scenario import Scenario, load_scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
@@ -311,6 +312,8 @@ class Trace:
         summary = self._summary(error, sum(len(rows) for _, rows, _ in checked), seconds)
         if w.threshold is not None:
             summary["rescales"] = rescales
+        if done := done_after(w.file):
+            summary["after"] = done
         if layer is not None:
             single, inputs = self.single_heads
             wrong = output_error(single, inputs, layer, self._by_rows(checked))

@@ -152,10 +152,10 @@ def _models(folder: Path) -> None:
     shutil.copy(ASSETS / "models.toml", folder / "model.all.toml")
 
 
-CHANGED = {"bias": (4, 10), "sink_logits": (4,)}
-"""What a file may have beside q, k and v of `numbers`, for its scores; and what it may say."""
+CHANGED = {"bias": (4, 10), "sink_logits": (4,), "gate": (4, 5, 2)}
+"""What a file may have beside q, k and v of `numbers`, for scores and O; and what it may say."""
 SCORES = {"window": "3", "softcap": "2.5", "alibi": "[0.5, 0.25, 0.125, 0.1]",
-          "query_tokens": json.dumps([*"abcde"])}  # fmt: skip
+          "query_tokens": json.dumps([*"abcde"]), "after": "gates O"}  # fmt: skip
 
 
 def _npz(folder: Path) -> None:

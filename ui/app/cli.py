@@ -227,6 +227,7 @@ def _window(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     """Run a scenario to its end and print what it computed and moved."""
     from kernels.devices.registry import make_engine
+    from simulator.problem.filling import done_after_words
     from simulator.problem.scenario import load_scenario
     from simulator.run.batch_run import check_one, run_all, traces_of
     from simulator.run.results import check_output, holds_arrays, write_results
@@ -270,6 +271,8 @@ def _run(options: argparse.Namespace) -> int:
         products = count_text(layer["matmul_flops"]["total"])
         wrong = _error_text(layer["max_abs_error"])
         rows.append(("layer", f"{products} FLOPs of projections, error of Y {wrong}"))
+    if words := done_after_words(trace.workload.file):
+        rows.append(("output", safe_text(words)))
     for name, value in rows:
         print(f"{name:14} {value}")
     if output:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from simulator.problem.filling import done_after
 from simulator.problem.masks import Mask
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import algorithm_of, takes_turns
@@ -9,6 +10,8 @@ from ui.look.units import count_text, plural
 
 _MOST_NAMED = 4
 """Most heads that are named one by one."""
+_LONG = 24
+"""Letters of what a layer does to O, if they are said in full among a few words."""
 
 
 def scenario_words(w: Workload) -> list[str]:
@@ -25,6 +28,8 @@ def scenario_words(w: Workload) -> list[str]:
     batch = w.scenario.batch
     if batch.lengths:
         words.insert(1, f"sequence {batch.shown} of a batch of {len(batch.lengths)}")
+    if done := done_after(w.file):
+        words.insert(0, f"the layer {done if len(done) <= _LONG else 'changes O'} before W_O")
     if w.position is not None:
         words.append("RoPE")
     if w.pages is not None:

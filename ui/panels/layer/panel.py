@@ -17,6 +17,7 @@ from PySide6.QtWidgets import QSlider, QToolTip
 
 from simulator.base.assets import SCENARIOS
 from simulator.lesson.tables import ChooseTable
+from simulator.problem.filling import done_after_words
 from simulator.problem.scenario import with_values
 from simulator.program.playback import moved
 from simulator.run.trace import Trace
@@ -68,7 +69,7 @@ CHOICE = Choice("layer", (
 NO_LAYER = (
     "This run begins at Q, K and V: it has no X and no weights, so there is no layer around it."
 )
-_BELOW = f"{NO_LAYER} Below is another run, the demo of a whole layer."
+_BELOW = "Below is another run, the demo of a whole layer."
 _TASK = "the whole layer"
 
 
@@ -246,7 +247,7 @@ class LayerPanel(Panel[LayerModel]):
         """Return why there is no layer to be seen, and what the button offers."""
         trace = self._session.trace
         if trace is None or trace.inputs.layer is None:
-            return _BELOW if self._has_room else NO_LAYER, "Open the demo of a whole layer"
+            return self._no_layer(self._has_room), "Open the demo of a whole layer"
         if trace.whole_layer is None:
             picked, count = trace.workload.picked, trace.workload.input_heads[0]
             heads = f"head{'s' * (len(picked) > 1)} {', '.join(map(str, picked))} of {count}"
@@ -254,6 +255,12 @@ class LayerPanel(Panel[LayerModel]):
         if self.stopped:
             return "The whole layer was not run.", "Run it"
         return "The whole layer is being run beside the window.", ""
+
+    def _no_layer(self, below: bool) -> str:
+        """Say that there is no layer, and whether that of the demo stands below."""
+        trace = self._session.trace
+        said = done_after_words(trace.workload.file) if trace is not None else ""
+        return " ".join(filter(None, (NO_LAYER, said, _BELOW if below else "")))
 
     def _press(self) -> None:
         trace, scenario = self._session.trace, self._session.scenario
@@ -341,7 +348,7 @@ class LayerPanel(Panel[LayerModel]):
     @property
     def _has_room(self) -> bool:
         """Whether the demo's layer can be read below what is said of a run without one."""
-        place = self._below(self._wrapped(_BELOW))
+        place = self._below(self._wrapped(self._no_layer(below=True)))
         if self.run is None or place.isEmpty():
             return False
         return round(flow_layout(self.run, self.style_now, place).style.px(LABEL)) >= LABEL

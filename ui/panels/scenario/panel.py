@@ -29,6 +29,7 @@ from PySide6.QtWidgets import (
 )
 
 from simulator.base.errors import InputError, Mistake, Remedy
+from simulator.problem.filling import done_after_words
 from simulator.problem.scenario import Scenario, parse_scenario
 from simulator.problem.workload import Workload
 from simulator.run.trace import Trace
@@ -73,6 +74,9 @@ class ScenarioPanel(Panel[None]):
         self.banner.setObjectName("scenario_banner")
         self.summary = QLabel(wordWrap=True)
         self.summary.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.after = QLabel(wordWrap=True)
+        self.after.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.after.hide()
         self._headings: list[QLabel] = []
         self._workload: Workload | None = None
         self._draft: dict[str, str] = {}
@@ -93,6 +97,7 @@ class ScenarioPanel(Panel[None]):
         self._form = QWidget()
         self._column = QVBoxLayout(self._form)
         self._column.addWidget(self.summary)
+        self._column.addWidget(self.after)
         self._column.addWidget(self.banner)
         group = ""
         for spec in FIELDS:
@@ -129,7 +134,9 @@ class ScenarioPanel(Panel[None]):
         for heading in self._headings:
             heading.setFont(style.text_font(13, bold=True))
             heading.setContentsMargins(frame, round(style.px(8)), 0, 0)
-        self.summary.setContentsMargins(frame, 0, 0, 0)
+        self.after.setFont(style.text_font(13))
+        for label in (self.summary, self.after):
+            label.setContentsMargins(frame, 0, 0, 0)
         margin = round(style.px(10)) - frame
         self._column.setContentsMargins(margin, margin, margin, margin)
         self.banner.set_style(style)
@@ -184,6 +191,8 @@ class ScenarioPanel(Panel[None]):
             self._draft = texts(workload.scenario)
         self.setEnabled(True)
         self.summary.setText(_summary(workload, visits))
+        self.after.setText(done_after_words(workload.file))
+        self.after.setVisible(bool(self.after.text()))
         self._show_draft(force=not answer)
         self._check()
 

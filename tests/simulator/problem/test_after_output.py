@@ -1,0 +1,194 @@
+"""What the layer of a file does to O before its output projection: read, checked and said."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from simulator.code.run_script import run_script
+from simulator.problem.scenario import parse_scenario
+from simulator.run.provenance import explain
+from simulator.run.snapshot import Cell
+from simulator.run.trace import simulate
+from tests.helpers.written_files import (
+    as_float32,
+    file_scenario,
+    numbers,
+    read,
+    refusal,
+    write_safetensors,
+)
+from ui.app.cli import main
+from ui.look.run_words import scenario_words
+
+GATE = (4, 5, 2)
+"""Heads, queries and columns of O of `numbers`."""
+SENTENCE = (
+    "The recorded layer gates O before its output projection W_O, "
+    "so O of this run is not what W_O is given."
+)
+Write = Callable[..., Path]
+
+
+@pytest.fixture(params=["safetensors", "npz"])
+def write(request: pytest.FixtureRequest, tmp_path: Path) -> Write:
+    """Write tensors and texts as a file of each kind."""
+
+    def made(tensors: dict[str, np.ndarray], texts: dict[str, str] | None = None) -> Path:
+        path = tmp_path / f"mine.{request.param}"
+        if request.param == "npz":
+            np.savez(path, **tensors, **(texts or {}))
+            return path
+        return write_safetensors(path, tensors, texts)
+
+    return made
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_the_gate_of_the_picked_heads_is_read(write: Write, dtype: str) -> None:
+    tensors = numbers(dtype, gate=GATE)
+    path = write(tensors)
+    inputs = read(path)[1]
+    assert inputs.output_gate is not None
+    np.testing.assert_array_equal(inputs.output_gate, as_float32(tensors["gate"]))
+    inputs = read(path, input={"head": [3, 1]})[1]
+    assert inputs.output_gate is not None
+    np.testing.assert_array_equal(inputs.output_gate, as_float32(tensors["gate"])[[3, 1]])
+    assert not inputs.output_gate.flags.writeable
+
+
+def test_of_packed_heads_each_row_keeps_its_own(write: Write) -> None:
+    tensors = numbers(gate=GATE)
+    trace = simulate(file_scenario(write(tensors), attention={"algorithm": "split-kv"}))
+    gate, single = trace.inputs.output_gate, trace.single_heads[1].output_gate
+    assert gate is not None
+    assert single is not None
+    assert gate.shape == (2, 10, 2)
+    np.testing.assert_array_equal(single, tensors["gate"])
+
+
+def test_a_run_does_not_apply_it(write: Write) -> None:
+    tensors = numbers(gate=GATE)
+    gated = simulate(file_scenario(write(tensors, {"after": "gates O"}))).run(keep_arrays=True)
+    del tensors["gate"]
+    plain = simulate(file_scenario(write(tensors))).run(keep_arrays=True)
+    np.testing.assert_array_equal(gated[1]["o"], plain[1]["o"])
+    assert gated[0]["after"] == "gates O"
+    assert "after" not in plain[0]
+    assert gated[0]["hbm"] == plain[0]["hbm"]
+
+
+@pytest.mark.parametrize(
+    ("gate", "said"),
+    [
+        (np.ones((4, 5, 3), np.float32), "shape of gate = (4, 5, 3): expected (4, 5, 2)"),
+        (np.ones((2, 5, 2), np.float32), "shape of gate = (2, 5, 2): expected (4, 5, 2)"),
+        (np.ones((4, 5), np.float32), "shape of gate = (4, 5): expected three axes, none empty"),
+        (np.ones((4, 0, 2), np.float32), "shape of gate"),
+        (np.ones(GATE, np.float16), "float32 as in q"),
+        (np.full(GATE, np.inf, np.float32), "tensor gate, head 0, row 0, column 0 = inf"),
+        (np.ones(GATE, np.int64), "expected float32, float16 or bfloat16"),
+    ],
+)
+def test_a_gate_that_cannot_be_one_is_refused(write: Write, gate: np.ndarray, said: str) -> None:
+    assert said in refusal(write(numbers() | {"gate": gate}))
+
+
+@pytest.mark.parametrize("after", ["gates O\nand more", "gates \u202eO", "g" * 501])
+def test_words_that_are_no_line_are_refused(write: Write, after: str) -> None:
+    assert "after" in refusal(write(numbers(), {"after": after}))
+
+
+@pytest.mark.parametrize("algorithm", ["naive", "flash1", "flash2", "split-kv", "linear"])
+def test_where_a_number_of_o_came_from_begins_with_it(tmp_path: Path, algorithm: str) -> None:
+    path = write_safetensors(tmp_path / "mine.safetensors", numbers(gate=GATE))
+    trace = simulate(file_scenario(path, attention={"algorithm": algorithm}))
+    last = len(trace) - 1
+    end = trace.snapshot(last, len(trace.program.ops(last)) - 1)
+    row = end.visit.rows.start
+    lines = explain(end, Cell("O", row, 1)).lines
+    assert lines[0] == (SENTENCE,)
+    assert (SENTENCE,) not in explain(end, Cell("Q", row, 1)).lines
+    begun = trace.snapshot(0, 0)
+    assert explain(begun, Cell("O", begun.visit.rows.start, 0)).lines[0] == (SENTENCE,)
+
+
+@pytest.mark.parametrize(
+    ("texts", "gate", "done"),
+    [
+        ({"after": "norms O."}, False, "norms O"),
+        ({"after": " mixes heads "}, True, "mixes heads"),
+        ({}, True, "gates O"),
+        ({"after": ""}, False, ""),
+    ],
+)
+def test_the_command_and_the_chips_say_it(
+    write: Write, texts: dict[str, str], gate: bool, done: str, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    path = write(numbers(**({"gate": GATE} if gate else {})), texts)
+    scenario = tmp_path / "mine.toml"
+    scenario.write_text(f'[input]\nsource = "file"\npath = "{path.name}"\n', encoding="utf-8")
+    assert main(["run", str(scenario)]) == 0
+    printed = capsys.readouterr().out
+    assert (SENTENCE.replace("gates O", done) in printed) == bool(done)
+    assert ("output projection" in printed) == bool(done)
+    assert main(["run", str(scenario), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out).get("after", "") == done
+    chips = scenario_words(simulate(scenario).workload)
+    assert (f"the layer {done} before W_O" in chips) == bool(done)
+
+
+def test_of_long_words_a_chip_says_that_there_are_some(tmp_path: Path) -> None:
+    done = "multiplies O by the sigmoid of another projection of x"
+    path = write_safetensors(tmp_path / "mine.safetensors", numbers(), {"after": done})
+    assert "the layer changes O before W_O" in scenario_words(read(path)[0])
+
+
+def test_a_script_of_the_run_says_it(tmp_path: Path) -> None:
+    said = {"after": 'norms """ O \\'}
+    path = write_safetensors(tmp_path / "mine.safetensors", numbers(), said)
+    text = run_script(simulate(file_scenario(path)), 0, 0)
+    compile(text, "script", "exec")
+    assert "The recorded layer norms ''' O / before its output projection W_O" in text
+
+
+@pytest.mark.parametrize("how", ["after", "gate"])
+def test_a_whole_layer_that_changes_o_has_no_y_and_is_refused(
+    tmp_path: Path, how: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    shapes = {"x": (6, 10), "wq": (10, 8), "wk": (10, 4), "wv": (10, 6), "wo": (12, 10),
+              "gate": (4, 6, 3)}  # fmt: skip
+    tensors = {name: rng.standard_normal(s).astype(np.float32) for name, s in shapes.items()}
+    texts = {"after": "gates O"} if how == "after" else {}
+    if how == "after":
+        del tensors["gate"]
+    save_file(tensors, tmp_path / "layer.safetensors", texts)
+    scenario = tmp_path / "mine.toml"
+    scenario.write_text(
+        '[attention]\nheads = 4\n[input]\nsource = "layer"\npath = "layer.safetensors"\n',
+        encoding="utf-8",
+    )
+    assert main(["run", str(scenario)]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert "layer.safetensors" in line
+    assert how in line
+    assert "Y would be" in line
+    assert "a file of q, k, v" in line
+
+
+def test_a_gate_of_a_latent_has_the_columns_of_its_values(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    shapes = {"q": (4, 5, 6), "latent": (7, 6), "gate": (4, 5, 4)}
+    tensors = {name: rng.standard_normal(s).astype(np.float32) for name, s in shapes.items()}
+    path = tmp_path / "mine.safetensors"
+    save_file(tensors, path)
+    said = {"attention": {"algorithm": "mla", "latent_dim": 4},
+            "input": {"source": "file", "path": str(path)}}  # fmt: skip
+    found = simulate(parse_scenario(said)).single_heads[1].output_gate
+    assert found is not None
+    np.testing.assert_array_equal(found, tensors["gate"])

@@ -15,7 +15,13 @@ from simulator.base.assets import ASSETS, SCENARIOS
 from simulator.base.errors import InputError, safe_text
 from simulator.code.run_script import run_script
 from simulator.problem.input_files import InputFile, read_header
-from simulator.problem.scenario import Scenario, load_scenario, with_values
+from simulator.problem.scenario import (
+    Scenario,
+    load_scenario,
+    parse_scenario,
+    scenario_tables,
+    with_values,
+)
 from simulator.problem.tiling import seen_size
 from simulator.program.algorithms import ALGORITHMS
 from ui.export.picture import WidgetPicture
@@ -33,6 +39,8 @@ if TYPE_CHECKING:
 READS = (".toml", ".md", ".safetensors", ".npz", *EXPORTS)
 """Endings of files that the window opens; exports name their scenario in their metadata."""
 
+_OF_LAYERS = ("mask", "scores", "position")
+"""Tables of a scenario that hold what a layer does, too."""
 _TRACES = "Traces of Chrome and Perfetto (*.json)"
 _BESIDE = f"Traces and logs (*.json {' '.join(f'*{each}' for each in LOGS)})"
 
@@ -128,7 +136,10 @@ class Files(QObject):
             self._window.settings.add_recent(path)
 
     def _take_tensors(self, path: Path) -> None:
-        """Use a tensor file as input, in tiles that are small enough to watch."""
+        """Use a tensor file as input, in tiles that are small enough to watch.
+
+        A file of a model's layer has its own mask, scores and positions.
+        """
         trace = self._session.trace
         if trace is None:
             return
@@ -139,13 +150,16 @@ class Files(QObject):
         def take(header: InputFile | InputError) -> None:
             changed = scenario
             if isinstance(header, InputFile):  # otherwise the run is refused, or has other tensors
+                if header.model:
+                    said = scenario_tables(changed).items()
+                    changed = parse_scenario({k: v for k, v in said if k not in _OF_LAYERS})
                 queries, keys = header.q.shape[1], header.k.shape[1]
                 rows, cols = seen_size(workload.rows, queries), seen_size(workload.cols, keys)
                 if scenario.tiling.page_size:  # it divides them
                     cols = workload.cols
                 if (rows, cols) != (workload.rows, workload.cols):
                     tiling = {"rows": rows, "cols": cols, "rule": None}
-                    changed = with_values(scenario, {"tiling": tiling})
+                    changed = with_values(changed, {"tiling": tiling})
             self._session.propose(changed, f"input {safe_text(path.name)}")
 
         self._session.reading.read(path, read_header, take)

@@ -65,7 +65,7 @@ def write_files(name, layers, path, text="", target="", image=None, audio=None, 
         if file is not None and not Path(file).is_file():
             raise UsageError(f"{file}: no such file")
     try:
-        import torch  # noqa: F401
+        import torch
         import transformers  # noqa: F401
     except ImportError:
         raise UsageError(EXTRA) from None
@@ -91,11 +91,13 @@ def write_files(name, layers, path, text="", target="", image=None, audio=None, 
         keys = tensors["x" if weights else "k"].shape[-2]
         queries = tensors["x" if weights else "q"].shape[-2]
         said = label(place, tensors, texts, given, queries, keys)
-        rounded = [one for one, tensor in tensors.items() if str(tensor.dtype) == "torch.float64"]
-        if rounded:
-            said.append(f"rounded to float32: {', '.join(rounded)}, which the model has in float64")
-        files[file] = {one: tensor.float() if one in rounded else tensor
-                       for one, tensor in tensors.items()}, texts  # fmt: skip
+        files[file] = (
+            {
+                one: tensor.float() if tensor.dtype == torch.float64 else tensor
+                for one, tensor in tensors.items()
+            },
+            texts,
+        )
         shapes = (f"{key} {tuple(tensor.shape)}" for key, tensor in tensors.items())
         lines.append(" ".join([str(file), *shapes]))
         if "after" in texts:
@@ -104,6 +106,8 @@ def write_files(name, layers, path, text="", target="", image=None, audio=None, 
     save(files)
     lines += [f"left out {place}: {why}" for place, why in captured.left_out.items()]
     lines += given.said
+    if any(each.dtype == torch.float64 for each in model.parameters()):
+        lines.append("the model computes in float64: the numbers are rounded to float32")
     if weights:
         heads = model.config.num_attention_heads
         lines.append(

@@ -12,8 +12,8 @@ from pictures import Patches, box_of, open_picture, patches_of, pixels_of, prepa
 from recording import CaptureError
 from sound import MOST_SECONDS, frames_of, open_sound
 
-MOST_TOKENS = 16_384
-"""A longer text is refused: attention is checked pair by pair, in float64."""
+MOST_TOKENS = 8192
+"""More are refused: attention is checked pair by pair, in float64."""
 POSITIONS = ("position_embeddings", "position_embedding", "embed_positions", "wpe",
              "positions_embed")  # fmt: skip
 """Names of tables with a row for each position, beyond which a model cannot read."""
@@ -91,8 +91,9 @@ def ids_of(reader: Reader, model: Any, text: str, what: str, side: str, said: li
 
     if not text.strip():
         raise CaptureError(f"{what}: expected a text, and it is empty")
+    tokenizer = reader.tokenizer
     try:
-        ids = list(reader.tokenizer(text).input_ids)
+        ids = list(tokenizer(text).input_ids)
     except Exception as error:
         raise CaptureError(f"{what}: its tokens cannot be told: {first_line(error)}") from None
     if not ids:
@@ -296,6 +297,11 @@ def sound(model: Any, reader: Reader, path: str, two: bool, given: Given) -> Non
         if name in takes and name not in ("attention_mask", "padding_mask")
     }
     names = frames_of(model, given.inputs, extractor)
+    if len(names) > MOST_TOKENS:
+        raise CaptureError(f"{path}: {len(names)} tokens, expected at most {MOST_TOKENS}")
+    own = len(samples) / rate
+    if names and "input_features" in given.inputs and float(names[-1].split()[0]) > own:
+        given.said.append(f"{path} has {own:.2f} s: what the model is given after that is silence")
     if "input_values" in given.inputs and given.inputs["input_values"].ndim == 2 and names == []:
         given.said.append("the config does not say when each token is: they have no names")
     elif names:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,33 @@ from typing import Any
 from recording import CaptureError
 
 EXPECTED = "expected a model's folder or its name on the hub"
+TOKENIZERS = {"tokenizer.json", "tokenizer.model", "tekken.json", "vocab.txt", "vocab.json"}
+"""Files that a vocabulary may be in."""
+MOST_LETTERS = 240
+"""Of what another library says."""
+ADAPTER = (
+    "an adapter (LoRA) that is not in its model's weights; merge it first: "
+    "PeftModel.from_pretrained(model, folder).merge_and_unload().save_pretrained(...)"
+)
+
+
+def stored(name: str, file: str, local: bool) -> str | None:
+    """Return where a file of a model is; None if it has none."""
+    from transformers.utils import cached_file
+
+    try:
+        found: str | None = cached_file(
+            name, file, local_files_only=local, _raise_exceptions_for_missing_entries=False
+        )
+    except Exception:
+        return None
+    return found
 
 
 def first_line(error: Exception) -> str:
     """Return what an exception says, in one line."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].strip()
+    line = (str(error).strip().splitlines() or [type(error).__name__])[0].strip()
+    return line if len(line) <= MOST_LETTERS else f"{line[:MOST_LETTERS]}..."
 
 
 class Reader:
@@ -48,13 +71,8 @@ class Reader:
 
     def settings(self, name: str) -> dict[str, Any]:
         """Return a JSON file of the model; empty if there is none."""
-        from transformers.utils import cached_file
-
         try:
-            found = cached_file(
-                self.name, name, local_files_only=self.kept["local_files_only"],
-                _raise_exceptions_for_missing_entries=False,
-            )  # fmt: skip
+            found = stored(self.name, name, self.kept["local_files_only"])
             return dict(json.loads(Path(found).read_text("utf-8"))) if found else {}
         except (OSError, ValueError, TypeError):
             return {}
@@ -62,18 +80,15 @@ class Reader:
     @cached_property
     def tokenizer(self) -> Any:
         """The model's own; refused where transformers would make one up without a vocabulary."""
-        from transformers.utils import cached_file
-
-        tokenizer = self.loaded("AutoTokenizer", "tokenizer")
-        files = [*getattr(type(tokenizer), "vocab_files_names", {}).values(), "tokenizer.json"]
-        own = type(tokenizer).vocab_files_names
-        if own and not any(
-            cached_file(
-                self.name, file, local_files_only=self.kept["local_files_only"],
-                _raise_exceptions_for_missing_entries=False,
-            )
-            for file in {*files, "tekken.json", "tokenizer.model"}
-        ):  # fmt: skip
+        local = self.kept["local_files_only"]
+        try:
+            tokenizer = self.loaded("AutoTokenizer", "tokenizer")
+            files = set(type(tokenizer).vocab_files_names.values())
+        except CaptureError:
+            if any(stored(self.name, file, local) for file in TOKENIZERS):
+                raise
+            tokenizer, files = None, {"tokenizer.json"}
+        if files and not any(stored(self.name, file, local) for file in files | TOKENIZERS):
             raise CaptureError(f"{self.name}: it has no tokenizer, which the text needs")
         return tokenizer
 
@@ -175,10 +190,14 @@ def load(name: str) -> tuple[Any, Reader]:
         raise CaptureError(f"{name}: {EXPECTED}, and this is a file{gguf}")
     if path.is_dir():
         in_folder(path)
+    elif not re.fullmatch(r"\w[\w.-]*(/[\w.-]+)?", name):
+        raise CaptureError(f"{name}: {EXPECTED}, and there is no such folder")
     away = hub_is_away(name)
     kept = {"trust_remote_code": False, "local_files_only": away}
+    what = EXPECTED
     try:
         config = AutoConfig.from_pretrained(name, **kept)
+        what = "the model cannot be loaded"
         model, info = AutoModel.from_pretrained(
             name, config=config, output_loading_info=True, ignore_mismatched_sizes=True, **kept
         )
@@ -188,7 +207,15 @@ def load(name: str) -> tuple[Any, Reader]:
             why = "it needs code of its own (trust_remote_code), and capture runs none"
         elif away and isinstance(error, OSError):
             why = "the hub cannot be reached, and it was not downloaded before"
-        raise CaptureError(f"{name}: {EXPECTED}: {why}") from None
+        elif not path.is_dir() and stored(name, "adapter_config.json", away):
+            why = ADAPTER
+        raise CaptureError(f"{name}: {what}: {why}") from None
+    if getattr(model, "_hf_peft_config_loaded", False):
+        raise CaptureError(f"{name}: {ADAPTER}")
+    if getattr(config, "quantization_config", None) and not getattr(model, "hf_quantizer", None):
+        raise CaptureError(
+            f"{name}: its weights are quantised in a way that transformers cannot read"
+        )
     wrong = sorted(
         str(each[0] if isinstance(each, tuple) else each) for each in info["mismatched_keys"]
     )
@@ -200,10 +227,7 @@ def load(name: str) -> tuple[Any, Reader]:
 def in_folder(path: Path) -> None:
     """Stop where a folder cannot be a model's."""
     if (path / "adapter_config.json").is_file():
-        raise CaptureError(
-            f"{path}: an adapter (LoRA) without its model; merge them first: "
-            "PeftModel.from_pretrained(model, folder).merge_and_unload().save_pretrained(...)"
-        )
+        raise CaptureError(f"{path}: {ADAPTER}")
     if not (path / "config.json").is_file():
         raise CaptureError(f"{path}: {EXPECTED}, and this has no config.json")
 

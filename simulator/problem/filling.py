@@ -422,7 +422,7 @@ def done_after(file: InputFile | None) -> str:
 def done_after_words(file: InputFile | None) -> str:
     """Return the same as a sentence."""
     done = done_after(file)
-    words = "before its output projection W_O, so O of this run is not what W_O is given."
+    words = "before its output projection W_O: do not take O of this run for what W_O is given."
     return done and f"The recorded layer {done} {words}"
 
 

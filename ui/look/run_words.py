@@ -29,7 +29,7 @@ def scenario_words(w: Workload) -> list[str]:
     if batch.lengths:
         words.insert(1, f"sequence {batch.shown} of a batch of {len(batch.lengths)}")
     if done := done_after(w.file):
-        words.insert(0, f"the layer {done if len(done) <= _LONG else 'changes O'} before W_O")
+        words.insert(0, f"the layer {done if len(done) <= _LONG else 'may change O'} before W_O")
     if w.position is not None:
         words.append("RoPE")
     if w.pages is not None:

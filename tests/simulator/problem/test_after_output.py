@@ -27,8 +27,8 @@ from ui.look.run_words import scenario_words
 GATE = (4, 5, 2)
 """Heads, queries and columns of O of `numbers`."""
 SENTENCE = (
-    "The recorded layer gates O before its output projection W_O, "
-    "so O of this run is not what W_O is given."
+    "The recorded layer gates O before its output projection W_O: "
+    "do not take O of this run for what W_O is given."
 )
 Write = Callable[..., Path]
 
@@ -145,7 +145,7 @@ def test_the_command_and_the_chips_say_it(
 def test_of_long_words_a_chip_says_that_there_are_some(tmp_path: Path) -> None:
     done = "multiplies O by the sigmoid of another projection of x"
     path = write_safetensors(tmp_path / "mine.safetensors", numbers(), {"after": done})
-    assert "the layer changes O before W_O" in scenario_words(read(path)[0])
+    assert "the layer may change O before W_O" in scenario_words(read(path)[0])
 
 
 def test_a_script_of_the_run_says_it(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ Of queries that are 0 it makes the weights that mask and bias alone give.
 """
 
 import torch
-from scores import HEADS, CaptureError, Scores
+from scores import APART, HEADS, CaptureError, Scores
 
 NAMES = (
     ("query", "key", "value"),
@@ -77,6 +77,9 @@ def probe(module, args, kwargs):
     """
     said = [getattr(module, name, None) for name in HEADS]
     heads = next((each for each in said if isinstance(each, int)), 0)
+    given = next((each for each in (*args, *kwargs.values()) if torch.is_tensor(each)), None)
+    if given is not None and given.ndim > 2 and len(given) > 1:
+        raise CaptureError(APART.format(len(given)))
     layer = Layer(module, args, kwargs)
     flat = layer.run()
     if not heads or any(len(each) != len(flat[0]) or each.shape[1] % heads for each in flat):

@@ -2,13 +2,13 @@
 
 import re
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import torch
 from follow import Follower
 from probe import parts_of, probe
-from scores import CaptureError, Scores, layer_of, of_sdpa, of_softmax
+from scores import CaptureError, Scores, kept, of_sdpa, of_softmax, with_rest
 from torch.overrides import TorchFunctionMode
 
 CROSS = ("EncDecAttention", "encoder_attn", "crossattention", "cross_attn")
@@ -49,7 +49,9 @@ class Event:
     visit : int
         How many modules with projections of their own have begun to run.
     scores : Scores or None
-        None if the layer is not asked for.
+        What is done to its output; None if the layer is not asked for.
+    file : tuple of dict
+        Tensors and texts, as a file has them.
     why : str
         Why there is nothing to record, in one line.
     """
@@ -58,7 +60,23 @@ class Event:
     cross: bool
     visit: int = 0
     scores: Scores | None = None
+    file: tuple = ()
     why: str = ""
+
+    def read(self, scores):
+        """Keep what `scores` returns, or why there is nothing to keep."""
+        try:
+            read = scores()
+            self.file = kept(read)
+        except CaptureError as error:
+            self.why = str(error)
+        except Exception as error:  # of operations that nobody has foreseen
+            self.why = f"{PIECES} ({type(error).__name__})"
+            if isinstance(error, MemoryError) or "allocate" in str(error):
+                self.why = "not captured: there is no memory for the scores of so many tokens"
+        else:
+            small = {"sees": read.sees[:, :0], "bias": None, "made": None}
+            self.scores = replace(read, **small)
 
 
 class Made:
@@ -157,13 +175,8 @@ class Recorder(TorchFunctionMode):
         self.events.append(event)
         if not self._wanted(name):
             return
-        try:
-            event.scores = found().of(module, args, kwargs)
-        except CaptureError as error:
-            event.why = str(error)
-        except Exception as error:  # of operations that nobody has foreseen
-            event.why = f"not captured: {type(error).__name__} while scores were read: {error}"
-        else:
+        event.read(lambda: found().of(module, args, kwargs))
+        if not event.why:
             self._follower.start(out, event.scores)
 
     def probe_the_rest(self):
@@ -177,12 +190,9 @@ class Recorder(TorchFunctionMode):
             if own and not any(event.why for event in own) and len(own) < 3:
                 continue
             event = Event(name, cross=False)
-            try:
-                event.scores = probe(module, args, kwargs)
-            except Exception as error:  # also of a module that cannot run again
-                event.why = own[0].why if len(own) == 1 else PIECES
-                if isinstance(error, CaptureError) and len(own) != 1:
-                    event.why = str(error)
+            event.read(lambda given=(module, args, kwargs): probe(*given))
+            if event.why and len(own) == 1:
+                event.why = own[0].why
             rest = [each for each in self.events[place:] if each not in own]
             self.events[place:] = [event, *rest]
 
@@ -335,14 +345,13 @@ def capture(model, layers, **given):
     chosen = choose(layers, places)
     for place in chosen:
         event = places[place]
-        try:
-            if event.scores is None:
-                raise CaptureError(event.why)
-            found[place], found.modules[place] = layer_of(event.scores), event.name
-        except CaptureError as error:
-            if layers is not None:
-                raise CaptureError(f"layer {place}: {error}") from None
-            found.left_out[place] = str(error)
+        if event.scores is not None:
+            found[place] = with_rest(event.scores, *event.file)
+            found.modules[place] = event.name
+        elif layers is not None:
+            raise CaptureError(f"layer {place}: {event.why}")
+        else:
+            found.left_out[place] = event.why
     if layers is None:
         found.left_out |= without_attention(model, places)
         for each in recorder.events:

@@ -43,7 +43,7 @@ class Scores:
     sinks : Tensor or None
         A logit of each head that joins its softmax.
     made : Tensor or None
-        Scores as the model has them, before softmax; None if no tensor of them was made.
+        Scores as the model has them before softmax, if it rounds them to half the bits.
     causal, window : bool, int
         What the module says of its mask; holds only where the mask itself leaves it open.
     gate : Tensor or None
@@ -264,7 +264,9 @@ def of_products(made, p, v, out, how):
     k, v = without_repeats(len(q), k, v)
     scores = before.detach()
     scores = scores.reshape(-1, *scores.shape[-2:])[..., : k.shape[1]]
-    found = Scores(q, k, v, outs, factor, scores > HIDDEN, bias=added, made=scores)
+    found = Scores(q, k, v, outs, factor, scores > HIDDEN, bias=added)
+    if scores.dtype not in (torch.float32, torch.float64):
+        found.made = scores.cpu()
     if scores.shape[0] != len(q):
         raise CaptureError("not captured: scores have other heads than queries")
     for stage, value in stages:
@@ -389,15 +391,14 @@ def constant(value):
 # --- what a file has ------------------------------------------------------------------------------
 
 
-def layer_of(scores):
-    """Return what a file has of a layer, after holding that this is all that the layer does.
+def kept(scores):
+    """Return tensors and texts of an attention, after holding that they are all that it does.
 
     Raises
     ------
     CaptureError
-        It is not.
+        They are not.
     """
-    made = scores.made
     moved = [t.detach().cpu() for t in (scores.q, scores.k, scores.v, scores.out)]
     q, k, v, out = (t.float() if t.dtype == torch.float64 else t for t in moved)
     tensors = {"q": q.contiguous(), "k": k.contiguous(), "v": v.contiguous()}
@@ -409,25 +410,30 @@ def layer_of(scores):
     texts |= {"causal": causal, "window": window}
     if rest is not None:
         tensors["mask"], texts["mask_shape"] = packed(rest), json.dumps(list(rest.shape))
-    if scores.bias is not None and scores.bias[sees.expand_as(scores.bias)].any():
+    if scores.bias is not None and (scores.bias * sees).any():
         table, slopes = by_distance(scores.bias, sees, len(q))
         if slopes is None:
             tensors["bias"] = table
         else:
             texts["alibi"] = json.dumps(slopes)
-    check(out, sees, tensors, texts, None if made is None else made.cpu())
-    if scores.gate is not None and scores.after == ["gates O"]:
-        gate = scores.gate.cpu()
-        tensors["gate"] = (gate.float() if gate.dtype == torch.float64 else gate).contiguous()
-    if scores.after:
-        texts["after"] = " and ".join(scores.after)
-    elif not scores.reached:
-        texts["after"] = "passes O on, and no output projection was seen"
+    check(out, sees, tensors, texts, scores.made)
     texts = {name: value for name, value in texts.items() if value != 0 or name == "causal"}
     return tensors, {
         name: str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in texts.items()
     }
+
+
+def with_rest(scores, tensors, texts):
+    """Return what a file has of a layer, with what the layer does to O as well."""
+    if scores.gate is not None and scores.after == ["gates O"]:
+        gate = scores.gate.cpu()
+        gate = (gate.float() if gate.dtype == torch.float64 else gate).contiguous()
+        tensors = {**tensors, "gate": gate}
+    after = " and ".join(scores.after)
+    if not scores.reached:
+        after = after or "passes O on, and no output projection was seen"
+    return tensors, {**texts, "after": after} if after else texts
 
 
 def packed(mask):
@@ -451,15 +457,17 @@ def mask_of(sees, causal, window):
     """
     queries, keys = sees.shape[1:]
     same = bool((sees == sees[:1]).all())
-    away = torch.arange(queries)[:, None] + keys - queries - torch.arange(keys)[None]
+    own = torch.arange(queries) + keys - queries
+    some, first = sees.max(2)
+    last = keys - 1 - sees.flip(2).max(2).indices
+    ahead, behind = ((t * some).max() for t in (last - own, own - first))
     if same:
-        pairs = away[sees[0]].abs()
-        reach = int(pairs.max()) + 1 if len(pairs) else 0
-        for first in dict.fromkeys((bool(causal), False, True)):
+        reach = int(max(ahead, behind)) + 1
+        for past in dict.fromkeys((bool(causal), False, True)):
             for each in (window, 0, reach):
-                if torch.equal(sees[0], visible(queries, keys, first, each)):
-                    return first, each, None
-    past = (causal or queries == keys) and not bool((sees & (away < 0)).any())
+                if torch.equal(sees[0], visible(queries, keys, past, each)):
+                    return past, each, None
+    past = bool((causal or queries == keys) and ahead <= 0)
     return past, 0, sees[0] if same else sees
 
 
@@ -533,29 +541,32 @@ def check(out, sees, tensors, texts, made=None):
         whole_of = max(whole_of, v.abs().max())  # weights are rounded before they multiply V
     off, of_scores, largest = [], [], 0.0
     for head in range(len(q)):
-        scores = q[head] @ k[head // group].T * texts["scale"]
-        scores = (scores / cap).tanh() * cap if cap else scores
-        scores = scores - slopes[head] * (where - (k.shape[1] - 1)).abs()
+        scores = q[head] @ k[head // group].T
+        scores *= texts["scale"]
+        if cap:
+            scores = (scores / cap).tanh_() * cap
+        if slopes[head]:
+            scores -= slopes[head] * (where - (k.shape[1] - 1)).abs()
         if "bias" in tensors:
-            scores = scores + tensors["bias"][head].double()[where]
-        shown = sees[head % len(sees)]
-        largest = max(largest, float(scores[shown].abs().max()))
-        tries = [scores]
-        if made is not None and made.dtype not in (torch.float32, torch.float64):
-            tries.append(made[head].double())
+            scores += tensors["bias"][head].double()[where]
+        hidden = ~sees[head % len(sees)]
+        largest = max(largest, float(scores.masked_fill(hidden, 0.0).abs().max()))
+        tries = [scores] if made is None else [scores, made[head].double()]
         errors = []
         for each in tries:
-            each = each.masked_fill(~shown, -math.inf)
+            each = each.masked_fill(hidden, -math.inf)
             if "sink_logits" in tensors:
                 sink = tensors["sink_logits"][head].double().expand(len(each), 1)
                 each = torch.cat([each, sink], dim=1)
-            weights = each.softmax(-1)[:, : k.shape[1]].nan_to_num(0.0)
+            weights = each.softmax(-1)[:, : k.shape[1]]
+            weights[hidden.all(1)] = 0.0
             errors.append((weights @ v[head // group] - out[head].double()).abs().max())
         off.append(min(errors))
         if len(tries) > 1 and errors[1] < errors[0]:
-            apart = (tries[1] - scores) * shown  # but for what a whole row gains alike
-            apart = (apart - apart.sum(1, keepdim=True) / shown.sum(1, keepdim=True)) * shown
-            of_scores.append(apart.abs().max() / tries[1][shown].abs().max())
+            apart = (tries[1] - scores).masked_fill(hidden, 0.0)  # but for a whole row's gain
+            mean = apart.sum(1, keepdim=True) / (~hidden).sum(1, keepdim=True)
+            apart = (apart - mean).masked_fill(hidden, 0.0).abs().max()
+            of_scores.append(apart / tries[1].masked_fill(hidden, 0.0).abs().max())
     error = torch.stack(off).max() / whole_of
     worst = max([float(error), *(float(each) for each in of_scores)])
     if not worst < finest + torch.finfo(torch.float32).eps * largest:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 from safetensors.numpy import save_file
 
 from simulator.code.run_script import run_script
+from simulator.problem.masked_file import masked_scenario, write_masked
+from simulator.problem.masks import BlockMask
 from simulator.problem.scenario import parse_scenario
 from simulator.run.provenance import explain
 from simulator.run.snapshot import Cell
@@ -192,3 +195,14 @@ def test_a_gate_of_a_latent_has_the_columns_of_its_values(tmp_path: Path) -> Non
     found = simulate(parse_scenario(said)).single_heads[1].output_gate
     assert found is not None
     np.testing.assert_array_equal(found, tensors["gate"])
+
+
+def test_a_copy_with_painted_blocks_keeps_both(tmp_path: Path) -> None:
+    tensors = numbers(gate=GATE)
+    path = write_safetensors(tmp_path / "mine.safetensors", tensors, {"after": "gates O"})
+    w = read(path)[0]
+    mask = replace(w.mask, blocks=BlockMask(2, np.ones((3, 3), dtype=np.bool_)))
+    write_masked(w, mask, tmp_path / "copy.safetensors")
+    trace = simulate(masked_scenario(w, mask, tmp_path / "copy.safetensors"))
+    assert trace.summary()["after"] == "gates O"
+    np.testing.assert_array_equal(trace.inputs.output_gate, tensors["gate"])

@@ -420,10 +420,10 @@ def done_after(file: InputFile | None) -> str:
 
 
 def done_after_words(file: InputFile | None) -> str:
-    """Return the same as a sentence."""
+    """Return the same as two sentences."""
     done = done_after(file)
-    words = "before its output projection W_O: do not take O of this run for what W_O is given."
-    return done and f"The recorded layer {done} {words}"
+    words = "Do not take O of this run for what its output projection W_O is given."
+    return done and f"After attention the recorded layer {done}. {words}"
 
 
 def drawn(w: Workload) -> tuple[F32, ...]:

@@ -104,5 +104,5 @@ def test_o_times_the_gate_is_what_the_output_projection_is_given(
     scenario.write_text(f'[input]\nsource = "file"\npath = "{path.name}"\n', encoding="utf-8")
     capsys.readouterr()
     assert main(["run", str(scenario)]) == 0
-    said = "The recorded layer gates O before its output projection W_O"
+    said = "After attention the recorded layer gates O."
     assert said in capsys.readouterr().out

@@ -30,8 +30,8 @@ from ui.look.run_words import scenario_words
 GATE = (4, 5, 2)
 """Heads, queries and columns of O of `numbers`."""
 SENTENCE = (
-    "The recorded layer gates O before its output projection W_O: "
-    "do not take O of this run for what W_O is given."
+    "After attention the recorded layer gates O. "
+    "Do not take O of this run for what its output projection W_O is given."
 )
 Write = Callable[..., Path]
 
@@ -156,7 +156,7 @@ def test_a_script_of_the_run_says_it(tmp_path: Path) -> None:
     path = write_safetensors(tmp_path / "mine.safetensors", numbers(), said)
     text = run_script(simulate(file_scenario(path)), 0, 0)
     compile(text, "script", "exec")
-    assert "The recorded layer norms ''' O / before its output projection W_O" in text
+    assert "After attention the recorded layer norms ''' O /. Do not take O" in text
 
 
 @pytest.mark.parametrize("how", ["after", "gate"])

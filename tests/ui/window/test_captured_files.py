@@ -14,8 +14,8 @@ from ui.panels.layer.panel import NO_LAYER
 from ui.window.main_window import MainWindow
 
 SENTENCE = (
-    "The recorded layer gates O before its output projection W_O: "
-    "do not take O of this run for what W_O is given."
+    "After attention the recorded layer gates O. "
+    "Do not take O of this run for what its output projection W_O is given."
 )
 CHIP = "the layer gates O before W_O"
 

@@ -48,6 +48,8 @@ INFLATED_BYTES, INFLATED_TIMES = 2**26, 8
 """Bytes to which Q, K and V of an .npz may inflate: so many, or so many times the size of the file
 if that is more. The numbers of a model shrink to hardly less than half, but a file of zeros shrinks
 to a thousandth."""
+PICTURE_PIXELS = 2**24
+"""Of a picture whose pieces are tokens: the largest that a model is given today has 13 million."""
 
 TRACE_BYTES, TRACE_EVENTS, TRACE_LANES = 2**23, 2**18, 2**12
 """Of a Chrome trace beside a schedule: parsed, a byte takes up to some thirty in memory.

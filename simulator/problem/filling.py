@@ -14,15 +14,19 @@ import psutil
 from simulator.base.assets import CAPTURES
 from simulator.base.dtypes import F32, DType, round_to
 from simulator.base.errors import SCENARIO, InputError, Mistake, Remedy, refuse, shown
+from simulator.base.picture import BOXES, IMAGE, checked_picture
 from simulator.problem.hardware import Gpu
 from simulator.problem.input_files import (
     BIAS,
+    BYTES,
     GATE,
+    REAL,
     SINKS,
     UPSTREAM,
     InputFile,
     check_finite,
     read_header,
+    read_kind,
     read_tensor,
 )
 from simulator.problem.latent import check_latent, is_latent, latent_dims, read_latent_header
@@ -336,13 +340,21 @@ def capture_names() -> tuple[str, ...]:
 
 
 def input_file(scenario: Scenario) -> InputFile | None:
-    """Return the header of a scenario's input; None for random input.
+    """Return the header of a scenario's input, with its picture; None for random input.
 
     Raises
     ------
     InputError
         It cannot be read, or there is no such capture.
     """
+    file = _header(scenario)
+    if file is None:
+        return None
+    tensors = read_kind(file.path, IMAGE, BYTES), read_kind(file.path, BOXES, REAL)
+    return replace(file, picture=checked_picture(str(file.path), *tensors, file.k.shape[1]))
+
+
+def _header(scenario: Scenario) -> InputFile | None:
     said = scenario.input
     attention_of(scenario)  # keys of a batch and those of a file exclude each other
     if is_latent(scenario.attention):

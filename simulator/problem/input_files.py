@@ -30,6 +30,7 @@ from simulator.base.limits import (
     INFLATED_TIMES,
     TOKEN_BYTES,
 )
+from simulator.base.picture import Picture
 from simulator.problem.file_texts import NAMES, Said, is_no_text, read_texts
 
 _SAFETENSORS_DTYPES: dict[str, DType] = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
@@ -118,6 +119,8 @@ class InputFile:
         What else is in it, if q, k and v are made of that: x and the weights of a layer.
     extra : tuple of (str, StoredTensor)
         What is in it beside q, k and v.
+    picture : Picture or None
+        The picture of which its keys are pieces, read whole.
     """
 
     path: Path
@@ -127,6 +130,7 @@ class InputFile:
     said: Said = field(default_factory=Said)
     stored: tuple[tuple[str, StoredTensor], ...] = ()
     extra: tuple[tuple[str, StoredTensor], ...] = ()
+    picture: Picture | None = None
 
     @property
     def tokens(self) -> tuple[str, ...]:
@@ -276,7 +280,7 @@ def read_tensor(path: Path, name: str, tensor: StoredTensor) -> F32:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
+class Kind:
     """A kind of tensor that is no element type of Q, K and V."""
 
     dtype: np.dtype[np.generic]
@@ -284,8 +288,10 @@ class _Kind:
     words: str
 
 
-_FLAGS = _Kind(np.dtype(np.bool_), "BOOL", "booleans")
-_WHOLE = _Kind(np.dtype("<i4"), "I32", "whole numbers, int32")
+_FLAGS = Kind(np.dtype(np.bool_), "BOOL", "booleans")
+WHOLE = Kind(np.dtype("<i4"), "I32", "whole numbers, int32")
+REAL = Kind(np.dtype("<f4"), "F32", "numbers, float32")
+BYTES = Kind(np.dtype(np.uint8), "U8", "bytes, uint8")
 
 
 def read_flags(path: Path, name: str, bounds: Bounds = BOUNDS) -> NDArray[np.bool_]:
@@ -296,24 +302,20 @@ def read_flags(path: Path, name: str, bounds: Bounds = BOUNDS) -> NDArray[np.boo
     InputError
         The file has no such tensor, or one of numbers, or cannot be read to its end.
     """
-    flags = _read_kind(path, name, _FLAGS, bounds)
+    flags = read_kind(path, name, _FLAGS, bounds)
     if flags is None:
         raise refuse(str(path), f"tensor {name}", "", "a tensor of booleans of this name")
     return flags
 
 
-def read_whole_numbers(path: Path, name: str, bounds: Bounds = BOUNDS) -> NDArray[np.int32] | None:
-    """Read a tensor of int32; None if the file has none of this name.
+def read_kind(path: Path, name: str, kind: Kind, bounds: Bounds = BOUNDS) -> NDArray[Any] | None:
+    """Read a tensor of a kind; None if the file has none of this name.
 
     Raises
     ------
     InputError
         It is of another type, or cannot be read to its end.
     """
-    return _read_kind(path, name, _WHOLE, bounds)
-
-
-def _read_kind(path: Path, name: str, kind: _Kind, bounds: Bounds) -> NDArray[Any] | None:
     read = _npz_of_kind if is_npz(path) else _safetensors_of_kind
     return read(path, name, kind, bounds)
 
@@ -406,7 +408,7 @@ def _safetensors(path: Path, bounds: Bounds) -> Iterator[Any]:
             yield file
 
 
-def _safetensors_of_kind(path: Path, name: str, kind: _Kind, bounds: Bounds) -> NDArray[Any] | None:
+def _safetensors_of_kind(path: Path, name: str, kind: Kind, bounds: Bounds) -> NDArray[Any] | None:
     with _safetensors(path, bounds) as file:
         if name not in file.keys():  # noqa: SIM118 - the file is no mapping
             return None
@@ -493,7 +495,7 @@ def _archive(
         yield archive, wanted
 
 
-def _npz_of_kind(path: Path, name: str, kind: _Kind, bounds: Bounds) -> NDArray[Any] | None:
+def _npz_of_kind(path: Path, name: str, kind: Kind, bounds: Bounds) -> NDArray[Any] | None:
     with _archive(path, (name,), bounds) as (archive, members):
         if name not in members:
             return None
@@ -502,9 +504,9 @@ def _npz_of_kind(path: Path, name: str, kind: _Kind, bounds: Bounds) -> NDArray[
             raise refuse(str(path), f"tensor {name}", str(dtype), kind.words)
         with archive.open(members[name]) as file:
             _npy_start(file)
-            size = kind.dtype.itemsize
+            plain = np.dtype(np.uint8) if kind.dtype == np.bool_ else kind.dtype
             stored = file.read()
-            numbers = np.frombuffer(stored, f"u{size}", count=len(stored) // size)
+            numbers = np.frombuffer(stored, plain, count=len(stored) // plain.itemsize)
         return _whole(path, name, math.prod(shape), numbers).astype(kind.dtype).reshape(shape)
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from simulator.base.dtypes import F32, frozen
 from simulator.base.errors import SCENARIO, refuse
-from simulator.problem.input_files import InputFile, read_whole_numbers
+from simulator.problem.input_files import WHOLE, InputFile, read_kind
 from simulator.problem.intervals import I64
 from simulator.problem.scenario import Scenario
 
@@ -229,7 +229,7 @@ def page_table(scenario: Scenario, file: InputFile | None, size: int, tokens: in
     seed, batch = scenario.input.seed, scenario.batch
     if batch.lengths and tokens == batch.lengths[batch.shown]:
         return batch_table(batch.lengths, size, seed, batch.shown)
-    entries = read_whole_numbers(file.path, TABLE) if file else None
+    entries = read_kind(file.path, TABLE, WHOLE) if file else None
     if file is None or entries is None:
         return PageTable(size, tokens, _shuffled(seed, pages_of(tokens, size)))
     pages, path = pages_of(tokens, size), str(file.path)

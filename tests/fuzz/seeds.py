@@ -10,6 +10,7 @@ import numpy as np
 
 from simulator.base.assets import ASSETS, CAPTURES, LESSONS, SCENARIOS
 from simulator.study.gpu_report import REPORT
+from tests.helpers.pictures import tensors_of
 from tests.helpers.written_files import numbers, write_safetensors
 
 KINDS = (
@@ -165,6 +166,7 @@ def _npz(folder: Path) -> None:
     np.savez_compressed(folder / "npz.packed.npz", **numbers("float16"), **said)
     np.savez(folder / "npz.bfloat16.npz", **numbers("bfloat16"))
     np.savez(folder / "npz.changed.npz", **numbers(**CHANGED), **SCORES)
+    np.savez(folder / "npz.picture.npz", **tensors_of(2))
 
 
 def _safetensors(folder: Path) -> None:
@@ -173,6 +175,7 @@ def _safetensors(folder: Path) -> None:
     write_safetensors(folder / "safetensors.own.safetensors", numbers("bfloat16"), said)
     write_safetensors(folder / "safetensors.plain.safetensors", numbers())
     write_safetensors(folder / "safetensors.changed.safetensors", numbers(**CHANGED), SCORES)
+    write_safetensors(folder / "safetensors.picture.safetensors", tensors_of(2))
     capture = min(CAPTURES.glob("*.safetensors"), key=lambda path: (path.stat().st_size, path.name))
     shutil.copy(capture, folder / "safetensors.capture.safetensors")
 

@@ -9,8 +9,10 @@ from collections.abc import Callable, Sequence
 from heapq import nlargest
 
 from PySide6.QtCore import QRectF
+from PySide6.QtGui import QFont, QFontMetricsF
 
 from ui.look.draw import text_width
+from ui.look.pieces import GAP
 from ui.look.theme import Style
 
 LEGEND_WIDTH = 184.0
@@ -27,6 +29,8 @@ LINE = 1.1
 """Height of a line of tokens, in sizes of their letters."""
 LEAD = 10.0
 """Length, at scale 1, of the lines from tokens to their cells."""
+_MOST_ELONGATED = 6.0
+"""Score matrices longer than this are drawn as if they were not, so that bands stay visible."""
 _LONGEST, _MEASURED = 84.0, 8
 """Room, at scale 1, that the longest token may take, and of how many the longest is found."""
 
@@ -150,6 +154,27 @@ def room_for(tokens: Sequence[str], style: Style, size: float) -> float:
     return min(widest / style.scale + 1, _LONGEST)
 
 
+def shared_label(long: float, cell: float, font: QFont, text: str) -> tuple[float, str]:
+    """Return the side of the piece of a picture that stands beside cells, and the text before it.
+
+    The piece is as large as its cells let it be, but no larger than leaves its text room. There is
+    no text where the piece would then be lower than a line of it.
+
+    Parameters
+    ----------
+    long : float
+        Room of the label.
+    cell : float
+        Of the cells that share a label.
+    font, text : QFont, str
+        What the text is written with, and the whole of it.
+    """
+    side, beside = min(cell - 1, long), (long - text_width(font, text)) / (1 + GAP)
+    if beside < min(side, QFontMetricsF(font).height()):
+        return side, ""
+    return min(side, beside), text
+
+
 def apart(middles: Sequence[float], line: float, low: float, high: float) -> list[float]:
     """Return where the middles of tokens are that need more room than their cells have.
 
@@ -167,3 +192,9 @@ def apart(middles: Sequence[float], line: float, low: float, high: float) -> lis
     whole = line * len(middles)
     start = max(min((middles[0] + middles[-1] - whole) / 2, high - whole), low)
     return [start + (n + 0.5) * line for n in range(len(middles))]
+
+
+def within(width: float, height: float, ratio: float) -> tuple[float, float]:
+    """Return the largest size of a width to height `ratio`, within limits, that fits."""
+    ratio = min(max(ratio, 1 / _MOST_ELONGATED), _MOST_ELONGATED)
+    return (width, width / ratio) if width / ratio <= height else (height * ratio, height)

@@ -23,7 +23,7 @@ from simulator.program.playback import eased
 from simulator.run.final_weights import used_keys
 from simulator.run.motion import Motion
 from simulator.run.snapshot import Cell, Snapshot
-from ui.board.corner import inset_box, paint_inset, paint_legend
+from ui.board.corner import inset_box, paint_board_picture, paint_inset, paint_legend
 from ui.board.fault_marks import paint_wrong
 from ui.board.gestures import paint_gesture
 from ui.board.hands import paint_hands
@@ -153,6 +153,7 @@ def paint_still_board(
         paint_pages(painter, snapshot, style, lay)
         paint_frames(painter, style.theme, lay)
         paint_margins(painter, snapshot, style, lay)
+        paint_board_picture(painter, snapshot, style, lay)
         paint_titles(painter, snapshot, style, lay)
         paint_words(painter, snapshot, style, lay)
         paint_legend(painter, snapshot, style, lay)

@@ -1,11 +1,14 @@
-"""The corner right of Vᵀ: the current tile of a large problem, magnified, and the legend."""
+"""The corners: right of Vᵀ the current tile of a large problem, magnified, and the legend.
+
+Above Q there is the picture that the model was given.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QRectF
-from PySide6.QtGui import QColor, QPainter
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPen
 
 from simulator.program.algorithms import TENSORS
 from simulator.run.linear_state import forms_tile
@@ -14,14 +17,25 @@ from ui.board.beside import LEGEND_WIDTH
 from ui.board.fault_marks import paint_inset_marks, paint_mark_swatch
 from ui.board.layout import BoardLayout
 from ui.board.scores import shown_current, value_range
+from ui.board.words import sharing_choices
 from ui.look.draw import LEFT, RIGHT, draw_text, outline, text_width
 from ui.look.heat import KEPT, colour_map, word_image
 from ui.look.names import first_that_fits
+from ui.look.pieces import (
+    key_piece,
+    paint_outlines,
+    paint_picture,
+    picture_of,
+    picture_place,
+    query_piece,
+)
 from ui.look.theme import Style
 from ui.look.units import number_text
 
 _LINE = 18
 """Height of the words under the magnified tile, at scale 1."""
+_LEAST_PICTURE = 32
+"""Least width and height of the picture, at scale 1."""
 _Row = tuple[str, tuple[str, ...], str, str]
 """Name, maps, and the words at both ends of their bar."""
 
@@ -64,6 +78,45 @@ def inset_box(snapshot: Snapshot, style: Style, lay: BoardLayout) -> QRectF:
 
 def _has_scores(snapshot: Snapshot) -> bool:
     return forms_tile(snapshot) and not snapshot.launch.combines
+
+
+def paint_board_picture(
+    painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout
+) -> None:
+    """Draw the picture above Q, with lines around the current keys and, dashed, around the rows."""
+    w, visit, theme = snapshot.program.workload, snapshot.visit, style.theme
+    picture, place = picture_of(w), board_picture(snapshot, style, lay)
+    if picture is None or place is None:
+        return
+    paint_picture(painter, picture, place)
+    thick, keys = max(style.px(2), 1.0), [key_piece(w, key) for key in visit.cols]
+    rows = [query_piece(w, row) for row in visit.rows]
+    solid = QPen(QColor(theme.tensor(lay.keys)), thick)
+    dashed = QPen(QColor(theme.tensor("Q")), thick, Qt.PenStyle.DashLine, Qt.PenCapStyle.FlatCap)
+    paint_outlines(painter, picture, ((keys, solid), (rows, dashed)), style, place)
+
+
+def board_picture(snapshot: Snapshot, style: Style, lay: BoardLayout) -> QRectF | None:
+    """Return where the picture lies: above Q or left of it; None without one, or without room."""
+    picture = picture_of(snapshot.program.workload)
+    if picture is None:
+        return None
+    px, keys, q, title = style.px, lay.labels[lay.keys], lay.boxes["Q"], lay.labels["Q"]
+    top = (lay.rect.top() if lay.header.isNull() else lay.header.bottom()) + px(6)
+    if sharing_choices(snapshot):  # stands beside the title of Kᵀ
+        top = max(top, keys.bottom())
+    left, right = lay.rect.left() + px(8), min(keys.left(), q.right()) - px(8)
+    above = QRectF(left, top, right - left, title.top() - px(4) - top)
+    right = (q.left() if lay.row_margin.isNull() else lay.row_margin.left()) - px(8)
+    beside = QRectF(left, q.top(), right - left, q.height())
+    rooms = [beside] if lay.token_room.height() > 0 else [above, beside]  # tokens apart reach up
+    places = [picture_place(picture, room, right=True) for room in rooms if room.isValid()]
+    place = max(places, key=lambda each: each.width(), default=QRectF())
+    if min(place.width(), place.height()) < px(_LEAST_PICTURE):
+        return None
+    if place.bottom() > q.top():
+        place.moveTop(q.top())
+    return place
 
 
 def paint_legend(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:

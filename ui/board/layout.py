@@ -29,12 +29,12 @@ from ui.board.beside import (
     least_size,
     room_for,
     shares,
+    within,
 )
 from ui.board.state import is_detailed
+from ui.look.pieces import picture_of
 from ui.look.theme import Style
 
-MOST_ELONGATED = 6.0
-"""Score matrices longer than this are drawn as if they were not, so that bands stay visible."""
 MOST_ROWS = 4096
 """Rows of an input drawn one by one; more are averaged."""
 FEWEST_CELLS = 4
@@ -51,6 +51,8 @@ _SMALL_MARGIN, _SMALL_SHARE = 6.0, 0.15
 """Room for small tokens, in their sizes, and as a share of the board's width."""
 _STRIPS = (34.0, 22.0)
 """Least width of Q and O at scale 1, and where small tokens need the room more."""
+_PIECE = 24.0
+"""Room for the piece of a picture beside tokens, at scale 1."""
 _LAYERED, _LAYER_GAP = 1.5, 3.0
 """How much more of the room a strip of two tensors takes, and the gap between them at scale 1."""
 _ROOM_OUTSIDE, _LEAST_OUTSIDE = (420.0, 320.0), 31.0
@@ -267,7 +269,7 @@ def _laid_out(
     rect = QRectF(*place)
     view = clamped((w.seqlen_q, w.seqlen_k, w.head_dim, w.value_dim), view)
     # With margins for tokens the cells are smaller, maybe too small to need them.
-    choices = _WITH_TOKENS if w.has_tokens else ((Tokens.NONE, True),)
+    choices = _WITH_TOKENS if w.has_tokens or picture_of(w) else ((Tokens.NONE, True),)
     for tokens, header in choices:
         out = _arranged(w, style, rect, view, tokens, header=header)
         if out.tokens:
@@ -457,6 +459,8 @@ def _arranged(
         if style.least:  # the last row reads whole words
             longest = px(room_for((*w.tokens, *w.query_tokens), style, token) + LEAD + 6)
             left, top = max(left, longest), max(top, longest)
+        if picture_of(w) and tokens == Tokens.ROOMY:
+            left, top = left + px(_PIECE * growth), top + px(_PIECE * growth)
     else:
         left = px((8 + 7 * len(str(w.grid.Tr - 1))) * growth) if numbers else 0.0
         top = px(16 * growth) if numbers else 0.0
@@ -485,7 +489,7 @@ def _arranged(
     rows = shares(
         room_h, layers * d, layers * dv, Nq, low=thin, high=high_h, least=least_h, last=tall
     )
-    s_w, s_h = _within(columns[1], rows[1], Nk / Nq)
+    s_w, s_h = within(columns[1], rows[1], Nk / Nq)
     q_w, o_w = (
         min(share, max(layers * max(n * s_w / Nk, n * s_h / Nq, 0.2 * s_w), strip))
         for share, n in ((columns[0], d), (columns[2], dv))
@@ -592,9 +596,3 @@ def _partials_heights(w: Workload, style: Style, room: float) -> tuple[float, fl
     rows = min(w.rows, w.seqlen_q)
     height = min(rows * style.px(NUMBER_CELL[1]), max(0.2 * room, style.px(20)))
     return style.px(10) + height, style.px(17) if room >= style.px(200) else 0.0
-
-
-def _within(width: float, height: float, ratio: float) -> tuple[float, float]:
-    """Return the largest size of a width to height `ratio`, within limits, that fits."""
-    ratio = min(max(ratio, 1 / MOST_ELONGATED), MOST_ELONGATED)
-    return (width, width / ratio) if width / ratio <= height else (height * ratio, height)

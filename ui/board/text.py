@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QPainter, QPen
 
 from simulator.program.algorithms import TENSORS
 from simulator.program.tensors import symbol
 from simulator.run.snapshot import Snapshot
-from ui.board.beside import LEAD, LINE, apart
+from ui.board.beside import LEAD, LINE, apart, shared_label
+from ui.board.corner import board_picture
 from ui.board.fault_marks import paint_fault_label
 from ui.board.layout import MOST_ROWS, BoardLayout
-from ui.board.words import DOT, caption_phrases, header_choices, sharing_choices
+from ui.board.words import DOT, PICTURE_LINES, caption_phrases, header_choices, sharing_choices
 from ui.look.draw import CENTRE, LEFT, RIGHT, draw_text, hairline, text_width
+from ui.look.pieces import key_piece, paint_beside, picture_of, query_piece
 from ui.look.theme import Style
 from ui.look.units import count_text
 
@@ -88,6 +90,8 @@ def paint_words(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
         if len(seen) > MOST_ROWS
     ]
     phrases = caption_phrases(snapshot, tile, ", ".join(averaged))
+    if board_picture(snapshot, style, lay):
+        phrases.insert(1, PICTURE_LINES)
     if snapshot.wrong is not None and lay.legend.isNull():
         here = "" if snapshot.head is not None else " in this row block"
         phrases.insert(0, f"red marks: wrong numbers{here}")
@@ -128,7 +132,7 @@ def paint_margins(painter: QPainter, snapshot: Snapshot, style: Style, lay: Boar
 
 def _paint_tokens(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
     w, visit, theme = snapshot.program.workload, snapshot.visit, style.theme
-    font, step = style.text_font(lay.token_size), lay.token_step
+    font, step, picture = style.text_font(lay.token_size), lay.token_step, picture_of(w)
     line, room = style.px(LINE * lay.token_size), lay.token_room
     lead = 0.0 if room.isNull() else style.px(LEAD)
     cell_w, cell_h = lay.cell
@@ -145,7 +149,11 @@ def _paint_tokens(painter: QPainter, snapshot: Snapshot, style: Style, lay: Boar
         colour = theme.text if row in visit.rows else theme.muted
         high = line if lead else cell_h
         place = QRectF(margin.left(), middle - high / 2, margin.width() - lead, high)
-        draw_text(painter, place, w.query_token(row), font, colour, RIGHT)
+        text, piece = w.query_token(row), query_piece(w, row)
+        if picture and piece:
+            side, text = shared_label(place.width(), high if lead else cell_h * step, font, text)
+            place = paint_beside(painter, picture, piece, place, side, Qt.Edge.RightEdge)
+        draw_text(painter, place, text, font, colour, RIGHT)
         if lead:
             end = QPointF(place.right() + style.px(2), middle)
             _lead(painter, style, end, QPointF(margin.right(), y))
@@ -161,11 +169,15 @@ def _paint_tokens(painter: QPainter, snapshot: Snapshot, style: Style, lay: Boar
     for (key, x), middle in zip(keys, middles, strict=True):
         wide = line if lead else cell_w
         colour = theme.text if key in visit.cols else theme.muted
+        place = QRectF(middle - wide / 2, margin.top(), wide, margin.height() - lead)
+        text, piece = w.key_token(key), key_piece(w, key)
+        if picture and piece:
+            side, text = shared_label(place.height(), wide if lead else cell_w * step, font, text)
+            place = paint_beside(painter, picture, piece, place, side, Qt.Edge.BottomEdge)
         painter.save()
-        painter.translate(middle, margin.bottom())
+        painter.translate(middle, place.bottom())
         painter.rotate(-90)
-        place = QRectF(lead, -wide / 2, margin.height() - lead, wide)
-        draw_text(painter, place, w.key_token(key), font, colour, LEFT)
+        draw_text(painter, QRectF(0, -wide / 2, place.height(), wide), text, font, colour, LEFT)
         painter.restore()
         if lead:
             end = QPointF(middle, margin.bottom() - lead + style.px(2))

@@ -26,6 +26,7 @@ from ui.look.page_words import page_phrase
 from ui.look.units import bytes_text, factor_text, number_text
 
 DOT = "  ·  "
+PICTURE_LINES = "in the picture: the keys of the tile, and dashed its rows"
 
 
 def header_choices(snapshot: Snapshot) -> list[str]:

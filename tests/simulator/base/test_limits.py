@@ -24,7 +24,7 @@ BOUNDS = {
     "HEADER_BYTES": 16 * MIB, "TOKEN_BYTES": 16 * MIB, "INFLATED_BYTES": 64 * MIB,
     "INFLATED_TIMES": 8, "NOTE_BYTES": MIB, "EXPORT_BYTES": 512 * MIB, "CHUNKS": 128 * KIB,
     "BLOCKS": MIB, "XML_DEPTH": 64, "XML_TOKEN_BYTES": 16 * MIB,
-    "TRACE_BYTES": 8 * MIB, "TRACE_EVENTS": 2**18, "TRACE_LANES": 4096,
+    "TRACE_BYTES": 8 * MIB, "TRACE_EVENTS": 2**18, "TRACE_LANES": 4096, "PICTURE_PIXELS": 2**24,
 }  # fmt: skip
 
 
@@ -45,6 +45,7 @@ def test_the_docs_name_the_bounds() -> None:
     assert f"at most {steps} steps, a text at most {numbers} numbers" in lessons
     assert f"unpack to {limits.INFLATED_BYTES // MIB} MiB, or to eight times the" in conventions
     assert limits.INFLATED_TIMES == 8
+    assert f"at most {limits.PICTURE_PIXELS:,} pixels".replace(",", " ") in conventions
 
 
 def test_files_of_toml_are_bounded(tmp_path: Path) -> None:

@@ -1,0 +1,218 @@
+"""Pieces of the picture that a model was given, which are the labels of its tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from PySide6.QtCore import QPointF, QRect, QRectF, QSizeF, Qt
+from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPen
+
+from simulator.base.dtypes import F32
+from simulator.base.picture import Box, Picture
+from simulator.problem.workload import Workload
+from ui.look.draw import outline
+from ui.look.heat import KEPT
+from ui.look.theme import Style
+
+_FINER = 2
+"""Pixels of a piece for each one of the screen: drawn so, it is smooth, and in print finer."""
+GAP = 0.25
+"""Between a piece and its text, in its sides."""
+_COVERED = 0.9
+"""How much of the ground lies over what is not read."""
+
+
+def picture_of(w: Workload) -> Picture | None:
+    """Return the picture of which keys of a run are pieces; None without one."""
+    return w.file.picture if w.file else None
+
+
+def key_piece(w: Workload, key: int) -> Box | None:
+    """Return the piece that a key stands for; None if it is none."""
+    picture = picture_of(w)
+    return picture.piece(key) if picture else None
+
+
+def query_piece(w: Workload, row: int) -> Box | None:
+    """Return the piece that a query row stands for; None if it is none, or of another sequence."""
+    if w.query_tokens:
+        return None
+    return key_piece(w, int(w.mask.positions(range(row, row + 1))[0]))
+
+
+def paint_beside(
+    painter: QPainter, picture: Picture, box: Box, place: QRectF, side: float, edge: Qt.Edge
+) -> QRectF:
+    """Draw a piece at an edge of the place of a label; return the rest of the place.
+
+    Parameters
+    ----------
+    painter : QPainter
+        Where to.
+    picture, box : Picture, Box
+        The piece.
+    place : QRectF
+        Of the label.
+    side : float
+        Of the square that the piece has.
+    edge : Qt.Edge
+        At which it is: right or bottom beside cells.
+    """
+    square, gap = QRectF(0, 0, side, side), GAP * side
+    square.moveCenter(place.center())
+    rest = QRectF(place)
+    if edge == Qt.Edge.RightEdge:
+        square.moveRight(place.right())
+        rest.setRight(square.left() - gap)
+    elif edge == Qt.Edge.LeftEdge:
+        square.moveLeft(place.left())
+        rest.setLeft(square.right() + gap)
+    elif edge == Qt.Edge.BottomEdge:
+        square.moveBottom(place.bottom())
+        rest.setBottom(square.top() - gap)
+    else:
+        square.moveTop(place.top())
+        rest.setTop(square.bottom() + gap)
+    _paint_part(painter, picture, box, _fitting(box[2] - box[0], box[3] - box[1], square))
+    return rest
+
+
+def _fitting(wide: float, high: float, room: QRectF) -> QRectF:
+    """Return the largest place in the middle of a room in a shape, on whole pixels."""
+    size = QSizeF(wide, high).scaled(room.size(), Qt.AspectRatioMode.KeepAspectRatio)
+    width, height = max(round(size.width()), 1), max(round(size.height()), 1)
+    left, top = room.center().x() - width / 2, room.center().y() - height / 2
+    return QRectF(round(left), round(top), width, height)
+
+
+def picture_place(picture: Picture, room: QRectF, *, right: bool) -> QRectF:
+    """Return where a whole picture lies in a room: as large as it can, at its left or right."""
+    high, wide, _ = picture.pixels.shape
+    place = _fitting(wide, high, room)
+    place.moveLeft(round(room.right()) - place.width() if right else round(room.left()))
+    return place
+
+
+def paint_picture(painter: QPainter, picture: Picture, place: QRectF) -> None:
+    """Draw a whole picture at its place."""
+    high, wide, _ = picture.pixels.shape
+    _paint_part(painter, picture, (0, 0, wide, high), place)
+
+
+def _paint_part(painter: QPainter, picture: Picture, box: Box, place: QRectF) -> None:
+    left, top, right, bottom = box
+    part = _image(picture).copy(QRect(left, top, right - left, bottom - top))
+    ratio = painter.device().devicePixelRatioF()
+    most = (place.size() * _FINER * ratio).toSize()
+    if part.width() > most.width() or part.height() > most.height():
+        part = part.scaled(
+            most, Qt.AspectRatioMode.IgnoreAspectRatio, Qt.TransformationMode.SmoothTransformation
+        )
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+    painter.drawImage(place, part)
+    painter.restore()
+
+
+def _image(picture: Picture) -> QImage:
+    def make() -> QImage:
+        high, wide, _ = picture.pixels.shape
+        return QImage(
+            picture.pixels.data, wide, high, 3 * wide, QImage.Format.Format_RGB888
+        ).convertToFormat(QImage.Format.Format_RGB32)
+
+    return KEPT.get(picture.pixels, "picture", make)
+
+
+def place_of(picture: Picture, box: Box, place: QRectF) -> QRectF:
+    """Return where a piece lies, on whole pixels, of a picture that is drawn at a place."""
+    high, wide, _ = picture.pixels.shape
+    x, y = place.width() / wide, place.height() / high
+    left, top, right, bottom = (
+        round(place.x() + x * box[0]), round(place.y() + y * box[1]),
+        round(place.x() + x * box[2]), round(place.y() + y * box[3]),
+    )  # fmt: skip
+    return QRectF(left, top, max(right - left, 1), max(bottom - top, 1))
+
+
+def key_at(picture: Picture, place: QRectF, point: QPointF) -> int | None:
+    """Return the key whose piece is at a point of a picture that is drawn at a place."""
+    high, wide, _ = picture.pixels.shape
+    x, y = (point.x() - place.x()) / place.width(), (point.y() - place.y()) / place.height()
+    left, top, right, bottom = picture.boxes.T
+    there = (left <= x * wide) & (x * wide < right) & (top <= y * high) & (y * high < bottom)
+    return int(there.argmax()) if there.any() else None
+
+
+def paint_outlines(
+    painter: QPainter,
+    picture: Picture,
+    lines: Iterable[tuple[Iterable[Box | None], QPen]],
+    style: Style,
+    place: QRectF,
+) -> None:
+    """Draw a line around some pieces of a picture at a place, each seen on any colour."""
+    paths = [(_around(picture, pieces, place), pen) for pieces, pen in lines]
+    painter.save()
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    for path, pen in paths:
+        painter.setPen(QPen(QColor(style.theme.panel), 2 * pen.widthF()))
+        painter.drawPath(path)
+    for path, pen in paths:
+        painter.setPen(pen)
+        painter.drawPath(path)
+    painter.restore()
+
+
+def _around(picture: Picture, pieces: Iterable[Box | None], place: QRectF) -> QPainterPath:
+    found: list[QRectF] = []
+    for box in filter(None, pieces):
+        own = place_of(picture, box, place)
+        before = found[-1] if found else QRectF()
+        if (before.top(), before.right(), before.height()) == (own.top(), own.left(), own.height()):
+            before.setRight(own.right())
+        else:
+            found.append(own)
+    path = QPainterPath()
+    for each in found:
+        path.addRect(each)
+    return path.simplified()
+
+
+def paint_read(
+    painter: QPainter, picture: Picture, weights: F32, own: Box | None, style: Style, place: QRectF
+) -> None:
+    """Draw a picture whose pieces are the clearer the more they are read.
+
+    Parameters
+    ----------
+    painter : QPainter
+        Where to.
+    picture : Picture
+        The picture.
+    weights : ndarray
+        (Nk,) float32, of one row: the largest of a piece is clear, 0 is covered.
+    own : Box or None
+        The piece that reads, which is outlined.
+    style : Style
+        Colours and sizes.
+    place : QRectF
+        Of the picture.
+    """
+    paint_picture(painter, picture, place)
+    largest, veil = largest_read(picture, weights), QColor(style.theme.panel)
+    for key in range(len(weights)):
+        box = picture.piece(key)
+        if box is None:
+            continue
+        veil.setAlphaF(_COVERED * (1 - float(weights[key]) / largest if largest else 1.0))
+        painter.fillRect(place_of(picture, box, place), veil)
+    outline(painter, place.adjusted(-1, -1, 1, 1), style.theme.border)
+    if own is not None:
+        pen = QPen(QColor(style.theme.current), max(style.px(2), 1.0))
+        paint_outlines(painter, picture, [([own], pen)], style, place)
+
+
+def largest_read(picture: Picture, weights: F32) -> float:
+    """Return the largest weight that a piece has."""
+    return float(weights[picture.boxes.any(axis=1)].max(initial=0.0))

@@ -123,7 +123,7 @@ def label(place, tensors, texts, given, queries, keys):
     of_keys = given.of_place(place, keys)
     of_queries = given.of_place(place, queries, queries=True)
     if of_keys is None:
-        return [f"the file has no tokens: none that are known are its {keys} keys"]
+        return [f"the file has no tokens: it is not known what its {keys} keys are"]
     texts["tokens"] = json.dumps(of_keys.tokens)
     if of_queries is not None and of_queries is not of_keys:
         texts["query_tokens"] = json.dumps(of_queries.tokens)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from loading import Reader, first_line
-from pictures import Patches, box_of, open_picture, patches_of, pixels_of, prepared
+from pictures import Patches, box_of, holds, open_picture, patches_of, pixels_of, prepared
 from recording import CaptureError
 from sound import MOST_SECONDS, frames_of, open_sound
 
@@ -164,7 +164,6 @@ def read(
     CaptureError
         It cannot be read, or the model takes no such thing.
     """
-    import torch
 
     given = Given()
     takes = set(inspect.signature(model.forward).parameters)
@@ -202,11 +201,15 @@ def read(
         given.sequences.append(Sequence("decoder", tokens_of(reader, own)))
     elif target and not two:
         given.said.append("the second text is left out: the model has no decoder for it")
-    kind = next((one.dtype for one in model.parameters() if one.is_floating_point()), torch.float32)
+    return given
+
+
+def as_model(model: Any, given: Given) -> None:
+    """Give the numbers the type that the model computes in."""
+    kind = next(one.dtype for one in model.parameters() if one.is_floating_point())
     for name, value in given.inputs.items():
         if value.is_floating_point():
             given.inputs[name] = value.to(kind)
-    return given
 
 
 def placeholder(config: Any, what: str) -> int | None:
@@ -253,11 +256,13 @@ def picture(model: Any, reader: Reader, path: str, encodes: bool, given: Given) 
     settings = reader.image_settings
     opened = open_picture(path, given.said)
     if reader.image_processor is None:
-        values = prepared(opened, settings, given.said)
+        given.inputs["pixel_values"] = prepared(opened, settings, given.said)
     else:
-        values = processed(reader.image_processor, path, images=opened)["pixel_values"]
-    given.inputs["pixel_values"] = values
-    of_picture(model, reader, values, given, "encoder" if encodes else "vision")
+        made = processed(reader.image_processor, path, images=opened)
+        takes = inspect.signature(model.forward).parameters
+        given.inputs |= {name: value for name, value in made.items() if name in takes}
+    as_model(model, given)
+    of_picture(reader, model, given, "encoder" if encodes else "vision")
 
 
 def processed(processor: Any, path: str, **asked: Any) -> dict[str, Any]:
@@ -270,13 +275,19 @@ def processed(processor: Any, path: str, **asked: Any) -> dict[str, Any]:
         ) from None
 
 
-def of_picture(model: Any, reader: Reader, values: Any, given: Given, side: str) -> None:
+def of_picture(reader: Reader, model: Any, given: Given, side: str) -> None:
     """Name the patches of a picture."""
-    image = pixels_of(values, reader.image_settings)
-    config = getattr(reader.config, "vision_config", None) or reader.config
-    patches = patches_of(values, image, config, model)
-    if not patches.tokens:
-        given.said.append("the config does not say which patches there are: they have no names")
+    values = given.inputs["pixel_values"]
+    if values.ndim == 5 and values.shape[1] == 1:
+        values = values[:, 0]
+    config = reader.config
+    for name in ("vision_config", "image_config"):
+        config = getattr(config, name, None) or config
+    patches = patches_of(values, pixels_of(values, reader.image_settings), config, model)
+    if not patches.tokens or not holds(model, given.inputs, patches):
+        given.said.append(
+            "the patches have no names: it cannot be told which token each of them is"
+        )
         return
     given.sequences.append(Sequence(side, patches.tokens, patches))
 
@@ -296,6 +307,7 @@ def sound(model: Any, reader: Reader, path: str, two: bool, given: Given) -> Non
         for name, value in made.items()
         if name in takes and name not in ("attention_mask", "padding_mask")
     }
+    as_model(model, given)
     names = frames_of(model, given.inputs, extractor)
     if len(names) > MOST_TOKENS:
         raise CaptureError(f"{path}: {len(names)} tokens, expected at most {MOST_TOKENS}")
@@ -336,6 +348,8 @@ def together(
         rate = reader.extractor.sampling_rate
         asked |= {"audio": open_sound(audio, rate, 30, given.said), "sampling_rate": rate}
     stands = getattr(processor, "boi_token", None) if what == "image" else None
+    if image is not None:
+        whole(processor, asked, given)
     stands = stands or getattr(processor, f"{what}_token", None)
     if isinstance(stands, str) and stands not in text:
         text = stands + text
@@ -350,10 +364,19 @@ def together(
     given.said.append(f"{len(stand)} tokens of the text stand for the {named}")
     sequence = Sequence("text", labels)
     if image is not None:
-        of_picture(model, reader, made["pixel_values"], given, "vision")
+        as_model(model, given)
+        of_picture(reader, model, given, "vision")
         if given.sequences:
             sequence = in_text(labels, stand, given.sequences[0].patches)
     given.sequences.append(sequence)
+
+
+def whole(processor: Any, asked: dict[str, Any], given: Given) -> None:
+    """Ask a processor for the picture alone, where it would cut tiles out of it as well."""
+    for name in ("crop_to_patches", "do_image_splitting", "do_pan_and_scan"):
+        if getattr(processor.image_processor, name, None) is not None:
+            asked[name] = False
+            given.said.append("the picture is given whole, and not in tiles as well")
 
 
 def in_text(labels: list[str], stand: list[int], patches: Patches) -> Sequence:

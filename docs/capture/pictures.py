@@ -18,6 +18,8 @@ SPECIAL = (
     ("detection_tokens",),
 )
 """Parameters that are tokens and no patch, under the names that models give them."""
+OTHERS = ("text_model", "language_model", "multimodal", "decoder", "head", "pooler")
+"""Parts of a model whose parameters are not those of the stack that sees the picture."""
 
 
 @dataclass
@@ -140,32 +142,78 @@ def pixels_of(values: Any, settings: dict[str, Any]) -> np.ndarray | None:
 def patches_of(values: Any, image: np.ndarray | None, config: Any, model: Any) -> Patches:
     """Return the tokens that a model makes of pixel values, (1, 3, h, w).
 
-    Patches are numbered by row and column from 0; tokens that are no patch stand before them, as
-    the models of transformers have them, and tokens that look for objects after them.
+    Patches are numbered by row and column from 0; tokens that are no patch stand before them, and
+    tokens that look for objects after them. `holds` tells whether a model does so.
     """
     none = Patches([], None, image)
     size = getattr(config, "patch_size", None)
     size = list(size) if isinstance(size, (list, tuple)) else [size, size]
     if values.ndim != 4 or len(size) != 2 or not all(isinstance(each, int) for each in size):
         return none
+    if getattr(config, "window_size", 0) or hasattr(config, "depths"):
+        return none  # patches are sorted into windows, or there are fewer from stage to stage
     rows, columns = values.shape[2] // size[0], values.shape[3] // size[1]
     counts = [0] * len(SPECIAL)
     for name, parameter in model.named_parameters():
-        if any(word in name for word in ("text_model", "language_model", "decoder")):
-            continue
-        for place, names in enumerate(SPECIAL):
-            if name.rpartition(".")[2] in names:
-                counts[place] = 1 if place < 2 else parameter.shape[-2]
+        if not any(word in name for word in OTHERS):
+            for place, names in enumerate(SPECIAL):
+                if name.rpartition(".")[2] in names:
+                    counts[place] = 1 if place < 2 else parameter.shape[-2]
     tokens = ["CLS"] * counts[0] + ["distillation"] * counts[1]
     tokens += [f"register {number}" for number in range(1, counts[2] + 1)]
-    before = len(tokens)
+    first = len(tokens)
     tokens += [f"patch {row},{column}" for row in range(rows) for column in range(columns)]
     boxes = np.zeros((len(tokens) + counts[3], 4), np.float32)
     for number in range(rows * columns):
-        boxes[before + number] = box_of(*divmod(number, columns), size)
+        boxes[first + number] = box_of(*divmod(number, columns), size)
     tokens += [f"object {number}" for number in range(1, counts[3] + 1)]
-    whole = (rows, columns), (size[0], size[1])
-    return Patches(tokens, boxes if image is not None else None, image, *whole)
+    return Patches(tokens, boxes, image, (rows, columns), (size[0], size[1]))
+
+
+class SeenError(Exception):
+    """What the first layer was given is known: the model need not run further."""
+
+
+def holds(model: Any, inputs: dict[str, Any], patches: Patches) -> bool:
+    """Return whether each token changes with the pixels of its patch and with no others.
+
+    The model is asked, up to its first layer of so many tokens: for the first patch, the last one
+    and two between, pixels are changed, and what the layer is given is compared.
+    """
+    import torch
+
+    count, seen = len(patches.tokens), []
+
+    def see(_: Any, args: Any, kwargs: Any) -> None:
+        given = args[0] if args else kwargs.get("hidden_states")
+        if isinstance(given, torch.Tensor) and given.numel() == count * given.shape[-1]:
+            seen.append(given.detach().reshape(count, -1).clone())
+            raise SeenError
+
+    layers = [module for name, module in model.named_modules() if name.split(".")[-1].isdigit()]
+    hooks = [layer.register_forward_pre_hook(see, with_kwargs=True) for layer in layers]
+    real = [number for number, box in enumerate(patches.boxes) if box[2]]
+    asked = [real[round(part * (len(real) - 1))] for part in (0, 0.35, 0.6, 1)]
+    try:
+        for number in [None, *asked]:
+            values = inputs["pixel_values"].clone()
+            if number is not None:
+                x0, y0, x1, y1 = (int(each) for each in patches.boxes[number])
+                values[..., y0:y1, x0:x1] += 1
+            try:
+                with torch.no_grad(), torch.random.fork_rng(devices=[]):
+                    torch.manual_seed(0)
+                    model(**{**inputs, "pixel_values": values})
+                return False
+            except SeenError:
+                pass
+            except Exception:
+                return False
+    finally:
+        for hook in hooks:
+            hook.remove()
+    changed = [(one - seen[0]).abs().amax(-1).nonzero().flatten().tolist() for one in seen[1:]]
+    return changed == [[number] for number in asked]
 
 
 def box_of(row: int, column: int, size: Sequence[int]) -> tuple[int, int, int, int]:

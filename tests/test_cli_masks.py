@@ -11,7 +11,7 @@ import pytest
 from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import load_scenario
 from simulator.problem.workload import resolve
-from tests.helpers.written_files import write_safetensors
+from tests.helpers.written_files import numbers, write_safetensors
 from ui.app.cli import main
 
 DEMO = str(SCENARIOS / "causal.toml")
@@ -45,6 +45,18 @@ def test_it_writes_one(tmp_path: Path) -> None:
     assert main(["masks", DEMO, "--write", "window", "-o", str(tmp_path / "w.toml")]) == 0
     assert resolve(load_scenario(tmp_path / "w.toml")).mask.window
     assert not (tmp_path / "w.safetensors").exists()
+
+
+def test_a_mask_in_the_place_of_that_of_a_file_needs_another_file(tmp_path: Path) -> None:
+    tensors = {**numbers(q=(2, 8, 4), k=(2, 8, 4), v=(2, 8, 4)), "mask": np.eye(8, dtype=bool)}
+    write_safetensors(tmp_path / "own.safetensors", tensors)
+    own, out = tmp_path / "own.toml", tmp_path / "w.toml"
+    own.write_text('[input]\nsource = "file"\npath = "own.safetensors"\n', encoding="utf-8")
+    assert main(["masks", str(own), "--write", "window", "-o", str(out)]) == 0
+    mask = resolve(load_scenario(out)).mask
+    assert (mask.window > 0, mask.tensor) == (True, None)
+    assert (tmp_path / "w.safetensors").exists()
+    assert resolve(load_scenario(own)).mask.tensor
 
 
 @pytest.mark.parametrize(

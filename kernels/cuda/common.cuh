@@ -113,13 +113,14 @@ __device__ __forceinline__ float over(float numerator, float denominator)
 #ifdef PATTERN
 #define MASK_PARAMETERS                                                                         \
     int seqlen_q, int seqlen_k, int causal, int window, int sinks, int dilation,                \
-    int global_tokens, int block, int blocks_across  /* 0: none */                              \
+    int global_tokens, int block, int blocks_across, int blocks_of_head  /* 0: none */          \
     , const int* __restrict__ document_of            /* [keys], or null */                      \
-    , const unsigned char* __restrict__ block_mask   /* [row blocks, blocks_across], or null */
+    , const unsigned char* __restrict__ block_mask   /* [row blocks, blocks_across], or null */ \
+                                                     /* or those of each query head */
 #define MASK MASK_OF(seqlen_q)
 #define MASK_OF(queries)                                                                        \
     {queries, seqlen_k, causal, window, sinks, dilation, global_tokens, block, blocks_across,   \
-     document_of, block_mask}
+     blocks_of_head, document_of, block_mask}
 #else
 #define MASK_PARAMETERS int seqlen_q, int seqlen_k, int causal, int window, int sinks  // 0: none
 #define MASK MASK_OF(seqlen_q)
@@ -130,7 +131,7 @@ struct Mask {
     int seqlen_q, seqlen_k;
     int causal, window, sinks;
 #ifdef PATTERN
-    int dilation, global_tokens, block, blocks_across;
+    int dilation, global_tokens, block, blocks_across, blocks_of_head;
     const int* document_of;
     const unsigned char* block_mask;
 #endif
@@ -141,14 +142,15 @@ struct Mask {
     // Which query head a row is of; `first` is that of the block, here the only one.
     __device__ int query_head(int first, int row) const { return first; }
 
-    __device__ bool sees(int row, int key) const
+    __device__ bool sees(int head, int row, int key) const
     {
         const int place = shifted(row);
         if (causal && key > place) return false;
 #ifdef PATTERN
         if (row >= seqlen_q) return false;  // of a tile's end, which nobody stores
         if (document_of && (place < 0 || document_of[place] != document_of[key])) return false;
-        if (block && !block_mask[(Index)(row / block) * blocks_across + key / block]) return false;
+        if (block && !block_mask[(Index)head * blocks_of_head + (Index)(row / block) * blocks_across
+                                 + key / block]) return false;
         if (global_tokens && (key < global_tokens || place < global_tokens)) return true;
         if (window && key >= sinks && (place - key) % dilation != 0) return false;
 #endif
@@ -596,11 +598,11 @@ __device__ __forceinline__ void change_scores(
 template <class AnyMask>
 __device__ __forceinline__ void apply_mask(
     float* S_shared,  // [TILE_ROWS, BC]
-    const AnyMask& mask, int first_row, int first_key, int keys)
+    const AnyMask& mask, int first_head, int first_row, int first_key, int keys)
 {
     for (int r = 0; r < ROWS; ++r)
         for (int key = lane(); key < keys; key += WARP)
-            if (!mask.sees(first_row + own_row(r), first_key + key))
+            if (!mask.sees(first_head, first_row + own_row(r), first_key + key))
                 S_shared[own_row(r) * BC + key] = minus_infinity();
 }
 

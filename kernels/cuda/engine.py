@@ -175,7 +175,9 @@ class KernelEngine:
             details, keys = self._details_at(head, i, j), grid.col_range(j)
             fields, here = details.visit(j), slice(keys.start, keys.stop)
             scores = self.workload.changed(head, rows, keys, fields["s"][: len(rows), : len(keys)])
-            s[:, here] = np.where(mask.visible(rows, keys), scores, np.float32(-np.inf))
+            s[:, here] = np.where(
+                mask.of_head(head).visible(rows, keys), scores, np.float32(-np.inf)
+            )
             p[:, here] = fields["p"][: len(rows), : len(keys)]
             if details.p is not None:
                 p[:, here] = details.p[:, here]
@@ -377,6 +379,7 @@ def place_tensors(device: Device, w: Workload, inputs: Inputs) -> Tensors:
     keys = device.upload(narrowed(in_hbm(w, inputs.k), w.dtype))
     given = {name.lower(): values for name, values in inputs.given(w).items()}
     wide = [spec.name.lower() for spec in algorithm_of(w).gates if spec.width == "dtype"]
+    blocks = w.mask.block_table
     return Tensors(
         q=device.upload(narrowed(inputs.q, w.dtype)),
         k=keys,
@@ -389,7 +392,7 @@ def place_tensors(device: Device, w: Workload, inputs: Inputs) -> Tensors:
         slopes=device.upload(np.array(w.slopes, dtype=np.float32)) if w.slopes else None,
         biases=None if w.biases is None else device.upload(w.biases.values),
         document_of=_documents(device, w),
-        block_mask=device.upload(w.mask.blocks.table.view(np.uint8)) if w.mask.blocks else None,
+        block_mask=None if blocks is None else device.upload(blocks.view(np.uint8)),
         sink=None if w.sinks is None else device.upload(w.sinks),
         projection=None if inputs.projection is None else device.upload(inputs.projection),
         table=None if w.pages is None else device.upload(w.pages.entries),

@@ -82,7 +82,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2(
         change_scores(S_shared, score, mask, head,  // [soft-cap] Dao 2023, Algorithm 1, line 8
                       first_row, first_key, keys);  // [bias] Dao 2023, Algorithm 1, line 8
         if (tile.kind() == PARTIAL)
-            apply_mask(S_shared, mask, first_row, first_key, keys);  // [mask] Dao 2023, section 3.1
+            apply_mask(S_shared, mask, head, first_row, first_key, keys);  // [mask] Dao 2023, section 3.1
 
         visit.output_before(O, rows);
         #pragma unroll

@@ -189,7 +189,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
                     for (int e = 0; e < 4; ++e) {
                         const int row = i * BR + warp_row + f * FRAGMENT + group + e / 2 * 8;
                         const int key = first_key + n * 8 + pair + e % 2;
-                        if (key >= seqlen_k || !mask.sees(row, key))
+                        if (key >= seqlen_k || !mask.sees(head, row, key))
                             S[f][n][e] = minus_infinity();  // [mask] Dao 2023, section 3.1
                     }
         }

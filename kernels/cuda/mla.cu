@@ -41,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) mla(
     int first_head, int first_block  // of this launch: blockIdx counts from there
     TRACE_PARAMETERS)
 {
-    const PackedMask mask = {MASK_OF(queries)};
+    const PackedMask mask = {MASK_OF(queries), seqlen_q};
     const Score score = SCORE;
     const Sinks sink = SINKS;
     const Latent cache = {C_hbm};

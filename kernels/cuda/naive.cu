@@ -77,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) naive_scores(
         change_scores(S_shared, score, mask, head,  // [soft-cap] Dao et al. 2022, Algorithm 0, line 1
                       first_row, first_key, keys);  // [bias] Dao et al. 2022, Algorithm 0, line 1
         if (run->kind != FULL)  // [mask] Dao et al. 2022, Algorithm 0, line 1
-            apply_mask(S_shared, mask, first_row, first_key, keys);
+            apply_mask(S_shared, mask, head, first_row, first_key, keys);
 
         int stored = 0;
         for (int r = 0; r < ROWS && own_row(r) < rows; ++r) {

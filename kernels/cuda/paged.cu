@@ -59,7 +59,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged(
     int first_head, int first_block  // of this launch: blockIdx counts from there
     TRACE_PARAMETERS)
 {
-    const PackedMask mask = {MASK_OF(queries)};
+    const PackedMask mask = {MASK_OF(queries), seqlen_q};
     const Score score = SCORE;
     const Sinks sink = SINKS;
     const Paged cache = {K_hbm, V_hbm, kv_head_of, table_hbm, page_size, places};

@@ -52,7 +52,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) split_kv(
     int first_head, int first_block  // of this launch: blockIdx counts from there
     TRACE_PARAMETERS)
 {
-    const PackedMask mask = {MASK_OF(queries)};
+    const PackedMask mask = {MASK_OF(queries), seqlen_q};
     const Score score = SCORE;
     const Sinks sink = SINKS;
     const Together cache = {K_hbm, V_hbm, kv_head_of, seqlen_k};

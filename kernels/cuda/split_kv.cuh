@@ -7,14 +7,19 @@
 // simulator/problem/packing.py says the same to the CPU.
 struct PackedMask {
     Mask of_head;  // its seqlen_q are the queries of one head
+    int rows;      // of all its heads
 
     __device__ int last_key() const { return of_head.last_key(); }
     __device__ int shifted(int row) const { return of_head.shifted(row % of_head.seqlen_q); }
-    __device__ int query_head(int first, int row) const { return first + row / of_head.seqlen_q; }
-
-    __device__ __forceinline__ bool sees(int row, int key) const
+    // Rows of a tile's end, which nobody stores, count as the last one's.
+    __device__ int query_head(int first, int row) const
     {
-        return of_head.sees(row % of_head.seqlen_q, key);
+        return first + (row < rows ? row : rows - 1) / of_head.seqlen_q;
+    }
+
+    __device__ __forceinline__ bool sees(int first, int row, int key) const
+    {
+        return of_head.sees(query_head(first, row), row % of_head.seqlen_q, key);
     }
 };
 
@@ -91,7 +96,8 @@ __device__ __forceinline__ void work_on_split(
         change_scores(S_shared, score, mask,  // [soft-cap] Dao 2023, Algorithm 1, line 8
                       head * (seqlen_q / queries), first_row, first_key, keys);  // [bias] Dao 2023, Algorithm 1, line 8
         if (tile.kind() == PARTIAL)
-            apply_mask(S_shared, mask, first_row, first_key, keys);  // [mask] Dao 2023, section 3.1
+            apply_mask(S_shared, mask, head * (seqlen_q / queries),  // [mask] Dao 2023, section 3.1
+                       first_row, first_key, keys);
 
         visit.output_before(O, rows);
         #pragma unroll

@@ -143,6 +143,7 @@ def check(w: Workload, device: Device, capability: int | None = None) -> None:
         (w.mask.window, f"window {w.mask.window}: it takes causal or no mask"),
         (w.mask.documents, "documents: it takes causal or no mask"),
         (w.mask.blocks, "a block mask: it takes causal or no mask"),
+        (w.mask.tensor, "the mask of a file: it takes causal or no mask"),
         (w.scoring.softcap, "a soft-cap: it takes scaled scores alone"),
         (w.slopes, "ALiBi: it takes scaled scores alone"),
         (w.biases is not None, "a position bias: it takes scaled scores alone"),

@@ -43,7 +43,9 @@ def recorded_tile(
     if algorithm.stores_scores and visit.launch == 1:
         s, p = (_whole_rows(w, visit, details, name) for name in ("s", "p"))
         masked = w.changed(visit.head, visit.rows, visit.cols, s)
-        masked = np.where(w.mask.visible(visit.rows, visit.cols), masked, np.float32(-np.inf))
+        masked = np.where(
+            w.mask.of_head(visit.head).visible(visit.rows, visit.cols), masked, np.float32(-np.inf)
+        )
         # With a sink the ends are not those of the tile alone, which its ops compute.
         tiles = {} if w.sink_logits else {"m_tile": ends["m"], "l_tile": ends["l"]}
         found = {**tiles, "P": p, **ends}

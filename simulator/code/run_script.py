@@ -77,8 +77,9 @@ def tensor(name):
         size = int.from_bytes(file.read(8), "little")
         about = json.loads(file.read(size))[name]
         file.seek(8 + size + about["data_offsets"][0])
-        kind = {{"F32": "<f4", "F16": "<f2", "BF16": "<u2", "BOOL": "?"}}[about["dtype"]]
-        values = np.fromfile(file, kind, math.prod(about["shape"])).reshape(about["shape"])
+        kinds = {{"F32": "<f4", "F16": "<f2", "BF16": "<u2", "BOOL": "?", "U8": "u1"}}
+        count = math.prod(about["shape"])
+        values = np.fromfile(file, kinds[about["dtype"]], count).reshape(about["shape"])
     if about["dtype"] == "BF16":
         values = (values.astype(np.uint32) << np.uint32(16)).view(np.float32)
     return values.astype(np.float32)
@@ -136,8 +137,8 @@ assert (q.shape, k.shape[1:], v.shape[1:]) == ((H, NQ, D), (NK, D), (NK, DV))
 q, k, v = (values.astype(np.float64) for values in (q, k, v))
 
 
-def visible(rows):
-    """Return which keys some rows see."""
+def visible(head, rows):
+    """Return which keys some rows of a head see."""
     i = np.arange(rows.start, rows.stop)[:, None] + NK - NQ
     j = np.arange(NK)[None]
     seen = np.ones((len(rows), NK), dtype=bool)
@@ -147,7 +148,7 @@ def visible(rows):
 def attention(head, rows):
     """Return O and lse of some rows of a head, and their largest score."""
     s = SCALE * (q[head, rows.start : rows.stop] @ k[KV[head]].T)
-{changes}    s = np.where(visible(rows), s, -np.inf)
+{changes}    s = np.where(visible(head, rows), s, -np.inf)
     largest = np.abs(s[np.isfinite(s)]).max(initial=1.0)
     m = s.max(axis=1, keepdims=True)
     m = np.where(np.isneginf(m), 0.0, m)  # a row that sees nothing
@@ -192,7 +193,7 @@ _ASKED = """if "--all" in sys.argv[1:]:  # {scores} scores take long
 
 _MASK = (
     "seqlen_q", "seqlen_k", "queries", "causal", "window", "sinks", "dilation", "global_tokens",
-    "documents", "blocks",
+    "documents", "blocks", "tensor",
 )  # fmt: skip
 _SCORING = ("scale", "temperature", "softcap", "slopes", "sink_logits")
 """What the script can write of a mask and of scores."""
@@ -341,6 +342,11 @@ def _inputs(w: Workload) -> str:
         out += _TURN.format(width=end, offset=turns.offset, theta=turns.theta, one=one, other=other)
     if w.mask.blocks is not None:
         out += '\n\nBLOCKS = tensor("block_mask") != 0  # the visible blocks\n'
+    if w.mask.tensor is not None:
+        out += "\n\n# Which pairs are visible, the same of all heads or each head's own.\n"
+        bits = 'np.unpackbits(tensor("mask").astype(np.uint8), axis=-1, count=NK)'
+        seen = bits if _reads_safetensors(w) else 'tensor("mask")'
+        out += f"MASK = {seen}.reshape(-1, NQ, NK) != 0\n"
     if w.picked != tuple(range(heads)):
         group = heads // kv_heads
         kv_picked = sorted({head // group for head in w.picked})
@@ -398,4 +404,7 @@ def _mask_lines(w: Workload) -> Sequence[str]:
         size = mask.blocks.size
         out.append(f"line, place = (i - (NK - NQ)) // {size}, j // {size}")
         out.append("seen &= BLOCKS[line, place]")
+    if mask.tensor is not None:
+        out.append(f"own = {list(w.picked)}[head] % len(MASK)")
+        out.append("seen &= MASK[own, rows.start : rows.stop]")
     return out

@@ -120,7 +120,7 @@ class GradientEngine:
             found = self._sum(visit, on_chip=True) | self._sum(visit, on_chip=False)
             states = list(self._through(visit, found))
             nothing = blank(w, visit.head, visit.rows, self._number)
-            seen = w.mask.visible(visit.rows, visit.cols)
+            seen = w.mask.of_head(visit.head).visible(visit.rows, visit.cols)
             stored = self._program.launches[visit.launch].forms
             stored = stored and not any(op.makes_scores for op in ops)
             s = scaled_scores(w, self.inputs, visit, self._number) if stored else None

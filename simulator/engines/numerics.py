@@ -25,16 +25,16 @@ def change_of(w: Workload, head: int, i: int) -> Change | None:
     return lambda start, stop, s: w.changed(head, rows, range(start, stop), s)
 
 
-def visible_to(w: Workload, i: int) -> Visible:
+def visible_to(w: Workload, head: int, i: int) -> Visible:
     """Return what gives the mask of some keys for a row block, None if it hides nothing."""
-    grid, rows = w.grid, w.grid.row_range(i)
+    grid, rows, mask = w.grid, w.grid.row_range(i), w.mask.of_head(head)
 
     def visible(start: int, stop: int) -> NDArray[np.bool_] | None:
-        if not w.mask.hides:
+        if not mask.hides:
             return None
         if grid.full_columns.covers(i, range(start // grid.cols, -(-stop // grid.cols))):
             return None
-        return w.mask.visible(rows, range(start, stop))
+        return mask.visible(rows, range(start, stop))
 
     return visible
 

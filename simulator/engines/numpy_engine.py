@@ -101,7 +101,7 @@ class NumpyEngine:
         q, k, v = self._operands(head, i)
         visits = self._visits.pairs(i)
         walk = walk_row_block(
-            q, k, v, w.scoring.factor, w.cols, visits, visible_to(w, i), threads,
+            q, k, v, w.scoring.factor, w.cols, visits, visible_to(w, head, i), threads,
             change_of(w, head, i), self._start(head, i) if w.sink_logits else None, w.keeps,
         )  # fmt: skip
         o = walk.o if algorithm_of(w).normalises_each_tile else round_to(walk.o, w.dtype)
@@ -174,7 +174,7 @@ class NumpyEngine:
         w = self.workload
         q, k, _ = self._operands(visit.head, visit.i)
         s, masked = score_keys(
-            q, k, w.scoring.factor, [(0, w.seqlen_k)], visible_to(w, visit.i),
+            q, k, w.scoring.factor, [(0, w.seqlen_k)], visible_to(w, visit.head, visit.i),
             change_of(w, visit.head, visit.i),
         )  # fmt: skip
         return s.T, masked.T
@@ -191,7 +191,7 @@ class NumpyEngine:
         ranges = [(grid.col_range(j).start, grid.col_range(j).stop) for j in columns]
         q, k, v = self._operands(head, i)
         s, masked = score_keys(
-            q, k, w.scoring.factor, ranges, visible_to(w, i), change_of(w, head, i)
+            q, k, w.scoring.factor, ranges, visible_to(w, head, i), change_of(w, head, i)
         )
         sums = np.empty((stop - first + 1, *walk.checkpoints.shape[1:]), dtype=np.float32)
         sums[0] = walk.checkpoints[number]

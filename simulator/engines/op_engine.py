@@ -207,7 +207,7 @@ class OpEngine:
         ops = algorithm_of(w).ops(w, visit)
         for _ in self._steps(state, visit, ops):
             states.append(dict(state.chip))
-        seen = w.mask.visible(visit.rows, visit.cols)
+        seen = w.mask.of_head(visit.head).visible(visit.rows, visit.cols)
         makes_scores = any(op.makes_scores for op in ops)
         scores = self._program.algorithm.softmax
         scores = scores and not self._program.launches[visit.launch].combines

@@ -281,7 +281,7 @@ def gone_through(
         else:
             op.apply(state)
         states.append(dict(chip))
-    seen = w.mask.visible(visit.rows, visit.cols)
+    seen = w.mask.of_head(visit.head).visible(visit.rows, visit.cols)
     nothing = blank(w, visit.head, visit.rows, split=visit.split)
     return tile_of(ops, seen, states, nothing, unmasked)
 

@@ -92,7 +92,7 @@ def reference_gradients(
 
 def _weights(w: Workload, head: int, rows: range, scores: F64) -> F64:
     """Return the softmax of some rows, 0 in rows that see nothing."""
-    scores = np.where(w.mask.visible(rows, range(w.seqlen_k)), scores, -np.inf)
+    scores = np.where(w.mask.of_head(head).visible(rows, range(w.seqlen_k)), scores, -np.inf)
     sink = w.start(head, rows)[0] if w.sinks is not None else np.full(len(rows), -np.inf)
     top = np.maximum(scores.max(axis=1), sink)
     top = np.where(np.isneginf(top), 0.0, top)
@@ -112,7 +112,7 @@ def _softmax_times(w: Workload, inputs: Inputs, head: int, rows: range) -> tuple
     products = [matmul(q, inputs.k[kv_head, part].astype(np.float64).T) for part in parts]
     scores = w.changed(head, rows, keys, w.scoring.of(np.concatenate(products, axis=1)))
     del products
-    scores = np.where(w.mask.visible(rows, keys), scores, -np.inf)
+    scores = np.where(w.mask.of_head(head).visible(rows, keys), scores, -np.inf)
     top = scores.max(axis=1)
     sink = None if w.sinks is None else w.start(head, rows)[0]
     if sink is not None:  # one more key, of value 0

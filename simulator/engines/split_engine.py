@@ -106,7 +106,7 @@ class SplitEngine(OpEngine):
             v=inputs.v[kv_head],
             cols=w.cols,
             columns=self._program.launches[0].visits.visited(i * w.splits + number),
-            visible=visible_to(w, i),
+            visible=visible_to(w, head, i),
             change=change_of(w, head, i),
             keeps=w.keeps,
         )

@@ -136,7 +136,7 @@ def leaked(n: Numbers, row: int) -> float:
     """Weight of a row on keys of other texts if the mask let it see these texts."""
     seen, everywhere, _ = _unmasked(n, row)
     single = n.trace.single_heads[0]
-    one_text = replace(single.mask, documents=())
+    one_text = replace(single.mask.of_head(n.single(row)[0]), documents=())
     both = one_text.visible(range(row, row + 1), range(single.seqlen_k))[0]
     return float(everywhere[both & ~seen].sum() / everywhere[both].sum())
 
@@ -159,7 +159,7 @@ def _unmasked(n: Numbers, row: int) -> tuple[Bools, F64, F64]:
     part = Part((head,), range(own, own + 1))
     scores = HeadScores(single, inputs, part)
     open_to_all = settings_of(single).open
-    seen = single.mask.visible(part.rows, range(single.seqlen_k))[0]
+    seen = single.mask.of_head(head).visible(part.rows, range(single.seqlen_k))[0]
     if not seen.any():
         raise refuse("", "row", row, "a row that sees a key")
     maps = (scores.maps(settings).of(head)[0].astype(np.float64) for settings in
@@ -327,7 +327,8 @@ def job(n: Numbers, name: str, head: int) -> float:
         raise refuse("", "job", head, f"a head of the run, of {w.input_heads[0]}")
     part = Part((w.picked.index(head),), range(w.seqlen_q))
     maps = HeadScores(w, inputs, part).maps()
-    return _score(head_jobs(maps.weights, w.mask, maps.rows, w.aligned_tokens), name, 0)
+    mask = w.mask.of_head(part.heads[0])
+    return _score(head_jobs(maps.weights, mask, maps.rows, w.aligned_tokens), name, 0)
 
 
 @known

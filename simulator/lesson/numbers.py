@@ -442,7 +442,8 @@ def entropy(n: Numbers, row: int) -> float:
 def visible(n: Numbers, row: int) -> int:
     """Keys that the mask leaves a row."""
     cell_of(n.workload, "m", row, 0)
-    return int(n.workload.mask.visible(range(row, row + 1), range(n.workload.seqlen_k)).sum())
+    mask = n.workload.mask.of_head(n.head)
+    return int(mask.visible(range(row, row + 1), range(n.workload.seqlen_k)).sum())
 
 
 @known

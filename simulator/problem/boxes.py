@@ -3,7 +3,8 @@
 A box is some rows next to each other and some keys next to each other of one document and one row
 of the block mask. Inside it, only the distance of a pair decides. What the rows of a box see
 together, and what all of them see, are a few intervals of keys, so no pair and no tile is looked
-at.
+at. Only a mask that says of each pair whether it is visible has no such intervals: its pairs are
+looked at, as many at once as fit a cache.
 """
 
 from __future__ import annotations
@@ -80,6 +81,28 @@ def full(mask: Mask, parts: Parts, cols: int) -> Intervals:
     ends = np.where(stop >= mask.seqlen_k, -(-mask.seqlen_k // cols), stop // cols)
     whole = _Spans(of, -(-start // cols), ends)
     return _in_all(rows.block, whole, len(parts[0][0]))
+
+
+PAIRS_AT_ONCE = 2**20
+"""Pairs that are looked at together, unless a row block has more."""
+
+
+def seen(mask: Mask, rows: int, cols: int, *, every: bool) -> Intervals:
+    """Return the column blocks of which each row block sees anything, or everything.
+
+    Of heads that see different pairs it is what any of them sees, or what all see.
+    """
+    join = np.logical_and if every else np.logical_or
+    keys, starts = range(mask.seqlen_k), np.arange(0, mask.seqlen_k, cols)
+    step = rows * max(1, PAIRS_AT_ONCE // (rows * mask.seqlen_k))
+    out = []
+    for first in range(0, mask.seqlen_q, step):
+        own = range(first, min(first + step, mask.seqlen_q))
+        pairs = mask.visible(own, keys, every=every)
+        if rows > 1:
+            pairs = join.reduceat(pairs, np.arange(0, len(own), rows), axis=0)
+        out.append(join.reduceat(pairs, starts, axis=1) if cols > 1 else pairs)
+    return Intervals.where(np.concatenate(out))
 
 
 _FAR = np.iinfo(np.int64)

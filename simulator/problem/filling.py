@@ -479,7 +479,8 @@ def run_bytes(w: Workload) -> int:
     scores = min(rows * w.seqlen_k, max(CHECKED_SCORES, w.seqlen_k))
     numbers = (12 if w.backward else 5) * scores + 3 * min(PART, max(sizes))
     tile = min(w.rows, w.seqlen_q) * min(w.cols, w.seqlen_k)
-    return max(input_bytes(w), 4 * sum(sizes) + copied + 8 * numbers + 8 * tile)
+    pairs = 2 * w.mask.tensor.table.nbytes if w.mask.tensor else 0  # kernels have it once more
+    return max(input_bytes(w), 4 * sum(sizes) + copied + 8 * numbers + 8 * tile) + pairs
 
 
 def _held(w: Workload) -> list[int]:

@@ -288,24 +288,10 @@ class Kind:
     words: str
 
 
-_FLAGS = Kind(np.dtype(np.bool_), "BOOL", "booleans")
+FLAGS = Kind(np.dtype(np.bool_), "BOOL", "booleans")
 WHOLE = Kind(np.dtype("<i4"), "I32", "whole numbers, int32")
 REAL = Kind(np.dtype("<f4"), "F32", "numbers, float32")
 BYTES = Kind(np.dtype(np.uint8), "U8", "bytes, uint8")
-
-
-def read_flags(path: Path, name: str, bounds: Bounds = BOUNDS) -> NDArray[np.bool_]:
-    """Read a tensor of booleans.
-
-    Raises
-    ------
-    InputError
-        The file has no such tensor, or one of numbers, or cannot be read to its end.
-    """
-    flags = read_kind(path, name, _FLAGS, bounds)
-    if flags is None:
-        raise refuse(str(path), f"tensor {name}", "", "a tensor of booleans of this name")
-    return flags
 
 
 def read_kind(path: Path, name: str, kind: Kind, bounds: Bounds = BOUNDS) -> NDArray[Any] | None:
@@ -397,8 +383,8 @@ def _reading(path: Path, kind: str) -> Iterator[None]:
 
 
 @contextmanager
-def _safetensors(path: Path, bounds: Bounds) -> Iterator[Any]:
-    """Open a safetensors file whose header is not too long."""
+def safetensors(path: Path, bounds: Bounds = BOUNDS) -> Iterator[Any]:
+    """Open a safetensors file whose header is not too long; any error names the file."""
     with _reading(path, "safetensors"):
         with open_regular(path) as start:  # the library's own errors do not name the file
             length = int.from_bytes(start.read(8), "little")
@@ -409,7 +395,7 @@ def _safetensors(path: Path, bounds: Bounds) -> Iterator[Any]:
 
 
 def _safetensors_of_kind(path: Path, name: str, kind: Kind, bounds: Bounds) -> NDArray[Any] | None:
-    with _safetensors(path, bounds) as file:
+    with safetensors(path, bounds) as file:
         if name not in file.keys():  # noqa: SIM118 - the file is no mapping
             return None
         if (stored := file.get_slice(name).get_dtype()) != kind.header:
@@ -421,7 +407,7 @@ def _safetensors_of_kind(path: Path, name: str, kind: Kind, bounds: Bounds) -> N
 def _safetensors_header(
     path: Path, wanted: Collection[str], bounds: Bounds
 ) -> tuple[dict[str, StoredTensor], dict[str, str]]:
-    with _safetensors(path, bounds) as file:
+    with safetensors(path, bounds) as file:
         names = file.keys()
         slices = {name: file.get_slice(name) for name in wanted if name in names}
         shapes = {name: (tuple(s.get_shape()), s.get_dtype()) for name, s in slices.items()}

@@ -9,7 +9,7 @@ from simulator.base.dtypes import F32
 from simulator.base.errors import SCENARIO, refuse
 from simulator.problem.features import FeatureMap
 from simulator.problem.input_files import PROJECTION, InputFile, check_finite, read_tensor
-from simulator.problem.masks import Mask
+from simulator.problem.masks import MASK, Mask
 from simulator.problem.recurrence import RULES
 from simulator.problem.scenario import Scenario
 
@@ -67,6 +67,9 @@ def check_mask(mask: Mask) -> None:
             nothing = "0" if isinstance(value, int) and key != "block" else "none"
             expected = f"{nothing}: linear attention is causal or sees every key"
             raise refuse(SCENARIO, f"mask.{key}", value, expected)
+    if mask.tensor:
+        expected = f"a file without a tensor {MASK}: linear attention is causal or sees every key"
+        raise refuse(SCENARIO, "input.path", "", expected)
     if mask.causal and mask.seqlen_q != mask.seqlen_k:
         expected = (
             f"{mask.seqlen_k} like seqlen_k: causal linear attention has a query for each key"

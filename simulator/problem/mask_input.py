@@ -1,24 +1,45 @@
-"""The mask of a scenario: what it says, and the blocks that the input file has."""
+"""The mask of a scenario: what it says, and the blocks and pairs that the input file has."""
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
+
 from simulator.base.errors import SCENARIO, refuse
-from simulator.problem.input_files import InputFile, read_flags
-from simulator.problem.masks import BlockMask, Mask
+from simulator.problem.input_files import (
+    BOUNDS,
+    FLAGS,
+    Bounds,
+    InputFile,
+    is_npz,
+    read_kind,
+    safetensors,
+)
+from simulator.problem.intervals import Bools
+from simulator.problem.masks import MASK, BlockMask, Mask, PairMask
 from simulator.problem.recurrence import RULES
 from simulator.problem.scenario import Scenario
 
 BLOCK_MASK = "block_mask"
 """The tensor of an input file that says which blocks are visible."""
 
-
+MASK_SHAPE = "mask_shape"
+"""The text of a safetensors file that says which shape its mask had before bits were packed."""
 MOST_BLOCKS_OF_MASK = 2**28
-"""Most blocks that are read: each takes a byte."""
+"""Most blocks, or pairs of all heads that run, that are read: each takes a byte."""
+_SHAPE = re.compile(r"\s*\[\s*\d{1,9}(\s*,\s*\d{1,9}){1,2}\s*\]\s*", re.ASCII)
 
 
-def mask_of(scenario: Scenario, file: InputFile | None, seqlen_q: int, seqlen_k: int) -> Mask:
+def mask_of(
+    scenario: Scenario,
+    file: InputFile | None,
+    shapes: Mapping[str, int],
+    picked: tuple[int, ...],
+) -> Mask:
     """Return which pairs a scenario leaves visible.
 
     Parameters
@@ -26,17 +47,21 @@ def mask_of(scenario: Scenario, file: InputFile | None, seqlen_q: int, seqlen_k:
     scenario : Scenario
         What its author said.
     file : InputFile or None
-        Says whether it is causal and has a window if the scenario does not, and has the blocks.
-    seqlen_q, seqlen_k : int
-        Rows of one head, and keys.
+        Says whether it is causal and has a window if the scenario does not, and has the blocks and
+        the pairs.
+    shapes : mapping
+        Query heads of the input, rows of one head, and keys, by the keys of a scenario.
+    picked : tuple of int
+        The heads that run.
 
     Raises
     ------
     InputError
         Documents that do not add up to the keys; blocks without a file that has them, or of another
-        number than rows and keys need.
+        number than rows and keys need; pairs that cannot be read; or nothing of blocks or pairs is
+        visible.
     """
-    said = scenario.mask
+    said, seqlen_q, seqlen_k = scenario.mask, shapes["seqlen_q"], shapes["seqlen_k"]
     causal = bool(file and file.causal) if said.causal is None else said.causal
     if said.documents and sum(said.documents) != seqlen_k:
         expected = f"lengths that add up to seqlen_k = {seqlen_k}, not to {sum(said.documents)}"
@@ -50,6 +75,8 @@ def mask_of(scenario: Scenario, file: InputFile | None, seqlen_q: int, seqlen_k:
             expected = f"an input file with a tensor {BLOCK_MASK}: it says which are visible"
             raise refuse(SCENARIO, "mask.block", said.block, expected)
         blocks = read_block_mask(file.path, said.block, seqlen_q, seqlen_k)
+    whole = shapes["heads"], seqlen_q, seqlen_k
+    tensor = read_pair_mask(file.path, whole, picked) if file else None
     mask = Mask(
         seqlen_q,
         seqlen_k,
@@ -60,9 +87,11 @@ def mask_of(scenario: Scenario, file: InputFile | None, seqlen_q: int, seqlen_k:
         said.global_tokens,
         said.documents,
         blocks,
+        tensor,
     )
-    if blocks and file and not mask.pairs_exist:
-        raise refuse(str(file.path), f"tensor {BLOCK_MASK}", "", "at least one visible pair")
+    if file and (blocks or tensor) and not mask.pairs_exist:
+        name = MASK if tensor else BLOCK_MASK
+        raise refuse(str(file.path), f"tensor {name}", "", "at least one visible pair")
     return mask
 
 
@@ -78,8 +107,86 @@ def read_block_mask(path: Path, size: int, seqlen_q: int, seqlen_k: int) -> Bloc
     if shape[0] * shape[1] > MOST_BLOCKS_OF_MASK:
         expected = f"larger blocks: at most {MOST_BLOCKS_OF_MASK} of them"
         raise refuse(SCENARIO, "mask.block", size, expected)
-    table = read_flags(path, BLOCK_MASK)
+    table = read_kind(path, BLOCK_MASK, FLAGS)
+    if table is None:
+        expected = "a tensor of booleans of this name"
+        raise refuse(str(path), f"tensor {BLOCK_MASK}", "", expected)
     if table.shape != shape:
         expected = f"{shape}: blocks of {size} of {seqlen_q} rows and {seqlen_k} keys"
         raise refuse(str(path), f"shape of {BLOCK_MASK}", table.shape, expected)
     return BlockMask(size, table)
+
+
+def read_pair_mask(
+    path: Path, whole: tuple[int, int, int], picked: tuple[int, ...], bounds: Bounds = BOUNDS
+) -> PairMask | None:
+    """Read which pairs the tensor `mask` of a file shows; None if the file has none.
+
+    Parameters
+    ----------
+    path : Path
+        The file. An .npz has booleans; a safetensors file has their bits, packed along the keys
+        from the highest bit of a byte on, and their shape as a text.
+    whole : tuple of int
+        Query heads of the input, rows of one head, and keys.
+    picked : tuple of int
+        The heads that are wanted.
+    bounds : Bounds
+        How much of the file is read.
+
+    Raises
+    ------
+    InputError
+        It is of another type or shape, lacks its text or has too many pairs, or the file cannot be
+        read to its end.
+    """
+    read = _stored_pairs if is_npz(path) else _packed_pairs
+    table = read(path, whole, picked, bounds)
+    return None if table is None else PairMask(table)
+
+
+def _stored_pairs(
+    path: Path, whole: tuple[int, int, int], picked: tuple[int, ...], bounds: Bounds
+) -> Bools | None:
+    table = read_kind(path, MASK, FLAGS, bounds)
+    if table is None:
+        return None
+    _check_pairs(path, f"shape of {MASK}", table.shape, whole, picked)
+    return table[None] if table.ndim == 2 else table[list(picked)]
+
+
+def _packed_pairs(
+    path: Path, whole: tuple[int, int, int], picked: tuple[int, ...], bounds: Bounds
+) -> Bools | None:
+    with safetensors(path, bounds) as file:
+        if MASK not in file.keys():  # noqa: SIM118 - the file is no mapping
+            return None
+        bits, text = file.get_slice(MASK), (file.metadata() or {}).get(MASK_SHAPE)
+        if (dtype := bits.get_dtype()) != "U8":
+            expected = f"U8, bits packed along the keys, and the text {MASK_SHAPE}"
+            raise refuse(str(path), f"tensor {MASK}", dtype, expected)
+        if text is None or not _SHAPE.fullmatch(text):
+            expected = "a list of 2 or 3 numbers, the shape of the mask before its bits were packed"
+            raise refuse(str(path), f"text {MASK_SHAPE}", (text or "")[:40], expected)
+        shape = tuple(map(int, re.findall(r"\d+", text)))
+        _check_pairs(path, MASK_SHAPE, shape, whole, picked)
+        packed = *shape[:-1], -(-shape[-1] // 8)
+        if (stored := tuple(bits.get_shape())) != packed:
+            expected = f"{packed}: the bits of 8 keys in a byte"
+            raise refuse(str(path), f"shape of {MASK}", stored, expected)
+        parts = [bits[:]] if len(shape) == 2 else [bits[head] for head in picked]
+    table = [np.unpackbits(part, axis=-1, count=shape[-1]).view(np.bool_) for part in parts]
+    return np.stack(table)
+
+
+def _check_pairs(
+    path: Path, name: str, shape: tuple[int, ...], whole: tuple[int, int, int],
+    picked: tuple[int, ...],
+) -> None:  # fmt: skip
+    if shape not in (whole, whole[1:]):
+        expected = f"{whole[1:]} or {whole}: rows and keys, or those of each query head"
+        raise refuse(str(path), name, shape, expected)
+    pairs = math.prod(shape[-2:]) * (len(picked) if len(shape) == 3 else 1)
+    if pairs > MOST_BLOCKS_OF_MASK:
+        expected = f"at most {MOST_BLOCKS_OF_MASK} pairs, those of all heads that run together"
+        raise refuse(str(path), f"size of {MASK}", pairs, expected)

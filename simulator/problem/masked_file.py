@@ -1,4 +1,8 @@
-"""A scenario with another mask: written into its tables, and blocks into a copy of its input."""
+"""A scenario with another mask: written into its tables, and blocks into a copy of its input.
+
+The pairs that a file has are part of the old mask: a copy is without them, unless the other mask
+has them, too.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +22,8 @@ from simulator.problem.input_files import UPSTREAM, InputFile, is_npz
 from simulator.problem.intervals import Bools
 from simulator.problem.latent import LATENT
 from simulator.problem.linear import check_mask
-from simulator.problem.mask_input import BLOCK_MASK
-from simulator.problem.masks import BlockMask, Mask
+from simulator.problem.mask_input import BLOCK_MASK, MASK_SHAPE
+from simulator.problem.masks import MASK, BlockMask, Mask
 from simulator.problem.scenario import Scenario, with_values
 from simulator.problem.workload import Workload
 
@@ -49,6 +53,11 @@ def _check_copied(w: Workload) -> None:
         raise refuse(str(w.file.path), "input.path", w.file.path.name, "a .safetensors file")
 
 
+def needs_file(w: Workload, mask: Mask) -> bool:
+    """Return whether a workload gets another mask by another input file alone."""
+    return bool(mask.blocks) or mask.tensor != w.mask.tensor
+
+
 def masked_scenario(w: Workload, mask: Mask, path: Path | None = None) -> Scenario:
     """Return a workload's scenario with another mask.
 
@@ -64,7 +73,7 @@ def masked_scenario(w: Workload, mask: Mask, path: Path | None = None) -> Scenar
     Raises
     ------
     InputError
-        It has blocks, but there is no such file.
+        It needs such a file, and there is none.
     """
     said: dict[str, Any] = {
         "causal": mask.causal, "window": mask.window, "sinks": mask.sinks or None,
@@ -74,10 +83,10 @@ def masked_scenario(w: Workload, mask: Mask, path: Path | None = None) -> Scenar
         "block": mask.blocks.size if mask.blocks else None,
     }  # fmt: skip
     changes: dict[str, Any] = {"mask": said}
-    if mask.blocks:
+    if needs_file(w, mask):
         if path is None:
-            expected = f"a file for the tensor {BLOCK_MASK}"
-            raise refuse("mask", "block", mask.blocks.size, expected)
+            name = BLOCK_MASK if mask.blocks else MASK
+            raise refuse("mask", f"tensor {name}", "", "a file for the input with this mask")
         stored = w.file is not None and bool(w.file.stored)
         changes["input"] = {
             "source": "layer" if stored else "file",
@@ -91,42 +100,45 @@ def masked_scenario(w: Workload, mask: Mask, path: Path | None = None) -> Scenar
 def write_masked(w: Workload, mask: Mask, path: Path) -> None:
     """Write a copy of a workload's input with the blocks of a mask, whole or not at all.
 
-    A copy does not say whether it is causal where the mask says otherwise.
+    A copy does not say whether it is causal where the mask says otherwise, and does not have the
+    pairs of the file if the mask has none.
 
     Raises
     ------
     InputError
         The file cannot be written or the input cannot be read.
     """
-    assert mask.blocks is not None
     _check_copied(w)
-    header, data = _copied(w.file) if w.file else _made(w)
+    dropped = (BLOCK_MASK,) if mask.tensor else (BLOCK_MASK, MASK)
+    header, data = _copied(w.file, dropped) if w.file else _made(w)
     about = header.get("__metadata__", {})
     if about.get("causal") and w.file and w.file.causal != mask.causal:
         about.pop("causal")
-    header.pop(BLOCK_MASK, None)
-    table = np.ascontiguousarray(mask.blocks.table)
-    ends = [len(data), len(data) + table.nbytes]
-    header[BLOCK_MASK] = {"dtype": "BOOL", "shape": list(table.shape), "data_offsets": ends}
+    if MASK in dropped:
+        about.pop(MASK_SHAPE, None)
+    blocks = b""
+    if mask.blocks:
+        blocks, shape = mask.blocks.table.tobytes(), list(mask.blocks.table.shape)
+        ends = [len(data), len(data) + len(blocks)]
+        header[BLOCK_MASK] = {"dtype": "BOOL", "shape": shape, "data_offsets": ends}
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     length = len(text).to_bytes(8, "little")
-    write_atomically(path, lambda out: out.write(length + text + data + table.tobytes()))
+    write_atomically(path, lambda out: out.write(length + text + data + blocks))
 
 
-def _copied(file: InputFile) -> tuple[dict[str, Any], bytes]:
-    """Return header and tensors of a safetensors file, without blocks that it has."""
+def _copied(file: InputFile, dropped: tuple[str, ...]) -> tuple[dict[str, Any], bytes]:
+    """Return header and tensors of a safetensors file, without some that it may have."""
     with open_regular(file.path) as stored:
         header = json.loads(stored.read(int.from_bytes(stored.read(8), "little")))
         data = stored.read()
-    own = header.get(BLOCK_MASK)
-    if own is None:
-        return header, data
-    start, stop = own["data_offsets"]
-    for name, each in header.items():
-        if name != "__metadata__" and each["data_offsets"][0] >= stop:
-            each["data_offsets"] = [n - (stop - start) for n in each["data_offsets"]]
-    return header, data[:start] + data[stop:]
+    for own in [header.pop(name) for name in dropped if name in header]:
+        start, stop = own["data_offsets"]
+        for name, each in header.items():
+            if name != "__metadata__" and each["data_offsets"][0] >= stop:
+                each["data_offsets"] = [n - (stop - start) for n in each["data_offsets"]]
+        data = data[:start] + data[stop:]
+    return header, data
 
 
 def _made(w: Workload) -> tuple[dict[str, Any], bytes]:

@@ -18,6 +18,11 @@ from simulator.base.errors import SCENARIO, refuse
 from simulator.problem import boxes
 from simulator.problem.intervals import I64, Bools, Intervals, sums
 
+MASK = "mask"
+"""The tensor of an input file that says which pairs are visible."""
+_AT_ONCE = 256
+"""Rows and keys of a block in which a visible pair is looked for."""
+
 
 class BlockMask:
     """Any pattern of square blocks of pairs.
@@ -51,6 +56,72 @@ class BlockMask:
         return Intervals.where(self.table)
 
 
+class PairMask:
+    """Pairs that are visible one by one, the same of all heads or each head's own.
+
+    Two are equal if they show the same pairs.
+
+    Parameters
+    ----------
+    table : ndarray
+        (1 or heads, rows, keys) bool. Heads that all see the same are kept as one.
+    """
+
+    def __init__(self, table: Bools) -> None:
+        if all(np.array_equal(each, table[0]) for each in table[1:]):
+            table = table[:1]
+        self.table = table
+        table.flags.writeable = False
+        self._heads: dict[range, PairMask] = {}
+        self._over: dict[tuple[int, bool], Bools] = {}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PairMask) and self._same == other._same
+
+    def __hash__(self) -> int:
+        return hash(self._same)
+
+    @cached_property
+    def name(self) -> str:
+        """A text that only this pattern has."""
+        return sha256(np.packbits(self.table).tobytes()).hexdigest()
+
+    @property
+    def _same(self) -> tuple[object, ...]:
+        return self.table.shape, self.name
+
+    @property
+    def of_each_head(self) -> bool:
+        """Whether heads see different pairs."""
+        return len(self.table) > 1
+
+    def of_heads(self, heads: range) -> PairMask:
+        """Return what some heads see."""
+        if not self.of_each_head:
+            return self
+        if heads not in self._heads:
+            self._heads[heads] = PairMask(self.table[heads.start : heads.stop])
+        return self._heads[heads]
+
+    def over(self, rows: int, *, every: bool = False) -> Bools:
+        """Return what any block of heads sees whose rows follow each other, or what all of them do.
+
+        Parameters
+        ----------
+        rows : int
+            Those of the heads of a block. If all heads see the same, the rows of one are returned.
+        every : bool
+            Whether all blocks are to see a pair.
+        """
+        key = rows, every
+        if key not in self._over:
+            blocks = self.table.reshape(-1, rows if self.of_each_head else len(self.table[0]),
+                                        self.table.shape[2])  # fmt: skip
+            join = np.logical_and if every else np.logical_or
+            self._over[key] = blocks[0] if len(blocks) == 1 else join.reduce(blocks, axis=0)
+        return self._over[key]
+
+
 @dataclass(frozen=True, slots=True)
 class Mask:
     """The visible pairs of a score matrix, aligned at the bottom right.
@@ -59,7 +130,8 @@ class Mask:
     holds. Causal: ``j <= i'``. Window `w`: ``i' - j < w`` (without causal also ``j - i' < w``) and
     ``(i' - j) mod dilation = 0``, or ``j < sinks``, or ``j < global_tokens``, or
     ``i' < global_tokens``. Documents: i' and j are in the same one. Blocks: that of i and j is
-    visible.
+    visible. Tensor: it shows i and j. If it shows other pairs of each head, a tile is visited where
+    any head sees a pair of it, and `of_head` says what one head sees.
 
     Attributes
     ----------
@@ -79,6 +151,8 @@ class Mask:
         Lengths that add up to seqlen_k; empty for one of any length.
     blocks : BlockMask or None
         Blocks of rows (not aligned) and keys; None for no such mask.
+    tensor : PairMask or None
+        Pairs of rows (not aligned) and keys, as the input file has them; None for no such mask.
 
     References
     ----------
@@ -95,6 +169,7 @@ class Mask:
     global_tokens: int = 0
     documents: tuple[int, ...] = ()
     blocks: BlockMask | None = None
+    tensor: PairMask | None = None
 
     @property
     def shift(self) -> int:
@@ -104,18 +179,18 @@ class Mask:
     @property
     def hides(self) -> bool:
         """Whether the mask can hide anything at all."""
-        return self.causal or self.window > 0 or bool(self.documents or self.blocks)
+        return self.causal or self.window > 0 or self.of_these_lengths
 
     @property
     def simple(self) -> bool:
         """Whether it is causal, a window and sinks, or some of these, and nothing else."""
         local = self.window and (self.dilation > 1 or self.global_tokens)
-        return not (local or self.documents or self.blocks)
+        return not (local or self.of_these_lengths)
 
     @property
     def of_these_lengths(self) -> bool:
         """Whether a part of it says nothing about any other number of rows and keys."""
-        return bool(self.documents or self.blocks)
+        return bool(self.documents or self.blocks or self.tensor)
 
     @property
     def document_starts(self) -> I64:
@@ -128,26 +203,48 @@ class Mask:
         Raises
         ------
         InputError
-            Documents or blocks say which pairs of these lengths are visible, and no others.
+            Documents, blocks or a tensor say which pairs of these lengths are visible, and no
+            others.
         """
-        block = self.blocks and self.blocks.size
-        for key, value in (("documents", list(self.documents)), ("block", block)):
-            if value and (seqlen_q, seqlen_k) != (self.seqlen_q, self.seqlen_k):
-                expected = f"none: it is of {self.seqlen_k} keys, and undefined for {seqlen_k}"
-                raise refuse(SCENARIO, f"mask.{key}", value, expected)
+        if (seqlen_q, seqlen_k) != (self.seqlen_q, self.seqlen_k):
+            block = self.blocks and self.blocks.size
+            expected = f"none: it is of {self.seqlen_k} keys, and undefined for {seqlen_k}"
+            for key, value in (("documents", list(self.documents)), ("block", block)):
+                if value:
+                    raise refuse(SCENARIO, f"mask.{key}", value, expected)
+            if self.tensor:
+                raise refuse(SCENARIO, f"tensor {MASK}", "", expected)
         return replace(self, seqlen_q=seqlen_q, seqlen_k=seqlen_k)
+
+    def of_head(self, head: int) -> Mask:
+        """Return what one head sees; of packed heads, what those see that are packed into one."""
+        if self.tensor is None or not self.tensor.of_each_head:
+            return self
+        own = self.seqlen_q // self._rows_of_head
+        if len(self.tensor.table) == own:
+            return self
+        return replace(self, tensor=self.tensor.of_heads(range(head * own, (head + 1) * own)))
+
+    @property
+    def _rows_of_head(self) -> int:
+        """How many of the rows are of one head."""
+        return self.seqlen_q
 
     def of_last_row(self) -> Mask:
         """Return the mask of the last row alone, which stands at the same key."""
         blocks = self.blocks and BlockMask(self.blocks.size, self.blocks.table[-1:].copy())
-        return replace(self, seqlen_q=1, blocks=blocks)
+        tensor = self.tensor and PairMask(self.tensor.table[:, -1:].copy())
+        return replace(self, seqlen_q=1, blocks=blocks, tensor=tensor)
 
     def positions(self, rows: range) -> I64:
         """Return ``i'`` of some rows, (rows,): the key with which each row is aligned."""
         return np.arange(rows.start, rows.stop, rows.step) + self.shift
 
-    def visible(self, rows: range, keys: range) -> NDArray[np.bool_]:
-        """Return which pairs are visible, bool of shape (len(rows), len(keys))."""
+    def visible(self, rows: range, keys: range, *, every: bool = False) -> NDArray[np.bool_]:
+        """Return which pairs are visible, bool of shape (len(rows), len(keys)).
+
+        If heads see different pairs, they are those that any head sees, or that `every` one does.
+        """
         i = self.positions(rows)[:, None]
         j = np.arange(keys.start, keys.stop, keys.step)[None, :]
         seen = np.ones((len(rows), len(keys)), dtype=np.bool_)
@@ -167,6 +264,10 @@ class Mask:
         if self.blocks is not None:
             line, place = (i[:, 0] - self.shift) // self.blocks.size, j[0] // self.blocks.size
             seen &= self.blocks.table[line[:, None], place]
+        if self.tensor is not None:
+            table = self.tensor.over(self.seqlen_q, every=every)
+            own = np.arange(rows.start, rows.stop, rows.step) % len(table)
+            seen &= table[:, keys.start : keys.stop : keys.step].take(own, axis=0)
         return seen
 
     def document_of(self, place: I64) -> I64:
@@ -186,7 +287,7 @@ class Mask:
     @property
     def pairs_exist(self) -> bool:
         """Whether any pair is visible."""
-        size = self.blocks.size if self.blocks else 1
+        size = _AT_ONCE if self.tensor else self.blocks.size if self.blocks else 1
         return bool(self.visited_columns(size, size).sums[-1])
 
     @property
@@ -196,8 +297,26 @@ class Mask:
         if self.simple:
             return out
         size, across = (self.blocks.size, self.blocks.table.shape[1]) if self.blocks else (0, 0)
-        return out | {"dilation": self.dilation, "global_tokens": self.global_tokens,
-                      "block": size, "blocks_across": across}  # fmt: skip
+        apart = 0
+        if self.tensor:
+            size, across = 1, self.seqlen_k
+            apart = self._rows_of_head * self.seqlen_k if self.tensor.of_each_head else 0
+        return out | {"dilation": self.dilation, "global_tokens": self.global_tokens, "block": size,
+                      "blocks_across": across, "blocks_of_head": apart}  # fmt: skip
+
+    @property
+    def block_table(self) -> Bools | None:
+        """Which blocks kernels take as visible, of size 1 if there is a tensor.
+
+        It is bool of shape (row blocks, key blocks), or (heads, rows, keys); None without either.
+        """
+        if self.tensor is None:
+            return None if self.blocks is None else self.blocks.table
+        if self.blocks is None:
+            return self.tensor.table
+        size, (rows, keys) = self.blocks.size, self.tensor.table.shape[1:]
+        wide = self.blocks.table.repeat(size, axis=0)[:rows].repeat(size, axis=1)[:, :keys]
+        return self.tensor.table & wide
 
     def why_hidden(self, row: int, key: int) -> str:
         """Return in words why a row does not see a key; empty if it does."""
@@ -215,6 +334,8 @@ class Mask:
             line, across = (at - self.shift) // self.blocks.size, key // self.blocks.size
             if not self.blocks.table[line, across]:
                 return f"block: block {line}, {across} of the block mask is hidden"
+        if replace(self, tensor=None).visible(range(row, row + 1), range(key, key + 1)).all():
+            return f"mask: the input file's mask hides key {key} from row {row}"
         free = max(self.sinks, self.global_tokens)
         name = "sinks" if self.sinks >= self.global_tokens else "global tokens"
         sinks = f", and key {key} is none of the {free} {name}" if free else ""
@@ -279,7 +400,15 @@ class Mask:
     def _visited(self, rows: int, cols: int | I64) -> Intervals:
         """Return the visited column blocks, whatever the conditions."""
         each = [cols] if isinstance(cols, int) else cols.ravel().tolist()
+        if self.tensor:
+            return Intervals.stacked([boxes.seen(self, rows, n, every=False) for n in each])
         return Intervals.stacked([boxes.visited(self, self._parts(rows), n) for n in each])
+
+    def _full(self, rows: int, cols: int) -> Intervals:
+        """Return the column blocks that are seen in full, whatever the conditions."""
+        if self.tensor:
+            return boxes.seen(self, rows, cols, every=True)
+        return boxes.full(self, self._parts(rows), cols)
 
     def _visited_between(self, first: I64, last: I64, cols: int | I64) -> Intervals:
         """Return the same for blocks whose rows are aligned with keys `first` to `last`."""
@@ -309,7 +438,7 @@ class Mask:
     def full_columns(self, rows: int, cols: int) -> Intervals:
         """Return the column blocks that every row of each row block sees in full."""
         if not self.simple:
-            return boxes.full(self, self._parts(rows), cols)
+            return self._full(rows, cols)
         return self._full_between(*self._shifted_rows(rows), cols)
 
     def _full_between(self, first: I64, last: I64, cols: int) -> Intervals:

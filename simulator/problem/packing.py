@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from simulator.base.errors import SCENARIO, refuse
-from simulator.problem import boxes
 from simulator.problem.hardware import Gpu
 from simulator.problem.intervals import I64, Intervals
 from simulator.problem.masks import Mask
@@ -38,6 +37,10 @@ class PackedMask(Mask):
     def shift(self) -> int:
         """``i' - i`` of the first head's rows."""
         return self.seqlen_k - self.queries
+
+    @property
+    def _rows_of_head(self) -> int:
+        return self.queries
 
     def positions(self, rows: range) -> I64:
         """Return ``i'`` of some rows, (rows,)."""
@@ -76,7 +79,7 @@ class PackedMask(Mask):
     def full_columns(self, rows: int, cols: int) -> Intervals:
         """Return the column blocks that every row of each row block sees in full."""
         if not self.simple:
-            return boxes.full(self, self._parts(rows), cols)
+            return self._full(rows, cols)
         one, *other = (self._full_between(*part, cols) for part in self._apart(rows))
         return one.common(*other) if other else one
 

@@ -498,7 +498,7 @@ def resolve(scenario: Scenario) -> Workload:
     softcap = scenario.scores.softcap
     if file and softmax:
         softcap = file.said.softcap if softcap is None else softcap
-    mask = mask_of(scenario, file, shapes["seqlen_q"], shapes["seqlen_k"])
+    mask = mask_of(scenario, file, shapes, picked)
     group = group_of(picked, kv_picked) if said.algorithm in PACKED else 1
     gpu = gpus()[scenario.hardware.preset]
     packed_shapes = {**shapes, "seqlen_q": shapes["seqlen_q"] * group}

@@ -167,7 +167,7 @@ def _scaled_late(p: Values, w: Workload, visit: Visit) -> Values:
 
 
 def _masked_late(p: Values, w: Workload, visit: Visit) -> Values:
-    return np.where(w.mask.visible(visit.rows, visit.cols), p, p.dtype.type(0))
+    return np.where(w.mask.of_head(visit.head).visible(visit.rows, visit.cols), p, p.dtype.type(0))
 
 
 FP8_OFFSET = 8

@@ -146,7 +146,7 @@ def _explain_partial(snapshot: Snapshot, cell: Cell, split: int) -> Explanation:
 def _explain_score(snapshot: Snapshot, cell: Cell) -> Explanation:
     value, w = cell_value(snapshot, cell), snapshot.program.workload
     lines: list[tuple[Part, ...]] = []
-    why = w.mask.why_hidden(cell.row, cell.col)
+    why = w.mask.of_head(snapshot.visit.head).why_hidden(cell.row, cell.col)
     if not snapshot.program.algorithm.softmax:
         return explain_score(snapshot, value, why)
     if value.value is None:

@@ -59,7 +59,7 @@ def row_report(snapshot: Snapshot, row: int) -> RowReport:
     local = row - visit.rows.start
     head, one, keys = visit.head, range(row, row + 1), range(w.seqlen_k)
     scores = _row_scores(snapshot, row)
-    visible = w.mask.visible(one, keys)[0]
+    visible = w.mask.of_head(head).visible(one, keys)[0]
     counted = _counted(snapshot, visible)
     scores = np.where(counted, scores, np.float32(-np.inf))
     current = slice(visit.cols.start, visit.cols.stop)

@@ -100,7 +100,7 @@ def tile_scores(w: Workload, inputs: Inputs, number: int, i: int, j: int) -> tup
     q = inputs.q[number, rows.start : rows.stop].astype(np.float64)
     k = inputs.k[kv, keys.start : keys.stop].astype(np.float64)
     scores = pair_scores(w, q, k, inputs.projection, number, rows, keys)
-    s = np.where(w.mask.visible(rows, keys), scores, -np.inf)
+    s = np.where(w.mask.of_head(number).visible(rows, keys), scores, -np.inf)
     return s, inputs.v[kv, keys.start : keys.stop]
 
 

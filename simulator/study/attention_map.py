@@ -47,7 +47,8 @@ class MapSettings:
     sinks : int
         First keys that the window never hides.
     rest : Mask or None
-        The other conditions: dilation, global tokens, documents and blocks; None for none.
+        The other conditions: dilation, global tokens, documents, blocks and the file's pairs; None
+        for none.
     """
 
     temperature: float = 1.0
@@ -152,7 +153,7 @@ class AttentionMaps:
     settings : MapSettings
         What they were made with.
     mask : Mask
-        Which pairs are visible under them.
+        Which pairs are visible under them; `Mask.of_head` says it of a head of the workload.
     heads : tuple of int
         The query heads, in the order of the first axis.
     rows : range
@@ -163,7 +164,7 @@ class AttentionMaps:
     entropy : ndarray
         (heads, rows) float64, ``-sum p log2 p`` in bits; 0 for a row that sees nothing.
     visible : ndarray
-        (rows,) int, keys that each row sees.
+        (heads, rows) int, keys that each row sees.
     """
 
     settings: MapSettings
@@ -177,7 +178,7 @@ class AttentionMaps:
     @property
     def share(self) -> F64:
         """Entropy over ``log2(visible)``, (heads, rows); NaN for a row that sees no two keys."""
-        most = np.broadcast_to(np.log2(np.maximum(self.visible, 1)), self.entropy.shape)
+        most = np.log2(np.maximum(self.visible, 1))
         none = np.full_like(self.entropy, np.nan)
         return frozen(np.divide(self.entropy, most, out=none, where=most > 0))
 
@@ -189,10 +190,11 @@ class AttentionMaps:
     def row(self, head: int, row: int, most: int = 5) -> RowWeights:
         """Return a row with its `most` strongest keys, or fewer if it sees fewer."""
         at, local = self.heads.index(head), self.rows.index(row)
-        weights, visible = self.weights[at, local], int(self.visible[local])
+        weights, visible = self.weights[at, local], int(self.visible[at, local])
         entropy = float(self.entropy[at, local])
         # A visible key may have weight 0, as hidden keys do.
-        seen = np.flatnonzero(self.mask.visible(range(row, row + 1), range(weights.size))[0])
+        mask = self.mask.of_head(head)
+        seen = np.flatnonzero(mask.visible(range(row, row + 1), range(weights.size))[0])
         order = _largest(weights[seen], most)
         return RowWeights(
             head=head,
@@ -323,21 +325,23 @@ class HeadScores:
         mask = settings.mask(self._workload.seqlen_q, keys)
         weights = np.empty((len(places), rows, keys), dtype=np.float32)
         entropy = np.empty((len(places), rows))
-        visible = np.full(rows, keys, dtype=np.intp)
+        visible = np.full((len(places), rows), keys, dtype=np.intp)
         step = max(1, min(rows, self._limits.block // keys))
         room = np.empty((step, keys))
         for start in range(0, rows, step):
             block = slice(start, min(start + step, rows))
             scores = room[: block.stop - block.start]
-            hidden = None
-            if mask.hides:
-                seen = mask.visible(self.part.rows[block], range(keys))
-                visible[block] = np.count_nonzero(seen, axis=1)
-                hidden = np.where(seen, 0.0, -np.inf)
+            hidden: F64 | None = None
+            shown: Mask | None = None
             for at, place in enumerate(places):
                 np.multiply(self._raw[place, block], factor, out=scores)
                 head, own = self.part.heads[place], self.part.rows[block]
                 scores[:] = self._workload.changed(head, own, range(keys), scores)
+                if mask.hides and shown is not (other := mask.of_head(head)):
+                    shown = other
+                    seen = shown.visible(own, range(keys))
+                    visible[at:, block] = np.count_nonzero(seen, axis=1)
+                    hidden = np.where(seen, 0.0, -np.inf)
                 if hidden is not None:
                     scores += hidden
                 sinks = self._workload.start(head, own)[0] if self._workload.sink_logits else None

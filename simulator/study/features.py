@@ -90,7 +90,7 @@ def feature_errors(
     inputs = plain.posed(inputs)
     rows, keys, kv = range(plain.seqlen_q), range(plain.seqlen_k), plain.kv_head_of[head]
     exact, _ = reference_rows(plain, inputs, head, rows)
-    seen = plain.mask.visible(rows, keys)
+    seen = plain.mask.of_head(head).visible(rows, keys)
     q, k, v = (x.astype(np.float64) for x in (inputs.q[head], inputs.k[kv], inputs.v[kv]))
     whole = float(np.linalg.norm(exact))
 

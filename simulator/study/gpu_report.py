@@ -92,8 +92,10 @@ def _pattern(mask: Mask) -> dict[str, Any]:
     if mask.simple:
         return {}
     blocks = mask.blocks and (mask.blocks.size, mask.blocks.name)
+    tensor = {"tensor": mask.tensor.name} if mask.tensor else {}
     return {"dilation": mask.dilation, "global_tokens": mask.global_tokens,
-            "documents": " ".join(map(str, mask.documents)), "blocks": str(blocks)}  # fmt: skip
+            "documents": " ".join(map(str, mask.documents)), "blocks": str(blocks),
+            **tensor}  # fmt: skip
 
 
 def measured_run(w: Workload, flops: int, report: Report) -> Measured | None:

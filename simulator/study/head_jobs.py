@@ -85,9 +85,11 @@ class HeadJobs:
         (heads, jobs) float64, 0 to 1: the weight on the keys of a job, a mean over the rows that
         count. NaN if no row does.
     even : ndarray
-        (jobs,) float64, the same for a head that reads all visible keys alike.
+        (jobs,) float64, the same for a head that reads all visible keys alike; a mean over heads
+        if they see different keys.
     rows : ndarray
-        (jobs,) int, how many rows count: those that see a key of the job, and another one.
+        (jobs,) int, how many rows count: those that see a key of the job, and another one. Of heads
+        that see different keys it is the largest number.
     """
 
     scores: F64
@@ -107,6 +109,7 @@ def head_jobs(
     tokens: Sequence[str] = (),
     *,
     placed: bool = True,
+    heads: Sequence[int] = (),
 ) -> HeadJobs:
     """Return what heads do.
 
@@ -123,7 +126,21 @@ def head_jobs(
     placed : bool
         Whether a row has a place of its own among the keys; queries of another text have none, and
         jobs that need it have no score.
+    heads : sequence of int
+        Which heads these are, if each may see other keys.
     """
+    if heads and mask.of_head(heads[0]) is not mask:
+        alone = [
+            head_jobs(weights[n : n + 1], mask.of_head(head), rows, tokens, placed=placed)
+            for n, head in enumerate(heads)
+        ]
+        evens = np.array([each.even for each in alone])
+        counted = ~np.isnan(evens)
+        even = np.where(counted, evens, 0.0).sum(axis=0)
+        even = np.where(counted.any(axis=0), even / np.maximum(counted.sum(axis=0), 1), np.nan)
+        scores = np.concatenate([each.scores for each in alone])
+        most = np.max([each.rows for each in alone], axis=0)
+        return HeadJobs(frozen(scores), frozen(even), frozen(most))
     places, keys = mask.positions(rows), np.arange(weights.shape[2])
     seen = mask.visible(rows, range(weights.shape[2]))
     same = _same(places, tokens) if tokens else np.zeros(seen.shape, dtype=np.bool_)

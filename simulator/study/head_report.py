@@ -139,7 +139,9 @@ def head_report(
     maps = HeadScores(workload, inputs, part).maps()
     progress(0.1)
     tokens, cross = workload.aligned_tokens, bool(workload.query_tokens)
-    jobs = head_jobs(maps.weights, workload.mask, maps.rows, tokens, placed=not cross)
+    jobs = head_jobs(
+        maps.weights, workload.mask, maps.rows, tokens, placed=not cross, heads=maps.heads
+    )
     shares = None
     layer_of = inputs.layer
     if layer_of is not None and len(part.heads) == workload.input_heads[0]:

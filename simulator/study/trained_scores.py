@@ -98,7 +98,7 @@ def trained_scores(w: Workload, inputs: Inputs) -> TrainedScores | None:
         products = matmul(inputs.q[head, picked].astype(np.float64), k.T)
         for row, all_keys in zip(picked, products, strict=True):
             one, keys = range(row, row + 1), range(w.seqlen_k)
-            visible = w.mask.visible(one, keys)[0]
+            visible = w.mask.of_head(head).visible(one, keys)[0]
             used = w.changed(head, one, keys, w.scoring.of(all_keys[None, :]))[0]
             count = int(np.count_nonzero(visible))
             if count > 1:

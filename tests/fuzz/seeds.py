@@ -153,6 +153,8 @@ def _models(folder: Path) -> None:
     shutil.copy(ASSETS / "models.toml", folder / "model.all.toml")
 
 
+PAIRS = np.arange(30).reshape(5, 6) % 7 > 0
+"""The mask of a file with `numbers`."""
 CHANGED = {"bias": (4, 10), "sink_logits": (4,), "gate": (4, 5, 2)}
 """What a file may have beside q, k and v of `numbers`, for scores and O; and what it may say."""
 SCORES = {"window": "3", "softcap": "2.5", "alibi": "[0.5, 0.25, 0.125, 0.1]",
@@ -167,6 +169,7 @@ def _npz(folder: Path) -> None:
     np.savez(folder / "npz.bfloat16.npz", **numbers("bfloat16"))
     np.savez(folder / "npz.changed.npz", **numbers(**CHANGED), **SCORES)
     np.savez(folder / "npz.picture.npz", **tensors_of(2))
+    np.savez(folder / "npz.masked.npz", **numbers(), mask=PAIRS)
 
 
 def _safetensors(folder: Path) -> None:
@@ -176,6 +179,8 @@ def _safetensors(folder: Path) -> None:
     write_safetensors(folder / "safetensors.plain.safetensors", numbers())
     write_safetensors(folder / "safetensors.changed.safetensors", numbers(**CHANGED), SCORES)
     write_safetensors(folder / "safetensors.picture.safetensors", tensors_of(2))
+    masked = {**numbers(), "mask": np.stack([PAIRS, PAIRS, ~PAIRS, PAIRS])}
+    write_safetensors(folder / "safetensors.masked.safetensors", masked)
     capture = min(CAPTURES.glob("*.safetensors"), key=lambda path: (path.stat().st_size, path.name))
     shutil.copy(capture, folder / "safetensors.capture.safetensors")
 

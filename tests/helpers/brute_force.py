@@ -80,7 +80,8 @@ def softmax(case: Case, q: F64, k: F64, v: F64) -> tuple[dict[str, F64], float]:
         own = np.array(slopes(case.heads) if said is True else said)
         s = s - own[:, None, None] * np.abs(i - j)
     size = max(1.0, float(terms.max()), float(np.abs(s).max()))
-    s = np.where(visible(nq, nk, case.said["mask"], numbers.get("block_mask")), s, -np.inf)
+    blocks, pairs = numbers.get("block_mask"), numbers.get("mask")
+    s = np.where(visible(nq, nk, case.said["mask"], blocks, pairs), s, -np.inf)
     start = np.full(case.heads, -np.inf)
     if "sink_logits" in numbers:
         start = numbers["sink_logits"].astype(np.float64)

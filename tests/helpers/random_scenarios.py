@@ -50,7 +50,8 @@ class Case:
     numbers : dict
         float32: ``q`` (H, Nq, d), ``k`` (Hkv, Nk, d), ``v`` (Hkv, Nk, dv), before positions turn
         them, of the sequence that runs; and, if there are some, ``do``, ``bias``, ``sink_logits``,
-        ``projection``, ``decay``, ``strength``, ``block_mask`` and the tensors of a layer.
+        ``projection``, ``decay``, ``strength``, ``block_mask``, ``mask`` and the tensors of a
+        layer.
     """
 
     path: Path
@@ -85,9 +86,13 @@ def rounded(values: NDArray[Any], dtype: str) -> Array:
 
 
 def visible(
-    nq: int, nk: int, said: dict[str, Any], blocks: NDArray[np.bool_] | None = None
+    nq: int,
+    nk: int,
+    said: dict[str, Any],
+    blocks: NDArray[np.bool_] | None = None,
+    pairs: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.bool_]:
-    """Return which pairs a scenario's mask shows, (Nq, Nk)."""
+    """Return which pairs a scenario's mask shows, (Nq, Nk) or those of each head of a file."""
     i, j = np.arange(nq)[:, None] + nk - nq, np.arange(nk)[None, :]
     seen = np.ones((nq, nk), dtype=bool)
     if said.get("causal"):
@@ -105,7 +110,7 @@ def visible(
         seen &= of_row == own[j]
     if blocks is not None:
         seen &= blocks[np.arange(nq)[:, None] // said["block"], j // said["block"]]
-    return seen
+    return seen if pairs is None else seen & pairs
 
 
 def random_case(
@@ -238,6 +243,13 @@ class _Draw:
             if visible(self.nq, self.nk, mask | {"block": size}, table).any():
                 mask["block"] = size
                 self.numbers["block_mask"] = self.stored["block_mask"] = table
+        rng = np.random.default_rng([self.seed, 38])
+        if self.source != "random" and rng.random() < 0.3:
+            heads = (self.heads,) if rng.random() < 0.5 else ()
+            pairs = rng.random((*heads, self.nq, self.nk)) < rng.choice((0.3, 0.9))
+            seen = visible(self.nq, self.nk, mask, self.numbers.get("block_mask"), pairs)
+            if seen.any(axis=(-2, -1)).all():
+                self.numbers["mask"] = self.stored["mask"] = pairs
 
     def _scores(self) -> None:
         pick, scores, attention = self.pick, self.scores, self.attention

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from simulator.engines.numpy_engine import numpy_engine
-from simulator.problem.masks import BlockMask, Mask
+from simulator.problem.masks import BlockMask, Mask, PairMask
 from simulator.problem.recurrence import RULES
 from simulator.problem.scenario import PACKED, Scenario, parse_scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
@@ -37,6 +37,7 @@ class Pairs:
     documents: tuple[int, ...] = ()
     block: int = 0
     blocks: tuple[tuple[bool, ...], ...] = ()
+    tensor: tuple[tuple[bool, ...], ...] = ()
 
     def sees(self, i: int, j: int) -> bool:
         """Return whether query row i sees key j: docs/conventions.md, "Masks", word by word."""
@@ -48,6 +49,8 @@ class Pairs:
             if shifted < 0 or belongs[shifted] != belongs[j]:
                 return False
         if self.block and not self.blocks[i // self.block][j // self.block]:
+            return False
+        if self.tensor and not self.tensor[i][j]:
             return False
         if not self.window:
             return True
@@ -62,9 +65,10 @@ class Pairs:
     def mask(self) -> Mask:
         """Return the same as the program has it."""
         blocks = BlockMask(self.block, np.array(self.blocks, dtype=bool)) if self.block else None
+        tensor = PairMask(np.array([self.tensor], dtype=bool)) if self.tensor else None
         return Mask(
             self.nq, self.nk, self.causal, self.window, self.sinks,
-            self.dilation, self.global_tokens, self.documents, blocks,
+            self.dilation, self.global_tokens, self.documents, blocks, tensor,
         )  # fmt: skip
 
     def matrix(self) -> np.ndarray:
@@ -240,13 +244,15 @@ def trace_of(chosen: Scenario, inputs: Inputs | None = None) -> Trace:
     return Trace(program, numpy_engine(program.workload, numbers), numbers)
 
 
-def pairs_of(w: Workload) -> Pairs:
-    """Return the mask that the scenario's tables describe."""
-    said = w.scenario.mask
+def pairs_of(w: Workload, head: int = 0) -> Pairs:
+    """Return the mask of a head that the scenario's tables describe, with what its file has."""
+    said, tensor = w.scenario.mask, w.mask.tensor
+    table = tensor.table[head % len(tensor.table)].tolist() if tensor else ()
     return Pairs(
         w.seqlen_q, w.seqlen_k, bool(said.causal), said.window or 0, said.sinks,
         said.dilation, said.global_tokens, said.documents, said.block or 0,
         tuple(map(tuple, w.mask.blocks.table.tolist())) if w.mask.blocks else (),
+        tuple(map(tuple, table)),
     )  # fmt: skip
 
 
@@ -323,7 +329,7 @@ def gated(name: str, q: Rows, k: Rows, v: Rows, gate: Rows) -> Rows:
 
 def textbook(w: Workload, inputs: Inputs, head: int) -> tuple[np.ndarray, np.ndarray]:
     """Return O and lse of a head, one row at a time in float64."""
-    pairs = pairs_of(w)
+    pairs = pairs_of(w, head)
     o, lse = np.zeros((w.seqlen_q, w.value_dim)), np.full(w.seqlen_q, -np.inf)
     group = w.kv_head_of[head]
     q, k, v = (t.astype(np.float64) for t in (inputs.q[head], inputs.k[group], inputs.v[group]))

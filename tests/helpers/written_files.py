@@ -36,9 +36,15 @@ def as_float32(tensor: np.ndarray) -> np.ndarray:
 def write_safetensors(
     path: Path, tensors: dict[str, np.ndarray], meta: dict[str, str] | None = None
 ) -> Path:
-    """Write a file byte by byte: the library cannot write bfloat16 from numpy."""
+    """Write a file byte by byte: the library cannot write bfloat16 from numpy.
+
+    Booleans of the name "mask" are packed, as docs/conventions.md has it.
+    """
     names = {"float32": "F32", "float16": "F16", "uint16": "BF16", "float64": "F64", "int64": "I64",
              "bool": "BOOL", "int32": "I32", "uint8": "U8"}  # fmt: skip
+    if "mask" in tensors and tensors["mask"].dtype == np.bool_:
+        meta = {**(meta or {}), "mask_shape": json.dumps(tensors["mask"].shape)}
+        tensors = {**tensors, "mask": np.packbits(tensors["mask"], axis=-1)}
     header: dict[str, Any] = {} if meta is None else {"__metadata__": meta}
     at = 0
     for name, tensor in tensors.items():

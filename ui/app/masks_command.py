@@ -9,7 +9,7 @@ from typing import Any
 
 from simulator.base.errors import InputError, refuse
 from simulator.base.files import check_target
-from simulator.problem.masked_file import masked_scenario, write_masked
+from simulator.problem.masked_file import masked_scenario, needs_file, write_masked
 from simulator.problem.scenario import load_scenario, save_scenario
 from simulator.problem.workload import read_inputs, resolve
 from simulator.study.sparse.compressed import compressed
@@ -66,15 +66,16 @@ def run(options: argparse.Namespace) -> int:
         if options.write not in named:
             raise refuse("masks", "--write", options.write, f"one of {', '.join(named)}")
         mask = named[options.write].mask
-        if mask.blocks:
+        writes = needs_file(w, mask)
+        if writes:
             if beside.exists():
-                expected = f"another name: blocks go into {beside}, which is there already"
+                expected = f"another name: the input goes into {beside}, which is there already"
                 raise refuse("masks", "-o", str(options.output), expected)
             write_masked(w, mask, beside)
         try:
             save_scenario(masked_scenario(w, mask, beside), options.output)
         except InputError:
-            if mask.blocks:
+            if writes:
                 beside.unlink(missing_ok=True)
             raise
         return 0

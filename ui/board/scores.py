@@ -322,7 +322,8 @@ def _paint_mask_edges(
 
     There are steps between cells, or a line where cells are too small for steps.
     """
-    mask, grid = snapshot.program.workload.mask, snapshot.program.workload.grid
+    w = snapshot.program.workload
+    mask, grid = w.mask.of_head(snapshot.visit.head), w.grid
     cell_w, cell_h = lay.cell
     if not mask.hides or min(cell_w * grid.cols, cell_h * grid.rows) < 8:
         return

@@ -367,13 +367,13 @@ def describe(snapshot: Snapshot, hit: Cell) -> str:
 
 def _score_text(snapshot: Snapshot, row: int, key: int) -> str:
     w, visit = snapshot.program.workload, snapshot.visit
-    name = f"S[{row}, {key}]"
+    name, mask = f"S[{row}, {key}]", w.mask.of_head(visit.head)
     query, token = w.query_token(row), w.key_token(key)
     tokens = f"{DOT}“{query}” → “{token}”" if query and token else ""
     i, j = row // w.rows, key // w.cols
     unformed = why_not_formed(snapshot, Cell("S", row, key))
     if unformed:
-        hides = not w.mask.visible(range(row, row + 1), range(key, key + 1))[0, 0]
+        hides = not mask.visible(range(row, row + 1), range(key, key + 1))[0, 0]
         return f"{name}: {'hidden by the mask' if hides else unformed}{tokens}"
     if in_current_tile(snapshot, Cell("S", row, key)):
         return _current_score_text(snapshot, row, key) + tokens
@@ -381,7 +381,7 @@ def _score_text(snapshot: Snapshot, row: int, key: int) -> str:
         return f"{name}: tile ({i}, {j}) is skipped: never loaded{tokens}"
     if not was_visited(snapshot, i, j):
         return f"{name}: not computed yet{tokens}"
-    visible = w.mask.visible(range(row, row + 1), range(key, key + 1))[0, 0]
+    visible = mask.visible(range(row, row + 1), range(key, key + 1))[0, 0]
     hidden = not visible and not w.faults.late_mask
     fate = "in HBM" if snapshot.stores_scores else "used and dropped"
     if hidden:

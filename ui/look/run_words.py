@@ -64,6 +64,8 @@ def pattern_words(mask: Mask) -> list[str]:
         words.append(plural(len(mask.documents), "document"))
     if mask.blocks:
         words.append(f"block mask of {count_text(mask.blocks.size)}")
+    if mask.tensor:
+        words.append("mask of each head" if mask.tensor.of_each_head else "mask of the file")
     return words
 
 

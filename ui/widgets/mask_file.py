@@ -6,7 +6,7 @@ from pathlib import Path
 
 from PySide6.QtWidgets import QFileDialog, QWidget
 
-from simulator.problem.masked_file import masked_scenario, write_masked
+from simulator.problem.masked_file import masked_scenario, needs_file, write_masked
 from simulator.problem.masks import Mask
 from ui.session.session import Session
 from ui.session.tasks import Report
@@ -14,6 +14,8 @@ from ui.session.tasks import Report
 
 def use_mask(parent: QWidget, session: Session, name: str, mask: Mask) -> None:
     """Propose the run's scenario with another mask; blocks go into a copy of its input.
+
+    The mask that the input file has is replaced, too: the copy is without it.
 
     Nothing is asked where the run can have no blocks: `MaskPainting.refused` says why.
 
@@ -31,7 +33,7 @@ def use_mask(parent: QWidget, session: Session, name: str, mask: Mask) -> None:
     trace, what = session.trace, f"mask: {name}"
     if trace is None:
         return
-    if mask.blocks is None:
+    if not needs_file(trace.workload, mask):
         session.propose(masked_scenario(trace.workload, mask), what)
         return
     if not session.painting.fits():

@@ -173,7 +173,8 @@ def score_ops(w: Workload, visit: Visit, cites: str, mask_cites: str) -> list[Op
             Bias(cites=f"{cites}, {bias.cites}", bias=bias, rows=visit.rows, cols=visit.cols)
         )
     if visit.kind is TileKind.PARTIAL:
-        out.append(ApplyMask(cites=mask_cites, mask=w.mask, rows=visit.rows, cols=visit.cols))
+        mask = w.mask.of_head(visit.head)
+        out.append(ApplyMask(cites=mask_cites, mask=mask, rows=visit.rows, cols=visit.cols))
     return out
 
 

@@ -158,7 +158,7 @@ def _meeting(ring: Ring, head: int, rows: Pieces, keys: Pieces) -> _Meeting:
     w = ring.workload
     bias = w.bias(head)
     return _Meeting(
-        np.block([[w.mask.visible(own, other) for other in keys] for own in rows]),
+        np.block([[w.mask.of_head(head).visible(own, other) for other in keys] for own in rows]),
         None if bias is None else
         np.block([[bias.of(own, other) for other in keys] for own in rows]).astype(np.float32),
     )  # fmt: skip

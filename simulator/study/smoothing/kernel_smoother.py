@@ -107,8 +107,9 @@ def head_points(w: Workload, inputs: Inputs, head: int, row: int, most: int = MO
     rows, keys = _spread(w.seqlen_q, most, row), _spread(w.seqlen_k, most, at)
     root = math.sqrt(w.logit_scale)
     kv_head = w.kv_head_of[head]
+    mask = w.mask.of_head(head)
     seen = np.concatenate(
-        [w.mask.visible(range(r, r + 1), range(w.seqlen_k))[:, list(keys)] for r in rows]
+        [mask.visible(range(r, r + 1), range(w.seqlen_k))[:, list(keys)] for r in rows]
     )
     q = root * inputs.q[head, list(rows)].astype(np.float64)
     k = root * inputs.k[kv_head, list(keys)].astype(np.float64)

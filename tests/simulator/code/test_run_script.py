@@ -19,6 +19,7 @@ from simulator.problem.masks import Mask
 from simulator.problem.scenario import parse_scenario, with_values
 from simulator.program.algorithms import tile_program
 from tests.helpers.runs import scenario, trace_of
+from tests.helpers.written_files import file_scenario, numbers, write_safetensors
 
 SHAPES: dict[str, dict[str, Any]] = {
     "plain": {"nq": 8, "d": 4},
@@ -143,6 +144,21 @@ def test_a_file_of_the_user_is_read(tmp_path: Path, kind: str) -> None:
     trace = trace_of(parse_scenario({"input": {"source": "file", "path": str(path)}}))
     result = run(run_script(trace, 1, 5), tmp_path)
     assert largest(result) == pytest.approx(np.abs(trace.output).max(), rel=1e-2)
+
+
+@pytest.mark.parametrize("shape", [(6, 9), (4, 6, 9)])
+@pytest.mark.parametrize("kind", ["npz", "safetensors"])
+def test_the_mask_of_a_file_is_read(tmp_path: Path, kind: str, shape: tuple[int, ...]) -> None:
+    tensors = numbers(q=(4, 6, 3), k=(2, 9, 3), v=(2, 9, 2))
+    tensors["mask"] = np.random.default_rng(4).random(shape) < 0.5
+    path = tmp_path / f"in.{kind}"
+    if kind == "npz":
+        np.savez(path, **tensors)
+    else:
+        write_safetensors(path, tensors)
+    trace = trace_of(file_scenario(path, input={"head": [3, 1]}, mask={"window": 5}))
+    result = run(run_script(trace, 1, 5), tmp_path)
+    assert largest(result) == pytest.approx(np.abs(trace.output).max(), rel=1e-4)
 
 
 @pytest.mark.parametrize("biases", [False, True])

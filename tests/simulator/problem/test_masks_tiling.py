@@ -107,13 +107,13 @@ def test_arguments_of_a_kernel_are_those_of_what_is_set() -> None:
     few = {"causal": 1, "window": 5, "sinks": 2}
     assert Mask(9, 9, causal=True, window=5, sinks=2).arguments == few
     assert Mask(9, 9).arguments == {"causal": 0, "window": 0, "sinks": 0}
-    more = {"dilation": 3, "global_tokens": 0, "block": 0, "blocks_across": 0}
+    more = {"dilation": 3, "global_tokens": 0, "block": 0, "blocks_across": 0, "blocks_of_head": 0}
     dilated = Mask(9, 9, causal=True, window=5, sinks=2, dilation=3)
     assert dilated.arguments == few | more
     blocks = Pairs(9, 7, block=4, blocks=((True, False),) * 3).mask()
     assert blocks.arguments == {
         "causal": 0, "window": 0, "sinks": 0, "dilation": 1, "global_tokens": 0, "block": 4,
-        "blocks_across": 2,
+        "blocks_across": 2, "blocks_of_head": 0,
     }  # fmt: skip
 
 

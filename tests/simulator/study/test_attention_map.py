@@ -77,7 +77,7 @@ def test_captures_equal_float64(name: str, settings: MapSettings) -> None:
     assert maps.weights.dtype == np.float32
     said = settings.causal, settings.window, settings.sinks
     seen = table(Pairs(w.seqlen_q, w.seqlen_k, *said))
-    assert maps.visible.tolist() == seen.sum(axis=1).tolist()
+    assert maps.visible.tolist() == [seen.sum(axis=1).tolist()] * 12
     for head in range(12):
         p = exact(w, inputs, seen, settings.temperature, head)
         assert np.abs(maps.of(head) - p).max() < 1e-6
@@ -107,7 +107,7 @@ def test_rows_of_any_workload(chosen: Scenario) -> None:
             keys = [j for j in range(w.seqlen_k) if pairs.sees(row, j)]
             found = maps.row(head, row, most=3)
             assert np.abs(found.weights - p[row]).max() < 1e-6
-            assert found.visible == maps.visible[row] == len(keys)
+            assert found.visible == maps.visible[head, row] == len(keys)
             among = p[row] / (p[row].sum() or 1.0)  # without what a sink takes
             assert found.entropy == pytest.approx(entropy_of(among), abs=1e-5)
             best = sorted(keys, key=lambda j: (-found.weights[j], j))[:3]
@@ -131,7 +131,7 @@ def test_rows_of_any_workload(chosen: Scenario) -> None:
 def test_a_row_that_sees_nothing() -> None:
     w, inputs = loaded(scenario(nq=5, nk=3, d=4, mask={"causal": True}))
     maps = HeadScores(w, inputs).maps()
-    assert maps.visible.tolist() == [0, 0, 1, 2, 3]
+    assert maps.visible[0].tolist() == [0, 0, 1, 2, 3]
     assert not maps.weights[0, :2].any()
     assert maps.entropy[0, :3].tolist() == [0, 0, 0]  # one key is no choice either
     assert np.isnan(maps.share[0, :3]).all()
@@ -446,7 +446,7 @@ def test_of_equal_weights_the_first_are_the_strongest(numbers: list[int], most: 
     keys = weights.size
     maps = AttentionMaps(
         settings=MapSettings(), heads=(0,), mask=Mask(1, keys), rows=range(1), weights=weights,
-        entropy=np.zeros((1, 1)), visible=np.array([keys]),
+        entropy=np.zeros((1, 1)), visible=np.array([[keys]]),
     )  # fmt: skip
     strongest = maps.row(0, 0, most).strongest.tolist()
     assert strongest == sorted(range(keys), key=lambda key: -numbers[key])[:most]

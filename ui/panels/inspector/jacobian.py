@@ -23,7 +23,8 @@ _LABEL = 12
 def jacobian_of(model: InspectorModel, row: int, most: int = MOST) -> RowJacobian:
     """Return the Jacobian of a row of the model's head, of at most so many keys."""
     local = model.rows.index(row)
-    seen = model.maps.mask.visible(range(row, row + 1), range(model.keys))[0]
+    mask = model.maps.mask.of_head(model.head)
+    seen = mask.visible(range(row, row + 1), range(model.keys))[0]
     sink = bool(model.workload.sink_logits)
     return row_jacobian(model.maps.of(model.head)[local], seen, most, sink=sink)
 

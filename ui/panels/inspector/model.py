@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simulator.base.dtypes import F32, frozen
+from simulator.problem.intervals import Bools
 from simulator.problem.masks import Mask
 from simulator.problem.workload import Workload
 from simulator.study.attention_map import AttentionMaps, HeadDifference, MapSettings, pool_block
@@ -103,7 +103,13 @@ class InspectorModel:
 
     def sees(self, row: int, key: int) -> bool:
         """Return whether the mask lets a row see a key."""
-        return bool(self.maps.mask.visible(range(row, row + 1), range(key, key + 1))[0, 0])
+        return bool(self.seen(range(row, row + 1), range(key, key + 1))[0, 0])
+
+    def seen(self, rows: range, keys: range) -> Bools:
+        """Return which pairs the mask shows to the head, or to one of the two that are compared."""
+        heads = (self.head,) if self.other is None else (self.head, self.other)
+        first, *other = (self.maps.mask.of_head(head).visible(rows, keys) for head in heads)
+        return first | other[0] if other else first
 
     def value(self, row: int, key: int) -> float:
         """Return what the map shows of a pair."""
@@ -200,9 +206,8 @@ def shrunk(model: InspectorModel, grid: Grid) -> F32:
         keys = range(model.keys)[grid.left : grid.key_at(grid.cols)]
         part = model.values[rows.start : rows.stop, keys.start : keys.stop]
         values = np.array(part, dtype=np.float32)
-        mask = model.maps.mask
-        if mask.hides:
-            values[~mask.visible(model.rows[rows.start : rows.stop], keys)] = -np.inf
+        if model.maps.mask.hides:
+            values[~model.seen(model.rows[rows.start : rows.stop], keys)] = -np.inf
         if grid.tall == grid.wide == 1:
             return frozen(values)
         high = _reduced(np.maximum, values, grid)
@@ -234,8 +239,9 @@ def peak(model: InspectorModel, grid: Grid, r: int, c: int) -> tuple[int, int]:
     size = np.abs(block).astype(np.float64)
     if grid.tall * grid.wide > 1 and model.maps.mask.hides:
         all_rows = range(model.rows[rows.start], model.rows[rows.stop - 1] + 1)
-        seen: NDArray[np.bool_] = model.maps.mask.visible(all_rows, keys)
-        size[~seen] = -1.0  # a visible key may have weight 0, as hidden keys do
+        size[
+            ~model.seen(all_rows, keys)
+        ] = -1.0  # a visible key may have weight 0, as hidden keys do
     at, column = divmod(int(size.argmax()), block.shape[1])
     return model.rows[rows[at]], keys[column]
 
@@ -261,11 +267,17 @@ def with_hidden(small: F32, mask: Mask, size: tuple[int, int]) -> F32:
         return small
     tall, wide = pool_block(mask.seqlen_q, size[0]), pool_block(mask.seqlen_k, size[1])
     starts = np.arange(0, mask.seqlen_k, wide)
-    seen = np.empty(small.shape[1:], dtype=np.bool_)
-    for n in range(small.shape[1]):
-        rows = range(n * tall, min((n + 1) * tall, mask.seqlen_q))
-        some = mask.visible(rows, range(mask.seqlen_k)).any(axis=0)
-        seen[n] = np.logical_or.reduceat(some, starts)
+    seen, before = np.empty(small.shape, dtype=np.bool_), None
+    for head in range(len(small)):
+        own = mask.of_head(head)
+        if own is before:
+            seen[head] = seen[head - 1]
+            continue
+        before = own
+        for n in range(small.shape[1]):
+            rows = range(n * tall, min((n + 1) * tall, mask.seqlen_q))
+            some = own.visible(rows, range(mask.seqlen_k)).any(axis=0)
+            seen[head, n] = np.logical_or.reduceat(some, starts)
     return frozen(np.where(seen, small, np.float32(-np.inf)))
 
 

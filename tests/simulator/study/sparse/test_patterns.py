@@ -31,7 +31,7 @@ from simulator.study.sparse.patterns import (
     usual_knobs,
 )
 from tests.helpers.runs import scenario
-from tests.helpers.written_files import numbers, write_safetensors
+from tests.helpers.written_files import numbers, read, write_safetensors
 
 
 def run(**said: Any) -> tuple[Workload, dict[str, Pattern]]:
@@ -208,6 +208,30 @@ def test_a_written_mask_is_the_mask_of_the_same_numbers(tmp_path: Path, dtype: s
                 masked_scenario(again, third, tmp_path / "c.safetensors"), tmp_path / "c.toml"
             )
             assert resolve(load_scenario(tmp_path / "c.toml")).mask == third
+
+
+@pytest.mark.parametrize("name", ["dense", "window", "BigBird"])
+def test_another_mask_takes_the_place_of_the_files_own(tmp_path: Path, name: str) -> None:
+    """A copy of the input is without it, whatever the other mask is; its numbers stay."""
+    tensors = {**numbers(q=(4, 30, 3), k=(2, 40, 3), v=(2, 40, 2)),
+               "mask": np.random.default_rng(1).random((4, 30, 40)) < 0.5,
+               "sink_logits": np.zeros(4, np.float32)}  # fmt: skip
+    meta = {"scale": "0.25", "causal": "true"}
+    own = write_safetensors(tmp_path / "own.safetensors", tensors, meta)
+    w, inputs = read(own)
+    found = {each.name: each for each in patterns(w, inputs, Knobs(8, 2))}
+    mask, path = found[name].mask, tmp_path / "new.safetensors"
+    with pytest.raises(InputError, match="expected a file for the input with this mask"):
+        masked_scenario(w, mask)
+    write_masked(w, mask, path)
+    again = resolve(masked_scenario(w, mask, path))
+    assert again.mask == mask
+    assert (again.scale, again.sink_logits) == (0.25, (0.0,) * 4)
+    for each in "qkv":
+        np.testing.assert_array_equal(getattr(read_inputs(again), each), getattr(inputs, each))
+    kept = replace(mask, tensor=w.mask.tensor)  # and it stays where the other mask has it
+    write_masked(w, kept, path)
+    assert resolve(masked_scenario(w, kept, path)).mask == kept
 
 
 @pytest.mark.parametrize("size", [1, 2, 4, 8])

@@ -36,6 +36,12 @@ class Follower:
         """Follow the output of an attention, a tensor of any shape."""
         self._flow[id(out)] = out, scores
 
+    def lose(self, name):
+        """Follow nothing any more, after an operation that cannot be followed."""
+        for _, scores in self._flow.values():
+            scores.does(f"changes O by {name.strip('_')}")
+        self.clear()
+
     def see(self, name, args, kwargs, out, inner):
         """See an operation; `inner` has the names of the classes of the modules that it is in."""
         if not self._flow:
@@ -60,7 +66,7 @@ class Follower:
             elif name in ("mul", "mul_") and len(own) == 1:
                 scores.gated(own[0], others[0] if others else args[1])
             else:
-                scores.does(f"changes O ({name.strip('_')})")
+                scores.does(f"changes O by {name.strip('_')}")
         for each in outs or own[:1]:
             self._flow[id(each)] = each, scores
 

@@ -1,7 +1,7 @@
 """Record what goes into whole layers, and their weights."""
 
 from recording import Captured, CaptureError, capture
-from scores import agree
+from tensors import agree
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj")
 

@@ -8,7 +8,8 @@ from itertools import groupby
 import torch
 from follow import Follower
 from probe import parts_of, probe
-from scores import CaptureError, Scores, kept, of_sdpa, of_softmax, with_rest
+from scores import CaptureError, Scores, of_sdpa, of_softmax, refuse
+from tensors import kept, with_rest
 from torch.overrides import TorchFunctionMode
 
 CROSS = ("EncDecAttention", "encoder_attn", "crossattention", "cross_attn")
@@ -33,6 +34,7 @@ class Captured(dict):
         self.left_out, self.modules = {}, {}
 
 
+UNSEEN = "not captured: torch.nn.MultiheadAttention computes it, whose scores cannot be seen"
 PIECES = "not captured: attention is computed in pieces"
 
 
@@ -142,9 +144,14 @@ class Recorder(TorchFunctionMode):
         out = func(*args, **kwargs)
         name = func.__name__
         inner = [type(module).__name__ for _, module, _, _ in self._inside]
-        self._follower.see(name, args, kwargs, out, inner)
+        try:
+            self._follower.see(name, args, kwargs, out, inner)
+        except Exception:  # of operations that nobody has foreseen
+            self._follower.lose(name)
         if name == "scaled_dot_product_attention":
             self._attention(out, lambda: of_sdpa(args, kwargs, out))
+        elif name == "multi_head_attention_forward":
+            self._attention(out, lambda: refuse(UNSEEN))
         elif name == "__setitem__":
             self._note(name, args, kwargs, args[0])
         elif isinstance(out, torch.Tensor) and name not in ("dim", "size"):
@@ -251,9 +258,11 @@ def same(plain, recorded):
         They did not.
     """
     for one, other in zip(plain, recorded, strict=True):
-        off = (one.double() - other.double()).abs().max() if one.numel() else torch.tensor(0.0)
-        share = float(off / one.double().abs().max().clamp(min=1e-30))
-        if not share <= 1e-5 and not torch.equal(one.isnan(), other.isnan() & one.isnan()):
+        if torch.equal(one, other) or not one.numel():
+            continue
+        one, other = (t.double().nan_to_num() for t in (one, other))
+        share = float((one - other).abs().max() / one.abs().max().clamp(min=1e-30))
+        if not share <= 1e-5:
             raise CaptureError(
                 "not captured: while it was recorded the model made other numbers than before, off "
                 f"by {share:.1e} of them"
@@ -273,7 +282,12 @@ def check_given(model, given):
     for name, value in given.items():
         if not isinstance(value, torch.Tensor) or not value.ndim:
             continue
-        if value.shape[0] > 1 and name.endswith(("ids", "mask", "values", "embeds", "features")):
+        rows = name == "pixel_values" and value.ndim == 2  # of patches of one picture
+        if (
+            value.shape[0] > 1
+            and not rows
+            and name.endswith(("ids", "mask", "values", "embeds", "features"))
+        ):
             raise CaptureError(
                 f"not captured: {name} has the shape {tuple(value.shape)}: give one sequence at a "
                 f"time, {name}[:1] for example"
@@ -341,6 +355,9 @@ def capture(model, layers, **given):
         same(plain, recorded)
         recorder.probe_the_rest()
         places = named(model, recorder.events)
+    ran = sum(of_layer(event.name) is not None for event in recorder.events)
+    if len(places) != ran:
+        raise CaptureError(f"not captured: it ran {ran} attentions, and {len(places)} have a place")
     found = Captured()
     chosen = choose(layers, places)
     for place in chosen:

@@ -1,7 +1,6 @@
-"""docs/capture.py on small models with random weights: what it records is what they computed."""
+"""docs/capture on small models with random weights: what it records is what they computed."""
 
 import os
-import runpy
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,16 +18,10 @@ pytestmark = pytest.mark.peers
 for package in ("torch", "transformers"):
     pytest.importorskip(package, reason=f"{package} is not here: make test-peers brings it")
 
-SCRIPT = Path(__file__).parents[2] / "docs/capture.py"
+SCRIPT = Path(__file__).parents[2] / "docs/capture"
 TEXT = "the cat sat on the mat because it was tired of all the tiles that it had to count"
 WORDS = sorted(set(TEXT.split()))
 Model = Any  # of transformers, which is imported late
-
-
-@pytest.fixture(scope="module")
-def script() -> dict[str, Any]:
-    """What docs/capture.py defines."""
-    return runpy.run_path(str(SCRIPT))
 
 
 def make(kind: str, seed: int = 0, **settings: Any) -> Model:
@@ -223,9 +216,7 @@ def test_the_model_is_left_as_it_was(script: dict[str, Any]) -> None:
     ids = token_ids(model)
     before = own_output(model, ids, model.layers[2].self_attn.o_proj)
     script["capture"](model, ["1"], input_ids=ids)
-    with pytest.raises(
-        script["CaptureError"], match=r"ran no attention layer 7 \(it ran 0, 1, 2\)"
-    ):
+    with pytest.raises(script["CaptureError"], match=r"ran no attention layer 7 \(it ran 0-2\)"):
         script["capture"](model, ["7"], input_ids=ids)
     assert model.config._attn_implementation == "eager"
     again = own_output(model, ids, model.layers[2].self_attn.o_proj)
@@ -239,16 +230,19 @@ def test_what_gives_another_output_is_refused(script: dict[str, Any]) -> None:
     out = torch.nn.functional.scaled_dot_product_attention(
         q[None], k[None], v[None], is_causal=True, enable_gqa=True
     )[0]
-    said = {"q": q, "k": k, "v": v, "out": out, "causal": True, "scale": 8**-0.5}
-    script["layer_of"](**said)
-    wrong = ({"causal": False}, {"scale": 0.3}, {"window": 4}, {"softcap": 1.0},
-             {"bias": torch.randn(1, 4, 1, 9) * torch.arange(9.0)},
+    sees = script["visible"](9, 9, True, 0)[None]
+    said = {"q": q, "k": k, "v": v, "out": out, "scale": 8**-0.5, "sees": sees}
+    file = lambda **more: script["kept"](script["Scores"](**said | more))  # noqa: E731
+    assert file()[1] == {"scale": str(8**-0.5), "causal": "true"}
+    wrong = ({"sees": sees | True}, {"scale": 0.3}, {"softcap": 1.0},
+             {"sees": script["visible"](9, 9, True, 4)[None]},
+             {"bias": torch.randn(4, 1, 9) * torch.arange(9.0)},
              {"sinks": torch.zeros(4)})  # fmt: skip
     for more in wrong:
         with pytest.raises(script["CaptureError"], match=r"not captured: .*(off by|more than)"):
-            script["layer_of"](**said | more)
-    with pytest.raises(script["CaptureError"], match="off by nan"):
-        script["layer_of"](**said | {"out": out * float("nan")})
+            file(**more)
+    with pytest.raises(script["CaptureError"], match="NaN or infinity"):
+        file(out=out * float("nan"))
 
 
 @pytest.fixture
@@ -331,12 +325,12 @@ def test_several_layers_at_once_have_a_file_each(folder: Path, tmp_path: Path) -
 def test_the_command_line_explains_itself(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.safetensors"
     wrong = {
-        (): "capture.py MODEL LAYERS OUT.safetensors",
-        ("model", "1"): "usage: capture.py MODEL LAYERS",
+        (): "capture MODEL LAYERS OUT.safetensors",
+        ("model", "1"): "usage: capture MODEL LAYERS",
         ("model", "first", out, "text"): "layers 'first': expected a number",
         ("model", "1", "out.npz", "text"): "out.npz: expected a name that ends in .safetensors",
         (tmp_path, "1", out, "text"): "expected a model's folder or its name on the hub",
-        (folder, "9", out, "the cat"): "ran no attention layer 9 (it ran 0, 1, 2)",
+        (folder, "9", out, "the cat"): "ran no attention layer 9 (it ran 0-2)",
     }
     for arguments, line in wrong.items():
         done = run(*arguments)

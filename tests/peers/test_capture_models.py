@@ -1,7 +1,6 @@
 """Layers of models of many kinds, captured and opened, are what the models computed."""
 
 import json
-import runpy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ pytestmark = pytest.mark.peers
 for package in ("torch", "transformers"):
     pytest.importorskip(package, reason=f"{package} is not here: make test-peers brings it")
 
-SCRIPT = Path(__file__).parents[2] / "docs/capture.py"
+SCRIPT = Path(__file__).parents[2] / "docs/capture"
 COUNT, TARGET = 45, 21
 Model = Any  # of transformers, which is imported late
 
@@ -74,12 +73,6 @@ SAYS = {
     "Mpt": {"alibi"},
 }
 """What a layer's file says beyond scale and whether it is causal; the first layer's."""
-
-
-@pytest.fixture(scope="module")
-def script() -> dict[str, Any]:
-    """What docs/capture.py defines."""
-    return runpy.run_path(str(SCRIPT))
 
 
 def own_outputs(model: Model, modules: list[Any], heads: int, **given: Any) -> list[np.ndarray]:
@@ -197,7 +190,7 @@ def test_cross_attention_has_tokens_of_both_texts(tmp_path: Path) -> None:
 def test_a_bias_of_more_than_the_distance_is_refused(script: dict[str, Any]) -> None:
     import torch
 
-    sees = script["visible"](9, 9, True, 0)
+    sees = script["visible"](9, 9, True, 0)[None]
     with pytest.raises(script["CaptureError"], match="more than the distance"):
         script["by_distance"](torch.randn(4, 9, 9), sees, 4)
 

@@ -9,14 +9,17 @@ from PySide6.QtCore import QPointF, QRectF
 
 from ui.board.layout import View
 from ui.look.draw import text_width
+from ui.look.pieces import GAP, picture_place
 from ui.look.theme import Style
 from ui.panels.inspector.model import Grid, InspectorModel, grid_of, map_view
 
 STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
+_SHARES = (0.4, 0.33, 0.27), (0.2, 0.6, 0.2)
+"""Of spare height for small maps, the row and the output: without a picture and with one."""
 STRIPS = 3
 """Soft lookup, hard lookup, difference."""
-LABEL = 12
-"""Size of the small words, at scale 1."""
+LABEL, LINE = 12, 14
+"""Size of the small words, and room that one takes beside the map, at scale 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,8 @@ class InspectorLayout:
         Small maps, each with its caption below.
     heads_title : QRectF
         The title above them.
+    picture : QRectF
+        The picture of which keys are pieces, as the row reads it.
     read : QRectF
         Lines from the row to what it reads.
     blend : QRectF
@@ -59,6 +64,7 @@ class InspectorLayout:
     bar: QRectF
     heads: tuple[tuple[int, QRectF], ...]
     heads_title: QRectF
+    picture: QRectF
     read: QRectF
     blend: QRectF
     strips: tuple[QRectF, ...]
@@ -107,7 +113,7 @@ def inspector_layout(
     notes = QRectF(rect.x(), title.bottom(), rect.width(), deep)
     body = QRectF(rect)
     body.setTop(notes.bottom() + px(2))
-    area, heads, read, blend = _places(body, style)
+    area, heads, read, blend = _places(body, style, _SHARES[bool(model.picture)])
     if model.small is None and model.workload.heads == 1 and not heads.isEmpty():
         # A single head has no small map, so what is below its place gets that space, too.
         (read if read.left() == heads.left() and area.top() == heads.top() else area).setTop(
@@ -115,14 +121,20 @@ def inspector_layout(
         )
         heads = QRectF()
     titled, boxes = _heads(model, style, heads)
+    shown = QRectF()
+    if model.picture and not model.jacobian and read.height() > px(60):
+        half = QRectF(read.x(), read.y() + line, read.width() / 2, read.height() - 2 * line)
+        shown = picture_place(model.picture, half, right=False)
     caption, cells, grid, rows, keys, bar = _map(model, style, area, view)
     return InspectorLayout(
-        title, notes, caption, cells, grid, rows, keys, bar, boxes, titled, read, blend,
+        title, notes, caption, cells, grid, rows, keys, bar, boxes, titled, shown, read, blend,
         _strips(style, blend),
     )  # fmt: skip
 
 
-def _places(body: QRectF, style: Style) -> tuple[QRectF, QRectF, QRectF, QRectF]:
+def _places(
+    body: QRectF, style: Style, shares: tuple[float, float, float]
+) -> tuple[QRectF, QRectF, QRectF, QRectF]:
     """Return places for map, small maps, row and output."""
     px, gap, none = style.px, style.px(12), QRectF()
     w, h = body.width(), body.height()
@@ -130,7 +142,7 @@ def _places(body: QRectF, style: Style) -> tuple[QRectF, QRectF, QRectF, QRectF]
         left = min(0.56 * w, max(h * 1.1, 0.45 * w))
         side = QRectF(body.x() + left + gap, body.y(), w - left - gap, h)
         area = QRectF(body.x(), body.y(), left, h)
-        return area, *_stacked(side, style)
+        return area, *_stacked(side, style, shares)
     if h > px(420):
         heads = min(max(0.2 * h, px(96)), px(190))
         low = min(max(0.3 * h, px(170)), px(300))
@@ -147,11 +159,12 @@ def _places(body: QRectF, style: Style) -> tuple[QRectF, QRectF, QRectF, QRectF]
     return body, none, none, none
 
 
-def _stacked(side: QRectF, style: Style) -> tuple[QRectF, QRectF, QRectF]:
+def _stacked(
+    side: QRectF, style: Style, shares: tuple[float, float, float]
+) -> tuple[QRectF, QRectF, QRectF]:
     """Return small maps, row and output above each other; the less important are left out."""
     px, gap, none = style.px, style.px(10), QRectF()
     least = (px(92), px(106), px(112))
-    shares = (0.4, 0.33, 0.27)
     count = 3
     while count and sum(least[:count]) + gap * (count - 1) > side.height():
         count -= 1
@@ -244,9 +257,10 @@ def _map(
     bar_h = 0.0 if small else px(32)
     names = [model.row_label(row) for row in _few(model.rows)]
     keys = [model.key_label(key) for key in _few(range(model.keys))]
-    left = min(max(text_width(font, name) for name in names), px(84)) + px(8)
+    piece = px(LINE) * (1 + GAP) if model.picture else 0.0
+    left = min(max(text_width(font, name) for name in names), px(84)) + px(8) + piece
     # Words that fit side by side are horizontal; others are vertical.
-    stand = min(max(text_width(font, name) for name in keys), px(72)) + px(6)
+    stand = min(max(text_width(font, name) for name in keys), px(72)) + px(6) + piece
     if area.height() < px(260):
         stand = line if not model.tokens else 0.0
     box = QRectF(

@@ -9,12 +9,14 @@ from functools import cached_property
 import numpy as np
 
 from simulator.base.dtypes import F32, frozen
+from simulator.base.picture import Picture
 from simulator.problem.intervals import Bools
 from simulator.problem.masks import Mask
 from simulator.problem.workload import Workload
 from simulator.study.attention_map import AttentionMaps, HeadDifference, MapSettings, pool_block
 from ui.board.layout import View, clamped, visible_count
 from ui.look.heat import Kept
+from ui.look.pieces import picture_of
 from ui.look.units import count_text, exact_text, number_text
 
 KEPT = Kept(64, 64 * 2**20)
@@ -77,6 +79,11 @@ class InspectorModel:
     def name_of(self, head: int) -> str:
         """Return the name of a head: its number in the input."""
         return f"head {self.workload.picked[head]}"
+
+    @property
+    def picture(self) -> Picture | None:
+        """The picture of which keys are pieces."""
+        return picture_of(self.workload)
 
     @property
     def tokens(self) -> bool:

@@ -23,10 +23,19 @@ from ui.look.heat import (
     word_image,
 )
 from ui.look.names import first_that_fits
+from ui.look.pieces import (
+    GAP,
+    key_at,
+    key_piece,
+    largest_read,
+    paint_beside,
+    paint_read,
+    query_piece,
+)
 from ui.look.theme import Style, Theme
 from ui.look.units import count_text, number_text
 from ui.panels.inspector.jacobian import paint_jacobian
-from ui.panels.inspector.layout import LABEL, InspectorLayout, inspector_layout, label_step
+from ui.panels.inspector.layout import LABEL, LINE, InspectorLayout, inspector_layout, label_step
 from ui.panels.inspector.model import (
     KEPT,
     Grid,
@@ -72,7 +81,7 @@ def paint_inspector(
         if model.jacobian:
             paint_jacobian(painter, model, pointer.row, style, layout.read)
         else:
-            _paint_read(painter, model, pointer, style, layout.read)
+            _paint_read(painter, model, pointer, style, layout)
     if not layout.blend.isEmpty():
         _paint_blend(painter, model, pointer, style, layout)
 
@@ -162,7 +171,7 @@ def _paint_labels(
     layout: InspectorLayout,
 ) -> None:  # fmt: skip
     font, t, grid = style.text_font(LABEL), style.theme, layout.grid
-    need = style.px(14)
+    need = style.px(LINE)
     r, c = grid.cell_of(model.rows.index(pointer.row), pointer.key or 0)
     here = r if 0 <= r < grid.rows else None
     at = c if pointer.key is not None and 0 <= c < grid.cols else None
@@ -173,6 +182,9 @@ def _paint_labels(
         y = layout.cells.y() + (n + 0.5) * tall
         box = QRectF(layout.row_labels.x(), y - need / 2, layout.row_labels.width(), need)
         colour = t.current if n == here else t.muted
+        piece = query_piece(model.workload, row)
+        if model.picture and piece:
+            box = paint_beside(painter, model.picture, piece, box, need - 1, Qt.Edge.RightEdge)
         draw_text(painter, box, model.row_label(row), font, colour, RIGHT)
     if layout.key_labels.height() < style.px(12):
         return
@@ -189,10 +201,14 @@ def _paint_labels(
             box = QRectF(max(left, layout.row_labels.x()), layout.key_labels.y(), need, deep)
             draw_text(painter, box, model.key_label(key), font, colour, CENTRE)
         else:
+            box = QRectF(x - need / 2, layout.key_labels.y(), need, deep)
+            piece = key_piece(model.workload, key)
+            if model.picture and piece:
+                box = paint_beside(painter, model.picture, piece, box, need - 1, Qt.Edge.TopEdge)
             painter.save()
-            painter.translate(x, layout.key_labels.bottom())
+            painter.translate(x, box.bottom())
             painter.rotate(-90)
-            box = QRectF(0, -need / 2, deep, need)
+            box = QRectF(0, -need / 2, box.height(), need)
             draw_text(painter, box, model.key_label(key), font, colour, RIGHT)
             painter.restore()
 
@@ -289,11 +305,15 @@ def _small_image(small: F32, head: int, style: Style) -> QImage:
 
 
 def _paint_read(
-    painter: QPainter, model: InspectorModel, pointer: Pointer, style: Style, box: QRectF
-) -> None:
-    """Lines from a token to the keys that it reads most, as wide as their weights."""
+    painter: QPainter, model: InspectorModel, pointer: Pointer, style: Style,
+    layout: InspectorLayout,
+) -> None:  # fmt: skip
+    """Lines from a token to the keys that it reads most, as wide as their weights.
+
+    In the place of the token and the lines may be the picture of which keys are pieces.
+    """
     t, px, font = style.theme, style.px, style.text_font(LABEL)
-    line, row = px(19), pointer.row
+    box, line, row = layout.read, px(19), pointer.row
     head = model.name_of(model.head)
     texts = [
         f"{head}, {entropy_words(model, row)}", f"{head}: {short_entropy(model, row)}",
@@ -305,6 +325,8 @@ def _paint_read(
     words = first_that_fits(texts, box.width(), font)
     draw_text(painter, QRectF(box.x(), box.y(), box.width(), line), words, font, t.muted)
     room = QRectF(box.x(), box.y() + line, box.width(), box.height() - line)
+    if not layout.picture.isEmpty():
+        room.setLeft(layout.picture.right() + px(8))
     fits = min(int(room.height() / px(17)), _MOST_READ + 1)
     found = model.maps.row(model.head, row, most=max(fits - 1, 1))
     if not found.visible or fits < 2:
@@ -312,28 +334,39 @@ def _paint_read(
     keys = sorted(int(key) for key in found.strongest)
     pitch = room.height() / (len(keys) + 1)
     pitch = min(pitch, px(30))
-    token = model.row_label(row) if model.tokens else model.row_name(row)
-    name = style.text_font(14, bold=True)
-    left = min(text_width(name, token) + px(8), 0.3 * box.width())
-    middle = room.y() + pitch * (len(keys) + 1) / 2
-    draw_text(
-        painter, QRectF(room.x(), middle - px(10), left, px(20)), token, name, t.current, LEFT
-    )
     number = text_width(style.code_font(LABEL), "0.0e−00") + px(6)  # also if one of them is tiny
     names = [f"{model.key_label(k)}  ({k})" if model.tokens else model.key_name(k) for k in keys]
     widest = max(text_width(font, each) for each in names)
-    # Lines are shorter where names are long.
-    right = min(room.x() + 0.52 * room.width(), room.right() - px(6) - number - widest)
-    right = max(right, room.x() + left + px(_LEAST_ARC))
+    side = min(pitch - 1, px(20)) if model.picture else 0.0
+    start = None
+    if layout.picture.isEmpty():
+        token = model.row_label(row) if model.tokens else model.row_name(row)
+        name = style.text_font(14, bold=True)
+        left = min(text_width(name, token) + px(8), 0.3 * box.width())
+        start = QPointF(room.x() + left, room.y() + pitch * (len(keys) + 1) / 2)
+        place = QRectF(room.x(), start.y() - px(10), left, px(20))
+        draw_text(painter, place, token, name, t.current, LEFT)
+        # Lines are shorter where names are long.
+        right = min(room.x() + 0.52 * room.width(), room.right() - px(6) - number - widest)
+        right = max(right, start.x() + px(_LEAST_ARC))
+    else:
+        _paint_picture(painter, model, row, style, layout.picture)
+        right = room.x()
+        if right + px(5) + number + (1 + GAP) * side + widest > room.right():
+            names = [model.key_label(k) for k in keys]
     for n, key in enumerate(keys):
         y = room.y() + (n + 0.5) * pitch
         weight = float(found.weights[key])
-        _line(painter, QPointF(room.x() + left, middle), QPointF(right, y), weight, style)
+        if start is not None:
+            _line(painter, start, QPointF(right, y), weight, style)
         label = QRectF(right + px(5), y - pitch / 2, number, pitch)
         draw_text(
             painter, label, number_text(weight, 4), style.code_font(LABEL), t.text, LEFT
         )  # fmt: skip
         rest = QRectF(label.right(), label.y(), room.right() - label.right(), pitch)
+        piece = key_piece(model.workload, key)
+        if model.picture and piece:
+            rest = paint_beside(painter, model.picture, piece, rest, side, Qt.Edge.LeftEdge)
         draw_text(painter, rest, names[n], font, t.text)
     others = found.visible - len(keys)
     if others > 0:
@@ -359,6 +392,21 @@ def _line(painter: QPainter, start: QPointF, end: QPointF, weight: float, style:
     painter.setPen(pen)
     painter.setBrush(Qt.BrushStyle.NoBrush)
     painter.drawPath(path)
+
+
+def _paint_picture(
+    painter: QPainter, model: InspectorModel, row: int, style: Style, place: QRectF
+) -> None:
+    """The picture as a row reads it, and below it what is clear."""
+    assert model.picture is not None
+    weights = model.maps.of(model.head)[model.rows.index(row)]
+    paint_read(painter, model.picture, weights, query_piece(model.workload, row), style, place)
+    clear = number_text(largest_read(model.picture, weights), 4)
+    words = (f"clear: {clear}, covered: 0", f"clear: {clear}")
+    below = QRectF(place.x(), place.bottom(), place.width(), style.px(19))
+    font = style.text_font(LABEL)
+    text = first_that_fits(words, below.width(), font)
+    draw_text(painter, below, text, font, style.theme.muted)
 
 
 # --- the output -----------------------------------------------------------------------------
@@ -420,5 +468,10 @@ def pointed(
     label = layout.grid_row(point)
     if label is not None:
         return Pointer(model.rows[min(layout.grid.row_at(label), len(model.rows) - 1)])
+    if model.picture and layout.picture.contains(point):
+        there = key_at(model.picture, layout.picture, point)
+        own = -1 if there is None else there - model.maps.mask.shift
+        aligned = own in model.rows and not model.workload.query_tokens
+        return Pointer(own) if aligned else None
     dim = layout.dim_at(point, model.v.shape[1])
     return None if dim is None else Pointer(row, None, dim)

@@ -174,9 +174,8 @@ class Recorder(TorchFunctionMode):
 
     def _attention(self, out, found):
         name, module, args, kwargs = self._inside[-1] if self._inside else ("", None, (), {})
-        given = [kwargs for _, _, _, kwargs in self._inside[-2:]]
         cross = any(word in name for word in CROSS) or any(
-            each.get(other) is not None for each in given for other in OF_ANOTHER
+            kwargs.get(other) is not None for other in OF_ANOTHER
         )
         event = Event(name, cross, len(self.entered))
         self.events.append(event)

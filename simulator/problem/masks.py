@@ -335,7 +335,7 @@ class Mask:
             if not self.blocks.table[line, across]:
                 return f"block: block {line}, {across} of the block mask is hidden"
         if replace(self, tensor=None).visible(range(row, row + 1), range(key, key + 1)).all():
-            return f"mask: the input file's mask hides key {key} from row {row}"
+            return f"file: the mask of the input file hides key {key} from row {row}"
         free = max(self.sinks, self.global_tokens)
         name = "sinks" if self.sinks >= self.global_tokens else "global tokens"
         sinks = f", and key {key} is none of the {free} {name}" if free else ""

@@ -65,8 +65,17 @@ def pattern_words(mask: Mask) -> list[str]:
     if mask.blocks:
         words.append(f"block mask of {count_text(mask.blocks.size)}")
     if mask.tensor:
-        words.append("mask of each head" if mask.tensor.of_each_head else "mask of the file")
+        words.append("mask of the file" + " for each head" * mask.tensor.of_each_head)
     return words
+
+
+def file_mask_words(mask: Mask) -> str:
+    """Return as a sentence that the input file has a mask; empty if it has none."""
+    if mask.tensor is None:
+        return ""
+    if mask.tensor.of_each_head:
+        return "The input file has a mask for each head: they hide pairs, whatever is set below."
+    return "The input file has a mask: it hides pairs, whatever is set below."
 
 
 def splits_words(w: Workload) -> str:

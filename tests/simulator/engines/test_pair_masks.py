@@ -151,7 +151,7 @@ def test_why_a_pair_is_hidden_says_that_it_is_the_file(tmp_path: Path) -> None:
     path = written(tmp_path, {**numbers(**SIZES), "mask": seen})
     trace = trace_of(file_scenario(path, mask={"causal": True}, tiling={"rows": 20, "cols": 20}))
     mask = trace.workload.mask
-    words = "mask: the input file's mask hides key 2 from row 5"
+    words = "file: the mask of the input file hides key 2 from row 5"
     assert [mask.of_head(head).why_hidden(5, 2) for head in (0, 1)] == ["", words]
     assert mask.of_head(1).why_hidden(5, 12).startswith("causal: ")
 

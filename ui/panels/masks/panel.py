@@ -9,6 +9,7 @@ from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QLabel, QSlider, QWidget
 
 from simulator.lesson.tables import ChooseTable
+from simulator.problem.masked_file import needs_file
 from simulator.problem.masks import Mask
 from simulator.run.trace import Trace
 from simulator.study.sparse.compressed import compressed
@@ -138,7 +139,8 @@ class MasksPanel(Panel[None]):
         self.button.setObjectName("use_mask")
         self.button.setAccessibleName("Use this mask")
         self.button.setToolTip(
-            "Run the scenario with this mask; blocks are saved in a copy of its input."
+            "Run the scenario with this mask in the place of its own. “Use…” saves it in a copy of "
+            "the input."
         )
         self.button.clicked.connect(self.use)
         self.brush = Button(self)
@@ -262,7 +264,7 @@ class MasksPanel(Panel[None]):
     def _take(self, state: MasksState) -> None:
         self.state = self.picture.state = state
         self.label.setText(knobs_words(state))
-        asks = state.chosen.pattern.mask.blocks is not None
+        asks = needs_file(state.workload, state.chosen.pattern.mask)
         self.button.setText("Use…" if asks else "Use")
         self.button.setEnabled(state.chosen.pattern.of_keys)
         self.setAccessibleDescription(state.summary)

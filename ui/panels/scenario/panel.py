@@ -34,6 +34,7 @@ from simulator.problem.scenario import Scenario, parse_scenario
 from simulator.problem.workload import Workload
 from simulator.run.trace import Trace
 from ui.look.draw import text_width
+from ui.look.run_words import file_mask_words
 from ui.look.theme import Style, palette
 from ui.look.units import count_text, plural
 from ui.panels.base import Panel
@@ -191,7 +192,8 @@ class ScenarioPanel(Panel[None]):
             self._draft = texts(workload.scenario)
         self.setEnabled(True)
         self.summary.setText(_summary(workload, visits))
-        self.after.setText(done_after_words(workload.file))
+        words = done_after_words(workload.file), file_mask_words(workload.mask)
+        self.after.setText("\n".join(filter(None, words)))
         self.after.setVisible(bool(self.after.text()))
         self._show_draft(force=not answer)
         self._check()

@@ -314,9 +314,9 @@ def sound(model: Any, reader: Reader, path: str, two: bool, given: Given) -> Non
     own = len(samples) / rate
     if names and "input_features" in given.inputs and float(names[-1].split()[0]) > own:
         given.said.append(f"{path} has {own:.2f} s: what the model is given after that is silence")
-    if "input_values" in given.inputs and given.inputs["input_values"].ndim == 2 and names == []:
-        given.said.append("the config does not say when each token is: they have no names")
-    elif names:
+    if not names:
+        given.said.append("the frames have no names: it cannot be told when each of them is")
+    else:
         given.sequences.append(Sequence("encoder" if two else "audio", names))
 
 
@@ -368,6 +368,8 @@ def together(
         of_picture(reader, model, given, "vision")
         if given.sequences:
             sequence = in_text(labels, stand, given.sequences[0].patches)
+    elif names := frames_of(model, given.inputs, reader.extractor):
+        given.sequences.append(Sequence("audio", names))
     given.sequences.append(sequence)
 
 

@@ -52,20 +52,17 @@ def open_picture(path: str | Path, said: list[str]) -> Any:
     except ImportError:
         raise CaptureError("--image needs Pillow: pip install pillow") from None
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of many pixels, which are refused below
-            picture = Image.open(path)
-            width, height = picture.size
-            if width * height > MOST_PIXELS:
+        with warnings.catch_warnings(), Image.open(path) as file:
+            warnings.simplefilter("ignore")  # of many pixels, which are refused
+            if file.width * file.height > MOST_PIXELS:
                 raise CaptureError(
-                    f"{path}: {width} x {height} pixels, expected at most {MOST_PIXELS:,}".replace(
-                        ",", " "
-                    )
+                    f"{path}: {file.width} x {file.height} pixels, expected at most "
+                    f"{MOST_PIXELS // 10**6} million"
                 )
-            if getattr(picture, "n_frames", 1) > 1:
-                said.append(f"{path} has {picture.n_frames} pictures: the first is read")
-            picture.load()
-            picture = ImageOps.exif_transpose(picture)
+            if getattr(file, "n_frames", 1) > 1:
+                said.append(f"{path} has {file.n_frames} pictures: the first is read")
+            file.load()
+            picture = ImageOps.exif_transpose(file)
     except CaptureError:
         raise
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:

@@ -68,33 +68,35 @@ def open_sound(path: str | Path, rate: int, most: float, said: list[str]) -> np.
 
 
 def frames_of(model: Any, inputs: dict[str, Any], extractor: Any) -> list[str]:
-    """Return the times of the tokens that a model makes of sound; empty if it does not say."""
+    """Return the times of the tokens that a model makes of sound; empty if it does not say.
+
+    Convolutions stand before the layers: their strides tell how many samples a token is of.
+    """
     rate = extractor.sampling_rate
-    lengths = next(
-        (
+    strides = getattr(model.config, "conv_stride", None) or [
+        module.stride[0]
+        for name, module in model.named_modules()
+        if name.split(".")[-1] in ("conv1", "conv2", "conv3")
+        and len(getattr(module, "stride", ())) == 1
+    ]
+    step = int(np.prod(strides))
+    if not strides:
+        return []
+    if "input_values" in inputs and inputs["input_values"].ndim == 2:
+        lengths = [
             module._get_feat_extract_output_lengths
             for module in model.modules()
             if hasattr(module, "_get_feat_extract_output_lengths")
-        ),
-        None,
-    )
-    if "input_values" in inputs and inputs["input_values"].ndim == 2:
-        strides = getattr(model.config, "conv_stride", None)
-        if lengths is None or not strides:
+        ]
+        if not lengths:
             return []
-        count = int(lengths(inputs["input_values"].shape[1]))
-        step = float(np.prod(strides)) / rate
+        count, seconds = int(lengths[0](inputs["input_values"].shape[1])), step / rate
     elif "input_features" in inputs and hasattr(extractor, "hop_length"):
         features = inputs["input_features"].shape[-1]
-        strides = [
-            module.stride[0]
-            for name, module in model.named_modules()
-            if name.endswith(("conv1", "conv2")) and len(getattr(module, "stride", ())) == 1
-        ]
-        if len(strides) != 2 or features % int(np.prod(strides)):
+        count, seconds = features // step, extractor.hop_length * step / rate
+        if features % step:
             return []
-        count = features // int(np.prod(strides))
-        step = extractor.hop_length * float(np.prod(strides)) / rate
     else:
         return []
-    return [f"{number * step:.2f} s" for number in range(max(0, count))]
+    places = 2 if seconds >= 0.01 else 4
+    return [f"{number * seconds:.{places}f} s" for number in range(count)]

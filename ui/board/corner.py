@@ -89,6 +89,8 @@ def paint_board_picture(
     if picture is None or place is None:
         return
     paint_picture(painter, picture, place)
+    if snapshot.op.before_tiles:
+        return
     thick, keys = max(style.px(2), 1.0), [key_piece(w, key) for key in visit.cols]
     rows = [query_piece(w, row) for row in visit.rows]
     solid = QPen(QColor(theme.tensor(lay.keys)), thick)

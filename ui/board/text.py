@@ -90,7 +90,7 @@ def paint_words(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
         if len(seen) > MOST_ROWS
     ]
     phrases = caption_phrases(snapshot, tile, ", ".join(averaged))
-    if board_picture(snapshot, style, lay):
+    if board_picture(snapshot, style, lay) and not snapshot.op.before_tiles:
         phrases.insert(1, PICTURE_LINES)
     if snapshot.wrong is not None and lay.legend.isNull():
         here = "" if snapshot.head is not None else " in this row block"

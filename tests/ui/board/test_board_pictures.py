@@ -170,3 +170,18 @@ def test_queries_of_a_text_have_no_piece_and_keys_have(tmp_path: Path) -> None:
     assert [query_piece(w, row) for row in range(2)] == [key_piece(w, 8), key_piece(w, 9)]
     packed, _ = read(path, attention={"algorithm": "split-kv"})
     assert [query_piece(packed, row) for row in range(2)] == [key_piece(w, 8), key_piece(w, 9)]
+
+
+def test_before_the_tiles_the_picture_has_no_lines(tmp_path: Path) -> None:
+    path = picture_file(tmp_path / "a.safetensors", 7, 32)
+    trace, found = opened(path, position={"kind": "rope"}), []
+    for op in (0, 3):  # Q and K without places, and a load of the first tile
+        now, style = trace.snapshot(0, op), Style(DARK)
+        pixels, lay = painted(now, style, (1280, 720))
+        place = board_picture(now, style, lay)
+        assert place is not None
+        box = place.adjusted(-3, -3, 3, 3).toRect()
+        part = pixels[box.top() : box.bottom(), box.left() : box.right()]
+        line = np.array(QColor(DARK.tensor("K")).getRgb()[:3])
+        found.append(bool((np.abs(part - line) <= 2).all(axis=-1).any()))
+    assert found == [False, True]

@@ -40,6 +40,10 @@ test: ## set up, then run the suite without a display; of sweeps some cases, no 
 test-all: ## the same with long tests and every case of every sweep, as .ci/run does
 	@$(MAKE) test ARGS="--all $(ARGS)"
 
+test-architectures: ## capture each architecture of transformers, small, beside its model: 10 minutes
+	@.ci/setup test peers $(EXTRAS)
+	OMP_NUM_THREADS=1 QT_QPA_PLATFORM=offscreen nice $(PY) -m tests.peers.architectures --jobs $(JOBS) $(ARGS)
+
 test-peers: ## compare with PyTorch and transformers (CPU builds, 230 MB)
 	@.ci/setup test peers $(EXTRAS)
 	QT_QPA_PLATFORM=offscreen $(PY) -m pytest -m peers tests/peers $(ARGS)
@@ -110,5 +114,5 @@ clean: ## remove what was generated (.venv stays: rm -rf .venv)
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
-.PHONY: help run test test-all test-peers lint soak fuzz mutants bench bench-peers package test-package \
-  pictures docs-pictures small-transformer docs-film clean
+.PHONY: help run test test-all test-peers test-architectures lint soak fuzz mutants bench bench-peers \
+  package test-package pictures docs-pictures small-transformer docs-film clean

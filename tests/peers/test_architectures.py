@@ -1,0 +1,70 @@
+"""Architectures of transformers, one for each cause and kind: what capture writes is what they do.
+
+`make test-architectures` tries all of them.
+"""
+
+import pytest
+
+pytestmark = pytest.mark.peers
+for package in ("torch", "transformers"):
+    pytest.importorskip(package, reason=f"{package} is not here: make test-peers brings it")
+
+from tests.peers import architectures  # noqa: E402  (torch may be absent)
+
+KINDS = {
+    # by the attention interface
+    "llama": "EQUAL",
+    "deepseek_v3": "EQUAL",  # K and V of each head from a latent
+    "deepseek_v32": "EQUAL mask",  # an index chooses keys
+    "minimax_m3_vl_text": "EQUAL mask",  # an index chooses blocks of keys
+    "llama4_text": "EQUAL mask",  # chunks
+    "gemma2": "EQUAL softcap window",
+    "gemma3": "EQUAL window",
+    "gpt_oss": "EQUAL sink_logits window",
+    "longcat_flash": "EQUAL",  # two attentions of each layer
+    "albert": "EQUAL",  # one layer, four times
+    "hrm_text": "AFTER gate",  # two stacks, in cycles
+    "diffllama": "AFTER",  # two attentions, subtracted
+    "qwen3_next": "AFTER gate",
+    "afmoe": "AFTER gate window",
+    "bitnet": "AFTER",  # norms O
+    # encoder and decoder
+    "t5": "EQUAL bias",
+    "bart": "EQUAL",
+    "pegasus_x": "EQUAL",  # a decoder that is causal by its mask alone
+    "nllb-moe": "EQUAL",
+    "t5gemma": "EQUAL softcap window",
+    "florence2": "EQUAL",  # the encoder is within a part
+    # outside the attention interface
+    "bloom": "EQUAL alibi",
+    "mpt": "EQUAL alibi",
+    "falcon": "EQUAL",
+    "gptj": "EQUAL",
+    "codegen": "EQUAL",
+    "gpt_neo": "EQUAL window",
+    "mpnet": "EQUAL bias",
+    "roformer": "EQUAL",
+    "rembert": "EQUAL",
+    "xglm": "EQUAL",
+    "squeezebert": "EQUAL",
+    "xlm": "EQUAL",
+    "layoutlm": "EQUAL",
+    "mamba": "NO ATTENTION",
+    "deberta-v2": "REFUSED",
+    # pictures and sound
+    "vit": "EQUAL",
+    "clip": "EQUAL",
+    "gemma3@picture": "EQUAL",
+    "whisper": "EQUAL",
+    "wav2vec2": "EQUAL",
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_what_is_written_is_what_the_model_does(name: str) -> None:
+    word, _, keys = KINDS[name].partition(" ")
+    if word == "NO":
+        word, keys = "NO ATTENTION", ""
+    became, said = architectures.outcome(name)
+    assert became == word, said
+    assert {*keys.split()} <= {*said.split()}, said

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
 from PySide6.QtCore import QPointF, QRect, QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPen
 
-from simulator.base.dtypes import F32
+from simulator.base.dtypes import F32, F64
 from simulator.base.picture import Box, Picture
 from simulator.problem.workload import Workload
 from ui.look.draw import outline
-from ui.look.heat import KEPT
+from ui.look.heat import KEPT, word_image
 from ui.look.theme import Style
 
 _FINER = 2
@@ -191,7 +192,8 @@ def paint_read(
     picture : Picture
         The picture.
     weights : ndarray
-        (Nk,) float32, of one row: the largest of a piece is clear, 0 is covered.
+        (Nk,) float32, of one row: the largest of a piece is clear; 0 is covered, and so is what
+        is no key's.
     own : Box or None
         The piece that reads, which is outlined.
     style : Style
@@ -200,17 +202,27 @@ def paint_read(
         Of the picture.
     """
     paint_picture(painter, picture, place)
-    largest, veil = largest_read(picture, weights), QColor(style.theme.panel)
+    largest, corner = largest_read(picture, weights), place.topLeft()
+    cover = np.ones((int(place.height()), int(place.width())))
     for key in range(len(weights)):
         box = picture.piece(key)
-        if box is None:
-            continue
-        veil.setAlphaF(_COVERED * (1 - float(weights[key]) / largest if largest else 1.0))
-        painter.fillRect(place_of(picture, box, place), veil)
+        if box and largest:
+            there = place_of(picture, box, place).translated(-corner).toRect()
+            rows = slice(there.top(), there.bottom() + 1)
+            columns = slice(there.left(), there.right() + 1)
+            cover[rows, columns] = 1 - float(weights[key]) / largest
+    painter.drawImage(place, _veil(cover * _COVERED, QColor(style.theme.panel)))
     outline(painter, place.adjusted(-1, -1, 1, 1), style.theme.border)
     if own is not None:
         pen = QPen(QColor(style.theme.current), max(style.px(2), 1.0))
         paint_outlines(painter, picture, [([own], pen)], style, place)
+
+
+def _veil(opacity: F64, colour: QColor) -> QImage:
+    """Return an image of a colour, with an opacity for each pixel."""
+    parts = (255, colour.red(), colour.green(), colour.blue())
+    alpha, red, green, blue = (np.rint(opacity * part).astype(np.uint32) for part in parts)
+    return word_image(np.asarray(alpha << 24 | red << 16 | green << 8 | blue, dtype=np.uint32))
 
 
 def largest_read(picture: Picture, weights: F32) -> float:

@@ -79,6 +79,21 @@ def test_a_piece_is_as_clear_as_it_is_read(window, panel) -> None:
             assert np.abs(pixels[at.y(), at.x()] - wanted).max() <= 4, (row, key)
 
 
+def test_what_is_no_key_s_is_covered(window, panel, tmp_path) -> None:
+    tensors = {name: each if name == "image" else each[..., :9, :].copy()
+               for name, each in tensors_of(SIDE, 16).items()}  # fmt: skip
+    save_file(tensors, tmp_path / "half.safetensors")  # CLS and the upper half
+    show(window, tmp_path / "half.safetensors")
+    ground = np.array(QColor(panel.fitted.theme.panel).getRgb()[:3], dtype=float)
+    pixels, place = pixels_of(panel.canvas.grab().toImage()), panel.layout_now().picture
+    for n in range(9, 17):
+        row, column = divmod(n - 1, SIDE)
+        x = round(place.left() + (column + 0.5) * place.width() / SIDE)
+        y = round(place.top() + (row + 0.5) * place.height() / SIDE)
+        wanted = 0.1 * KNOWN[n - 1] + 0.9 * ground
+        assert np.abs(pixels[y, x] - wanted).max() <= 3, n
+
+
 def test_a_piece_under_the_pointer_is_the_row_that_reads(window, panel) -> None:
     QTest.mouseMove(panel.canvas, middle(panel, 7).toPoint())
     assert panel.hovered is not None

@@ -477,7 +477,7 @@ class Inputs:
 
 
 def resolve(scenario: Scenario) -> Workload:
-    """Fill in what a scenario leaves out, reading no more than a file's header and sink logits.
+    """Fill in what a scenario leaves out, reading of a file its header, sink logits and picture.
 
     Raises
     ------

@@ -62,9 +62,10 @@ _SMALL_MAP = 96
 """Most rows and columns of a small map."""
 
 _TIP = (
-    "Attention weights softmax(QKᵀ·scale) of a head (Vaswani et al. 2017, eq. 1). Point at a cell "
-    "to read it, click to send the board there. The wheel zooms the map, a drag moves it, Ctrl+0 "
-    "shows all of it. Keys: Up and Down another row, Page Up and Page "
+    "Attention weights softmax(QKᵀ·scale) of a head (Vaswani et al. 2017, eq. 1). Point at a cell, "
+    "or at a patch of the picture that a model was given, to read it; a click sends the board "
+    "there. The wheel zooms the map, a drag moves it, Ctrl+0 shows all of it. Keys: Up and Down "
+    "another row, Page Up and Page "
     "Down another key, [ and ] another head, Enter sends the board there."
 )
 
@@ -395,6 +396,7 @@ class InspectorPanel(Panel[None]):
         layout = self.layout_now()
         self.point_at(pointed(self.model, layout, at, self.pointer.row))
         hand = layout.head_at(at) is not None or layout.grid_cell(at) is not None
+        hand = hand or layout.picture.contains(at)
         shape = Qt.CursorShape.PointingHandCursor if hand else Qt.CursorShape.ArrowCursor
         self.canvas.setCursor(shape)
 

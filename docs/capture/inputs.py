@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 from loading import Reader, first_line
-from pictures import Patches, box_of, holds, open_picture, patches_of, pixels_of, prepared
+from pictures import (
+    Patches,
+    box_of,
+    holds,
+    open_picture,
+    packed_patches,
+    patches_of,
+    pixels_of,
+    prepared,
+)
 from recording import CaptureError
 from sound import MOST_SECONDS, frames_of, open_sound
 
@@ -17,6 +26,8 @@ MOST_TOKENS = 8192
 POSITIONS = ("position_embeddings", "position_embedding", "embed_positions", "wpe",
              "positions_embed")  # fmt: skip
 """Names of tables with a row for each position, beyond which a model cannot read."""
+MIXING = ("qformer", "resampler", "perceiver", "abstractor", "query_tokens")
+"""Parts of a model that make of a picture tokens of which none is a patch's."""
 SIDES = {
     "vision": ("vision", "visual", "image", "vit", "pixel"),
     "audio": ("audio", "speech", "sound"),
@@ -275,21 +286,23 @@ def processed(processor: Any, path: str, **asked: Any) -> dict[str, Any]:
         ) from None
 
 
-def of_picture(reader: Reader, model: Any, given: Given, side: str) -> None:
-    """Name the patches of a picture."""
-    values = given.inputs["pixel_values"]
-    if values.ndim == 5 and values.shape[1] == 1:
-        values = values[:, 0]
-    config = reader.config
+def of_picture(reader: Reader, model: Any, given: Given, side: str) -> Patches:
+    """Name the patches of a picture; return where they are."""
+    values, config = given.inputs["pixel_values"], reader.config
     for name in ("vision_config", "image_config"):
         config = getattr(config, name, None) or config
-    patches = patches_of(values, pixels_of(values, reader.image_settings), config, model)
-    if not patches.tokens or not holds(model, given.inputs, patches):
+    if "image_grid_thw" in given.inputs:
+        patches = packed_patches(given.inputs, reader.image_settings, config)
+    else:
+        values = values[:, 0] if values.ndim == 5 and values.shape[1] == 1 else values
+        patches = patches_of(values, pixels_of(values, reader.image_settings), config, model)
+    if patches.tokens and holds(model, given.inputs, patches):
+        given.sequences.append(Sequence(side, patches.tokens, patches))
+    else:
         given.said.append(
-            "the patches have no names: it cannot be told which token each of them is"
+            "the vision layers have no names of patches: which token is which cannot be told"
         )
-        return
-    given.sequences.append(Sequence(side, patches.tokens, patches))
+    return patches
 
 
 def sound(model: Any, reader: Reader, path: str, two: bool, given: Given) -> None:
@@ -365,9 +378,9 @@ def together(
     sequence = Sequence("text", labels)
     if image is not None:
         as_model(model, given)
-        of_picture(reader, model, given, "vision")
-        if given.sequences:
-            sequence = in_text(labels, stand, given.sequences[0].patches)
+        patches = of_picture(reader, model, given, "vision")
+        if not any(word in name for name, _ in model.named_parameters() for word in MIXING):
+            sequence = in_text(labels, stand, patches)
     elif names := frames_of(model, given.inputs, reader.extractor):
         given.sequences.append(Sequence("audio", names))
     given.sequences.append(sequence)

@@ -167,6 +167,32 @@ def patches_of(values: Any, image: np.ndarray | None, config: Any, model: Any) -
     return Patches(tokens, boxes, image, (rows, columns), (size[0], size[1]))
 
 
+def packed_patches(inputs: dict[str, Any], settings: dict[str, Any], config: Any) -> Patches:
+    """Return the tokens of a picture that is given as a list of patches, as to Qwen2-VL.
+
+    Patches of a square that will be one token of the text stand together, row by row.
+    """
+    values, grid = inputs["pixel_values"], inputs["image_grid_thw"].tolist()
+    size, side, times = (
+        settings.get(name) for name in ("patch_size", "merge_size", "temporal_patch_size")
+    )
+    if len(grid) != 1 or grid[0][0] != 1 or None in (size, side, times):
+        return Patches([], None, None)
+    rows, columns = grid[0][1:]
+    if tuple(values.shape) != (rows * columns, 3 * times * size * size):
+        return Patches([], None, None)
+    squares = values.reshape(rows // side, columns // side, side, side, 3, times, size, size)
+    whole = squares[..., 0, :, :].permute(4, 0, 2, 5, 1, 3, 6)
+    image = pixels_of(whole.reshape(1, 3, rows * size, columns * size), settings)
+    order = np.indices((rows, columns)).reshape(2, rows // side, side, columns // side, side)
+    order = order.transpose(1, 3, 2, 4, 0).reshape(-1, 2)
+    boxes = np.array([box_of(row, column, (size, size)) for row, column in order], np.float32)
+    tokens = [f"patch {row},{column}" for row, column in order]
+    if getattr(config, "window_size", 0):  # the model sorts them into windows
+        tokens = []
+    return Patches(tokens, boxes, image, (rows, columns), (size, size))
+
+
 class SeenError(Exception):
     """What the first layer was given is known: the model need not run further."""
 
@@ -196,7 +222,8 @@ def holds(model: Any, inputs: dict[str, Any], patches: Patches) -> bool:
             values = inputs["pixel_values"].clone()
             if number is not None:
                 x0, y0, x1, y1 = (int(each) for each in patches.boxes[number])
-                values[..., y0:y1, x0:x1] += 1
+                part = values[number] if values.ndim == 2 else values[..., y0:y1, x0:x1]
+                part += 1
             try:
                 with torch.no_grad(), torch.random.fork_rng(devices=[]):
                     torch.manual_seed(0)

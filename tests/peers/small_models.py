@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 TEXT = "the cat sat on the mat because it was tired"
-EXTRA = ("<image>", "<start>", "<end>")
+EXTRA = ("<image>", "<start>", "<end>", "<film>")
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
          "intermediate_size": 48, "initializer_range": 0.2}  # fmt: skip
 SEES = SIZES | {"image_size": 32, "patch_size": 8}
@@ -59,6 +59,14 @@ def make(kind: str) -> tuple[Any, list[Any]]:
     }  # fmt: skip
     for side in ("encoder", "decoder"):
         whisper |= {f"{side}_layers": 2, f"{side}_attention_heads": 2, f"{side}_ffn_dim": 48}
+    rope = {"rope_type": "default", "mrope_section": [2, 3, 3], "rope_theta": 1e4}
+    qwen = {
+        "text_config": READS | {"num_key_value_heads": 1, "rope_parameters": rope},
+        "vision_config": {"depth": 2, "embed_dim": 32, "num_heads": 2, "hidden_size": 32,
+                          "patch_size": 8, "mlp_ratio": 2},
+        "image_token_id": 4, "video_token_id": 7, "vision_start_token_id": 5,
+        "vision_end_token_id": 6,
+    }  # fmt: skip
     t5 = {"vocab_size": 61, "d_model": 32, "d_kv": 16, "d_ff": 48, "num_layers": 2, "num_heads": 2,
           "initializer_factor": 1.5, "decoder_start_token_id": 1}  # fmt: skip
     kinds: dict[str, Any] = {
@@ -91,6 +99,13 @@ def make(kind: str) -> tuple[Any, list[Any]]:
         "Llava": lambda: (
             t.LlavaConfig(**llava), [t.CLIPImageProcessorPil(**to_square), tokenizer()],
         ),
+        "Qwen2VL": lambda: (
+            t.Qwen2VLConfig(**qwen),
+            [t.Qwen2VLImageProcessorPil(patch_size=8, merge_size=2, min_pixels=1024,
+                                        max_pixels=4096,
+                                        size={"shortest_edge": 1024, "longest_edge": 4096}),
+             tokenizer()],
+        ),
         "Whisper": lambda: (
             t.WhisperConfig(**whisper),
             [t.WhisperFeatureExtractor(feature_size=16, chunk_length=2), tokenizer()],
@@ -119,6 +134,12 @@ def saved(kind: str, folder: Path) -> Path:
                 "vision_feature_select_strategy": "default",
                 "num_additional_image_tokens": 1}  # fmt: skip
         (folder / "processor_config.json").write_text(json.dumps(said))
+    if kind == "Qwen2VL":
+        named = {"image_token": "<image>", "video_token": "<film>", "vision_bos_token": "<start>",
+                 "vision_eos_token": "<end>"}  # fmt: skip
+        file = folder / "tokenizer_config.json"
+        own = json.loads(file.read_text()) | {"model_specific_special_tokens": named}
+        file.write_text(json.dumps(own))
     return folder
 
 

@@ -243,12 +243,56 @@ def test_placeholders_in_a_text_are_the_patches_that_they_stand_for(
         assert np.abs(moved - start).max(1).nonzero()[0].tolist() == [number]
 
 
+def test_a_picture_that_is_given_as_a_list_of_patches(
+    capture: Capture, folders: Any, picture: Path, tmp_path: Path
+) -> None:
+    """Qwen2-VL's: the pixels of a box are those of its row; a token of a text has four rows."""
+    from PIL import Image
+    from transformers import AutoImageProcessor, AutoModel, AutoTokenizer
+
+    assert capture("Qwen2VL", "visual.1,language_model.1", TEXT, "--image", picture)[0] == 0
+    folder = folders("Qwen2VL")
+    processor = AutoImageProcessor.from_pretrained(folder, backend="pil")
+    made = dict(processor(Image.open(picture), return_tensors="pt"))
+    tensors, texts = read(tmp_path / "out-visual.1.safetensors")
+    rows, image = made["pixel_values"], tensors["image"]
+    resized = Image.fromarray(pixels()).resize(image.shape[1::-1], Image.Resampling.BICUBIC)
+    assert np.abs(image.astype(int) - np.asarray(resized).astype(int)).max() <= 1
+    assert len(rows) == len(texts["tokens"]) == len(tensors["patch_boxes"]) == 32
+    for row, token, box in zip(rows, texts["tokens"], tensors["patch_boxes"], strict=True):
+        x0, y0, x1, y1 = box.astype(int)
+        own = row.reshape(3, 2, 8, 8)[:, 0].numpy().transpose(1, 2, 0)
+        own = (own * processor.image_std + processor.image_mean) * 255
+        assert np.abs(image[y0:y1, x0:x1] - own).max() <= 0.51
+        assert token == f"patch {y0 // 8},{x0 // 8}"
+    model = AutoModel.from_pretrained(folder).eval()
+    for name, weights in model.named_parameters():
+        if "visual" in name and "attn.proj" in name:
+            weights.data.zero_()
+    text = AutoTokenizer.from_pretrained(folder)("<image> " * 8 + TEXT, return_tensors="pt")
+    ids = text.input_ids
+    inputs = {**made, "input_ids": ids, "mm_token_type_ids": (ids == 4).int()}
+    start = given_to(model, "language_model.layers.0", inputs)
+    in_text, texts = read(tmp_path / "out-language_model.1.safetensors")
+    assert texts["tokens"][8:] == TEXT.split()
+    for number, (x0, y0, x1, y1) in enumerate(in_text["patch_boxes"][:8].astype(int)):
+        inside = [
+            n for n, (a, b, c, d) in enumerate(tensors["patch_boxes"].astype(int))
+            if x0 <= a < c <= x1 and y0 <= b < d <= y1
+        ]  # fmt: skip
+        assert len(inside) == 4
+        changed = rows.clone()
+        changed[inside] += 1
+        moved = given_to(model, "language_model.layers.0", {**inputs, "pixel_values": changed})
+        assert np.abs(moved - start).max(1).nonzero()[0].tolist() == [number]
+
+
 def test_patches_that_are_sorted_into_windows_have_no_names(
     capture: Capture, picture: Path, tmp_path: Path
 ) -> None:
     status, out, _ = capture("Swin", "all", "--image", picture)
     assert status == 0
-    assert "the patches have no names" in out
+    assert "the vision layers have no names of patches" in out
     for path in tmp_path.glob("out-*"):
         tensors, texts = read(path)
         assert not texts["tokens"]

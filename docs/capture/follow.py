@@ -8,6 +8,8 @@ SHAPED = {
     "swapaxes", "swapdims", "movedim", "expand", "__getitem__", "view_as", "reshape_as",
 }  # fmt: skip
 """Operations that change no number."""
+JOINED = {"cat", "concat", "concatenate", "hstack", "vstack"}
+"""Operations that change no number of one tensor alone."""
 PRODUCTS = {"linear", "addmm", "conv1d", "matmul", "einsum", "mm", "bmm"}
 
 
@@ -53,10 +55,10 @@ class Follower:
             return
         met = {id(self._of(each)): self._of(each) for each in own}
         scores = self._of(own[0])
-        if name not in SHAPED:
+        if name not in SHAPED and (name not in JOINED or len(given) > 1):
             others = [each for each in given if each is not own[0]]
             if name in PRODUCTS and (name == "conv1d" or any(each.ndim < 3 for each in others)):
-                self._end(scores, name, own[0])
+                self.end(own[0], turned=name == "conv1d")
                 return
             if len(met) > 1:
                 for each in met.values():
@@ -74,7 +76,9 @@ class Follower:
         found = self._flow.get(id(tensor))
         return found[1] if found is not None and found[0] is tensor else None
 
-    def _end(self, scores, name, given):
-        given = given.transpose(-1, -2) if name == "conv1d" else given
-        scores.projected(given)
-        self._flow = {key: each for key, each in self._flow.items() if each[1] is not scores}
+    def end(self, given, turned=False):
+        """Hold what a projection is given, if it came of O, against O; `turned`: (1, D, N)."""
+        scores = self._of(given)
+        if scores is not None:
+            scores.projected(given.transpose(-1, -2) if turned else given)
+            self._flow = {key: each for key, each in self._flow.items() if each[1] is not scores}

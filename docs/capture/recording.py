@@ -131,6 +131,8 @@ class Recorder(TorchFunctionMode):
                 self._made.clear()
                 self._follower.clear()
             self._inside.append((name, module, args, kwargs))
+            if "linear" in type(module).__name__.lower() and args:  # of half the bits, or a LoRA's
+                self._follower.end(args[0])
             if parts and self._wanted(name):
                 self.entered.append((len(self.events), name, module, args, kwargs))
 
@@ -182,6 +184,9 @@ class Recorder(TorchFunctionMode):
         if not self._wanted(name):
             return
         event.read(lambda: found().of(module, args, kwargs))
+        others = [kwargs.get(other) for other in OF_ANOTHER if kwargs.get(other) is not None]
+        if event.scores and others and others[0].shape[-2] != event.scores.k.shape[1]:
+            event.cross = False  # its keys are of both sequences
         if not event.why:
             self._follower.start(out, event.scores)
 
@@ -276,6 +281,10 @@ def check_given(model, given):
     CaptureError
         Weights are not loaded; there is more than one sequence, or none.
     """
+    if not hasattr(model, "config") or not hasattr(model, "device"):
+        raise CaptureError(
+            f"not captured: {type(model).__name__} is no model of transformers, with its config"
+        )
     if any(each.is_meta for each in model.parameters()):
         raise CaptureError("not captured: the model is on the device meta, without its weights")
     for name, value in given.items():
@@ -289,7 +298,7 @@ def check_given(model, given):
         ):
             raise CaptureError(
                 f"not captured: {name} has the shape {tuple(value.shape)}: give one sequence at a "
-                f"time, {name}[:1] for example"
+                f"time, {name}[{':1' if value.ndim > 1 else 'None'}] for example"
             )
         if name.endswith("input_ids"):
             check_ids(model, name, value)
@@ -341,6 +350,7 @@ def capture(model, layers, **given):
         There is no such layer; or its numbers cannot be had, or are not all that a file must have.
     """
     check_given(model, given)
+    layers = None if layers is None else [str(layer) for layer in layers]
     if layers is not None and not layers:
         raise CaptureError("not captured: no layer is asked for")
     numbers = None if layers is None else {split(layer)[1] for layer in layers}

@@ -160,7 +160,7 @@ def check(out, sees, tensors, texts, made=None):
             f"not captured: row {first} sees no key: give the text without padding before it"
         )
     finest = max(1e-5, 4 * torch.finfo(out.dtype).eps)
-    whole_of = out.double().abs().max()
+    whole_of = out.double().abs().max().clamp(min=1e-30)
     if out.dtype not in (torch.float32, torch.float64):
         whole_of = max(whole_of, v.abs().max())  # weights are rounded before they multiply V
     off, of_scores, largest = [], [], 0.0

@@ -247,8 +247,6 @@ def check_asked(
     if image is not None and not sees:
         films = " (it reads films)" if any("video" in one for one in takes) else ""
         raise CaptureError(f"{name}: --image is given, and the model reads no pictures{films}")
-    if image is not None and isinstance(getattr(reader.config, "num_frames", None), int):
-        raise CaptureError(f"{name}: --image is given, and the model reads films, not pictures")
     if audio is not None and not hears:
         raise CaptureError(f"{name}: --audio is given, and the model reads no sound")
     needs_text = "input_ids" in takes
@@ -266,7 +264,12 @@ def picture(model: Any, reader: Reader, path: str, encodes: bool, given: Given) 
     """Give a picture to a model."""
     settings = reader.image_settings
     opened = open_picture(path, given.said)
-    if reader.image_processor is None:
+    times = getattr(reader.config, "num_frames", None)
+    if isinstance(times, int):
+        values = prepared(opened, settings, [])
+        given.inputs["pixel_values"] = values[:, None].repeat(1, times, 1, 1, 1)
+        given.said.append(f"the model reads films: it is given the picture {times} times")
+    elif reader.image_processor is None:
         given.inputs["pixel_values"] = prepared(opened, settings, given.said)
     else:
         made = processed(reader.image_processor, path, images=opened)

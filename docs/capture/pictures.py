@@ -111,6 +111,7 @@ def prepared(picture: Any, settings: dict[str, Any], said: list[str]) -> Any:
     values = np.asarray(picture).astype(np.float32).transpose(2, 0, 1)
     if settings.get("do_rescale", True):
         values = values * np.float32(settings.get("rescale_factor") or 1 / 255)
+        values = values - 1 if settings.get("offset") else values
     if settings.get("do_normalize", True):
         mean, std = (np.float32(settings[f"image_{name}"]) for name in ("mean", "std"))
         values = (values - mean.reshape(-1, 1, 1)) / std.reshape(-1, 1, 1)

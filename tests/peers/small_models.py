@@ -89,6 +89,10 @@ def make(kind: str) -> tuple[Any, list[Any]]:
                          num_heads=[2, 2], window_size=4),
             [t.ViTImageProcessorPil(size=SQUARE)],
         ),
+        "VideoMAE": lambda: (
+            t.VideoMAEConfig(**SEES, num_frames=4),
+            [t.VideoMAEImageProcessorPil(size={"shortest_edge": 32}, crop_size=SQUARE)],
+        ),
         "CLIP": lambda: (
             t.CLIPConfig(**both, projection_dim=16),
             [t.CLIPImageProcessorPil(**to_square), tokenizer()],

@@ -287,6 +287,23 @@ def test_a_picture_that_is_given_as_a_list_of_patches(
         assert np.abs(moved - start).max(1).nonzero()[0].tolist() == [number]
 
 
+def test_a_film_of_one_picture(
+    capture: Capture, folders: Any, picture: Path, tmp_path: Path
+) -> None:
+    from PIL import Image
+    from transformers import AutoImageProcessor, AutoModel
+
+    status, out, err = capture("VideoMAE", "1", "--image", picture)
+    assert status == 0, err
+    assert "the model reads films: it is given the picture 4 times" in out
+    processor = AutoImageProcessor.from_pretrained(folders("VideoMAE"), backend="pil")
+    inputs = dict(processor([Image.open(picture)] * 4, return_tensors="pt"))
+    model = AutoModel.from_pretrained(folders("VideoMAE")).eval()
+    own = given_to(model, "encoder.layer.1.attention.output.dense", inputs)
+    assert np.abs(opened(tmp_path / "out.safetensors") - own).max() <= 1e-5 * np.abs(own).max()
+    assert not read(tmp_path / "out.safetensors")[1]["tokens"]
+
+
 def test_patches_that_are_sorted_into_windows_have_no_names(
     capture: Capture, picture: Path, tmp_path: Path
 ) -> None:

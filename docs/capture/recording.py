@@ -410,14 +410,16 @@ def named(model, events):
     the stack, encoder.3; and with a number of its own if there are several of a layer, 3.1 and 3.2.
     """
     stacks = stack_names(model, events)
+    several = (
+        len({of_layer(each.name)[0] for each in events if each.cross and of_layer(each.name)}) > 1
+    )
     grouped = {}
     for event in events:
         of = of_layer(event.name)
         if of is not None:
             stack = stacks[of[0]]
             if event.cross:
-                decoders = [name for name in stacks.values() if name not in ("", "encoder")]
-                stack = "cross" if len(decoders) < 2 else f"{stack}.cross"
+                stack = f"{stack}.cross" if several else "cross"
             grouped.setdefault((stack, of[1]), []).append(event)
     places = {}
     for (stack, number), own in grouped.items():

@@ -54,10 +54,10 @@ def with_rest(scores, tensors, texts):
 def in_words(done):
     """Return what is done to O in one line, the plainest things first."""
     plain = [each for each in done if not each.startswith(CHANGES)]
-    if plain:
-        return " and ".join(plain)
-    names = [each.removeprefix(CHANGES) for each in done]
-    return f"{CHANGES}{', '.join(names[:3])}{' ...' if names[3:] else ''}" if names else ""
+    names = [each.removeprefix(CHANGES) for each in done if each not in plain]
+    if names and not any(each.startswith("joins") for each in plain):
+        plain.append(f"{CHANGES}{', '.join(names[:3])}{' ...' if names[3:] else ''}")
+    return " and ".join(plain)
 
 
 def packed(mask):

@@ -72,7 +72,7 @@ def write_files(name, layers, path, text="", target="", image=None, audio=None, 
     from inputs import read
     from layers import capture_weights
     from loading import hold_weights, load
-    from recording import capture
+    from recording import CaptureError, capture
 
     model, reader = load(name)
     given = read(model, reader, text, target, image, audio)
@@ -82,8 +82,13 @@ def write_files(name, layers, path, text="", target="", image=None, audio=None, 
         of_decoder = layers is None or any(not each.startswith("encoder.") for each in layers)
         if of_decoder and not target and "input_ids" in given.inputs:
             raise UsageError(f"{name}: expected a second text, which its decoder reads")
-    hold_weights(model, reader, given.inputs)
-    captured = (capture_weights if weights else capture)(model, layers, **given.inputs)
+    try:
+        hold_weights(model, reader, given.inputs)
+        captured = (capture_weights if weights else capture)(model, layers, **given.inputs)
+    except CaptureError as error:
+        if given.lacks and "does not run on this" in str(error):
+            raise UsageError(f"{name}: {given.lacks}; on text alone it does not run") from None
+        raise
     files, lines = {}, []
     for place, (tensors, texts) in captured.items():
         file = path if len(captured) == 1 else path.with_stem(f"{path.stem}-{place}")

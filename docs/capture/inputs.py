@@ -67,11 +67,14 @@ class Given:
         Their tokens.
     said : list of str
         A line for each thing that was left out or changed.
+    lacks : str
+        What the model reads and was not given, in one line.
     """
 
     inputs: dict[str, Any] = field(default_factory=dict)
     sequences: list[Sequence] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
+    lacks: str = ""
 
     def of_place(self, place: str, count: int, queries: bool = False) -> Sequence | None:
         """Return the sequence of `count` tokens that a place's keys, or its queries, are of.
@@ -181,11 +184,14 @@ def read(
     two = bool(getattr(model.config, "is_encoder_decoder", False)) and "decoder_input_ids" in takes
     sees = "pixel_values" in takes
     hears = sorted(takes & {"input_values", "input_features"})
+    if image is None and audio is None:
+        given.lacks = needs(sees, bool(hears))
     check_asked(reader, sees, bool(hears), takes, text, image, audio)
     words = text
     stands = placeholder(reader.config, "image" if image is not None else "audio")
     if stands is not None and (image is not None or audio is not None):
         together(model, reader, text, image, audio, given)
+        given.sequences[-1].side = "encoder" if two else "text"
         words = ""
     elif image is not None:
         picture(model, reader, image, two and "input_ids" not in takes, given)
@@ -231,6 +237,13 @@ def placeholder(config: Any, what: str) -> int | None:
     return None
 
 
+def needs(sees: bool, hears: bool) -> str:
+    """Return what a model that was given text alone may need."""
+    options = ["--image FILE"] * sees + ["--audio FILE"] * hears
+    named = " or ".join(["pictures"] * sees + ["sound"] * hears)
+    return f"the model reads {named}: expected {' or '.join(options)}" if options else ""
+
+
 def check_asked(
     reader: Reader,
     sees: bool,
@@ -250,12 +263,8 @@ def check_asked(
     if audio is not None and not hears:
         raise CaptureError(f"{name}: --audio is given, and the model reads no sound")
     needs_text = "input_ids" in takes
-    if image is None and audio is None:
-        if sees and (not needs_text or placeholder(reader.config, "image") is None):
-            both = ", and a TEXT" if needs_text else ""
-            raise CaptureError(f"{name}: the model reads pictures: expected --image FILE{both}")
-        if hears and (not needs_text or placeholder(reader.config, "audio") is None):
-            raise CaptureError(f"{name}: the model reads sound: expected --audio FILE")
+    if image is None and audio is None and not needs_text:
+        raise CaptureError(f"{name}: {needs(sees, hears) or 'the model reads no text'}")
     if needs_text and not text.strip():
         raise CaptureError(f"{name}: TEXT: expected a text, and it is empty")
 

@@ -147,9 +147,10 @@ class Reader:
         except CaptureError:
             raise
         except Exception as error:
-            raise CaptureError(
-                f"{self.name}: its processor cannot be read: {first_line(error)}"
-            ) from None
+            why = first_line(error)
+            if "Torchvision" in why:
+                why = "it needs torchvision: pip install torchvision"
+            raise CaptureError(f"{self.name}: its processor cannot be read: {why}") from None
 
 
 def hub_is_away(name: str) -> bool:
@@ -158,7 +159,7 @@ def hub_is_away(name: str) -> bool:
 
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
     if Path(name).is_dir() or constants.HF_HUB_OFFLINE:
-        return False
+        return not Path(name).is_dir()
     try:
         get_session().head(constants.ENDPOINT, timeout=10)
     except Exception:
@@ -205,10 +206,10 @@ def load(name: str) -> tuple[Any, Reader]:
         why = first_line(error)
         if "trust_remote_code" in str(error):
             why = "it needs code of its own (trust_remote_code), and capture runs none"
+        elif not path.is_dir() and stored(name, "adapter_config.json", away):
+            what, why = "its files are", ADAPTER
         elif away and isinstance(error, OSError):
             why = "the hub cannot be reached, and it was not downloaded before"
-        elif not path.is_dir() and stored(name, "adapter_config.json", away):
-            why = ADAPTER
         raise CaptureError(f"{name}: {what}: {why}") from None
     if getattr(model, "_hf_peft_config_loaded", False):
         raise CaptureError(f"{name}: {ADAPTER}")
@@ -259,7 +260,10 @@ def hold_weights(model: Any, reader: Reader, inputs: dict[str, Any]) -> None:
         hidden: list[Any] = []
         if known:
             with torch.enable_grad():
-                collect(model(**inputs), hidden)
+                try:
+                    collect(model(**inputs), hidden)
+                except Exception:  # which stops the recording as well, in one line
+                    return
         if not hidden or any(one.requires_grad for one in hidden):
             raise CaptureError(
                 f"{reader.name}: weights are missing in its files: {some(reader.missing)}"

@@ -476,7 +476,7 @@ def test_what_a_model_does_not_read_is_said(capture: Capture, picture: Path) -> 
         ("Bert", "0", TEXT, "--image", picture): "the model reads no pictures",
         ("Bert", "0", TEXT, "--audio", picture): "the model reads no sound",
         ("ViT", "0"): "the model reads pictures: expected --image FILE",
-        ("CLIP", "text_model.0", TEXT): "expected --image FILE, and a TEXT",
+        ("CLIP", "text_model.0", TEXT): "the model reads pictures: expected --image FILE",
         ("CLIP", "vision_model.0", "--image", picture): "TEXT: expected a text, and it is empty",
         ("Whisper", "encoder.0", TEXT): "the model reads sound: expected --audio FILE",
         ("CLIP", "0", TEXT, "--image", picture, "--audio", picture): "expected one of them",

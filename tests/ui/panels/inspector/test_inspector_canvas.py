@@ -6,7 +6,7 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from tests.ui.panels.test_inspector import cell_of, click, hover, panel_of, settle, start
+from tests.ui.panels.inspector.test_inspector import cell_of, click, hover, panel_of, settle, start
 from ui.board.layout import View
 from ui.panels.inspector.model import grid_of, peak, shrunk
 

@@ -5,7 +5,8 @@
 One line for each: EQUAL; AFTER, right about attention, and the file says what the layer does to O
 before W_O; REFUSED in a line; NO ATTENTION; NOT BUILT; WRONG; TRACEBACK. The exit status is 1 if
 any is one of the last two. O of a run on each file is held against what the modules of a second
-model are given (`truth`), and so are the names of places, masks and heads.
+model are given (`truth`), and so are the names of places, masks and heads; files that the command
+makes of a text and the model in a folder are what the call returns (`by_command`).
 """
 
 import argparse
@@ -26,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.peers.by_command import faults
 from tests.peers.small_architectures import COUNT, FIRST, TARGET, VOCAB, build, inputs_of, names
 from tests.peers.truth import NEAR, Match, Truth, is_of, nearest, numbers, truth_of, unchanged
 
@@ -125,7 +127,7 @@ def label(place: str, tensors: dict[str, Any], texts: dict[str, str], match: Mat
     if own.decoder is not None:
         same = unchanged(own.found, own.decoder, match) and queries != TARGET
         side = "encoder" if same else "cross" if queries != keys else "decoder"
-        if parts[0] != side:
+        if parts[0] != side and not (side == "encoder" and parts[0] not in ("decoder", "cross")):
             return f"is the {side}'s"
     if own.late is not None and queries == keys == COUNT:
         blind = unchanged(own.found, own.late, match, LATE)
@@ -172,16 +174,25 @@ def outcome(name: str) -> tuple[str, str]:
         own = tried(model, inputs)
     except Exception as error:
         return "NOT BUILT", one_line(error)
-    capture = recording()
+    capture, commanded = recording(), ""
     try:
         torch.manual_seed(0)
         captured = capture.capture(build(name), None, **inputs)
     except capture.CaptureError as error:
         if "\n" in str(error):
             return "WRONG", f"a refusal of many lines: {one_line(error)}"
-        return "NO ATTENTION" if name in NO_ATTENTION else "REFUSED", str(error)
+        captured = str(error)
     except Exception as error:
         return "TRACEBACK", one_line(error, where=True)
+    try:
+        if {*inputs} <= {"input_ids", "decoder_input_ids"}:
+            commanded = faults(build(name), inputs, captured)
+    except Exception as error:
+        return "TRACEBACK", f"by the command: {one_line(error, where=True)}"
+    if isinstance(commanded, list) and commanded:
+        return "WRONG", f"by the command: {'; '.join(commanded[:2])}"
+    if isinstance(captured, str):
+        return "NO ATTENTION" if name in NO_ATTENTION else "REFUSED", captured
     results: dict[str, tuple[str, str]] = {}
     matches = []
     with tempfile.TemporaryDirectory() as folder:
@@ -196,7 +207,8 @@ def outcome(name: str) -> tuple[str, str]:
             matches.append(match)
     if silent := missed(own.found, matches, captured.left_out):
         results["all"] = "WRONG", f"no word of {', '.join(silent)}"
-    return summary(results, captured)
+    word, text = summary(results, captured)
+    return word, f"{text} | {commanded}" if commanded else text
 
 
 def missed(found: Truth, matches: list[Match], left_out: dict[str, str]) -> list[str]:

@@ -11,14 +11,13 @@ struct PackedMask {
 
     __device__ int last_key() const { return of_head.last_key(); }
     __device__ int shifted(int row) const { return of_head.shifted(row % of_head.seqlen_q); }
-    // Rows of a tile's end, which nobody stores, count as the last one's.
-    __device__ int query_head(int first, int row) const
-    {
-        return first + (row < rows ? row : rows - 1) / of_head.seqlen_q;
-    }
+    __device__ int query_head(int first, int row) const { return first + row / of_head.seqlen_q; }
 
     __device__ __forceinline__ bool sees(int first, int row, int key) const
     {
+#ifdef PATTERN
+        if (row >= rows) return false;  // of a tile's end, which nobody stores
+#endif
         return of_head.sees(query_head(first, row), row % of_head.seqlen_q, key);
     }
 };

@@ -226,6 +226,13 @@ class Mask:
         return replace(self, tensor=self.tensor.of_heads(range(head * own, (head + 1) * own)))
 
     @property
+    def of_any_heads(self) -> Mask:
+        """What any head sees as what all see, for heads of another number."""
+        if self.tensor is None or not self.tensor.of_each_head:
+            return self
+        return replace(self, tensor=PairMask(np.logical_or.reduce(self.tensor.table)[None]))
+
+    @property
     def _rows_of_head(self) -> int:
         """How many of the rows are of one head."""
         return self.seqlen_q

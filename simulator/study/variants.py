@@ -204,7 +204,8 @@ def _shared(w: Workload, algorithm: Algorithm, heads: int, kv_heads: int, window
     """Return a workload with other heads and another window, all else as it is."""
     plain = w.as_algorithm(BASELINE.name)  # its heads one by one
     sinks = plain.mask.sinks if window else 0
-    mask = replace(plain.mask, window=window, sinks=sinks)
+    mask = plain.mask if heads == plain.heads else plain.mask.of_any_heads
+    mask = replace(mask, window=window, sinks=sinks)
     if not window:  # there is nothing that these could be exceptions from
         mask = replace(mask, dilation=1, global_tokens=0)
     return replace(

@@ -2,7 +2,9 @@
 
 import math
 import tomllib
+from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +17,7 @@ from simulator.study.head_sharing import head_sharing
 from simulator.study.kv_cache import cache_bytes
 from simulator.study.sweep import figures_of
 from simulator.study.variants import HEADS, fitted_power, parameters, variant_table
+from tests.helpers.written_files import file_scenario, numbers, write_safetensors
 
 
 def parsed(text: str) -> Scenario:
@@ -175,3 +178,25 @@ def test_a_linear_run_is_set_beside_softmax() -> None:
 def test_a_causal_decoding_step_has_no_linear_row() -> None:
     text = "[attention]\nseqlen_q = 1\nseqlen_k = 64\nhead_dim = 16\n[mask]\ncausal = true"
     assert "linear" not in {row.algorithm for row in variant_table(resolve(parsed(text))).rows}
+
+
+@pytest.mark.parametrize("head", ["all", [1, 3]])
+@pytest.mark.parametrize("algorithm", ["flash2", "split-kv"])
+def test_heads_with_masks_of_their_own_are_compared(
+    tmp_path: Path, algorithm: str, head: object
+) -> None:
+    """Other heads than those that run are priced with the tiles that any of these sees."""
+    seen = np.random.default_rng(5).random((4, 20, 24)) < 0.02
+    tensors = {**numbers(q=(4, 20, 3), k=(4, 24, 3), v=(4, 24, 2)), "mask": seen}
+    path = write_safetensors(tmp_path / "in.safetensors", tensors)
+    w = resolve(
+        file_scenario(
+            path, attention={"algorithm": algorithm}, tiling={"rows": 4, "cols": 4},
+            input={"head": head},
+        )
+    )  # fmt: skip
+    rows = {each.name: each for each in variant_table(w).rows}
+    (own,) = (each for each in rows.values() if each.own)
+    if head == "all":
+        assert own.seconds.here == figures_of(w).seconds
+    assert all(np.isfinite(each.seconds.here) for each in rows.values())

@@ -3,6 +3,9 @@
 `make test-architectures` tries all of them.
 """
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 pytestmark = pytest.mark.peers
@@ -10,6 +13,7 @@ for package in ("torch", "transformers"):
     pytest.importorskip(package, reason=f"{package} is not here: make test-peers brings it")
 
 from tests.peers import architectures  # noqa: E402  (torch may be absent)
+from tests.peers.small_architectures import build, inputs_of  # noqa: E402
 
 KINDS = {
     # by the attention interface
@@ -68,3 +72,44 @@ def test_what_is_written_is_what_the_model_does(name: str) -> None:
     became, said = architectures.outcome(name)
     assert became == word, said
     assert {*keys.split()} <= {*said.split()}, said
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "fault"),
+    [
+        ("gemma2", "0", {"window": "0"}),
+        ("gemma2", "1", {"causal": "false"}),
+        ("gemma2", "1", {"softcap": "0.0"}),
+        ("gemma2", "1", {"after": "norms O"}),
+        ("gemma2", "1", "0"),
+        ("bart", "encoder.1", "decoder.1"),
+        ("bart", "decoder.1", "cross.1"),
+        ("deepseek_v32", "1", ("mask", 255)),
+        ("llama4_text", "1", ("v", 0)),
+        ("longcat_flash", "1.2", None),
+    ],
+)
+def test_what_is_not_the_models_is_seen(
+    name: str, place: str, fault: object, tmp_path: Path
+) -> None:
+    model = build(name)
+    inputs = inputs_of(name, model)
+    captured = architectures.recording().capture(build(name), None, **inputs)
+    own = architectures.tried(model, inputs)
+    matches = []
+    for each, (tensors, texts) in captured.items():
+        if each == place and fault is None:
+            continue
+        if each == place and isinstance(fault, dict):
+            texts = texts | fault
+        if each == place and isinstance(fault, tuple):
+            tensors = tensors | {fault[0]: tensors[fault[0]] * 0 + fault[1]}
+        run = architectures.opened(tensors, texts, tmp_path / "file.safetensors")
+        called = fault if each == place and isinstance(fault, str) else each
+        word, said, match = architectures.place_outcome(
+            called, tensors, texts, np.asarray(run.output), own
+        )
+        assert (word == "WRONG") == (each == place), said
+        matches.append(match)
+    if fault is None:
+        assert architectures.missed(own.found, matches, captured.left_out)

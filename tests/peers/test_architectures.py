@@ -79,7 +79,7 @@ def test_what_is_written_is_what_the_model_does(name: str) -> None:
     [
         ("gemma2", "0", {"window": "0"}),
         ("gemma2", "1", {"causal": "false"}),
-        ("gemma2", "1", {"softcap": "0.0"}),
+        ("gemma2", "1", {"softcap": "9.0"}),
         ("gemma2", "1", {"after": "norms O"}),
         ("gemma2", "1", "0"),
         ("bart", "encoder.1", "decoder.1"),

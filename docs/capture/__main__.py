@@ -143,6 +143,9 @@ def save(files):
     """Write files whole, or none of them."""
     from safetensors.torch import save_file
 
+    for file in files:
+        if file.is_dir():
+            raise UsageError(f"{file}: expected a file, and this is a folder")
     written = {}
     try:
         for file, (tensors, texts) in files.items():

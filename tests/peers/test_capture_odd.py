@@ -1,7 +1,10 @@
 """`capture` of models that cannot be loaded or run, by command: one line, and no file."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -48,7 +51,7 @@ def capture(tmp_path: Path, capsys: Any) -> Capture:
     return run
 
 
-def refused(done: tuple[int, str, str], line: str) -> None:
+def check_refused(done: tuple[int, str, str], line: str) -> None:
     assert done[0] == 2, done[1]
     assert line in done[2]
 
@@ -74,10 +77,10 @@ def without(folder: Path, *words: str) -> Path:
 
 def test_a_text_is_needed_and_must_fit(folders: dict[str, Path], capture: Capture) -> None:
     for text in ((), ("",), ("  ",)):
-        refused(capture(folders["Bert"], 0, *text), "TEXT: expected a text, and it is empty")
+        check_refused(capture(folders["Bert"], 0, *text), "TEXT: expected a text, and it is empty")
     long = capture(folders["Bert"], 0, "the " * 100)
-    refused(long, "TEXT: 100 tokens, and the model has 64 positions")
-    refused(capture(folders["Llama"], 0, "the " * 9000), "9000 tokens, expected at most 8192")
+    check_refused(long, "TEXT: 100 tokens, and the model has 64 positions")
+    check_refused(capture(folders["Llama"], 0, "the " * 9000), "9000 tokens, expected at most 8192")
 
 
 def test_more_than_a_model_was_made_for_is_said(folders: dict[str, Path], capture: Capture) -> None:
@@ -96,26 +99,25 @@ def test_a_second_text_that_no_decoder_reads_is_said(
 
 @pytest.mark.parametrize("layers", ["5-3", "1:0", "0,x", "", "0.5.1.2", "head 3"])
 def test_what_is_no_layer(layers: str, folders: dict[str, Path], capture: Capture) -> None:
-    refused(capture(folders["Bert"], layers, TEXT), f"layers {layers!r}: expected ")
+    check_refused(capture(folders["Bert"], layers, TEXT), f"layers {layers!r}: expected ")
 
 
 def test_layers_that_there_are_not_are_answered_with_those_that_there_are(
     folders: dict[str, Path], capture: Capture
 ) -> None:
-    refused(capture(folders["Bert"], 9, TEXT), "no attention layer 9 (it ran 0-1)")
-    refused(capture(folders["Bert"], "decoder.1", TEXT), "no attention layer decoder.1")
-    refused(capture(folders["T5"], "cross.9", TEXT, "the cat"), "no attention layer cross.9")
-    refused(capture(folders["T5"], "cross.0", TEXT), "expected a second text")
+    check_refused(capture(folders["Bert"], 9, TEXT), "no attention layer 9 (it ran 0-1)")
+    check_refused(capture(folders["Bert"], "decoder.1", TEXT), "no attention layer decoder.1")
+    check_refused(capture(folders["T5"], "cross.9", TEXT, "the cat"), "no attention layer cross.9")
+    check_refused(capture(folders["T5"], "cross.0", TEXT), "expected a second text")
 
 
 def test_one_layer_that_there_is_not_leaves_no_file_of_the_others(
     folders: dict[str, Path], capture: Capture
 ) -> None:
-    refused(capture(folders["Bert"], "0,1,2", TEXT), "no attention layer 2")
+    check_refused(capture(folders["Bert"], "0,1,2", TEXT), "no attention layer 2")
 
 
-def test_what_is_no_model(tmp_path: Path, capture: Capture, monkeypatch: Any) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+def test_what_is_no_model(tmp_path: Path, capture: Capture) -> None:
     (tmp_path / "model.gguf").write_bytes(b"GGUF" + bytes(60))
     (tmp_path / "empty").mkdir()
     expected = "expected a model's folder or its name on the hub"
@@ -124,12 +126,23 @@ def test_what_is_no_model(tmp_path: Path, capture: Capture, monkeypatch: Any) ->
         tmp_path / "model.gguf": "this is a file (of a GGUF file, the folder",
         tmp_path / "empty": "this has no config.json",
         "no such name": "there is no such folder",
-        "nobody/nothing": "the hub cannot be reached, and it was not downloaded before",
     }
     for model, line in wrong.items():
         done = capture(model, 0, TEXT)
-        refused(done, line)
+        check_refused(done, line)
         assert expected in done[2]
+
+
+def test_without_a_network_a_name_on_the_hub_is_answered_at_once(tmp_path: Path) -> None:
+    words = ["capture", "nobody/nothing", "0", str(tmp_path / "out.safetensors"), TEXT]
+    done = subprocess.run(
+        [sys.executable, "-m", "ui", *words],
+        env={**os.environ, "HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path)},
+        cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 2
+    [line] = done.stderr.splitlines()
+    assert "the hub cannot be reached, and it was not downloaded before" in line
 
 
 def test_a_folder_with_an_adapter_must_be_merged(
@@ -137,20 +150,20 @@ def test_a_folder_with_an_adapter_must_be_merged(
 ) -> None:
     folder = copied("Bert")
     (folder / "adapter_config.json").write_text("{}")
-    refused(capture(folder, 0, TEXT), "merge it first: PeftModel")
+    check_refused(capture(folder, 0, TEXT), "merge it first: PeftModel")
 
 
 def test_a_config_that_cannot_be_used(copied: Callable[[str], Path], capture: Capture) -> None:
     config = (folder := copied("Bert")) / "config.json"
     change(config, quantization_config={"quant_method": "of nobody"})
-    refused(capture(folder, 0, TEXT), "quantised in a way that transformers cannot read")
+    check_refused(capture(folder, 0, TEXT), "quantised in a way that transformers cannot read")
     change(config, quantization_config={"quant_method": "gptq", "bits": 4})
-    refused(capture(folder, 0, TEXT), "the model cannot be loaded: ")
+    check_refused(capture(folder, 0, TEXT), "the model cannot be loaded: ")
     change(config, model_type="of nobody", quantization_config=None)
-    refused(capture(folder, 0, TEXT), "model type `of nobody`")
+    check_refused(capture(folder, 0, TEXT), "model type `of nobody`")
     for junk in ("{", "[]", "{}"):
         config.write_text(junk)
-        refused(capture(folder, 0, TEXT), "expected a model's folder")
+        check_refused(capture(folder, 0, TEXT), "expected a model's folder")
 
 
 def test_code_in_a_models_folder_is_never_run(
@@ -161,7 +174,7 @@ def test_code_in_a_models_folder_is_never_run(
     (folder / "own.py").write_text(code)
     own = {"AutoConfig": "own.C", "AutoModel": "own.M"}
     change(folder / "config.json", model_type="of nobody", auto_map=own)
-    refused(capture(folder, 0, TEXT), "it needs code of its own (trust_remote_code)")
+    check_refused(capture(folder, 0, TEXT), "it needs code of its own (trust_remote_code)")
     change(folder / "config.json", model_type="bert")
     change(folder / "tokenizer_config.json", auto_map={"AutoTokenizer": ["own.T", None]})
     assert capture(folder, 0, TEXT)[0] == 0
@@ -173,12 +186,14 @@ def test_weights_that_cannot_be_read(copied: Callable[[str], Path], capture: Cap
     whole = weights.read_bytes()
     for part in (whole[: len(whole) // 2], b"junk", b""):
         weights.write_bytes(part)
-        refused(capture(folder, 0, TEXT), "the model cannot be loaded: ")
+        check_refused(capture(folder, 0, TEXT), "the model cannot be loaded: ")
     weights.unlink()
-    refused(capture(folder, 0, TEXT), "no file named model.safetensors")
+    check_refused(capture(folder, 0, TEXT), "no file named model.safetensors")
     weights.write_bytes(whole)
     change(folder / "config.json", intermediate_size=64)
-    refused(capture(folder, 0, TEXT), "weights of another shape than its config says: encoder.")
+    check_refused(
+        capture(folder, 0, TEXT), "weights of another shape than its config says: encoder."
+    )
 
 
 @pytest.mark.parametrize(
@@ -194,7 +209,7 @@ def test_missing_weights_are_no_random_numbers(
     kind: str, words: list[str], named: str, copied: Callable[[str], Path], capture: Capture
 ) -> None:
     done = capture(without(copied(kind), *words), 0, TEXT, "the cat")
-    refused(done, "weights are missing in its files: ")
+    check_refused(done, "weights are missing in its files: ")
     assert named in done[2]
 
 
@@ -226,10 +241,10 @@ def test_a_tokenizer_of_another_model(copied: Callable[[str], Path], capture: Ca
     words = json.loads(file.read_text())
     words["model"]["vocab"]["cat"] = 99
     file.write_text(json.dumps(words))
-    refused(capture(folder, 0, TEXT), "its tokenizer gives token 99, and the model has 61")
+    check_refused(capture(folder, 0, TEXT), "its tokenizer gives token 99, and the model has 61")
     for each in folder.glob("*token*"):
         each.unlink()
-    refused(capture(folder, 0, TEXT), "it has no tokenizer, which the text needs")
+    check_refused(capture(folder, 0, TEXT), "it has no tokenizer, which the text needs")
 
 
 @pytest.mark.parametrize("kind", ["float16", "bfloat16", "float64"])
@@ -265,28 +280,30 @@ def test_where_no_file_can_be(folders: dict[str, Path], tmp_path: Path, capsys: 
 
 
 def test_files_are_written_whole_or_not_at_all(
-    folders: dict[str, Path], tmp_path: Path, capsys: Any, monkeypatch: Any
+    folders: dict[str, Path], tmp_path: Path, capsys: Any
 ) -> None:
-    """What was there before stays where the disk is full at the second file."""
-    import safetensors.torch
-
-    out = tmp_path / "out.safetensors"
-    words = ["capture", str(folders["Bert"]), "0,1", str(out), TEXT]
+    """What was there before stays, where the disk is full and where the second file cannot be."""
+    resource = pytest.importorskip("resource", reason="no limit can be set here")
+    words = ["capture", str(folders["Bert"]), "0,1", str(tmp_path / "out.safetensors"), TEXT]
     assert main(words) == 0
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert set(before) == {"out-0.safetensors", "out-1.safetensors"}
-    write = safetensors.torch.save_file
-
-    def full(tensors: Any, path: Path, texts: Any) -> None:
-        write(tensors, path, texts)
-        if "out-1" in str(path):
-            raise OSError("no space left on device")
-
-    monkeypatch.setattr("safetensors.torch.save_file", full)
+    first, second = (tmp_path / f"out-{n}.safetensors" for n in (0, 1))
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    assert set(before) == {first, second}
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     words[-1] = "the mat"
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500, limits[1]))
+    try:
+        status = main(words)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert status == 2
+    assert "cannot be written: " in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    second.unlink()
+    second.mkdir()
     assert main(words) == 2
-    assert "cannot be written: no space left" in capsys.readouterr().err
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert "this is a folder" in capsys.readouterr().err
+    assert first.read_bytes() == before[first]
 
 
 # --- by call --------------------------------------------------------------------------------------

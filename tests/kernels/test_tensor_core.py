@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from kernels.cuda.engine import narrowed, widened
 from kernels.cuda.tensor_core import TensorCoreRun, build_options, check, grid, shared_bytes
 from kernels.devices.host.module import HostModule, Order, Schedule
 from kernels.errors import KernelError
+from simulator.problem.masks import PairMask
 from simulator.problem.workload import Inputs, Workload
 from tests.helpers.runs import program_of, rounding, scenario, textbook
 from tests.kernels.helpers import ChangedDevice, needs_compiler, workload_of
@@ -458,6 +459,13 @@ def test_a_planted_fault_is_found(fault: Fault | None) -> None:
 def test_what_it_cannot_run(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(KernelError, match=f"the tensor-core kernel cannot run {message}"):
         check(workload(**changes)[0], Device())
+
+
+def test_it_takes_no_mask_of_a_file() -> None:
+    w = workload(d=64)[0]
+    pairs = PairMask(np.ones((1, w.seqlen_q, w.seqlen_k), dtype=bool))
+    with pytest.raises(KernelError, match="cannot run the mask of a file: it takes causal or no"):
+        check(replace(w, mask=replace(w.mask, tensor=pairs)), Device())
 
 
 class Device:

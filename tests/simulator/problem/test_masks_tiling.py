@@ -38,6 +38,9 @@ def grids(draw: st.DrawFn) -> tuple[Pairs, TileGrid]:
         number, seed = -(-nk // block), draw(st.integers(0, 99))
         table = np.random.default_rng(seed).random((-(-nq // block), number)) < 0.4
         pairs = replace(pairs, block=block, blocks=tuple(map(tuple, table.tolist())))
+    if draw(st.integers(0, 3)) == 0:
+        table = np.random.default_rng(draw(st.integers(0, 99))).random((nq, nk)) < 0.7
+        pairs = replace(pairs, tensor=tuple(map(tuple, table.tolist())))
     return pairs, TileGrid(pairs.mask(), rows, cols)
 
 
@@ -63,7 +66,8 @@ def test_mask_is_the_definition(drawn: tuple[Pairs, TileGrid]) -> None:
         rows, cols = grid.row_range(i), grid.col_range(j)
         part = whole[rows.start : rows.stop, cols.start : cols.stop]
         np.testing.assert_array_equal(mask.visible(rows, cols), part)
-    assert mask.hides == (pairs.causal or pairs.window > 0 or bool(pairs.documents or pairs.block))
+    more = bool(pairs.documents or pairs.block or pairs.tensor)
+    assert mask.hides == (pairs.causal or pairs.window > 0 or more)
     if not mask.hides:
         assert whole.all()
 
@@ -81,6 +85,8 @@ def test_what_a_row_sees(drawn: tuple[Pairs, TileGrid]) -> None:
 def why(pairs: Pairs, i: int, j: int) -> str:
     """Return the condition that hides a pair, the first of them as they are told."""
     at = i + pairs.nk - pairs.nq
+    if replace(pairs, tensor=()).sees(i, j):
+        return f"file: the mask of the input file hides key {j} from row {i}"
     alone = Pairs(pairs.nq, pairs.nk, window=pairs.window, sinks=pairs.sinks)
     parts = {
         "causal: ": Pairs(pairs.nq, pairs.nk, causal=pairs.causal),

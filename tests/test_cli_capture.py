@@ -46,3 +46,11 @@ def test_a_program_without_docs_says_where_capture_is(tmp_path: Path) -> None:
 def test_what_cannot_be_a_layer_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["capture", "model", "five", "out.safetensors", "text"]) == 2
     assert "layers 'five': expected a number, a list as 0,3-5, or all" in capsys.readouterr().err
+
+
+def test_a_file_that_there_is_not_is_named_before_anything_is_loaded(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for option in ("--image", "--audio"):
+        assert main(["capture", "model", "0", "out.safetensors", option, "none.png"]) == 2
+        assert capsys.readouterr().err.splitlines() == ["none.png: no such file"]

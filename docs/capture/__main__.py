@@ -114,7 +114,7 @@ def write_files(name, layers, path, text="", target="", image=None, audio=None, 
     if any(each.dtype == torch.float64 for each in model.parameters()):
         lines.append("the model computes in float64: the numbers are rounded to float32")
     if weights:
-        heads = model.config.num_attention_heads
+        heads = " or ".join(map(str, sorted({captured.heads[place] for place in captured})))
         lines.append(
             f'Open it with source = "layer", and write `heads = {heads}` under [attention].'
         )

@@ -25,6 +25,7 @@ def capture_weights(model, layers, **given):
             hook.remove()
     out, modules = Captured(), dict(model.named_modules())
     out.left_out = attention.left_out
+    out.heads = {place: len(tensors["q"]) for place, (tensors, _) in attention.items()}
     for place, own in attention.items():
         module = modules[attention.modules[place]]
         if not all(hasattr(module, part) for part in PROJECTIONS):

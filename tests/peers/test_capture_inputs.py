@@ -211,6 +211,21 @@ def test_both_towers_of_clip_have_their_own_tokens(
     assert "text_model.0" in err
 
 
+def test_a_whole_layer_of_a_model_of_pictures(
+    capture: Capture, picture: Path, tmp_path: Path
+) -> None:
+    """The number of heads is the layer's own: the config of a model of two towers has none."""
+    status, out, err = capture("ViT", "1", "--image", picture, "--weights")
+    assert status == 0, err
+    assert "write `heads = 2` under [attention]" in out
+    source = {"source": "layer", "path": str(tmp_path / "out.safetensors")}
+    trace = simulate(parse_scenario({"attention": {"heads": 2}, "input": source}))
+    assert trace.run()[0]["layer"]["max_abs_error"] < 1e-5
+    status, out, err = capture("CLIP", "text_model.1", TEXT, "--image", picture, "--weights")
+    assert status == 2
+    assert "no layer text_model.1 has q_proj" in err
+
+
 def test_placeholders_in_a_text_are_the_patches_that_they_stand_for(
     capture: Capture, folders: Any, picture: Path, tmp_path: Path
 ) -> None:

@@ -1,6 +1,5 @@
 """What holds a capture against the model: faults that are planted are refused, not written."""
 
-from importlib import import_module
 from typing import Any
 
 import pytest
@@ -42,68 +41,45 @@ def ids() -> Any:
     return torch.randint(1, 61, (1, 40))
 
 
-def scores_are_changed(monkeypatch: pytest.MonkeyPatch, **change: Any) -> None:
-    """Let capture see what an attention does other than it is."""
-    recording = import_module("recording")
-    read = recording.of_sdpa
-
-    def changed(args: Any, kwargs: Any, out: Any) -> Any:
-        return read(args, {**kwargs, **change}, out)
-
-    monkeypatch.setattr(recording, "of_sdpa", changed)
-
-
-def test_a_mask_that_is_dropped(script: Any, ids: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mask_that_is_dropped(script: Any, planted: Any, ids: Any) -> None:
     model = make("Mistral", sliding_window=8, num_key_value_heads=2)
     assert script["capture"](model, ["1"], input_ids=ids)["1"][1]["window"] == "8"
-    scores_are_changed(monkeypatch, attn_mask=None)
-    with pytest.raises(script["CaptureError"], match="give another output, off by"):
-        script["capture"](model, ["1"], input_ids=ids)
+    wrong = planted("scores", 'mask, scale = said.get("attn_mask")', "mask, scale = None")
+    with pytest.raises(wrong["CaptureError"], match="give another output, off by"):
+        wrong["capture"](model, ["1"], input_ids=ids)
 
 
-def test_a_wrong_causal_flag(script: Any, ids: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_causal_flag(script: Any, planted: Any, ids: Any) -> None:
     model, encoder = make("Llama"), make("Bert")
     assert script["capture"](model, ["0"], input_ids=ids)["0"][1]["causal"] == "true"
-    scores_are_changed(monkeypatch, is_causal=False, attn_mask=None)
-    with pytest.raises(script["CaptureError"], match="give another output, off by"):
-        script["capture"](model, ["0"], input_ids=ids)
-    # What the weights of an encoder without RoPE are is asked in another way, too.
-    monkeypatch.undo()
-    scores_are_changed(monkeypatch, is_causal=True)
-    assert script["capture"](encoder, ["0"], input_ids=ids)["0"][1]["causal"] == "false"
-    monkeypatch.setattr(import_module("recording"), "parts_of", lambda module: None)
-    with pytest.raises(script["CaptureError"], match="give another output, off by"):
-        script["capture"](encoder, ["0"], input_ids=ids)
+    wrong = planted("scores", 'if said.get("is_causal"):', 'if not said.get("is_causal"):')
+    with pytest.raises(wrong["CaptureError"], match="give another output, off by"):
+        wrong["capture"](model, ["0"], input_ids=ids)
+    # What the weights of an encoder without RoPE are is then asked in another way.
+    assert wrong["capture"](encoder, ["0"], input_ids=ids)["0"][1]["causal"] == "false"
 
 
-def test_stacks_that_are_swapped(script: Any, ids: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stacks_that_are_swapped(script: Any, planted: Any, ids: Any) -> None:
     model = make_t5()
     given = {"input_ids": ids, "decoder_input_ids": ids.flip(1)}
     assert script["capture"](model, ["decoder.1"], **given)["decoder.1"][1]["causal"] == "true"
-    monkeypatch.setattr(model, "get_encoder", lambda: model.decoder)
-    monkeypatch.setattr(model, "get_decoder", lambda: model.encoder)
-    with pytest.raises(script["CaptureError"], match="encoder and decoder cannot be told"):
-        script["capture"](model, ["decoder.1"], **given)
+    other = '{"encoder": "decoder", "decoder": "encoder"}[side]'
+    wrong = planted("recording", "{name: side for name", f"{{name: {other} for name")
+    with pytest.raises(wrong["CaptureError"], match="encoder and decoder cannot be told"):
+        wrong["capture"](model, ["decoder.1"], **given)
 
 
-def test_the_second_of_two_calls_that_is_lost(
-    script: Any, ids: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_second_of_two_calls_that_is_lost(script: Any, planted: Any, ids: Any) -> None:
     model = make("DiffLlama", num_key_value_heads=2)
     captured = script["capture"](model, None, input_ids=ids)
     assert list(captured) == ["0.1", "0.2", "1.1", "1.2"]
     assert list(script["capture"](model, ["1"], input_ids=ids)) == ["1.1", "1.2"]
     assert "joins O with that of another attention" in captured["0.1"][1]["after"]
-    recording = import_module("recording")
-    named = recording.named
-
-    def firsts(model: Model, events: Any) -> Any:
-        kept = {place: each for place, each in named(model, events).items() if place[-1] != "2"}
-        return {place.removesuffix(".1"): each for place, each in kept.items()}
-
-    monkeypatch.setattr(recording, "named", firsts)
-    with pytest.raises(script["CaptureError"], match="ran 4 attentions, and 2 have a place"):
-        script["capture"](model, None, input_ids=ids)
+    wrong = planted(
+        "recording", "if len(own) == 1:\n            places", "if own:\n            places"
+    )
+    with pytest.raises(wrong["CaptureError"], match="ran 4 attentions, and 2 have a place"):
+        wrong["capture"](model, None, input_ids=ids)
 
 
 def test_a_model_that_computes_otherwise_while_it_is_recorded(script: Any, ids: Any) -> None:

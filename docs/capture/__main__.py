@@ -185,6 +185,16 @@ def options_of(words):
     return places, found
 
 
+def one_line(error):
+    """Return why there is no file: what a user can change, or what nobody has foreseen."""
+    if type(error).__name__ in ("UsageError", "CaptureError"):
+        return str(error)
+    if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
+        return "not captured: there is not enough memory; a shorter text takes less"
+    why = (str(error).strip().splitlines() or [""])[0]
+    return f"not captured: {type(error).__name__}: {why}"
+
+
 def main(words):
     """Do what a command line says; return its exit status."""
     if not words or "--help" in words:
@@ -196,9 +206,7 @@ def main(words):
             warnings.simplefilter("ignore")
             lines = write_files(*places, **found)
     except Exception as error:
-        if type(error).__name__ not in ("UsageError", "CaptureError"):
-            raise
-        print(error, file=sys.stderr)
+        print(one_line(error), file=sys.stderr)
         return 2
     print(*lines, sep="\n")
     return 0

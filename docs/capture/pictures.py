@@ -113,7 +113,11 @@ def prepared(picture: Any, settings: dict[str, Any], said: list[str]) -> Any:
         values = values * np.float32(settings.get("rescale_factor") or 1 / 255)
         values = values - 1 if settings.get("offset") else values
     if settings.get("do_normalize", True):
-        mean, std = (np.float32(settings[f"image_{name}"]) for name in ("mean", "std"))
+        for name in ("image_mean", "image_std"):
+            numbers = settings.get(name)
+            if not isinstance(numbers, list) or len(numbers) != 3 or None in numbers:
+                raise CaptureError(f"its processor has no {name} of three numbers")
+        mean, std = (np.float32(settings[name]) for name in ("image_mean", "image_std"))
         values = (values - mean.reshape(-1, 1, 1)) / std.reshape(-1, 1, 1)
     said.append("the picture was resized by Pillow: the model's own processor needs torchvision")
     return torch.from_numpy(np.ascontiguousarray(values))[None]

@@ -1,6 +1,7 @@
 """`capture` of models of pictures and sound: layers, names of patches and frames, and odd files."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -194,6 +195,21 @@ def test_a_processor_that_needs_torchvision_is_done_by_pillow(
     model = AutoModel.from_pretrained(folders("DINOv3ViT")).eval()
     own = given_to(model, "model.layer.1.attention.o_proj", given)
     assert np.abs(opened(tmp_path / "out.safetensors") - own).max() <= 1e-5 * np.abs(own).max()
+
+
+@pytest.mark.parametrize("size", [None, 40, "large", [32, 32], {"height": "32", "width": 32}])
+def test_settings_of_a_processor_that_are_junk_end_in_one_line(
+    size: Any, capture: Capture, folders: Any, picture: Path, tmp_path: Path, capsys: Any
+) -> None:
+    folder = shutil.copytree(folders("DINOv3ViT"), tmp_path / "model")
+    settings = json.loads((folder / "preprocessor_config.json").read_text())
+    junk = settings | {"size": size, "image_mean": None if size is None else [0.5] * 3}
+    (folder / "preprocessor_config.json").write_text(json.dumps(junk))
+    words = ["capture", folder, "0", tmp_path / "out.safetensors", "--image", picture]
+    status = main([str(word) for word in words])
+    _, err = capsys.readouterr()
+    assert status == 0 or len(err.splitlines()) == 1
+    assert (status == 0) == (tmp_path / "out.safetensors").exists() == (size == 40)
 
 
 def test_both_towers_of_clip_have_their_own_tokens(

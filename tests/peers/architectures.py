@@ -126,7 +126,8 @@ def label(place: str, tensors: dict[str, Any], texts: dict[str, str], match: Mat
         return f"is that of {name}"
     if own.decoder is not None:
         same = unchanged(own.found, own.decoder, match) and queries != TARGET
-        side = "encoder" if same else "cross" if queries != keys else "decoder"
+        both = said and said[1]  # decoder's and encoder's keys at once
+        side = "encoder" if same else "cross" if queries != keys and not both else "decoder"
         if parts[0] != side and not (side == "encoder" and parts[0] not in ("decoder", "cross")):
             return f"is the {side}'s"
     if own.late is not None and queries == keys == COUNT:

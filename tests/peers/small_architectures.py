@@ -312,7 +312,7 @@ def inputs_of(name: str, model: Model) -> dict[str, Any]:
         return torch.randn(shape, generator=random)
 
     config, takes = model.config, inspect.signature(model.forward).parameters
-    picture = name in PICTURES.split() or not {"input_ids", "inputs"} & {*takes}
+    picture = name in {*PICTURES.split(), *SHAPES} or not {"input_ids", "inputs"} & {*takes}
     given: dict[str, Any] = {}
     if "inputs" in takes:
         given["inputs"] = noise(1, COUNT, config.d_model)
@@ -334,7 +334,8 @@ def inputs_of(name: str, model: Model) -> dict[str, Any]:
 SEEN = ("pixel_values", "input_values", "input_features")
 SHAPES = {
     "audio-spectrogram-transformer": (1, 64, 32), "speech_to_text": (1, COUNT, 80),
-    "whisper": (1, 8, 64), "clap": (1, 1, 1001, 64), "timesformer": (1, 2, 3, 32, 32),
+    "voxtral_realtime": (1, 128, 8 * COUNT), "whisper": (1, 8, 64), "clap": (1, 1, 1001, 64),
+    "timesformer": (1, 2, 3, 32, 32),
     "videomae": (1, 4, 3, 32, 32), "vivit": (1, 4, 3, 32, 32), "moonshine": (1, 16000),
     "idefics3@picture": (1, 1, 3, 32, 32), "smolvlm@picture": (1, 1, 3, 32, 32),
     "qwen2_vl@picture": (64, 3 * 2 * 8 * 8), "qwen2_5_vl@picture": (64, 3 * 2 * 8 * 8),

@@ -18,6 +18,7 @@ import numpy as np
 from kernels.build import shipped
 from kernels.build.nvrtc import compile_cubin
 from kernels.build.sources import file_name, whole_source
+from kernels.checks.left import Left, left_by
 from kernels.checks.numbers import numbers_of
 from kernels.checks.outcome import Setting, capability
 from kernels.cuda.fast import FastRun
@@ -103,8 +104,8 @@ def options_of(w: Workload, build: str) -> tuple[str, ...]:
     )
 
 
-def run(table: dict[str, Any], builds: Sequence[str], on: Setting) -> list[np.ndarray]:
-    """Run a scenario once in each build; return what is in O after each."""
+def run(table: dict[str, Any], builds: Sequence[str], on: Setting) -> list[Left]:
+    """Run a scenario once in each build; return what each has left."""
     workload, inputs = numbers_of(parse_scenario(table))
     outputs = []
     for build in builds:
@@ -122,8 +123,25 @@ def run(table: dict[str, Any], builds: Sequence[str], on: Setting) -> list[np.nd
             engine.counted()
             engine.row_block(0, 0)  # a launch that records details
             tensors = engine.run_everything()
-        outputs.append(on.device.download(tensors.o))
+        outputs.append(left_by(tensors, on.device))
     return outputs
+
+
+def write_left(path: Path, outputs: Sequence[Left]) -> None:
+    """Write what each run has left, as .npz; `read_left` is the inverse."""
+    named = {f"{n} {name}": x for n, left in enumerate(outputs) for name, x in left.items()}
+    np.savez(path, allow_pickle=False, **named)
+
+
+def read_left(path: Path) -> list[Left]:
+    """Return what each run has left, in their order."""
+    found: list[Left] = []
+    with np.load(path) as stored:
+        for each in stored.files:
+            number, _, name = each.partition(" ")
+            found += [{} for _ in range(len(found), int(number) + 1)]
+            found[int(number)][name] = stored[each]
+    return found
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -135,7 +153,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--cubins", type=Path, help="folder of cubins to use instead of NVRTC")
     parser.add_argument("--no-pool", action="store_true", help="an allocation for each array")
-    parser.add_argument("-o", "--output", type=Path, help=".npz of O after each run, as bits")
+    parser.add_argument("-o", "--output", type=Path, help=".npz of what each run leaves, as bits")
     chosen = parser.parse_args(arguments)
     if chosen.cubins:
         forbid_nvrtc()
@@ -150,7 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.cubins and nvrtc_is_loaded():
         raise KernelError("libnvrtc was loaded, where cubins should do")
     if chosen.output:
-        np.savez(chosen.output, *outputs)
+        write_left(chosen.output, outputs)
     return 0
 
 

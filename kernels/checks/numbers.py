@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from kernels.checks.left import ROUNDING, Left, differing, left_by
 from kernels.checks.outcome import ROOT, CannotRunError, Finding, Setting, capability
 from kernels.cuda.engine import KernelEngine, widened
 from kernels.cuda.fast import FastRun
@@ -97,8 +98,6 @@ SAMPLED = 128
 WORN = 0.02
 """Error of O that rounding explains, relative to its root mean square: if P is rounded to float16,
 it is at most some 0.002; if one tile among 256 is wrong, it is some 0.1."""
-ROUNDING = {"float16": 2.0**-11, "bfloat16": 2.0**-8}
-"""Half a unit in the last place, relative."""
 
 CONFORMANCE = ROOT / "tests" / "conformance"
 
@@ -292,40 +291,28 @@ def faults_of_each(tried: Scenarios, found: Callable[[Scenario], list[str]]) -> 
 
 
 def bit_faults(workload: Workload, inputs: Inputs, on: Setting) -> list[str]:
-    """Return the tensors whose bits differ between builds, or from run to run."""
+    """Return the tensors that differ between builds, or from run to run."""
     fast = FastRun(workload, inputs, on.device)
     faults = repeated_faults(fast, on)
-    first = _bits(fast.tensors, on)
-    traced_bits = _bits(kernel_engine(workload, inputs, on.device).run_everything(), on)
-    if set(traced_bits) != set(first):
-        faults.append(f"the builds leave {sorted(first)} and {sorted(traced_bits)}")
+    first = left_by(fast.tensors, on.device)
+    trace = left_by(kernel_engine(workload, inputs, on.device).run_everything(), on.device)
     return faults + [
-        f"{name} differs between fast and trace build"
-        for name, bits in traced_bits.items()
-        if bits != first.get(name, bits)
+        f"{name} differs between fast and trace build" for name in differing(workload, trace, first)
     ]
 
 
 def repeated_faults(run: FastRun | TensorCoreRun, on: Setting) -> list[str]:
-    """Launch `REPEATS` times; return the tensors whose bits differ from the first launch's."""
-    first: dict[str, bytes] = {}
+    """Launch `REPEATS` times; return the tensors that differ from the first launch's."""
+    first: Left = {}
     faults = []
     for count in range(REPEATS):
         run.launch()
-        left = _bits(run.tensors, on)
+        left = left_by(run.tensors, on.device)
         first = first or left
-        faults += [f"{name} differs in run {count}" for name in left if left[name] != first[name]]
+        faults += [
+            f"{name} differs in run {count}" for name in differing(run.workload, left, first)
+        ]
     return faults
-
-
-def _bits(tensors: Any, on: Setting) -> dict[str, bytes]:
-    """Return the bits of the tensors that kernels write."""
-    written = {name: getattr(tensors, name) for name in ("o", "lse", "m", "l", "s", "p")}
-    return {
-        name: on.device.download(buffer).tobytes()
-        for name, buffer in written.items()
-        if buffer is not None
-    }
 
 
 def count_faults(got: Counters, want: Counters) -> list[str]:

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from kernels.build.nvrtc import nvrtc_reason
-from kernels.checks.case import TENSOR_CORES, options_of, run, write_cubin
+from kernels.checks.case import TENSOR_CORES, options_of, read_left, run, write_cubin
+from kernels.checks.left import Left, differing
 from kernels.checks.outcome import CannotRunError, Finding, Setting, Table, capability
 from kernels.checks.process import ended
 from kernels.cuda.specs import KERNELS, kernels_of
@@ -168,26 +167,33 @@ def cubins(on: Setting) -> Finding:
             return Finding(
                 f"cubins for {arch}, NVRTC forbidden", (finished.stderr.strip()[-1500:],)
             )
-        with np.load(output) as stored:
-            got = [stored[name] for name in stored.files]
-    names = [f"{t['attention']['algorithm']} {build}" for t in tables for build in BUILDS]
+        got = read_left(output)
+    ran = [(resolve(parse_scenario(table)), build) for table in tables for build in BUILDS]
     return Finding(
-        f"{len(names)} cubins for {arch} run where NVRTC is forbidden, with the bits of the "
-        "kernels that it compiles",
-        tuple(cubin_faults(names, got, want)),
+        f"{len(ran)} cubins for {arch} run where NVRTC is forbidden: all that they write is what "
+        "the kernels write that it compiles",
+        tuple(cubin_faults(ran, got, want)),
     )
 
 
 def cubin_faults(
-    names: Sequence[str], got: Sequence[np.ndarray], want: Sequence[np.ndarray]
+    ran: Sequence[tuple[Workload, str]], got: Sequence[Left], want: Sequence[Left]
 ) -> list[str]:
-    """Return the runs whose outputs differ from those of the compiled kernels."""
+    """Return what cubins have left that compiled kernels have not.
+
+    Parameters
+    ----------
+    ran : sequence of tuple
+        Workloads with the build of each.
+    got, want : sequence of dict
+        What each has left: cubins, compiled kernels.
+    """
     if len(got) != len(want):
         return [f"{len(got)} outputs, expected {len(want)}"]
     return [
-        f"{name}: other bits than the kernel that NVRTC compiled"
-        for name, ours, theirs in zip(names, got, want, strict=True)
-        if ours.dtype != theirs.dtype or ours.tobytes() != theirs.tobytes()
+        f"{w.algorithm} {build}: {name} is not what the kernel leaves that NVRTC compiled"
+        for (w, build), ours, theirs in zip(ran, got, want, strict=True)
+        for name in differing(w, ours, theirs)
     ]
 
 

@@ -228,6 +228,19 @@ class Tensors:
     ds: Buffer | None = None
 
 
+WRITTEN = (
+    "o", "lse", "m", "l", "s", "p", "o_partial", "lse_partial", "state", "d", "dq_acc", "dq", "dk",
+    "dv", "dp", "ds",
+)  # fmt: skip
+"""The tensors that kernels write; the others they only read, but for `turns`."""
+
+
+def written(tensors: Tensors) -> dict[str, Buffer]:
+    """Return those of a workload's tensors that its kernels write, by name."""
+    every = ((name, getattr(tensors, name)) for name in WRITTEN)
+    return {name: buffer for name, buffer in every if buffer is not None}
+
+
 def build_options(w: Workload, *, trace: bool) -> tuple[str, ...]:
     """Return the definitions that a workload's kernels are compiled with."""
     values = {

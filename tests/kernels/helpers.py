@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from kernels.checks.left import differing, left_by
 from kernels.cuda.engine import ROOM, KernelEngine, Room, widened
 from kernels.cuda.fast import FastRun
 from kernels.cuda.linear import kernel_engine
@@ -203,11 +204,7 @@ def bit_faults(
     fast = FastRun(workload, inputs, device)
     fast.launch()
     traced = engine.run_everything()
-    found = []
-    for name in ("o", "lse", "m", "l", "s", "p", "o_partial", "lse_partial", "state"):
-        ours, theirs = getattr(fast.tensors, name), getattr(traced, name)
-        if (ours is None) != (theirs is None):
-            found.append(f"{name} is in one build only")
-        elif ours is not None and ours.tobytes() != theirs.tobytes():
-            found.append(f"{name} differs between fast and trace build")
-    return found
+    return [
+        f"{name} differs between fast and trace build"
+        for name in differing(workload, left_by(fast.tensors, device), left_by(traced, device))
+    ]

@@ -17,6 +17,8 @@ def kept(scores):
     """
     moved = [t.detach().cpu() for t in (scores.q, scores.k, scores.v, scores.out)]
     q, k, v, out = (t.float() if t.dtype == torch.float64 else t for t in moved)
+    wide = torch.promote_types(torch.promote_types(q.dtype, k.dtype), v.dtype)
+    q, k, v = (t.to(wide) for t in (q, k, v))  # some multiply q and k in float32 alone
     tensors = {"q": q.contiguous(), "k": k.contiguous(), "v": v.contiguous().clone()}
     texts = {"scale": scores.scale, "softcap": scores.softcap}
     if scores.sinks is not None:

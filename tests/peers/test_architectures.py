@@ -74,6 +74,19 @@ def test_what_is_written_is_what_the_model_does(name: str) -> None:
     assert {*keys.split()} <= {*said.split()}, said
 
 
+@pytest.mark.parametrize("name", ["llama", "gptj", "flint"])
+def test_layers_in_bfloat16_open(name: str, tmp_path: Path) -> None:
+    # GPT-J and Flint make scores in float32.
+    import torch
+
+    model = build(name).to(torch.bfloat16)
+    inputs = inputs_of(name, model)
+    own = architectures.truth_of(model, inputs)
+    for place, each in architectures.recording().capture(model, None, **inputs).items():
+        run = architectures.opened(*each, tmp_path / "file.safetensors")
+        assert architectures.nearest(np.asarray(run.output), own, place).error < 0.04
+
+
 @pytest.mark.parametrize(
     ("name", "place", "fault"),
     [

@@ -34,6 +34,7 @@ CHECKS: dict[str, Check] = {
     "memcheck": tools.memcheck,
     "racecheck": tools.racecheck,
     "synccheck": tools.synccheck,
+    "initcheck": tools.initcheck,
     "trace overhead": measure.trace_overhead,
     "DRAM bytes": tools.dram_bytes,
     "naive and flash2": measure.curves,

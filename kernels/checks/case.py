@@ -1,6 +1,6 @@
 """A program that runs some kernels once, for tools that watch a process.
 
-``python -m kernels.checks.case '[{"attention": ..}]' --build fast`` runs each scenario of the list.
+``python -m kernels.checks.case scenarios.json --build fast`` runs each scenario of a list.
 With ``--cubins`` NVRTC is made unusable and the kernels come from cubins.
 """
 
@@ -147,7 +147,7 @@ def read_left(path: Path) -> list[Left]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what the arguments say; return 0."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("scenarios", help="JSON list of scenarios, as a file has them")
+    parser.add_argument("scenarios", type=Path, help="file: JSON list of scenarios")
     parser.add_argument(
         "--build", action="append", choices=("fast", "trace", TENSOR_CORES), required=True
     )
@@ -162,7 +162,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         without_pool()
     outputs = [
         output
-        for table in json.loads(chosen.scenarios)
+        for table in json.loads(chosen.scenarios.read_text(encoding="utf-8"))
         for output in run(table, chosen.build, Setting(device))
     ]
     if chosen.cubins and nvrtc_is_loaded():

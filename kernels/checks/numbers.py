@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ import numpy as np
 
 from kernels.checks.left import ROUNDING, Left, differing, left_by
 from kernels.checks.outcome import ROOT, CannotRunError, Finding, Setting, capability
+from kernels.checks.variants import variants
 from kernels.cuda.engine import KernelEngine, widened
 from kernels.cuda.fast import FastRun
 from kernels.cuda.linear import kernel_engine
@@ -26,7 +28,7 @@ from simulator.engines.reference import reference_rows
 from simulator.problem.latent import fitting
 from simulator.problem.scenario import Scenario, load_scenario, parse_scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
-from simulator.program.algorithms import tile_program
+from simulator.program.algorithms import ALGORITHMS, tile_program
 from simulator.program.tile_program import Counters
 from simulator.run.cosimulation import verify
 from simulator.run.trace import Trace
@@ -60,6 +62,13 @@ CASES: dict[str, dict[str, Any]] = {
     },
 }
 """Shapes in addition to the demos; each runs with every algorithm."""
+IN_TURN: dict[str, dict[str, Any]] = {
+    "in turn, 512 blocks": {
+        "attention": {"heads": 32, "seqlen_q": 1024, "head_dim": 64, "deterministic": True},
+        "tiling": {"rows": 64, "cols": 64},
+    },
+}
+"""More blocks than a GPU runs at once, of which most wait: for algorithms that add in turn."""
 
 TENSOR_CASES: dict[str, dict[str, Any]] = {
     "d = 64, grouped heads, tails": {
@@ -162,19 +171,19 @@ def same_bits(on: Setting, chosen: Scenarios | None = None) -> Finding:
     on : Setting
         The device.
     chosen : mapping of str to Scenario, optional
-        By name; none: all of `scenarios`.
+        By name; none: all of `scenarios` and `variants`.
     """
 
     def found(scenario: Scenario) -> list[str]:
         workload, inputs = numbers_of(scenario)
         return bit_faults(workload, inputs, on)
 
-    tried = chosen or scenarios(on)
-    return Finding(
-        f"trace = fast build, bit for bit, and {REPEATS} runs of the fast build alike: "
-        f"{len(tried)} workloads",
-        faults_of_each(tried, found),
-    )
+    with tried_scenarios(on, chosen) as tried:
+        return Finding(
+            f"trace = fast build, bit for bit, and {REPEATS} runs of the fast build alike: "
+            f"{len(tried)} workloads",
+            faults_of_each(tried, found),
+        )
 
 
 def counted(on: Setting, chosen: Scenarios | None = None) -> Finding:
@@ -185,18 +194,18 @@ def counted(on: Setting, chosen: Scenarios | None = None) -> Finding:
     on : Setting
         The device.
     chosen : mapping of str to Scenario, optional
-        By name; none: all of `scenarios`.
+        By name; none: all of `scenarios` and `variants`.
     """
 
     def found(scenario: Scenario) -> list[str]:
         trace, engine = traced(scenario, on)
         return count_faults(engine.counted(), trace.program.totals)
 
-    tried = chosen or scenarios(on)
-    return Finding(
-        f"requested bytes of every tensor and FLOPs, exactly: {len(tried)} workloads",
-        faults_of_each(tried, found),
-    )
+    with tried_scenarios(on, chosen) as tried:
+        return Finding(
+            f"requested bytes of every tensor and FLOPs, exactly: {len(tried)} workloads",
+            faults_of_each(tried, found),
+        )
 
 
 def tensor_cores(on: Setting, cases: Mapping[str, dict[str, Any]] = TENSOR_CASES) -> Finding:
@@ -252,12 +261,27 @@ def scenarios(on: Setting, *, shipped_only: bool = False) -> dict[str, Scenario]
             found[path.stem] = scenario
     if shipped_only:
         return found
-    for name, table in CASES.items():
-        for algorithm in KERNELS:
+    for name, table in {**CASES, **IN_TURN}.items():
+        for algorithm in KERNELS if name in CASES else _adding():
             attention = {**table["attention"], "algorithm": algorithm}
             fit = fitting({**table, "attention": attention})
             found[f"{algorithm}, {name}"] = parse_scenario(fit)
     return found
+
+
+@contextmanager
+def tried_scenarios(on: Setting, chosen: Scenarios | None = None) -> Iterator[Scenarios]:
+    """Provide the scenarios that are chosen, or else all, for as long as their files stay."""
+    if chosen:
+        yield chosen
+        return
+    with variants() as more:
+        yield {**scenarios(on), **{name: parse_scenario(table) for name, table in more.items()}}
+
+
+def _adding() -> list[str]:
+    """Return the algorithms whose thread blocks add to the same sums."""
+    return [name for name, algorithm in ALGORITHMS.items() if algorithm.adds]
 
 
 def numbers_of(scenario: Scenario) -> tuple[Workload, Inputs]:

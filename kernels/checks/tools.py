@@ -21,6 +21,7 @@ from kernels.checks.case import TENSOR_CORES, options_of, read_left, run, write_
 from kernels.checks.left import Left, differing
 from kernels.checks.outcome import CannotRunError, Finding, Setting, Table, capability
 from kernels.checks.process import ended
+from kernels.checks.variants import small, variants
 from kernels.cuda.specs import KERNELS, kernels_of
 from kernels.cuda.tensor_core import CAPABILITY, HEAD_DIMS
 from simulator.problem.latent import fitting
@@ -43,25 +44,8 @@ BUILDS = ("fast", "trace")
 
 
 def small_scenarios() -> list[dict[str, Any]]:
-    """Return a small scenario for each algorithm: several blocks and heads, tails, a mask."""
-    return [
-        fitting(
-            {
-                "attention": {
-                    "algorithm": algorithm,
-                    "heads": 2,
-                    "kv_heads": 1,
-                    "seqlen_q": 45,
-                    "seqlen_k": 70,
-                    "head_dim": 40,
-                    "dtype": "float16",
-                },
-                "mask": {"causal": True, "window": 30, "sinks": 2},
-                "tiling": {"rows": 20, "cols": 24, "splits": 2},
-            }
-        )
-        for algorithm in KERNELS
-    ]
+    """Return a small scenario for each algorithm."""
+    return [small(algorithm) for algorithm in KERNELS]
 
 
 def dram_scenario(algorithm: str, length: int) -> dict[str, Any]:
@@ -97,10 +81,15 @@ def tensor_scenarios() -> list[dict[str, Any]]:
     ]
 
 
-def case_command(tables: Sequence[dict[str, Any]], builds: Sequence[str]) -> list[str]:
-    """Return the command that runs some scenarios in another process."""
+def case_command(tables: Sequence[dict[str, Any]], builds: Sequence[str], place: Path) -> list[str]:
+    """Return the command that runs some scenarios in another process; write them to a folder.
+
+    A command line would be too short for many.
+    """
+    listed = place / "scenarios.json"
+    listed.write_text(json.dumps(tables), encoding="utf-8")
     chosen = [word for build in builds for word in ("--build", build)]
-    return [sys.executable, "-m", "kernels.checks.case", json.dumps(tables), *chosen]
+    return [sys.executable, "-m", "kernels.checks.case", str(listed), *chosen]
 
 
 def done(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
@@ -161,7 +150,7 @@ def cubins(on: Setting) -> Finding:
             for build in BUILDS:
                 write_cubin(place, workload.algorithm, options_of(workload, build), arch)
         output = place / "o.npz"
-        command = [*case_command(tables, BUILDS), "--cubins", str(place), "-o", str(output)]
+        command = [*case_command(tables, BUILDS, place), "--cubins", str(place), "-o", str(output)]
         finished = done(command)
         if finished.returncode:
             return Finding(
@@ -215,29 +204,41 @@ def synccheck(on: Setting) -> Finding:
     return _sanitized("synccheck", on)
 
 
+def initcheck(on: Setting) -> Finding:
+    """Look for reads of memory that nothing was written to."""
+    return _sanitized("initcheck", on)
+
+
 def _sanitized(what: str, on: Setting) -> Finding:
-    watched: list[tuple[Sequence[dict[str, Any]], Sequence[str]]] = [(small_scenarios(), BUILDS)]
-    if (capability(on) or 0) >= CAPABILITY:
-        watched.append((tensor_scenarios(), (TENSOR_CORES,)))
     faults: list[str] = []
-    for tables, builds in watched:
-        command = [
-            tool("compute-sanitizer"),
-            f"--tool={what}",
-            f"--error-exitcode={EXIT_OF_FAULTS}",
-            "--target-processes=all",
-            "--report-api-errors=no",  # CuPy tries things that may fail, and handles that
-            "--print-limit=20",
-            *case_command(tables, builds),
-            "--no-pool",
-        ]
-        finished = done(command)
-        faults += sanitizer_faults(finished.stdout + finished.stderr, finished.returncode)
+    with variants() as more, folder() as place:
+        watched: list[tuple[Sequence[dict[str, Any]], Sequence[str]]]
+        watched = [([*small_scenarios(), *more.values()], BUILDS)]
+        if (capability(on) or 0) >= CAPABILITY:
+            watched.append((tensor_scenarios(), (TENSOR_CORES,)))
+        for tables, builds in watched:
+            finished = done(sanitizer_command(what, case_command(tables, builds, place)))
+            faults += sanitizer_faults(finished.stdout + finished.stderr, finished.returncode)
     return Finding(
-        f"compute-sanitizer {what} over fast and trace build of {len(KERNELS)} algorithms"
+        f"compute-sanitizer {what} over fast and trace build of {len(KERNELS)} algorithms, "
+        f"{len(watched[0][0])} scenarios"
         + (", and the tensor-core kernel" if len(watched) > 1 else ", no tensor cores here"),
         tuple(faults),
     )
+
+
+def sanitizer_command(what: str, watched: Sequence[str]) -> list[str]:
+    """Return the command that watches another."""
+    return [
+        tool("compute-sanitizer"),
+        f"--tool={what}",
+        f"--error-exitcode={EXIT_OF_FAULTS}",
+        "--target-processes=all",
+        "--report-api-errors=no",  # CuPy tries things that may fail, and handles that
+        "--print-limit=20",
+        *watched,
+        "--no-pool",
+    ]
 
 
 def sanitizer_faults(said: str, status: int) -> list[str]:
@@ -266,7 +267,8 @@ def sanitizer_faults(said: str, status: int) -> list[str]:
     found = [
         line
         for line in lines
-        if re.match(r"(Invalid|Error|Warning|Barrier|Race|Program hit)", line) or line in summary
+        if re.match(r"(Invalid|Uninitialized|Error|Warning|Barrier|Race|Program hit)", line)
+        or line in summary
     ]
     return found[:20]
 
@@ -315,7 +317,7 @@ def dram_bytes(on: Setting) -> Finding:
                 f"--metrics={','.join(DRAM)}",
                 f"--kernel-name=regex:^({'|'.join(kernels_of(workload))})$",
                 f"--log-file={log}",
-                *case_command([table], ["fast"]),
+                *case_command([table], ["fast"], place),
             ]
             finished = done(command)
             said = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""

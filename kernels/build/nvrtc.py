@@ -25,6 +25,10 @@ OPTIONS = ("--std=c++17", "-ftz=true", "-fmad=false", "--device-as-default-execu
 trace build must compute what the fast build does, to the last bit."""
 
 _INSTALL = "pip install cupy-cuda13x nvidia-cuda-nvrtc nvidia-cuda-runtime"
+_OLDER = (
+    ": CUDA 12 still knows older ones (pip install cupy-cuda12x nvidia-cuda-nvrtc-cu12 "
+    "nvidia-cuda-runtime-cu12 in the place of those for CUDA 13)"
+)
 _LOG_WORDS = 4000
 
 _ENTRY = re.compile(r"Compiling entry function '(\w+)'")
@@ -148,13 +152,21 @@ def newest_target(capability: int) -> str:
     Raises
     ------
     KernelError
-        There is no NVRTC.
+        There is no NVRTC, or the GPU is older than all that it compiles for.
     """
     _need_nvrtc()
     from cupy_backends.cuda.libs import nvrtc
 
     known = nvrtc.getSupportedArchs()
-    return f"sm_{capability}" if capability in known else f"compute_{max(known)}"
+    if capability in known:
+        return f"sm_{capability}"
+    earlier = [each for each in known if each < capability]
+    if not earlier:
+        raise KernelError(
+            f"this GPU is sm_{capability}, and NVRTC {nvrtc_version()} begins at sm_{min(known)}"
+            + _OLDER * (nvrtc.getVersion() >= (13, 0))
+        )
+    return f"compute_{max(earlier)}"
 
 
 def compile_cubin(

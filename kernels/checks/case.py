@@ -53,10 +53,7 @@ class CubinDevice(CupyDevice):
         found = shipped.machine_code(code, options, self.capability, self._folder)
         if found is None:
             raise KernelError(f"no cubin was made with {' '.join(options)}")
-        name, content = found
-        path = self._folder / f"{shipped.key(code, options)}-{name}"
-        path.write_bytes(content)
-        return self.loaded(path, code)
+        return self.loaded(found[1], code)
 
 
 def write_cubin(folder: Path, algorithm: str, options: tuple[str, ...], arch: str) -> Path:

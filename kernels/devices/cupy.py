@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +21,10 @@ from kernels.build.nvrtc import (
     kernel_names,
     newest_target,
     nvrtc_reason,
+    nvrtc_version,
 )
 from kernels.build.shipped import file_name, key, machine_code
-from kernels.cuda.launch import Module
+from kernels.cuda.launch import Kernel, Module
 from kernels.devices.driver import gpu_status
 from kernels.devices.host.compiler import kept
 from kernels.errors import KernelError
@@ -88,30 +88,101 @@ class CupyDevice:
             They are not in the bundle and there is no NVRTC, or the driver does not accept them.
         """
         found = machine_code(code, options, self.capability)
-        if found is None:
-            return self.loaded(compiled(code, options, self.capability), code)
-        name, content = found
-        make = partial(_write, content)
-        return self.loaded(kept(f"shipped-{key(code, options)}-{name}", make), code)
+        content = compiled(code, options, self.capability) if found is None else found[1]
+        return self.loaded(content, code)
 
-    def loaded(self, path: Path, code: str) -> Module:
-        """Load a cubin or PTX that was made of a source."""
+    def loaded(self, content: bytes, code: str) -> Module:
+        """Load a cubin or PTX that was made of a source.
+
+        The driver gets the bytes and not a file, which it may not find under a user's name.
+        """
         cuda = self._cupy.cuda
-        module: Module = self._cupy.RawModule(path=str(path))
         try:  # the driver reads it only when something is asked about a kernel
+            loaded = cuda.function.Module()
+            loaded.load(content)
+            module = CupyModule(loaded)
             _ = module.get_function(kernel_names(code)[0]).max_dynamic_shared_size_bytes
         except (cuda.driver.CUDADriverError, cuda.runtime.CUDARuntimeError) as error:
             raise KernelError(f"the GPU's driver does not take the kernel: {error}") from error
         return module
 
 
-def compiled(code: str, options: tuple[str, ...], capability: int) -> Path:
-    """Return a source compiled by NVRTC for a GPU, kept in the user's cache.
+class CupyModule:
+    """Compiled source in the GPU's memory.
+
+    Parameters
+    ----------
+    loaded : cupy.cuda.function.Module
+        The source as the driver has it.
+    """
+
+    def __init__(self, loaded: Any) -> None:
+        self._loaded = loaded
+
+    def get_function(self, name: str) -> Kernel:
+        """Return a kernel by name."""
+        return CupyKernel(self._loaded.get_function(name))
+
+
+class CupyKernel:
+    """A kernel in the GPU's memory.
+
+    Parameters
+    ----------
+    function : cupy.cuda.function.Function
+        The kernel as the driver has it.
+    """
+
+    def __init__(self, function: Any) -> None:
+        from cupy_backends.cuda.api import driver
+
+        self._function, self._driver = function, driver
+
+    @property
+    def max_dynamic_shared_size_bytes(self) -> int:
+        """Bytes of dynamic shared memory that a launch may take; may be set."""
+        return self._asked("MAX_DYNAMIC_SHARED_SIZE_BYTES")
+
+    @max_dynamic_shared_size_bytes.setter
+    def max_dynamic_shared_size_bytes(self, size: int) -> None:
+        self._set("MAX_DYNAMIC_SHARED_SIZE_BYTES", size)
+
+    @property
+    def preferred_shared_memory_carveout(self) -> int:
+        """Per cent of a multiprocessor's L1 cache that become shared memory; may be set."""
+        return self._asked("PREFERRED_SHARED_MEMORY_CARVEOUT")
+
+    @preferred_shared_memory_carveout.setter
+    def preferred_shared_memory_carveout(self, share: int) -> None:
+        self._set("PREFERRED_SHARED_MEMORY_CARVEOUT", share)
+
+    def _asked(self, name: str) -> int:
+        attribute = getattr(self._driver, f"CU_FUNC_ATTRIBUTE_{name}")
+        return int(self._driver.funcGetAttribute(attribute, self._function.ptr))
+
+    def _set(self, name: str, number: int) -> None:
+        attribute = getattr(self._driver, f"CU_FUNC_ATTRIBUTE_{name}")
+        self._driver.funcSetAttribute(self._function.ptr, attribute, number)
+
+    def __call__(
+        self,
+        grid: tuple[int, ...],
+        block: tuple[int, ...],
+        args: Sequence[Any],
+        *,
+        shared_mem: int,
+    ) -> None:
+        """Launch it."""
+        self._function(grid, block, args, shared_mem=shared_mem)
+
+
+def compiled(code: str, options: tuple[str, ...], capability: int) -> bytes:
+    """Return a source compiled by NVRTC for a GPU, which the user's cache keeps.
 
     Raises
     ------
     KernelError
-        There is no NVRTC, or it refuses the source.
+        There is no NVRTC, or it refuses the source or is too new for the GPU.
     """
     reason = nvrtc_reason()
     if reason and getattr(sys, "frozen", False):
@@ -128,13 +199,13 @@ def compiled(code: str, options: tuple[str, ...], capability: int) -> Path:
             content = compile_cubin(code, "kernel.cu", target, options).code
         else:
             content = compile_ptx(code, "kernel.cu", target, options).encode()
-        _write(content, path)
+        path.write_bytes(content)
 
-    return kept(f"{key(code, options)}-{file_name(target)}", make)
-
-
-def _write(content: bytes, path: Path) -> None:
-    path.write_bytes(content)
+    name = f"{key(code, options)}-nvrtc-{nvrtc_version()}-{file_name(target)}"
+    try:
+        return kept(name, make).read_bytes()
+    except FileNotFoundError:  # another process has found the cache too full
+        return kept(name, make).read_bytes()
 
 
 def _tiles(options: Sequence[str]) -> str:

@@ -319,6 +319,10 @@ def test_the_oldest_are_forgotten(fresh: Path) -> None:
     for name in ages:
         compiler.kept(name, make, most=2)
     assert {path.name for path in fresh.iterdir()} == {"other.o", "d.so", "c.so"}
+    compiler.kept("d.so", make, most=2)  # used again: c.so is the one that nobody has needed
+    ages["e.so"] = 2**33
+    compiler.kept("e.so", make, most=2)
+    assert {path.name for path in fresh.iterdir()} == {"other.o", "d.so", "e.so"}
 
 
 def test_no_compiler(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:

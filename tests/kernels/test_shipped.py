@@ -9,7 +9,13 @@ import pytest
 
 from kernels.build import shipped
 from kernels.build.elf import architecture, elf_size
-from kernels.build.nvrtc import compile_cubin, compile_ptx, nvrtc_reason
+from kernels.build.nvrtc import (
+    compile_cubin,
+    compile_ptx,
+    newest_target,
+    nvrtc_reason,
+    nvrtc_version,
+)
 from kernels.build.shipped import Entry, fitting, key, machine_code, packed
 from kernels.build.sources import whole_source
 from kernels.cuda.launch import build_options
@@ -115,36 +121,76 @@ def test_a_cubin_brings_the_ptx_that_it_was_made_of() -> None:
 
 
 class Loader(cupy_device.CupyDevice):
-    """As far as a device gets without a GPU: which file the driver would be given."""
+    """As far as a device gets without a GPU: which bytes the driver would be given."""
 
     def __init__(self, capability: int) -> None:
         self.capability = capability
 
-    def loaded(self, path: Path, code: str) -> Any:
+    def loaded(self, content: bytes, code: str) -> Any:
         assert code == CODE
-        return path
+        return content
 
 
-def test_shipped_kernels_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def cached() -> set[str]:
+    return {path.name for path in cache_folder().iterdir()}
+
+
+def test_shipped_kernels_come_first_and_are_written_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     content = np.random.default_rng(0).bytes(100)
     place(tmp_path, CODE, OPTIONS, {"sm_80": content})
     monkeypatch.setattr(
         cupy_device, "machine_code", lambda *said: machine_code(*said, folder=tmp_path)
     )
-    path = Loader(86).module(CODE, OPTIONS)
-    assert path.parent == cache_folder()
-    assert path.read_bytes() == content
-    path.unlink()
+    before = cached()
+    assert Loader(86).module(CODE, OPTIONS) == content
+    assert not [name for name in cached() - before if "sm_80" in name]
 
 
 @needs_nvrtc
-@pytest.mark.parametrize(("capability", "ending"), [(86, "sm_86.cubin"), (130, ".ptx")])
-def test_nvrtc_makes_what_is_not_shipped(capability: int, ending: str) -> None:
-    path = Loader(capability).module(CODE, OPTIONS)
-    assert path.name.endswith(ending)
-    text = path.read_bytes()
-    assert architecture(text) == 86 if ending == "sm_86.cubin" else b".visible .entry" in text
-    assert Loader(capability).module(CODE, OPTIONS) == path
+@pytest.mark.parametrize("capability", [86, 130])
+def test_nvrtc_makes_what_is_not_shipped(capability: int) -> None:
+    content: Any = Loader(capability).module(CODE, OPTIONS)
+    if capability == 86:
+        assert (architecture(content), elf_size(content)) == (86, len(content))
+    else:
+        assert b".visible .entry" in content
+    assert Loader(capability).module(CODE, OPTIONS) == content
+
+
+@needs_nvrtc
+def test_the_cache_tells_compilers_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else an upgrade of NVRTC would go on with what an older one has made."""
+    now = Loader(86).module(CODE, OPTIONS)
+    assert any(f"nvrtc-{nvrtc_version()}-sm_86" in name for name in cached())
+    monkeypatch.setattr(cupy_device, "nvrtc_version", lambda: "99.9")
+    assert Loader(86).module(CODE, OPTIONS) == now
+    (made,) = (name for name in cached() if "nvrtc-99.9-" in name)
+    (cache_folder() / made).unlink()
+
+
+@needs_nvrtc
+@pytest.mark.parametrize(
+    ("capability", "target"),
+    [(75, "sm_75"), (90, "sm_90"), (101, "compute_100"), (130, "compute_121")],
+)
+def test_a_gpu_that_nvrtc_does_not_know_gets_ptx_of_an_earlier_one(
+    capability: int, target: str
+) -> None:
+    if nvrtc_version() != "13.0":
+        pytest.skip("other versions know other GPUs")
+    assert newest_target(capability) == target
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("capability", [61, 70])
+def test_a_gpu_older_than_all_that_nvrtc_knows_is_told_so(capability: int) -> None:
+    if not nvrtc_version().startswith("13."):
+        pytest.skip("earlier versions know these GPUs")
+    told = rf"^this GPU is sm_{capability}, and NVRTC 13\.\d begins at sm_75: .*cupy-cuda12x"
+    with pytest.raises(KernelError, match=told):
+        Loader(capability).module(CODE, OPTIONS)
 
 
 def test_neither_shipped_nor_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,3 +202,28 @@ def test_neither_shipped_nor_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:
     tiles = f"tiles of {said['BR']} × {said['BC']}, d = {said['HEAD_DIM']}, float32"
     with pytest.raises(KernelError, match=f"^this copy brings no GPU kernel for {tiles}, and"):
         Loader(90).module(CODE, OPTIONS)
+
+
+def test_a_kernel_of_the_gpu_is_loaded_from_bytes_and_called_as_all_are() -> None:
+    """With the driver's part played by a stand-in: what it is given, and in which words."""
+    asked: list[Any] = []
+
+    class Function:
+        ptr = 7
+
+        def __call__(self, *said: Any, **more: Any) -> None:
+            asked.append((said, more))
+
+    class Loaded:
+        def load(self, content: bytes) -> None:
+            asked.append(content)
+
+        def get_function(self, name: str) -> Function:
+            asked.append(name)
+            return Function()
+
+    loaded = Loaded()
+    loaded.load(b"cubin")
+    kernel = cupy_device.CupyModule(loaded).get_function("flash2")
+    kernel((2, 3), (64,), [np.int32(1)], shared_mem=5)
+    assert asked == [b"cubin", "flash2", (((2, 3), (64,), [np.int32(1)]), {"shared_mem": 5})]

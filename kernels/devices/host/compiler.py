@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import hashlib
 import os
 import shutil
@@ -34,7 +35,7 @@ FLAGS = (
 SECONDS = 300
 """Seconds after which a compiler is stopped."""
 KEPT = 400
-"""Files that are kept in the cache; the oldest are removed first."""
+"""Files that are kept in the cache; those that nobody has used for the longest go first."""
 _ROOM = 2**20
 """Bytes that a cache must have room for: a kernel takes about a tenth of them."""
 _LINE = 300
@@ -205,6 +206,9 @@ def kept(name: str, make: Callable[[Path], None], *, again: bool = False, most: 
             make(made)
             os.replace(made, path)
         _forget_oldest(folder, path.suffix, most)
+    else:
+        with contextlib.suppress(OSError):  # gone, or of another user
+            os.utime(path)  # used now: others are forgotten first
     return path
 
 

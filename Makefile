@@ -46,7 +46,7 @@ test-architectures: ## capture each architecture of transformers, small, beside 
 
 test-peers: ## compare with PyTorch and transformers (CPU builds, 230 MB)
 	@.ci/setup test peers $(EXTRAS)
-	QT_QPA_PLATFORM=offscreen $(PY) -m pytest -m peers tests/peers $(ARGS)
+	OMP_NUM_THREADS=1 QT_QPA_PLATFORM=offscreen $(PY) -m pytest -n $(JOBS) --dist loadfile -m peers tests/peers $(ARGS)
 
 lint: ## ruff and mypy --strict
 	@.ci/setup test

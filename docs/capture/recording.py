@@ -202,6 +202,8 @@ class Recorder(TorchFunctionMode):
                 continue
             event = Event(name, cross=False)
             event.read(lambda given=(module, args, kwargs): probe(*given))
+            if event.why and not own:
+                continue  # it mixes tokens in another way
             if event.why and len(own) == 1:
                 event.why = own[0].why
             rest = [each for each in self.events[place:] if each not in own]

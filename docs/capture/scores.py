@@ -246,13 +246,13 @@ def back_to_softmax(tensor, how):
 def turned(equation, one, other, out):
     """Return the operands and the result of a product by einsum, with the axes of a matmul."""
     if "..." in equation:
-        raise CaptureError(f"not captured: scores are made by einsum({equation!r})")
+        raise CaptureError(f"not captured: scores are made in blocks, by einsum({equation!r})")
     left, right = equation.replace(" ", "").split("->")
     a, b = left.split(",")
     (inner,) = (set(a) & set(b)) - set(right) or {""}
     rows, cols = [c for c in a if c not in b], [c for c in b if c not in a]
     if not inner or len(rows) != 1 or len(cols) != 1:
-        raise CaptureError(f"not captured: scores are made by einsum({equation!r})")
+        raise CaptureError(f"not captured: scores are made in blocks, by einsum({equation!r})")
     rest = [c for c in right if c in a and c in b]
     order = lambda t, names, last: t.permute([names.index(c) for c in (*rest, *last)])  # noqa: E731
     return (
@@ -384,13 +384,15 @@ def step(made, how):
 
 def leads(tensor, how):
     """Whether a tensor comes of a product of queries and keys."""
-    todo = [tensor] if isinstance(tensor, torch.Tensor) and tensor.ndim > 2 else []
+    todo = [how(tensor)] if isinstance(tensor, torch.Tensor) and tensor.ndim > 2 else []
     for _ in range(64):
-        made = how(todo.pop()) if todo else None
+        made = todo.pop() if todo else None
         if made is not None and made.name in PRODUCTS:
             return True
-        if made is not None and made.name not in ("linear", "embedding", "addmm"):
-            todo += tensors_in(made.args) if made.before is None else [made.before.out]
+        if made is not None and made.before is not None:
+            todo.append(made.before)
+        elif made is not None and made.name not in ("linear", "embedding", "addmm"):
+            todo += [how(each) for each in tensors_in(made.args)]
     return False
 
 

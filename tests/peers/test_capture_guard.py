@@ -108,3 +108,9 @@ def test_a_projection_that_is_given_other_numbers_than_o_is_said(script: Any, id
     assert captured["0"][1]["after"] == "gates O"
     assert captured["1"][1]["after"] == "changes O by roll"
     assert torch.allclose(captured["0"][0]["gate"][1, 7], gate[16:32])
+
+
+def test_scores_that_are_divided_in_place(script: Any, ids: Any) -> None:
+    model = make("Falcon", attn_implementation="eager")
+    captured = script["capture"](model, None, input_ids=ids)
+    assert [texts["scale"] for _, texts in captured.values()] == ["0.25", "0.25"]

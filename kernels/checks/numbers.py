@@ -16,19 +16,22 @@ import numpy as np
 
 from kernels.checks.left import ROUNDING, Left, differing, left_by
 from kernels.checks.outcome import ROOT, CannotRunError, Finding, Setting, capability
-from kernels.checks.variants import variants
+from kernels.checks.variants import small, variants
 from kernels.cuda.engine import KernelEngine, widened
 from kernels.cuda.fast import FastRun
+from kernels.cuda.launch import Device
 from kernels.cuda.linear import kernel_engine
 from kernels.cuda.specs import KERNELS
 from kernels.cuda.tensor_core import CAPABILITY, TensorCoreRun
+from kernels.devices.host.device import HostDevice
+from kernels.errors import KernelError
 from simulator.base.assets import SCENARIOS
 from simulator.base.dtypes import F32, F64
 from simulator.engines.reference import reference_rows
 from simulator.problem.latent import fitting
 from simulator.problem.scenario import Scenario, load_scenario, parse_scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
-from simulator.program.algorithms import ALGORITHMS, tile_program
+from simulator.program.algorithms import ALGORITHMS, BASELINE, tile_program
 from simulator.program.tile_program import Counters
 from simulator.run.cosimulation import verify
 from simulator.run.trace import Trace
@@ -109,6 +112,40 @@ WORN = 0.02
 it is at most some 0.002; if one tile among 256 is wrong, it is some 0.1."""
 
 CONFORMANCE = ROOT / "tests" / "conformance"
+
+
+def first_kernel(on: Setting, host: Callable[[], Device] = HostDevice) -> Finding:
+    """Run naive attention once, as small as it gets, and compare with the CPU's build of it.
+
+    S is products and sums alone, so that all its bits are the same; P and O are near, because
+    exponentials are rounded in other ways.
+
+    Parameters
+    ----------
+    on : Setting
+        The device.
+    host : callable
+        Returns the CPU as a device; without a compiler there is none, and float64 takes its place.
+    """
+    w, inputs = numbers_of(parse_scenario(small(BASELINE.name)))
+    run = FastRun(w, inputs, on.device)
+    run.launch()
+    got = left_by(run.tensors, on.device)
+    o = widened(got["o"], w.dtype)
+    faults = [sample_fault(samples(w, inputs), lambda head: o[head])]
+    try:
+        other = FastRun(w, inputs, host())
+    except KernelError as error:
+        reason = str(error).partition("\n")[0]
+        said = f"O against float64; S is compared with nothing: {reason}"
+    else:
+        other.launch()
+        want = left_by(other.tensors, host())
+        faults += ["S has other bits than on the CPU"] * (got["s"].tobytes() != want["s"].tobytes())
+        said = "all bits of S as on the CPU, O against float64"
+    return Finding(
+        f"{w.algorithm}, {w.seqlen_q} × {w.seqlen_k}: {said}", tuple(filter(None, faults))
+    )
 
 
 def conformance(on: Setting, folder: Path = CONFORMANCE) -> Finding:

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -17,7 +17,10 @@ from kernels.cuda.launch import Device
 ROOT = Path(__file__).resolve().parents[2]
 """The checkout."""
 
-Status = Literal["passed", "failed", "not run"]
+Status = Literal["passed", "goal missed", "failed", "not run"]
+STATUSES: tuple[Status, ...] = get_args(Status)
+DONE: tuple[Status, ...] = ("passed", "goal missed")
+"""Of what need not be done again: the kernels are right, whatever their speed."""
 
 
 class CannotRunError(Exception):
@@ -73,12 +76,15 @@ class Finding:
         Figures for people.
     figures : dict
         The same for programs, in a form that JSON allows.
+    misses : tuple of str
+        Where right kernels are slower than they should be.
     """
 
     summary: str
     faults: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
     figures: dict[str, Any] = field(default_factory=dict)
+    misses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +96,10 @@ class Outcome:
     name : str
         Its name.
     status : str
-        ``passed``, ``failed`` or ``not run``.
+        One of `STATUSES`.
     summary : str
         What was checked, or why nothing was.
-    faults, tables, figures
+    faults, tables, figures, misses
         As in `Finding`.
     seconds : float
         Time that it took.
@@ -106,6 +112,7 @@ class Outcome:
     tables: tuple[Table, ...] = ()
     figures: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
+    misses: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return the outcome in a form that JSON allows; `from_json` is the inverse."""
@@ -119,7 +126,8 @@ class Outcome:
             Table(t["title"], tuple(t["header"]), tuple(tuple(row) for row in t["rows"]))
             for t in said["tables"]
         )
-        return Outcome(**{**said, "faults": tuple(said["faults"]), "tables": tables})
+        words = {name: tuple(said.get(name, ())) for name in ("faults", "misses")}
+        return Outcome(**{**said, **words, "tables": tables})
 
 
 def _plain(value: Any) -> Any:
@@ -175,10 +183,11 @@ def carry_out(name: str, check: Check, make_setting: Callable[[], Setting]) -> O
         )
     return Outcome(
         name,
-        "failed" if found.faults else "passed",
+        "failed" if found.faults else "goal missed" if found.misses else "passed",
         found.summary,
         found.faults,
         found.tables,
         found.figures,
         time.perf_counter() - started,
+        found.misses,
     )

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from kernels.checks.outcome import Outcome, Table
+from kernels.checks.outcome import STATUSES, Outcome, Table
 from kernels.checks.picture import Chart, svg
 
 WORDS = 500
@@ -22,16 +22,16 @@ def facts_of(outcomes: Sequence[Outcome]) -> dict[str, str]:
 
 
 def counts(outcomes: Sequence[Outcome]) -> str:
-    """Return how many passed, failed and were not run, in words."""
-    numbers = {s: sum(o.status == s for o in outcomes) for s in ("passed", "failed", "not run")}
-    return ", ".join(f"{n} {status}" for status, n in numbers.items())
+    """Return how many passed, failed and were not run, in words; a missed goal, if there is one."""
+    numbers = {s: sum(o.status == s for o in outcomes) for s in STATUSES}
+    return ", ".join(f"{n} {s}" for s, n in numbers.items() if n or s != "goal missed")
 
 
 def line(outcome: Outcome) -> str:
     """Return the line that is printed for an outcome."""
-    head = f"{outcome.status:8} {outcome.name:22} {outcome.summary}"
-    faults = (f"\n{'':9}{one_line(fault)}" for fault in outcome.faults[:10])
-    return f"{head} ({outcome.seconds:.0f} s)" + "".join(faults)
+    head = f"{outcome.status:11} {outcome.name:22} {outcome.summary}"
+    told = (*outcome.faults[:10], *outcome.misses)
+    return f"{head} ({outcome.seconds:.0f} s)" + "".join(f"\n{'':12}{one_line(x)}" for x in told)
 
 
 def one_line(text: str) -> str:
@@ -65,9 +65,10 @@ def markdown(outcomes: Sequence[Outcome], *, quick: bool) -> str:
         ),
     ]
     for outcome in outcomes:
-        if outcome.faults:
-            faults = "\n".join(f"- {one_line(fault)}" for fault in outcome.faults)
-            parts += [f"### {outcome.name}: what is wrong", faults]
+        for title, told in (("what is wrong", outcome.faults), ("too slow", outcome.misses)):
+            if told:
+                lines = "\n".join(f"- {one_line(each)}" for each in told)
+                parts += [f"### {outcome.name}: {title}", lines]
         for shown in outcome.tables:
             parts += [f"### {shown.title}", table(shown)]
         if outcome.name == "naive and flash2" and outcome.figures.get("lines"):

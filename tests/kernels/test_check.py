@@ -486,9 +486,9 @@ def test_the_goal_on_hopper() -> None:
     def lines(ms: float) -> list[dict[str, Any]]:
         return [bench_line("tensor cores, 4 warps", ms), bench_line("PyTorch flash", 1.0)]
 
-    assert measure.goal_faults(lines(1.2), 90) == []
-    assert measure.goal_faults(lines(2.0), 80) == []
-    assert "0.50 of the speed" in measure.goal_faults(lines(2.0), 90)[0]
+    assert measure.missed_goals(lines(1.2), 90) == []
+    assert measure.missed_goals(lines(2.0), 80) == []
+    assert "0.50 of the speed" in measure.missed_goals(lines(2.0), 90)[0]
 
 
 @needs_compiler

@@ -74,7 +74,7 @@ def test_all_checks_are_done_whatever_fails(
     output = tmp_path / "docs" / "gpu"
     assert check.check_all(names, fake(OUTCOMES), quick=False, output=output) == 1
     printed = capsys.readouterr().out
-    assert "failed   counters" in printed
+    assert "failed      counters" in printed
     assert "flash2: read K: 3 bytes, expected 4" in printed
     assert printed.endswith("3 passed, 1 failed, 1 not run\n")
     assert {p.name for p in output.iterdir()} == {"REPORT.md", "report.json", "curves.svg"}
@@ -192,8 +192,54 @@ def test_a_check_that_dies_or_does_not_end_in_time() -> None:
     assert "its process ended with 2: " in died.faults[0]
     assert "invalid choice: 'no such check'" in died.faults[0]
     late = apart.outcome_apart("cubins", quick=True, seconds=0.01)
-    assert late.faults == ("it did not end within 0 seconds",)
-    assert (late.status, late.summary) == (died.status, died.summary) == ("failed", "it broke off")
+    assert (late.status, late.faults) == ("not run", ())  # so it is done again with --add
+    assert late.summary == "time was over after 0 seconds, before it had ended"
+    assert (died.status, died.summary) == ("failed", "it broke off")
+    stuck = apart.outcome_apart("cubins", quick=True, seconds=0.01, most=0.01)
+    assert (stuck.status, stuck.summary) == (died.status, died.summary)
+    assert stuck.faults == ("it did not end within 0 seconds",)
+
+
+def test_a_device_that_had_no_time_to_answer_is_no_missing_gpu(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    late = [Outcome("device", "not run", "time was over after 1 seconds, before it had ended")]
+    assert check.check_all(["conformance"], fake(late), quick=True, output=tmp_path) == 1
+    told = capsys.readouterr().err
+    assert "No usable GPU" not in told
+    assert told.startswith(
+        "Nothing was checked, the GPU least of all: time was over after 1 seconds"
+    )
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_missed_goal_of_speed_is_no_failure(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    name = "benchmark, d = 128"
+    slow = Outcome(name, "goal missed", "float16", misses=("0.5 of the speed",))
+    assert check.check_all([name], fake([DEVICE, slow]), quick=False, output=tmp_path) == 0
+    assert capsys.readouterr().out.endswith("1 passed, 1 goal missed, 0 failed, 0 not run\n")
+    text = (tmp_path / "REPORT.md").read_text("utf-8")
+    assert f"### {name}: too slow\n\n- 0.5 of the speed\n" in text
+    assert f"| {name} | goal missed |" in text
+    assert check.reported(tmp_path, quick=False)[-1] == slow
+
+    asked = []
+
+    def run(name: str, *, quick: bool, seconds: float) -> Outcome:
+        asked.append(name)
+        return DEVICE if name == "device" else Outcome(name, "passed", "")
+
+    check.main(["--add", "--output", str(tmp_path)], lambda: USABLE, run)
+    assert name not in asked
+
+
+def test_the_first_minute_says_most() -> None:
+    names = list(check.CHECKS)
+    assert names[:3] == ["device", "first kernel", "conformance"]
+    right = ["tensor cores", "fast and trace build", "counters", "memcheck", "racecheck"]
+    assert max(map(names.index, right)) < min(names.index(f"benchmark, d = {d}") for d in (64, 128))
 
 
 def test_what_a_check_has_started_ends_with_it(tmp_path: Path) -> None:

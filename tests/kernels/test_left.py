@@ -14,9 +14,10 @@ from kernels.cuda.fast import FastRun
 from kernels.cuda.launch import WRITTEN
 from kernels.devices.host.device import HostDevice
 from kernels.devices.host.module import HostModule
+from kernels.errors import KernelError
 from simulator.problem.scenario import Scenario, with_values
 from tests.helpers.runs import scenario
-from tests.kernels.helpers import needs_compiler, workload_of
+from tests.kernels.helpers import ChangedDevice, needs_compiler, workload_of
 
 BACKWARD = scenario(
     "flash2-backward",
@@ -110,3 +111,23 @@ def test_no_tensor_that_a_kernel_writes_is_left_out() -> None:
         for taken in re.findall(r'^extern "C" .*?\)\n\{', text, re.MULTILINE | re.DOTALL):
             found |= set(re.findall(r"^ +\w+\* (\w+)_hbm\b", taken, re.MULTILINE))
     assert {name.lower() for name in found} == set(WRITTEN)
+
+
+@needs_compiler
+def test_the_first_kernel_on_the_host() -> None:
+    found = numbers.first_kernel(Setting(HostDevice()))
+    assert found.faults == ()
+    assert found.summary == "naive, 45 × 70: all bits of S as on the CPU, O against float64"
+
+    def no_compiler() -> HostDevice:
+        raise KernelError("no C++ compiler: neither g++ nor clang++ is installed")
+
+    alone = numbers.first_kernel(Setting(HostDevice()), no_compiler)
+    assert alone.faults == ()
+    assert "S is compared with nothing: no C++ compiler" in alone.summary
+
+    def off(code: str) -> str:
+        return code.replace("return scale * product;", "return 1.0000001f * scale * product;")
+
+    told = numbers.first_kernel(Setting(ChangedDevice(off))).faults
+    assert told == ("S has other bits than on the CPU",)

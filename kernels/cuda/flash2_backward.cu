@@ -31,13 +31,30 @@ __device__ __forceinline__ int turns_before(const Run* run, int column)
     return turns;
 }
 
+// Returns a count that other blocks raise; what they did before they raised it is seen from here on.
+__device__ __forceinline__ int acquired(int* count)
+{
+#if __CUDA_ARCH__ >= 700
+    int found;  // a plain read: blocks that wait do not hold up the one that is to raise it
+    asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(found) : "l"(count) : "memory");
+    return found;
+#else
+    const int found = atomicAdd(count, 0);
+    __threadfence();
+    return found;
+#endif
+}
+
 // Lets the whole block wait until the column blocks before `column` have added to the rows.
 __device__ __forceinline__ void await_turn(int* turns, const Run* columns, int column)
 {
     if (threadIdx.x == 0) {
         const int turn = turns_before(columns, column);
-        while (atomicAdd(turns, 0) != turn) {}
-        __threadfence();  // what they have added is seen from here on
+        while (acquired(turns) != turn) {
+#if __CUDA_ARCH__ >= 700
+            __nanosleep(64);  // the multiprocessor's other warps have the time
+#endif
+        }
     }
     __syncthreads();  // it is the turn of all warps
 }

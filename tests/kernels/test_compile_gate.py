@@ -229,6 +229,21 @@ def test_an_error_is_told_in_the_compilers_words() -> None:
 
 
 @needs_nvrtc
+def test_blocks_that_wait_for_their_turn_only_read_and_sleep_between() -> None:
+    """An atomic operation of each would hold up the block that they wait for."""
+    gate = next(g for g in GATES if g.build == "in_turn")
+    ptx = compile_ptx(whole_source(gate.source), "turns.cu", "compute_75", gate.options)
+    lines = ptx.splitlines()
+    read = max(n for n, line in enumerate(lines) if "ld.acquire.gpu" in line)
+    start = max(n for n, line in enumerate(lines[:read]) if line.startswith("$L"))
+    back = next(n for n in range(read, len(lines)) if f"bra \t{lines[start][:-1]};" in lines[n])
+    waiting = "\n".join(lines[start:back])
+    assert "nanosleep.u32" in waiting
+    assert "atom." not in waiting
+    assert "membar" not in waiting
+
+
+@needs_nvrtc
 def test_ptx() -> None:
     gate = next(g for g in GATES if g.source == "naive")
     text = compile_ptx(whole_source("naive"), "naive.cu", "compute_75", gate.options)

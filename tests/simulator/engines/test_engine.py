@@ -347,7 +347,7 @@ def test_the_mask_is_asked_only_of_tiles_that_it_cuts(mask: dict[str, Any]) -> N
     kinds, matrix = pairs.kinds(w.rows, w.cols), pairs.matrix()
     for i, j in np.ndindex(*kinds.shape):
         keys = range(j * 4, min(j * 4 + 4, 14))
-        found = visible_to(w, i)(keys.start, keys.stop)
+        found = visible_to(w, 0, i)(keys.start, keys.stop)
         assert (found is None) == (kinds[i, j] == 2)
         if found is not None:
             np.testing.assert_array_equal(found, matrix[i * 3 : i * 3 + 3, j * 4 : j * 4 + 4])

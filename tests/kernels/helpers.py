@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,11 +21,12 @@ from kernels.cuda.specs import KERNELS
 from kernels.devices.host.compiler import find_compiler
 from kernels.devices.host.device import HostDevice
 from kernels.devices.host.module import HostModule, Order, Schedule
-from simulator.problem.scenario import PACKED, Scenario, with_values
+from simulator.problem.scenario import PACKED, Scenario, load_scenario, with_values
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.program.algorithms import algorithm_of, tile_program
 from simulator.run.cosimulation import verify
 from simulator.run.trace import Trace
+from tests.conformance.check import array_faults, count_faults
 from tests.helpers import runs
 from tests.helpers.runs import masks, textbook
 
@@ -166,6 +169,24 @@ def faults(
         left = engine.run_everything().o
         if workload.unpacked(widened(left, workload.dtype)).tobytes() != trace.output.tobytes():
             found.append("O of one launch differs from that of several")
+    return found
+
+
+def conformance_faults(case: Path, device: HostDevice | None = None) -> list[str]:
+    """Return where the trace build leaves what a conformance case expects: arrays and counts."""
+    trace, engine = host_trace(*workload_of(load_scenario(case)), device)
+    summary, arrays = trace.run(keep_arrays=True)
+    want = json.loads(case.with_suffix(".expected.json").read_text(encoding="utf-8"))
+    tolerance = want.pop("tolerance")
+    with np.load(case.with_suffix(".expected.npz")) as expected:
+        found = array_faults(arrays, expected, tolerance)
+    found += count_faults(summary, want)
+    # The plan's counts are the kernels' own.
+    counted = engine.counted()
+    for name, asked in want["hbm"]["by_tensor"].items():
+        got = {"read": counted.read.get(name, 0), "write": counted.write.get(name, 0)}
+        found += [f"{way} {name}: {n}" for way, n in got.items() if n != asked[way]]
+    found += [f"{counted.flops} FLOPs"] * (counted.flops != want["matmul_flops"])
     return found
 
 

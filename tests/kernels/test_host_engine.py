@@ -1,6 +1,5 @@
 """The unmodified kernels on the CPU, held against float64, against NumPy and against the plan."""
 
-import json
 from itertools import product
 from pathlib import Path
 
@@ -22,12 +21,13 @@ from simulator.problem.recurrence import RULES
 from simulator.problem.scenario import PACKED, Scenario, load_scenario, parse_scenario
 from simulator.problem.workload import Inputs, Workload
 from simulator.run.cosimulation import verify
-from tests.conformance.check import HERE, array_faults, count_faults, find_cases
+from tests.conformance.check import HERE, find_cases
 from tests.helpers.tiles import NUMBERS
 from tests.kernels.helpers import (
     ALGORITHMS,
     SCHEDULES,
     TILINGS,
+    conformance_faults,
     faults,
     few,
     host_trace,
@@ -53,19 +53,7 @@ CASES = [each for each in find_cases(HERE) if load_scenario(each).attention.algo
 @pytest.mark.sweep(keep=8)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
 def test_conformance(case: Path) -> None:
-    trace, engine = host_trace(*workload_of(load_scenario(case)))
-    summary, arrays = trace.run(keep_arrays=True)
-    want = json.loads(case.with_suffix(".expected.json").read_text(encoding="utf-8"))
-    tolerance = want.pop("tolerance")
-    with np.load(case.with_suffix(".expected.npz")) as expected:
-        assert array_faults(arrays, expected, tolerance) == []
-    assert count_faults(summary, want) == []
-    # The plan's counts are the kernels' own.
-    counted = engine.counted()
-    for name, bytes_of in want["hbm"]["by_tensor"].items():
-        assert counted.read.get(name, 0) == bytes_of["read"], name
-        assert counted.write.get(name, 0) == bytes_of["write"], name
-    assert counted.flops == want["matmul_flops"]
+    assert conformance_faults(case) == []
 
 
 @pytest.mark.sweep(keep=1)

@@ -579,18 +579,23 @@ __device__ __forceinline__ void scores(
     visit.count(FLOPS, scored * 2 * DEPTH);
 }
 
-// Scaled products become scores, if that is not the same.
+// Scaled products become scores, if that is not the same. Rows past a tile's end have neither slopes
+// nor biases.
 template <class AnyMask>
 __device__ __forceinline__ void change_scores(
     float* S_shared,  // [TILE_ROWS, BC]
-    const Score& score, const AnyMask& mask, int first_head, int first_row, int first_key, int keys)
+    const Score& score, const AnyMask& mask, int first_head, int first_row, int rows,
+    int first_key, int keys)
 {
 #ifdef CHANGES_SCORES
-    for (int r = 0; r < ROWS; ++r)
+    for (int r = 0; r < ROWS; ++r) {
+        const int row = own_row(r);
+        if (row >= rows) continue;  // costs fewer registers than an end of the loop
         for (int key = lane(); key < keys; key += WARP) {
-            float* S = S_shared + own_row(r) * BC + key;
-            *S = score.changed(*S, mask, first_head, first_row + own_row(r), first_key + key);
+            float* S = S_shared + row * BC + key;
+            *S = score.changed(*S, mask, first_head, first_row + row, first_key + key);
         }
+    }
 #endif
 }
 

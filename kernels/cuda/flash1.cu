@@ -144,7 +144,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash1(
                    score, rows, keys, visit);
             visit.scores(S_shared, rows, keys);
             change_scores(S_shared, score, mask, head,  // [soft-cap] Dao et al. 2022, Algorithm 1, line 9
-                          first_row, first_key, keys);  // [bias] Dao et al. 2022, Algorithm 1, line 9
+                          first_row, rows, first_key, keys);  // [bias] Dao et al. 2022, Algorithm 1, line 9
             if (tile.kind() == PARTIAL)  // [mask] Dao et al. 2022, Algorithm 2, line 11
                 apply_mask(S_shared, mask, head, first_row, first_key, keys);
 

@@ -80,7 +80,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2(
                score, rows, keys, visit);
         visit.scores(S_shared, rows, keys);
         change_scores(S_shared, score, mask, head,  // [soft-cap] Dao 2023, Algorithm 1, line 8
-                      first_row, first_key, keys);  // [bias] Dao 2023, Algorithm 1, line 8
+                      first_row, rows, first_key, keys);  // [bias] Dao 2023, Algorithm 1, line 8
         if (tile.kind() == PARTIAL)
             apply_mask(S_shared, mask, head, first_row, first_key, keys);  // [mask] Dao 2023, section 3.1
 

@@ -269,7 +269,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward_tiles(
                 }
 #endif
             change_scores(P_shared, score, mask, head,  // [soft-cap] Dao 2023, Algorithm 2, line 10
-                          first_row, first_key, keys);  // [bias] Dao 2023, Algorithm 2, line 10
+                          first_row, rows, first_key, keys);  // [bias] Dao 2023, Algorithm 2, line 10
             if (tile.kind() == PARTIAL)
                 apply_mask(P_shared, mask, head, first_row, first_key, keys);  // [mask] Dao 2023, section 3.1
             scores<VALUE_DIM, VALUE_STRIDE>(  // [weight gradient] Dao 2023, Algorithm 2, line 13

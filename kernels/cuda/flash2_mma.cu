@@ -143,7 +143,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
         for (int f = 0; f < ROW_FRAGMENTS; ++f)
             ldmatrix(fragments[f], further(Q_lane, d) + f * FRAGMENT * HEAD_DIM * 2);
     };
-    if (KEEP_Q) {
+    if (KEEP_Q && tile.more()) {
         wait_for_copies<1>();
         __syncthreads();  // Q is whole; K and V may still be on their way
         #pragma unroll

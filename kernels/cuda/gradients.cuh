@@ -44,8 +44,8 @@ __device__ __forceinline__ void add_over_rows(
         }
         #pragma unroll
         for (int c = 0; c < OWN_KEYS; ++c) {
-            const int key = own_key(c);
-            const float weight = weights_shared[row * BC + (key < BC ? key : 0)];
+            const int key = own_key(c);  // past the end: any, it is not stored
+            const float weight = weights_shared[row * BC + (key < keys ? key : 0)];
             #pragma unroll
             for (int n = 0; n < COLUMNS; ++n) sums[c][n] = multiply_add(weight, x[n], sums[c][n]);
         }

@@ -75,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) naive_scores(
                score, rows, keys, visit);
         visit.scores(S_shared, rows, keys);
         change_scores(S_shared, score, mask, head,  // [soft-cap] Dao et al. 2022, Algorithm 0, line 1
-                      first_row, first_key, keys);  // [bias] Dao et al. 2022, Algorithm 0, line 1
+                      first_row, rows, first_key, keys);  // [bias] Dao et al. 2022, Algorithm 0, line 1
         if (run->kind != FULL)  // [mask] Dao et al. 2022, Algorithm 0, line 1
             apply_mask(S_shared, mask, head, first_row, first_key, keys);
 

@@ -93,7 +93,7 @@ __device__ __forceinline__ void work_on_split(
                score, rows, keys, visit);
         visit.scores(S_shared, rows, keys);
         change_scores(S_shared, score, mask,  // [soft-cap] Dao 2023, Algorithm 1, line 8
-                      head * (seqlen_q / queries), first_row, first_key, keys);  // [bias] Dao 2023, Algorithm 1, line 8
+                      head * (seqlen_q / queries), first_row, rows, first_key, keys);  // [bias] Dao 2023, Algorithm 1, line 8
         if (tile.kind() == PARTIAL)
             apply_mask(S_shared, mask, head * (seqlen_q / queries),  // [mask] Dao 2023, section 3.1
                        first_row, first_key, keys);

@@ -12,13 +12,13 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from kernels.errors import KernelError
 
 HERE = Path(__file__).parent
-SHIM, RUNTIME = HERE / "cuda_on_cpu.h", HERE / "runtime.cpp"
+SHIM, RUNTIME, WATCH = HERE / "cuda_on_cpu.h", HERE / "runtime.cpp", HERE / "watch.cpp"
 HEADERS = (SHIM, HERE / "mma_on_cpu.h")
 
 FLAGS = (
@@ -32,6 +32,10 @@ FLAGS = (
     "-ffp-contract=off",
     "-Wno-unknown-pragmas",
 )
+WATCHED = ("-DHOST_WATCH", "-gdwarf-4")
+"""What a module that is watched is compiled with, beside ``-fsanitize=thread`` for the kernel
+alone: linked with it, the compiler's own library would take the calls that watch.cpp answers.
+addr2line mistakes the names of files in newer debug information."""
 SECONDS = 300
 """Seconds after which a compiler is stopped."""
 KEPT = 400
@@ -131,7 +135,9 @@ def cache_folder() -> Path:
     return Path(private)
 
 
-def shared_library(source: str, options: tuple[str, ...], *, again: bool = False) -> Path:
+def shared_library(
+    source: str, options: tuple[str, ...], *, again: bool = False, watch: bool = False
+) -> Path:
     """Return the shared library of a translation unit, made now if it is not kept.
 
     Parameters
@@ -142,6 +148,8 @@ def shared_library(source: str, options: tuple[str, ...], *, again: bool = False
         Definitions, ``-DNAME=value``.
     again : bool
         Make it again even if it is kept.
+    watch : bool
+        Whether watch.cpp sees what the kernels read and write.
 
     Raises
     ------
@@ -149,23 +157,41 @@ def shared_library(source: str, options: tuple[str, ...], *, again: bool = False
         There is no compiler, or it refuses the source: its own words are in the message.
     """
     compiler = _compiler()
-    runtime = _runtime()
-    key = _key(source, options, compiler.flags, compiler.version, runtime.stem, _headers())
+    flags = WATCHED if watch else ()
+    parts = [_part(path, flags) for path in ((RUNTIME, WATCH) if watch else (RUNTIME,))]
+    stems = [part.stem for part in parts]
+    key = _key(source, options, compiler.flags, flags, compiler.version, stems, _headers())
 
     def make(target: Path) -> None:
         with tempfile.TemporaryDirectory(dir=target.parent) as folder:
             unit = Path(folder) / "kernel.cpp"
             unit.write_text(source, encoding="utf-8")
-            _compile(["-shared", "-include", str(SHIM), *options, str(unit), str(runtime)], target)
+            front = ["-include", str(SHIM), *options, *flags]
+            if watch:
+                kernel = Path(folder) / "kernel.o"
+                _compile([*front, "-fsanitize=thread", "-c", str(unit)], kernel)
+                _compile(["-shared", str(kernel), *map(str, parts)], target)
+            else:
+                _compile(["-shared", *front, str(unit), *map(str, parts)], target)
 
     return kept(f"{key}.so", make, again=again)
 
 
-def _runtime() -> Path:
-    """Return the shim's runtime as an object file."""
+def preprocessed(source: str, options: tuple[str, ...]) -> str:
+    """Return a translation unit with all macros replaced."""
+    with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
+        unit, target = Path(folder) / "kernel.cpp", Path(folder) / "kernel.ii"
+        unit.write_text(source, encoding="utf-8")
+        _compile(["-E", "-P", "-include", str(SHIM), *options, str(unit)], target)
+        return target.read_text(encoding="utf-8")
+
+
+def _part(path: Path, flags: tuple[str, ...]) -> Path:
+    """Return a source of the shim as an object file."""
     compiler = _compiler()
-    key = _key(RUNTIME.read_text(), _headers(), compiler.flags, compiler.version)
-    return kept(f"runtime-{key}.o", lambda target: _compile(["-c", str(RUNTIME)], target))
+    key = _key(path.read_text(), _headers(), compiler.flags, flags, compiler.version)
+    make = partial(_compile, ["-c", *flags, str(path)])
+    return kept(f"{path.stem}-{key}.o", make)
 
 
 def _headers() -> str:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from kernels.devices.host.compiler import find_compiler
 from kernels.devices.host.module import SHARED_LIMIT, HostModule, Schedule
+from kernels.devices.host.watch import Fault, WatchedModule, watch_reason
 from kernels.errors import KernelError
 
 
@@ -19,21 +20,32 @@ class HostDevice:
     ----------
     schedule : Schedule
         Orders and workers.
+    watch : bool
+        Whether what kernels read and write is watched. One worker then runs all blocks.
+
+    Attributes
+    ----------
+    faults : list of Fault
+        What has been seen since it was made.
 
     Raises
     ------
     KernelError
-        There is no C++ compiler.
+        There is no C++ compiler, or none that can watch.
     """
 
     name = "host"
     shared_limit = SHARED_LIMIT
     batch_flops = 2**29  # about half a second
 
-    def __init__(self, schedule: Schedule | None = None) -> None:
+    def __init__(self, schedule: Schedule | None = None, *, watch: bool = False) -> None:
         compiler = find_compiler()
         if not compiler.available:
             raise KernelError(compiler.reason)
+        if watch and (reason := watch_reason()):
+            raise KernelError(reason)
+        self.watch = watch
+        self.faults: list[Fault] = []
         self.label = f"CPU, CUDA kernels through {compiler.word}"
         self.schedule = schedule or Schedule()
 
@@ -53,4 +65,6 @@ class HostDevice:
 
     def module(self, code: str, options: tuple[str, ...]) -> HostModule:
         """Compile a source with the C++ compiler, or take it from the cache."""
+        if self.watch:
+            return WatchedModule(code, options, self.schedule, self.faults)
         return HostModule(code, options, self.schedule)

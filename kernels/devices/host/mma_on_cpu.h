@@ -37,15 +37,19 @@ inline void land(const Copy& copy)
     if (copy.bytes) memcpy(copy.to, copy.from, copy.bytes);
 }
 
-inline void copy_async(unsigned to, const void* from, unsigned bytes)
+__forceinline__ void copy_async(unsigned to, const void* from, unsigned bytes)
 {
     if (bytes && reinterpret_cast<uintptr_t>(from) % 16)
         fail("cp.async: %p in global memory is not a multiple of 16", from);
     Thread& me = *block->running;
     const Copy copy = {chunk_at(to, "cp.async"), from, bytes, me.groups};
-    if (!block->late) return land(copy);
-    memset(copy.to, 0xff, 16);
-    me.copies.push_back(copy);
+    if (block->late) {
+        memset(copy.to, 0xff, 16);
+        me.copies.push_back(copy);
+    } else {
+        land(copy);
+    }
+    WATCHED(watch::copies_to(copy.to, from, bytes);)
 }
 
 inline void commit_copies() { ++block->running->groups; }
@@ -53,6 +57,7 @@ inline void commit_copies() { ++block->running->groups; }
 inline void wait_for_copies(unsigned pending)
 {
     Thread& me = *block->running;
+    WATCHED(watch::waited(pending);)
     const auto waited_for = [&](const Copy& copy) { return copy.group + pending < me.groups; };
     size_t left = 0;
     for (const Copy& copy : me.copies) {
@@ -68,12 +73,16 @@ inline void wait_for_copies(unsigned pending)
 // others, so a row is read when its lane arrives, not when the last one does.
 
 template <bool TRANSPOSED, int MATRICES>
-inline void ldmatrix(unsigned (&r)[MATRICES], unsigned row, int line)
+__forceinline__ void ldmatrix(unsigned (&r)[MATRICES], unsigned row, int line)
 {
     static_assert(MATRICES == 1 || MATRICES == 2 || MATRICES == 4, ".x1, .x2, .x4");
     const int lane = block->running->lane, group = lane / 4, pair = lane % 4 * 2;
     uint16_t mine[8] = {};
-    if (lane < 8 * MATRICES) memcpy(mine, chunk_at(row, "ldmatrix"), sizeof mine);
+    if (lane < 8 * MATRICES) {
+        const unsigned char* chunk = chunk_at(row, "ldmatrix");
+        WATCHED(watch::reads(chunk, sizeof mine);)
+        memcpy(mine, chunk, sizeof mine);
+    }
     const Slot* rows = gather(0xffffffffu, mine, sizeof mine, "ldmatrix", line);
     const auto element = [&](int matrix, int at_row, int column) -> unsigned {
         uint16_t x;

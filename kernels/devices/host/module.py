@@ -87,6 +87,17 @@ class HostModule:
         Definitions, ``-DNAME=value``; options of NVRTC alone are left out.
     schedule : Schedule
         Orders and workers.
+    watch : bool
+        Whether it is compiled to be watched.
+
+    Attributes
+    ----------
+    unit : str
+        The code with what Python calls.
+    definitions : tuple of str
+        The options that it was compiled with.
+    path : Path
+        The shared library.
 
     Raises
     ------
@@ -95,24 +106,29 @@ class HostModule:
     """
 
     def __init__(
-        self, code: str, options: Sequence[str] = (), schedule: Schedule | None = None
+        self,
+        code: str,
+        options: Sequence[str] = (),
+        schedule: Schedule | None = None,
+        *,
+        watch: bool = False,
     ) -> None:
         self.schedule = schedule or Schedule()
         self.kernels = tuple(dict.fromkeys(_KERNEL.findall(code)))
-        source = _translation_unit(code, self.kernels)
-        definitions = tuple(option for option in options if option.startswith("-D"))
-        path = shared_library(source, definitions)
+        self.unit = _translation_unit(code, self.kernels)
+        self.definitions = tuple(option for option in options if option.startswith("-D"))
+        self.path = shared_library(self.unit, self.definitions, watch=watch)
         try:
-            self._library = ctypes.CDLL(str(path))
+            self.library = ctypes.CDLL(str(self.path))
         except OSError:  # a damaged file of the cache
-            path = shared_library(source, definitions, again=True)
-            self._library = _load(path)
+            self.path = shared_library(self.unit, self.definitions, again=True, watch=watch)
+            self.library = _load(self.path)
 
     def get_function(self, name: str) -> HostKernel:
         """Return a kernel by name."""
         if name not in self.kernels:
             raise KernelError(f"no kernel {name}: there are {', '.join(self.kernels)}")
-        return HostKernel(self._library, name, self.schedule)
+        return HostKernel(self.library, name, self.schedule)
 
 
 class HostKernel:

@@ -336,7 +336,9 @@ void run_block(Running& b, uint64_t number)
         all.push_back(&f);
     }
     make_ready(b, all.data(), count);
+    WATCHED(watch::begins(number, b.fibers.size());)
     jump(b.outside, take_next(b)->context);
+    WATCHED(watch::ends();)
     if (b.failed) return;
     for (const Fiber& f : b.fibers)
         if (memcmp(f.stack, &CANARY, sizeof CANARY)) {
@@ -394,6 +396,11 @@ void work(const Launch& plan, const Body& body, Shared& shared)
     block = &b;
     dynamic_shared()[0] = 0;  // brings this thread's variables into being
     const Range mine = locals();
+    WATCHED(
+        const void* const starts[] = {&b, b.fibers.data(), b.warps.data(), stacks, &body};
+        const size_t bytes[] = {sizeof b, count * sizeof(Fiber), b.warps.size() * sizeof(Warp),
+                                STACK * count, sizeof body};
+        watch::working(starts, bytes, 5, mine.start, mine.bytes);)
     for (uint64_t n; !shared.failed && (n = shared.next++) < total;) {
         const uint64_t at = nth_block(plan, n, total);
         b.index = {static_cast<unsigned>(at % x), static_cast<unsigned>(at / x % y),
@@ -419,9 +426,13 @@ void block_barrier(const char* what, int line)
     me.line = line;
     if (++b.arrived == b.live) complete_block_barrier(b);
     run_next(b);
+    WATCHED(watch::passed(true);)
 }
 
-void warp_barrier(unsigned mask, const char* what, int line)
+namespace {
+
+// Wait for the lanes of `mask`; it orders nothing else.
+void meet(unsigned mask, const char* what, int line)
 {
     Running& b = here();
     Fiber& me = self();
@@ -435,12 +446,20 @@ void warp_barrier(unsigned mask, const char* what, int line)
     run_next(b);
 }
 
+}  // namespace
+
+void warp_barrier(unsigned mask, const char* what, int line)
+{
+    meet(mask, what, line);
+    WATCHED(watch::passed(false);)
+}
+
 const Slot* gather(unsigned mask, const void* mine, size_t bytes, const char* what, int line)
 {
     Fiber& me = self();
     Slot* slots = here().warps[me.warp].slots[me.exchanges++ & 1];
     memcpy(slots[me.lane].bytes, mine, bytes);
-    warp_barrier(mask, what, line);
+    meet(mask, what, line);
     return slots;
 }
 

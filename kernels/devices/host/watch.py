@@ -1,0 +1,375 @@
+"""Modules whose reads and writes are watched: races, places outside of arrays, unwritten memory."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from kernels.build.sources import FOLDER
+from kernels.devices.host.compiler import SECONDS, find_compiler, preprocessed
+from kernels.devices.host.module import HostKernel, HostModule, Schedule
+from kernels.errors import KernelError
+
+Kind = Literal["race", "outside", "unwritten", "unwaited"]
+KINDS: tuple[Kind, ...] = ("race", "outside", "unwritten", "unwaited")
+"""In the order of watch.cpp's."""
+IN_TURN = "-DIN_TURN"
+"""The definition that promises that blocks add up floats one after the other."""
+MOST = 4096
+"""Pairs of places in machine code that are told apart in one launch."""
+_SHARED, _FIXED, _NOWHERE = -1, -2, -3
+_INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$')
+
+
+@cache
+def watch_reason() -> str:
+    """Return why kernels cannot be watched on this machine, and what to do; empty if they can."""
+    if sys.platform != "linux":
+        return "kernels can be watched on Linux only: try a container with g++"
+    compiler = find_compiler()
+    if not compiler.available:
+        return f"{compiler.reason}: install g++"
+    if shutil.which("addr2line") is None:
+        return "addr2line, which says of which line machine code is, is missing: install binutils"
+    command = [compiler.command, "-x", "c++", "-fsanitize=thread", "-S", "-o", "-", "-"]
+    done = subprocess.run(
+        command, input="", capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    if done.returncode:
+        return f"{compiler.word} does not know -fsanitize=thread: install g++ 10 or later"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of a kernel's source.
+
+    Attributes
+    ----------
+    file : str
+        Such as ``flash2.cu``.
+    line : int
+        In the file, counted from 1.
+    text : str
+        What stands there.
+    within : tuple of int
+        Lines of the text that was compiled: the one that accesses memory, then the call of its
+        function, and so on to the kernel itself.
+    """
+
+    file: str
+    line: int
+    text: str
+    within: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the accesses of a fault.
+
+    Attributes
+    ----------
+    place : Place
+        Where the kernel itself, or a function that it calls, does it.
+    called : Place
+        The kernel's own line: `place`, or the call that leads there.
+    verb : str
+        ``reads``, ``writes``, or ``adds to`` in the case of an atomic operation.
+    thread, block : int
+        Which thread of which block did it first, counted from 0.
+    """
+
+    place: Place
+    called: Place
+    verb: str
+    thread: int
+    block: int
+
+    def __str__(self) -> str:
+        """Name the line, and the kernel's own if it is another."""
+        called = f" (called at {self.called})" if self.called.within != self.place.within else ""
+        return f"{self.place}{called}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that a kernel must not do.
+
+    Attributes
+    ----------
+    kind : str
+        ``race``, ``outside`` (of all arrays), ``unwritten`` (shared memory is read before
+        anything is written there), ``unwaited`` (a copy may not have landed yet).
+    kernel : str
+        Its name.
+    array : str
+        The parameter's name, or ``shared memory``; the nearest one if it is outside.
+    offset, bytes : int
+        Bytes from the start of the array, and how many are accessed there.
+    size : int
+        Bytes of the array; 0 if that is not known.
+    first : Side or None
+        The earlier access of two.
+    second : Side
+        The access, or the later one.
+    times : int
+        How often it happened.
+    """
+
+    kind: Kind
+    kernel: str
+    array: str
+    offset: int
+    bytes: int
+    size: int
+    first: Side | None
+    second: Side
+    times: int
+
+    @property
+    def apart(self) -> int:
+        """0 if both accesses are of one warp, 1 if of one block, 2 if of different ones."""
+        if self.first is None or self.first.block != self.second.block:
+            return 2
+        return int(self.first.thread // 32 != self.second.thread // 32)
+
+    @property
+    def missing(self) -> str:
+        """What orders the two accesses of a race if it stands between them; empty if nothing."""
+        if self.kind != "race":
+            return ""
+        return ("__syncwarp()", "__syncthreads()", "")[self.apart]
+
+    def __str__(self) -> str:
+        """Say it in a line."""
+        now = self.second
+        who = f"thread {now.thread} of block {now.block}"
+        times = "" if self.times == 1 else f" ({self.times} times)"
+        where = f"{self.array}, byte {self.offset}"
+        before = self.first
+        if self.kind == "outside":
+            said = f"{who} {now.verb} {self.bytes} bytes {self._outside()}: {now}"
+        elif before is None:
+            said = f"{who} reads {where}, which nobody has written: {now}"
+        elif self.kind == "unwaited":
+            said = (
+                f"{who} {now.verb} {where}, before thread {before.thread} has waited for its copy: "
+                f"copy at {before}, then {now}"
+            )
+        else:
+            other = f"thread {before.thread} of block {before.block}"
+            ends = f"no {self.missing} in between" if self.missing else "blocks have no order"
+            said = (
+                f"race in {where}: {other} {before.verb} at {before}, then {who} {now.verb} at "
+                f"{now}; {ends}"
+            )
+        return f"{self.kernel}: {said}{times}"
+
+    def _outside(self) -> str:
+        if self.size == 0:
+            return "outside of all arrays"
+        if self.offset < 0:
+            return f"at {-self.offset} bytes before {self.array}"
+        return f"at byte {self.offset} of {self.array}, which has {self.size}"
+
+
+class _Given(ctypes.Structure):
+    _fields_ = (("start", ctypes.c_uint64), ("bytes", ctypes.c_uint64), ("item", ctypes.c_uint))
+
+
+class _Found(ctypes.Structure):
+    _fields_ = (
+        ("kind", ctypes.c_int),
+        ("array", ctypes.c_int),
+        ("offset", ctypes.c_int64),
+        ("bytes", ctypes.c_int),
+        ("writes", ctypes.c_int * 2),
+        ("atomic", ctypes.c_int * 2),
+        ("places", ctypes.c_uint64 * 2),
+        ("threads", ctypes.c_int * 2),
+        ("blocks", ctypes.c_int64 * 2),
+        ("told", ctypes.c_int),
+        ("times", ctypes.c_uint64),
+    )
+
+
+class WatchedModule(HostModule):
+    """A module of which everything that its kernels read and write is watched.
+
+    Parameters
+    ----------
+    code, options, schedule
+        As of `HostModule`; one worker runs all blocks.
+    faults : list of Fault
+        Takes what is seen.
+    """
+
+    def __init__(
+        self, code: str, options: Sequence[str], schedule: Schedule, faults: list[Fault]
+    ) -> None:
+        super().__init__(code, options, replace(schedule, workers=1), watch=True)
+        self.faults = faults
+        self._code = code
+
+    def get_function(self, name: str) -> HostKernel:
+        """Return a kernel by name."""
+        super().get_function(name)
+        return WatchedKernel(self, name)
+
+    @cached_property
+    def origins(self) -> list[tuple[str, int]]:
+        """File and line of each line of the code."""
+        return _origins(self._code)
+
+    def place(self, line: int, within: tuple[int, ...]) -> Place:
+        """Return a line of the code as a place in its file."""
+        file, number = self.origins[line - 1]
+        return Place(file, number, self._code.splitlines()[line - 1].strip(), within)
+
+    def parameters(self, kernel: str) -> list[str]:
+        """Return the names of a kernel's parameters."""
+        text = preprocessed(self.unit, self.definitions)
+        found = re.search(rf'extern "C"\s+void\s+{kernel}\(([^)]*)\)', text)
+        return [part.split()[-1].strip("*") for part in found[1].split(",")] if found else []
+
+    def lines(self, places: Sequence[int]) -> dict[int, tuple[str, tuple[int, ...]]]:
+        """Return of places in machine code the file, and the lines of the code, innermost first."""
+        asked = sorted(set(places) - {0})
+        command = ["addr2line", "-a", "-i", "-e", str(self.path)]
+        words = "\n".join(hex(place - 1) for place in asked)  # within the call
+        done = subprocess.run(
+            command, input=words, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+        if done.returncode:
+            raise KernelError(f"addr2line fails: {done.stderr.strip()[:200]}")
+        found: dict[int, list[str]] = {}
+        for said in done.stdout.splitlines():
+            if said.startswith("0x"):
+                frames = found.setdefault(int(said, 16) + 1, [])
+            else:
+                frames.append(said.partition(" (")[0])
+        known = {}
+        for place, frames in found.items():
+            parts = [frame.rpartition(":") for frame in frames]
+            lines = [
+                int(n) for file, _, n in parts if Path(file).name == "kernel.cu" and n.isdigit()
+            ]
+            known[place] = Path(parts[0][0]).name, tuple(lines)
+        return known
+
+
+class WatchedKernel(HostKernel):
+    """A kernel of a watched module; what is seen is added to the module's faults."""
+
+    def __init__(self, module: WatchedModule, name: str) -> None:
+        super().__init__(module.library, name, module.schedule)
+        self._module = module
+
+    def __call__(
+        self,
+        grid: tuple[int, ...],
+        block: tuple[int, ...],
+        args: Sequence[Any],
+        *,
+        shared_mem: int = 0,
+    ) -> None:
+        """Run the kernel to its end; see `HostKernel`."""
+        arrays = [(n, each) for n, each in enumerate(args) if isinstance(each, np.ndarray)]
+        given = (_Given * len(arrays))(
+            *(_Given(each.ctypes.data, each.nbytes, each.itemsize) for _, each in arrays)
+        )
+        library = self._module.library
+        library.watch_start(given, len(arrays), IN_TURN in self._module.definitions)
+        try:
+            super().__call__(grid, block, args, shared_mem=shared_mem)
+        finally:
+            found = (_Found * MOST)()
+            count = min(library.watch_end(found, MOST), MOST)
+            self._add(found[:count], arrays, shared_mem)
+
+    def _add(
+        self, found: list[_Found], arrays: list[tuple[int, np.ndarray]], shared_mem: int
+    ) -> None:
+        """Turn what watch.cpp has found into faults, one for each pair of lines."""
+        if not found:
+            return
+        module = self._module
+        lines = module.lines([place for each in found for place in each.places])
+        names = module.parameters(self.name)
+        faults: dict[object, Fault] = {}
+        for each in found:
+            file, inner = lines[each.places[1]]
+            emulated = file not in ("kernel.cu", "cuda_on_cpu.h") and not each.told
+            if not inner or (KINDS[each.kind] == "outside" and emulated):
+                continue  # the emulation's own memory
+            array, size = "shared memory", shared_mem
+            if each.array in (_FIXED, _NOWHERE):
+                size = 0
+            elif each.array >= 0:
+                number, buffer = arrays[each.array]
+                array = names[number] if number < len(names) else f"argument {number}"
+                size = buffer.nbytes
+            sides = [self._side(each, n, lines) if each.places[n] else None for n in (0, 1)]
+            second = sides[1]
+            assert second is not None
+            fault = Fault(
+                KINDS[each.kind], self.name, array, each.offset, each.bytes, size, sides[0], second,
+                each.times,
+            )  # fmt: skip
+            key = (
+                fault.kind, array,
+                *((side.place.within, side.verb) for side in sides if side is not None),
+            )  # fmt: skip
+            before = faults.get(key, fault)
+            times = before.times + fault.times if key in faults else fault.times
+            faults[key] = replace(max(before, fault, key=lambda each: each.apart), times=times)
+        module.faults += faults.values()
+
+    def _side(
+        self, each: _Found, n: int, lines: dict[int, tuple[str, tuple[int, ...]]]
+    ) -> Side | None:
+        inner = lines[each.places[n]][1]
+        if not inner:
+            return None
+        verb = "writes" if each.writes[n] else "reads"
+        if each.atomic[n] and each.writes[n]:
+            verb = "adds to"
+        place = self._module.place(inner[0], inner)
+        called = self._module.place(inner[-1], inner[-1:])
+        return Side(place, called, verb, each.threads[n], each.blocks[n])
+
+
+def _origins(code: str) -> list[tuple[str, int]]:
+    """Return file and line of each line of a kernel's text with all headers in their places."""
+    lines = code.splitlines()
+    for path in sorted(FOLDER.glob("*.cu")):
+        if path.read_text(encoding="utf-8").partition("\n")[0] == lines[0]:
+            found = _expanded(path.name)
+            if abs(len(found) - len(lines)) <= 1:
+                return found + [(path.name, found[-1][1])] * (len(lines) - len(found))
+    return [("kernel.cu", n) for n in range(1, len(lines) + 1)]
+
+
+def _expanded(name: str) -> list[tuple[str, int]]:
+    """Return file and line of each line of a file, with headers in the place of their includes."""
+    found: list[tuple[str, int]] = []
+    text = (FOLDER / name).read_text(encoding="utf-8")
+    for number, line in enumerate(text.split("\n"), start=1):
+        if include := _INCLUDE.match(line):
+            found += _expanded(include[1])
+        else:
+            found.append((name, number))
+    return found

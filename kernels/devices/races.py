@@ -1,0 +1,76 @@
+"""All kernels of a workload, watched: what they do that a GPU would not forgive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from kernels.cuda.fast import FastRun
+from kernels.cuda.linear import kernel_engine
+from kernels.cuda.tensor_core import TensorCoreRun, check
+from kernels.devices.host.device import HostDevice
+from kernels.devices.host.watch import Fault
+from kernels.errors import KernelError
+from simulator.problem.workload import Inputs, Workload
+from simulator.program.algorithms import algorithm_of
+
+BUILDS = ("fast", "trace", "tensor cores")
+"""What a workload's kernels can be compiled to."""
+
+
+def builds_of(w: Workload, device: HostDevice) -> tuple[str, ...]:
+    """Return those of `BUILDS` that a workload has."""
+    try:
+        check(w, device)
+    except KernelError:
+        return BUILDS[:2]
+    return BUILDS
+
+
+def launch_all(w: Workload, inputs: Inputs, device: HostDevice, build: str) -> None:
+    """Launch every kernel of one of the `BUILDS` with everything that it can record."""
+    if build == "fast":
+        FastRun(w, inputs, device).launch()
+        if algorithm_of(w).passes_pairs:  # S and P as wide as they are counted, too
+            FastRun(w, inputs, device, scores_as_element=True).launch()
+    elif build == "trace":
+        engine = kernel_engine(w, inputs, device)
+        engine.counted()
+        engine.row_block(0, 0)  # a launch that records details
+        engine.run_everything()
+    else:
+        TensorCoreRun(w, inputs, device).launch()
+
+
+def watched(w: Workload, inputs: Inputs, device: HostDevice | None = None) -> Iterator[str]:
+    """Launch everything of a workload; yield the name of each build when it is done.
+
+    Parameters
+    ----------
+    w : Workload
+        Shapes, mask, tiles.
+    inputs : Inputs
+        Q, K and V.
+    device : HostDevice, optional
+        One that watches: its `faults` grow.
+
+    Raises
+    ------
+    KernelError
+        This machine cannot watch, or a kernel did something after which it cannot go on.
+    """
+    device = device or HostDevice(watch=True)
+    for build in builds_of(w, device):
+        launch_all(w, inputs, device, build)
+        yield build
+
+
+def told_once(faults: list[Fault]) -> list[Fault]:
+    """Return faults without those that other launches have shown at the same lines."""
+    kept: dict[object, Fault] = {}
+    for fault in faults:
+        sides = (fault.first, fault.second)
+        key = fault.kind, fault.kernel, *(str(side.place) + side.verb for side in sides if side)
+        before = kept.get(key)
+        kept[key] = replace(before, times=before.times + fault.times) if before else fault
+    return list(kept.values())

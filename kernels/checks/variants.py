@@ -63,6 +63,8 @@ VARIANTS: dict[str, Tables] = {
     "one query": {"attention": {"seqlen_q": 1}, "scores": {"alibi": True, "softcap": 2.0}},
 }
 """What is other than in `SMALL`."""
+WHOLE = {"mask"}
+"""Tables of which nothing of `SMALL` stays."""
 IN_FILE: dict[str, tuple[str, ...]] = {
     "bias": ("bias",),
     "soft-cap, ALiBi, bias and sink logits": ("bias",),
@@ -76,7 +78,7 @@ def small(algorithm: str, changes: Mapping[str, Any] | None = None) -> Tables:
     """Return the small scenario of an algorithm with some of its values replaced."""
     tables = {name: dict(values) for name, values in SMALL.items()}
     for name, values in (changes or {}).items():
-        tables[name] = dict(values) if name == "mask" else {**tables.get(name, {}), **values}
+        tables[name] = dict(values) if name in WHOLE else {**tables.get(name, {}), **values}
     tables["attention"]["algorithm"] = algorithm
     return fitting(tables)
 

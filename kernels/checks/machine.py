@@ -33,9 +33,7 @@ def device(on: Setting) -> Finding:
         "memory": f"{memory / 2**30:.1f} GiB",
         "L2 cache": f"{attributes['L2CacheSize'] / 2**20:.0f} MiB",
         "shared memory of a block": f"{on.device.shared_limit // 1024} KiB",
-        "driver": said(
-            "nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader", "--id=0"
-        ),
+        "driver": driver(gpu.pci_bus_id),
         "CUDA of the driver": gpu_status().driver,
         "CUDA runtime": cuda_version(runtime.runtimeGetVersion()),
         "NVRTC": nvrtc_reason() or nvrtc_version(),
@@ -46,6 +44,19 @@ def device(on: Setting) -> Finding:
     back = on.device.download(on.device.upload(sent))
     faults = () if np.array_equal(back, sent) else ("a copy to the GPU and back is another",)
     return Finding(facts["GPU"], faults, figures={"facts": facts})
+
+
+def driver(place: str) -> str:
+    """Return the version of the driver of a GPU.
+
+    Parameters
+    ----------
+    place : str
+        Its place on the bus, as CUDA says it: nvidia-smi counts GPUs in another order.
+    """
+    return said(
+        "nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader", f"--id={place}"
+    )
 
 
 def software() -> dict[str, str]:

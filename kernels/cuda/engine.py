@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ from simulator.program.ops import log_sum_exp
 from simulator.program.tile_program import Counters, Visit
 
 MIB = 2**20
+SCRATCH = ("s", "p", "o_partial", "lse_partial")
+"""What `with_scratch` makes for the heads of a launch."""
 MARGIN = 64
 """Fixed shared memory of a kernel beside its tiles, at most."""
 
@@ -136,6 +139,7 @@ class KernelEngine:
     def forget(self) -> None:
         """Forget all details of tiles; Q, K, V stay on the device."""
         self._details.clear()
+        self._on.forget()
 
     def row_block(self, head: int, i: int) -> RowBlock:
         """Launch the kernels for one row block, recording its tiles if they are few."""
@@ -199,14 +203,27 @@ class KernelEngine:
             `kernels.cuda.counters.COUNTERS`. What is stored before a head's first visit, or for a
             row block that has no visit, is counted in that row block's column 0.
         """
-        return self._run(Part.whole(self.workload), range(0), counters=True).counters
+        runs = [self._run(part, range(0), counters=True).counters for part in self._parts()]
+        return tuple(np.concatenate(launch) for launch in zip(*runs, strict=True))
 
     def run_everything(self) -> Tensors:
         """Run the trace build once over all heads; return the tensors as it leaves them."""
         whole = Part.whole(self.workload)
         tensors = with_scratch(self._on, self.workload, self._tensors, whole)
-        self._launch_all(whole, tensors, range(0), None, counters=False)
+        for part in self._parts():
+            own = {name: _heads_of(getattr(tensors, name), part) for name in SCRATCH}
+            self._launch_all(part, replace(tensors, **own), range(0), None, counters=False)
         return tensors
+
+    def _parts(self) -> list[Part]:
+        """Return the whole in parts that no launch of a kernel takes too long for."""
+        pieces = (self._pieces(kernel) for kernel in kernels_of(self.workload))
+        return max(pieces, key=len)
+
+    def _pieces(self, kernel: str) -> list[Part]:
+        """Return the whole in parts that a launch of one kernel may take."""
+        on = self._on
+        return list(SPECS[kernel].pieces(self.workload, on.block_flops, on.blocks_at_once))
 
     # --- launches --------------------------------------------------------------------------
 
@@ -276,7 +293,10 @@ class KernelEngine:
         if joins_splits(w):
             per_row += 4 * w.splits * (w.value_dim + 4)  # what splits leave, how they are joined
         flops = 2 * w.rows * w.seqlen_k * (w.head_dim + w.value_dim)
-        blocks = min(self._room.batch // (w.rows * per_row), self._on.batch_flops // flops)
+        head = Part(range(1), range(w.grid.Tr))
+        spread = min(prod(SPECS[kernel].grid(w, head)) for kernel in kernels_of(w))
+        most = self._on.block_flops * min(spread, self._on.blocks_at_once)
+        blocks = min(self._room.batch // (w.rows * per_row), most // flops)
         return max(1, min(blocks, w.grid.Tr))
 
     def _row_block(self, run: _Run, part: Part, head: int, i: int) -> RowBlock:
@@ -324,6 +344,11 @@ class KernelEngine:
         alpha = run.alpha[0, :rows, columns.start : columns.stop]
         p = None if run.p is None else run.p[0]
         return Details(columns, frozen(run.details), alpha, p, run.joined)
+
+
+def _heads_of(buffer: Buffer | None, part: Part) -> Any:
+    """Return the part of scratch memory that is of the heads of a part."""
+    return None if buffer is None else buffer[part.heads.start : part.heads.stop]
 
 
 def check_fits(w: Workload, device: Device) -> None:

@@ -60,7 +60,7 @@ class GradientKernelEngine(KernelEngine):
         self._adding = next(adding, len(launches))
         """The launch that adds to sums in HBM; the number of launches if there is none."""
         for kernel in kernels_of(workload)[: self._adding]:
-            self._launch(kernel, self._tensors, whole(workload))
+            self._launch_whole(kernel, self._tensors)
         self._reached, self._sums = 0, np.empty(0)
         if self._tensors.dq_acc is not None:
             self._sums = device.download(self._tensors.dq_acc).copy()
@@ -68,6 +68,7 @@ class GradientKernelEngine(KernelEngine):
     def forget(self) -> None:
         """Forget all numbers of tiles."""
         super().forget()
+        self._forward.forget()
         self._tiles.clear()
 
     def row_block(self, head: int, i: int) -> RowBlock:
@@ -129,6 +130,15 @@ class GradientKernelEngine(KernelEngine):
     ) -> None:
         prepared(self._module, self.workload, kernel, part, tensors, record or Recording())()
 
+    def _launch_whole(self, kernel: str, tensors: Tensors) -> None:
+        """Launch a kernel over everything, in parts that take no launch too long."""
+        for part in self._pieces(kernel):
+            self._launch(kernel, tensors, part)
+
+    def _parts(self) -> list[Part]:
+        """Return the whole: kernels that go over column blocks go over all heads."""
+        return [Part.whole(self.workload)]
+
     @property
     def _done(self) -> Tensors:
         """The tensors after all launches."""
@@ -137,7 +147,7 @@ class GradientKernelEngine(KernelEngine):
         self._go_to(self.workload.grid.Tc)
         tensors = self._with_sums()
         for kernel in kernels_of(self.workload)[self._adding + 1 :]:
-            self._launch(kernel, tensors, Part.whole(self.workload))
+            self._launch_whole(kernel, tensors)
         return tensors
 
     def _with_sums(self) -> Tensors:

@@ -77,14 +77,18 @@ class Device(Protocol):
         What it is, for people.
     shared_limit : int
         Shared memory that one block may take, in bytes.
-    batch_flops : int
-        Most work of one launch, so that a run can be stopped and its progress shown.
+    block_flops : int
+        Most work of one thread block in a launch, so that a run can be stopped, its progress shown,
+        and no watchdog of a screen ends the launch.
+    blocks_at_once : int
+        Thread blocks that work at the same time, at least: launches of more take longer.
     """
 
     name: str
     label: str
     shared_limit: int
-    batch_flops: int
+    block_flops: int
+    blocks_at_once: int
 
     def upload(self, array: NDArray[Any]) -> Buffer:
         """Return a buffer that holds `array`."""
@@ -97,6 +101,9 @@ class Device(Protocol):
 
     def module(self, code: str, options: tuple[str, ...]) -> Module:
         """Compile a source."""
+
+    def forget(self) -> None:
+        """Give memory back that no buffer needs."""
 
 
 @dataclass(frozen=True, slots=True)

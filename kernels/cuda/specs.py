@@ -6,9 +6,10 @@ A kernel's arguments are in the order of its parameters and have their names in 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from math import ceil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import ceil, prod
 from typing import Any
 
 import numpy as np
@@ -187,6 +188,42 @@ class KernelSpec:
     whole_rows: bool = False
     joins: bool = False
     when: Callable[[Workload], bool] = _always
+
+    @property
+    def by_columns(self) -> bool:
+        """Whether it goes over the column blocks of a part, of all heads."""
+        return self.grid is _a_block_a_column
+
+    def pieces(self, w: Workload, block_flops: int, at_once: int) -> Iterator[Part]:
+        """Yield the whole of a workload in parts that a launch each may take.
+
+        They are some heads each, or column blocks: a single head is never cut otherwise.
+
+        Parameters
+        ----------
+        w : Workload
+            Shapes and tiles.
+        block_flops, at_once : int
+            Most work of a thread block, and thread blocks that work at the same time.
+        """
+        whole = Part.whole(w)
+        places = range(w.grid.Tc) if self.by_columns else whole.heads
+        flops = 2 * w.heads * w.seqlen_q * w.seqlen_k * (w.head_dim + w.value_dim) // len(places)
+        spread = max(1, prod(self.grid(w, whole)) // len(places))
+        most = max(1, at_once // spread, block_flops * at_once // flops)
+        # Query heads that share a KV head stay together: the first of a launch may work for all.
+        firsts = {kv_head: n for n, kv_head in reversed(list(enumerate(w.kv_head_of)))}
+        cuts = [*(places if self.by_columns else sorted(firsts.values())), len(places)]
+        start = 0
+        for cut, after in pairwise(cuts):
+            if after - start > most and cut > start:
+                yield _piece(whole, range(start, cut), by_columns=self.by_columns)
+                start = cut
+        yield _piece(whole, range(start, len(places)), by_columns=self.by_columns)
+
+
+def _piece(whole: Part, places: range, *, by_columns: bool) -> Part:
+    return replace(whole, **{"columns" if by_columns else "heads": places})
 
 
 VISITS = ("run_offsets", "runs")

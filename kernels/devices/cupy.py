@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,15 @@ from kernels.devices.host.compiler import kept
 from kernels.errors import KernelError
 from simulator.base.dtypes import TYPE_NAMES
 
+BLOCK_FLOPS, WATCHED_FLOPS = 2**33, 2**31
+"""Most work of a thread block in a launch: some 0.1 s of a multiprocessor, several times as long in
+the trace build. Where a watchdog looks after a screen, a launch is ended after some 2 s."""
+
+
+def block_flops(attributes: Mapping[str, int]) -> int:
+    """Return the most work of a thread block, from what CUDA says about a GPU."""
+    return WATCHED_FLOPS if attributes.get("KernelExecTimeout") else BLOCK_FLOPS
+
 
 class CupyDevice:
     """Runs the kernels on the first GPU.
@@ -41,7 +50,7 @@ class CupyDevice:
     """
 
     name = "cupy"
-    batch_flops = 2**40
+    block_flops = BLOCK_FLOPS
 
     def __init__(self) -> None:
         status = gpu_status()
@@ -59,6 +68,8 @@ class CupyDevice:
             device = cupy.cuda.Device(0)
             self.shared_limit = int(device.attributes["MaxSharedMemoryPerBlockOptin"])
             self.capability = int(device.compute_capability)
+            self.blocks_at_once = int(device.attributes["MultiProcessorCount"])
+            self.block_flops = block_flops(device.attributes)
         except (RuntimeError, OSError) as error:  # of CUDA, or of a library that is not there
             raise KernelError(f"CuPy cannot use the GPU: {error}") from error
 
@@ -90,6 +101,10 @@ class CupyDevice:
         found = machine_code(code, options, self.capability)
         content = compiled(code, options, self.capability) if found is None else found[1]
         return self.loaded(content, code)
+
+    def forget(self) -> None:
+        """Give the memory back to other programs that CuPy keeps for its next buffers."""
+        self._cupy.get_default_memory_pool().free_all_blocks()
 
     def loaded(self, content: bytes, code: str) -> Module:
         """Load a cubin or PTX that was made of a source.

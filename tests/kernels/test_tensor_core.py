@@ -473,9 +473,9 @@ class Device:
 
     shared_limit = 48 * 1024
     name = label = "a GPU"
-    batch_flops = 1
+    block_flops = blocks_at_once = 1
 
-    upload = filled = download = module = staticmethod(lambda *_: None)
+    upload = filled = download = module = forget = staticmethod(lambda *_: None)
 
 
 def test_the_device_must_do() -> None:

@@ -36,7 +36,8 @@ class HostDevice:
 
     name = "host"
     shared_limit = SHARED_LIMIT
-    batch_flops = 2**29  # about half a second
+    block_flops = 2**29  # about half a second
+    blocks_at_once = 1
 
     def __init__(self, schedule: Schedule | None = None, *, watch: bool = False) -> None:
         compiler = find_compiler()
@@ -68,3 +69,6 @@ class HostDevice:
         if self.watch:
             return WatchedModule(code, options, self.schedule, self.faults)
         return HostModule(code, options, self.schedule)
+
+    def forget(self) -> None:
+        """Do nothing: arrays return their memory when nobody has them."""

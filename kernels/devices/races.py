@@ -12,7 +12,7 @@ from kernels.devices.host.device import HostDevice
 from kernels.devices.host.watch import Fault
 from kernels.errors import KernelError
 from simulator.problem.workload import Inputs, Workload
-from simulator.program.algorithms import algorithm_of
+from simulator.program.algorithms import algorithm_of, tile_program
 
 BUILDS = ("fast", "trace", "tensor cores")
 """What a workload's kernels can be compiled to."""
@@ -34,9 +34,11 @@ def launch_all(w: Workload, inputs: Inputs, device: HostDevice, build: str) -> N
         if algorithm_of(w).passes_pairs:  # S and P as wide as they are counted, too
             FastRun(w, inputs, device, scores_as_element=True).launch()
     elif build == "trace":
-        engine = kernel_engine(w, inputs, device)
+        engine, program = kernel_engine(w, inputs, device), tile_program(w)
         engine.counted()
-        engine.row_block(0, 0)  # a launch that records details
+        for k in {0, len(program) - 1}:  # launches that record details
+            visit = program.visit(k)
+            engine.tile(visit, engine.row_block(visit.head, visit.i))
         engine.run_everything()
     else:
         TensorCoreRun(w, inputs, device).launch()

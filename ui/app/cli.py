@@ -190,6 +190,10 @@ def _command_parser(name: str) -> argparse.ArgumentParser:
         from ui.app.masks_command import add_options as add_mask_options
 
         add_mask_options(parser)
+    if name == "races":
+        from ui.app.races_command import add_options as add_race_options
+
+        add_race_options(parser)
     if name in ("run", "bench", "kv-cache", "masks"):
         parser.add_argument("--json", action="store_true", help="print one JSON object only")
     if name == "export":
@@ -335,6 +339,13 @@ def _masks(options: argparse.Namespace) -> int:
     return run(options)
 
 
+def _races(options: argparse.Namespace) -> int:
+    """Watch a scenario's CUDA kernels on the CPU: races, accesses outside of arrays."""
+    from ui.app.races_command import run
+
+    return run(options)
+
+
 def _doctor(options: argparse.Namespace) -> int:
     """Tell what this machine offers, and what to do about what is missing."""
     from ui.app.doctor import examine
@@ -370,6 +381,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "kv-cache": _kv_cache,
     "capture": _capture,
     "masks": _masks,
+    "races": _races,
     "doctor": _doctor,
     "self-test": _self_test,
     "bench": _bench,

@@ -41,9 +41,7 @@ class HostDevice:
 
     def __init__(self, schedule: Schedule | None = None, *, watch: bool = False) -> None:
         compiler = find_compiler()
-        if not compiler.available:
-            raise KernelError(compiler.reason)
-        if watch and (reason := watch_reason()):
+        if reason := watch_reason() if watch else compiler.reason:
             raise KernelError(reason)
         self.watch = watch
         self.faults: list[Fault] = []

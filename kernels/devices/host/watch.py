@@ -38,7 +38,7 @@ def watch_reason() -> str:
         return "kernels can be watched on Linux only: try a container with g++"
     compiler = find_compiler()
     if not compiler.available:
-        return f"{compiler.reason}: install g++"
+        return f"{compiler.reason}; install g++"
     if shutil.which("addr2line") is None:
         return "addr2line, which says of which line machine code is, is missing: install binutils"
     command = [compiler.command, "-x", "c++", "-fsanitize=thread", "-S", "-o", "-", "-"]

@@ -1,0 +1,93 @@
+"""Small workloads whose kernels are watched, and kernels without one of their barriers."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernels.devices.host.device import HostDevice
+from kernels.devices.host.module import HostModule
+from simulator.problem.latent import fitting
+from simulator.problem.scenario import parse_scenario
+from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
+
+VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
+    "plain": {},
+    "float32": {"attention": {"dtype": "float32"}},
+    "bfloat16": {"attention": {"dtype": "bfloat16"}},
+    "soft-cap": {"scores": {"softcap": 2.0}},
+    "ALiBi": {"scores": {"alibi": True}},
+    "bias": {"scores": {"bias": True}},
+    "sink logits": {"scores": {"sink_logits": [0.5, -2.0]}},
+    "pattern": {"mask": {"dilation": 2, "global_tokens": 3, "documents": [40, 30]}},
+    "unmasked": {"mask": {"causal": False, "window": 0, "sinks": 0}},
+    "performer": {"attention": {"feature_map": "performer"}},
+    "threshold": {"attention": {"rescale_threshold": 2.0}},
+    "deterministic": {"attention": {"deterministic": True}},
+    "decode": {"attention": {"seqlen_q": 1}, "scores": {"alibi": True}},
+}
+"""What chooses definitions that a kernel is compiled with."""
+
+
+def case(algorithm: str, variant: str, folder: Path) -> tuple[Workload, Inputs]:
+    """Return a workload of several blocks and heads, with tails and a mask."""
+    attention = {
+        "algorithm": algorithm, "heads": 2, "kv_heads": 1, "seqlen_q": 45, "seqlen_k": 70,
+        "head_dim": 12, "dtype": "float16",
+    }  # fmt: skip
+    mask = {"causal": True, "window": 30, "sinks": 2}
+    more = VARIANTS[variant]
+    tables: dict[str, Any] = {
+        "attention": {**attention, **more.get("attention", {})},
+        "mask": {**mask, **more.get("mask", {})},
+        "scores": more.get("scores", {}),
+        "tiling": {"rows": 20, "cols": 24, "splits": 2},
+    }
+    if variant == "bias":
+        draw, heads, nq, nk = np.random.default_rng(0), 2, 45, 70
+        shapes = {"q": (heads, nq, 12), "k": (1, nk, 12), "v": (1, nk, 12),
+                  "bias": (heads, nq + nk - 1)}  # fmt: skip
+        path = folder / "bias.npz"
+        np.savez(path, **{
+            name: draw.standard_normal(shape).astype(np.float32 if name == "bias" else np.float16)
+            for name, shape in shapes.items()
+        })  # fmt: skip
+        tables["input"] = {"source": "file", "path": str(path)}
+    workload = resolve(parse_scenario(fitting(tables)))
+    return workload, read_inputs(workload)
+
+
+def has(algorithm: str, variant: str) -> bool:
+    """Return whether an algorithm has a variant that is no other one."""
+    linear = algorithm in ("linear", "linear-recurrent", "gla", "deltanet")
+    backward = algorithm.endswith("-backward")
+    if variant == "deterministic":
+        return algorithm == "flash2-backward"
+    if variant == "threshold":
+        return algorithm in ("flash2", "split-kv", "paged", "mla")
+    if variant == "unmasked":
+        return algorithm == "linear"
+    if variant == "performer":
+        return algorithm in ("linear", "linear-recurrent")
+    if variant == "bias":
+        return not linear and not backward and algorithm != "mla"
+    if variant == "decode":
+        return algorithm in ("flash2", "split-kv", "paged", "mla")
+    return not linear or variant in ("plain", "float32", "bfloat16")
+
+
+class WithoutBarrier(HostDevice):
+    """A device that watches, on which one text is compiled in the place of another.
+
+    Parameters
+    ----------
+    code, instead : str
+        What is replaced, and what takes its place.
+    """
+
+    def __init__(self, code: str, instead: str) -> None:
+        super().__init__(watch=True)
+        self._code, self._instead = code, instead
+
+    def module(self, code: str, options: tuple[str, ...]) -> HostModule:
+        return super().module(self._instead if code == self._code else code, options)

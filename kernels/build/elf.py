@@ -6,6 +6,8 @@ import struct
 
 _NO_BITS = 8
 """The kind of a section that takes no space in its file."""
+_SIZED, _REGISTERS = 4, 0x2F
+"""In `.nv.info`: an entry that says its size, and what it is about, the registers of a kernel."""
 
 
 def architecture(cubin: bytes) -> int:
@@ -32,3 +34,28 @@ def elf_size(elf: bytes) -> int:
         kind, offset, length = struct.unpack("<4xI16xQQ24x", header)
         size = max(size, 0 if kind == _NO_BITS else offset + length)
     return int(size)
+
+
+def registers(cubin: bytes) -> dict[str, int]:
+    """Return the registers of a thread by kernel, from a cubin's section ``.nv.info``."""
+    (start,) = struct.unpack_from("<Q", cubin, 40)
+    each, many, named = struct.unpack_from("<HHH", cubin, 58)
+    sections = [struct.unpack_from("<I20xQQI", cubin, start + n * each) for n in range(many)]
+
+    def text(section: int, at: int) -> str:
+        begin = sections[section][1] + at
+        return cubin[begin : cubin.index(b"\0", begin)].decode()
+
+    by_name = {text(named, name): (offset, size, link) for name, offset, size, link in sections}
+    if not {".nv.info", ".symtab"} <= set(by_name):
+        return {}
+    (at, size, _), (symbols, _, names) = by_name[".nv.info"], by_name[".symtab"]
+    found, end = {}, at + size
+    while at < end:
+        form, about, value = struct.unpack_from("<BBH", cubin, at)
+        if (form, about) == (_SIZED, _REGISTERS):
+            symbol, number = struct.unpack_from("<II", cubin, at + 4)
+            (name,) = struct.unpack_from("<I", cubin, symbols + 24 * symbol)
+            found[text(names, name)] = number
+        at += 4 + (value if form == _SIZED else 0)
+    return found

@@ -4,10 +4,13 @@ from math import prod
 
 import pytest
 
-from kernels.build.nvrtc import limits
-from kernels.build.sources import source
+from kernels.build.elf import registers
+from kernels.build.nvrtc import ARCHITECTURES, compile_cubin, limits, nvrtc_reason
+from kernels.build.sources import source, whole_source
+from kernels.cuda.launch import build_options
 from kernels.cuda.needs import block_needs
 from kernels.cuda.specs import SPECS, Part, kernels_of, most_shared_bytes
+from kernels.devices.cupy import compiled, known_cubin
 from simulator.code.code_lines import exemplars
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import resolve
@@ -35,6 +38,49 @@ def test_they_take_what_is_written_beside_the_kernel(algorithm: str) -> None:
         for each in needs:
             assert each.threads == SPECS[each.kernel].threads(w)
             assert each.registers == limits(source(algorithm))[each.kernel, "fast"].registers
+
+
+@pytest.mark.skipif(bool(nvrtc_reason()), reason=nvrtc_reason())
+@pytest.mark.parametrize("preset", ["RTX-4090", "H100-SXM"])
+def test_registers_are_those_of_the_build_at_hand(preset: str) -> None:
+    """At 64 x 64, d = 128 on sm_89 the backward tiles take more than the source states."""
+    w = resolve(
+        parse_scenario(
+            {
+                "attention": {
+                    "algorithm": "flash2-backward",
+                    "seqlen_q": 64,
+                    "head_dim": 128,
+                    "dtype": "float16",
+                },
+                "tiling": {"rows": 64, "cols": 64},
+                "hardware": {"preset": preset},
+            }
+        )
+    )
+    code, options = whole_source(w.algorithm), build_options(w, trace=False)
+    arch = round(10 * w.gpu.capability)
+    made = compile_cubin(code, "made.cu", f"sm_{arch}", options)
+    assert registers(made.code) == {name: taken.registers for name, taken in made.usage.items()}
+    stated = limits(source(w.algorithm), w.value_dim)
+    if preset == "RTX-4090":
+        assert made.usage["backward_tiles"].registers > stated["backward_tiles", "fast"].registers
+    without = {each.kernel: each for each in block_needs(w)}
+    assert not any(each.compiled for each in without.values())
+    content = compiled(code, options, arch)
+    assert known_cubin(w) == content
+    for each in block_needs(w, content):
+        assert each.compiled
+        assert each.registers == made.usage[each.kernel].registers
+        assert each.shared == without[each.kernel].shared
+
+
+@pytest.mark.skipif(bool(nvrtc_reason()), reason=nvrtc_reason())
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_registers_of_a_cubin_are_those_that_the_assembler_tells(arch: str) -> None:
+    w = next(iter(exemplars("naive"))).workload
+    made = compile_cubin(whole_source("naive"), "n.cu", arch, build_options(w, trace=False))
+    assert registers(made.code) == {name: taken.registers for name, taken in made.usage.items()}
 
 
 def test_a_latent_of_512_numbers_takes_the_registers_of_its_gate() -> None:

@@ -10,7 +10,7 @@ WARP = 32
 REGISTER_BYTES = 4
 _REGISTERS_AT_ONCE = 256
 """Registers are given to warps in pieces of so many."""
-_SHARED = "shared memory"
+_SHARED, _REGISTERS = "shared memory", "registers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +26,16 @@ class BlockNeeds:
     shared : int
         Shared memory, bytes.
     registers : int
-        Of a thread, at most.
+        Of a thread.
+    compiled : bool
+        Whether the registers are those of a compiled kernel; otherwise its source states them.
     """
 
     kernel: str
     threads: int
     shared: int
     registers: int
+    compiled: bool = False
 
     @property
     def block_registers(self) -> int:
@@ -53,11 +56,15 @@ class Residency:
         How many each resource would allow, the scarcest first.
     shared : int
         Shared memory that a block of the kernel takes, bytes: its tiles, and what lies beside them.
+    registers, compiled
+        As in `BlockNeeds`.
     """
 
     blocks: int
     limits: tuple[tuple[str, int], ...]
     shared: int = 0
+    registers: int = 0
+    compiled: bool = False
 
     @property
     def limit(self) -> str:
@@ -68,6 +75,11 @@ class Residency:
     def is_shared(self) -> bool:
         """Whether it is shared memory."""
         return self.limit == _SHARED
+
+    @property
+    def is_registers(self) -> bool:
+        """Whether it is registers."""
+        return self.limit == _REGISTERS
 
 
 def residency(needs: BlockNeeds, gpu: Gpu) -> Residency:
@@ -80,23 +92,23 @@ def residency(needs: BlockNeeds, gpu: Gpu) -> Residency:
     NVIDIA, CUDA C++ Programming Guide, "Multiprocessor level".
     """
     if needs.shared > gpu.smem_bytes:
-        return Residency(0, ((_SHARED, 0),), needs.shared)
+        return _scarcest({_SHARED: 0}, needs)
     own = gpu.multiprocessor
     if own is None:
-        return _scarcest({_SHARED: gpu.smem_bytes // max(needs.shared, 1)}, needs.shared)
+        return _scarcest({_SHARED: gpu.smem_bytes // max(needs.shared, 1)}, needs)
     assert gpu.register_bytes is not None
     shared = needs.shared + own.reserved_kib * KIB
     return _scarcest(
         {
             _SHARED: own.shared_kib * KIB // max(shared, 1),
-            "registers": gpu.register_bytes // REGISTER_BYTES // needs.block_registers,
+            _REGISTERS: gpu.register_bytes // REGISTER_BYTES // needs.block_registers,
             "threads": own.threads // needs.threads,
             "most thread blocks": own.blocks,
         },
-        needs.shared,
+        needs,
     )
 
 
-def _scarcest(allowed: dict[str, int], shared: int) -> Residency:
+def _scarcest(allowed: dict[str, int], needs: BlockNeeds) -> Residency:
     limits = tuple(sorted(allowed.items(), key=lambda pair: pair[1]))
-    return Residency(limits[0][1], limits, shared)
+    return Residency(limits[0][1], limits, needs.shared, needs.registers, needs.compiled)

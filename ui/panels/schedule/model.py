@@ -8,6 +8,7 @@ from math import inf
 from typing import Literal, get_args
 
 from kernels.cuda.needs import block_needs
+from kernels.devices.cupy import known_cubin
 from simulator.base.errors import InputError
 from simulator.problem.scenario import Algorithm
 from simulator.program.algorithms import ALGORITHMS, algorithm_of, beside, tile_program
@@ -223,7 +224,8 @@ def schedule_state(program: TileProgram, what: What, order: Order) -> ScheduleSt
 
 def _row(program: TileProgram, order: Order, title: str = "") -> Timeline:
     own = algorithm_of(program.workload)
-    title, needs = title or own.title, block_needs(program.workload)
+    w = program.workload
+    title, needs = title or own.title, block_needs(w, known_cubin(w))
     programs = batch_programs(program)
     why = why_no_schedule(program, needs, programs)
     if why:
@@ -297,6 +299,17 @@ def _launch_words(each: LaunchSchedule, sms: int, *, alone: bool) -> list[str]:
         own = bytes_text(fit.shared)
         out.append(
             f"A thread block of the kernel takes {own} of shared memory, so that "
+            f"{count_text(fit.blocks)} fit{'s' * (fit.blocks == 1)} on a multiprocessor."
+        )
+    if fit.is_registers:
+        takes = (
+            f"takes {fit.registers} registers"
+            if fit.compiled
+            else f"takes {fit.registers} registers, if it is as its source states: this build was "
+            "not compiled here, and may take more or fewer"
+        )
+        out.append(
+            f"A thread of the kernel {takes}. So "
             f"{count_text(fit.blocks)} fit{'s' * (fit.blocks == 1)} on a multiprocessor."
         )
     return out

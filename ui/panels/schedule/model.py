@@ -247,6 +247,12 @@ def _other(program: TileProgram, name: Algorithm, order: Order) -> Timeline:
 def run_words(schedule: Schedule) -> list[str]:
     """Return why a run fills its GPU, or does not, and how far from its roofline it is."""
     out = _reasons(schedule)
+    scarce = [each.residency for each in schedule.launches if each.residency.is_registers]
+    if not all(fit.compiled for fit in scarce):
+        out.append(
+            "Registers are those that the sources of the kernels state: compiled for these tiles, "
+            "a kernel may take fewer or more."
+        )
     several = len(schedule.programs)
     if several > 1:
         out.insert(0, f"The {several} sequences of the batch run in the same launches.")
@@ -302,15 +308,10 @@ def _launch_words(each: LaunchSchedule, sms: int, *, alone: bool) -> list[str]:
             f"{count_text(fit.blocks)} fit{'s' * (fit.blocks == 1)} on a multiprocessor."
         )
     if fit.is_registers:
-        takes = (
-            f"takes {fit.registers} registers"
-            if fit.compiled
-            else f"takes {fit.registers} registers, if it is as its source states: this build was "
-            "not compiled here, and may take more or fewer"
-        )
+        fitting = f"{plural(fit.blocks, 'thread block')} fit{'s' * (fit.blocks == 1)}"
         out.append(
-            f"A thread of the kernel {takes}. So "
-            f"{count_text(fit.blocks)} fit{'s' * (fit.blocks == 1)} on a multiprocessor."
+            f"A thread of the kernel takes {fit.registers} registers, so that {fitting} on a "
+            "multiprocessor."
         )
     return out
 

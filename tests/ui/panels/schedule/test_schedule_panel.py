@@ -397,3 +397,11 @@ def test_what_limits_thread_blocks_on_a_multiprocessor_is_told_in_bytes() -> Non
         "A thread block of the kernel takes 160.5 KiB of shared memory, so that 1 fits on a "
         "multiprocessor."
     ) in state.words
+
+
+def test_registers_that_nobody_has_compiled_are_told_once():
+    sizes = {"nq": 512, "heads": 16, "d": 64, "rows": 64, "cols": 64, "dtype": "float16"}
+    program = program_of(scenario("flash2-backward", **sizes))
+    words = " ".join(schedule_state(program, "run", "index").words)
+    assert words.count("Registers are those that the sources of the kernels state") == 1
+    assert "A thread of the kernel takes 128 registers, so that 2 thread blocks fit on a" in words

@@ -48,6 +48,10 @@ test-peers: ## compare with PyTorch and transformers (CPU builds, 230 MB)
 	@.ci/setup test peers $(EXTRAS)
 	OMP_NUM_THREADS=1 QT_QPA_PLATFORM=offscreen $(PY) -m pytest -n $(JOBS) --dist loadfile -m peers tests/peers $(ARGS)
 
+test-ptx: ## run the PTX of every kernel for three architectures on the CPU, and planted faults
+	@.ci/setup test $(EXTRAS)
+	QT_QPA_PLATFORM=offscreen nice $(PY) -m pytest --all -n $(JOBS) tests/kernels/ptx tests/kernels/ptx/whole $(ARGS)
+
 lint: ## ruff and mypy --strict
 	@.ci/setup test
 	$(PY) -m ruff check .
@@ -114,5 +118,5 @@ clean: ## remove what was generated (.venv stays: rm -rf .venv)
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
-.PHONY: help run test test-all test-peers test-architectures lint soak fuzz mutants bench bench-peers \
+.PHONY: help run test test-all test-peers test-architectures test-ptx lint soak fuzz mutants bench bench-peers \
   package test-package pictures docs-pictures small-transformer docs-film clean

@@ -76,7 +76,7 @@ extern "C" __global__ void __launch_bounds__(WARP) linear_recurrent(
         l = warp_sum(l);
         RECORDED(if (visit.detail_) {
             copy_own(detail_of(visit)->o[0], O);
-            detail_of(visit)->l[0] = l;
+            if (lane() == 0) detail_of(visit)->l[0] = l;
         }
         if (visit.l_ && lane() == 0) *visit.l_ = l;)
         #pragma unroll

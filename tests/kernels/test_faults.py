@@ -1,6 +1,6 @@
 """Faults planted in the kernels' text: the checks that pass on the sources fail on each."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -9,6 +9,7 @@ import pytest
 
 from kernels.build.sources import whole_source
 from kernels.devices.host import compiler
+from kernels.devices.host.device import HostDevice
 from kernels.devices.host.module import Order, Schedule
 from kernels.errors import KernelError
 from simulator.problem.scenario import PACKED
@@ -304,9 +305,14 @@ FAULTS = (
 
 
 def findings(
-    algorithm: str, monkeypatch: pytest.MonkeyPatch, text: str, mask: Mapping[str, Any], nk: int
+    algorithm: str,
+    monkeypatch: pytest.MonkeyPatch,
+    text: str,
+    mask: Mapping[str, Any],
+    nk: int,
+    made: Callable[[Callable[[str], str], Schedule], HostDevice] = ChangedDevice,
 ) -> list[str]:
-    """Return what the checks find wrong with a kernel's text."""
+    """Return what the checks find wrong with a kernel's text on a device that `made` makes."""
     # A fault is the same without optimisation, and compiled in half the time.
     quick = tuple("-O0" if flag == "-O2" else flag for flag in compiler.FLAGS)
     monkeypatch.setattr(compiler, "FLAGS", quick)
@@ -328,7 +334,7 @@ def findings(
 
     try:
         for schedule in ORDERS:
-            found = faults(workload, inputs, (schedule,), lambda s: ChangedDevice(changed, s))
+            found = faults(workload, inputs, (schedule,), lambda s: made(changed, s))
             if found:
                 return found
     except KernelError as error:

@@ -63,6 +63,11 @@ def file_name(target: str) -> str:
     return f"{target}.cubin" if target.startswith("sm_") else f"{target}.ptx"
 
 
+def kept_name(code: str, options: Sequence[str], version: str, target: str) -> str:
+    """Return the name under which the user's cache keeps what a version of NVRTC has made."""
+    return f"{key(code, options)}-nvrtc-{version}-{file_name(target)}"
+
+
 def packed(machine: Mapping[str, bytes]) -> bytes:
     """Return the file with a kernel's code.
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from kernels.build.cache import cache_folder
 from kernels.build.elf import registers
 from kernels.build.nvrtc import limits
-from kernels.build.sources import source
+from kernels.build.shipped import kept_name
+from kernels.build.sources import source, whole_source
+from kernels.cuda.launch import build_options
 from kernels.cuda.specs import SPECS, kernels_of
 from simulator.problem.workload import Workload
 from simulator.study.schedule.residency import BlockNeeds
@@ -36,3 +39,13 @@ def block_needs(w: Workload, cubin: bytes | None = None) -> tuple[BlockNeeds, ..
         )
         for name in kernels_of(w)
     )
+
+
+def known_cubin(w: Workload) -> bytes | None:
+    """Return a workload's fast kernels as NVRTC has made them before for its GPU; None if not."""
+    code, options = whole_source(w.algorithm), build_options(w, trace=False)
+    name = kept_name(code, options, "*", f"sm_{round(10 * w.gpu.capability)}")
+    try:
+        return max(cache_folder().glob(name)).read_bytes()
+    except (ValueError, OSError):  # none, or no longer
+        return None

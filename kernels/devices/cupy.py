@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.build.cache import kept
 from kernels.build.nvrtc import (
     compile_cubin,
     compile_ptx,
@@ -23,14 +24,11 @@ from kernels.build.nvrtc import (
     nvrtc_reason,
     nvrtc_version,
 )
-from kernels.build.shipped import file_name, key, machine_code
-from kernels.build.sources import whole_source
-from kernels.cuda.launch import Kernel, Module, build_options
+from kernels.build.shipped import kept_name, machine_code
+from kernels.cuda.launch import Kernel, Module
 from kernels.devices.driver import gpu_status
-from kernels.devices.host.compiler import cache_folder, kept
 from kernels.errors import KernelError
 from simulator.base.dtypes import TYPE_NAMES
-from simulator.problem.workload import Workload
 
 BLOCK_FLOPS, WATCHED_FLOPS = 2**33, 2**31
 """Most work of a thread block in a launch: some 0.1 s of a multiprocessor, several times as long in
@@ -218,22 +216,11 @@ def compiled(code: str, options: tuple[str, ...], capability: int) -> bytes:
             content = compile_ptx(code, "kernel.cu", target, options).encode()
         path.write_bytes(content)
 
-    name = f"{key(code, options)}-nvrtc-{nvrtc_version()}-{file_name(target)}"
+    name = kept_name(code, options, nvrtc_version(), target)
     try:
         return kept(name, make).read_bytes()
     except FileNotFoundError:  # another process has found the cache too full
         return kept(name, make).read_bytes()
-
-
-def known_cubin(w: Workload) -> bytes | None:
-    """Return a workload's fast kernels as NVRTC has made them before for its GPU; None if not."""
-    code, options = whole_source(w.algorithm), build_options(w, trace=False)
-    target = file_name(f"sm_{round(10 * w.gpu.capability)}")
-    made = cache_folder().glob(f"{key(code, options)}-nvrtc-*-{target}")
-    try:
-        return max(made).read_bytes()
-    except (ValueError, OSError):  # none, or no longer
-        return None
 
 
 def _tiles(options: Sequence[str]) -> str:

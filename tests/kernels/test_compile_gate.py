@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 
 import pytest
 
+from kernels.build.cache import cache_folder
 from kernels.build.nvrtc import (
     ARCHITECTURES,
     OPTIONS,
@@ -29,7 +30,6 @@ from kernels.build.nvrtc import (
     parse_usage,
 )
 from kernels.build.sources import FOLDER, whole_source
-from kernels.devices.host.compiler import cache_folder
 from kernels.errors import KernelError
 
 # The wheels are of the test extra on Linux x86-64: there CI must not do without.

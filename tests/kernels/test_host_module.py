@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kernels.build.cache import cache_folder, kept
 from kernels.devices.host import compiler
-from kernels.devices.host.compiler import cache_folder, find_compiler
+from kernels.devices.host.compiler import find_compiler
 from kernels.devices.host.device import HostDevice
 from kernels.devices.host.module import SHARED_LIMIT, HostModule, Order, Schedule
 from kernels.errors import KernelError
@@ -317,11 +318,11 @@ def test_the_oldest_are_forgotten(fresh: Path) -> None:
         os.utime(path, (ages[path.name],) * 2)
 
     for name in ages:
-        compiler.kept(name, make, most=2)
+        kept(name, make, most=2)
     assert {path.name for path in fresh.iterdir()} == {"other.o", "d.so", "c.so"}
-    compiler.kept("d.so", make, most=2)  # used again: c.so is the one that nobody has needed
+    kept("d.so", make, most=2)  # used again: c.so is the one that nobody has needed
     ages["e.so"] = 2**33
-    compiler.kept("e.so", make, most=2)
+    kept("e.so", make, most=2)
     assert {path.name for path in fresh.iterdir()} == {"other.o", "d.so", "e.so"}
 
 

@@ -8,9 +8,9 @@ from kernels.build.elf import registers
 from kernels.build.nvrtc import ARCHITECTURES, compile_cubin, limits, nvrtc_reason
 from kernels.build.sources import source, whole_source
 from kernels.cuda.launch import build_options
-from kernels.cuda.needs import block_needs
+from kernels.cuda.needs import block_needs, known_cubin
 from kernels.cuda.specs import SPECS, Part, kernels_of, most_shared_bytes
-from kernels.devices.cupy import compiled, known_cubin
+from kernels.devices.cupy import compiled
 from simulator.code.code_lines import exemplars
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import resolve

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from kernels.build import shipped
+from kernels.build.cache import cache_folder
 from kernels.build.elf import architecture, elf_size
 from kernels.build.nvrtc import (
     compile_cubin,
@@ -20,7 +21,6 @@ from kernels.build.shipped import Entry, fitting, key, machine_code, packed
 from kernels.build.sources import whole_source
 from kernels.cuda.launch import build_options
 from kernels.devices import cupy as cupy_device
-from kernels.devices.host.compiler import cache_folder
 from kernels.errors import KernelError
 from tests.helpers.runs import scenario
 from tests.kernels.helpers import workload_of

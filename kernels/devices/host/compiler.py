@@ -1,20 +1,18 @@
-"""Finds a C++ compiler and keeps what it made, so that each kernel is compiled once."""
+"""Finds a C++ compiler, which makes shared libraries of kernels."""
 
 from __future__ import annotations
 
-import atexit
-import contextlib
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
+from kernels.build.cache import cache_folder, kept
 from kernels.errors import KernelError
 
 HERE = Path(__file__).parent
@@ -38,10 +36,6 @@ alone: linked with it, the compiler's own library would take the calls that watc
 addr2line mistakes the names of files in newer debug information."""
 SECONDS = 300
 """Seconds after which a compiler is stopped."""
-KEPT = 400
-"""Files that are kept in the cache; those that nobody has used for the longest go first."""
-_ROOM = 2**20
-"""Bytes that a cache must have room for: a kernel takes about a tenth of them."""
 _LINE = 300
 """Most letters of the line that says why a compiler refuses a kernel."""
 
@@ -113,26 +107,6 @@ def find_compiler() -> Compiler:
     if wanted:
         return Compiler("", "", f"the C++ compiler that CXX names does not run: {wanted}")
     return Compiler("", "", "no C++ compiler: neither g++ nor clang++ is installed")
-
-
-@cache
-def cache_folder() -> Path:
-    """Return the user's cache folder, or one for this process if that cannot be used."""
-    home = Path(os.path.expanduser("~"))  # which raises nothing, even of a user without one
-    base = home / "Library" / "Caches" if sys.platform == "darwin" else home / ".cache"
-    stated = os.environ.get("XDG_CACHE_HOME", "")
-    folder = (Path(stated) if os.path.isabs(stated) else base) / "tilescope" / "kernels"
-    try:
-        if folder.is_absolute():  # the compiler works in another folder
-            folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=folder) as file:
-                file.write(bytes(_ROOM))  # a full disk still takes an empty file
-            return folder
-    except OSError:
-        pass
-    private = tempfile.mkdtemp(prefix="tilescope-kernels-")
-    atexit.register(shutil.rmtree, private, ignore_errors=True)
-    return Path(private)
 
 
 def shared_library(
@@ -208,46 +182,6 @@ def _compiler() -> Compiler:
 
 def _key(*parts: object) -> str:
     return hashlib.sha256(repr((sys.platform, os.uname().machine, parts)).encode()).hexdigest()[:24]
-
-
-def kept(name: str, make: Callable[[Path], None], *, again: bool = False, most: int = KEPT) -> Path:
-    """Return a file of the cache.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    make : callable
-        Writes it under another path; it is then moved, so that it is whole or not there.
-    again : bool
-        Make it again even if it is there.
-    most : int
-        Files of its kind that stay in the cache.
-    """
-    folder = cache_folder()
-    path = folder / name
-    if again or not path.exists():
-        with tempfile.TemporaryDirectory(dir=folder, prefix="making-") as beside:
-            made = Path(beside) / name
-            make(made)
-            os.replace(made, path)
-        _forget_oldest(folder, path.suffix, most)
-    else:
-        with contextlib.suppress(OSError):  # gone, or of another user
-            os.utime(path)  # used now: others are forgotten first
-    return path
-
-
-def _forget_oldest(folder: Path, suffix: str, most: int) -> None:
-    """Keep the cache small; another process may be doing the same."""
-    aged = []
-    for path in folder.glob(f"*{suffix}"):
-        try:
-            aged.append((path.stat().st_mtime, path))
-        except OSError:
-            continue
-    for _, path in sorted(aged)[:-most]:
-        path.unlink(missing_ok=True)
 
 
 def _environment() -> dict[str, str]:

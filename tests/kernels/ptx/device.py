@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from kernels.build.cache import kept
 from kernels.build.nvrtc import OPTIONS, compile_ptx, nvrtc_reason, nvrtc_version
-from kernels.devices.host.compiler import find_compiler, kept
+from kernels.devices.host.compiler import find_compiler
 from kernels.devices.host.device import HostDevice
 from kernels.devices.host.module import HostModule, Schedule
 from tests.kernels.ptx.translate import USUAL, Semantics, translated

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Literal, get_args
 
-from kernels.cuda.needs import block_needs
-from kernels.devices.cupy import known_cubin
+from kernels.cuda.needs import block_needs, known_cubin
 from simulator.base.errors import InputError
 from simulator.problem.scenario import Algorithm
 from simulator.program.algorithms import ALGORITHMS, algorithm_of, beside, tile_program

@@ -22,6 +22,10 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "pattern": {"mask": {"dilation": 2, "global_tokens": 3, "documents": [40, 30]}},
     "unmasked": {"mask": {"causal": False, "window": 0, "sinks": 0}},
     "performer": {"attention": {"feature_map": "performer"}},
+    "unmasked performer": {
+        "attention": {"feature_map": "performer"},
+        "mask": {"causal": False, "window": 0, "sinks": 0},
+    },
     "threshold": {"attention": {"rescale_threshold": 2.0}},
     "deterministic": {"attention": {"deterministic": True}},
     "decode": {"attention": {"seqlen_q": 1}, "scores": {"alibi": True}},
@@ -65,7 +69,7 @@ def has(algorithm: str, variant: str) -> bool:
         return algorithm == "flash2-backward"
     if variant == "threshold":
         return algorithm in ("flash2", "split-kv", "paged", "mla")
-    if variant == "unmasked":
+    if variant.startswith("unmasked"):
         return algorithm == "linear"
     if variant == "performer":
         return algorithm in ("linear", "linear-recurrent")

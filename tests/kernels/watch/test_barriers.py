@@ -1,0 +1,76 @@
+"""Every barrier of every kernel, taken away: the race is seen, or nothing needed the barrier."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from kernels.build.sources import whole_source
+from kernels.checks.tools import tensor_scenarios
+from kernels.cuda.specs import KERNELS
+from kernels.devices.host.watch import watch_reason
+from kernels.devices.races import launch_all
+from simulator.problem.scenario import parse_scenario
+from simulator.problem.workload import read_inputs, resolve
+from tests.kernels.watch.watched import WithoutBarrier, case
+
+TENSOR_CORES = "flash2_mma"
+BARRIER = re.compile(r"__sync(?:threads|warp)\(\);|wait_for_copies<\d>\(\);")
+SOURCES = (*KERNELS, TENSOR_CORES)
+BARRIERS = [
+    pytest.param(name, found.start(), found.end(), id=f"{name}-{n}")
+    for name in SOURCES
+    for n, found in enumerate(BARRIER.finditer(whole_source(name)))
+]
+
+TRIED: dict[str, tuple[str, ...]] = {
+    "linear": ("plain", "unmasked", "performer", "unmasked performer"),
+    "linear-recurrent": ("plain", "performer"),
+    "flash2-backward": ("plain", "deterministic"),
+}
+"""Variants of a workload in which a barrier may be needed; of others the plain one."""
+
+OWN = "each thread reads back what it has written itself"
+REDUNDANT: dict[tuple[str, str], str] = {
+    ("linear", "before it changes"): OWN,
+    ("linear", "the state is whole"): OWN,
+    ("linear-recurrent", "the sums of the weights are there"): OWN,
+    ("linear-recurrent", "the state is whole"): "the barrier before has the same purpose",
+    ("linear-recurrent", "every lane is done with the token before"): (
+        "others read Q and K only before the barrier of the features, and V is each lane's own"
+    ),
+    ("gla", "the rows are whole"): OWN,
+    ("deltanet", "the rows are whole"): OWN,
+}
+"""Barriers without which nothing races, by the comment beside them, and why."""
+
+pytestmark = pytest.mark.skipif(
+    bool(watch_reason()) and not os.environ.get("CI"), reason=watch_reason()
+)
+
+
+def said_at(code: str, place: int) -> str:
+    """Return the comment beside a place."""
+    line = code[place:].partition("\n")[0]
+    return line.partition("// ")[2].strip()
+
+
+@pytest.mark.sweep(keep=2)
+@pytest.mark.parametrize(("name", "start", "end"), BARRIERS)
+def test_a_barrier_that_is_taken_away_is_told(
+    name: str, start: int, end: int, tmp_path: Path
+) -> None:
+    code = whole_source(name)
+    device = WithoutBarrier(code, f"{code[:start]};{code[end:]}")
+    if name == TENSOR_CORES:
+        for table in tensor_scenarios():
+            workload = resolve(parse_scenario(table))
+            launch_all(workload, read_inputs(workload), device, "tensor cores")
+    else:
+        for variant in TRIED.get(name, ("plain",)):
+            for build in ("fast", "trace"):
+                if not device.faults:
+                    launch_all(*case(name, variant, tmp_path), device, build)
+    kinds = {fault.kind for fault in device.faults}
+    assert bool(kinds & {"race", "unwaited"}) == ((name, said_at(code, start)) not in REDUNDANT)

@@ -1,4 +1,4 @@
-"""All PTX of the kernels for three architectures (`make test-ptx`): ten minutes of a processor."""
+"""All PTX of the kernels for three architectures (`make test-ptx`): half an hour of a processor."""
 
 from dataclasses import replace
 from itertools import product

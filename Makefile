@@ -52,6 +52,10 @@ test-ptx: ## run the PTX of every kernel for three architectures on the CPU, and
 	@.ci/setup test $(EXTRAS)
 	QT_QPA_PLATFORM=offscreen nice $(PY) -m pytest --all -n $(JOBS) tests/kernels/ptx tests/kernels/ptx/whole $(ARGS)
 
+test-races: ## watch every kernel in every variant, then without each of its barriers
+	@.ci/setup test $(EXTRAS)
+	QT_QPA_PLATFORM=offscreen nice $(PY) -m pytest --all -n $(JOBS) tests/kernels/watch tests/kernels/watch/whole $(ARGS)
+
 lint: ## ruff and mypy --strict
 	@.ci/setup test
 	$(PY) -m ruff check .
@@ -118,5 +122,5 @@ clean: ## remove what was generated (.venv stays: rm -rf .venv)
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
-.PHONY: help run test test-all test-peers test-architectures test-ptx lint soak fuzz mutants bench bench-peers \
+.PHONY: help run test test-all test-peers test-architectures test-ptx test-races lint soak fuzz mutants bench bench-peers \
   package test-package pictures docs-pictures small-transformer docs-film clean

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernels.devices.host.compiler import cache_folder
+from kernels.build.cache import cache_folder
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -56,7 +56,6 @@ def said_at(code: str, place: int) -> str:
     return line.partition("// ")[2].strip()
 
 
-@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize(("name", "start", "end"), BARRIERS)
 def test_a_barrier_that_is_taken_away_is_told(
     name: str, start: int, end: int, tmp_path: Path

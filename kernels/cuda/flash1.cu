@@ -6,7 +6,7 @@
 // Block      WARPS warps; a warp owns ROWS = ceil(BR / WARPS) query rows (common.cuh).
 // Shared     S as float32, Q and one tile of K and V as wide as in HBM:
 //            4 TILE_ROWS BC + b (TILE_ROWS d + BC (d + pad) + BC dv) bytes
-//            (kernels/cuda/launch.py: shared_bytes).
+//            (kernels/cuda/specs.py: shared_bytes).
 // Registers  m, l and O of the warp's rows, and P V of one tile, float32.
 // Changed    since naive attention: S and P never leave the chip. The price is that O, m and l,
 //            float32 in HBM, are loaded and stored at every tile. O is kept normalised, so that

@@ -6,7 +6,7 @@
 // Block      WARPS warps; a warp owns ROWS = ceil(BR / WARPS) query rows (common.cuh).
 // Shared     S as float32, Q and one tile of K and V as wide as in HBM:
 //            4 TILE_ROWS BC + b (TILE_ROWS d + BC (d + pad) + BC dv) bytes
-//            (kernels/cuda/launch.py: shared_bytes).
+//            (kernels/cuda/specs.py: shared_bytes).
 // Registers  m, l and O of the warp's rows, float32.
 // Changed    since FlashAttention-1: the loops have changed places. O, m and l stay on chip until
 //            their row block is done, and O is divided by l once, at the end. Row blocks depend

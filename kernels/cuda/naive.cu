@@ -7,7 +7,7 @@
 // Shared     scores   4 TILE_ROWS BC + b (TILE_ROWS d + BC (d + pad)) bytes: S, Q, one tile of K;
 //            softmax  4 Nk: one row, so that S is read once (and a number for each warp);
 //            output   4 TILE_ROWS BC + b BC dv: one tile of P and of V
-//            (kernels/cuda/launch.py: shared_bytes).
+//            (kernels/cuda/specs.py: shared_bytes).
 // Registers  O of the warp's rows, float32.
 // Changed    nothing: this is where the story starts. S and P are as large as Nq Nk, go to HBM
 //            and come back. Every tile is visited, even where the mask hides all of it.

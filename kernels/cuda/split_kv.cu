@@ -8,7 +8,7 @@
 // Block      WARPS warps; a warp owns ROWS = ceil(BR / WARPS) query rows (common.cuh).
 // Shared     split_kv          as flash2: S, Q and one tile of K and V;
 //            split_kv_combine  4 WARPS splits bytes: the weights of the row that a warp is at
-//            (kernels/cuda/launch.py: shared_bytes).
+//            (kernels/cuda/specs.py: shared_bytes).
 // Registers  m, l and O of the warp's rows, float32; in split_kv_combine O of one of them.
 // Changed    since FlashAttention-2: with few queries and a long cache there are too few row blocks
 //            to fill a GPU, so the column blocks of one are dealt out to several thread blocks.

@@ -234,8 +234,8 @@ FAULTS = (
     Fault(
         "split-kv",
         "rows see as if no heads were packed",
-        "sees(row % of_head.seqlen_q",
-        "sees(row",
+        "row), row % of_head.seqlen_q, key",
+        "row), row, key",
     ),
     Fault(
         "split-kv",

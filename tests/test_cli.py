@@ -36,6 +36,15 @@ def run(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
     )
 
 
+def test_help_names_each_command_whole(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    told = (
+        capsys.readouterr().out.split("Commands: ")[1].replace(";", ",").replace(",", " ").split()
+    )
+    assert {"run", "self-test", "kv-cache", "races"} <= {*told}
+
+
 def test_help_of_the_export_shows_what_can_be_typed(capsys):
     with pytest.raises(SystemExit):
         main(["export", "--help"])

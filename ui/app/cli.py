@@ -16,6 +16,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, NoReturn
 
 from simulator.base.errors import InputError, refuse, safe_text
@@ -147,10 +148,12 @@ def _rested(deadline: float) -> bool:
 
 
 def _window_parser() -> argparse.ArgumentParser:
+    commands = f"Commands: {', '.join(COMMANDS)}; each has its own --help."
     parser = _Parser(
         prog="tilescope",
         description="See attention computed tile by tile.",
-        epilog=f"Commands: {', '.join(COMMANDS)}; each has its own --help.",
+        epilog=fill(commands, 78, break_on_hyphens=False),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("scenario", nargs="?", help="scenario file (.toml) to open")
     parser.add_argument("--lesson", metavar="NAME", help="lesson to open: a shipped one or a .md")

@@ -28,8 +28,9 @@ ui.window.autosave.WAIT_MS = 20
 app = ui.app.start.application()
 done = set()
 
-def say(*words):
-    print(*words, flush=True)
+def say(*words):  # in one piece: threads of the program speak at the same time
+    sys.stdout.write(" ".join(map(str, words)) + "\\n")
+    sys.stdout.flush()
 
 def once(name):
     return not (name in done or done.add(name))

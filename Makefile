@@ -62,6 +62,10 @@ lint: ## ruff and mypy --strict
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy --strict
 
+report: ## sizes of the house and how often its habits occur; nothing here is a gate
+	@.ci/setup test
+	@$(PY) -m tests.report
+
 soak: ## use a window at random, 100 000 actions: half an hour, or as ACTIONS=, SECONDS= say
 	@.ci/setup test
 	QT_QPA_PLATFORM=offscreen $(PY) -m tests.soak $(if $(ACTIONS),--actions $(ACTIONS)) \
@@ -122,5 +126,5 @@ clean: ## remove what was generated (.venv stays: rm -rf .venv)
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
-.PHONY: help run test test-all test-peers test-architectures test-ptx test-races lint soak fuzz mutants bench bench-peers \
+.PHONY: help run test test-all test-peers test-architectures test-ptx test-races lint report soak fuzz mutants bench bench-peers \
   package test-package pictures docs-pictures small-transformer docs-film clean

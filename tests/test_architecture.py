@@ -39,10 +39,6 @@ PICKS_ENGINES = {
 PAINTED = ("ui/look", "ui/widgets", "ui/board", "ui/plots", "ui/panels")
 """Rooms of what is drawn, and of the widgets that draw it."""
 
-MOST_LINES = 500
-SLACK = 100
-"""Lines that a file should have at most, and by how much a coherent one may pass that."""
-
 
 def sources(folder: str) -> list[Path]:
     """Return the Python files of a folder of the checkout."""
@@ -207,17 +203,6 @@ def test_nothing_reaches_outside_the_checkout() -> None:
     assert not [name_of(p) for p in checked if outside in p.read_text("utf-8", errors="replace")]
 
 
-@pytest.mark.parametrize("folder", [*PACKAGES, "tests"])
-def test_files_are_read_in_one_sitting(folder: str) -> None:
-    lines = {
-        name_of(path): len(path.read_text(encoding="utf-8").splitlines())
-        for path in sources(folder)
-    }
-    long = {name: count for name, count in lines.items() if count > MOST_LINES + SLACK}
-    assert not long
-    assert len(lines) > 10
-
-
 def test_every_module_says_what_it_is() -> None:
     silent = {
         name_of(path)
@@ -290,28 +275,6 @@ def test_products_are_judged_by_their_result(package: str) -> None:
         or (isinstance(node, ast.Attribute) and ast.unparse(node) in PRODUCTS)
     ]
     assert not wrong, "for simulator.base.matmul.matmul"
-
-
-@pytest.mark.parametrize(
-    ("folder", "most_private", "most_patched"), [("tests/ui", 9, 15), ("tests", 27, 44)]
-)
-def test_tests_ask_by_public_names(folder: str, most_private: int, most_patched: int) -> None:
-    """What a test needs is an argument, a class offers it, or a user can do it.
-
-    The counts of private names that tests use, and of parts that they replace, only go down.
-    """
-    private, patched = [], []
-    for path in sources(folder):
-        for node in ast.walk(tree(path)):
-            if isinstance(node, ast.Attribute):
-                place = f"{name_of(path)}:{node.lineno} .{node.attr}"
-                own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
-                if node.attr.startswith("_") and not node.attr.startswith("__") and not own:
-                    private.append(place)
-                elif node.attr == "setattr":
-                    patched.append(place)
-    assert len(private) <= most_private, private
-    assert len(patched) <= most_patched, patched
 
 
 def test_nobody_asks_whether_a_panel_can_do_something() -> None:

@@ -95,9 +95,9 @@ test-package: ## use that binary as a user would
 	@.ci/setup test
 	$(PY) -m pytest -m package tests/package $(ARGS)
 
-pictures: ## draw the window in three sizes and three themes into build/pictures
-	@.ci/setup $(EXTRAS)
-	QT_QPA_PLATFORM=offscreen $(PY) -m ui.app.pictures
+pictures: ## draw all that a user sees into build/pictures; ARGS="--at COMMIT -o DIR", "--compare DIR"
+	@.ci/setup test $(EXTRAS)
+	QT_QPA_PLATFORM=offscreen $(PY) -m tests.pictures $(ARGS)
 
 docs-pictures: ## make the pictures of README and docs again, in docs/pictures
 	@.ci/setup

@@ -25,7 +25,6 @@ from simulator.lesson.record import word_count
 from simulator.problem.scenario import load_scenario
 from simulator.program.playback import SECONDS_PER_RESCALE, seconds_of
 from tests.ui.export.helpers import ROOT, decoded, frames_of, names, picture
-from ui.app.lesson_sheets import CELL, draw_sheet, draw_steps
 from ui.export.frames import new_image, paint_frame
 from ui.export.job import prepare_lesson
 from ui.export.options import ExportOptions
@@ -304,18 +303,6 @@ def test_a_picture_is_of_the_first_step_or_the_one_asked_for(lesson, source, tmp
     text = (tmp_path / "a.svg").read_text()
     assert re.search(r'aria-label="[^"]*2 of 3"', text)
     assert 'aria-label="exponential"' in text  # the answer
-
-
-@pytest.mark.long
-def test_a_sheet_holds_every_step(lesson, tmp_path, qapp):
-    draw_sheet(lesson, "dark", tmp_path / "a.png")
-    steps = list(draw_steps(lesson, "light", (480, 320), tmp_path))
-    assert [path.name[-19:] for path in steps] == [f"{n}-light-480x320.png" for n in range(3)]
-    assert [picture(path).shape for path in steps] == [(320, 480, 3)] * 3
-    sheet, (width, height) = picture(tmp_path / "a.png"), CELL
-    assert sheet.shape == (height + 24, 3 * (width + 12) + 12, 3)
-    make(lesson, tmp_path / "b.png", size=CELL, steps=(2, 3))
-    assert np.array_equal(sheet[12:-12, -12 - width : -12], picture(tmp_path / "b.png"))
 
 
 # --- what a file says about itself -----------------------------------------------------------

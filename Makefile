@@ -76,8 +76,8 @@ fuzz: ## open 20 000 damaged files as the program would (FILES=, SEED=); bad one
 	QT_QPA_PLATFORM=offscreen nice $(PY) -m tests.fuzz $(if $(FILES),--files $(FILES)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 bench: ## the project's own measurements, each beside a floor in the same run: some minutes
-	@.ci/setup $(EXTRAS)
-	QT_QPA_PLATFORM=offscreen $(PY) -m ui bench $(ARGS)
+	@.ci/setup test $(EXTRAS)
+	QT_QPA_PLATFORM=offscreen $(PY) -m tests.bench $(ARGS)
 
 bench-peers: ## whole outputs beside PyTorch (CPU build, 230 MB)
 	@.ci/setup test peers $(EXTRAS)

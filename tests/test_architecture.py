@@ -31,8 +31,7 @@ ENGINE_MODULES = {
     "kernels.devices.registry",
 }
 PICKS_ENGINES = {
-    "ui/session/engines.py", "ui/app/cli.py", "ui/app/bench.py", "ui/export/command.py",
-    "ui/export/bench.py", "ui/app/self_test.py",
+    "ui/session/engines.py", "ui/app/cli.py", "ui/export/command.py", "ui/app/self_test.py",
 }  # fmt: skip
 """The session of the window, and the commands, which have no session."""
 

@@ -1,4 +1,4 @@
-"""What `python -m ui bench` tells: every figure beside its floor. No test looks at the clock."""
+"""What `make bench` tells: every figure beside its floor. No test looks at the clock."""
 
 import json
 from pathlib import Path
@@ -10,11 +10,11 @@ from PySide6.QtGui import QFont, QImage, QPainter, QPaintEvent, QStaticText
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-import simulator.study.bench as numbers
-import ui.app.bench as drawn
-import ui.export.bench as exports
-from simulator.study.bench import HEADER, Measurement, measured, p95, tell, turns
-from ui.app.bench_floors import RecordingPainter, Strokes, recorded
+import tests.bench.drawing as drawn
+import tests.bench.films as exports
+import tests.bench.numbers as numbers
+from tests.bench.floors import RecordingPainter, Strokes, recorded
+from tests.bench.numbers import HEADER, Measurement, measured, p95, tell, turns
 from ui.look.theme import TEXT_FAMILY
 from ui.safety.painting import painting
 

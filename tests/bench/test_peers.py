@@ -8,7 +8,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from simulator.run.trace import simulate
-from simulator.study.bench import HEADER, benchmark_scenario, fresh, measured, seconds
+from tests.bench.numbers import HEADER, benchmark_scenario, fresh, measured, seconds
 
 
 def skip_if_busy() -> None:

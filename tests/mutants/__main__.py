@@ -33,8 +33,7 @@ from tests.mutants.runs import (
 )
 from tests.mutants.typed import refused_by_types
 
-SIMULATOR = sorted({*Path("simulator").rglob("*.py")} - {Path("simulator/study/bench.py")})
-"""But for what only measures: `make bench` runs it."""
+SIMULATOR = sorted(Path("simulator").rglob("*.py"))
 SESSION = [
     Path(f"ui/session/{name}.py") for name in ("session", "history", "runs", "tasks", "worker")
 ]

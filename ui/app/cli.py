@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, NoReturn
@@ -197,7 +196,7 @@ def _command_parser(name: str) -> argparse.ArgumentParser:
         from ui.app.races_command import add_options as add_race_options
 
         add_race_options(parser)
-    if name in ("run", "bench", "kv-cache", "masks"):
+    if name in ("run", "kv-cache", "masks"):
         parser.add_argument("--json", action="store_true", help="print one JSON object only")
     if name == "export":
         from ui.export.command import add_options as add_export_options
@@ -365,18 +364,6 @@ def _self_test(options: argparse.Namespace) -> int:
     return run()
 
 
-def _bench(options: argparse.Namespace) -> int:
-    """Measure this machine and this version, each figure beside a floor in the same run."""
-    if getattr(sys, "frozen", False):
-        raise refuse("bench", "", "", "a checkout: it starts parts of Tilescope with Python")
-    from simulator.study.bench import measure_all, tell
-    from ui.app.bench import measure_ui
-    from ui.export.bench import measure_exports
-
-    rows = chain(measure_all(), measure_ui(), measure_exports())
-    return 0 if tell(rows, as_json=options.json) else 1
-
-
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "run": _run,
     "export": _export,
@@ -387,5 +374,4 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "races": _races,
     "doctor": _doctor,
     "self-test": _self_test,
-    "bench": _bench,
 }

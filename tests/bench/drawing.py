@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 from simulator.problem.scenario import Scenario, parse_scenario
 from simulator.run.row_report import row_report
 from simulator.run.trace import simulate
-from simulator.study.bench import Measurement, benchmark_scenario, measured, p95, turns
+from tests.bench.numbers import Measurement, benchmark_scenario, measured, p95, turns
 
 if TYPE_CHECKING:
-    from ui.app.bench_floors import BareWindow, Strokes
+    from tests.bench.floors import BareWindow, Strokes
     from ui.window.main_window import MainWindow
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,7 +61,7 @@ def _painting(name: str, scenario: Scenario) -> Measurement:
     from PySide6.QtCore import QRectF, QSizeF
     from PySide6.QtGui import QImage, QPainter
 
-    from ui.app.bench_floors import RecordingPainter, Strokes
+    from tests.bench.floors import RecordingPainter, Strokes
     from ui.export.composed import paint_scene, scene_style
     from ui.look.theme import DARK
     from ui.widgets.application import application
@@ -99,7 +99,7 @@ def _moving(size: tuple[int, int], words: str, scenario: Scenario) -> Measuremen
 
     from simulator.program.playback import Cursor, Granularity, step
     from simulator.run.motion import Motion
-    from ui.app.bench_floors import paint_six_images
+    from tests.bench.floors import paint_six_images
     from ui.export.composed import paint_moving_scene, paint_still_scene, scene_style
     from ui.look.theme import DARK
     from ui.widgets.application import application
@@ -132,7 +132,7 @@ def _moving(size: tuple[int, int], words: str, scenario: Scenario) -> Measuremen
 @contextmanager
 def _open_window() -> Iterator[tuple[MainWindow, BareWindow]]:
     """Open a window on the benchmark scenario, N = 4096, d = 128, and a bare one as large."""
-    from ui.app.bench_floors import BareWindow
+    from tests.bench.floors import BareWindow
     from ui.safety.collector import collect_here
     from ui.safety.settings import Settings
     from ui.session.session import Session
@@ -161,7 +161,7 @@ def _beside(
     """Return how long a window takes to act, and how long a bare window takes to paint the same."""
     from PySide6.QtWidgets import QApplication
 
-    from ui.app.bench_floors import recorded
+    from tests.bench.floors import recorded
 
     with recorded() as strokes:
         act(0)
@@ -236,7 +236,7 @@ def _switching() -> list[Measurement]:
 
 def _drawn(window: MainWindow) -> Strokes:
     """Return the images and words of everything that is visible."""
-    from ui.app.bench_floors import recorded
+    from tests.bench.floors import recorded
 
     with recorded() as strokes:
         window.grab()
@@ -321,7 +321,7 @@ def _blocked(window: MainWindow, switch: Callable[[], object]) -> float:
 
 def start(starts: int = 4) -> Measurement:
     """Measure `python -m ui` to the first painted view, warm, and a window with one word."""
-    from ui.app.bench_floors import BARE_START
+    from tests.bench.floors import BARE_START
 
     times, floors = [], []
     with tempfile.TemporaryDirectory() as folder:

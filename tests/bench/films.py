@@ -26,7 +26,7 @@ import numpy as np
 from simulator.base.assets import SCENARIOS
 from simulator.program.playback import Granularity
 from simulator.run.trace import simulate
-from simulator.study.bench import Measurement, measured, turns
+from tests.bench.numbers import Measurement, measured, turns
 from ui.export.writers.x264 import x264_options
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -85,7 +85,7 @@ def measure_exports() -> Iterator[Measurement]:
 
 def _child(what: str, ending: str, frames: int) -> dict[str, Any]:
     """Measure in another process."""
-    asked = [sys.executable, "-m", "ui.export.bench", what, ending, str(frames)]
+    asked = [sys.executable, "-m", "tests.bench.films", what, ending, str(frames)]
     done = subprocess.run(asked, cwd=ROOT, check=True, capture_output=True, text=True)
     told: dict[str, Any] = json.loads(done.stdout)
     return told

@@ -1,0 +1,1 @@
+"""Measurements of this machine and this version, each beside a floor in the same run."""

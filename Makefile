@@ -50,11 +50,11 @@ test-peers: ## compare with PyTorch and transformers (CPU builds, 230 MB)
 
 test-ptx: ## run the PTX of every kernel for three architectures on the CPU, and planted faults
 	@.ci/setup test $(EXTRAS)
-	QT_QPA_PLATFORM=offscreen nice $(PY) -m pytest --all -n $(JOBS) tests/kernels/ptx tests/kernels/ptx/whole $(ARGS)
+	QT_QPA_PLATFORM=offscreen nice $(PY) -m pytest --all -n $(JOBS) -o norecursedirs=.* tests/kernels/ptx $(ARGS)
 
 test-races: ## watch every kernel in every variant, then without each of its barriers
 	@.ci/setup test $(EXTRAS)
-	QT_QPA_PLATFORM=offscreen nice $(PY) -m pytest --all -n $(JOBS) tests/kernels/watch tests/kernels/watch/whole $(ARGS)
+	QT_QPA_PLATFORM=offscreen nice $(PY) -m pytest --all -n $(JOBS) -o norecursedirs=.* tests/kernels/watch $(ARGS)
 
 lint: ## ruff and mypy --strict
 	@.ci/setup test

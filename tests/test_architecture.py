@@ -5,6 +5,8 @@ folder that is not there yet is simply empty.
 """
 
 import ast
+import shlex
+import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -257,6 +259,21 @@ def test_every_test_asserts_something() -> None:
 )
 def test_the_search_for_assertions(body: str, found: bool) -> None:
     assert asserts(ast.parse(body)) is found
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("target", ["test-ptx", "test-races"])
+def test_make_collects_what_the_suite_leaves_to_it(target: str) -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8").replace("$(JOBS)", "0")
+    recipe = makefile.partition(f"\n{target}:")[2].partition("\n\n")[0]
+    given = shlex.split(recipe.partition("-m pytest ")[2].replace("$(ARGS)", ""))
+    (folder,) = (each for each in given if each.startswith("tests/"))
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", *given],
+        cwd=ROOT, check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    collected = {line.partition("::")[0] for line in done.stdout.splitlines() if "::" in line}
+    assert {name_of(path) for path in (ROOT / folder).rglob("test_*.py")} == collected
 
 
 PRODUCTS = {"np.matmul", "np.matvec", "np.vecmat", "np.vecdot"}

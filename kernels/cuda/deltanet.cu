@@ -59,7 +59,7 @@ extern "C" __global__ void __launch_bounds__(WARP) deltanet(
         load_rows(own, Q_hbm + row * HEAD_DIM,  // [load] Yang et al. 2024, rows of length 1
                   K_hbm + key * HEAD_DIM, V_hbm + key * VALUE_DIM, visit);
         load_gate(own, strength_hbm + key, visit, READ_strength);  // [load] Yang et al. 2024, rows of length 1
-        __syncwarp();  // the rows are whole
+        // Each lane reads of Q and K what it has loaded itself.
         unit_length(own.phi_Q, own.Q);  // [features] Yang et al. 2024, rows of length 1
         unit_length(own.phi_K, own.K);  // [features] Yang et al. 2024, rows of length 1
         __syncwarp();  // the features are there

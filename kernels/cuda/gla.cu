@@ -46,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(WARP) gla(
         load_rows(own, Q_hbm + row * HEAD_DIM,  // [load] Yang et al. 2024, rows as they are
                   K_hbm + key * HEAD_DIM, V_hbm + key * VALUE_DIM, visit);
         load_gate(own, decay_hbm + key * FEATURES, visit, READ_decay);  // [load] Yang et al. 2024, rows as they are
-        __syncwarp();  // the rows are whole
+        // Each lane reads of Q and K what it has loaded itself.
         for (int f = lane(); f < FEATURES; f += WARP) {
             own.phi_Q[f] = widen(own.Q[f]);  // [features] Yang et al. 2024, rows as they are
             own.phi_K[f] = widen(own.K[f]);  // [features] Yang et al. 2024, rows as they are

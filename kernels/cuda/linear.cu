@@ -246,8 +246,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) linear_chunks(
         if (i >= first_block)
             store_output(O_hbm + row * VALUE_DIM,  // [store] Katharopoulos et al. 2020, equation 12
                          O, keys, visit);
-        RECORDED(__syncthreads();  // the state is whole
-                 if (visit.detail_)
+        RECORDED(if (visit.detail_)  // each thread its own sums
                      copy_rows(detail_of(visit)->state, state_shared, TOTALS, FEATURES);)
     }
 }
@@ -295,12 +294,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) linear_state(
         RECORDED(if (visit.detail_) {
             copy_rows(detail_of(visit)->phi_k, phi_K_shared, FEATURE_STRIDE, keys);
             copy_rows(detail_of(visit)->state_before, state_shared, TOTALS, FEATURES);
-            __syncthreads();  // before it changes
         })
         update_state(state_shared, phi_K_shared,  // [update state] Katharopoulos et al. 2020, equation 5
                      V_shared, keys, visit);
-        RECORDED(__syncthreads();  // the state is whole
-                 if (visit.detail_)
+        RECORDED(if (visit.detail_)  // each thread its own sums
                      copy_rows(detail_of(visit)->state, state_shared, TOTALS, FEATURES);)
         if (j < column_blocks - 1) continue;
         int stored = 0;

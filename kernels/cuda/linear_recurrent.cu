@@ -43,7 +43,7 @@ extern "C" __global__ void __launch_bounds__(WARP) linear_recurrent(
         const Visit visit = t < first_block ? unrecorded() : trace.visit(t - first_block, 0);
         visit.kind(FULL);
 
-        __syncwarp();  // every lane is done with the token before
+        // Others are done with Q and K since the features were there, and V is each lane's own.
         load_rows(own, Q_hbm + row * HEAD_DIM,  // [load] Katharopoulos et al. 2020, equations 18 and 19
                   K_hbm + key * HEAD_DIM, V_hbm + key * VALUE_DIM, visit);
         __syncwarp();  // the rows are whole
@@ -66,7 +66,6 @@ extern "C" __global__ void __launch_bounds__(WARP) linear_recurrent(
                     v, visit);
         for (int f = lane(); f < FEATURES; f += WARP)
             own.state[f * TOTALS + VALUE_DIM] += own.phi_K[f];
-        __syncwarp();  // the sums of the weights are there
         RECORDED(record_state(own, visit);)
         times_state(O, own.phi_Q,  // [read state] Katharopoulos et al. 2020, equation 20
                     own.state, visit);

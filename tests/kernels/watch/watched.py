@@ -48,9 +48,8 @@ def case(algorithm: str, variant: str, folder: Path) -> tuple[Workload, Inputs]:
         "tiling": {"rows": 20, "cols": 24, "splits": 2},
     }
     if variant == "bias":
-        draw, heads, nq, nk = np.random.default_rng(0), 2, 45, 70
-        shapes = {"q": (heads, nq, 12), "k": (1, nk, 12), "v": (1, nk, 12),
-                  "bias": (heads, nq + nk - 1)}  # fmt: skip
+        draw, shapes = np.random.default_rng(0), {"q": (2, 45, 12), "bias": (2, 45 + 70 - 1)}
+        shapes |= {"latent": (70, 12)} if algorithm == "mla" else dict.fromkeys("kv", (1, 70, 12))
         path = folder / "bias.npz"
         np.savez(path, **{
             name: draw.standard_normal(shape).astype(np.float32 if name == "bias" else np.float16)
@@ -64,7 +63,6 @@ def case(algorithm: str, variant: str, folder: Path) -> tuple[Workload, Inputs]:
 def has(algorithm: str, variant: str) -> bool:
     """Return whether an algorithm has a variant that is no other one."""
     linear = algorithm in ("linear", "linear-recurrent", "gla", "deltanet")
-    backward = algorithm.endswith("-backward")
     if variant == "deterministic":
         return algorithm == "flash2-backward"
     if variant == "threshold":
@@ -74,7 +72,7 @@ def has(algorithm: str, variant: str) -> bool:
     if variant == "performer":
         return algorithm in ("linear", "linear-recurrent")
     if variant == "bias":
-        return not linear and not backward and algorithm != "mla"
+        return not linear
     if variant == "decode":
         return algorithm in ("flash2", "split-kv", "paged", "mla")
     return not linear or variant in ("plain", "float32", "bfloat16")

@@ -24,8 +24,6 @@ class BoundedCache(Generic[V]):
     ----------
     limit : int
         Most bytes to keep.
-    size_of : callable
-        Bytes of one value.
     """
 
     def __init__(self, limit: int, size_of: Callable[[V], int]) -> None:

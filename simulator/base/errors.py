@@ -76,8 +76,6 @@ class InputError(ValueError):
         The file, or what stands for it ("scenario" for one that is being edited).
     mistakes : sequence of Mistake
         What is wrong, most important first; at least one.
-    others : int
-        How many more there are.
     """
 
     def __init__(self, source: str, mistakes: Sequence[Mistake], others: int = 0) -> None:

@@ -72,14 +72,6 @@ def check_target(
     ----------
     command : str
         Whose option ``-o`` names it.
-    path : Path
-        The file.
-    endings : sequence of str
-        Those that it may have.
-    inputs : sequence of Path
-        What the command reads.
-    *beside : Path
-        What is written with it.
 
     Raises
     ------
@@ -107,8 +99,6 @@ def part_of(path: Path, token: str = "") -> Path:
 
     Parameters
     ----------
-    path : Path
-        Where it will be.
     token : str
         Eight hexadecimal digits, by which another process knows the name; without it new ones are
         drawn.
@@ -165,10 +155,6 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object], token: st
 
     Parameters
     ----------
-    path : Path
-        The file.
-    write : callable
-        Is given the open file and writes it.
     token : str
         For `part_of`.
 

@@ -79,12 +79,8 @@ def read_bounded(path: Path, most: int, what: str) -> bytes:
 
     Parameters
     ----------
-    path : Path
-        The file.
     most : int
         Most bytes that it may have.
-    what : str
-        What it is called in an error.
 
     Raises
     ------

@@ -24,8 +24,6 @@ def shares(ours: NDArray[np.floating], exact: F64, size: float) -> F64:
 
     Parameters
     ----------
-    ours, exact : ndarray
-        The same shape.
     size : float
         Largest sum of terms of a score, times the size of the terms where the numbers are sums
         that may cancel.

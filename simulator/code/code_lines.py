@@ -32,21 +32,11 @@ class Tab(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CodeLine:
-    """One line of a text.
+    """One line of a text."""
 
-    Attributes
-    ----------
-    number : int
-        What it is named by, from 1; 0 for a gap between two parts of a text.
-    text : str
-        The text of the line.
-    shown : int
-        Its number in its file.
-    """
-
-    number: int
-    text: str
-    shown: int
+    number: int  # what it is named by, from 1; 0 for a gap between two parts of a text
+    text: str  # the text of the line
+    shown: int  # its number in its file
 
 
 @lru_cache(maxsize=8)
@@ -95,19 +85,6 @@ class CodeLines:
 
     A line is named by a number: in the paper its place in `PAPERS`, from 0; in CUDA its number in
     the file; in NumPy one that `numpy_lines.own_number` turns into that.
-
-    Parameters
-    ----------
-    algorithm : str
-        Which algorithm.
-    cuda_name : str
-        What the file of its kernels is called.
-    cuda_source : str
-        Its text.
-    cuda_lines : callable
-        The lines of an op in that text.
-    variant : frozenset of str
-        What of its ops is not as the paper has it.
     """
 
     def __init__(

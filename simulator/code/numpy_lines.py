@@ -36,23 +36,13 @@ HELPERS = (
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A class of ops, or a function that they call, in the file.
+    """A class of ops, or a function that they call, in the file."""
 
-    Attributes
-    ----------
-    name : str
-        Its name.
-    lines : range
-        Its lines.
-    body : range
-        Those lines that run: the body of ``apply``, the last method of a class, or of the function.
-    title : str
-        What is shown above them: what the class is for, as a comment, or the function's head.
-    """
-
-    name: str
-    lines: range
+    name: str  # its name
+    lines: range  # its lines
+    # those lines that run: the body of ``apply``, the last method of a class, or of the function
     body: range
+    # what is shown above them: what the class is for, as a comment, or the function's head
     title: str = ""
 
     def shown(self) -> Iterator[tuple[int, str]]:
@@ -189,17 +179,11 @@ def _lines_of(node: ast.stmt) -> range:
 
 @dataclass(frozen=True, slots=True)
 class Statements:
-    """What an op does, as statements on a dict ``chip``.
+    """What an op does, as statements on a dict ``chip``."""
 
-    Attributes
-    ----------
-    text : tuple of str
-        The statements.
-    read, made : tuple of str
-        The names in ``chip`` that they read before they make them, and those that they make.
-    """
-
-    text: tuple[str, ...]
+    text: tuple[str, ...]  # the statements
+    # read, made: the names in ``chip`` that they read before they make them, and those that they
+    # make
     read: tuple[str, ...]
     made: tuple[str, ...]
 

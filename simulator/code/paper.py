@@ -42,46 +42,22 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PaperLine:
-    """One line of an algorithm.
+    """One line of an algorithm."""
 
-    Attributes
-    ----------
-    label : str
-        Its number; of another source by name, such as ``§3.1``; empty where it has none.
-    level : int
-        How many loops it is in.
-    text : str
-        Our words, with formulas between dollar signs.
-    role : Role
-        What it means to a run.
-    source : str
-        The beginning of a citation of it, up to the number.
-    """
-
-    label: str
-    level: int
-    text: str
-    role: Role
-    source: str
+    label: str  # its number; of another source by name, such as ``§3.1``; empty where it has none
+    level: int  # how many loops it is in
+    text: str  # our words, with formulas between dollar signs
+    role: Role  # what it means to a run
+    source: str  # the beginning of a citation of it, up to the number
 
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """One algorithm of a paper.
+    """One algorithm of a paper."""
 
-    Attributes
-    ----------
-    title : str
-        Its place in the paper.
-    lines : tuple of PaperLine
-        Its lines, in order.
-    note : str
-        What differs from the lines above, in one or two sentences that the page shows.
-    """
-
-    title: str
-    lines: tuple[PaperLine, ...]
-    note: str
+    title: str  # its place in the paper
+    lines: tuple[PaperLine, ...]  # its lines, in order
+    note: str  # what differs from the lines above, in one or two sentences that the page shows
 
 
 _OP, _SETUP, _TILE, _BLOCK, _END = Role.OP, Role.SETUP, Role.TILE, Role.BLOCK, Role.END
@@ -454,8 +430,6 @@ def cited_lines(algorithm: str, cites: str) -> tuple[int, ...]:
 
     Parameters
     ----------
-    algorithm : str
-        Which algorithm.
     cites : str
         As an op says it: ``Dao 2023, Algorithm 1, lines 14-15``.
     """

@@ -224,8 +224,6 @@ def shown_rows(trace: Trace, head: int, row: int) -> tuple[ShownRow, ...]:
 
     Parameters
     ----------
-    trace : Trace
-        The run.
     head, row : int
         As tiles have them: of packed heads the row among all of them.
     """
@@ -245,8 +243,6 @@ def run_script(trace: Trace, head: int, row: int) -> str:
 
     Parameters
     ----------
-    trace : Trace
-        The run.
     head, row : int
         What is shown; the script checks this row, and others of its row block.
 

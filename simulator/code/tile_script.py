@@ -228,8 +228,6 @@ def save_tile(snapshot: Snapshot, path: Path) -> tuple[Path, Path]:
 
     Parameters
     ----------
-    snapshot : Snapshot
-        The state.
     path : Path
         The ``.npz``; the script has the same name and ends in ``.py``.
 

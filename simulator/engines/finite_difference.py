@@ -46,14 +46,8 @@ def difference_of(
 
     Parameters
     ----------
-    w : Workload
-        Mask and scale.
-    inputs : Inputs
-        Q, K, V and dO.
     tensor : str
         ``q``, ``k`` or ``v``.
-    place : tuple of int
-        Head, row and column.
 
     Raises
     ------

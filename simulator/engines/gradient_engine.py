@@ -47,17 +47,6 @@ _MOST_PAIRS = 2**28
 class GradientEngine:
     """Runs a backward pass op by op, in float32 or float64, and with faults.
 
-    Parameters
-    ----------
-    workload : Workload
-        Shapes, mask, tiles and faults.
-    inputs : Inputs
-        Q, K, V and the gradient of O.
-    forward : Engine
-        What computes O and LSE, without faults.
-    number : dtype, optional
-        What it computes in.
-
     Raises
     ------
     InputError

@@ -19,10 +19,6 @@ class Interpreter:
 
     Parameters
     ----------
-    program : TileProgram
-        What to run.
-    inputs : Inputs
-        Q, K and V.
     left : mapping of str to ndarray
         What an earlier pass has left in HBM, by tensor, (heads, Nq, ...): O and LSE, where a
         backward pass starts with them.

@@ -20,12 +20,8 @@ def output_error(
 
     Parameters
     ----------
-    workload : Workload
-        Of all heads of the layer, one by one.
     inputs : Inputs
         Its Q, K and V; those of the comparison are products in float64, rounded as these are.
-    layer : Layer
-        x and the weights.
     found : iterable of (range, ndarray)
         Some rows, and O of all heads in them, (H, rows, dv).
     """

@@ -120,8 +120,6 @@ def score_keys(
         (rows, d) float32.
     k : ndarray
         (Nk, d) float32.
-    scale : float
-        Factor from q·k to the score.
     ranges : sequence of (start, stop)
         Ascending ranges of keys.
     visible : callable

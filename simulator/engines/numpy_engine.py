@@ -54,13 +54,6 @@ class NumpyEngine:
 
     S and P of the naive algorithm keep float32 values although their bytes are counted at the width
     of the dtype: its CUDA kernels would round them, and the engine does everything else as they do.
-
-    Parameters
-    ----------
-    workload : Workload
-        Shapes, mask, tiles.
-    inputs : Inputs
-        Q, K and V.
     """
 
     name = "numpy"

@@ -50,10 +50,6 @@ class OpEngine:
 
     Parameters
     ----------
-    workload : Workload
-        Shapes, mask, tiles and faults.
-    inputs : Inputs
-        Q, K and V.
     number : dtype, optional
         What it computes in. With float64 and without faults, the other engines are compared with
         it; arrays are then float64 where their descriptions say float32.

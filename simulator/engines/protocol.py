@@ -186,14 +186,8 @@ class Again(State):
 
     Parameters
     ----------
-    w : Workload
-        Shapes and algorithm.
-    inputs : Inputs
-        Q, K, V and what else is given.
     loads : mapping of str to ndarray
         What the visit loads beside them, as it is to be loaded.
-    number : dtype, optional
-        What the ops compute in.
     """
 
     def __init__(
@@ -253,19 +247,11 @@ def gone_through(
 
     Parameters
     ----------
-    w : Workload
-        Shapes, mask and algorithm.
-    inputs : Inputs
-        Q, K and V.
-    visit : Visit
-        Which.
     before : mapping of str to ndarray
         The numbers of its rows that exist before it.
     recorded : mapping of str to ndarray
         Those numbers of ops that the engine has recorded (`Op.recorded`). The ops compute the
         others from them, in float32.
-    loads : mapping of str to ndarray
-        What the visit loads beside Q, K and V.
     unmasked : ndarray, optional
         (r, c) float32, scores before the mask, if no op of the visit makes them.
     """
@@ -353,15 +339,6 @@ def pairs_of(
     program: TileProgram, head: int, i: int, numbers: Callable[[Visit], Numbers]
 ) -> dict[str, F32]:
     """Return S, P, dP and dS of a row block of a backward pass.
-
-    Parameters
-    ----------
-    program : TileProgram
-        The run's.
-    head, i : int
-        Which row block.
-    numbers : callable
-        What a visit has made.
 
     Returns
     -------

@@ -16,17 +16,6 @@ from simulator.problem.workload import Inputs, Workload
 def reference_rows(workload: Workload, inputs: Inputs, head: int, rows: range) -> tuple[F64, F64]:
     """Return O and LSE of some rows of a head.
 
-    Parameters
-    ----------
-    workload : Workload
-        Mask and scale.
-    inputs : Inputs
-        Q, K and V.
-    head : int
-        Query head.
-    rows : range
-        Query rows.
-
     Returns
     -------
     o : ndarray
@@ -50,17 +39,6 @@ def reference_gradients(
     With P the weights of a row, ``dV = Pᵀ dO`` and ``dP = dO Vᵀ``; the Jacobian of a softmax is
     ``diag(P) - P Pᵀ``, so ``dS = P ∘ dP - P (P · dP)``; and a score is ``scale · q·k``, soft-capped
     or not. O and the log-sum-exp have no part in it.
-
-    Parameters
-    ----------
-    workload : Workload
-        Mask and scale.
-    inputs : Inputs
-        Q, K, V and the gradient of O.
-    head : int
-        Query head.
-    rows : range
-        Query rows.
 
     Returns
     -------

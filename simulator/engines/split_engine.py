@@ -37,15 +37,7 @@ class _Walked:
 
 
 class SplitEngine(OpEngine):
-    """Runs a workload of splits in float32, without faults.
-
-    Parameters
-    ----------
-    workload : Workload
-        Shapes, mask and tiles.
-    inputs : Inputs
-        Q, K and V.
-    """
+    """Runs a workload of splits in float32, without faults."""
 
     def __init__(self, workload: Workload, inputs: Inputs) -> None:
         super().__init__(workload, inputs)

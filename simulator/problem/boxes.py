@@ -56,10 +56,6 @@ def visited(mask: Mask, parts: Parts, cols: int) -> Intervals:
 
     Parameters
     ----------
-    mask : Mask
-        Its conditions.
-    parts : sequence
-        The rows of each row block.
     cols : int
         ``Bc``.
     """

@@ -76,15 +76,6 @@ class Said:
 def read_texts(path: Path, texts: Mapping[str, str], heads: int, queries: int, keys: int) -> Said:
     """Return what the texts of a file say.
 
-    Parameters
-    ----------
-    path : Path
-        Names the file in errors.
-    texts : mapping
-        The texts by name.
-    heads, queries, keys : int
-        Of its Q and K.
-
     Raises
     ------
     InputError

@@ -232,8 +232,6 @@ def check_agreement(
 
     Parameters
     ----------
-    scenario, file, shapes, heads, kv_heads
-        What is compared.
     check : callable
         Raises an `InputError` if another scenario cannot be used either, which is then no remedy.
     """

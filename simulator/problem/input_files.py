@@ -172,13 +172,6 @@ def is_npz(path: Path) -> bool:
 def read_header(path: Path, bounds: Bounds = BOUNDS) -> InputFile:
     """Read the header of a file: what it says about its tensors, without their numbers.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    bounds : Bounds
-        How much of it is read.
-
     Raises
     ------
     InputError

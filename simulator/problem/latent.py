@@ -75,8 +75,6 @@ def latent_dims(said: Attention, width: int | None = None) -> tuple[int, int]:
 
     Parameters
     ----------
-    said : Attention
-        What the scenario says of them.
     width : int, optional
         Numbers of a row of the file's latent; without it, a rope_dim that is not said is 0.
 

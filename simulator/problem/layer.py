@@ -195,8 +195,6 @@ def read_layer(file: InputFile, position: Rotary | None = None) -> Layer:
 
     Parameters
     ----------
-    file : InputFile
-        Its header.
     position : Rotary, optional
         How its Q and K are turned.
 

@@ -44,15 +44,11 @@ def mask_of(
 
     Parameters
     ----------
-    scenario : Scenario
-        What its author said.
     file : InputFile or None
         Says whether it is causal and has a window if the scenario does not, and has the blocks and
         the pairs.
     shapes : mapping
         Query heads of the input, rows of one head, and keys, by the keys of a scenario.
-    picked : tuple of int
-        The heads that run.
 
     Raises
     ------
@@ -129,10 +125,6 @@ def read_pair_mask(
         from the highest bit of a byte on, and their shape as a text.
     whole : tuple of int
         Query heads of the input, rows of one head, and keys.
-    picked : tuple of int
-        The heads that are wanted.
-    bounds : Bounds
-        How much of the file is read.
 
     Raises
     ------

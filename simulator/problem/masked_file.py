@@ -63,10 +63,6 @@ def masked_scenario(w: Workload, mask: Mask, path: Path | None = None) -> Scenar
 
     Parameters
     ----------
-    w : Workload
-        The run.
-    mask : Mask
-        Of the rows of one head.
     path : Path, optional
         The copy of the input that has the blocks, as `write_masked` has made it.
 

@@ -31,8 +31,6 @@ class BlockMask:
 
     Parameters
     ----------
-    size : int
-        Rows and keys of a block.
     table : ndarray
         (row blocks, key blocks) bool: which of them are visible.
     """
@@ -110,8 +108,6 @@ class PairMask:
         ----------
         rows : int
             Those of the heads of a block. If all heads see the same, the rows of one are returned.
-        every : bool
-            Whether all blocks are to see a pair.
         """
         key = rows, every
         if key not in self._over:

@@ -177,12 +177,8 @@ def parse_model(name: str, data: Mapping[str, Any], source: str) -> AttentionMod
 
     Parameters
     ----------
-    name : str
-        Its name.
     data : mapping
         Keys and values, as `tomllib` returns them.
-    source : str
-        Names the origin in errors.
 
     Raises
     ------
@@ -324,8 +320,6 @@ def with_shapes(
 
     Parameters
     ----------
-    model : AttentionModel
-        Whose shapes are changed.
     layers, head_dim : int
         As in `AttentionModel`.
     kv_heads : int or None

@@ -160,14 +160,8 @@ def chosen_splits(
 
     Parameters
     ----------
-    blocks : int
-        Column blocks.
     thread_blocks : int
         Row blocks of all KV heads: as many run at once without splits.
-    gpu : Gpu
-        Whose SMs are to be filled.
-    limit : int
-        Most splits.
 
     References
     ----------

@@ -41,8 +41,6 @@ class PageTable:
 
     Parameters
     ----------
-    size : int
-        Tokens of a page.
     tokens : int
         Tokens of the sequence; its last page may be partly empty.
     entries : ndarray
@@ -134,8 +132,6 @@ class PagedTensor:
     ----------
     tensor : ndarray
         (kv_heads, tokens, width), in the order of the tokens.
-    table : PageTable
-        Where its pages lie.
     """
 
     def __init__(self, tensor: NDArray[np.floating], table: PageTable) -> None:

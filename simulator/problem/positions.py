@@ -77,12 +77,6 @@ class Rotary:
         ----------
         x : ndarray
             (heads, rows, d) float32.
-        first : int
-            The place of the first row.
-        dtype : str
-            To what they are rounded.
-        back : bool
-            Turn them back to where they were before.
         """
         out = np.empty(x.shape, dtype=np.float32)
         at_once = max(1, AT_ONCE // (x.shape[0] * x.shape[2]))
@@ -100,8 +94,6 @@ class Rotary:
         ----------
         q, k : ndarray
             (H, Nq, d) and (Hkv, Nk, d) float32.
-        dtype : str
-            To what they are rounded.
         """
         return self.turned(q, k.shape[1] - q.shape[1], dtype), self.turned(k, 0, dtype)
 

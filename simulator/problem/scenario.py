@@ -338,8 +338,6 @@ def parse_scenario(data: Mapping[str, Any], source: str = "scenario") -> Scenari
     ----------
     data : mapping
         What `tomllib` returns.
-    source : str
-        Names the origin in errors.
 
     Raises
     ------
@@ -376,8 +374,6 @@ def with_values(scenario: Scenario, changes: Mapping[str, Mapping[str, Any] | st
 
     Parameters
     ----------
-    scenario : Scenario
-        What to start from.
     changes : mapping
         Tables and keys as in the file, e.g. ``{"mask": {"causal": True}}``.
 

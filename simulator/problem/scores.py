@@ -76,11 +76,6 @@ class Scoring:
     def check(self, farthest: int) -> None:
         """Refuse numbers that float32 cannot represent: scores would be 0, infinite or NaN.
 
-        Parameters
-        ----------
-        farthest : int
-            The largest distance of a row and a key.
-
         Raises
         ------
         InputError

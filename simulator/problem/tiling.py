@@ -31,8 +31,6 @@ class TileGrid:
 
     Parameters
     ----------
-    mask : Mask
-        Sizes and visibility.
     rows, cols : int
         ``Br`` and ``Bc``.
     """

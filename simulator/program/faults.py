@@ -327,14 +327,6 @@ def apply_with_faults(op: Op, state: State, w: Workload, visit: Visit, last_use:
 
     Parameters
     ----------
-    op : Op
-        What to do.
-    state : State
-        What it works on.
-    w : Workload
-        Whose faults.
-    visit : Visit
-        The visit that the op belongs to.
     last_use : bool
         Whether the op is the one before which a late scale or mask changes P.
     """

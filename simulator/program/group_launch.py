@@ -22,18 +22,8 @@ class GroupLaunch(Launch):
 
     Parameters
     ----------
-    name : str
-        What the launch computes.
     outer, inner : tuple of int
         Length and block size of both loops: keys, and the rows of one query head.
-    visits : Intervals
-        Visited row blocks of each column block.
-    kv_head_of : sequence of int
-        KV head of each query head.
-    reads, writes : mapping of str to Cost
-        By tensor.
-    flops : Cost
-        Matmul FLOPs.
     """
 
     def __init__(

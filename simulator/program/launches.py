@@ -47,16 +47,8 @@ class Launch:
 
     Parameters
     ----------
-    name : str
-        What the launch computes.
-    outer : tuple of int
-        Length and block size of the outer loop.
-    inner : tuple of int
-        Length and block size of the inner loop.
     visits : Intervals
         Visited inner blocks of each outer block; with `splits`, of each run of each outer block.
-    by_rows : bool
-        Whether the outer blocks are row blocks.
     whole_rows : bool
         Whether a visit works on its whole row block at once; then there is one inner block.
     splits : int
@@ -85,10 +77,6 @@ class Launch:
         Keys of a page, of which a whole inner block is a whole number.
     makes : tuple of str
         Numbers of every row that a visit makes on chip for itself alone.
-    reads, writes : mapping of str to Cost
-        By tensor.
-    flops : Cost
-        Matmul FLOPs.
     """
 
     def __init__(

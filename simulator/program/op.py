@@ -138,8 +138,6 @@ class Op:
 
         Parameters
         ----------
-        state : State
-            After the op.
         before : ndarray or None
             What this has returned for the op before; None in a visit that has made no scores yet.
         """
@@ -147,15 +145,6 @@ class Op:
 
     def settle(self, state: State, before: Numbers, after: Numbers, near: Near) -> int:
         """Decide as an engine has where the op, once done, shows a choice too close to call.
-
-        Parameters
-        ----------
-        state : State
-            After the op.
-        before, after : mapping
-            The engine's numbers.
-        near : callable
-            How far numbers like these may be off.
 
         Returns
         -------

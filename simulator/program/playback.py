@@ -107,8 +107,6 @@ def path_between(program: TileProgram, start: Cursor, end: Cursor, most: int) ->
 
     Parameters
     ----------
-    program : TileProgram
-        The run.
     start, end : Cursor
         Two cursors of it; the first is left out, the last is included.
     most : int
@@ -173,14 +171,8 @@ def advanced(program: TileProgram, head: Playhead, seconds: float, by: Granulari
 
     Parameters
     ----------
-    program : TileProgram
-        The run.
-    head : Playhead
-        A place in it.
     seconds : float
         How much later, at speed 1.
-    by : Granularity
-        How far one step goes.
 
     Returns
     -------

@@ -80,16 +80,12 @@ class State:
     ----------
     q, k, v : ndarray
         (heads, Nq, d), (kv_heads, Nk, d), (kv_heads, Nk, dv).
-    number : dtype, optional
-        What the ops compute in.
     head : int, optional
         The one query head for which tensors can be written; all without it.
     rows : range, optional
         The query rows for which they can be written; all without it.
     tensors : tuple of TensorSpec
         What can be written beside what all algorithms write.
-    splits : int
-        Into how many runs keys are dealt out.
     features : int
         How many numbers a feature map makes of a row.
     projection : ndarray, optional

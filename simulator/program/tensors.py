@@ -51,15 +51,7 @@ class TensorSpec:
         return self.axes == ("row", "key")
 
     def bytes_in(self, w: Workload, *, sums: bool = False) -> int:
-        """Return how large it is in HBM, all heads.
-
-        Parameters
-        ----------
-        w : Workload
-            The workload.
-        sums : bool
-            Whether every tile adds to what HBM holds.
-        """
+        """Return how large it is in HBM, all heads."""
         narrow = self.width == "dtype" or (self.width == "sum" and not sums)
         heads = w.kv_heads if self.of_kv_heads else w.heads
         heads = 1 if self.of_all else heads

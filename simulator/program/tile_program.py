@@ -230,13 +230,6 @@ class TileAlgorithm:
 class TileProgram:
     """All visits of a workload and the ops of each.
 
-    Parameters
-    ----------
-    workload : Workload
-        The resolved scenario.
-    algorithm : TileAlgorithm
-        Its algorithm.
-
     Attributes
     ----------
     sizes : tuple of int

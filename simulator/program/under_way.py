@@ -65,10 +65,6 @@ def under_way(op: Op, before: Numbers, share: float) -> dict[str, Values]:
 
     Parameters
     ----------
-    op : Op
-        What is being done.
-    before : mapping of str to ndarray
-        The numbers on chip before it.
     share : float
         0 to 1; with 1, the numbers that the op makes, but for rounding.
     """

@@ -352,14 +352,8 @@ class Finder:
 
         Parameters
         ----------
-        cursor : Cursor
-            From where.
-        conditions : sequence of Condition
-            Any of them.
         progress : callable, optional
             Told the share of the run that has been searched, 0 to 1; may raise to stop.
-        forward : bool
-            Whether the search goes forwards.
         until : Cursor, optional
             The farthest place that counts.
         """

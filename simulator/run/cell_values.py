@@ -95,15 +95,7 @@ def tile_of(w: Workload, cell: Cell) -> tuple[int | None, int | None]:
 
 
 def cell_value(snapshot: Snapshot, cell: Cell) -> CellValue:
-    """Return the number in a cell of the current head at the cursor.
-
-    Parameters
-    ----------
-    snapshot : Snapshot
-        The state; only what it contains is shown.
-    cell : Cell
-        Which.
-    """
+    """Return the number in a cell of the current head at the cursor."""
     if cell.split is not None:
         return _partial_value(snapshot, cell, cell.split)
     if cell.tensor in snapshot.inputs:

@@ -94,8 +94,6 @@ def verify(
 
     Parameters
     ----------
-    trace : Trace
-        The run.
     progress : callable, optional
         Told the share done.
     most : int
@@ -140,8 +138,6 @@ def visits_to_check(program: TileProgram, most: int = MAX_VISITS) -> Iterator[in
 
     Parameters
     ----------
-    program : TileProgram
-        The run's.
     most : int
         Visits after which no other row block begins.
     """

@@ -184,14 +184,8 @@ def exactness(
 
     Parameters
     ----------
-    trace : Trace
-        The run.
-    snapshot : Snapshot
-        Its state at the cursor.
     report : RowReport
         Not needed; the models of all panels are called in the same way.
-    effort : Effort
-        How much to compute.
     """
     record, w = _record(trace), trace.workload
     with record.lock:
@@ -213,12 +207,8 @@ def fill_errors(
     ----------
     trace : Trace
         The run; asked for row blocks from this thread.
-    snapshot : Snapshot
-        The cursor.
     progress : callable
         Told the share done; may raise to stop. What has been done by then is kept.
-    effort : Effort
-        How much to compute.
     """
     record, w = _record(trace), trace.workload
     number, needed = snapshot.visit.head, _needed(snapshot)

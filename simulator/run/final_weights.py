@@ -46,8 +46,6 @@ def maxima_of_output(now: Snapshot, m: F32, block: Callable[[int], RowBlock]) ->
         The state, which need not have numbers of the head yet.
     m : ndarray
         (Nq,) at the cursor, NaN for rows that have not been begun.
-    block : callable
-        Returns a row block of the head.
 
     Returns
     -------

@@ -20,13 +20,6 @@ from simulator.run.trace import Trace
 def gradient_errors(trace: Trace, now: Snapshot) -> Exactness:
     """Return the errors of the gradients of the current head so far.
 
-    Parameters
-    ----------
-    trace : Trace
-        The run, of a backward pass.
-    now : Snapshot
-        Its state at the cursor.
-
     Returns
     -------
     Exactness

@@ -33,8 +33,6 @@ def made_so_far(now: Snapshot, left_by: LeftBy) -> dict[str, F32]:
     ----------
     now : Snapshot
         The cursor; its numbers are those of its own rows and keys.
-    left_by : callable
-        The numbers of visits before it.
 
     Returns
     -------

@@ -22,8 +22,6 @@ def explain_joined(snapshot: Snapshot, value: CellValue) -> Explanation:
     ----------
     snapshot : Snapshot
         State at the cursor, in a visit that joins splits.
-    value : CellValue
-        The cell, with the number that it holds.
     """
     make = {"m": _maximum, "l": _sum, "O": _output}[value.cell.tensor]
     return make(snapshot, value)

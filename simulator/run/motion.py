@@ -93,8 +93,6 @@ def landed_between(
 
     Parameters
     ----------
-    program : TileProgram
-        The run.
     before, after : Playhead
         The two places; what lands exactly at the second one has landed.
     by : Granularity

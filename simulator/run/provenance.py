@@ -41,8 +41,6 @@ def explain(snapshot: Snapshot, cell: Cell) -> Explanation:
 
     Parameters
     ----------
-    snapshot : Snapshot
-        State at the cursor.
     cell : Cell
         A cell of Q, K, V, S (or of P in its place), m, l or O.
 

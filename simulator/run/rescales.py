@@ -23,10 +23,6 @@ def rescaled(
 
     Parameters
     ----------
-    w : Workload
-        Tiles and splits.
-    head, i : int
-        Which row block.
     block : RowBlock
         Its m and l after every column block; a skipped tile has left them as they were.
     """

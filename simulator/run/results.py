@@ -66,8 +66,6 @@ def write_results(
     path : Path
         ``.npz`` or ``.json`` for the arrays, with the summary inside; ``.csv`` for the traffic
         after each visit.
-    program : TileProgram
-        The visits.
     summary : mapping
         What `Trace.run` returns.
     arrays : mapping

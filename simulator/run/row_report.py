@@ -49,8 +49,6 @@ def row_report(snapshot: Snapshot, row: int) -> RowReport:
 
     Parameters
     ----------
-    snapshot : Snapshot
-        State at the cursor.
     row : int
         Query row; if it is outside the current row block, the nearest row inside is taken.
     """

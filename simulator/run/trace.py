@@ -60,17 +60,7 @@ _RowState = tuple[F32 | np.float32, F32 | np.float32, F32 | np.float32]
 
 
 class Trace:
-    """A run of a workload on an engine.
-
-    Parameters
-    ----------
-    program : TileProgram
-        The visits and their ops.
-    engine : Engine
-        What computes the numbers.
-    inputs : Inputs
-        Q, K and V.
-    """
+    """A run of a workload on an engine."""
 
     def __init__(self, program: TileProgram, engine: Engine, inputs: Inputs) -> None:
         self.program = program
@@ -567,8 +557,6 @@ def simulate(
 
     Parameters
     ----------
-    scenario : Scenario or path
-        What to run.
     engine : str or callable
         ``numpy``, or what makes another engine; with faults on, ``numpy`` makes them.
     source : str

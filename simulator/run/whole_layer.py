@@ -156,8 +156,6 @@ def compute_layer(trace: Trace, progress: Progress = lambda share: None) -> Laye
 
     Parameters
     ----------
-    trace : Trace
-        A run with a layer.
     progress : callable
         Told the share done, 0 to 1; may raise to stop.
     """

@@ -72,8 +72,6 @@ def wrong_numbers(now: Snapshot, exact: Snapshot) -> WrongNumbers:
 
     Parameters
     ----------
-    now : Snapshot
-        Of a run with faults.
     exact : Snapshot
         That of the run without faults in float64, at the same cursor.
     """

@@ -34,27 +34,14 @@ _NOTHING = -110.0
 
 @dataclass(frozen=True, slots=True)
 class MapSettings:
-    """Settings that may change without Q, K and V being read again.
+    """Settings that may change without Q, K and V being read again."""
 
-    Attributes
-    ----------
-    temperature : float
-        Divides the scaled scores.
-    causal : bool
-        Whether a row sees no later key.
-    window : int
-        How far a row sees; 0 for no window.
-    sinks : int
-        First keys that the window never hides.
-    rest : Mask or None
-        The other conditions: dilation, global tokens, documents, blocks and the file's pairs; None
-        for none.
-    """
-
-    temperature: float = 1.0
-    causal: bool = False
-    window: int = 0
-    sinks: int = 0
+    temperature: float = 1.0  # divides the scaled scores
+    causal: bool = False  # whether a row sees no later key
+    window: int = 0  # how far a row sees; 0 for no window
+    sinks: int = 0  # first keys that the window never hides
+    # the other conditions: dilation, global tokens, documents, blocks and the file's pairs; None
+    # for none
     rest: Mask | None = None
 
     def mask(self, seqlen_q: int, seqlen_k: int) -> Mask:
@@ -211,8 +198,6 @@ class AttentionMaps:
 
         Parameters
         ----------
-        head, row : int
-            Which row.
         v : ndarray
             (Nk, dv) float32, values of the head's KV head.
         """
@@ -258,14 +243,8 @@ class HeadScores:
 
     Parameters
     ----------
-    workload : Workload
-        Shapes, scale and mask.
-    inputs : Inputs
-        Q and K are read once, here.
     part : Part or None
         Heads and rows; all of them if None.
-    limits : Limits
-        How much is worked on at once.
 
     Raises
     ------
@@ -389,16 +368,10 @@ def pooled_maps(
 
     Parameters
     ----------
-    workload, inputs : Workload, Inputs
-        What is shown.
-    settings : MapSettings
-        What the weights are made with.
     size : (int, int)
         Most rows and columns of each map.
     progress : callable
         Told the share done, 0 to 1; may raise to stop.
-    limits : Limits
-        How much is made, and kept at once.
 
     Returns
     -------

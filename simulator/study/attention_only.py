@@ -259,8 +259,6 @@ def forward(moment: Moment, words: Words, off: Collection[Head] = ()) -> Pass:
 
     Parameters
     ----------
-    moment : Moment
-        Its weights.
     words : ndarray
         (sequences, N) int.
     off : collection of (int, int)

@@ -10,31 +10,17 @@ from simulator.problem.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much is kept, shown and computed at once.
+    """How much is kept, shown and computed at once."""
 
-    Attributes
-    ----------
-    weights : int
-        Most weights of all heads kept at once: 64 MiB of scores in float64, 32 MiB of weights.
-    of_a_head : int
-        Most weights of one head that are shown at once: with more, a slider would not move
-        smoothly.
-    fewest_rows : int
-        Rows of a head that are shown even if they have more weights.
-    pooled : int
-        Most weights that are made, and forgotten, for pooled maps: a few seconds of work.
-    block : int
-        Scores that are computed at a time, few enough for a core's cache.
-    product : int
-        Elements of K that are converted to float64 at a time.
-    """
-
+    # most weights of all heads kept at once: 64 MiB of scores in float64, 32 MiB of weights
     weights: int = 2**23
+    # most weights of one head that are shown at once: with more, a slider would not move smoothly
     of_a_head: int = 2**20
-    fewest_rows: int = 16
+    fewest_rows: int = 16  # rows of a head that are shown even if they have more weights
+    # most weights that are made, and forgotten, for pooled maps: a few seconds of work
     pooled: int = 2**28
-    block: int = 2**16
-    product: int = 2**22
+    block: int = 2**16  # scores that are computed at a time, few enough for a core's cache
+    product: int = 2**22  # elements of K that are converted to float64 at a time
 
 
 LIMITS = Limits()
@@ -42,35 +28,15 @@ LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Heads and rows of a workload that fit into `Limits.weights`, and what they leave out.
+    """Heads and rows of a workload that fit into `Limits.weights`, and what they leave out."""
 
-    Attributes
-    ----------
-    heads : tuple of int
-        Query heads, ascending.
-    rows : range
-        Query rows.
-    reason : str
-        Why this is not all, in words; empty where it is.
-    """
-
-    heads: tuple[int, ...]
-    rows: range
-    reason: str = ""
+    heads: tuple[int, ...]  # query heads, ascending
+    rows: range  # query rows
+    reason: str = ""  # why this is not all, in words; empty where it is
 
 
 def fitting_part(workload: Workload, head: int, row: int, limits: Limits = LIMITS) -> Part:
-    """Return what is shown of a workload at once: all, one head, or rows of it around one.
-
-    Parameters
-    ----------
-    workload : Workload
-        Shapes.
-    head, row : int
-        What must be in it.
-    limits : Limits
-        How much is kept and shown at once.
-    """
+    """Return what is shown of a workload at once: all, one head, or rows of it around one."""
     heads, rows, keys = workload.heads, workload.seqlen_q, workload.seqlen_k
     if rows * keys > limits.of_a_head:
         some = min(rows, max(limits.fewest_rows, limits.of_a_head // keys))

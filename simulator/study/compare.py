@@ -26,63 +26,29 @@ from simulator.study.sweep import figures_of, rule_tiles, workload_at
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far one algorithm is.
+    """How far one algorithm is."""
 
-    Attributes
-    ----------
-    algorithm : str
-        Its name in scenarios.
-    visits : int
-        Visits that are done.
-    visit : Visit or None
-        The current visit, or between two visits the last one done; None before the first.
-    counters : Counters
-        Requested bytes and FLOPs so far.
-    time : TimeEstimate
-        What they take on the chosen GPU.
-    on_chip : int
-        Most shared memory, bytes, that the tiles of `visit` take at once.
-    finished : bool
-        Whether its run is over.
-    """
-
-    algorithm: Algorithm
-    visits: int
+    algorithm: Algorithm  # its name in scenarios
+    visits: int  # visits that are done
+    # the current visit, or between two visits the last one done; None before the first
     visit: Visit | None
-    counters: Counters
-    time: TimeEstimate
-    on_chip: int
-    finished: bool
+    counters: Counters  # requested bytes and FLOPs so far
+    time: TimeEstimate  # what they take on the chosen GPU
+    on_chip: int  # most shared memory, bytes, that the tiles of `visit` take at once
+    finished: bool  # whether its run is over
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Figures of one algorithm's whole run.
+    """Figures of one algorithm's whole run."""
 
-    Attributes
-    ----------
-    algorithm : str
-        Its name in scenarios.
-    visits : int
-        Of all launches: naive's scores, softmax and output visits each count.
-    counters : Counters
-        Requested bytes and FLOPs.
-    compulsory : int
-        Distinct bytes that each launch reads or writes.
-    time : TimeEstimate
-        On the chosen GPU, from requested bytes and FLOPs.
-    peak : int
-        Most shared memory, bytes, that tiles of full size take at once.
-    square : int
-        Bytes that the numbers of pairs that it makes take in HBM; 0 where none leaves the chip.
-    """
-
-    algorithm: Algorithm
-    visits: int
-    counters: Counters
-    compulsory: int
-    time: TimeEstimate
-    peak: int
+    algorithm: Algorithm  # its name in scenarios
+    visits: int  # of all launches: naive's scores, softmax and output visits each count
+    counters: Counters  # requested bytes and FLOPs
+    compulsory: int  # distinct bytes that each launch reads or writes
+    time: TimeEstimate  # on the chosen GPU, from requested bytes and FLOPs
+    peak: int  # most shared memory, bytes, that tiles of full size take at once
+    # bytes that the numbers of pairs that it makes take in HBM; 0 where none leaves the chip
     square: int
 
     @property
@@ -93,40 +59,22 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Lockstep:
-    """Where all are while the one that is shown is at a cursor.
+    """Where all are while the one that is shown is at a cursor."""
 
-    Attributes
-    ----------
-    by_tile : tuple of Position
-        All have done as many visits as the one that is shown, or are finished.
-    by_time : tuple of Position
-        The others have done the visits that fit into the simulated time of the one that is shown.
-    """
-
+    # all have done as many visits as the one that is shown, or are finished
     by_tile: tuple[Position, ...]
+    # the others have done the visits that fit into the simulated time of the one that is shown
     by_time: tuple[Position, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class EngineRun:
-    """The result of an engine's whole run of one algorithm.
+    """The result of an engine's whole run of one algorithm."""
 
-    Attributes
-    ----------
-    engine : str
-        Which one.
-    max_abs_error : float
-        Largest difference of O from float64, over `checked_rows` rows.
-    checked_rows : int
-        Rows that were compared.
-    seconds : float
-        The engine's time, without the check.
-    """
-
-    engine: str
-    max_abs_error: float
-    checked_rows: int
-    seconds: float
+    engine: str  # which one
+    max_abs_error: float  # largest difference of O from float64, over `checked_rows` rows
+    checked_rows: int  # rows that were compared
+    seconds: float  # the engine's time, without the check
 
 
 class Comparison:
@@ -223,27 +171,15 @@ _LONGEST = 2**17
 
 @dataclass(frozen=True, slots=True)
 class AtScale:
-    """What the figures of a short run would be if it were long, in tiles of published kernels.
+    """What the figures of a short run would be if it were long, in tiles of published kernels."""
 
-    Attributes
-    ----------
-    keys : int
-        N of the long run.
-    rows, cols : int
-        Its tiles, by the rule ``fa2``.
-    bytes : mapping
-        Requested bytes of each algorithm's long run, in the order in which they are shown.
-    last : str
-        The algorithm that saves least.
-    since : int or None
-        N from which `last` requests less than `baseline` in these tiles; None: it never does.
-    """
-
-    keys: int
-    rows: int
+    keys: int  # N of the long run
+    rows: int  # rows, cols: its tiles, by the rule ``fa2``
     cols: int
+    # requested bytes of each algorithm's long run, in the order in which they are shown
     bytes: Mapping[str, int]
-    last: str
+    last: str  # the algorithm that saves least
+    # N from which `last` requests less than `baseline` in these tiles; None: it never does
     since: int | None
 
     @property
@@ -345,10 +281,6 @@ def run_all(trace: Trace, factory: EngineFactory, progress: Progress) -> dict[st
 
     Parameters
     ----------
-    trace : Trace
-        Whose workload and inputs they take.
-    factory : callable
-        Makes the engine of each.
     progress : callable
         Told the share done, 0 to 1; may raise to stop.
 

@@ -75,14 +75,8 @@ def feature_errors(
     ----------
     w : Workload
         Mask, scale and temperature; its algorithm does not matter.
-    inputs : Inputs
-        Q, K and V.
     head : int
         Query head, of `w` without packing.
-    features : sequence of int
-        How many random features.
-    seeds : sequence of int
-        From which directions are drawn.
     progress : callable, optional
         Told the share done.
     """

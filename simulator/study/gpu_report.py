@@ -29,24 +29,12 @@ Report = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A run that was timed on a GPU.
+    """A run that was timed on a GPU."""
 
-    Attributes
-    ----------
-    algorithm : str
-        Which one.
-    gpu : str
-        The device, as its driver names it.
-    seconds : float
-        Median time of a launch.
-    rate : float
-        FLOP/s.
-    """
-
-    algorithm: str
-    gpu: str
-    seconds: float
-    rate: float
+    algorithm: str  # which one
+    gpu: str  # the device, as its driver names it
+    seconds: float  # median time of a launch
+    rate: float  # FLOP/s
 
 
 def signature(w: Workload) -> dict[str, Any]:
@@ -99,17 +87,7 @@ def _pattern(mask: Mask) -> dict[str, Any]:
 
 
 def measured_run(w: Workload, flops: int, report: Report) -> Measured | None:
-    """Return the timing of exactly this workload in a report.
-
-    Parameters
-    ----------
-    w : Workload
-        The run.
-    flops : int
-        Its matmul FLOPs.
-    report : dict
-        Of the checks on a GPU.
-    """
+    """Return the timing of exactly this workload in a report."""
     for line in _figures(report, "lines", w):
         ms = _number(line, "ms")  # none: the run did not fit
         if ms:

@@ -26,29 +26,16 @@ Places = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One thing that a head may do.
+    """One thing that a head may do."""
 
-    Attributes
-    ----------
-    name : str
-        In figures.
-    title, short : str
-        In a table, and where there is little room.
-    tip : str
-        Which keys count, in one sentence.
-    pairs : callable
-        Places of some rows, (rows,), and of all keys, (keys,), and whether their tokens are the
-        same, (rows, keys), to which pairs count, (rows, keys).
-    by_place : bool
-        Whether it needs the row's own place among the keys.
-    """
-
-    name: str
-    title: str
+    name: str  # in figures
+    title: str  # title, short: in a table, and where there is little room
     short: str
-    tip: str
+    tip: str  # which keys count, in one sentence
+    # places of some rows, (rows,), and of all keys, (keys,), and whether their tokens are the same,
+    # (rows, keys), to which pairs count, (rows, keys)
     pairs: Callable[[Places, Places, Pairs], Pairs]
-    by_place: bool = False
+    by_place: bool = False  # whether it needs the row's own place among the keys
 
 
 def _induction(rows: Places, keys: Places, same: Pairs) -> Pairs:
@@ -119,8 +106,6 @@ def head_jobs(
         (heads, rows, keys), each row a softmax over the keys that it sees.
     mask : Mask
         Which those are, and where each row stands among the keys.
-    rows : range
-        Which rows these are.
     tokens : sequence of str
         One for each key; empty: jobs that need them have no score.
     placed : bool

@@ -118,8 +118,6 @@ def head_report(
 
     Parameters
     ----------
-    workload, inputs : Workload, Inputs
-        The run, its heads one by one.
     part : Part
         Heads and rows that are looked at, if the model is not known.
     off : (int, int) or None

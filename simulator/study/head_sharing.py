@@ -12,22 +12,13 @@ from simulator.study.kv_cache import bytes_per_token, decode_step
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """One weight matrix of an attention layer. Biases and norms are not counted.
+    """One weight matrix of an attention layer. Biases and norms are not counted."""
 
-    Attributes
-    ----------
-    name : str
-        As in the papers: ``W_Q``, or MLA's ``W_DKV``.
-    part_of : str
-        As which of ``W_Q``, ``W_K``, ``W_V``, ``W_O`` it counts; MLA's W_DKV, which serves K and V,
-        counts as ``W_K``.
-    inputs, outputs : int or None
-        Its shape; None if the model does not say.
-    """
-
-    name: str
+    name: str  # as in the papers: ``W_Q``, or MLA's ``W_DKV``
+    # as which of ``W_Q``, ``W_K``, ``W_V``, ``W_O`` it counts; MLA's W_DKV, which serves K and V,
+    # counts as ``W_K``
     part_of: str
-    inputs: int | None
+    inputs: int | None  # inputs, outputs: its shape; None if the model does not say
     outputs: int | None
 
     @property
@@ -40,24 +31,14 @@ class Projection:
 
 @dataclass(frozen=True, slots=True)
 class HeadSharing:
-    """One way in which the query heads of a model share what is cached.
+    """One way in which the query heads of a model share what is cached."""
 
-    Attributes
-    ----------
-    model : AttentionModel
-        The model that shares in this way.
-    kind : str
-        ``MHA``, ``GQA``, ``MQA`` or ``MLA``.
-    shared_by : tuple of range
-        The query heads of each KV head. With MLA there is one entry with all heads: they read the
-        same latent row, from which each head makes its own keys and values.
-    projections : tuple of Projection
-        The matrices of one layer, in the order of the forward pass.
-    """
-
-    model: AttentionModel
-    kind: str
+    model: AttentionModel  # the model that shares in this way
+    kind: str  # ``MHA``, ``GQA``, ``MQA`` or ``MLA``
+    # the query heads of each KV head. With MLA there is one entry with all heads: they read the
+    # same latent row, from which each head makes its own keys and values
     shared_by: tuple[range, ...]
+    # the matrices of one layer, in the order of the forward pass
     projections: tuple[Projection, ...]
 
     def parameters(self, part: str | None = None) -> int | None:

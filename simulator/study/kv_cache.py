@@ -43,21 +43,11 @@ I64 = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class LayerGroup:
-    """Layers of a model whose caches are alike.
+    """Layers of a model whose caches are alike."""
 
-    Attributes
-    ----------
-    layers : int
-        How many, at least 1.
-    window : int
-        Tokens that each of them keeps at most; 0: all.
-    row_bytes : int
-        Bytes of one token of one sequence in all of these layers.
-    """
-
-    layers: int
-    window: int
-    row_bytes: int
+    layers: int  # how many, at least 1
+    window: int  # tokens that each of them keeps at most; 0: all
+    row_bytes: int  # bytes of one token of one sequence in all of these layers
 
     def held(self, tokens: int) -> int:
         """Return how many of `tokens` each layer keeps."""
@@ -170,16 +160,8 @@ def cache_curve(
 
     Parameters
     ----------
-    model : AttentionModel
-        Whose cache.
     tokens : array_like of int, shape (n,)
         Tokens of each sequence.
-    dtype : str
-        Element type of the cache.
-    batch : int
-        Sequences.
-    page_size : int
-        Tokens of a page.
 
     Raises
     ------
@@ -222,8 +204,6 @@ def variants(
 
     Parameters
     ----------
-    model : AttentionModel
-        Whose layers and heads.
     kv_heads : int, optional
         KV heads of ``GQA``; the model's own unless given.
     latent : (int, int), optional
@@ -262,8 +242,6 @@ def weight_bytes(
 
     Parameters
     ----------
-    model : AttentionModel
-        Whose weights.
     dtype : str
         Element type of the weights, which need not be the cache's.
     active : bool
@@ -277,24 +255,14 @@ def weight_bytes(
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """How many sequences fit into a GPU's memory beside the weights.
+    """How many sequences fit into a GPU's memory beside the weights."""
 
-    Attributes
-    ----------
-    gpu : Gpu
-        Whose memory, as in its data sheet; none of it is reserved for activations or a runtime.
-    weights : int or None
-        Bytes of the weights; None: not known.
-    sequence : int
-        Allocated bytes of one sequence.
-    sequences : int or None
-        Whole sequences beside the weights; 0 if the weights alone do not fit, None if the weights
-        are not known.
-    """
-
+    # whose memory, as in its data sheet; none of it is reserved for activations or a runtime
     gpu: Gpu
-    weights: int | None
-    sequence: int
+    weights: int | None  # bytes of the weights; None: not known
+    sequence: int  # allocated bytes of one sequence
+    # whole sequences beside the weights; 0 if the weights alone do not fit, None if the weights are
+    # not known
     sequences: int | None
 
     @property
@@ -327,47 +295,24 @@ def fit(
 
 @dataclass(frozen=True, slots=True)
 class GroupStep:
-    """What a decoding step does to the cache of one layer group; bytes are of the whole batch.
+    """What a decoding step does to the cache of one layer group; bytes are of the whole batch."""
 
-    Attributes
-    ----------
-    group : LayerGroup
-        The layers.
-    held : int
-        Tokens that each layer keeps after the step, including the new one.
-    dropped : bool
-        Whether the new token replaces the oldest, which has left the window.
-    written, read : int
-        Bytes.
-    """
-
-    group: LayerGroup
-    held: int
-    dropped: bool
-    written: int
+    group: LayerGroup  # the layers
+    held: int  # tokens that each layer keeps after the step, including the new one
+    dropped: bool  # whether the new token replaces the oldest, which has left the window
+    written: int  # written, read: bytes
     read: int
 
 
 @dataclass(frozen=True, slots=True)
 class DecodeStep:
-    """One new token for each sequence of a batch.
+    """One new token for each sequence of a batch."""
 
-    Attributes
-    ----------
-    tokens : int
-        Tokens of each sequence, including the new one.
-    batch : int
-        Sequences.
-    groups : tuple of GroupStep
-        What happens to the cache.
-    weights : int or None
-        Bytes of the weights that the step reads at least, once for the whole batch: all of them, or
-        in a mixture of experts those of one token. None: not known.
-    """
-
-    tokens: int
-    batch: int
-    groups: tuple[GroupStep, ...]
+    tokens: int  # tokens of each sequence, including the new one
+    batch: int  # sequences
+    groups: tuple[GroupStep, ...]  # what happens to the cache
+    # bytes of the weights that the step reads at least, once for the whole batch: all of them, or
+    # in a mixture of experts those of one token. None: not known
     weights: int | None
 
     @property

@@ -101,21 +101,11 @@ def row_shares(run: LayerRun, row: int) -> RowShares:
 
 @dataclass(frozen=True, slots=True)
 class HeadCount:
-    """A layer that divides its width among some heads, each with its own K and V.
+    """A layer that divides its width among some heads, each with its own K and V."""
 
-    Attributes
-    ----------
-    width : int
-        D, of X and of Y.
-    rows : int
-        N, of queries and of keys; every query sees every key.
-    heads : int
-        h, which divides D.
-    """
-
-    width: int
-    rows: int
-    heads: int
+    width: int  # D, of X and of Y
+    rows: int  # N, of queries and of keys; every query sees every key
+    heads: int  # h, which divides D
 
     @property
     def depth(self) -> int:

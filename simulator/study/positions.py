@@ -160,14 +160,8 @@ def placed(w: Workload, vector: F64, count: int, shift: int) -> tuple[Placed, ..
 
     Parameters
     ----------
-    w : Workload
-        Its rotary positions, its scale.
     vector : ndarray
         (d,) float64, used as query and as key.
-    count : int
-        How many places.
-    shift : int
-        Added to all of them.
     """
     rotary, scale = rotary_of(w), w.logit_scale
     first = rotary.offset
@@ -235,17 +229,7 @@ class Stretched:
 
 
 def stretched(rotary: Rotary, trained: int, factor: float) -> tuple[Stretched, ...]:
-    """Return RoPE as it is, with positions interpolated, NTK-aware, and YaRN.
-
-    Parameters
-    ----------
-    rotary : Rotary
-        As it was trained.
-    trained : int
-        The longest text of its training.
-    factor : float
-        How many times as long texts are to be.
-    """
+    """Return RoPE as it is, with positions interpolated, NTK-aware, and YaRN."""
     speeds, width = speeds_of(rotary), rotary.width
     n = np.arange(width // 2)
     base = rotary.theta * factor ** (width / max(width - 2, 1))
@@ -269,14 +253,8 @@ def far_scores(way: Stretched, squares: F64, longest: int, points: int) -> tuple
 
     Parameters
     ----------
-    way : Stretched
-        How fast pairs turn.
     squares : ndarray
         (pairs,) `energies` of the vector, times the scale.
-    longest : int
-        The largest distance.
-    points : int
-        How many stretches, as long as each other.
     """
     edges = np.unique(np.linspace(0, longest + 1, points + 1).astype(np.int64))
     starts, counts = edges[:-1], np.diff(edges)

@@ -28,43 +28,21 @@ FILM_SECONDS = START_SECONDS + RUN_SECONDS + FINISH_SECONDS
 
 @dataclass(frozen=True, slots=True)
 class RunLaunch:
-    """A launch of a run.
+    """A launch of a run."""
 
-    Attributes
-    ----------
-    name : str
-        What the launch computes.
-    stop : int
-        Visits that are done when it ends.
-    end : float
-        Simulated seconds since the start when it ends.
-    time : TimeEstimate
-        Of the launch alone.
-    """
-
-    name: str
-    stop: int
-    end: float
-    time: TimeEstimate
+    name: str  # what the launch computes
+    stop: int  # visits that are done when it ends
+    end: float  # simulated seconds since the start when it ends
+    time: TimeEstimate  # of the launch alone
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """An algorithm in the race.
+    """An algorithm in the race."""
 
-    Attributes
-    ----------
-    total : Totals
-        Figures of its whole run.
-    launches : tuple of RunLaunch
-        Its launches.
-    place : int
-        1 for the first; those who take equally long share a place.
-    """
-
-    total: Totals
-    launches: tuple[RunLaunch, ...]
-    place: int
+    total: Totals  # figures of its whole run
+    launches: tuple[RunLaunch, ...]  # its launches
+    place: int  # 1 for the first; those who take equally long share a place
 
     @property
     def algorithm(self) -> Algorithm:
@@ -79,47 +57,24 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where one of them is.
+    """Where one of them is."""
 
-    Attributes
-    ----------
-    share : float
-        The share of its run that is done, of its time, 0 to 1.
-    counters : Counters
-        Requested bytes and FLOPs of the visits that are done.
-    launch : int or None
-        The launch under way; None before the start and at the finish.
-    waits : float or None
-        The share of the time in which the matrix units wait for memory: of the launch under way, at
-        the finish of the whole run. None before the start, and if there is no rate for the dtype.
-    finished : bool
-        Whether its run is over.
-    """
-
-    share: float
-    counters: Counters
-    launch: int | None
+    share: float  # the share of its run that is done, of its time, 0 to 1
+    counters: Counters  # requested bytes and FLOPs of the visits that are done
+    launch: int | None  # the launch under way; None before the start and at the finish
+    # the share of the time in which the matrix units wait for memory: of the launch under way, at
+    # the finish of the whole run. None before the start, and if there is no rate for the dtype
     waits: float | None
-    finished: bool
+    finished: bool  # whether its run is over
 
 
 @dataclass(frozen=True, slots=True)
 class Race:
-    """The whole runs, which start together.
+    """The whole runs, which start together."""
 
-    Attributes
-    ----------
-    comparison : Comparison
-        Their programs.
-    lanes : tuple of Lane
-        In the order in which algorithms are shown.
-    tiles_factor : float
-        What `time_factor` would be if every pair were visible.
-    """
-
-    comparison: Comparison
-    lanes: tuple[Lane, ...]
-    tiles_factor: float
+    comparison: Comparison  # their programs
+    lanes: tuple[Lane, ...]  # in the order in which algorithms are shown
+    tiles_factor: float  # what `time_factor` would be if every pair were visible
 
     @property
     def workload(self) -> Workload:
@@ -185,17 +140,7 @@ def waiting(time: TimeEstimate) -> float | None:
 
 
 def seconds_after(race: Race, watched: float, length: float = RUN_SECONDS) -> float:
-    """Return the simulated time after somebody has watched for a while.
-
-    Parameters
-    ----------
-    race : Race
-        The race.
-    watched : float
-        Seconds since the start.
-    length : float
-        Seconds in which the last is seen to run.
-    """
+    """Return the simulated time after somebody has watched for a while."""
     return race.seconds * min(max(watched / length, 0.0), 1.0)
 
 

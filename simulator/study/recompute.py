@@ -25,25 +25,14 @@ from simulator.study.sweep import rule_tiles, workload_at
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """A forward pass and the backward pass after it.
+    """A forward pass and the backward pass after it."""
 
-    Attributes
-    ----------
-    forward, backward : str
-        Their algorithms.
-    counters : tuple of Counters
-        What each of the two requests and computes.
-    kept : mapping of str to int
-        Bytes of the tensors that the first leaves for the second, beside inputs and dO.
-    scores : int
-        FLOPs of S in the forward pass.
-    """
-
-    forward: Algorithm
+    forward: Algorithm  # forward, backward: their algorithms
     backward: Algorithm
-    counters: tuple[Counters, Counters]
+    counters: tuple[Counters, Counters]  # what each of the two requests and computes
+    # bytes of the tensors that the first leaves for the second, beside inputs and dO
     kept: Mapping[str, int]
-    scores: int
+    scores: int  # FLOPs of S in the forward pass
 
     @property
     def bytes(self) -> int:
@@ -63,15 +52,9 @@ class Passes:
 
 @dataclass(frozen=True, slots=True)
 class Trade:
-    """What is stored in one way and computed again in the other.
+    """What is stored in one way and computed again in the other."""
 
-    Attributes
-    ----------
-    stored, again : Passes
-        The passes that keep P, and those that compute it again.
-    """
-
-    stored: Passes
+    stored: Passes  # stored, again: the passes that keep P, and those that compute it again
     again: Passes
 
     @property

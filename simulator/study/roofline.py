@@ -24,21 +24,11 @@ Phase = Literal["prefill", "backward", "decode"]
 
 @dataclass(frozen=True, slots=True)
 class Roof:
-    """The most that a GPU can do.
+    """The most that a GPU can do."""
 
-    Attributes
-    ----------
-    gpu : Gpu
-        The preset.
-    bandwidth : float
-        HBM bytes/s.
-    rate : float or None
-        Matmul FLOP/s. None for float32, for which the presets have no rate.
-    """
-
-    gpu: Gpu
-    bandwidth: float
-    rate: float | None
+    gpu: Gpu  # the preset
+    bandwidth: float  # HBM bytes/s
+    rate: float | None  # matmul FLOP/s. None for float32, for which the presets have no rate
 
     @property
     def ridge(self) -> float | None:
@@ -53,30 +43,15 @@ class Roof:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One run, or a part of one, under a roof.
+    """One run, or a part of one, under a roof."""
 
-    Attributes
-    ----------
-    algorithm : str
-        ``naive``, ``flash1`` or ``flash2``.
-    phase : str
-        ``prefill`` or ``backward``, the scenario as it is, or ``decode``.
-    flops : int
-        Matmul FLOPs.
-    requested : int
-        Requested bytes.
-    compulsory : int or None
-        Distinct bytes that each launch reads or writes; None for a part of a run.
-    time : TimeEstimate
-        Of requested bytes and FLOPs.
-    """
-
-    algorithm: Algorithm
-    phase: Phase
-    flops: int
-    requested: int
+    algorithm: Algorithm  # ``naive``, ``flash1`` or ``flash2``
+    phase: Phase  # ``prefill`` or ``backward``, the scenario as it is, or ``decode``
+    flops: int  # matmul FLOPs
+    requested: int  # requested bytes
+    # distinct bytes that each launch reads or writes; None for a part of a run
     compulsory: int | None
-    time: TimeEstimate
+    time: TimeEstimate  # of requested bytes and FLOPs
 
     @property
     def intensity(self) -> float:
@@ -96,20 +71,11 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Roofline:
-    """All algorithms under the roof of one GPU.
+    """All algorithms under the roof of one GPU."""
 
-    Attributes
-    ----------
-    dtype : str
-        Of Q, K, V, O.
-    roof : Roof
-        The GPU.
-    places : tuple of Place
-        The whole of each algorithm, then decode of each forward pass that has a softmax.
-    """
-
-    dtype: str
-    roof: Roof
+    dtype: str  # of Q, K, V, O
+    roof: Roof  # the GPU
+    # the whole of each algorithm, then decode of each forward pass that has a softmax
     places: tuple[Place, ...]
 
     def place(self, algorithm: str, phase: Phase) -> Place:
@@ -125,15 +91,7 @@ class Roofline:
         return Roofline(self.dtype, roof_of(gpu, self.dtype), places)
 
     def part(self, algorithm: Algorithm, counters: Counters) -> Place:
-        """Return the place of the part of a run that is done.
-
-        Parameters
-        ----------
-        algorithm : str
-            Whose run.
-        counters : Counters
-            At the cursor.
-        """
+        """Return the place of the part of a run that is done."""
         time = time_estimate(self.roof.gpu, counters.bytes, counters.flops, self.dtype)
         return Place(algorithm, whole_phase(algorithm), counters.flops, counters.bytes, None, time)
 

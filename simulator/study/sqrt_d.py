@@ -34,21 +34,13 @@ _CHUNK, _CHUNK_TRIALS = 2**19, 32
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean over trials and how well it is known.
+    """A mean over trials and how well it is known."""
 
-    Attributes
-    ----------
-    mean : float
-        The mean.
-    error : float
-        Its standard error, ``sqrt(sample variance / trials)``; infinite for fewer than two trials.
-    median : float
-        Half of the trials are above it; NaN if nobody has counted. Where most trials give nearly
-        nothing and few give much, it is far below the mean.
-    """
-
-    mean: float
+    mean: float  # the mean
+    # its standard error, ``sqrt(sample variance / trials)``; infinite for fewer than two trials
     error: float
+    # half of the trials are above it; NaN if nobody has counted. Where most trials give nearly
+    # nothing and few give much, it is far below the mean
     median: float = math.nan
 
     def agrees(self, value: float, errors: float = 3.0) -> bool:
@@ -84,45 +76,24 @@ class Softness:
 
 @dataclass(frozen=True, slots=True)
 class DimPoint:
-    """What the trials at one d have shown so far.
+    """What the trials at one d have shown so far."""
 
-    Attributes
-    ----------
-    d : int
-        Entries of each vector.
-    trials : int
-        Queries drawn so far.
-    plain : Softness
-        Of q·k.
-    scaled : Softness
-        Of q·k/√d, from the same vectors.
-    """
-
-    d: int
-    trials: int
-    plain: Softness
-    scaled: Softness
+    d: int  # entries of each vector
+    trials: int  # queries drawn so far
+    plain: Softness  # of q·k
+    scaled: Softness  # of q·k/√d, from the same vectors
 
 
 @dataclass(frozen=True, slots=True)
 class SqrtDResult:
-    """The results of the experiment so far.
+    """The results of the experiment so far."""
 
-    Attributes
-    ----------
-    seed, keys, trials : int
-        Seed, keys for each query, and queries for each d when all is done.
-    points : tuple of DimPoint
-        One for each d that has begun, in the order asked for.
-    share : float
-        Share of the random numbers that have been drawn, 0 to 1.
-    """
-
+    # seed, keys, trials: seed, keys for each query, and queries for each d when all is done
     seed: int
     keys: int
     trials: int
-    points: tuple[DimPoint, ...]
-    share: float
+    points: tuple[DimPoint, ...]  # one for each d that has begun, in the order asked for
+    share: float  # share of the random numbers that have been drawn, 0 to 1
 
 
 def sqrt_d_experiment(
@@ -137,10 +108,6 @@ def sqrt_d_experiment(
         numbers.
     dims : sequence of int
         The d to try; the next trials are always those of the d that is least far.
-    keys : int
-        Keys for each query.
-    trials : int
-        Queries for each d.
 
     Raises
     ------

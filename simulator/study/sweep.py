@@ -41,31 +41,15 @@ _AT_ONCE = 2**17
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one algorithm needs of the hardware for its whole run.
+    """What one algorithm needs of the hardware for its whole run."""
 
-    Attributes
-    ----------
-    read, write : int
-        Requested bytes of all tensors.
-    flops : int
-        Matmul FLOPs.
-    compulsory : int
-        Distinct bytes that each launch reads or writes.
-    shared : int
-        Most shared memory, bytes, that tiles of full size take at once.
-    time : TimeEstimate
-        Of the requested bytes and the FLOPs, on the workload's GPU.
-    held : int
-        Bytes of all tensors that the launches read or write, each once: what HBM holds.
-    """
-
-    read: int
+    read: int  # read, write: requested bytes of all tensors
     write: int
-    flops: int
-    compulsory: int
-    shared: int
-    time: TimeEstimate
-    held: int
+    flops: int  # matmul FLOPs
+    compulsory: int  # distinct bytes that each launch reads or writes
+    shared: int  # most shared memory, bytes, that tiles of full size take at once
+    time: TimeEstimate  # of the requested bytes and the FLOPs, on the workload's GPU
+    held: int  # bytes of all tensors that the launches read or write, each once: what HBM holds
 
     @property
     def bytes(self) -> int:
@@ -80,76 +64,36 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Figures of all algorithms along one axis.
+    """Figures of all algorithms along one axis."""
 
-    Attributes
-    ----------
-    axis : str
-        ``N``, ``Br``, ``Bc`` or ``d``.
-    values : tuple of int
-        Places along it, rising.
-    here : int
-        The workload's own place.
-    figures : mapping
-        Algorithm to the figures at each value.
-    """
-
-    axis: Axis
-    values: tuple[int, ...]
-    here: int
-    figures: Mapping[str, tuple[Figures, ...]]
+    axis: Axis  # ``N``, ``Br``, ``Bc`` or ``d``
+    values: tuple[int, ...]  # places along it, rising
+    here: int  # the workload's own place
+    figures: Mapping[str, tuple[Figures, ...]]  # algorithm to the figures at each value
 
 
 @dataclass(frozen=True, slots=True)
 class TileChoice:
-    """A published choice of tiles.
+    """A published choice of tiles."""
 
-    Attributes
-    ----------
-    rule : str
-        ``paper``, ``fa2`` or ``fa3``.
-    rows, cols : int
-        ``Br`` and ``Bc``.
-    figures : Figures
-        The figures of the map's algorithm with them.
-    """
-
-    rule: TilingRule
-    rows: int
+    rule: TilingRule  # ``paper``, ``fa2`` or ``fa3``
+    rows: int  # rows, cols: ``Br`` and ``Bc``
     cols: int
-    figures: Figures
+    figures: Figures  # the figures of the map's algorithm with them
 
 
 @dataclass(frozen=True, slots=True)
 class TilingMap:
-    """Figures of one algorithm over tile sizes.
+    """Figures of one algorithm over tile sizes."""
 
-    Attributes
-    ----------
-    algorithm : str
-        Whose.
-    rows, cols : tuple of int
-        ``Br`` and ``Bc``, rising.
-    figures : tuple of tuple of Figures
-        By place in `rows`, then in `cols`.
-    here : tuple of int
-        The workload's own ``Br`` and ``Bc``.
-    here_figures : Figures
-        The workload's own.
-    limit : int
-        Shared memory that one block may take on the workload's GPU, bytes.
-    choices : tuple of TileChoice
-        What the published rules choose for this workload.
-    """
-
-    algorithm: Algorithm
-    rows: tuple[int, ...]
+    algorithm: Algorithm  # whose
+    rows: tuple[int, ...]  # rows, cols: ``Br`` and ``Bc``, rising
     cols: tuple[int, ...]
-    figures: tuple[tuple[Figures, ...], ...]
-    here: tuple[int, int]
-    here_figures: Figures
-    limit: int
-    choices: tuple[TileChoice, ...]
+    figures: tuple[tuple[Figures, ...], ...]  # by place in `rows`, then in `cols`
+    here: tuple[int, int]  # the workload's own ``Br`` and ``Bc``
+    here_figures: Figures  # the workload's own
+    limit: int  # shared memory that one block may take on the workload's GPU, bytes
+    choices: tuple[TileChoice, ...]  # what the published rules choose for this workload
 
 
 # --- sweeps ----------------------------------------------------------------------------------
@@ -162,12 +106,8 @@ def sweep(
 
     Parameters
     ----------
-    w : Workload
-        The scenario to start from.
     axis : str
         ``N``, ``Br``, ``Bc`` or ``d``; `workload_at` says what each changes.
-    values : sequence of int
-        Places along it.
     progress : callable, optional
         Is given the share done.
     """
@@ -189,8 +129,6 @@ def tiling_map(
 
     Parameters
     ----------
-    w : Workload
-        The scenario to start from.
     rows, cols : sequence of int
         ``Br`` and ``Bc``.
     progress : callable, optional

@@ -56,23 +56,12 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunTraffic:
-    """The bytes of a run as curves, and what they are compared with.
+    """The bytes of a run as curves, and what they are compared with."""
 
-    Attributes
-    ----------
-    own : Curve
-        The current run.
-    others : tuple of Curve
-        The other algorithms on the same workload, each over its own run.
-    compulsory : int
-        Distinct bytes that each launch of the current run reads or writes.
-    dram : int or None
-        DRAM bytes that a hardware counter counted for exactly this workload; None: there are none.
-    """
-
-    own: Curve
-    others: tuple[Curve, ...]
-    compulsory: int
+    own: Curve  # the current run
+    others: tuple[Curve, ...]  # the other algorithms on the same workload, each over its own run
+    compulsory: int  # distinct bytes that each launch of the current run reads or writes
+    # DRAM bytes that a hardware counter counted for exactly this workload; None: there are none
     dram: int | None
 
 
@@ -81,8 +70,6 @@ def curve(program: TileProgram, points: int = POINTS) -> Curve:
 
     Parameters
     ----------
-    program : TileProgram
-        The run.
     points : int
         Most points, in addition to one for each launch.
     """

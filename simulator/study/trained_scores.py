@@ -29,51 +29,26 @@ _MOST = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Scores of rows, and of the weights that the softmax makes of them.
+    """Scores of rows, and of the weights that the softmax makes of them."""
 
-    Attributes
-    ----------
-    variance : Estimate
-        Of the scores of a row about their mean, over rows.
-    entropy : Estimate
-        Of the row's weights, in bits.
-    gradient : Estimate
-        ``1 - sum p^2``, the trace of the softmax's Jacobian.
-    """
-
-    variance: Estimate
-    entropy: Estimate
-    gradient: Estimate
+    variance: Estimate  # of the scores of a row about their mean, over rows
+    entropy: Estimate  # of the row's weights, in bits
+    gradient: Estimate  # ``1 - sum p^2``, the trace of the softmax's Jacobian
 
 
 @dataclass(frozen=True, slots=True)
 class TrainedScores:
-    """The scores of a layer, undivided and as the layer uses them.
+    """The scores of a layer, undivided and as the layer uses them."""
 
-    Attributes
-    ----------
-    name : str
-        Whose: the model and the layer as the file says, or the file.
-    d : int
-        Head dimension.
-    heads, rows : int
-        Heads, and rows of all heads, that were taken.
-    keys : float
-        Keys that a row sees, on average.
-    scale : float
-        What q·k is multiplied by.
-    plain, scaled : Spread
-        Of q·k, and of the scores as the layer has them: q·k times the scale, with its soft-cap and
-        bias if it has them. If it has a sink, that is no score, but its share is taken from the
-        weights.
-    """
-
-    name: str
-    d: int
-    heads: int
+    name: str  # whose: the model and the layer as the file says, or the file
+    d: int  # head dimension
+    heads: int  # heads, rows: heads, and rows of all heads, that were taken
     rows: int
-    keys: float
-    scale: float
+    keys: float  # keys that a row sees, on average
+    scale: float  # what q·k is multiplied by
+    # plain, scaled: of q·k, and of the scores as the layer has them: q·k times the scale, with its
+    # soft-cap and bias if it has them. If it has a sink, that is no score, but its share is taken
+    # from the weights
     plain: Spread
     scaled: Spread
 
@@ -85,8 +60,6 @@ def trained_scores(w: Workload, inputs: Inputs) -> TrainedScores | None:
     ----------
     w : Workload
         Shapes, mask and scale, its heads one by one.
-    inputs : Inputs
-        Q and K.
     """
     some = max(1, min(w.seqlen_q, _MOST // (w.heads * w.seqlen_k)))
     picked = np.unique(np.linspace(0, w.seqlen_q - 1, some).astype(int)).tolist()

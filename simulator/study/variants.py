@@ -31,90 +31,43 @@ _FROM = 2**12
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """A law ``y = c · N^exponent`` fitted to some points.
+    """A law ``y = c · N^exponent`` fitted to some points."""
 
-    Attributes
-    ----------
-    exponent : float
-        Slope of log y over log N, by least squares.
-    off : float
-        Largest factor by which a point is above or below the law, 1 or more.
-    """
-
-    exponent: float
-    off: float
+    exponent: float  # slope of log y over log N, by least squares
+    off: float  # largest factor by which a point is above or below the law, 1 or more
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """One cost of a variant: at the scenario's N, and how it grows.
+    """One cost of a variant: at the scenario's N, and how it grows."""
 
-    Attributes
-    ----------
-    here : float
-        Seconds, bytes or weights.
-    power : Power or None
-        Over N; None where the mask is of this N alone.
-    """
-
-    here: float
-    power: Power | None
+    here: float  # seconds, bytes or weights
+    power: Power | None  # over N; None where the mask is of this N alone
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One way of attending, with what it costs for all heads of one layer.
+    """One way of attending, with what it costs for all heads of one layer."""
 
-    Attributes
-    ----------
-    name : str
-        ``MHA``, ``GQA 8:2``, ``MQA``, ``window 16``.
-    algorithm : str
-        What runs it.
-    kv_heads, window : int
-        In what it differs; window 0 for none.
-    own : bool
-        Whether it is what the scenario runs.
-    seconds : Cost
-        Estimated time on the workload's GPU.
-    held : Cost
-        Bytes of all tensors in HBM.
-    cached : Cost
-        Bytes that a decoder keeps: K and V, or the state where there is no softmax.
-    parameters : Cost
-        Weights of W_Q, W_K, W_V and W_O.
-    """
-
-    name: str
-    algorithm: Algorithm
-    kv_heads: int
+    name: str  # ``MHA``, ``GQA 8:2``, ``MQA``, ``window 16``
+    algorithm: Algorithm  # what runs it
+    kv_heads: int  # kv_heads, window: in what it differs; window 0 for none
     window: int
-    own: bool
-    seconds: Cost
-    held: Cost
-    cached: Cost
-    parameters: Cost
+    own: bool  # whether it is what the scenario runs
+    seconds: Cost  # estimated time on the workload's GPU
+    held: Cost  # bytes of all tensors in HBM
+    cached: Cost  # bytes that a decoder keeps: K and V, or the state where there is no softmax
+    parameters: Cost  # weights of W_Q, W_K, W_V and W_O
 
 
 @dataclass(frozen=True, slots=True)
 class VariantTable:
-    """The variants of a scenario.
+    """The variants of a scenario."""
 
-    Attributes
-    ----------
-    rows : tuple of Variant
-        MHA first, then what makes it cheaper.
-    heads : int
-        Query heads of each.
-    width : int
-        D, the width of x: the input's, or heads times head dimension.
-    lengths : tuple of int
-        N at which the exponents were fitted; empty where the mask is of this N alone.
-    """
-
-    rows: tuple[Variant, ...]
-    heads: int
-    width: int
+    rows: tuple[Variant, ...]  # MHA first, then what makes it cheaper
+    heads: int  # query heads of each
+    width: int  # D, the width of x: the input's, or heads times head dimension
+    # N at which the exponents were fitted; empty where the mask is of this N alone
     lengths: tuple[int, ...]
 
 

@@ -47,11 +47,6 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str]) -> int:
     """Run a command.
 
-    Parameters
-    ----------
-    arguments : sequence of str
-        The words after the program's name.
-
     Returns
     -------
     int

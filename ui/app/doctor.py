@@ -27,21 +27,11 @@ _KEPT: list[object] = []
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was checked.
+    """One thing that was checked."""
 
-    Attributes
-    ----------
-    what : str
-        Its name.
-    good : bool or None
-        None if it is absent and nothing needs it.
-    says : str
-        What was found, and what to do about it.
-    """
-
-    what: str
-    good: bool | None
-    says: str
+    what: str  # its name
+    good: bool | None  # none if it is absent and nothing needs it
+    says: str  # what was found, and what to do about it
 
     def __str__(self) -> str:
         mark = {True: "ok", False: "MISSING", None: "-"}[self.good]
@@ -103,13 +93,7 @@ def _log() -> Finding:
 
 
 def qt(*, frozen: bool = FROZEN) -> Finding:
-    """Return whether Qt can be imported, and where it would draw.
-
-    Parameters
-    ----------
-    frozen : bool
-        Whether the binary is asked: advice differs.
-    """
+    """Return whether Qt can be imported, and where it would draw."""
     try:
         from PySide6 import __version__
         from PySide6.QtGui import QGuiApplication
@@ -159,13 +143,7 @@ def _gpu() -> Finding:
 
 
 def cupy(*, frozen: bool = FROZEN) -> Finding:
-    """Return which CuPy is installed.
-
-    Parameters
-    ----------
-    frozen : bool
-        Whether the binary is asked: advice differs.
-    """
+    """Return which CuPy is installed."""
     found = cupy_version()
     if found is not None:
         where = "in this bundle" if frozen else "installed"
@@ -211,13 +189,7 @@ def _compiler() -> Finding:
 
 
 def codecs(*, frozen: bool = FROZEN) -> Finding:
-    """Return which formats of films can be written.
-
-    Parameters
-    ----------
-    frozen : bool
-        Whether the binary is asked: advice differs.
-    """
+    """Return which formats of films can be written."""
     from ui.export.formats import FORMATS
 
     try:

@@ -26,8 +26,6 @@ def run(options: argparse.Namespace, device: HostDevice | None = None) -> int:
 
     Parameters
     ----------
-    options : Namespace
-        Of the command line.
     device : HostDevice, optional
         One that watches; none: with the kernels as they are.
 

@@ -45,24 +45,12 @@ class FailedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One thing that was tried.
+    """One thing that was tried."""
 
-    Attributes
-    ----------
-    what : str
-        Its name.
-    good : bool or None
-        None if the machine lacks what it needs.
-    says : str
-        What was found.
-    seconds : float
-        How long it took.
-    """
-
-    what: str
-    good: bool | None
-    says: str
-    seconds: float
+    what: str  # its name
+    good: bool | None  # none if the machine lacks what it needs
+    says: str  # what was found
+    seconds: float  # how long it took
 
     def __str__(self) -> str:
         mark = {True: "ok", False: "FAILED", None: "not here"}[self.good]
@@ -100,8 +88,6 @@ def attempts(folder: Path, demo: Path = DEMO) -> Iterator[tuple[str, Callable[[]
 
     Parameters
     ----------
-    folder : Path
-        Takes what is written.
     demo : Path
         The scenario that is run, exported and shown.
     """

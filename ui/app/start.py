@@ -49,14 +49,6 @@ def open_window(
 
     Parameters
     ----------
-    scenario : str or None
-        Scenario file; the demo without one.
-    lesson : Path or None
-        Lesson, which opens on top of the scenario.
-    engine : str
-        What computes.
-    present : bool
-        Whether to start in full screen.
     log : str, optional
         File for a log of all that is done; empty for the usual place. Without it only what goes
         wrong is kept, in the usual place.

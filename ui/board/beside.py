@@ -46,16 +46,8 @@ def labels_beside(
 
     Parameters
     ----------
-    boxes : dict of str to QRectF
-        What is named.
-    inputs : tuple of str
-        The boxes that have keys and values.
-    outside : dict of str to str
-        What lies outside of which box.
     px : callable
         A length at scale 1 in pixels.
-    content : QRectF
-        Room for everything.
     """
     line, short = px(18), px(30 if outside else 20)
     q, k, v, s, o = (boxes[name] for name in ("Q", *inputs, "S", "O"))
@@ -162,8 +154,6 @@ def shared_label(long: float, cell: float, font: QFont, text: str) -> tuple[floa
 
     Parameters
     ----------
-    long : float
-        Room of the label.
     cell : float
         Of the cells that share a label.
     font, text : QFont, str
@@ -176,17 +166,7 @@ def shared_label(long: float, cell: float, font: QFont, text: str) -> tuple[floa
 
 
 def apart(middles: Sequence[float], line: float, low: float, high: float) -> list[float]:
-    """Return where the middles of tokens are that need more room than their cells have.
-
-    Parameters
-    ----------
-    middles : sequence of float
-        Of the cells, evenly spaced.
-    line : float
-        Room of one token.
-    low, high : float
-        Limits of all of them.
-    """
+    """Return where the middles of tokens are that need more room than their cells have."""
     if len(middles) < 2 or middles[1] - middles[0] >= line:
         return list(middles)
     whole = line * len(middles)

@@ -95,24 +95,12 @@ def paint_board(
 
     Parameters
     ----------
-    painter : QPainter
-        On a ground of the theme's panel colour.
-    snapshot : Snapshot
-        What is shown.
-    style : Style
-        Colours and sizes.
     rect : QRectF
         Room for the board; from about 420 × 320 times the scale.
     view : View, optional
         What part of the score matrix; all of it by default.
-    row : int, optional
-        The selected query row.
     hover : Cell, optional
         The cell under the pointer.
-    selected : Cell, optional
-        The selected cell.
-    points : collection of Pointer, optional
-        What a lesson points at.
     """
     lay = board_layout(snapshot.program.workload, style, rect, view)
     marks = Marks(row, hover, selected, tuple(points))
@@ -122,22 +110,13 @@ def paint_board(
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What is marked on the board.
+    """What is marked on the board."""
 
-    Attributes
-    ----------
-    row : int or None
-        The selected query row.
-    hover, selected : Cell or None
-        The cell under the pointer, and the one that is selected.
-    points : tuple of Pointer
-        What a lesson points at.
-    """
-
-    row: int | None = None
+    row: int | None = None  # the selected query row
+    # hover, selected: the cell under the pointer, and the one that is selected
     hover: Cell | None = None
     selected: Cell | None = None
-    points: tuple[Pointer, ...] = ()
+    points: tuple[Pointer, ...] = ()  # what a lesson points at
 
 
 def paint_still_board(
@@ -209,12 +188,6 @@ def paint_moving_board(
 
     Parameters
     ----------
-    painter : QPainter
-        Where to.
-    motion, share
-        The op, and how much of it has been done.
-    style, lay, marks
-        As for a state.
     ground : bool
         Whether the board is to have a ground of the panel's colour; if not, it is drawn on what
         `paint_still_board` has drawn of the state after the op.

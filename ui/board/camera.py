@@ -21,8 +21,6 @@ def between(shape: tuple[int, int, int, int], start: View, end: View, share: flo
     ----------
     shape : tuple of int
         ``Nq, Nk, d, dv``.
-    start, end : View
-        Both ends.
     share : float
         0 to 1.
     """
@@ -47,15 +45,7 @@ def glide_ms(start: View, end: View) -> int:
 
 
 class Camera(QObject):
-    """Moves a view: at once, or gliding.
-
-    Parameters
-    ----------
-    parent : QObject
-        With which it ends.
-    moved : callable
-        Is called for each view on the way.
-    """
+    """Moves a view: at once, or gliding."""
 
     def __init__(self, parent: QObject, moved: Callable[[], None]) -> None:
         super().__init__(parent)

@@ -51,25 +51,13 @@ def home_of(move: Move, motion: Motion, style: Style, lay: BoardLayout) -> QRect
 
 @dataclass(frozen=True, slots=True)
 class InFlight:
-    """A tile in flight, in the painter's coordinates.
+    """A tile in flight, in the painter's coordinates."""
 
-    Attributes
-    ----------
-    move : Move
-        What flies.
-    out : float
-        How far from its matrix it is, 0 to 1.
-    home, box : QRectF
-        Its place on the board, and where it is now.
-    path : QPainterPath
-        Its way, from the board to the chip.
-    """
-
-    move: Move
-    out: float
-    home: QRectF
+    move: Move  # what flies
+    out: float  # how far from its matrix it is, 0 to 1
+    home: QRectF  # home, box: its place on the board, and where it is now
     box: QRectF
-    path: QPainterPath
+    path: QPainterPath  # its way, from the board to the chip
 
 
 def in_flight(
@@ -143,10 +131,6 @@ def paint_flights(
     ----------
     painter : QPainter
         On a picture that has the board, and the memory where `berths` says so.
-    motion, share
-        The op, and how much of it has been done.
-    style, lay
-        As the board was drawn.
     berths : mapping, optional
         Where tiles go; without it they leave for the right edge of the board, and come from there.
     """

@@ -61,14 +61,8 @@ def paint_gesture(
     ----------
     painter : QPainter
         On the board as it is at this share.
-    motion : Motion
-        The op.
     share : float
         0 to 1; at both ends nothing is drawn.
-    style, lay
-        As the board was drawn.
-    row : int
-        The query row that is explained.
     """
     paint = _GESTURES.get(motion.gesture)
     visit = motion.after.visit

@@ -47,30 +47,14 @@ _SMOOTH = 2**17
 
 @dataclass(frozen=True, slots=True)
 class HandPlaces:
-    """Where clocks lie: each at a row or key, and at a pair.
+    """Where clocks lie: each at a row or key, and at a pair."""
 
-    Attributes
-    ----------
-    by_key : bool
-        Whether keys go from left to right, and pairs from top to bottom.
-    rows : tuple of int
-        The rows, or keys, that have clocks.
-    along : tuple of float
-        Where the middles of these lie.
-    pairs : tuple of int
-        The pairs that have clocks.
-    across : tuple of float
-        Where the middles of these lie.
-    size : float
-        Room of a clock.
-    """
-
-    by_key: bool
-    rows: tuple[int, ...]
-    along: tuple[float, ...]
-    pairs: tuple[int, ...]
-    across: tuple[float, ...]
-    size: float
+    by_key: bool  # whether keys go from left to right, and pairs from top to bottom
+    rows: tuple[int, ...]  # the rows, or keys, that have clocks
+    along: tuple[float, ...]  # where the middles of these lie
+    pairs: tuple[int, ...]  # the pairs that have clocks
+    across: tuple[float, ...]  # where the middles of these lie
+    size: float  # room of a clock
 
     def middle(self, n: int, p: int) -> QPointF:
         """Return the middle of a clock, counted in `rows` and `pairs`."""
@@ -85,10 +69,6 @@ def hand_places(
 
     Parameters
     ----------
-    turning : Turning
-        The tensor.
-    style, lay
-        As the board is drawn.
     marked : int, optional
         A row, or a key, that is to have clocks where not all have.
     """
@@ -126,16 +106,8 @@ def paint_hands(
 
     Parameters
     ----------
-    painter : QPainter
-        Where to.
     snapshot : Snapshot
         The state after the op; nothing is drawn where the op is one of a tile.
-    style, lay
-        As the board is drawn.
-    row : int or None
-        The query row that is explained.
-    share : float
-        How much of the op has been done.
     """
     turning = snapshot.turned_now
     if turning is None:

@@ -30,49 +30,28 @@ _ROOM_BESIDE = (40.0, 36.0)
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """A number of the token beside a map: a row over its values, or a column over its features.
+    """A number of the token beside a map: a row over its values, or a column over its features."""
 
-    Attributes
-    ----------
-    name : str
-        Which number.
-    colour : str
-        The tensor whose colours it has.
-    upright : bool
-        Whether it is a column.
-    place, label : QRectF
-        Where it is drawn, and its symbol.
-    """
-
-    name: str
-    colour: str
-    upright: bool
-    place: QRectF
+    name: str  # which number
+    colour: str  # the tensor whose colours it has
+    upright: bool  # whether it is a column
+    place: QRectF  # place, label: where it is drawn, and its symbol
     label: QRectF
 
 
 @dataclass(frozen=True, slots=True)
 class StatePlaces:
-    """Where the state lies.
+    """Where the state lies."""
 
-    Attributes
-    ----------
-    card : QRectF
-        All of it.
-    state, added : QRectF
-        The map of the state, and of what the current keys add; the second may be null.
-    title, names : QRectF
-        The line above, and the room for the words under both maps; null where there is none.
-    strips : tuple of Strip
-        What the state is changed and read with, token by token.
-    """
-
-    card: QRectF
+    card: QRectF  # all of it
+    # state, added: the map of the state, and of what the current keys add; the second may be null
     state: QRectF
     added: QRectF
+    # title, names: the line above, and the room for the words under both maps; null where there is
+    # none
     title: QRectF
     names: tuple[QRectF, QRectF]
-    strips: tuple[Strip, ...] = ()
+    strips: tuple[Strip, ...] = ()  # what the state is changed and read with, token by token
 
     def strip(self, name: str) -> Strip | None:
         """Return where a number of the token is drawn; None where it has no place."""

@@ -76,91 +76,46 @@ _WITH_TOKENS = (
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What part of the score matrix is shown.
+    """What part of the score matrix is shown."""
 
-    Attributes
-    ----------
-    zoom : float
-        1 shows the whole matrix.
-    x, y : float
-        First visible key and row; between two cells while panning.
-    """
-
-    zoom: float = 1.0
-    x: float = 0.0
+    zoom: float = 1.0  # 1 shows the whole matrix
+    x: float = 0.0  # x, y: first visible key and row; between two cells while panning
     y: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class BoardLayout:
-    """Places of everything on the board, in the painter's coordinates.
+    """Places of everything on the board, in the painter's coordinates."""
 
-    Attributes
-    ----------
-    rect : QRectF
-        The whole board.
-    scale : float
-        Pixels for one pixel of the design.
-    view : View
-        As asked for, moved inside the matrix.
-    shape : tuple of int
-        ``Nq, Nk, d, dv``.
-    visible : tuple of float
-        How many rows and keys are visible.
-    cell : tuple of float
-        Width and height of a score in pixels.
-    keys, values : str
-        The boxes that have the keys, and the values.
-    boxes : mapping of str to QRectF
-        ``Q K V S m l O``; without m where there is no softmax; one box for keys and values if they
-        are one tensor. Other columns in the place of m and l, and what lies outside of an input or
-        of O, have boxes of their own.
-    labels : mapping of str to QRectF
-        Titles of all boxes but S.
-    row_margin, key_margin : QRectF
-        Beside Q and above Kᵀ: tokens, or numbers of blocks; null where there is no room.
-    growth : float
-        How much larger titles, tokens and numbers of blocks are beside large cells.
-    tokens : bool
-        Whether there is room for tokens.
-    token_size : float
-        Their size at scale 1.
-    token_step : int
-        Of how many tokens one is written.
-    token_room : QRectF
-        Where tokens stand that are further apart than their cells; null where they are beside
-        these.
-    header, caption : QRectF
-        Lines of text above and below; null where there is no room.
-    inset : QRectF
-        Magnified current tile of a large problem; null for a small one.
-    legend : QRectF
-        Room for the legend; null where there is none.
-    partials, split_names : QRectF
-        Below Vᵀ: what splits leave in HBM, and their names under it; null without splits.
-    """
-
-    rect: QRectF
-    scale: float
-    view: View
-    shape: tuple[int, int, int, int]
-    visible: tuple[float, float]
-    cell: tuple[float, float]
-    keys: str
+    rect: QRectF  # the whole board
+    scale: float  # pixels for one pixel of the design
+    view: View  # as asked for, moved inside the matrix
+    shape: tuple[int, int, int, int]  # ``Nq, Nk, d, dv``
+    visible: tuple[float, float]  # how many rows and keys are visible
+    cell: tuple[float, float]  # width and height of a score in pixels
+    keys: str  # keys, values: the boxes that have the keys, and the values
     values: str
+    # ``Q K V S m l O``; without m where there is no softmax; one box for keys and values if they
+    # are one tensor. Other columns in the place of m and l, and what lies outside of an input or of
+    # O, have boxes of their own
     boxes: dict[str, QRectF]
-    labels: dict[str, QRectF]
+    labels: dict[str, QRectF]  # titles of all boxes but S
+    # row_margin, key_margin: beside Q and above Kᵀ: tokens, or numbers of blocks; null where there
+    # is no room
     row_margin: QRectF
     key_margin: QRectF
-    growth: float
-    tokens: bool
-    token_size: float
-    token_step: int
+    growth: float  # how much larger titles, tokens and numbers of blocks are beside large cells
+    tokens: bool  # whether there is room for tokens
+    token_size: float  # their size at scale 1
+    token_step: int  # of how many tokens one is written
+    # where tokens stand that are further apart than their cells; null where they are beside these
     token_room: QRectF
-    header: QRectF
+    header: QRectF  # header, caption: lines of text above and below; null where there is no room
     caption: QRectF
-    inset: QRectF
-    legend: QRectF
+    inset: QRectF  # magnified current tile of a large problem; null for a small one
+    legend: QRectF  # room for the legend; null where there is none
+    # partials, split_names: below Vᵀ: what splits leave in HBM, and their names under it; null
+    # without splits
     partials: QRectF
     split_names: QRectF
 
@@ -244,12 +199,6 @@ def board_layout(
 
     Parameters
     ----------
-    workload : Workload
-        Shapes, and whether there are tokens.
-    style : Style
-        Its scale alone counts.
-    rect : QRectF
-        Room for the board.
     view : View, optional
         What part of the score matrix is shown; all of it by default.
 

@@ -48,13 +48,6 @@ class MaskBrush(QWidget):
 
     What is over the scores paints; a drag that begins beside them still moves the view, and the
     wheel zooms it.
-
-    Parameters
-    ----------
-    board : BoardPanel
-        What it covers.
-    session : Session
-        Whose mask is painted.
     """
 
     def __init__(self, board: BoardPanel, session: Session) -> None:
@@ -300,18 +293,8 @@ def paint_blocks(
 
     Parameters
     ----------
-    painter : QPainter
-        Over the board.
     kinds : ndarray
         (row blocks, key blocks) uint8: hidden, partly visible, visible.
-    mask : Mask
-        Whose blocks they are.
-    style, lay
-        As for the board.
-    first : int
-        The first row of the head on the board.
-    marked : tuple of int or None
-        The block to be outlined.
     """
     assert mask.blocks is not None
     size, (down, across) = mask.blocks.size, kinds.shape

@@ -55,18 +55,8 @@ def paint_mini_board(
 
     Parameters
     ----------
-    painter : QPainter
-        Where to.
-    program : TileProgram
-        Whose tiles.
-    position : Position
-        How far it has come.
     grid : TileGrid
         Its tiles; one grid for several boards, so that they share their images.
-    style : Style
-        Colours and text scale.
-    rect : QRectF
-        The place.
     """
     theme, box = style.theme, board_box(program, rect)
     stores = program.algorithm.stores_scores

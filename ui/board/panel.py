@@ -55,11 +55,6 @@ class BoardPanel(QWidget):
 
     A view that is zoomed follows the current tile, unless the tile was moved or left out of
     sight with the pointer. It follows again once the tile is in sight, or all of the matrix is.
-
-    Parameters
-    ----------
-    parent : QWidget, optional
-        Owner.
     """
 
     row_chosen = Signal(int)
@@ -124,14 +119,6 @@ class BoardPanel(QWidget):
 
         Parameters
         ----------
-        snapshot : Snapshot
-            The state.
-        row : int or None
-            The query row.
-        selected : Cell or None
-            The cell.
-        points : tuple of Pointer
-            What a lesson points at.
         before : Snapshot or None
             The state that it is moved to from; None: it is shown at once.
         camera : Framing or None

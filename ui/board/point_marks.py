@@ -39,18 +39,10 @@ _FROM = ((-1.0, 1.0), (1.0, 1.0), (1.0, -1.0), (-1.0, -1.0))
 
 @dataclass(frozen=True, slots=True)
 class PointMark:
-    """One thing that is pointed at.
+    """One thing that is pointed at."""
 
-    Attributes
-    ----------
-    ring : QRectF
-        Around it.
-    tip, tail : QPointF
-        Ends of its arrow.
-    """
-
-    ring: QRectF
-    tip: QPointF
+    ring: QRectF  # around it
+    tip: QPointF  # tip, tail: ends of its arrow
     tail: QPointF
 
 
@@ -87,12 +79,6 @@ def point_marks(
     ----------
     points : collection of Pointer
         Tiles, rows and cells; lines of the paper are not on the board.
-    w : Workload
-        Its tiles.
-    style : Style
-        Its scale alone counts.
-    lay : BoardLayout
-        Where everything lies.
     """
     px, rings = style.px, []
     for point in points:

@@ -22,29 +22,15 @@ MOST_RAYS = 24
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What a gesture is drawn with.
+    """What a gesture is drawn with."""
 
-    Attributes
-    ----------
-    painter, style, lay
-        Where and how.
-    motion : Motion
-        The op.
-    share : float
-        How much of it has been done.
-    tile : QRectF
-        Where the current tile is seen: in the matrix, or magnified beside it.
-    row : int
-        The query row that is explained.
-    """
-
-    painter: QPainter
+    painter: QPainter  # painter, style, lay: where and how
     style: Style
     lay: BoardLayout
-    motion: Motion
-    share: float
-    tile: QRectF
-    row: int
+    motion: Motion  # the op
+    share: float  # how much of it has been done
+    tile: QRectF  # where the current tile is seen: in the matrix, or magnified beside it
+    row: int  # the query row that is explained
 
     def column(self, n: int, count: int = 1) -> QRectF:
         """Return some columns of the tile, `n` counted in the tile."""

@@ -493,17 +493,11 @@ def tile_sheet(
 
     Parameters
     ----------
-    grid : TileGrid
-        The tiles.
-    theme_name : str
-        Theme.
     kind : str
         ``empty``, ``pending``, ``used``, ``S`` or ``P``; skipped tiles are transparent but in
         the last two, which are of naive.
     place : tuple of float
         First column and row block, and how many of them it spans.
-    height, width : int
-        Pixels.
     """
 
     def make() -> Sheet:

@@ -22,21 +22,11 @@ def is_detailed(workload: Workload) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """A rectangle of the score matrix whose tiles were worked on before the current one.
+    """A rectangle of the score matrix whose tiles were worked on before the current one."""
 
-    Attributes
-    ----------
-    name : str
-        ``S`` or ``P``: what it shows.
-    dropped : bool
-        Whether its numbers are gone from the machine; else they lie in HBM.
-    rows, cols : range
-        Query rows and keys; skipped tiles among them stay as they are.
-    """
-
-    name: str
-    dropped: bool
-    rows: range
+    name: str  # ``S`` or ``P``: what it shows
+    dropped: bool  # whether its numbers are gone from the machine; else they lie in HBM
+    rows: range  # rows, cols: query rows and keys; skipped tiles among them stay as they are
     cols: range
 
 

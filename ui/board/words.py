@@ -117,10 +117,6 @@ def caption_phrases(snapshot: Snapshot, tile_pixels: float, averaged: str = "") 
 
     Parameters
     ----------
-    snapshot : Snapshot
-        What is shown.
-    tile_pixels : float
-        Smaller side of a tile as drawn.
     averaged : str
         Inputs of which several rows share a line of the picture.
     """
@@ -347,8 +343,6 @@ def describe(snapshot: Snapshot, hit: Cell) -> str:
     ----------
     snapshot : Snapshot
         All numbers come from it; what it does not hold is said in words.
-    hit : Cell
-        The cell.
     """
     w = snapshot.program.workload
     if hit.split is not None:

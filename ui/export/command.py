@@ -102,15 +102,6 @@ def _part(text: str) -> tuple[int | None, int | None]:
 def run(options: argparse.Namespace, version: str, new_window: WindowFactory) -> int:
     """Write a picture or a film of a run or of a lesson, and say what was written.
 
-    Parameters
-    ----------
-    options : Namespace
-        The options.
-    version : str
-        Tilescope's.
-    new_window : callable
-        Makes the window of a session.
-
     Raises
     ------
     InputError

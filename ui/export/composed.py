@@ -48,15 +48,9 @@ def scene_style(theme: Theme, size: QSizeF) -> Style:
 
 @dataclass(frozen=True, slots=True)
 class ScenePlaces:
-    """Where the parts of the picture are.
+    """Where the parts of the picture are."""
 
-    Attributes
-    ----------
-    title, board, memory, softmax, foot : QRectF
-        The title, and the cards.
-    """
-
-    title: QRectF
+    title: QRectF  # title, board, memory, softmax, foot: the title, and the cards
     board: QRectF
     memory: QRectF
     softmax: QRectF
@@ -100,20 +94,10 @@ def paint_scene(
 
     Parameters
     ----------
-    painter : QPainter
-        Where to.
-    snapshot : Snapshot
-        The state.
-    report : RowReport
-        The row that the softmax part explains.
     style : Style
         Colours and text scale; `scene_style` gives the one for a size.
-    rect : QRectF
-        The place.
     ground : bool
         Whether to fill the space between and around the parts.
-    points : collection of Pointer
-        What a lesson points at.
     """
     lay = _paint_still(painter, snapshot, report, style, rect, ground=ground)
     paint_still_board(painter, snapshot, style, lay)
@@ -149,10 +133,6 @@ def paint_moving_scene(
     ----------
     painter : QPainter
         On what `paint_still_scene` has drawn of ``motion.after``.
-    motion, share
-        The op, and how much of it has been done.
-    report, style, rect, ground
-        As there; cards have a ground of their own.
     """
     places, after = scene_places(style, rect), motion.after
     board, memory, softmax = (_inside(box, style.px(8)) for box in places.cards[:3])

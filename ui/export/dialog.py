@@ -67,10 +67,6 @@ class ExportDialog(QDialog):
 
     Parameters
     ----------
-    session : Session
-        Whose run is exported.
-    style : Style
-        Colours of its words.
     parent : QWidget, optional
         Window that it belongs to.
     player : LessonPlayer, optional

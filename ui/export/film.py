@@ -53,17 +53,7 @@ class _Stopped(Exception):  # noqa: N818 - it is no error
 
 
 class Film:
-    """A film being made.
-
-    Parameters
-    ----------
-    source : FrameSource
-        What to show.
-    writer : FrameWriter
-        Of the file.
-    samples : int
-        How many frames the writer sees beforehand.
-    """
+    """A film being made."""
 
     def __init__(self, source: FrameSource, writer: FrameWriter, samples: int = 0) -> None:
         self._source, self._writer = source, writer

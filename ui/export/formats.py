@@ -9,39 +9,17 @@ from simulator.base.errors import refuse
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One format.
+    """One format."""
 
-    Attributes
-    ----------
-    ending : str
-        Ending of its files; ``frames`` for a PNG sequence.
-    title : str
-        Its name for users.
-    film : bool
-        Whether it moves.
-    transparent : bool
-        Whether it can be without a background.
-    even : bool
-        Whether width and height have to be even.
-    most_fps : int
-        Most frames a second.
-    codec : str
-        The encoder that PyAV must have; empty for none.
-    pages : bool
-        Whether it can contain several still pictures.
-    sound : str
-        The encoder of its sound; empty if it has none.
-    """
-
-    ending: str
-    title: str
-    film: bool = True
-    transparent: bool = False
-    even: bool = False
-    most_fps: int = 120
-    codec: str = ""
-    pages: bool = False
-    sound: str = ""
+    ending: str  # ending of its files; ``frames`` for a PNG sequence
+    title: str  # its name for users
+    film: bool = True  # whether it moves
+    transparent: bool = False  # whether it can be without a background
+    even: bool = False  # whether width and height have to be even
+    most_fps: int = 120  # most frames a second
+    codec: str = ""  # the encoder that PyAV must have; empty for none
+    pages: bool = False  # whether it can contain several still pictures
+    sound: str = ""  # the encoder of its sound; empty if it has none
 
 
 FORMATS = (

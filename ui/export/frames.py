@@ -64,14 +64,8 @@ class RunFrames:
         The run; nobody else may use it in the meantime.
     moments : Timeline or Cursor
         What the frames show, or the state of a still.
-    scene : str
-        Name of a scene.
-    theme : Theme
-        Colours.
     size : tuple of int
         Width and height in pixels.
-    transparent : bool
-        Leave the background free.
     row : int, optional
         The row that is explained; by default the middle one of the row block.
     """

@@ -40,27 +40,13 @@ GIF_SAMPLES = 6
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """An export that is ready to start.
+    """An export that is ready to start."""
 
-    Attributes
-    ----------
-    options : ExportOptions
-        What to make.
-    source : FrameSource
-        The pictures.
-    note : Note
-        What the file says about itself.
-    words : str
-        What it will be, for users.
-    sound : Sound, optional
-        What is heard.
-    """
-
-    options: ExportOptions
-    source: FrameSource
-    note: Note
-    words: str
-    sound: Sound | None = None
+    options: ExportOptions  # what to make
+    source: FrameSource  # the pictures
+    note: Note  # what the file says about itself
+    words: str  # what it will be, for users
+    sound: Sound | None = None  # what is heard
 
     def make(self, report: Report) -> None:
         """Make it.
@@ -97,12 +83,8 @@ def prepare(
     ----------
     trace : Trace
         The run; nobody else may use it until the export is made.
-    options : ExportOptions
-        What to make.
     scenario : str
         The scenario's file, for the command in the metadata.
-    version : str
-        Tilescope's.
     new_window : callable, optional
         Makes the window of a session; a layout needs it.
 
@@ -168,18 +150,8 @@ def prepare_lesson(
 
     Parameters
     ----------
-    lesson : Lesson
-        The lesson.
-    options : ExportOptions
-        What to make.
     named : str
         The lesson as the user calls it, for the command in the metadata.
-    version : str
-        Tilescope's.
-    new_window : callable
-        Makes the window of a session.
-    engine : str
-        What computes.
 
     Raises
     ------

@@ -15,18 +15,10 @@ class LayoutFrames(WindowFrames):
 
     Parameters
     ----------
-    trace : Trace
-        The run.
     moments : Timeline or Cursor
         What the frames show, or the state of a still.
-    layout : str
-        Name of the layout.
-    theme : str
-        Name of the theme.
     size : tuple of int
         Width and height in pixels.
-    new_window : callable
-        Makes the window of a session.
     row : int, optional
         The row that is explained; by default the middle one of the row block.
     """

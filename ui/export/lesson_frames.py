@@ -44,18 +44,8 @@ class LessonFrames(WindowFrames):
 
     Parameters
     ----------
-    lesson : Lesson
-        The lesson.
-    board : Storyboard
-        What the frames show.
-    theme : str
-        Name of the theme.
     size : tuple of int
         Width and height in pixels.
-    new_window : callable
-        Makes the window of a session.
-    engine : str
-        What computes.
     headed : bool
         Whether the lesson's title is before that of each step, for pages that are used alone.
     """

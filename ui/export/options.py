@@ -25,56 +25,27 @@ NUMBER = re.compile(r"%(?:0[1-9])?d")
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """What to export, and how.
+    """What to export, and how."""
 
-    Attributes
-    ----------
-    target : str
-        File, or for single frames a folder (``frames/``) or a pattern (``frame-%04d.png``).
-    size : tuple of int
-        Width and height in pixels.
-    fps : int
-        Frames a second.
-    visits : tuple or None
-        Start and stop, either None for its end of the run; None for what suits the format.
-    theme, scene : str
-        Names of a theme and of a scene.
-    by : Granularity or None
-        What one step is, op or tile.
-    pace, length : float or None
-        Seconds for each step, or in all.
-    transparent : bool
-        Whether there is no background.
-    sound : bool
-        Whether a tick is heard where a tile lands.
-    op : int or None
-        For a still: the op of its visit that is done last; None for the visit's last.
-    row : int or None
-        The row that is explained; None for the middle of the row block.
-    steps : tuple or None
-        Of a lesson: start and stop, as `visits`.
-    lesson : bool
-        Whether it is a lesson that is exported, and no run.
-    token : str
-        For `simulator.base.files.part_of`.
-    """
-
+    # file, or for single frames a folder (``frames/``) or a pattern (``frame-%04d.png``)
     target: str
-    size: tuple[int, int] = (1920, 1080)
-    fps: int = 30
+    size: tuple[int, int] = (1920, 1080)  # width and height in pixels
+    fps: int = 30  # frames a second
+    # start and stop, either None for its end of the run; None for what suits the format
     visits: tuple[int | None, int | None] | None = None
-    theme: str = "dark"
+    theme: str = "dark"  # theme, scene: names of a theme and of a scene
     scene: str = "scene"
-    by: Granularity | None = None
-    pace: float | None = None
+    by: Granularity | None = None  # what one step is, op or tile
+    pace: float | None = None  # pace, length: seconds for each step, or in all
     length: float | None = None
-    transparent: bool = False
-    sound: bool = False
+    transparent: bool = False  # whether there is no background
+    sound: bool = False  # whether a tick is heard where a tile lands
+    # for a still: the op of its visit that is done last; None for the visit's last
     op: int | None = None
-    row: int | None = None
-    steps: tuple[int | None, int | None] | None = None
-    lesson: bool = False
-    token: str = ""
+    row: int | None = None  # the row that is explained; None for the middle of the row block
+    steps: tuple[int | None, int | None] | None = None  # of a lesson: start and stop, as `visits`
+    lesson: bool = False  # whether it is a lesson that is exported, and no run
+    token: str = ""  # for `simulator.base.files.part_of`
 
     @property
     def format(self) -> Format:

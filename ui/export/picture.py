@@ -38,12 +38,8 @@ class WidgetPicture:
 
     Parameters
     ----------
-    widget : QWidget
-        What to draw.
     faults : Faults, optional
         Those of the run; without any there is no strip.
-    style : Style, optional
-        Of the strip.
     """
 
     def __init__(

@@ -61,13 +61,7 @@ def tell_made(words: str) -> None:
 
 
 class ChildError(InputError):
-    """The line of an export that failed.
-
-    Parameters
-    ----------
-    line : str
-        As the process wrote it.
-    """
+    """The line of an export that failed."""
 
     def __init__(self, line: str) -> None:
         super().__init__("export", [Mistake("", "", line)])
@@ -84,14 +78,10 @@ def make_beside(
 
     Parameters
     ----------
-    options : ExportOptions
-        What to make; its target is absolute.
     source : Scenario or Path
         The current scenario, saved or not, or the file of a lesson.
     named : str
         The file that the command in the metadata names.
-    engine : str
-        What computes.
     report : callable
         Is given the share done; an error in it ends the process, and the target stays as it was.
 

@@ -32,21 +32,11 @@ _TEXT = 1.64
 
 @dataclass(frozen=True, slots=True)
 class RaceTimes:
-    """When what is seen in a film of a race; a still shows the finish.
+    """When what is seen in a film of a race; a still shows the finish."""
 
-    Attributes
-    ----------
-    race : Race
-        The race.
-    frames : int
-        How many; a single one is a still.
-    fps : int
-        Frames a second.
-    """
-
-    race: Race
-    frames: int
-    fps: int
+    race: Race  # the race
+    frames: int  # how many; a single one is a still
+    fps: int  # frames a second
 
     @property
     def watched(self) -> float:
@@ -75,10 +65,6 @@ def race_times(
 
     Parameters
     ----------
-    program : TileProgram
-        The run whose algorithm and size race.
-    film : bool
-        Whether it moves.
     fps : int
         Frames a second.
     length : float, optional
@@ -100,16 +86,8 @@ class RaceFrames:
 
     Parameters
     ----------
-    program : TileProgram
-        The run on show.
-    times : RaceTimes
-        What the frames show.
-    theme : Theme
-        Colours.
     size : tuple of int
         Width and height in pixels.
-    transparent : bool
-        Leave the background free.
     """
 
     in_gui = False

@@ -59,38 +59,20 @@ class PaintMoving(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """How a scene draws moments of a run.
+    """How a scene draws moments of a run."""
 
-    Attributes
-    ----------
-    paint, still : callable
-        Draw a state whole, and what stays of it.
-    moving : callable
-        Draws what moves.
-    """
-
-    paint: Paint
+    paint: Paint  # paint, still: draw a state whole, and what stays of it
     still: Paint
-    moving: PaintMoving
+    moving: PaintMoving  # draws what moves
 
 
 @dataclass(frozen=True, slots=True)
 class SceneSpec:
-    """One scene.
+    """One scene."""
 
-    Attributes
-    ----------
-    name : str
-        On the command line.
-    title : str
-        In the window.
-    moments : Moments or None
-        How it draws a moment; None if it shows whole runs (`race_frames`).
-    """
-
-    name: str
-    title: str
-    moments: Moments | None
+    name: str  # on the command line
+    title: str  # in the window
+    moments: Moments | None  # how it draws a moment; None if it shows whole runs (`race_frames`)
 
 
 def _board_place(snapshot: Snapshot, style: Style, rect: QRectF) -> tuple[QRectF, QRectF]:

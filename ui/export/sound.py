@@ -28,18 +28,10 @@ _APART = 0.05
 
 
 class Landing(NamedTuple):
-    """A tile that lands, on the chip or in HBM.
+    """A tile that lands, on the chip or in HBM."""
 
-    Attributes
-    ----------
-    seconds : float
-        When, in the film.
-    tensor : str
-        Of what.
-    """
-
-    seconds: float
-    tensor: str
+    seconds: float  # when, in the film
+    tensor: str  # of what
 
 
 def landings_of_run(timeline: Timeline) -> list[Landing]:
@@ -108,13 +100,7 @@ def _apart(landings: Iterable[Landing]) -> list[Landing]:
 
 
 class Sound:
-    """The samples of a film.
-
-    Parameters
-    ----------
-    landings : iterable of Landing
-        When its ticks begin.
-    """
+    """The samples of a film."""
 
     def __init__(self, landings: Iterable[Landing]) -> None:
         self._landings = sorted(landings)

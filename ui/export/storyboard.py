@@ -37,75 +37,36 @@ PLAY_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """One picture of a lesson.
+    """One picture of a lesson."""
 
-    Attributes
-    ----------
-    step : int
-        Which step.
-    cursor : Cursor
-        The state.
-    arrived : bool
-        Whether it is at the place of the step, and not on the way there.
-    revealed : bool
-        Whether the answer is shown.
-    seconds : float
-        How long it is shown.
-    before : Cursor or None
-        The state one op earlier, from which it is moved to in this time; None: it stands still.
-    ended : bool
-        Whether it is the slide after the lesson's last step.
-    """
-
-    step: int
-    cursor: Cursor
-    arrived: bool
-    revealed: bool
-    seconds: float
+    step: int  # which step
+    cursor: Cursor  # the state
+    arrived: bool  # whether it is at the place of the step, and not on the way there
+    revealed: bool  # whether the answer is shown
+    seconds: float  # how long it is shown
+    # the state one op earlier, from which it is moved to in this time; None: it stands still
     before: Cursor | None = None
-    ended: bool = False
+    ended: bool = False  # whether it is the slide after the lesson's last step
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What a frame shows.
+    """What a frame shows."""
 
-    Attributes
-    ----------
-    shot : Shot
-        The picture.
-    phase : float
-        The share of the shot's time that has passed, 0 to 1.
-    since : float
-        Seconds of the film since the step, or the slide after the last one, began.
-    """
-
-    shot: Shot
-    phase: float
-    since: float
+    shot: Shot  # the picture
+    phase: float  # the share of the shot's time that has passed, 0 to 1
+    since: float  # seconds of the film since the step, or the slide after the last one, began
 
 
 @dataclass(frozen=True)
 class Storyboard:
-    """The frames of a lesson.
+    """The frames of a lesson."""
 
-    Attributes
-    ----------
-    shots : tuple of Shot
-        One after another.
-    ends : tuple of float
-        Seconds at which each ends.
-    fps, frames : int
-        Frames a second, and in all.
-    steps : int
-        How many steps are shown.
-    """
-
-    shots: tuple[Shot, ...]
-    ends: tuple[float, ...]
-    fps: int
+    shots: tuple[Shot, ...]  # one after another
+    ends: tuple[float, ...]  # seconds at which each ends
+    fps: int  # fps, frames: frames a second, and in all
     frames: int
-    steps: int
+    steps: int  # how many steps are shown
 
     def moment(self, k: int) -> Moment:
         """Return what frame `k` shows."""
@@ -151,10 +112,6 @@ def make_storyboard(
 
     Parameters
     ----------
-    lesson : Lesson
-        The lesson.
-    steps : range
-        Which of its good steps; not empty.
     fps : int
         Frames a second.
     pace, length : float, optional

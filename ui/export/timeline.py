@@ -36,20 +36,11 @@ _MS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What a frame shows.
+    """What a frame shows."""
 
-    Attributes
-    ----------
-    cursor : Cursor
-        The state.
-    phase : float
-        The share of its op that has been done, over 0 to 1, in proportion to time.
-    before : Cursor or None
-        The state one op earlier, which is moved from; None where there is none, and by tile.
-    """
-
-    cursor: Cursor
-    phase: float
+    cursor: Cursor  # the state
+    phase: float  # the share of its op that has been done, over 0 to 1, in proportion to time
+    # the state one op earlier, which is moved from; None where there is none, and by tile
     before: Cursor | None = None
 
 
@@ -149,10 +140,6 @@ def make_timeline(
 
     Parameters
     ----------
-    program : TileProgram
-        The run.
-    visits : range
-        The part; not empty.
     fps : int
         Frames a second.
     by : Granularity, optional
@@ -197,14 +184,8 @@ def frames_in(
 
     Parameters
     ----------
-    length : float
-        Seconds in all.
     fps : int
         Frames a second.
-    key, value : str, object
-        The option that says how long it is.
-    instead : str
-        The options that make it shorter.
 
     Raises
     ------

@@ -46,67 +46,34 @@ CAMERA_SECONDS = 1.2
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """The camera on its way.
+    """The camera on its way."""
 
-    Attributes
-    ----------
-    start, end : Framing
-        Where it comes from, and where it goes.
-    share : float
-        How much of the time has passed, 0 to 1.
-    """
-
-    start: Framing
+    start: Framing  # start, end: where it comes from, and where it goes
     end: Framing
-    share: float
+    share: float  # how much of the time has passed, 0 to 1
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a window shows.
+    """What a window shows."""
 
-    Attributes
-    ----------
-    scenario : Scenario
-        Of the run.
-    cursor : Cursor
-        The state.
-    row : int
-        The query row that is explained.
-    layout, panel : str
-        Name of the layout, and of the panel in front; "" for the layout's first.
-    points : tuple of Pointer
-        What is pointed at.
-    choices : ChooseTable or None
-        What is chosen in panels; None: as in a new window.
-    sight : Sight or None
-        What of the score matrix is in sight; None: all of it.
-    """
-
-    scenario: Scenario
-    cursor: Cursor
-    row: int
+    scenario: Scenario  # of the run
+    cursor: Cursor  # the state
+    row: int  # the query row that is explained
+    # layout, panel: name of the layout, and of the panel in front; "" for the layout's first
     layout: str
     panel: str = ""
-    points: tuple[Pointer, ...] = ()
-    choices: ChooseTable | None = None
-    sight: Sight | None = None
+    points: tuple[Pointer, ...] = ()  # what is pointed at
+    choices: ChooseTable | None = None  # what is chosen in panels; None: as in a new window
+    sight: Sight | None = None  # what of the score matrix is in sight; None: all of it
 
 
 @dataclass(frozen=True, slots=True)
 class Moving:
-    """An op that is being done.
+    """An op that is being done."""
 
-    Attributes
-    ----------
-    before : Cursor
-        The state one op earlier.
-    share : float
-        How much of what moves has been seen, 0 to 1.
-    """
-
-    before: Cursor
-    share: float
+    before: Cursor  # the state one op earlier
+    share: float  # how much of what moves has been seen, 0 to 1
 
 
 def picture_size(size: tuple[int, int]) -> QSize:
@@ -118,20 +85,11 @@ def picture_size(size: tuple[int, int]) -> QSize:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a lesson says with a picture.
+    """What a lesson says with a picture."""
 
-    Attributes
-    ----------
-    step : ResolvedStep
-        The step.
-    revealed : bool
-        Whether the answer to its question is shown.
-    end : LessonEnd or None
-        What is said instead after the last step, beside what the run has cost.
-    """
-
-    step: ResolvedStep
-    revealed: bool
+    step: ResolvedStep  # the step
+    revealed: bool  # whether the answer to its question is shown
+    # what is said instead after the last step, beside what the run has cost
     end: LessonEnd | None = None
 
 
@@ -147,12 +105,6 @@ class UnseenWindow:
     ----------
     size : tuple of int
         Width and height of the picture in pixels.
-    theme : str
-        Name of the theme.
-    new_window : callable
-        Makes the window of a session.
-    engine : str
-        What computes.
     trace : Trace, optional
         A run that has been built already.
     """
@@ -186,10 +138,6 @@ class UnseenWindow:
 
         Parameters
         ----------
-        place : Place
-            The state.
-        look : callable
-            Called while it waits.
         said : Said, optional
             The caption, for a lesson: in all pictures of a window or in none.
         moving : Moving, optional

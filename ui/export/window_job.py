@@ -20,18 +20,10 @@ KIND = "export"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Made:
-    """What was exported.
+    """What was exported."""
 
-    Attributes
-    ----------
-    target : str
-        The file, absolute.
-    words : str
-        What it is, for users.
-    """
-
-    target: str
-    words: str
+    target: str  # the file, absolute
+    words: str  # what it is, for users
 
 
 def still_options(session: Session, options: ExportOptions) -> ExportOptions | None:
@@ -55,10 +47,6 @@ def submit(
 
     Parameters
     ----------
-    session : Session
-        Whose run it is.
-    options : ExportOptions
-        What to make.
     done : callable
         Is given what was made, unless it was cancelled or failed.
     lesson : Path, optional

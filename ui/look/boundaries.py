@@ -38,21 +38,11 @@ def partial_before(program: TileProgram) -> tuple[NDArray[np.float64], NDArray[n
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """A place in the strip where something begins.
+    """A place in the strip where something begins."""
 
-    Attributes
-    ----------
-    visit : int
-        The first visit of it.
-    label : str
-        What begins.
-    strong : bool
-        Whether it is a launch or head, not a row or column block.
-    """
-
-    visit: int
-    label: str
-    strong: bool
+    visit: int  # the first visit of it
+    label: str  # what begins
+    strong: bool  # whether it is a launch or head, not a row or column block
 
 
 @lru_cache(maxsize=8)

@@ -25,14 +25,8 @@ def paint_clock(
 
     Parameters
     ----------
-    painter, middle, radius
-        Where to.
     hand : complex
         Its length as a share of the radius, and its angle.
-    ink : QColor or str
-        Its colour.
-    style : Style
-        Colours and sizes.
     before : complex, optional
         A faint hand: where it was before.
     """

@@ -34,57 +34,29 @@ class Face(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A part of a text in which no line is broken.
+    """A part of a text in which no line is broken."""
 
-    Attributes
-    ----------
-    text : str
-        Letters, or the LaTeX of a formula.
-    face : Face
-        How it is set.
-    glued : bool
-        Whether it follows the previous word without a space, on the same line.
-    """
-
-    text: str
-    face: Face = Face.TEXT
-    glued: bool = False
+    text: str  # letters, or the LaTeX of a formula
+    face: Face = Face.TEXT  # how it is set
+    glued: bool = False  # whether it follows the previous word without a space, on the same line
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A word or a formula at its place.
+    """A word or a formula at its place."""
 
-    Attributes
-    ----------
-    x, baseline : float
-        Its left end and baseline, in pixels.
-    text : str
-        The word, or the LaTeX of the formula.
-    face : Face
-        How it is set.
-    """
-
-    x: float
+    x: float  # x, baseline: its left end and baseline, in pixels
     baseline: float
-    text: str
-    face: Face
+    text: str  # the word, or the LaTeX of the formula
+    face: Face  # how it is set
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """A text set in lines.
+    """A text set in lines."""
 
-    Attributes
-    ----------
-    pieces : tuple of Piece
-        Line by line, from left to right.
-    right, bottom : float
-        Where its widest line and its last line end, in pixels.
-    """
-
-    pieces: tuple[Piece, ...]
-    right: float
+    pieces: tuple[Piece, ...]  # line by line, from left to right
+    right: float  # right, bottom: where its widest line and its last line end, in pixels
     bottom: float
 
 
@@ -103,14 +75,8 @@ def flow(
 
     Parameters
     ----------
-    words : iterable of Word
-        The text.
-    style : Style
-        Only its scale matters.
     left, right : float
         The edges; a formula that is wider than the space between them goes beyond the right one.
-    top : float
-        Where the first line begins.
     size : float
         Of the letters, in pixels at scale 1.
     hang : float

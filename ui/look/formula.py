@@ -36,18 +36,10 @@ _ONE = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A typeset formula: outlines, so one serves every colour, device and thread.
+    """A typeset formula: outlines, so one serves every colour, device and thread."""
 
-    Attributes
-    ----------
-    path : QPainterPath
-        Its outlines, from the left end of its baseline.
-    width, ascent, descent : float
-        Its extent in pixels, the last two from the baseline.
-    """
-
-    path: QPainterPath
-    width: float
+    path: QPainterPath  # its outlines, from the left end of its baseline
+    width: float  # width, ascent, descent: its extent in pixels, the last two from the baseline
     ascent: float
     descent: float
     _number: int = field(default_factory=count().__next__, repr=False, compare=False)
@@ -125,15 +117,7 @@ _PICTURES = _Pictures()
 
 @lru_cache(maxsize=96)
 def formula(latex: str, pixels: float) -> Formula:
-    """Return a typeset formula.
-
-    Parameters
-    ----------
-    latex : str
-        What to typeset.
-    pixels : float
-        Size of its letters.
-    """
+    """Return a typeset formula."""
     path = QTransform.fromScale(pixels / _EM, pixels / _EM).map(_outlines(latex))
     box = path.boundingRect()
     path.translate(-box.x(), 0)

@@ -341,8 +341,6 @@ def inks(words: U32, *, faded: bool = False) -> tuple[QColor, QColor]:
 
     Parameters
     ----------
-    words : ndarray
-        The map.
     faded : bool
         Whether the digits are paler, as far as they can still be read on every shade.
     """

@@ -18,19 +18,11 @@ _TENSOR = re.compile(r"[\"']?(Q|K|V|O|S|P|m|l|LSE)(?:_\w+)?[\"']?")
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A part of a line.
+    """A part of a line."""
 
-    Attributes
-    ----------
-    start, length : int
-        In letters.
-    kind : str
-        ``comment``, ``keyword``, or the name of a tensor.
-    """
-
-    start: int
+    start: int  # start, length: in letters
     length: int
-    kind: str
+    kind: str  # ``comment``, ``keyword``, or the name of a tensor
 
 
 @lru_cache(maxsize=8)  # two texts of each of the latest four algorithms
@@ -41,8 +33,6 @@ def spans(language: str, text: str) -> tuple[tuple[Span, ...], ...]:
     ----------
     language : str
         ``python`` or ``cuda``.
-    text : str
-        The code.
     """
     lines: list[list[Span]] = [[]]
     at = 0

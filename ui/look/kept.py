@@ -36,8 +36,6 @@ def kept(owner: object, key: Hashable, make: Callable[[], T]) -> T:
         An op that is being done (`Motion`), which is shown in one thread.
     key : hashable
         All that the result depends on besides the owner.
-    make : callable
-        Makes it.
     """
     cache = _OF.get(owner)
     if cache is None:
@@ -63,16 +61,12 @@ def draw_kept(
 
     Parameters
     ----------
-    painter : QPainter
-        Where to.
     owner, key
         As for `kept`.
     box : QRectF
         What the picture covers, in the painter's coordinates.
     ground : QColor or str
         What the box is filled with; a picture is not translucent.
-    paint : callable
-        Paints in the box, in the same coordinates.
     """
     ratio, to = painter.device().devicePixelRatioF(), painter.deviceTransform()
     place = to.mapRect(box).toAlignedRect()
@@ -109,8 +103,6 @@ def draw_kept_line(
         As for `draw_kept`.
     box : QRectF
         What it lies in: much of it is empty, and empty parts cost nothing.
-    paint : callable
-        Paints it, no pixel of it twice.
     """
     ratio, to = painter.device().devicePixelRatioF(), painter.deviceTransform()
     if not _has_pixels(painter, to, ratio):

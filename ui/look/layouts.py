@@ -7,54 +7,25 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class LayoutSpec:
-    """One layout.
+    """One layout."""
 
-    Attributes
-    ----------
-    name : str
-        Name in settings and on the command line.
-    title : str
-        On its button.
-    tip : str
-        What it is for, in one sentence.
-    board : bool
-        Whether the board is in the middle; without it the docks fill the window.
-    left : tuple of str
-        Docks at the left that open if the window is wide enough.
-    right : tuple of tuple of str
-        Docks at the right from top to bottom; several names of one place share it as tabs.
-    heights : tuple of int
-        Their shares of the height.
-    front : str
-        The one in front if a low window has space for one place only; "" for the first.
-    stage : str
-        The one beside the board on the stage, likewise; "" for that of a low window.
-    width : float
-        Share of the window's width that the right takes.
-    bottom : tuple of str
-        Docks below the board, next to each other.
-    bottom_height : float
-        Share of the window's height that they take.
-    bottom_widths : tuple of int
-        Shares of the width of the docks at the bottom; empty: as Qt likes.
-    bottom_tall : bool
-        Whether the bottom opens only if the window is tall enough.
-    """
-
-    name: str
-    title: str
-    tip: str
-    board: bool = True
-    left: tuple[str, ...] = ()
+    name: str  # name in settings and on the command line
+    title: str  # on its button
+    tip: str  # what it is for, in one sentence
+    board: bool = True  # whether the board is in the middle; without it the docks fill the window
+    left: tuple[str, ...] = ()  # docks at the left that open if the window is wide enough
+    # docks at the right from top to bottom; several names of one place share it as tabs
     right: tuple[tuple[str, ...], ...] = ()
-    heights: tuple[int, ...] = ()
+    heights: tuple[int, ...] = ()  # their shares of the height
+    # the one in front if a low window has space for one place only; "" for the first
     front: str = ""
-    stage: str = ""
-    width: float = 0.36
-    bottom: tuple[str, ...] = ()
-    bottom_height: float = 0.15
+    stage: str = ""  # the one beside the board on the stage, likewise; "" for that of a low window
+    width: float = 0.36  # share of the window's width that the right takes
+    bottom: tuple[str, ...] = ()  # docks below the board, next to each other
+    bottom_height: float = 0.15  # share of the window's height that they take
+    # shares of the width of the docks at the bottom; empty: as Qt likes
     bottom_widths: tuple[int, ...] = ()
-    bottom_tall: bool = False
+    bottom_tall: bool = False  # whether the bottom opens only if the window is tall enough
 
     @property
     def docks(self) -> tuple[str, ...]:

@@ -211,10 +211,6 @@ def fitting(style: Style, rect: QRectF, smallest: QSizeF) -> Style:
 
     Parameters
     ----------
-    style : Style
-        The style that the user has chosen.
-    rect : QRectF
-        Where to draw.
     smallest : QSizeF
         What the picture needs at scale 1.
     """

@@ -48,14 +48,6 @@ def paint_beside(
 
     Parameters
     ----------
-    painter : QPainter
-        Where to.
-    picture, box : Picture, Box
-        The piece.
-    place : QRectF
-        Of the label.
-    side : float
-        Of the square that the piece has.
     edge : Qt.Edge
         At which it is: right or bottom beside cells.
     """
@@ -187,19 +179,9 @@ def paint_read(
 
     Parameters
     ----------
-    painter : QPainter
-        Where to.
-    picture : Picture
-        The picture.
     weights : ndarray
         (Nk,) float32, of one row: the largest of a piece is clear; 0 is covered, and so is what
         is no key's.
-    own : Box or None
-        The piece that reads, which is outlined.
-    style : Style
-        Colours and sizes.
-    place : QRectF
-        Of the picture.
     """
     paint_picture(painter, picture, place)
     largest, corner = largest_read(picture, weights), place.topLeft()

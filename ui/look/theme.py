@@ -33,60 +33,33 @@ TENSOR_COLOURS = {
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """A set of colours, as ``#rrggbb``.
+    """A set of colours, as ``#rrggbb``."""
 
-    Attributes
-    ----------
-    name : str
-        ``dark``, ``light`` or ``contrast``.
-    dark : bool
-        Whether text is light on dark.
-    window, panel, field : str
-        Backgrounds: behind the docks, of a dock, of an input field.
-    border, grid : str
-        Outlines of panels; lines between tiles.
-    text, muted, faint : str
-        Important text, text that explains, faint marks and controls that are off.
-    accent : str
-        Selected controls.
-    current : str
-        The current tile, op and visit.
-    good, bad : str
-        Within and beyond a limit.
-    hbm_ground, hbm_line, sram_ground, sram_line : str
-        The two memories.
-    empty, used : str
-        Pending tiles; veil over tiles that were used and dropped.
-    hatch : str
-        Lines over skipped tiles, which a projector must not wash out.
-    tensors : mapping
-        Colour of each tensor and statistic as it is written in text: readable on `panel`.
-    heads : tuple of str
-        Colours that tell the heads of a layer apart; their numbers stand beside them.
-    """
-
-    name: str
-    dark: bool
-    window: str
+    name: str  # ``dark``, ``light`` or ``contrast``
+    dark: bool  # whether text is light on dark
+    window: str  # window, panel, field: backgrounds: behind the docks, of a dock, of an input field
     panel: str
     field: str
-    border: str
+    border: str  # border, grid: outlines of panels; lines between tiles
     grid: str
+    # text, muted, faint: important text, text that explains, faint marks and controls that are off
     text: str
     muted: str
     faint: str
-    accent: str
-    current: str
-    good: str
+    accent: str  # selected controls
+    current: str  # the current tile, op and visit
+    good: str  # good, bad: within and beyond a limit
     bad: str
-    hbm_ground: str
+    hbm_ground: str  # hbm_ground, hbm_line, sram_ground, sram_line: the two memories
     hbm_line: str
     sram_ground: str
     sram_line: str
-    empty: str
+    empty: str  # empty, used: pending tiles; veil over tiles that were used and dropped
     used: str
-    hatch: str
+    hatch: str  # lines over skipped tiles, which a projector must not wash out
+    # colours that tell the heads of a layer apart; their numbers stand beside them
     heads: tuple[str, ...]
+    # colour of each tensor and statistic as it is written in text: readable on `panel`
     tensors: dict[str, str] = dataclasses.field(hash=False)
 
     def head(self, number: int) -> QColor:
@@ -185,21 +158,12 @@ def stage_scale(width: int, height: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """What a painter needs in addition to its snapshot.
+    """What a painter needs in addition to its snapshot."""
 
-    Attributes
-    ----------
-    theme : Theme
-        Colours.
-    scale : float
-        Text scale times picture scale: a 13 px text is ``13 * scale`` pixels high.
-    least : float
-        Least size of letters in pixels, which the last row reads; 0 where text may be smaller
-        where there is little room.
-    """
-
-    theme: Theme
-    scale: float = 1.0
+    theme: Theme  # colours
+    scale: float = 1.0  # text scale times picture scale: a 13 px text is ``13 * scale`` pixels high
+    # least size of letters in pixels, which the last row reads; 0 where text may be smaller where
+    # there is little room
     least: float = 0.0
 
     def px(self, size: float) -> float:
@@ -326,8 +290,6 @@ def stylesheet(style: Style, *, stage: bool = False) -> str:
 
     Parameters
     ----------
-    style : Style
-        Theme and text scale.
     stage : bool
         Whether an audience sees it: then lines between docks and their tabs cannot be seen.
     """

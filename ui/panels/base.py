@@ -29,15 +29,6 @@ class Panel(QWidget, Generic[Model]):
     It is generic over its model: what it needs beyond the snapshot, made with the view in the
     engine's thread. The window gives views to a visible panel and calls only the methods of this
     class; a method that only some panels need does nothing in the others.
-
-    Parameters
-    ----------
-    name : str
-        Object name.
-    title : str
-        For screen readers.
-    smallest : QSize
-        No dock makes it smaller.
     """
 
     def __init__(self, name: str, title: str, smallest: QSize = SMALLEST) -> None:

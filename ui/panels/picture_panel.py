@@ -25,10 +25,6 @@ class PicturePanel(Panel[None]):
 
     Parameters
     ----------
-    name, title : str
-        Object name, and what screen readers say.
-    choices : sequence of Choice
-        What can be chosen.
     room : QSizeF
         What the picture needs at scale 1.
     """

@@ -26,17 +26,7 @@ _SMALLEST = 0.92
 
 @guarded
 class PlotPanel(Panel[Model]):
-    """Choices, and below them a plot.
-
-    Parameters
-    ----------
-    name : str
-        Object name.
-    title : str
-        For screen readers.
-    choices : sequence of Choice
-        What can be chosen.
-    """
+    """Choices, and below them a plot."""
 
     room = _ROOM
 

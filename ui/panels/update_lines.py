@@ -31,23 +31,12 @@ _EXPRESSION = 22
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Words, or a number of a cell.
+    """Words, or a number of a cell."""
 
-    Attributes
-    ----------
-    text : str
-        What is written.
-    cell : Cell or None
-        What the number is of; None for words.
-    hint : str
-        What the number is called.
-    width : int
-        Letters that are kept for it, so that what follows stands still from step to step.
-    """
-
-    text: str
-    cell: Cell | None = None
-    hint: str = ""
+    text: str  # what is written
+    cell: Cell | None = None  # what the number is of; None for words
+    hint: str = ""  # what the number is called
+    # letters that are kept for it, so that what follows stands still from step to step
     width: int = 0
 
     @property
@@ -63,28 +52,16 @@ VectorOf = Callable[[F32, int, str], Pieces]
 
 @dataclass(frozen=True, slots=True)
 class UpdateLine:
-    """One line of the update.
+    """One line of the update."""
 
-    Attributes
-    ----------
-    latex : str
-        The formula.
-    choices : tuple of tuple of Piece
-        It with this row's numbers, longest first; `NOT_YET` while they do not exist.
-    reached, current : bool
-        Whether it has been done in this visit; whether the current op does it.
-    tall : bool
-        Whether the formula needs more height than a line of text.
-    sums : bool
-        Whether it is about the running sum.
-    """
-
-    latex: str
+    latex: str  # the formula
+    # it with this row's numbers, longest first; `NOT_YET` while they do not exist
     choices: tuple[Pieces, ...]
+    # reached, current: whether it has been done in this visit; whether the current op does it
     reached: bool
     current: bool
-    tall: bool = False
-    sums: bool = False
+    tall: bool = False  # whether the formula needs more height than a line of text
+    sums: bool = False  # whether it is about the running sum
 
     @property
     def texts(self) -> tuple[str, ...]:

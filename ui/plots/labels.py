@@ -31,49 +31,24 @@ _NONE = np.empty((0, 2))
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A label that looks for its place.
+    """A label that looks for its place."""
 
-    Attributes
-    ----------
-    anchors : tuple of QPointF
-        What it names: places of it, the one that is liked best first.
-    sizes : tuple of QSizeF
-        Of its wordings, likewise.
-    gap : float
-        How far from the anchor it stands at least.
-    directions : tuple of tuple of float
-        Where from the anchor it may stand, (across, down), likewise.
-    rings : tuple of float
-        How many gaps away it may stand.
-    """
-
-    anchors: tuple[QPointF, ...]
-    sizes: tuple[QSizeF, ...]
-    gap: float
+    anchors: tuple[QPointF, ...]  # what it names: places of it, the one that is liked best first
+    sizes: tuple[QSizeF, ...]  # of its wordings, likewise
+    gap: float  # how far from the anchor it stands at least
+    # where from the anchor it may stand, (across, down), likewise
     directions: tuple[Direction, ...] = ALL_ROUND
-    rings: tuple[float, ...] = RINGS
+    rings: tuple[float, ...] = RINGS  # how many gaps away it may stand
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where a label is.
+    """Where a label is."""
 
-    Attributes
-    ----------
-    box : QRectF
-        Its place.
-    wording : int
-        Which wording.
-    anchor : QPointF
-        Which place of what it names it stands at.
-    far : bool
-        Whether it stands so far off that a line has to lead to its anchor.
-    """
-
-    box: QRectF
-    wording: int
-    anchor: QPointF
-    far: bool
+    box: QRectF  # its place
+    wording: int  # which wording
+    anchor: QPointF  # which place of what it names it stands at
+    far: bool  # whether it stands so far off that a line has to lead to its anchor
 
 
 def place_labels(
@@ -85,12 +60,6 @@ def place_labels(
 
     Parameters
     ----------
-    wanted : sequence of Wanted
-        Those that matter most first.
-    inside : QRectF
-        Labels lie in it.
-    taken : sequence of QRectF
-        Nothing may lie on these.
     lines : ndarray
         (n, 2) float64, points of curves, NaN between two curves: a place with few of them is
         liked better.
@@ -439,15 +408,6 @@ def spread(
     middles: Sequence[float], height: float, top: float, bottom: float
 ) -> list[float] | None:
     """Return middles of equally high boxes near those wanted, in order, none on another.
-
-    Parameters
-    ----------
-    middles : sequence of float
-        Where they would like to be.
-    height : float
-        Of each box.
-    top, bottom : float
-        They lie between these.
 
     Returns
     -------

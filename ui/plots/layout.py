@@ -31,18 +31,10 @@ _Look = Callable[[tuple[QSizeF, ...]], Wanted]
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Which places of the axes are shown where.
+    """Which places of the axes are shown where."""
 
-    Attributes
-    ----------
-    plot : QRectF
-        Where the curves are.
-    x, y : tuple of float
-        Places at its left and right, at its bottom and top.
-    """
-
-    plot: QRectF
-    x: Range
+    plot: QRectF  # where the curves are
+    x: Range  # x, y: places at its left and right, at its bottom and top
     y: Range
 
     def point(self, x: float, y: float) -> QPointF:
@@ -76,66 +68,30 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """Words that have found their place.
+    """Words that have found their place."""
 
-    Attributes
-    ----------
-    box : QRectF
-        Where.
-    text : str
-        What.
-    role : str
-        Colour of what they name.
-    anchor : QPointF or None
-        Where a line leads; None: they stand beside it.
-    curve : Curve or None
-        Whose sample stands before them.
-    """
-
-    box: QRectF
-    text: str
-    role: str
-    anchor: QPointF | None = None
-    curve: Curve | None = None
+    box: QRectF  # where
+    text: str  # what
+    role: str  # colour of what they name
+    anchor: QPointF | None = None  # where a line leads; None: they stand beside it
+    curve: Curve | None = None  # whose sample stands before them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlotLayout:
-    """Where everything is.
+    """Where everything is."""
 
-    Attributes
-    ----------
-    style : Style
-        At the text scale that suits the place.
-    frame : Frame
-        The plot itself.
-    x_ticks, y_ticks : tuple
-        (pixel, words) of each.
-    x_title, y_title : QRectF
-        Where the titles of the axes are.
-    note : tuple of Label
-        Lines of the note.
-    labels : tuple of Label
-        Of curves, marks and lines.
-    bar : QRectF or None
-        The colour bar.
-    bar_ticks : tuple
-        (pixel, words) of each.
-    bar_title : QRectF or None
-        Words over the colour bar.
-    """
-
-    style: Style
-    frame: Frame
-    x_ticks: tuple[tuple[float, str], ...]
+    style: Style  # at the text scale that suits the place
+    frame: Frame  # the plot itself
+    x_ticks: tuple[tuple[float, str], ...]  # x_ticks, y_ticks: (pixel, words) of each
     y_ticks: tuple[tuple[float, str], ...]
-    x_title: QRectF
+    x_title: QRectF  # x_title, y_title: where the titles of the axes are
     y_title: QRectF
-    note: tuple[Label, ...]
-    labels: tuple[Label, ...]
-    bar: QRectF | None = None
-    bar_ticks: tuple[tuple[float, str], ...] = ()
-    bar_title: QRectF | None = None
+    note: tuple[Label, ...]  # lines of the note
+    labels: tuple[Label, ...]  # of curves, marks and lines
+    bar: QRectF | None = None  # the colour bar
+    bar_ticks: tuple[tuple[float, str], ...] = ()  # (pixel, words) of each
+    bar_title: QRectF | None = None  # words over the colour bar
 
     def boxes(self) -> list[QRectF]:
         """Return the places of all words: they lie inside the picture and on no other."""
@@ -175,19 +131,7 @@ def fitted_style(style: Style, rect: QRectF) -> Style:
 
 
 def plot_layout(model: PlotModel, style: Style, rect: QRectF, x: Range, y: Range) -> PlotLayout:
-    """Return where everything of a plot is.
-
-    Parameters
-    ----------
-    model : PlotModel
-        What is shown.
-    style : Style
-        As the user wants it.
-    rect : QRectF
-        Where to draw.
-    x, y : tuple of float
-        Places of the axes that are shown.
-    """
+    """Return where everything of a plot is."""
     style = fitted_style(style, rect)
     px, font, line = style.px, style.text_font(11), line_height(style)
     note = _wrapped(model.note, font, rect.width(), 2 if rect.height() > 16 * line else 1)

@@ -34,27 +34,13 @@ def ink(theme: Theme, role: str) -> QColor:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One axis.
+    """One axis."""
 
-    Attributes
-    ----------
-    title : str
-        What stands on it, with its unit unless the ticks say it.
-    text : callable
-        A value in words, with its unit.
-    log : bool
-        Whether it is logarithmic.
-    base : int
-        What ticks are round in: 10, or 2 for bytes and sizes.
-    whole : bool
-        Whether only whole numbers stand on it.
-    """
-
-    title: str
-    text: Words
-    log: bool = False
-    base: int = 10
-    whole: bool = False
+    title: str  # what stands on it, with its unit unless the ticks say it
+    text: Words  # a value in words, with its unit
+    log: bool = False  # whether it is logarithmic
+    base: int = 10  # what ticks are round in: 10, or 2 for bytes and sizes
+    whole: bool = False  # whether only whole numbers stand on it
 
     def place(self, value: float) -> float:
         """Return where a value stands: itself, or its logarithm."""
@@ -119,106 +105,51 @@ def _short(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Points in a row, joined.
+    """Points in a row, joined."""
 
-    Attributes
-    ----------
-    name : str
-        Its label, at its end; empty: none, as for the bar of an error.
-    short : str
-        The same where there is little room.
-    role : str
-        Its colour, as `ink` takes it.
-    xs, ys : tuple of float
-        Values, those on logarithmic axes above 0.
-    dash : str
-        How the line is broken; with the marker it tells curves apart without colour.
-    marker : str or None
-        At each point; None: none, and the pointer finds no point.
-    width : float
-        Of the line, at scale 1.
-    details : tuple of tuple of str
-        Lines that the pointer reads at each point, the first a heading.
-    picks : tuple of object
-        What a click on each point stands for; empty: it stands for nothing.
-    bar : float
-        Width of a bar from 0 to each point, in units of an even x; 0: the points are joined.
-    """
-
-    name: str
-    short: str
-    role: str
-    xs: tuple[float, ...]
+    name: str  # its label, at its end; empty: none, as for the bar of an error
+    short: str  # the same where there is little room
+    role: str  # its colour, as `ink` takes it
+    xs: tuple[float, ...]  # xs, ys: values, those on logarithmic axes above 0
     ys: tuple[float, ...]
+    # how the line is broken; with the marker it tells curves apart without colour
     dash: Dash = "solid"
-    marker: Marker | None = "circle"
-    width: float = 1.8
+    marker: Marker | None = "circle"  # at each point; None: none, and the pointer finds no point
+    width: float = 1.8  # of the line, at scale 1
+    # lines that the pointer reads at each point, the first a heading
     details: tuple[tuple[str, ...], ...] = ()
+    # what a click on each point stands for; empty: it stands for nothing
     picks: tuple[object, ...] = ()
+    # width of a bar from 0 to each point, in units of an even x; 0: the points are joined
     bar: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One marked point.
+    """One marked point."""
 
-    Attributes
-    ----------
-    x, y : float
-        Where.
-    label : str
-        Beside it.
-    short : str
-        The same where there is little room.
-    role : str
-        Its colour.
-    marker : str or None
-        Its shape; None: words alone, which the pointer does not find.
-    size : float
-        Radius at scale 1.
-    details : tuple of str
-        What the pointer reads, the first line a heading.
-    pick : object
-        What a click stands for; None: nothing.
-    moves : bool
-        Whether it can be dragged to another place.
-    """
-
-    x: float
+    x: float  # x, y: where
     y: float
-    label: str
-    short: str
-    role: str
+    label: str  # beside it
+    short: str  # the same where there is little room
+    role: str  # its colour
+    # its shape; None: words alone, which the pointer does not find
     marker: Marker | None = "circle"
-    size: float = 4.5
-    details: tuple[str, ...] = ()
-    pick: object = None
-    moves: bool = False
+    size: float = 4.5  # radius at scale 1
+    details: tuple[str, ...] = ()  # what the pointer reads, the first line a heading
+    pick: object = None  # what a click stands for; None: nothing
+    moves: bool = False  # whether it can be dragged to another place
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A line across the whole plot.
+    """A line across the whole plot."""
 
-    Attributes
-    ----------
-    value : float
-        Where it crosses its axis.
-    label : str
-        On it.
-    short : str
-        The same where there is little room.
-    role : str
-        Its colour.
-    across : bool
-        Whether it lies across at a height; else it stands at a value of x.
-    """
-
-    value: float
-    label: str
-    short: str
-    role: str
-    across: bool = True
+    value: float  # where it crosses its axis
+    label: str  # on it
+    short: str  # the same where there is little room
+    role: str  # its colour
+    across: bool = True  # whether it lies across at a height; else it stands at a value of x
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -310,41 +241,23 @@ class HeatMap:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlotModel:
-    """A whole plot.
+    """A whole plot."""
 
-    Attributes
-    ----------
-    name : str
-        What is plotted, for those who do not see it.
-    x, y : Axis
-        Axes.
-    curves, marks, levels : tuple
-        What is drawn.
-    heat : HeatMap or None
-        Coloured cells under it all.
-    beside : tuple of Curve
-        Curves of a plot above or below this one: with space for their labels as well, the axes of
-        both stand alike.
-    note : str
-        One line that has to be known to read the plot; empty: none.
-    x_range, y_range : tuple of float or None
-        Values that a fit shows; None: what curves, marks and cells need.
-    summary : str
-        The figures in words, for those who do not see the picture.
-    """
-
-    name: str
-    x: Axis
+    name: str  # what is plotted, for those who do not see it
+    x: Axis  # x, y: axes
     y: Axis
-    curves: tuple[Curve, ...] = ()
+    curves: tuple[Curve, ...] = ()  # curves, marks, levels: what is drawn
     marks: tuple[Mark, ...] = ()
     levels: tuple[Level, ...] = ()
-    heat: HeatMap | None = None
+    heat: HeatMap | None = None  # coloured cells under it all
+    # curves of a plot above or below this one: with space for their labels as well, the axes of
+    # both stand alike
     beside: tuple[Curve, ...] = ()
-    note: str = ""
+    note: str = ""  # one line that has to be known to read the plot; empty: none
+    # x_range, y_range: values that a fit shows; None: what curves, marks and cells need
     x_range: tuple[float, float] | None = None
     y_range: tuple[float, float] | None = None
-    summary: str = ""
+    summary: str = ""  # the figures in words, for those who do not see the picture
 
     def fit(self) -> tuple[tuple[float, float], tuple[float, float]]:
         """Return the places of x and of y that show everything."""
@@ -368,31 +281,15 @@ def _roomy(axis: Axis, ends: tuple[float, float], share: float) -> tuple[float, 
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Something in a plot that can be pointed at.
+    """Something in a plot that can be pointed at."""
 
-    Attributes
-    ----------
-    series : int
-        Which curve; after the curves the marks; -1 for a cell of the map.
-    index : tuple of int
-        Place along it, or row and column.
-    x, y : float
-        Its values.
-    details : tuple of str
-        What is read there.
-    pick : object
-        What a click stands for; None: nothing.
-    moves : bool
-        Whether it can be dragged.
-    """
-
-    series: int
-    index: tuple[int, ...]
-    x: float
+    series: int  # which curve; after the curves the marks; -1 for a cell of the map
+    index: tuple[int, ...]  # place along it, or row and column
+    x: float  # x, y: its values
     y: float
-    details: tuple[str, ...]
-    pick: object
-    moves: bool = False
+    details: tuple[str, ...]  # what is read there
+    pick: object  # what a click stands for; None: nothing
+    moves: bool = False  # whether it can be dragged
 
 
 def spots(model: PlotModel) -> tuple[Spot, ...]:

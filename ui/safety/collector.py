@@ -15,13 +15,7 @@ _EVERY_MS = 200
 
 
 class Collector(QObject):
-    """Collects in the thread that made it, and keeps Python from collecting anywhere else.
-
-    Parameters
-    ----------
-    parent : QObject
-        The object with which it ends.
-    """
+    """Collects in the thread that made it, and keeps Python from collecting anywhere else."""
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)

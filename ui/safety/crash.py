@@ -253,12 +253,8 @@ class CrashDialog(QDialog):
 
     Parameters
     ----------
-    text : str
-        The failure, as Python tells it.
     session : Reported or None
         The session whose scenario and engine the report names.
-    kept : str
-        What was done with unsaved changes.
     window : QWidget or None
         None: there is none yet, so one cannot go on.
     """

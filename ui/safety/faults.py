@@ -69,11 +69,6 @@ _waiting: list[_Waiting] = []
 class Border:
     """Qt's border: an error that is raised inside is reported and goes no further.
 
-    Parameters
-    ----------
-    what : object
-        Our object, which Qt has called.
-
     Attributes
     ----------
     failed : bool
@@ -161,10 +156,6 @@ class Errand(threading.Thread, Generic[Result]):
 
     Parameters
     ----------
-    name : str
-        Name of the thread.
-    job : callable
-        The work.
     failed : callable, optional
         Called in the thread where the work fails.
     """

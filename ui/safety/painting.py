@@ -25,8 +25,6 @@ def painting(widget: QWidget, *, covers: bool = True) -> Iterator[QPainter]:
 
     Parameters
     ----------
-    widget : QWidget
-        What is painted on.
     covers : bool
         Whether a failed picture is covered with the background of a panel and `WORDS`. Not for a
         widget that is over or under something that is still right.

@@ -53,11 +53,6 @@ def take_lost_screen(act: Callable[[], NoReturn]) -> Callable[[], None]:
 
     Qt's event loop sees most deaths itself. Xlib sees them first where a call is under way.
 
-    Parameters
-    ----------
-    act : callable
-        Ends the process: Xlib cannot go on.
-
     Returns
     -------
     callable

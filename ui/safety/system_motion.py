@@ -105,7 +105,5 @@ def mac_answer(status: int, printed: str) -> bool | None:
     ----------
     status : int
         Its exit status, 0 if there is such a setting.
-    printed : str
-        What it has printed.
     """
     return {"1": True, "0": False}.get(printed.strip()) if status == 0 else None

@@ -9,13 +9,7 @@ _TURNS = 5
 
 
 class Calm:
-    """Counts turns of events since engine and panels have computed what a session shows.
-
-    Parameters
-    ----------
-    session : Session
-        The session.
-    """
+    """Counts turns of events since engine and panels have computed what a session shows."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -26,21 +26,12 @@ MOST_STEPS = 100
 
 @dataclass(slots=True)
 class File:
-    """The file of a scenario and of the scenarios made from it, also after undo; saving names it.
+    """The file of a scenario and of all made from it, also after undo; saving names it."""
 
-    Attributes
-    ----------
-    path : Path or None
-        Its path; None if it has not been saved yet.
-    opened : Scenario or None
-        The scenario that it contained, with its own title.
-    gone_to : dict
-        The batches that are shown because the user has gone to another sequence, and for each the
-        sequence that the author of the file has said.
-    """
-
-    path: Path | None = None
-    opened: Scenario | None = None
+    path: Path | None = None  # its path; None if it has not been saved yet
+    opened: Scenario | None = None  # the scenario that it contained, with its own title
+    # the batches that are shown because the user has gone to another sequence, and for each the
+    # sequence that the author of the file has said
     gone_to: dict[Batch, int | None] = field(default_factory=dict)
 
 
@@ -58,10 +49,6 @@ def retitled(scenario: Scenario, shown: Scenario, opened: Scenario | None) -> Sc
     ----------
     scenario : Scenario
         The scenario that follows `shown`.
-    shown : Scenario
-        The scenario that is shown.
-    opened : Scenario or None
-        The scenario in the file.
     """
     if not shown.title or scenario.title != shown.title:
         return scenario

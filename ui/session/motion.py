@@ -52,8 +52,6 @@ class Clock(QObject):
 
     Parameters
     ----------
-    session : Playing
-        Whose cursor is moved.
     now : callable
         Returns the time in seconds, which never goes back.
     """
@@ -112,10 +110,6 @@ class Clock(QObject):
 
         Parameters
         ----------
-        program : TileProgram
-            The run.
-        cursor : Cursor
-            The cursor.
         pace : float, optional
             Seconds that a motion to it lasts; by default as many as the speed gives it.
         """
@@ -136,15 +130,7 @@ class Clock(QObject):
     # --- what is shown ----------------------------------------------------------------------
 
     def shown(self, view: View, before: View | None) -> View:
-        """Return a new view with the state that it goes on from, and set its share.
-
-        Parameters
-        ----------
-        view : View
-            The new view, without that state.
-        before : View or None
-            The view that it replaces.
-        """
+        """Return a new view with the state that it goes on from, and set its share."""
         start = self._start(view, before)
         if self._waits and self._is_at(view):
             self._waits, self._last = False, self.now()

@@ -30,18 +30,10 @@ Block = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Painted:
-    """A mask that was painted.
+    """A mask that was painted."""
 
-    Attributes
-    ----------
-    mask : Mask
-        The blocks, and that it is causal if the run is; of the rows of one head.
-    over : Mask
-        The mask of the run that was shown.
-    """
-
-    mask: Mask
-    over: Mask
+    mask: Mask  # the blocks, and that it is causal if the run is; of the rows of one head
+    over: Mask  # the mask of the run that was shown
 
 
 @dataclass(slots=True)
@@ -73,11 +65,6 @@ class MaskPainting(QObject):
     A stroke shows blocks, or hides them, as its first block says: it becomes the other. Blocks of
     which the run hides every pair anyway, as a causal one does, stay as they are, and so does the
     last visible block. Each stroke is a step of undo.
-
-    Parameters
-    ----------
-    session : Session
-        For whose run it is painted.
     """
 
     changed = Signal()

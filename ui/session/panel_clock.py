@@ -15,10 +15,6 @@ class PanelClock(QObject):
 
     Parameters
     ----------
-    session : Session
-        Whose time, speed and motion it follows.
-    parent : QObject
-        Owner.
     seconds : float
         How long it lasts at speed 1.
     """

@@ -32,8 +32,6 @@ class Playing(QObject):
 
     Parameters
     ----------
-    parent : QObject or None
-        Owner.
     now : callable
         Returns the time in seconds, which never goes back.
     """

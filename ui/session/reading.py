@@ -29,8 +29,6 @@ class Reading(Tasks):
 
         Parameters
         ----------
-        path : Path
-            The file.
         reader : callable
             Reads it; an `InputError` is passed on.
         done : callable

@@ -22,28 +22,14 @@ _KIND = "run until"
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The end of a step of playing.
+    """The end of a step of playing."""
 
-    Attributes
-    ----------
-    cursor : Cursor
-        The place.
-    condition : Condition or None
-        The breakpoint that ends playing there.
-    """
-
-    cursor: Cursor
-    condition: Condition | None = None
+    cursor: Cursor  # the place
+    condition: Condition | None = None  # the breakpoint that ends playing there
 
 
 class Runs(QObject):
-    """The breakpoints of a session, and its runs to them.
-
-    Parameters
-    ----------
-    session : Session
-        Whose cursor is moved.
-    """
+    """The breakpoints of a session, and its runs to them."""
 
     changed = Signal()
     """The breakpoints have changed."""

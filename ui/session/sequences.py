@@ -19,11 +19,6 @@ class Sequences(QObject):
 
     Like the cursor, the sequence that is shown is no change of the scenario: going to another one
     cannot be undone, asks for no saving, and a file that is saved says what its author has said.
-
-    Parameters
-    ----------
-    session : Session
-        Whose run is replaced.
     """
 
     def __init__(self, session: Session) -> None:
@@ -43,8 +38,6 @@ class Sequences(QObject):
         ----------
         number : int
             Which one, from 0; nothing happens if there is none of that number.
-        at_end : bool
-            Whether its end is shown.
         """
         session, scenario = self._session, self._session.scenario
         if scenario is None or not 0 <= number < len(scenario.batch.lengths):
@@ -97,13 +90,7 @@ class Sequences(QObject):
         return True
 
     def authored(self, scenario: Scenario) -> Scenario:
-        """Return a scenario with the sequence that its author has said, if any.
-
-        Parameters
-        ----------
-        scenario : Scenario
-            What is shown, or a change of it.
-        """
+        """Return a scenario with the sequence that its author has said, if any."""
         said = self._session.file.gone_to.get(scenario.batch, scenario.batch.sequence)
         return with_values(scenario, {"batch": {"sequence": said}})
 

@@ -287,12 +287,8 @@ class Session(Playing):
 
         Parameters
         ----------
-        scenario : Scenario
-            The scenario to show; it has no file.
         cursor, row, points
             What is shown of it: the cursor, the explained row, what is pointed at.
-        then : callable
-            Is given the trace when it is shown.
         camera : Framing, optional
             What of the score matrix is in sight.
         trace : Trace, optional

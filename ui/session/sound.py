@@ -24,11 +24,6 @@ class Sound(QObject):
     """Plays ticks while it is on, on a device that is open only then.
 
     The device is opened and closed beside the window, because a sound server may take its time.
-
-    Parameters
-    ----------
-    session : Session
-        Whose tiles are heard.
     """
 
     failed = Signal(str)

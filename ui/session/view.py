@@ -21,18 +21,10 @@ Make = Callable[[Trace, Snapshot, RowReport], Model]
 
 @dataclass(frozen=True, slots=True)
 class Need(Generic[Model]):
-    """What a panel needs beyond the snapshot: the key to its model in a view, and how it is made.
+    """What a panel needs beyond the snapshot: the key to its model, and how it is made."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the panel.
-    make : callable
-        Makes it, in the engine's thread.
-    """
-
-    name: str
-    make: Make[Model]
+    name: str  # name of the panel
+    make: Make[Model]  # makes it, in the engine's thread
 
 
 def nothing(trace: Trace, snapshot: Snapshot, report: RowReport) -> None:
@@ -41,37 +33,21 @@ def nothing(trace: Trace, snapshot: Snapshot, report: RowReport) -> None:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is shown.
+    """What is shown."""
 
-    Attributes
-    ----------
-    snapshot : Snapshot
-        The state at the cursor.
-    report : RowReport
-        The row that the softmax panel explains.
-    cell : Cell or None
-        The cell that is selected, of the current head.
-    models : mapping
-        What the visible panels need beyond the snapshot; `model` returns one of them with its type.
-    points : tuple of Pointer
-        What a lesson points at.
-    camera : Framing or None
-        What of the score matrix a lesson wants to be in sight; None: what the user chose.
-    before : Snapshot or None
-        The state that was shown before, if the snapshot is one op after it and the motion between
-        them is shown; None: the snapshot is shown at once.
-    elsewhere : int or None
-        The row that was chosen, if it is in another row block, so that the report is of another
-        row; None: it is the row of the report, or nobody has chosen one since.
-    """
-
-    snapshot: Snapshot
-    report: RowReport
-    cell: Cell | None = None
+    snapshot: Snapshot  # the state at the cursor
+    report: RowReport  # the row that the softmax panel explains
+    cell: Cell | None = None  # the cell that is selected, of the current head
+    # what the visible panels need beyond the snapshot; `model` returns one of them with its type
     models: Mapping[Need[Any], Any] = field(default_factory=dict)
-    points: tuple[Pointer, ...] = ()
+    points: tuple[Pointer, ...] = ()  # what a lesson points at
+    # what of the score matrix a lesson wants to be in sight; None: what the user chose
     camera: Framing | None = None
+    # the state that was shown before, if the snapshot is one op after it and the motion between
+    # them is shown; None: the snapshot is shown at once
     before: Snapshot | None = None
+    # the row that was chosen, if it is in another row block, so that the report is of another row;
+    # None: it is the row of the report, or nobody has chosen one since
     elsewhere: int | None = None
 
     def model(self, need: Need[Model]) -> Model:

@@ -15,11 +15,6 @@ class Arrival(QObject):
 
     On its way it is not painted, unless that takes long: each size there would be painted, in text
     of the wrong size, while the window takes no input.
-
-    Parameters
-    ----------
-    window : QWidget
-        The window.
     """
 
     def __init__(self, window: QWidget) -> None:
@@ -90,10 +85,6 @@ def fill(window: QWidget, screen: QScreen, *, elsewhere: bool = True) -> None:
 
     Parameters
     ----------
-    window : QWidget
-        The window.
-    screen : QScreen
-        The screen.
     elsewhere : bool
         Whether the window has a size of its own when it fills no screen. If not, it has the
         screen's there, too, and is not given a third one when it moves to another screen.

@@ -36,31 +36,17 @@ _BAR = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Caption:
-    """What a step says.
+    """What a step says."""
 
-    Attributes
-    ----------
-    title : str
-        Its heading.
-    body : str
-        Markdown with formulas between dollar signs.
-    number, count : int
-        Which step, from 0, of how many; it is not shown if `count` is 0.
-    question, answer : str
-        Also Markdown; "" if there is none.
-    revealed : bool
-        Whether the answer is shown. Its place is kept free until then.
-    lesson : str
-        Title of the whole lesson, which is shown before the number of the step if there is space.
-    """
-
-    title: str
-    body: str
+    title: str  # its heading
+    body: str  # Markdown with formulas between dollar signs
+    # number, count: which step, from 0, of how many; it is not shown if `count` is 0
     number: int = 0
     count: int = 0
-    question: str = ""
+    question: str = ""  # question, answer: also Markdown; "" if there is none
     answer: str = ""
-    revealed: bool = False
+    revealed: bool = False  # whether the answer is shown. Its place is kept free until then
+    # title of the whole lesson, which is shown before the number of the step if there is space
     lesson: str = ""
 
     @property
@@ -85,24 +71,12 @@ def caption_of(step: ResolvedStep, revealed: bool) -> Caption:
 
 @dataclass(frozen=True, slots=True)
 class LessonEnd:
-    """What comes after the last step of a lesson.
+    """What comes after the last step of a lesson."""
 
-    Attributes
-    ----------
-    lesson : str
-        Title of the lesson.
-    following : str
-        Title of the lesson after it; "" if there is none.
-    last : bool
-        Whether it was the last of Tilescope's own lessons.
-    film : bool
-        Whether a film says it, in which no key leads anywhere.
-    """
-
-    lesson: str
-    following: str
-    last: bool
-    film: bool = False
+    lesson: str  # title of the lesson
+    following: str  # title of the lesson after it; "" if there is none
+    last: bool  # whether it was the last of Tilescope's own lessons
+    film: bool = False  # whether a film says it, in which no key leads anywhere
 
 
 def end_caption(end: LessonEnd) -> Caption:
@@ -119,30 +93,16 @@ def end_caption(end: LessonEnd) -> Caption:
 
 @dataclass(frozen=True, slots=True)
 class CaptionLayout:
-    """The places of all parts, from the upper left corner of the caption.
+    """The places of all parts, from the upper left corner of the caption."""
 
-    Attributes
-    ----------
-    scale : float
-        Text scale.
-    place : str
-        Which step of how many, in the form that fits beside the title.
-    title, body, question, answer : tuple of Piece
-        Words and formulas.
-    card : QRectF
-        Background of the question; null without a question.
-    right, height : float
-        Right and lower end, in pixels.
-    """
-
-    scale: float
-    place: str
-    title: tuple[Piece, ...]
+    scale: float  # text scale
+    place: str  # which step of how many, in the form that fits beside the title
+    title: tuple[Piece, ...]  # title, body, question, answer: words and formulas
     body: tuple[Piece, ...]
     question: tuple[Piece, ...]
     answer: tuple[Piece, ...]
-    card: QRectF
-    right: float
+    card: QRectF  # background of the question; null without a question
+    right: float  # right, height: right and lower end, in pixels
     height: float
 
 
@@ -156,10 +116,6 @@ def caption_layout(caption: Caption, style: Style, width: float, height: float) 
 
     Parameters
     ----------
-    caption : Caption
-        The caption.
-    style : Style
-        Only its scale matters.
     width, height : float
         Space, in pixels.
     """
@@ -182,10 +138,6 @@ def paint_caption(painter: QPainter, caption: Caption, style: Style, rect: QRect
 
     Parameters
     ----------
-    painter : QPainter
-        On a background of the theme's panel colour.
-    caption : Caption
-        What is said.
     style : Style
         Colours and the size of the text, which gets smaller if there is too little space.
     rect : QRectF

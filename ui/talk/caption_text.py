@@ -42,20 +42,11 @@ class _Room:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A paragraph, or an item of a list.
+    """A paragraph, or an item of a list."""
 
-    Attributes
-    ----------
-    words : tuple of Word
-        Its text.
-    level : int
-        0 for a paragraph, else how deep the list is.
-    mark : str
-        The mark before the item; "" for a paragraph, and for an item's further paragraphs.
-    """
-
-    words: tuple[Word, ...]
-    level: int = 0
+    words: tuple[Word, ...]  # its text
+    level: int = 0  # 0 for a paragraph, else how deep the list is
+    # the mark before the item; "" for a paragraph, and for an item's further paragraphs
     mark: str = ""
 
 

@@ -86,17 +86,7 @@ def text_rect(style: Style, window: QSize, height: float, *, large: bool) -> QRe
 
 
 def strip_height(style: Style, window: QSize, *, large: bool) -> int:
-    """Return the height of the strip, in pixels: it is the same for every step of every lesson.
-
-    Parameters
-    ----------
-    style : Style
-        The window's; its scale alone counts.
-    window : QSize
-        Size of the window.
-    large : bool
-        Whether a lecture hall reads it.
-    """
+    """Return the height of the strip, in pixels: it is the same for every step of every lesson."""
     most = (LARGE_SHARE if large else SHARE) * window.height()
     own = text_style(style, window, large=large)
     width = text_rect(style, window, most, large=large).width()
@@ -162,17 +152,7 @@ class LessonBar(QWidget):
         self.ticks.titles = tuple(titles)
 
     def show_step(self, step: ResolvedStep, revealed: bool, *, after: bool = False) -> None:
-        """Show a step, with the answer to its question or without.
-
-        Parameters
-        ----------
-        step : ResolvedStep
-            The step.
-        revealed : bool
-            Whether the answer is shown.
-        after : bool
-            Whether the lesson comes after another one.
-        """
+        """Show a step, with the answer to its question or without."""
         self.caption.show_caption(caption_of(step, revealed))
         self.ticks.show_place(step.number, step.count)
         self.buttons["back"].setEnabled(after or step.number > 0)

@@ -53,11 +53,6 @@ class LessonPlayer(QObject):
 
     The next step, with its run, is computed before it is needed. When the lesson is left, the
     session shows again what it showed before.
-
-    Parameters
-    ----------
-    session : Session
-        The session that shows the steps.
     """
 
     asked = Signal()
@@ -388,10 +383,6 @@ class LessonPlayer(QObject):
 
         Parameters
         ----------
-        start : Cursor
-            Where the way starts.
-        most : int
-            Most pictures.
         longest : float or None
             Most seconds that they all take; None: each takes as long as it takes to play it.
         run : Trace, optional

@@ -33,8 +33,6 @@ class Lessons(QObject):
 
     Parameters
     ----------
-    window : LessonWindow
-        Whose session and layouts they use.
     black : QWidget, optional
         What makes the window black, also while a step is being computed.
     """

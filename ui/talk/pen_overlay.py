@@ -44,13 +44,7 @@ DIM = 185
 
 
 class Stroke:
-    """One line of the pen, smooth through the places where the pointer was.
-
-    Parameters
-    ----------
-    start : QPointF
-        Where the pen was put down.
-    """
+    """One line of the pen, smooth through the places where the pointer was."""
 
     def __init__(self, start: QPointF) -> None:
         self._last = start
@@ -86,11 +80,6 @@ class PenOverlay(QWidget):
     """Lies above its parent and shows strokes and the spotlight.
 
     While neither is on, the widgets below get the mouse; strokes stay until `clear`.
-
-    Parameters
-    ----------
-    parent : QWidget
-        What it covers.
     """
 
     changed = Signal()

@@ -66,13 +66,7 @@ class _Before:
 
 @guarded
 class Presenter(QObject):
-    """Presents a window, and restores it afterwards.
-
-    Parameters
-    ----------
-    window : MainWindow
-        The window that is presented.
-    """
+    """Presents a window, and restores it afterwards."""
 
     toggled = Signal(bool)
     """Whether a talk is going on."""

@@ -10,27 +10,13 @@ from PySide6.QtGui import QKeyEvent, QKeySequence
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key of a talk.
+    """A key of a talk."""
 
-    Attributes
-    ----------
-    keys : tuple of str
-        The keys.
-    does : str
-        The method of `Presenter` that it calls.
-    words : str
-        What that does, for the list of keys.
-    typed : bool
-        Whether a field that has the focus takes it as a letter.
-    drawing : bool
-        Whether it has this meaning only while the pen is on.
-    """
-
-    keys: tuple[str, ...]
-    does: str
-    words: str
-    typed: bool = False
-    drawing: bool = False
+    keys: tuple[str, ...]  # the keys
+    does: str  # the method of `Presenter` that it calls
+    words: str  # what that does, for the list of keys
+    typed: bool = False  # whether a field that has the focus takes it as a letter
+    drawing: bool = False  # whether it has this meaning only while the pen is on
 
 
 KEYS = (

@@ -88,11 +88,6 @@ class RecordDialog(QDialog):
 
     The step is the view that was shown when the dialog was made. A mistake is shown in a line above
     the buttons, and the dialog stays open.
-
-    Parameters
-    ----------
-    window : LessonWindow
-        Whose view it is.
     """
 
     recorded = Signal(str)

@@ -69,14 +69,6 @@ class TextField(QWidget):
     ----------
     name : str
         On its label, with the letter that leads to it.
-    tip : str
-        What it is for.
-    lines : int
-        How many lines it shows at least.
-    style : Style
-        Sizes.
-    hint : str
-        Shown while it is empty.
     """
 
     def __init__(self, name: str, tip: str, lines: int, style: Style, hint: str = "") -> None:

@@ -193,12 +193,8 @@ class SpeakerWindow(QWidget):
             The current step; None without a lesson.
         following : ResolvedStep or None
             The next step; None after the last one, and while it is not known yet.
-        revealed : bool
-            Whether the audience sees the answer.
         end : LessonEnd or None
             What comes after the step, if it is the last one.
-        ended : bool
-            Whether the audience already sees that.
         """
         over = end if ended else None
         self.now.show_caption(end_caption(over) if over else now_caption(step))

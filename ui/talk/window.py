@@ -53,33 +53,15 @@ class ChosenPanels(Protocol):
 
 
 class LessonWindow(QMainWindow):
-    """A window in which a lesson can be shown.
+    """A window in which a lesson can be shown."""
 
-    Attributes
-    ----------
-    session : Session
-        What it shows.
-    settings : Settings
-        What it remembers.
-    style_now : Style
-        Theme and text scale.
-    lessons : Lessons
-        The current lesson, and its strip.
-    desk : BorrowedLayouts
-        Its layouts.
-    docks : ChosenPanels
-        Its docks.
-    actions_by_name : dict of str to QAction
-        Its actions by name.
-    """
-
-    session: Session
-    settings: Settings
-    style_now: Style
-    lessons: Lessons
-    desk: BorrowedLayouts
-    docks: ChosenPanels
-    actions_by_name: dict[str, QAction]
+    session: Session  # what it shows
+    settings: Settings  # what it remembers
+    style_now: Style  # theme and text scale
+    lessons: Lessons  # the current lesson, and its strip
+    desk: BorrowedLayouts  # its layouts
+    docks: ChosenPanels  # its docks
+    actions_by_name: dict[str, QAction]  # its actions by name
 
     def set_stage(self, on: bool) -> None:
         """Show what an audience sees, without the frames of docks, or the whole window again."""

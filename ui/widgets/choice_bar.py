@@ -21,41 +21,21 @@ Value = TypeVar("Value", bound=str)
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One button of a group.
+    """One button of a group."""
 
-    Attributes
-    ----------
-    value : str
-        The value that it stands for.
-    text, short : str
-        Its words, and the words for small places.
-    tip : str
-        What it shows, in one sentence.
-    """
-
-    value: str
-    text: str
+    value: str  # the value that it stands for
+    text: str  # text, short: its words, and the words for small places
     short: str
-    tip: str
+    tip: str  # what it shows, in one sentence
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A group of buttons of which one is down, or a list.
+    """A group of buttons of which one is down, or a list."""
 
-    Attributes
-    ----------
-    name : str
-        What is chosen.
-    options : tuple of Option
-        The options.
-    listed : bool
-        Whether it is a list that opens instead of a row of buttons.
-    """
-
-    name: str
-    options: tuple[Option, ...]
-    listed: bool = False
+    name: str  # what is chosen
+    options: tuple[Option, ...]  # the options
+    listed: bool = False  # whether it is a list that opens instead of a row of buttons
 
 
 def one_of(values: Iterable[Value], value: str) -> Value:

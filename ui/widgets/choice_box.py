@@ -18,13 +18,7 @@ _PAD, _ARROW, _HIGH, _RADIUS = 8.0, 14.0, 24.0, 4.0
 
 @guarded
 class StillList(QComboBox):
-    """A list whose choice does not change when one scrolls over it.
-
-    Parameters
-    ----------
-    parent : QWidget, optional
-        Where it is.
-    """
+    """A list whose choice does not change when one scrolls over it."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -63,11 +57,6 @@ class ChoiceBox(StillList):
 
     Fusion's list has a frame that high contrast does not show, and an arrow that does not grow with
     the text.
-
-    Parameters
-    ----------
-    parent : QWidget, optional
-        Where it is.
     """
 
     def __init__(self, parent: QWidget | None = None) -> None:

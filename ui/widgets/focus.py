@@ -22,13 +22,7 @@ def has_ring(widget: QWidget) -> bool:
 
 
 class FocusRing(QObject):
-    """Gives the ring to the widget to which a key has moved the focus, and takes it back.
-
-    Parameters
-    ----------
-    app : QApplication
-        Whose widgets these are.
-    """
+    """Gives the ring to the widget to which a key has moved the focus, and takes it back."""
 
     def __init__(self, app: QApplication) -> None:
         super().__init__(app)

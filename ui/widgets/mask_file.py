@@ -18,17 +18,6 @@ def use_mask(parent: QWidget, session: Session, name: str, mask: Mask) -> None:
     The mask that the input file has is replaced, too: the copy is without it.
 
     Nothing is asked where the run can have no blocks: `MaskPainting.refused` says why.
-
-    Parameters
-    ----------
-    parent : QWidget
-        What the dialog belongs to.
-    session : Session
-        Whose run it is.
-    name : str
-        The mask's, which the file gets first.
-    mask : Mask
-        Of the rows of one head.
     """
     trace, what = session.trace, f"mask: {name}"
     if trace is None:

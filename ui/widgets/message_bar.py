@@ -46,8 +46,6 @@ class MessageBar(QFrame):
 
     Parameters
     ----------
-    window : QWidget
-        The window that contains it.
     anchor : QWidget
         The widget above which it is shown; when that moves, the message moves, too.
 

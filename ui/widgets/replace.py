@@ -10,17 +10,7 @@ from PySide6.QtWidgets import QMessageBox, QWidget
 
 
 def ask_replace(parent: QWidget, there: list[Path], act: Callable[[], object]) -> None:
-    """Do something at once if no file is in its way, otherwise after the user agrees.
-
-    Parameters
-    ----------
-    parent : QWidget
-        The widget that asks.
-    there : list of Path
-        Files that would be replaced.
-    act : callable
-        Writes the files.
-    """
+    """Do something at once if no file is in its way, otherwise after the user agrees."""
     if not there:
         act()
         return

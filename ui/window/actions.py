@@ -17,36 +17,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ActionSpec:
-    """One action.
+    """One action."""
 
-    Attributes
-    ----------
-    name : str
-        Object name.
-    text : str
-        Words in the menu.
-    menu : str
-        Its menu.
-    run : callable
-        What it does to the window; it is also given on or off if it is checkable.
-    keys : tuple of str
-        Shortcuts, the first one shown.
-    icon : str
-        File in ``assets/icons``, without its ending; empty for none.
-    checkable : bool
-        Whether it is on or off.
-    separated : bool
-        Whether there is a line before it in the menu.
-    """
-
-    name: str
-    text: str
-    menu: str
+    name: str  # object name
+    text: str  # words in the menu
+    menu: str  # its menu
+    # what it does to the window; it is also given on or off if it is checkable
     run: Callable[..., Any]
-    keys: tuple[str, ...] = ()
-    icon: str = ""
-    checkable: bool = False
-    separated: bool = False
+    keys: tuple[str, ...] = ()  # shortcuts, the first one shown
+    icon: str = ""  # file in ``assets/icons``, without its ending; empty for none
+    checkable: bool = False  # whether it is on or off
+    separated: bool = False  # whether there is a line before it in the menu
 
 
 def _step(forward: bool, by: Granularity | None = None) -> Callable[[MainWindow], None]:

@@ -32,8 +32,6 @@ class Autosave(QObject):
 
     Parameters
     ----------
-    session : Session
-        Whose scenario it is.
     folder : Path
         Folder of the settings; copies are in a subfolder.
     """
@@ -108,27 +106,13 @@ class Autosave(QObject):
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """A copy whose instance has ended without removing it.
+    """A copy whose instance has ended without removing it."""
 
-    Attributes
-    ----------
-    path : Path
-        The copy.
-    scenario : Scenario
-        The scenario in it.
-    file : Path or None
-        The file that it has unsaved changes of.
-    saved : float
-        When it was written, in seconds since 1970.
-    lock : QLockFile
-        Locked, so that only one instance offers it.
-    """
-
-    path: Path
-    scenario: Scenario
-    file: Path | None
-    saved: float
-    lock: QLockFile
+    path: Path  # the copy
+    scenario: Scenario  # the scenario in it
+    file: Path | None  # the file that it has unsaved changes of
+    saved: float  # when it was written, in seconds since 1970
+    lock: QLockFile  # locked, so that only one instance offers it
 
     @property
     def name(self) -> str:
@@ -185,10 +169,6 @@ class Offer(QMessageBox):
 
     Parameters
     ----------
-    window : MainWindow
-        The window that restores it.
-    autosave : Autosave
-        Keeps the restored changes from then on.
     orphans : list of Orphan
         What was left, the latest first; at least one.
     """

@@ -21,11 +21,6 @@ if TYPE_CHECKING:
 class Desk(QObject):
     """The layouts of a window: an action and a button for each, and the current one.
 
-    Parameters
-    ----------
-    window : MainWindow
-        Whose docks it arranges.
-
     Attributes
     ----------
     actions : dict
@@ -139,8 +134,6 @@ class Desk(QObject):
 
         Parameters
         ----------
-        name : str
-            Name of the layout.
         panel : str
             Name of the panel in front; "" for the layout's first.
         extras : bool

@@ -44,19 +44,13 @@ _RIGHT, _LEFT_AREA, _BOTTOM = (
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """The sizes that the user has given to a layout.
+    """The sizes that the user has given to a layout."""
 
-    Attributes
-    ----------
-    widths, heights : dict
-        Name of a dock to its share of the window; a dock that is missing has the layout's.
-    low : bool
-        Whether the docks at the right were in one place because the window was low.
-    """
-
+    # widths, heights: name of a dock to its share of the window; a dock that is missing has the
+    # layout's
     widths: Mapping[str, float] = field(default_factory=dict)
     heights: Mapping[str, float] = field(default_factory=dict)
-    low: bool = False
+    low: bool = False  # whether the docks at the right were in one place because the window was low
 
     def to_text(self) -> str:
         """Return them as a line for the settings."""
@@ -83,13 +77,6 @@ class DockSizes(QObject):
 
     Only the sizes that the user drags are remembered: sizes that a small window forces on docks are
     forgotten when it grows again.
-
-    Parameters
-    ----------
-    window : QMainWindow
-        The window.
-    docks : dict
-        Name to dock.
 
     Attributes
     ----------

@@ -45,13 +45,6 @@ class Docks(QObject):
     A panel is made when it is first seen or asked for: a window starts without the panels that are
     not visible. A hidden panel gets no views; as soon as it is seen it gets the latest view, in the
     latest style.
-
-    Parameters
-    ----------
-    window : QMainWindow
-        The window of the docks.
-    session : Session
-        What they show.
     """
 
     def __init__(self, window: QMainWindow, session: Session) -> None:
@@ -330,14 +323,8 @@ class Docks(QObject):
 
         Parameters
         ----------
-        layout : LayoutSpec
-            The layout.
         state : QByteArray
             Which docks are open and where they are, from `QMainWindow.saveState`.
-        shares : Shares
-            The sizes that the user has given them.
-        scale : float
-            Scale of the window's text.
         """
         assert self._window.isVisible()
         self._window.centralWidget().setVisible(layout.board)
@@ -373,10 +360,6 @@ class Docks(QObject):
 
         Parameters
         ----------
-        layout : LayoutSpec
-            The layout.
-        scale : float
-            Scale of the window's text.
         caption : int
             Height of a lesson's caption, in pixels.
         opened : collection of str, optional
@@ -409,13 +392,7 @@ class Docks(QObject):
         self._settle(size)
 
     def _place(self, opened: Collection[str]) -> None:
-        """Put every dock where the layout has it; docks of other layouts open where there is space.
-
-        Parameters
-        ----------
-        opened : collection of str
-            Which docks are open.
-        """
+        """Put every dock where the layout has it; others open where there is space."""
         window, docks, layout = self._window, self.by_name, self.sizes.layout
         for dock in docks.values():
             if dock.isFloating():  # Qt hides and shows a dock that is in the window already

@@ -66,13 +66,7 @@ DEMOS = {
 
 
 class Files(QObject):
-    """Files of a window.
-
-    Parameters
-    ----------
-    window : MainWindow
-        Whose session is read and written.
-    """
+    """Files of a window."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)

@@ -20,15 +20,7 @@ _AROUND = 12
 
 @guarded
 class FlightOverlay(QWidget):
-    """Lies over a window, takes no mouse, and is there only while tiles fly.
-
-    Parameters
-    ----------
-    window : QWidget
-        Over which it lies.
-    board : BoardPanel
-        Where tiles come from.
-    """
+    """Lies over a window, takes no mouse, and is there only while tiles fly."""
 
     def __init__(self, window: QWidget, board: BoardPanel) -> None:
         super().__init__(window)

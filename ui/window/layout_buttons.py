@@ -18,13 +18,6 @@ _GAP = 24
 class LayoutButtons(QWidget):
     """Is in the corner of a menu bar, and leaves the menus their space.
 
-    Parameters
-    ----------
-    bar : QMenuBar
-        The menu bar.
-    actions : sequence of QAction
-        The layouts.
-
     Attributes
     ----------
     row : QWidget

@@ -76,15 +76,7 @@ then gets the sizes that belong there; in between it takes input."""
 
 @guarded
 class MainWindow(LessonWindow):
-    """Tilescope's window.
-
-    Parameters
-    ----------
-    session : Session
-        What it shows.
-    settings : Settings
-        What it remembers.
-    """
+    """Tilescope's window."""
 
     def __init__(self, session: Session, settings: Settings) -> None:
         super().__init__()

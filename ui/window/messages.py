@@ -16,13 +16,7 @@ if TYPE_CHECKING:
 
 
 class Messages(MessageBar):
-    """Messages of a window, about its session.
-
-    Parameters
-    ----------
-    window : MainWindow
-        The window above whose board they are shown.
-    """
+    """Messages of a window, about its session."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window, window.board)

@@ -19,11 +19,6 @@ class NormalSize(QObject):
 
     Text is larger there, and so is the least size of the window: when the window should shrink, it
     cannot yet be as small as it was.
-
-    Parameters
-    ----------
-    window : QWidget
-        The window.
     """
 
     def __init__(self, window: QWidget) -> None:

@@ -48,33 +48,17 @@ from ui.session.view import Make, Model, Need, nothing
 
 @dataclass(frozen=True, slots=True)
 class PanelSpec(Generic[Model]):
-    """One dock.
+    """One dock."""
 
-    Attributes
-    ----------
-    name : str
-        Object name of the dock, which layouts refer to.
-    title : str
-        Shown on the dock and in the View menu.
-    key : str
-        Brings it to the front, or closes it if it is there.
-    tip : str
-        What it teaches, in one sentence.
-    make : callable
-        The session to the panel, already connected to it.
-    model : callable
-        Makes what the panel needs beyond the snapshot, which it gets with each view.
-    room : tuple of float
-        Shares of the window's width and height that the panel takes if it is opened in another
-        layout than its own.
-    """
-
-    name: str
-    title: str
-    key: str
-    tip: str
-    make: Callable[[Session], Panel[Model]]
+    name: str  # object name of the dock, which layouts refer to
+    title: str  # shown on the dock and in the View menu
+    key: str  # brings it to the front, or closes it if it is there
+    tip: str  # what it teaches, in one sentence
+    make: Callable[[Session], Panel[Model]]  # the session to the panel, already connected to it
+    # makes what the panel needs beyond the snapshot, which it gets with each view
     model: Make[Model]
+    # shares of the window's width and height that the panel takes if it is opened in another layout
+    # than its own
     room: tuple[float, float] = (0.4, 0.6)
 
     @property

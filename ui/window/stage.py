@@ -103,11 +103,6 @@ class Stage(QObject):
     is as large as the last row needs it, and the transport lies over the scene while the pointer
     moves.
 
-    Parameters
-    ----------
-    window : MainWindow
-        The window.
-
     Attributes
     ----------
     on : bool

@@ -60,10 +60,6 @@ def error_size(name: str, chip: Numbers, largest: float) -> float:
 
     Parameters
     ----------
-    name : str
-        Which number.
-    chip : mapping of str to ndarray
-        What is on chip with it.
     largest : float
         What no product of a row of dO and one of V exceeds.
     """

@@ -235,17 +235,7 @@ def _state(w: Workload, visit: Visit) -> Move:
 
 
 def error_size(name: str, chip: Numbers, largest_v: float) -> float:
-    """Return the size of the terms of a number, to which its rounding errors are relative.
-
-    Parameters
-    ----------
-    name : str
-        Which number.
-    chip : mapping of str to ndarray
-        What is on chip with it.
-    largest_v : float
-        The largest magnitude in V.
-    """
+    """Return the size of the terms of a number, to which its rounding errors are relative."""
     exponent = 1.0
     if "projection" in chip:  # what is wrong in an exponent is a relative error of its power
         rows = np.concatenate([chip[each] for each in ("Q", "K") if each in chip])

@@ -110,18 +110,8 @@ def store_starts(
 
     Parameters
     ----------
-    w : Workload
-        Whose rows.
-    visit : Visit
-        The visit that writes it.
-    cites : str
-        The paper's line that writes it.
-    moves : tuple of Move
-        The rows of each tensor.
     sinks : int or None
         How many sink logits are loaded for them; None if a sink does not count there.
-    loads : str
-        The paper's line where they are loaded.
     """
     if not w.sink_logits or sinks is None:
         return [StoreConstants(cites=cites, moves=moves)]

@@ -33,8 +33,6 @@ def launches(w: Workload, *, products: int, gate: TensorSpec | None = None) -> t
 
     Parameters
     ----------
-    w : Workload
-        The workload.
     products : int
         How many products of a vector with the state, or of two vectors as large as it, a token has.
     gate : TensorSpec, optional
@@ -111,17 +109,7 @@ def closing(w: Workload, visit: Visit, cites: str, *, sums: bool) -> tuple[Op, .
 
 
 def error_size(name: str, chip: Numbers, largest_v: float) -> float:
-    """Return the size of the terms of a number that is not divided, and may have cancelled.
-
-    Parameters
-    ----------
-    name : str
-        Which number.
-    chip : mapping of str to ndarray
-        What is on chip with it.
-    largest_v : float
-        The largest magnitude in V.
-    """
+    """Return the size of the terms of a number that is not divided, and may have cancelled."""
     if name.startswith("phi"):
         return 1.0
     held = max(1.0, largest_v, float(np.max(np.abs(chip["state"]), initial=0.0)))

@@ -44,20 +44,12 @@ _LENGTHS = range(4, 1025)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step; the first is the prompt.
+    """One step; the first is the prompt."""
 
-    Attributes
-    ----------
-    rows : range
-        The queries that it brings.
-    keys : int
-        Keys that there are by then.
-    cached, anew : Figures
-        What attention costs with K and V of a cache, and if all rows so far are computed again.
-    """
-
-    rows: range
-    keys: int
+    rows: range  # the queries that it brings
+    keys: int  # keys that there are by then
+    # cached, anew: what attention costs with K and V of a cache, and if all rows so far are
+    # computed again
     cached: Figures
     anew: Figures
 
@@ -152,12 +144,6 @@ def generation(
     ----------
     w : Workload
         As many queries as keys; its mask is made causal.
-    inputs : Inputs
-        Its Q, K and V.
-    head : int
-        The head whose weights are shown.
-    at_once : int
-        Queries of a step.
     progress : callable, optional
         Told the share done.
     """

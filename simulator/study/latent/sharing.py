@@ -40,51 +40,25 @@ ENOUGH = 2
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A smaller cache of a layer.
+    """A smaller cache of a layer."""
 
-    Attributes
-    ----------
-    family : str
-        ``pooled`` heads or a ``latent``.
-    size : int
-        KV heads that are left, or numbers of the latent.
-    numbers : int
-        What is kept of a token.
-    bytes : int
-        The same in bytes of the run's dtype.
-    error : float
-        Norm of the difference of O over the norm of O, all rows of all heads.
-    """
-
-    family: Family
-    size: int
-    numbers: int
-    bytes: int
-    error: float
+    family: Family  # ``pooled`` heads or a ``latent``
+    size: int  # KV heads that are left, or numbers of the latent
+    numbers: int  # what is kept of a token
+    bytes: int  # the same in bytes of the run's dtype
+    error: float  # norm of the difference of O over the norm of O, all rows of all heads
 
 
 @dataclass(frozen=True, slots=True)
 class SharedLayer:
-    """A layer and the smaller caches that were tried.
+    """A layer and the smaller caches that were tried."""
 
-    Attributes
-    ----------
-    name : str
-        Which layer.
-    kv_heads, head_dim : int
-        What it has: each KV head a key and a value.
-    numbers, bytes : int
-        What it keeps of a token itself.
-    kept : tuple of Kept
-        The pooled ones, then the latents, each with the largest first.
-    """
-
-    name: str
-    kv_heads: int
+    name: str  # which layer
+    kv_heads: int  # kv_heads, head_dim: what it has: each KV head a key and a value
     head_dim: int
-    numbers: int
+    numbers: int  # numbers, bytes: what it keeps of a token itself
     bytes: int
-    kept: tuple[Kept, ...]
+    kept: tuple[Kept, ...]  # the pooled ones, then the latents, each with the largest first
 
     def family(self, family: Family) -> tuple[Kept, ...]:
         """Return the caches of one family, largest first."""
@@ -108,10 +82,6 @@ def shared_layer(w: Workload, inputs: Inputs, progress: Progress | None = None) 
 
     Parameters
     ----------
-    w : Workload
-        Shapes, mask and scores; several KV heads.
-    inputs : Inputs
-        Q, K and V.
     progress : callable, optional
         Told the share done.
     """

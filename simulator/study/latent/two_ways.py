@@ -44,22 +44,13 @@ _MOST = 2**28
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What one way costs.
+    """What one way costs."""
 
-    Attributes
-    ----------
-    attention : Figures
-        Of its tile program.
-    bytes, flops : int
-        Of that and of the projections, which move each operand and each result once.
-    time : TimeEstimate
-        Of both sums on the GPU.
-    """
-
-    attention: Figures
+    attention: Figures  # of its tile program
+    # bytes, flops: of that and of the projections, which move each operand and each result once
     bytes: int
     flops: int
-    time: TimeEstimate
+    time: TimeEstimate  # of both sums on the GPU
 
     def of(self, quantity: Quantity) -> float:
         """Return one of its figures: FLOPs, bytes or seconds."""
@@ -69,22 +60,12 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class LatentLayer:
-    """Attention to a latent, with what makes keys and values of it.
+    """Attention to a latent, with what makes keys and values of it."""
 
-    Attributes
-    ----------
-    workload : Workload
-        Its heads one by one, with keys and values that are a latent.
-    nope, value : int
-        Numbers of a key of a head that are made of the latent, and of a value.
-    model : AttentionModel or None
-        Whose shapes these are if the run has no latent.
-    """
-
-    workload: Workload
-    nope: int
+    workload: Workload  # its heads one by one, with keys and values that are a latent
+    nope: int  # nope, value: numbers of a key of a head that are made of the latent, and of a value
     value: int
-    model: AttentionModel | None = None
+    model: AttentionModel | None = None  # whose shapes these are if the run has no latent
 
     @property
     def rope(self) -> int:
@@ -98,8 +79,6 @@ class LatentLayer:
         ----------
         way : str
             ``absorbed`` or ``projected``.
-        queries : int
-            Queries of each head.
         """
         w = self.workload
         heads, keys, latent, b = w.heads, w.seqlen_k, w.value_dim, w.width
@@ -224,8 +203,6 @@ def both_ways(layer: LatentLayer, inputs: Inputs | None = None) -> BothWays:
 
     Parameters
     ----------
-    layer : LatentLayer
-        The layer.
     inputs : Inputs, optional
         The run's; without them they are drawn.
     """

@@ -68,8 +68,6 @@ def cone(tables: Sequence[Bools], token: int) -> Bools:
     ----------
     tables : sequence of ndarray
         (N, N) bool, what rows see in each layer, the first layer first.
-    token : int
-        Whose row at the top it is.
 
     Returns
     -------

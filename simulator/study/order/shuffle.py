@@ -105,16 +105,8 @@ def shuffled(
 
     Parameters
     ----------
-    w : Workload
-        The run, its heads one by one.
-    inputs : Inputs
-        Its Q, K and V, turned by its positions.
-    head : int
-        Which head.
     order : ndarray
         (N,) int64, the token that is to stand at each place.
-    places : str
-        What depends on places.
 
     Raises
     ------

@@ -30,44 +30,22 @@ SHARES = (32, 16, 8, 4, 2)
 
 @dataclass(frozen=True, slots=True)
 class Evicted:
-    """A cache that keeps few tokens.
+    """A cache that keeps few tokens."""
 
-    Attributes
-    ----------
-    policy : Policy
-        What leaves.
-    budget : int
-        Tokens that a KV head keeps.
-    bytes : int
-        Of the full cache.
-    error : float
-        Of O, relative.
-    """
-
-    policy: Policy
-    budget: int
-    bytes: int
-    error: float
+    policy: Policy  # what leaves
+    budget: int  # tokens that a KV head keeps
+    bytes: int  # of the full cache
+    error: float  # of O, relative
 
 
 @dataclass(frozen=True, slots=True)
 class Rounded:
-    """A cache of few bits.
+    """A cache of few bits."""
 
-    Attributes
-    ----------
-    dtype, grain : str
-        Element type, and what has a scale of its own.
-    bytes : int
-        Of elements and scales.
-    error : float
-        Of O, relative.
-    """
-
-    dtype: Small
+    dtype: Small  # dtype, grain: element type, and what has a scale of its own
     grain: Grain
-    bytes: int
-    error: float
+    bytes: int  # of elements and scales
+    error: float  # of O, relative
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,8 +113,6 @@ def pressure(w: Workload, inputs: Inputs, progress: Progress | None = None) -> P
     ----------
     w : Workload
         As many queries as keys; its mask is made causal.
-    inputs : Inputs
-        Q, K and V.
     progress : callable, optional
         Told the share done.
     """

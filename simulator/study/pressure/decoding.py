@@ -103,14 +103,8 @@ def decoded(layer: Layer, policy: Policy, budget: int, seed: int = SEED) -> Deco
 
     Parameters
     ----------
-    layer : Layer
-        The layer.
-    policy : Policy
-        What leaves.
     budget : int
         Tokens that a KV head keeps at most, at least 1.
-    seed : int
-        Of what is random.
 
     Raises
     ------

@@ -41,21 +41,11 @@ class Full:
 
 @dataclass(frozen=True, slots=True)
 class Policy(ABC):
-    """A rule for what leaves.
+    """A rule for what leaves."""
 
-    Attributes
-    ----------
-    name : str
-        In a word or two.
-    says : str
-        What it keeps, with its source.
-    sums : bool
-        Whether it keeps a sum in float32 beside each token.
-    """
-
-    name: str
-    says: str
-    sums: bool = False
+    name: str  # in a word or two
+    says: str  # what it keeps, with its source
+    sums: bool = False  # whether it keeps a sum in float32 beside each token
 
     @abstractmethod
     def ranks(self, full: Full) -> F64:

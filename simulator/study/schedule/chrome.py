@@ -41,8 +41,6 @@ def trace_text(rows: Sequence[tuple[str, Events]], about: Mapping[str, str]) -> 
     ----------
     rows : sequence of (str, Events)
         Each is a process of the trace, and its lanes are threads.
-    about : mapping
-        What else the file says of itself.
     """
     out: list[dict[str, Any]] = []
     for process, (title, events) in enumerate(rows):

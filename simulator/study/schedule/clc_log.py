@@ -39,11 +39,6 @@ def read_clc_log(path: Path) -> Events:
     The lines have no times: each tile takes a turn of its multiprocessor, and all turns are alike.
     Other lines of the log are passed over; so are queries after the last tile (``valid=0``).
 
-    Parameters
-    ----------
-    path : Path
-        A text file.
-
     Raises
     ------
     InputError

@@ -27,22 +27,13 @@ class Placed:
     """Where and when each piece of work ran, in the order in which they were given.
 
     Times are of the type of the work: seconds as float, or fractions.
-
-    Attributes
-    ----------
-    sms, slots : int
-        Multiprocessors, and places of each.
-    sm, slot : list of int
-        Multiprocessor and place of each piece.
-    start, end : list
-        When it began and ended.
     """
 
-    sms: int
+    sms: int  # sms, slots: multiprocessors, and places of each
     slots: int
-    sm: list[int]
+    sm: list[int]  # sm, slot: multiprocessor and place of each piece
     slot: list[int]
-    start: list[Any]
+    start: list[Any]  # start, end: when it began and ended
     end: list[Any]
 
     @property
@@ -71,8 +62,6 @@ def placed(work: Sequence[Any], sms: int, slots: int, order: Order) -> Placed:
     ----------
     work : sequence of numbers
         How long each takes alone on a multiprocessor, none below 0.
-    sms, slots : int
-        Multiprocessors, and places of each.
     order : str
         One of `ORDERS`.
 

@@ -15,26 +15,13 @@ _SHARED, _REGISTERS = "shared memory", "registers"
 
 @dataclass(frozen=True, slots=True)
 class BlockNeeds:
-    """What one thread block of a kernel takes.
+    """What one thread block of a kernel takes."""
 
-    Attributes
-    ----------
-    kernel : str
-        Its name.
-    threads : int
-        Of a block.
-    shared : int
-        Shared memory, bytes.
-    registers : int
-        Of a thread.
-    compiled : bool
-        Whether the registers are those of a compiled kernel; otherwise its source states them.
-    """
-
-    kernel: str
-    threads: int
-    shared: int
-    registers: int
+    kernel: str  # its name
+    threads: int  # of a block
+    shared: int  # shared memory, bytes
+    registers: int  # of a thread
+    # whether the registers are those of a compiled kernel; otherwise its source states them
     compiled: bool = False
 
     @property

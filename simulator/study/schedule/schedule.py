@@ -25,30 +25,14 @@ from simulator.study.schedule.residency import BlockNeeds, Residency, residency
 
 @dataclass(frozen=True, eq=False)
 class LaunchSchedule:
-    """One launch of a run.
+    """One launch of a run."""
 
-    Attributes
-    ----------
-    blocks : ThreadBlocks
-        Its thread blocks.
-    needs : BlockNeeds
-        What each of them takes.
-    residency : Residency
-        How many fit on a multiprocessor.
-    placed : Placed
-        Where and when each runs, in seconds after the launch began.
-    begins : float
-        Seconds after the run began.
-    works : list of float
-        Seconds that each block takes alone on a multiprocessor.
-    """
-
-    blocks: ThreadBlocks
-    needs: BlockNeeds
-    residency: Residency
-    placed: Placed
-    begins: float
-    works: list[float]
+    blocks: ThreadBlocks  # its thread blocks
+    needs: BlockNeeds  # what each of them takes
+    residency: Residency  # how many fit on a multiprocessor
+    placed: Placed  # where and when each runs, in seconds after the launch began
+    begins: float  # seconds after the run began
+    works: list[float]  # seconds that each block takes alone on a multiprocessor
 
     @cached_property
     def work(self) -> float:
@@ -73,27 +57,14 @@ class LaunchSchedule:
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """A whole run.
+    """A whole run."""
 
-    Attributes
-    ----------
-    program : TileProgram
-        The run that is shown.
-    programs : tuple of TileProgram
-        Those of all sequences of its batch, in their order; without a batch the run alone.
-    gpu : Gpu
-        Where.
-    order : str
-        How blocks are placed.
-    launches : tuple of LaunchSchedule
-        One after the other.
-    """
-
-    program: TileProgram
+    program: TileProgram  # the run that is shown
+    # those of all sequences of its batch, in their order; without a batch the run alone
     programs: tuple[TileProgram, ...]
-    gpu: Gpu
-    order: Order
-    launches: tuple[LaunchSchedule, ...]
+    gpu: Gpu  # where
+    order: Order  # how blocks are placed
+    launches: tuple[LaunchSchedule, ...]  # one after the other
 
     @property
     def seconds(self) -> float:
@@ -158,12 +129,6 @@ def schedule_of(
 
     Parameters
     ----------
-    program : TileProgram
-        The run.
-    needs : sequence of BlockNeeds
-        What a thread block of each launch takes.
-    order : str
-        How blocks are placed.
     programs : sequence of TileProgram, optional
         Those of all sequences of its batch, the run among them: each launch has the thread blocks
         of all of them.

@@ -35,18 +35,10 @@ SAMPLES = 26
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What is done, and to which of the sequences that run; a new one has no number.
+    """What is done, and to which of the sequences that run; a new one has no number."""
 
-    Attributes
-    ----------
-    kind : str
-        What.
-    which : int
-        Place of the sequence in `Moment.running`.
-    """
-
-    kind: Kind
-    which: int = 0
+    kind: Kind  # what
+    which: int = 0  # place of the sequence in `Moment.running`
 
 
 FIRST = (Move("admit"),)

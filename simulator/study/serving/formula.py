@@ -20,21 +20,11 @@ from simulator.study.kv_cache import (
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """One factor of the product.
+    """One factor of the product."""
 
-    Attributes
-    ----------
-    value : Fraction
-        How much.
-    name : str
-        Of what.
-    bytes : bool
-        Whether it is in bytes.
-    """
-
-    value: Fraction
-    name: str
-    bytes: bool = False
+    value: Fraction  # how much
+    name: str  # of what
+    bytes: bool = False  # whether it is in bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +37,10 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class CacheFormula:
-    """Factors of all layers, times the sum of layers × tokens.
+    """Factors of all layers, times the sum of layers × tokens."""
 
-    Attributes
-    ----------
-    factors : tuple of Factor
-        What every layer has in common.
-    terms : tuple of Term
-        Layers and the tokens of each; one unless some have a window.
-    """
-
-    factors: tuple[Factor, ...]
-    terms: tuple[Term, ...]
+    factors: tuple[Factor, ...]  # what every layer has in common
+    terms: tuple[Term, ...]  # layers and the tokens of each; one unless some have a window
 
     @property
     def total(self) -> int:

@@ -28,43 +28,21 @@ from simulator.problem.paging import pages_of
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What somebody asks for.
+    """What somebody asks for."""
 
-    Attributes
-    ----------
-    arrives : int
-        The step from which it waits.
-    prompt : int
-        Tokens of the prompt.
-    most : int
-        Tokens that a sample may have with the prompt, for which a stretch is reserved.
-    answers : tuple of int
-        How many tokens each of its samples gets.
-    """
-
-    arrives: int
-    prompt: int
-    most: int
-    answers: tuple[int, ...]
+    arrives: int  # the step from which it waits
+    prompt: int  # tokens of the prompt
+    most: int  # tokens that a sample may have with the prompt, for which a stretch is reserved
+    answers: tuple[int, ...]  # how many tokens each of its samples gets
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A cache and what is asked of it.
+    """A cache and what is asked of it."""
 
-    Attributes
-    ----------
-    page : int
-        Tokens of a page.
-    slots : int
-        Tokens that the cache has room for; a whole number of pages.
-    requests : tuple of Request
-        In the order in which they arrive.
-    """
-
-    page: int
-    slots: int
-    requests: tuple[Request, ...]
+    page: int  # tokens of a page
+    slots: int  # tokens that the cache has room for; a whole number of pages
+    requests: tuple[Request, ...]  # in the order in which they arrive
 
     @property
     def places(self) -> int:
@@ -74,54 +52,31 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A sequence that is being answered.
+    """A sequence that is being answered."""
 
-    Attributes
-    ----------
-    request, sample : int
-        Which sample of which request.
-    tokens, last : int
-        Tokens that it has, and that it will have.
-    pages : tuple of int
-        The places of its pages; in a stretch its only number is the first slot.
-    """
-
-    request: int
+    request: int  # request, sample: which sample of which request
     sample: int
-    tokens: int
+    tokens: int  # tokens, last: tokens that it has, and that it will have
     last: int
+    # the places of its pages; in a stretch its only number is the first slot
     pages: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The cache after a step.
+    """The cache after a step."""
 
-    Attributes
-    ----------
-    step : int
-        Which.
-    running : tuple of Running
-        In the order in which they came.
-    waiting, done : int
-        Sequences that have arrived and have no room, and that are answered.
-    taken, given, copied : tuple of int
-        Places that this step has taken, given back, and written a copy to.
-    preempted : tuple of int
-        Requests that had to give their pages back.
-    wanted : int
-        Slots that the first sequence that waits would have reserved; 0 if none waits.
-    """
-
-    step: int
-    running: tuple[Running, ...]
+    step: int  # which
+    running: tuple[Running, ...]  # in the order in which they came
+    # waiting, done: sequences that have arrived and have no room, and that are answered
     waiting: int
     done: int
+    # taken, given, copied: places that this step has taken, given back, and written a copy to
     taken: tuple[int, ...] = ()
     given: tuple[int, ...] = ()
     copied: tuple[int, ...] = ()
-    preempted: tuple[int, ...] = ()
-    wanted: int = 0
+    preempted: tuple[int, ...] = ()  # requests that had to give their pages back
+    wanted: int = 0  # slots that the first sequence that waits would have reserved; 0 if none waits
 
     @property
     def counts(self) -> Counter[int]:
@@ -136,27 +91,14 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Waste:
-    """Where the slots of a cache go; they add up to all of them.
+    """Where the slots of a cache go; they add up to all of them."""
 
-    Attributes
-    ----------
-    used : int
-        Slots with a token.
-    inside : int
-        Slots that a sequence has, without a token.
-    outside : int
-        Free slots that the sequence that waits first cannot take: holes that are too small.
-    free : int
-        The others.
-    saved : int
-        Tokens that would take a slot of their own, if pages were not shared.
-    """
-
-    used: int
-    inside: int
+    used: int  # slots with a token
+    inside: int  # slots that a sequence has, without a token
+    # free slots that the sequence that waits first cannot take: holes that are too small
     outside: int
-    free: int
-    saved: int = 0
+    free: int  # the others
+    saved: int = 0  # tokens that would take a slot of their own, if pages were not shared
 
 
 def filled(server: Server, moment: Moment) -> dict[int, int]:

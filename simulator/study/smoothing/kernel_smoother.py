@@ -96,12 +96,8 @@ def head_points(w: Workload, inputs: Inputs, head: int, row: int, most: int = MO
     ----------
     w : Workload
         Shapes, mask and scale, its heads one by one.
-    inputs : Inputs
-        Q, K and V.
     head, row : int
         The head, and a row that is taken in any case; so is the key with which it is aligned.
-    most : int
-        Rows and keys that are taken at most.
     """
     at = int(w.mask.positions(range(row, row + 1))[0])
     rows, keys = _spread(w.seqlen_q, most, row), _spread(w.seqlen_k, most, at)
@@ -239,10 +235,6 @@ def moved_query(
 
     Parameters
     ----------
-    points : HeadPoints
-        Queries and keys.
-    plane : KeyPlane
-        Their plane.
     at : int
         Place of the row among `HeadPoints.rows`.
     place : tuple of float

@@ -29,27 +29,13 @@ Score = Callable[[F64, F64], F64]
 
 @dataclass(frozen=True, slots=True)
 class ScoreCost:
-    """What the scores of some queries and keys cost.
+    """What the scores of some queries and keys cost."""
 
-    Attributes
-    ----------
-    matmul : int
-        FLOPs that are matrix products of a tile, for each pair.
-    plain : int
-        Other FLOPs for each pair: they run on a GPU's ordinary units.
-    special : int
-        Values of tanh for each pair.
-    once : int
-        FLOPs for each query row and each key, once: projections, norms.
-    kept : int
-        Numbers of a pair that exist before they are summed.
-    """
-
-    matmul: int
-    plain: int
-    special: int
-    once: int
-    kept: int
+    matmul: int  # FLOPs that are matrix products of a tile, for each pair
+    plain: int  # other FLOPs for each pair: they run on a GPU's ordinary units
+    special: int  # values of tanh for each pair
+    once: int  # FLOPs for each query row and each key, once: projections, norms
+    kept: int  # numbers of a pair that exist before they are summed
 
     @property
     def on_tensor_cores(self) -> bool:
@@ -64,27 +50,13 @@ class ScoreCost:
 
 @dataclass(frozen=True, slots=True)
 class ScoreKind:
-    """A way to score a query and a key.
+    """A way to score a query and a key."""
 
-    Attributes
-    ----------
-    name : str
-        Of its row.
-    formula : str
-        As the paper has it.
-    source : str
-        The paper.
-    of : callable
-        The scores of a tile.
-    cost : ScoreCost
-        What they cost.
-    """
-
-    name: str
-    formula: str
-    source: str
-    of: Score
-    cost: ScoreCost
+    name: str  # of its row
+    formula: str  # as the paper has it
+    source: str  # the paper
+    of: Score  # the scores of a tile
+    cost: ScoreCost  # what they cost
 
 
 def dot(q: F64, k: F64) -> F64:
@@ -124,8 +96,6 @@ def score_kinds(d: int, hidden: int, scale: float, seed: int = 0) -> tuple[Score
 
     Parameters
     ----------
-    d : int
-        Head dimension.
     hidden : int
         Numbers of the additive score's hidden layer.
     scale : float

@@ -71,8 +71,6 @@ def repeated(weights: F64, x: F64, times: int = TIMES) -> Repeated:
         (n, n) float64, rows that sum to 1.
     x : ndarray
         (n, c) float64, what it begins with.
-    times : int
-        How often.
 
     Raises
     ------

@@ -40,15 +40,9 @@ NAME = "NSA, compressed"
 
 @dataclass(frozen=True, slots=True)
 class Compression:
-    """Which tokens each compressed key stands for.
+    """Which tokens each compressed key stands for."""
 
-    Attributes
-    ----------
-    length, stride : int
-        Tokens of one, and from one to the next.
-    """
-
-    length: int
+    length: int  # length, stride: tokens of one, and from one to the next
     stride: int
 
     def count(self, keys: int) -> int:

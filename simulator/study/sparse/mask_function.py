@@ -88,10 +88,6 @@ def function_pattern(w: Workload, path: Path, seconds: float = SECONDS) -> Patte
     ----------
     w : Workload
         Lengths, and the heads that it is asked about.
-    path : Path
-        The user's file.
-    seconds : float
-        How long it may take.
 
     Raises
     ------

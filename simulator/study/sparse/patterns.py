@@ -46,65 +46,33 @@ Progress = Callable[[float], None]
 
 @dataclass(frozen=True, slots=True)
 class Knobs:
-    """What patterns are made with.
+    """What patterns are made with."""
 
-    Attributes
-    ----------
-    block : int
-        Rows and keys of a block.
-    k : int
-        Blocks of keys that a row of blocks sees, about.
-    """
-
-    block: int
-    k: int
+    block: int  # rows and keys of a block
+    k: int  # blocks of keys that a row of blocks sees, about
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A mask with a name.
+    """A mask with a name."""
 
-    Attributes
-    ----------
-    name : str
-        As its paper calls it.
-    words : str
-        What it leaves visible.
-    mask : Mask
-        Of the rows of one head.
-    of_keys : bool
-        Whether its columns are the keys of the run; otherwise they were made of several keys each,
-        and no run can have it as its mask.
-    """
-
-    name: str
-    words: str
-    mask: Mask
+    name: str  # as its paper calls it
+    words: str  # what it leaves visible
+    mask: Mask  # of the rows of one head
+    # whether its columns are the keys of the run; otherwise they were made of several keys each,
+    # and no run can have it as its mask
     of_keys: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """A pattern, and what a run with it costs and changes.
+    """A pattern, and what a run with it costs and changes."""
 
-    Attributes
-    ----------
-    pattern : Pattern
-        The mask.
-    visited : int
-        Tiles of all heads that are visited.
-    figures : Figures
-        Bytes, FLOPs and time.
-    pairs : float or None
-        Share of the pairs that are visible without it; None: too many to count.
-    error : float or None
-        ``|O − O_dense| / |O_dense|`` over all heads and rows, in float64; None: too long a run.
-    """
-
-    pattern: Pattern
-    visited: int
-    figures: Figures
-    pairs: float | None
+    pattern: Pattern  # the mask
+    visited: int  # tiles of all heads that are visited
+    figures: Figures  # bytes, FLOPs and time
+    pairs: float | None  # share of the pairs that are visible without it; None: too many to count
+    # ``|O − O_dense| / |O_dense|`` over all heads and rows, in float64; None: too long a run
     error: float | None
 
 
@@ -125,17 +93,7 @@ def dense_mask(w: Workload) -> Mask:
 
 
 def patterns(w: Workload, inputs: Inputs, knobs: Knobs) -> tuple[Pattern, ...]:
-    """Return the patterns that fit a run, dense first.
-
-    Parameters
-    ----------
-    w : Workload
-        Lengths, heads and whether it is causal.
-    inputs : Inputs
-        Q and K, which indexers score.
-    knobs : Knobs
-        How much they leave.
-    """
+    """Return the patterns that fit a run, dense first."""
     single = w.as_algorithm(BASELINE.name)
     return tuple(_patterns(single, single.posed(inputs), knobs))
 
@@ -283,10 +241,6 @@ def priced(
     w : Workload
         Heads, tiles, GPU; naive, which visits every tile whatever the mask, counts as the usual
         algorithm.
-    inputs : Inputs
-        Q, K and V.
-    found : tuple of Pattern
-        Of this run.
     progress : callable
         Told the share done; may raise to stop.
     errors : bool

@@ -41,24 +41,12 @@ _XMP = (
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What an export says about itself.
+    """What an export says about itself."""
 
-    Attributes
-    ----------
-    scenario : str
-        TOML; an input path in it is relative to the export's folder if possible.
-    version : str
-        Of Tilescope.
-    command : str
-        That makes the same file.
-    title : str
-        Title of the whole; only a PDF has it.
-    """
-
-    scenario: str
-    version: str
-    command: str
-    title: str = field(default="Tilescope", compare=False)
+    scenario: str  # TOML; an input path in it is relative to the export's folder if possible
+    version: str  # of Tilescope
+    command: str  # that makes the same file
+    title: str = field(default="Tilescope", compare=False)  # title of the whole; only a PDF has it
 
     @property
     def text(self) -> str:

@@ -37,14 +37,8 @@ def write_png(out: IO[bytes], pixels: Pixels, *, alpha: bool, note: str) -> None
 
     Parameters
     ----------
-    out : file
-        Where to.
     pixels : ndarray
         (height, width, 4) uint8, BGRA.
-    alpha : bool
-        Whether the fourth channel counts.
-    note : str
-        What its text chunk says.
     """
     height, width = pixels.shape[:2]
     out.write(SIGNATURE)
@@ -59,16 +53,10 @@ class ApngWriter:
 
     Parameters
     ----------
-    out : file
-        Where to.
-    size : tuple of int
-        Width and height.
     frames, fps : int
         How many frames, and how many a second.
     alpha : bool
         Whether frames have transparent parts: then they replace what is below them.
-    note : str
-        What its text chunk says.
     """
 
     def __init__(

@@ -36,18 +36,10 @@ class VideoWriter:
 
     Parameters
     ----------
-    out : file
-        Where to; seekable.
     ending : str
         ``.mp4`` or ``.webm``.
-    size : tuple of int
-        Width and height, both even.
     fps : int
         Frames a second.
-    note : str
-        Its comment.
-    sound : Sound, optional
-        What is heard.
     """
 
     def __init__(
@@ -137,14 +129,8 @@ class GifWriter:
 
     Parameters
     ----------
-    out : file
-        Where to; seekable.
-    size : tuple of int
-        Width and height.
     fps : int
         Frames a second.
-    note : str
-        Its comment.
     """
 
     def __init__(self, out: IO[bytes], size: tuple[int, int], fps: int, note: str) -> None:

@@ -34,16 +34,10 @@ class WebpWriter:
 
     Parameters
     ----------
-    out : file
-        Where to; seekable.
-    size : tuple of int
-        Width and height.
     fps : int
         Frames a second.
     alpha : bool
         Whether frames have transparent parts: then they replace what is below them.
-    note : bytes
-        XMP packet for the end of the file.
     """
 
     def __init__(

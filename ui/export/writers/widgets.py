@@ -12,17 +12,7 @@ from PySide6.QtWidgets import QWidget
 
 
 def paint_widgets(painter: QPainter, widget: QWidget, corner: QPoint) -> None:
-    """Draw a widget and everything visible in it.
-
-    Parameters
-    ----------
-    painter : QPainter
-        Of an SVG or a PDF.
-    widget : QWidget
-        On show.
-    corner : QPoint
-        Where its upper left corner goes.
-    """
+    """Draw a widget and everything visible in it."""
     _paint(painter, widget, corner, QRect(corner, widget.size()))
 
 

@@ -58,21 +58,7 @@ def formula_height(style: Style) -> float:
 def paint_formula(
     painter: QPainter, formula: CacheFormula, count: str, style: Style, rect: QRectF
 ) -> None:
-    """Draw the product; without names, as one line, if it is too narrow.
-
-    Parameters
-    ----------
-    painter : QPainter
-        Where to.
-    formula : CacheFormula
-        Factors and their product.
-    count : str
-        What the product is called.
-    style : Style
-        Theme and text scale.
-    rect : QRectF
-        Place, as wide as may be.
-    """
+    """Draw the product; without names, as one line, if it is too narrow."""
     theme, gap = style.theme, style.px(_GAP)
     small = style.text_font(LABEL)
     for size in _VALUES:

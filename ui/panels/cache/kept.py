@@ -32,24 +32,12 @@ _PIECE = "##"
 
 @dataclass(frozen=True, eq=False)
 class KeptState:
-    """What the picture shows.
+    """What the picture shows."""
 
-    Attributes
-    ----------
-    found : Pressure
-        The layer.
-    decoded : Decoded
-        What it has kept at each step.
-    chosen : Evicted
-        By which policy, how many.
-    step : int
-        The step whose tokens are written out.
-    """
-
-    found: Pressure
-    decoded: Decoded
-    chosen: Evicted
-    step: int
+    found: Pressure  # the layer
+    decoded: Decoded  # what it has kept at each step
+    chosen: Evicted  # by which policy, how many
+    step: int  # the step whose tokens are written out
 
     def at(self, step: int) -> KeptState:
         """Return the same at another step."""

@@ -26,27 +26,13 @@ _LEAST_CONTEXT = 16
 
 @dataclass(frozen=True, slots=True)
 class CacheState:
-    """Everything that the picture shows.
+    """Everything that the picture shows."""
 
-    Attributes
-    ----------
-    choice : CacheChoice
-        What it is counted for.
-    step : DecodeStep
-        What the newest token does.
-    counts : CacheBytes
-        The whole cache by the three conventions.
-    fit : Fit
-        How many sequences fit the GPU.
-    formula : CacheFormula
-        The chosen count as a product.
-    """
-
-    choice: CacheChoice
-    step: DecodeStep
-    counts: CacheBytes
-    fit: Fit
-    formula: CacheFormula
+    choice: CacheChoice  # what it is counted for
+    step: DecodeStep  # what the newest token does
+    counts: CacheBytes  # the whole cache by the three conventions
+    fit: Fit  # how many sequences fit the GPU
+    formula: CacheFormula  # the chosen count as a product
 
 
 def cache_state(choice: CacheChoice) -> CacheState:
@@ -234,12 +220,6 @@ def paint_cache(painter: QPainter, state: CacheState, style: Style, rect: QRectF
 
     Parameters
     ----------
-    painter : QPainter
-        Where to.
-    state : CacheState
-        The figures.
-    style : Style
-        Theme and text scale.
     rect : QRectF
         Place; if it is low, parts are left out, first cells, then bars, then the formula.
     """
@@ -365,8 +345,6 @@ def shown_tokens(tokens: int, held: int, dropped: bool, places: int) -> list[int
     ----------
     tokens, held : int
         Tokens so far, counted from 1, and how many of them the layer keeps.
-    dropped : bool
-        Whether one has just left.
     places : int
         How many cells there is space for, at least 4.
     """

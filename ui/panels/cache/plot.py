@@ -44,35 +44,17 @@ _LINES: dict[str, tuple[str, Dash, Marker]] = {
 
 @dataclass(frozen=True, slots=True)
 class CacheChoice:
-    """What the cache is counted for.
+    """What the cache is counted for."""
 
-    Attributes
-    ----------
-    model : AttentionModel
-        Whose cache.
-    gpu : Gpu
-        Whose memory and bandwidth.
-    tokens, batch : int
-        Tokens of each sequence, and sequences.
-    dtype, weights_dtype : str
-        Element types of the cache and of the weights.
-    convention : str
-        Which count the curves show.
-    page_size : int
-        Tokens of a page.
-    log : bool
-        Whether the axes are logarithmic.
-    """
-
-    model: AttentionModel
-    gpu: Gpu
-    tokens: int = 4096
+    model: AttentionModel  # whose cache
+    gpu: Gpu  # whose memory and bandwidth
+    tokens: int = 4096  # tokens, batch: tokens of each sequence, and sequences
     batch: int = 1
-    dtype: str = "float16"
+    dtype: str = "float16"  # dtype, weights_dtype: element types of the cache and of the weights
     weights_dtype: str = "float16"
-    convention: Convention = "window_capped"
-    page_size: int = PAGE_SIZE
-    log: bool = True
+    convention: Convention = "window_capped"  # which count the curves show
+    page_size: int = PAGE_SIZE  # tokens of a page
+    log: bool = True  # whether the axes are logarithmic
 
     @property
     def most(self) -> int:
@@ -87,24 +69,12 @@ class CacheChoice:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way in which the model's heads could keep their cache.
+    """One way in which the model's heads could keep their cache."""
 
-    Attributes
-    ----------
-    name : str
-        ``MHA``, ``GQA``, ``MQA``, ``MLA`` or ``windowed``.
-    words : str
-        Its shape.
-    model : AttentionModel
-        The model in that way.
-    own : bool
-        Whether the model is made so.
-    """
-
-    name: str
-    words: str
-    model: AttentionModel
-    own: bool
+    name: str  # ``MHA``, ``GQA``, ``MQA``, ``MLA`` or ``windowed``
+    words: str  # its shape
+    model: AttentionModel  # the model in that way
+    own: bool  # whether the model is made so
 
 
 def counted(model: AttentionModel) -> dict[str, tuple[Convention, ...]]:

@@ -46,8 +46,6 @@ def pressure_plot(found: Pressure, now: Evicted) -> PlotModel:
     ----------
     found : Pressure
         What was tried; a click on a point of a policy stands for that policy and its budget.
-    now : Evicted
-        What is chosen, which is marked.
     """
     curves = []
     for policy, (role, dash, marker) in zip(POLICIES, _POLICY_LOOKS, strict=True):

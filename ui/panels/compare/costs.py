@@ -23,51 +23,24 @@ _BAR, _ROW, _PAD, _GAP = 22.0, 76.0, 22.0, 12.0
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """One algorithm's line on the slide.
+    """One algorithm's line on the slide."""
 
-    Attributes
-    ----------
-    name : str
-        Its title.
-    asked : str
-        Bytes that it has requested of HBM.
-    share : float
-        These bytes, as a share of the largest on the slide.
-    shown : bool
-        Whether it is the run that has ended.
-    notes : tuple of str
-        What else it took, the most important first.
-    """
-
-    name: str
-    asked: str
-    share: float
-    shown: bool
-    notes: tuple[str, ...]
+    name: str  # its title
+    asked: str  # bytes that it has requested of HBM
+    share: float  # these bytes, as a share of the largest on the slide
+    shown: bool  # whether it is the run that has ended
+    notes: tuple[str, ...]  # what else it took, the most important first
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What the slide says.
+    """What the slide says."""
 
-    Attributes
-    ----------
-    rows : tuple of Cost
-        The algorithms, in the order in which they are shown elsewhere.
-    factor : str
-        Bytes of the baseline over those of this run; "" for the baseline itself.
-    meaning : tuple of str
-        What the factor compares, longest first.
-    mask : tuple of str
-        What of it is skipped tiles, longest first; empty if there are none.
-    long : tuple of str
-        What it would be in a long run, longest first; empty if this one is long enough.
-    """
-
-    rows: tuple[Cost, ...]
-    factor: str
-    meaning: tuple[str, ...]
-    mask: tuple[str, ...]
+    rows: tuple[Cost, ...]  # the algorithms, in the order in which they are shown elsewhere
+    factor: str  # bytes of the baseline over those of this run; "" for the baseline itself
+    meaning: tuple[str, ...]  # what the factor compares, longest first
+    mask: tuple[str, ...]  # what of it is skipped tiles, longest first; empty if there are none
+    # what it would be in a long run, longest first; empty if this one is long enough
     long: tuple[str, ...]
 
 
@@ -129,12 +102,6 @@ def paint_costs(painter: QPainter, costs: Costs, style: Style, rect: QRectF) -> 
 
     Parameters
     ----------
-    painter : QPainter
-        On a ground of the theme's panel colour.
-    costs : Costs
-        What it says.
-    style : Style
-        Colours and text scale.
     rect : QRectF
         The place; from about 500 × 260 times the scale.
     """

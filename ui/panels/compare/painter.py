@@ -23,27 +23,13 @@ _BARS = 3
 
 @dataclass(frozen=True, slots=True)
 class CompareLayout:
-    """The places of everything.
+    """The places of everything."""
 
-    Attributes
-    ----------
-    style : Style
-        With the text scale that fits.
-    caption : QRectF
-        By what the boards are kept at the same place.
-    columns : tuple of QRectF
-        One for each algorithm.
-    legend : QRectF
-        What the boards' colours mean; empty if there is no space.
-    footer : QRectF
-        Sentences.
-    """
-
-    style: Style
-    caption: QRectF
-    columns: tuple[QRectF, ...]
-    legend: QRectF
-    footer: QRectF
+    style: Style  # with the text scale that fits
+    caption: QRectF  # by what the boards are kept at the same place
+    columns: tuple[QRectF, ...]  # one for each algorithm
+    legend: QRectF  # what the boards' colours mean; empty if there is no space
+    footer: QRectF  # sentences
 
     def column_at(self, place: QPointF) -> int | None:
         """Return the column at a place."""
@@ -80,14 +66,6 @@ def paint_compare(
 
     Parameters
     ----------
-    painter : QPainter
-        Where to.
-    comparison : Comparison
-        The programs.
-    positions : sequence of Position
-        How far each is, in the same order.
-    style : Style
-        Colours and text scale.
     rect : QRectF
         The place, at least about `MIN_SIZE`.
     by_time : bool

@@ -41,36 +41,16 @@ _FLAG = 8.0
 
 @dataclass(frozen=True, slots=True)
 class RaceLayout:
-    """The places of everything.
+    """The places of everything."""
 
-    Attributes
-    ----------
-    style : Style
-        With the text scale that fits.
-    caption : QRectF
-        What runs.
-    lanes : tuple of QRectF
-        One for each algorithm, from the start line to the finish line.
-    units : tuple of QRectF
-        Beside each lane, its arithmetic units.
-    flag : QRectF
-        The finish line.
-    band : QRectF
-        The clock, and at the end the factor.
-    footer : tuple of QRectF
-        Its lines.
-    notes : tuple of str
-        What they say.
-    """
-
-    style: Style
-    caption: QRectF
-    lanes: tuple[QRectF, ...]
-    units: tuple[QRectF, ...]
-    flag: QRectF
-    band: QRectF
-    footer: tuple[QRectF, ...]
-    notes: tuple[str, ...]
+    style: Style  # with the text scale that fits
+    caption: QRectF  # what runs
+    lanes: tuple[QRectF, ...]  # one for each algorithm, from the start line to the finish line
+    units: tuple[QRectF, ...]  # beside each lane, its arithmetic units
+    flag: QRectF  # the finish line
+    band: QRectF  # the clock, and at the end the factor
+    footer: tuple[QRectF, ...]  # its lines
+    notes: tuple[str, ...]  # what they say
 
 
 def race_layout(rect: QRectF, style: Style, race: Race) -> RaceLayout:
@@ -127,14 +107,8 @@ def paint_race(
 
     Parameters
     ----------
-    painter : QPainter
-        Where to.
-    race : Race
-        Who runs.
     seconds : float
         Simulated seconds.
-    style : Style
-        Colours and text scale.
     rect : QRectF
         The place, at least about `MIN_SIZE`.
     shown : Comparison, optional

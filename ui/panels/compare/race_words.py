@@ -26,8 +26,6 @@ def race_title(race: Race, shown: Comparison) -> tuple[str, ...]:
 
     Parameters
     ----------
-    race : Race
-        The race.
     shown : Comparison
         That of the run on show, which may be shorter.
     """
@@ -115,10 +113,6 @@ def pace_words_of(race: Race, watched: float, where: str) -> tuple[str, ...]:
 
     Parameters
     ----------
-    race : Race
-        The race.
-    watched : float
-        Seconds in which the last is seen to run.
     where : str
         Whose second: ``here``, ``of the film``.
     """

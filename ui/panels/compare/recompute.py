@@ -31,21 +31,12 @@ _TITLE, _FIGURE, _CURVE = 13.0, 12.0, 2.0
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """One of what the two ways differ in.
+    """One of what the two ways differ in."""
 
-    Attributes
-    ----------
-    name : str
-        What it is.
-    parts : callable
-        The passes to their amounts: of the forward and of the backward pass, or one alone.
-    text : callable
-        An amount in words.
-    """
-
-    name: str
+    name: str  # what it is
+    # the passes to their amounts: of the forward and of the backward pass, or one alone
     parts: Callable[[Passes], tuple[int, ...]]
-    text: Callable[[int], str]
+    text: Callable[[int], str]  # an amount in words
 
 
 AMOUNTS = (
@@ -83,12 +74,6 @@ def paint_recompute(painter: QPainter, w: Workload, style: Style, rect: QRectF) 
 
     Parameters
     ----------
-    painter : QPainter
-        Where to.
-    w : Workload
-        Of whatever algorithm.
-    style : Style
-        Colours and text scale.
     rect : QRectF
         The place, at least about `MIN_SIZE`.
     """

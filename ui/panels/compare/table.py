@@ -24,24 +24,13 @@ _SAME = 1.005
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """One figure of all of them.
+    """One figure of all of them."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        What it is, longest first.
-    texts : tuple of str
-        One for each algorithm.
-    amounts : tuple of float or None
-        The amounts by which they are ranked, NaN of those that are not; None if less is not better.
-    rank : int
-        Rows of a higher rank are left out first if there is no space.
-    """
-
-    names: tuple[str, ...]
-    texts: tuple[str, ...]
+    names: tuple[str, ...]  # what it is, longest first
+    texts: tuple[str, ...]  # one for each algorithm
+    # the amounts by which they are ranked, NaN of those that are not; None if less is not better
     amounts: tuple[float, ...] | None
-    rank: int
+    rank: int  # rows of a higher rank are left out first if there is no space
 
 
 def table_rows(
@@ -51,8 +40,6 @@ def table_rows(
 
     Parameters
     ----------
-    comparison : Comparison
-        The programs.
     runs : mapping, optional
         The results of engines, by algorithm; without it these cells say ``not run``.
     """
@@ -132,12 +119,6 @@ def paint_table(
 
     Parameters
     ----------
-    painter : QPainter
-        Where to.
-    comparison : Comparison
-        The programs.
-    style : Style
-        Colours and text scale.
     rect : QRectF
         The place, at least about `MIN_SIZE`.
     runs : mapping, optional

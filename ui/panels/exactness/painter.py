@@ -27,29 +27,14 @@ _SHADES = 28
 
 @dataclass(frozen=True, slots=True)
 class ExactnessLayout:
-    """The places of everything.
+    """The places of everything."""
 
-    Attributes
-    ----------
-    style : Style
-        With the text scale that fits.
-    titles : tuple of QRectF
-        Above each strip.
-    axes : tuple of QRectF
-        Left of each strip.
-    strips : tuple of QRectF
-        Errors so far; float16 without a maximum.
-    rows_axis : QRectF
-        Row numbers below the strips; null if there is no space.
-    figures : tuple of QRectF
-        One for each line below the strips; fewer if there is little space.
-    """
-
-    style: Style
-    titles: tuple[QRectF, QRectF]
-    axes: tuple[QRectF, QRectF]
-    strips: tuple[QRectF, QRectF]
-    rows_axis: QRectF
+    style: Style  # with the text scale that fits
+    titles: tuple[QRectF, QRectF]  # above each strip
+    axes: tuple[QRectF, QRectF]  # left of each strip
+    strips: tuple[QRectF, QRectF]  # errors so far; float16 without a maximum
+    rows_axis: QRectF  # row numbers below the strips; null if there is no space
+    # one for each line below the strips; fewer if there is little space
     figures: tuple[QRectF, ...]
 
 
@@ -93,18 +78,8 @@ def paint_exactness(
 
     Parameters
     ----------
-    painter : QPainter
-        Where to.
-    snapshot : Snapshot
-        The state.
-    model : Exactness
-        What is known about its errors.
-    style : Style
-        Colours and text scale.
     rect : QRectF
         The place, at least `MIN_SIZE`.
-    row : int, optional
-        The selected query row.
     """
     lay = exactness_layout(rect, style)
     painter.save()

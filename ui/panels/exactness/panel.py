@@ -118,13 +118,7 @@ class _Strips(QWidget):
 
 @guarded
 class ExactnessPanel(Panel[Exactness]):
-    """Errors of all rows, the faults to switch on, and the first step that faults make wrong.
-
-    Parameters
-    ----------
-    session : Session
-        The session that it shows and changes.
-    """
+    """Errors of all rows, the faults to switch on, and the first step that faults make wrong."""
 
     def __init__(self, session: Session) -> None:
         super().__init__("exactness_panel", "Exactness")

@@ -43,21 +43,11 @@ _LSE = r"\mathrm{LSE} \leftarrow m + \ln \ell"
 
 @dataclass(frozen=True, slots=True)
 class FormulaModel:
-    """What the Formula panel shows.
+    """What the Formula panel shows."""
 
-    Attributes
-    ----------
-    title : tuple of str
-        Op, tile and row, longest first.
-    cites : tuple of str
-        The op's place in the paper, longest first.
-    lines : tuple of UpdateLine
-        The update; those of the current op are marked.
-    """
-
-    title: tuple[str, ...]
-    cites: tuple[str, ...]
-    lines: tuple[UpdateLine, ...]
+    title: tuple[str, ...]  # op, tile and row, longest first
+    cites: tuple[str, ...]  # the op's place in the paper, longest first
+    lines: tuple[UpdateLine, ...]  # the update; those of the current op are marked
 
 
 def formula_model(snapshot: Snapshot, report: RowReport) -> FormulaModel:
@@ -296,30 +286,14 @@ def _input_pieces(tensor: str, at: int, values: F32, count: int) -> Pieces:
 
 @dataclass(frozen=True, slots=True)
 class ExplanationText:
-    """An explanation in pieces.
+    """An explanation in pieces."""
 
-    Attributes
-    ----------
-    title : tuple of tuple of Piece
-        The cell and its value, longest first.
-    state : str
-        What has been done to it.
-    lines : tuple of tuple of Piece
-        Sentences and equations.
-    terms : tuple of tuple of Piece
-        Terms of the sum, all of one width.
-    count : int
-        Terms that there are.
-    total : tuple of Piece
-        The sum of all terms; empty if there is none.
-    """
-
-    title: tuple[Pieces, ...]
-    state: str
-    lines: tuple[Pieces, ...]
-    terms: tuple[Pieces, ...] = ()
-    count: int = 0
-    total: Pieces = ()
+    title: tuple[Pieces, ...]  # the cell and its value, longest first
+    state: str  # what has been done to it
+    lines: tuple[Pieces, ...]  # sentences and equations
+    terms: tuple[Pieces, ...] = ()  # terms of the sum, all of one width
+    count: int = 0  # terms that there are
+    total: Pieces = ()  # the sum of all terms; empty if there is none
 
 
 def explanation_text(snapshot: Snapshot, cell: Cell) -> ExplanationText:

@@ -47,13 +47,7 @@ def make_formula_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> F
 
 @guarded
 class FormulaPanel(Panel[FormulaModel]):
-    """The update of the current op; every number selects its cell on the board.
-
-    Parameters
-    ----------
-    session : Session
-        Gets the cell that is selected.
-    """
+    """The update of the current op; every number selects its cell on the board."""
 
     def __init__(self, session: Session) -> None:
         wide, high = MIN_SIZE.width() + 2 * _MARGIN[0], MIN_SIZE.height() + 2 * _MARGIN[1]

@@ -36,24 +36,12 @@ _NOTE = 15
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A number that selects its cell.
+    """A number that selects its cell."""
 
-    Attributes
-    ----------
-    rect : QRectF
-        Its place.
-    text : str
-        As it is written.
-    cell : Cell
-        The cell that it selects.
-    hint : str
-        Its name.
-    """
-
-    rect: QRectF
-    text: str
-    cell: Cell
-    hint: str
+    rect: QRectF  # its place
+    text: str  # as it is written
+    cell: Cell  # the cell that it selects
+    hint: str  # its name
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,30 +67,15 @@ class Maths:
 
 @dataclass(slots=True)
 class FormulaLayout:
-    """Everything that is painted, and where.
+    """Everything that is painted, and where."""
 
-    Attributes
-    ----------
-    style : Style
-        With the text scale that fits.
-    links : list of Link
-        Numbers, in reading order.
-    words : list of Words
-        All other text.
-    maths : list of Maths
-        Formulas.
-    frame : QRectF
-        Around the lines of the current op; null without any.
-    rule : QRectF
-        Between update and explanation; null without it.
-    """
-
-    style: Style
-    links: list[Link] = field(default_factory=list)
-    words: list[Words] = field(default_factory=list)
-    maths: list[Maths] = field(default_factory=list)
+    style: Style  # with the text scale that fits
+    links: list[Link] = field(default_factory=list)  # numbers, in reading order
+    words: list[Words] = field(default_factory=list)  # all other text
+    maths: list[Maths] = field(default_factory=list)  # formulas
+    # around the lines of the current op; null without any
     frame: QRectF = field(default_factory=QRectF)
-    rule: QRectF = field(default_factory=QRectF)
+    rule: QRectF = field(default_factory=QRectF)  # between update and explanation; null without it
 
     def font(self, name: str = "code") -> QFont:
         """Return one of the three fonts of the picture."""
@@ -125,12 +98,8 @@ def formula_layout(
 
     Parameters
     ----------
-    model : FormulaModel
-        The update.
     explanation : ExplanationText or None
         The selected cell; None if none is selected.
-    style : Style
-        Fonts.
     rect : QRectF
         The place, at least `MIN_SIZE`.
     """
@@ -414,10 +383,6 @@ def paint_formula(
 
     Parameters
     ----------
-    painter : QPainter
-        Where to.
-    lay : FormulaLayout
-        What is painted, and where.
     hover, focus : int, optional
         Numbers of the links under the pointer and with the keyboard's focus.
     """

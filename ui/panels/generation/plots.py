@@ -46,10 +46,6 @@ def cost_plot(found: Generation, at: int, quantity: Quantity, *, summed: bool = 
 
     Parameters
     ----------
-    found : Generation
-        All steps.
-    at : int
-        The step that is shown, which is marked.
     quantity : str
         ``bytes``, ``flops`` or ``time``.
     summed : bool
@@ -98,10 +94,6 @@ def equal_plot(found: Generation, at: int, *, masked: bool = True) -> PlotModel:
 
     Parameters
     ----------
-    found : Generation
-        All steps.
-    at : int
-        The step that is shown, which is marked.
     masked : bool
         Whether the mask is on in the picture beside it: what is said of that comes first.
     """

@@ -30,35 +30,16 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class HeadsState:
-    """Everything that the picture shows.
+    """Everything that the picture shows."""
 
-    Attributes
-    ----------
-    title : str
-        Whose heads.
-    ways : tuple of HeadSharing
-        From MHA through GQA to MQA, then MLA if there is a latent row.
-    at : int
-        Which of them is shown.
-    tokens : int
-        How many a decoded token reads.
-    dtype : str
-        Element type of the cache.
-    value_dim : int or None
-        Width of a value, if it is not that of a key.
-    fixed : str
-        Why the heads cannot be changed; empty: they can.
-    current : int or None
-        The query head that the board shows; None if it shows none of these.
-    """
-
-    title: str
-    ways: tuple[HeadSharing, ...]
-    at: int
-    tokens: int
-    dtype: str
-    value_dim: int | None = None
-    fixed: str = ""
+    title: str  # whose heads
+    ways: tuple[HeadSharing, ...]  # from MHA through GQA to MQA, then MLA if there is a latent row
+    at: int  # which of them is shown
+    tokens: int  # how many a decoded token reads
+    dtype: str  # element type of the cache
+    value_dim: int | None = None  # width of a value, if it is not that of a key
+    fixed: str = ""  # why the heads cannot be changed; empty: they can
+    # the query head that the board shows; None if it shows none of these
     current: int | None = None
 
     @property
@@ -194,12 +175,6 @@ def paint_heads(painter: QPainter, state: HeadsState, style: Style, rect: QRectF
 
     Parameters
     ----------
-    painter : QPainter
-        Where to.
-    state : HeadsState
-        The figures.
-    style : Style
-        Theme and text scale.
     rect : QRectF
         Place; if it is low, the table keeps the rows around the current way.
     """

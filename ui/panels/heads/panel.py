@@ -64,11 +64,6 @@ class HeadsPanel(Panel[None]):
     """Query heads above what they share; a slider from MHA through GQA to MQA.
 
     While it is dragged, only the picture follows; the scenario is changed when it is released.
-
-    Parameters
-    ----------
-    session : Session
-        Whose scenario it shows and changes.
     """
 
     def __init__(self, session: Session) -> None:

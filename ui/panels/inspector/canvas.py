@@ -30,11 +30,6 @@ _ZOOMS = {Qt.Key.Key_Plus: STEP, Qt.Key.Key_Equal: STEP, Qt.Key.Key_Minus: 1 / S
 class InspectorCanvas(QWidget):
     """Paints what the panel has, and passes on what a pointer and keys do to it.
 
-    Parameters
-    ----------
-    panel : InspectorPanel
-        Owner.
-
     Attributes
     ----------
     view : View

@@ -125,42 +125,22 @@ class InspectorModel:
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """What is pointed at.
+    """What is pointed at."""
 
-    Attributes
-    ----------
-    row : int
-        The query row that is read.
-    key : int or None
-        The key under the pointer.
-    dim : int or None
-        The dimension of the output under the pointer.
-    """
-
-    row: int
-    key: int | None = None
-    dim: int | None = None
+    row: int  # the query row that is read
+    key: int | None = None  # the key under the pointer
+    dim: int | None = None  # the dimension of the output under the pointer
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """How a map is reduced to the space that it has.
+    """How a map is reduced to the space that it has."""
 
-    Attributes
-    ----------
-    tall, wide : int
-        Rows and keys of the block that one cell shows.
-    rows, cols : int
-        How many cells there are.
-    top, left : int
-        First row of the map and first key that are shown.
-    """
-
-    tall: int
+    tall: int  # tall, wide: rows and keys of the block that one cell shows
     wide: int
-    rows: int
+    rows: int  # rows, cols: how many cells there are
     cols: int
-    top: int = 0
+    top: int = 0  # top, left: first row of the map and first key that are shown
     left: int = 0
 
     @property
@@ -265,8 +245,6 @@ def with_hidden(small: F32, mask: Mask, size: tuple[int, int]) -> F32:
     ----------
     small : ndarray
         (heads, r, c) float32, of blocks as `simulator.study.attention_map.pool_block` cuts them.
-    mask : Mask
-        Which pairs are visible.
     size : (int, int)
         Most rows and columns, for which the blocks were cut.
     """

@@ -108,12 +108,6 @@ def paint_jobs(painter: QPainter, state: JobsState, style: Style, rect: QRectF) 
 
     Parameters
     ----------
-    painter : QPainter
-        Where to.
-    state : JobsState
-        The figures.
-    style : Style
-        Theme and text scale.
     rect : QRectF
         Place; with many heads those around the board's are shown.
     """

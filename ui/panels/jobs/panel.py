@@ -77,13 +77,7 @@ class JobsTable(StatePicture[JobsState]):
 
 @guarded
 class JobsPanel(PlotPanel[None]):
-    """Jobs of the heads of a run, or of the whole model whose layer it is.
-
-    Parameters
-    ----------
-    session : Session
-        Whose run it shows.
-    """
+    """Jobs of the heads of a run, or of the whole model whose layer it is."""
 
     def __init__(self, session: Session) -> None:
         super().__init__("jobs_panel", "Jobs of heads", CHOICES)

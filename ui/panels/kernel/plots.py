@@ -33,8 +33,6 @@ def keys_plot(state: KernelState, *, moves: bool = True) -> PlotModel:
 
     Parameters
     ----------
-    state : KernelState
-        The head and its row.
     moves : bool
         Whether somebody may click and drag: a film says nothing of it.
     """

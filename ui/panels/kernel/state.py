@@ -42,18 +42,10 @@ _MOST_KEYS = 1024
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """How far random features are from the softmax of a head.
+    """How far random features are from the softmax of a head."""
 
-    Attributes
-    ----------
-    own : FeatureErrors
-        With the run's temperature.
-    hot : FeatureErrors
-        At `HOT` times that.
-    """
-
-    own: FeatureErrors
-    hot: FeatureErrors
+    own: FeatureErrors  # with the run's temperature
+    hot: FeatureErrors  # at `HOT` times that
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,48 +69,23 @@ class ScoredRow:
 
 @dataclass(frozen=True, eq=False)
 class KernelState:
-    """A head, and the row that is explained.
+    """A head, and the row that is explained."""
 
-    Attributes
-    ----------
-    workload : Workload
-        Shapes and tokens, heads one by one.
-    row : int
-        The query row.
-    points : HeadPoints
-        Queries and keys.
-    plane : KeyPlane
-        Where they lie in two dimensions.
-    factors : Factors
-        Norm factor and radial factor.
-    bound : float
-        How far the two sides of the identity may be apart by rounding.
-    again : Repeated or None
-        Attention done again and again; None: `why` not, or nobody has asked for it.
-    why : str
-        Why it cannot be done again.
-    estimates : Estimates or None
-        Random features in place of the softmax; None: `unfit` says why not, or nobody has asked.
-    unfit : str
-        Why there are none.
-    moved : MovedQuery or None
-        What the row would read with its query elsewhere; None: it is where it is.
-    softmax : bool
-        Whether the run has one.
-    """
-
-    workload: Workload
-    row: int
-    points: HeadPoints
-    plane: KeyPlane
-    factors: Factors
-    bound: float
+    workload: Workload  # shapes and tokens, heads one by one
+    row: int  # the query row
+    points: HeadPoints  # queries and keys
+    plane: KeyPlane  # where they lie in two dimensions
+    factors: Factors  # norm factor and radial factor
+    bound: float  # how far the two sides of the identity may be apart by rounding
+    # attention done again and again; None: `why` not, or nobody has asked for it
     again: Repeated | None
-    why: str
+    why: str  # why it cannot be done again
+    # what the row would read with its query elsewhere; None: it is where it is
     moved: MovedQuery | None = None
-    softmax: bool = True
+    softmax: bool = True  # whether the run has one
+    # random features in place of the softmax; None: `unfit` says why not, or nobody has asked
     estimates: Estimates | None = None
-    unfit: str = ""
+    unfit: str = ""  # why there are none
 
     @property
     def at(self) -> int:

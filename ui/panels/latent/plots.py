@@ -46,27 +46,14 @@ _LEAST = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class TwoWays:
-    """What both ways cost a layer, and what they compute.
+    """What both ways cost a layer, and what they compute."""
 
-    Attributes
-    ----------
-    layer : LatentLayer
-        The layer.
-    prices : mapping of str to tuple of Price
-        Of each way, for each of the layer's numbers of queries.
-    crossovers : mapping of str to int or None
-        From how many queries on making K and V costs less, of each quantity.
-    both : BothWays
-        O in both ways.
-    queries : int or None
-        Of the run; None if the layer is not the run's.
-    """
-
-    layer: LatentLayer
-    prices: dict[Way, tuple[Price, ...]]
+    layer: LatentLayer  # the layer
+    prices: dict[Way, tuple[Price, ...]]  # of each way, for each of the layer's numbers of queries
+    # from how many queries on making K and V costs less, of each quantity
     crossovers: dict[Quantity, int | None]
-    both: BothWays
-    queries: int | None
+    both: BothWays  # O in both ways
+    queries: int | None  # of the run; None if the layer is not the run's
 
 
 def quantity_text(quantity: Quantity, value: float) -> str:
@@ -110,8 +97,6 @@ def crossover_plot(found: TwoWays, quantity: Quantity) -> PlotModel:
 
     Parameters
     ----------
-    found : TwoWays
-        The figures.
     quantity : str
         ``flops``, ``bytes`` or ``time``.
     """

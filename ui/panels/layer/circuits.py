@@ -62,31 +62,15 @@ def circuit_state(run: LayerRun, head: int) -> CircuitState:
 
 @dataclass(frozen=True, slots=True)
 class CircuitLayout:
-    """Places in the picture of a head.
+    """Places in the picture of a head."""
 
-    Attributes
-    ----------
-    style : Style
-        With the text scale that suits the place.
-    chips : tuple of QRectF
-        Of the heads, to choose from.
-    boxes : tuple of QRectF
-        Of the three matrices.
-    names, words : tuple of QRectF
-        Above and below each of them.
-    line : QRectF
-        Of the number that says how far the first is from symmetric.
-    scale : QRectF
-        Of its place between 0 and 2.
-    """
-
-    style: Style
-    chips: tuple[QRectF, ...]
-    boxes: tuple[QRectF, ...]
-    names: tuple[QRectF, ...]
+    style: Style  # with the text scale that suits the place
+    chips: tuple[QRectF, ...]  # of the heads, to choose from
+    boxes: tuple[QRectF, ...]  # of the three matrices
+    names: tuple[QRectF, ...]  # names, words: above and below each of them
     words: tuple[QRectF, ...]
-    line: QRectF
-    scale: QRectF
+    line: QRectF  # of the number that says how far the first is from symmetric
+    scale: QRectF  # of its place between 0 and 2
 
     def head_at(self, point: QPointF) -> int | None:
         """Return the head whose chip is at a place."""
@@ -141,19 +125,7 @@ def circuit_words(state: CircuitState) -> str:
 
 
 def paint_circuit(painter: QPainter, state: CircuitState, style: Style, rect: QRectF) -> None:
-    """Draw the matrices of a head.
-
-    Parameters
-    ----------
-    painter : QPainter
-        Where to.
-    state : CircuitState
-        The head.
-    style : Style
-        Theme and text scale.
-    rect : QRectF
-        The place.
-    """
+    """Draw the matrices of a head."""
     lay = circuit_layout(state.run, style, rect)
     style, theme, px = lay.style, lay.style.theme, lay.style.px
     font = style.text_font(12)

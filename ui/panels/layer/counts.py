@@ -19,21 +19,11 @@ MIN_SIZE = QSizeF(480, 250)
 
 @dataclass(frozen=True, slots=True)
 class CountState:
-    """Numbers of heads of a layer of one width.
+    """Numbers of heads of a layer of one width."""
 
-    Attributes
-    ----------
-    counts : tuple of HeadCount
-        From one head to one for each dimension.
-    at : int
-        Which of them is shown.
-    own : int
-        How many heads the run has.
-    """
-
-    counts: tuple[HeadCount, ...]
-    at: int
-    own: int
+    counts: tuple[HeadCount, ...]  # from one head to one for each dimension
+    at: int  # which of them is shown
+    own: int  # how many heads the run has
 
     @property
     def now(self) -> HeadCount:
@@ -121,19 +111,7 @@ def count_layout(style: Style, rect: QRectF) -> CountLayout:
 
 
 def paint_counts(painter: QPainter, state: CountState, style: Style, rect: QRectF) -> None:
-    """Draw what more heads cost.
-
-    Parameters
-    ----------
-    painter : QPainter
-        Where to.
-    state : CountState
-        A number of heads, and the others.
-    style : Style
-        Theme and text scale.
-    rect : QRectF
-        The place.
-    """
+    """Draw what more heads cost."""
     lay = count_layout(style, rect)
     style, theme, px = lay.style, lay.style.theme, lay.style.px
     bold = style.text_font(13, bold=True)

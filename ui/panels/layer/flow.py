@@ -38,14 +38,8 @@ def paint_flow(painter: QPainter, state: FlowState, style: Style, rect: QRectF) 
 
     Parameters
     ----------
-    painter : QPainter
-        Where to.
     state : FlowState
         A layer at a share of an op.
-    style : Style
-        Theme and text scale.
-    rect : QRectF
-        The place.
     """
     run = state.model.run
     assert run is not None

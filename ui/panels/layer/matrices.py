@@ -101,18 +101,10 @@ def paint_matrix(
 
     Parameters
     ----------
-    painter : QPainter
-        Where to.
     values : ndarray
         (rows, columns).
     colour : str
         The tensor whose colours it has, from the most negative number to the most positive.
-    style : Style
-        Theme and text scale.
-    box : QRectF
-        The place of all its rows.
-    part : Part
-        What is drawn of it.
     """
     theme = style.theme
     if part.framed:
@@ -194,16 +186,8 @@ def paint_slices(
 
     Parameters
     ----------
-    painter : QPainter
-        Where to.
-    slices : sequence of range
-        The query heads of each slice.
-    style : Style
-        Theme and text scale.
     box : QRectF
         The matrix: bands lie above it, or at its left.
-    along_rows : bool
-        Whether slices are rows.
     """
     theme, thick = style.theme, band_of(style)
     painter.save()

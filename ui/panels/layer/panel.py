@@ -75,13 +75,7 @@ _TASK = "the whole layer"
 
 @guarded
 class LayerPanel(Panel[LayerModel]):
-    """The whole layer: its flow, one row of Y, one head, or how many heads there might be.
-
-    Parameters
-    ----------
-    session : Session
-        Whose run it shows.
-    """
+    """The whole layer: its flow, one row of Y, one head, or how many heads there might be."""
 
     def __init__(self, session: Session) -> None:
         super().__init__("layer_panel", "Layer", QSize(320, 150))

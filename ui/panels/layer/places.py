@@ -25,35 +25,17 @@ _CELL = QSizeF(72, 36)
 
 @dataclass(frozen=True, slots=True)
 class FlowLayout:
-    """Places in the flow.
+    """Places in the flow."""
 
-    Attributes
-    ----------
-    style : Style
-        With the text scale that suits the place.
-    boxes : dict
-        Of each matrix by name, and of the run's miniature.
-    names : dict
-        Of what stands above each of them.
-    slots : tuple of QRectF
-        Of O of each head.
-    cards : dict
-        Of each stage: one place or two, which light while it is at work.
-    arrows : tuple of QLineF
-        Which way numbers go.
-    detail : QRectF
-        Of what is said of a stage.
-    written : bool
-        Whether the numbers of all matrices can be read in their cells: else none is written.
-    """
-
-    style: Style
-    boxes: dict[str, QRectF]
-    names: dict[str, QRectF]
-    slots: tuple[QRectF, ...]
+    style: Style  # with the text scale that suits the place
+    boxes: dict[str, QRectF]  # of each matrix by name, and of the run's miniature
+    names: dict[str, QRectF]  # of what stands above each of them
+    slots: tuple[QRectF, ...]  # of O of each head
+    # of each stage: one place or two, which light while it is at work
     cards: dict[str, tuple[QRectF, ...]]
-    arrows: tuple[QLineF, ...]
-    detail: QRectF
+    arrows: tuple[QLineF, ...]  # which way numbers go
+    detail: QRectF  # of what is said of a stage
+    # whether the numbers of all matrices can be read in their cells: else none is written
     written: bool
 
     def stage_at(self, point: QPointF) -> str | None:

@@ -86,28 +86,14 @@ class Item:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProductState:
-    """A stage at a cursor.
+    """A stage at a cursor."""
 
-    Attributes
-    ----------
-    model : LayerModel
-        The layer.
-    stage : str
-        The stage.
-    head : int
-        The head whose attention is shown.
-    row, col : int
-        Of what the stage makes: the number that is explained.
-    items : tuple of Item
-        Its matrices from left to right; the last is what it makes.
-    """
-
-    model: LayerModel
-    stage: str
-    head: int
-    row: int
+    model: LayerModel  # the layer
+    stage: str  # the stage
+    head: int  # the head whose attention is shown
+    row: int  # row, col: of what the stage makes: the number that is explained
     col: int
-    items: tuple[Item, ...]
+    items: tuple[Item, ...]  # its matrices from left to right; the last is what it makes
 
 
 def product_state(
@@ -199,29 +185,16 @@ def head_weights(model: LayerModel, run: LayerRun) -> F32 | None:
 
 @dataclass(frozen=True, slots=True)
 class ProductLayout:
-    """Places in the picture of a stage.
+    """Places in the picture of a stage."""
 
-    Attributes
-    ----------
-    style : Style
-        With the text scale that suits the place.
-    title : QRectF
-        Of what the stage does.
-    boxes, names, signs : tuple of QRectF
-        Of each matrix, of its name above it, and of what stands before it.
-    total : QRectF
-        Of the sum of one number.
-    written : bool
-        Whether all numbers can be read in their cells.
-    """
-
-    style: Style
-    title: QRectF
+    style: Style  # with the text scale that suits the place
+    title: QRectF  # of what the stage does
+    # boxes, names, signs: of each matrix, of its name above it, and of what stands before it
     boxes: tuple[QRectF, ...]
     names: tuple[QRectF, ...]
     signs: tuple[QRectF, ...]
-    total: QRectF
-    written: bool
+    total: QRectF  # of the sum of one number
+    written: bool  # whether all numbers can be read in their cells
 
     def cell_at(self, state: ProductState, point: QPointF) -> tuple[int, int, int] | None:
         """Return which number of which matrix is at a place."""
@@ -319,19 +292,7 @@ def product_words(state: ProductState) -> str:
 
 
 def paint_product(painter: QPainter, state: ProductState, style: Style, rect: QRectF) -> None:
-    """Draw a stage at large.
-
-    Parameters
-    ----------
-    painter : QPainter
-        Where to.
-    state : ProductState
-        The stage.
-    style : Style
-        Theme and text scale.
-    rect : QRectF
-        The place.
-    """
+    """Draw a stage at large."""
     lay = product_layout(state, style, rect)
     style, theme = lay.style, lay.style.theme
     bold, text = style.text_font(13, bold=True), style.text_font(13)

@@ -28,21 +28,11 @@ _FINEST = 3.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowState:
-    """A row of Y.
+    """A row of Y."""
 
-    Attributes
-    ----------
-    model : LayerModel
-        The layer at a cursor.
-    row : int
-        Which row.
-    shares : RowShares
-        What heads give to it.
-    """
-
-    model: LayerModel
-    row: int
-    shares: RowShares
+    model: LayerModel  # the layer at a cursor
+    row: int  # which row
+    shares: RowShares  # what heads give to it
 
     @property
     def done(self) -> list[int]:
@@ -63,31 +53,15 @@ def row_state(model: LayerModel, row: int) -> RowState:
 
 @dataclass(frozen=True, slots=True)
 class RowLayout:
-    """Places in the picture of a row.
+    """Places in the picture of a row."""
 
-    Attributes
-    ----------
-    style : Style
-        With the text scale that suits the place.
-    title, notes : QRectF
-        Of words above, in one line and in two.
-    rows : QRectF
-        Of Y, to choose a row from.
-    plot : QRectF
-        Of the stacks.
-    legend : tuple of QRectF
-        Of the heads that there is space for.
-    dims : int
-        How many dimensions are shown.
-    """
-
-    style: Style
-    title: QRectF
+    style: Style  # with the text scale that suits the place
+    title: QRectF  # title, notes: of words above, in one line and in two
     notes: QRectF
-    rows: QRectF
-    plot: QRectF
-    legend: tuple[QRectF, ...]
-    dims: int
+    rows: QRectF  # of Y, to choose a row from
+    plot: QRectF  # of the stacks
+    legend: tuple[QRectF, ...]  # of the heads that there is space for
+    dims: int  # how many dimensions are shown
 
     def row_at(self, point: QPointF, count: int) -> int | None:
         """Return the row of Y at a place."""
@@ -203,14 +177,6 @@ def paint_row(
 
     Parameters
     ----------
-    painter : QPainter
-        Where to.
-    state : RowState
-        The row.
-    style : Style
-        Theme and text scale.
-    rect : QRectF
-        The place.
     choosing : bool
         Whether somebody may choose a row: in a film nobody can.
     """

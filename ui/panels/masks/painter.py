@@ -102,22 +102,12 @@ _LEGEND = ("queries ↓ keys →, filled: seen", "queries ↓ keys →", "")
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where things are.
+    """Where things are."""
 
-    Attributes
-    ----------
-    table, picture : QRectF
-        The rows, and the mask.
-    line : float
-        Height of a row of the table; the heading has one as well.
-    notes : QRectF
-        The lines below.
-    """
-
-    table: QRectF
+    table: QRectF  # table, picture: the rows, and the mask
     picture: QRectF
-    line: float
-    notes: QRectF
+    line: float  # height of a row of the table; the heading has one as well
+    notes: QRectF  # the lines below
 
     def row_at(self, y: float) -> int:
         """Return which row of the table is at a height; -1 for its heading."""

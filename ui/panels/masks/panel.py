@@ -111,11 +111,6 @@ class MasksPanel(Panel[None]):
     """Longformer, BigBird, packed documents, NSA and DSA beside dense; k as a slider.
 
     Prices follow the slider at once; how far O is from dense is computed beside the window.
-
-    Parameters
-    ----------
-    session : Session
-        Whose run would have the masks.
     """
 
     def __init__(self, session: Session) -> None:

@@ -36,24 +36,13 @@ def slot_of(name: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class MemoryState:
-    """What a picture of the memory shows.
+    """What a picture of the memory shows."""
 
-    Attributes
-    ----------
-    snapshot : Snapshot
-        The state.
-    baseline_bytes : int or None
-        What naive requests in its whole run (`baseline_total`), if that is to be said.
-    motion : Motion or None
-        The op that leads to the state, while it is being done.
-    share : float
-        How much of it has been done, 0 to 1.
-    """
-
-    snapshot: Snapshot
+    snapshot: Snapshot  # the state
+    # what naive requests in its whole run (`baseline_total`), if that is to be said
     baseline_bytes: int | None = None
-    motion: Motion | None = None
-    share: float = 1.0
+    motion: Motion | None = None  # the op that leads to the state, while it is being done
+    share: float = 1.0  # how much of it has been done, 0 to 1
 
     @property
     def moving(self) -> bool:
@@ -110,65 +99,33 @@ class Chip:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where pages of K and V lie in HBM.
+    """Where pages of K and V lie in HBM."""
 
-    Attributes
-    ----------
-    tensor : str
-        The block table.
-    count : int
-        How many pages there is room for.
-    free : frozenset of int
-        Places where no page of this sequence lies.
-    others : frozenset of int
-        Those of them that other sequences have.
-    lit : tuple of int
-        Those of the current tile, in the order of its pages.
-    words : str
-        The same in words.
-    """
-
-    tensor: str
-    count: int
-    free: frozenset[int]
-    others: frozenset[int]
-    lit: tuple[int, ...]
-    words: str
+    tensor: str  # the block table
+    count: int  # how many pages there is room for
+    free: frozenset[int]  # places where no page of this sequence lies
+    others: frozenset[int]  # those of them that other sequences have
+    lit: tuple[int, ...]  # those of the current tile, in the order of its pages
+    words: str  # the same in words
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryModel:
-    """The figures in the picture of the memory.
+    """The figures in the picture of the memory."""
 
-    Attributes
-    ----------
-    tensors : tuple of TensorTraffic
-        Every tensor of the program.
-    lanes : tuple of Lane
-        Tiles that the current op moves.
-    shared, registers : tuple of Chip
-        Tiles on chip, by their place.
-    shared_bytes, register_bytes, limit : int
-        What they take, and what one block's shared memory may take on the GPU.
-    read, written : int
-        Requested bytes so far.
-    run : int
-        Requested bytes of the whole run.
-    tbps : float
-        HBM bandwidth, 10**12 bytes/s.
-    """
-
-    tensors: tuple[TensorTraffic, ...]
-    lanes: tuple[Lane, ...]
-    shared: tuple[Chip, ...]
+    tensors: tuple[TensorTraffic, ...]  # every tensor of the program
+    lanes: tuple[Lane, ...]  # tiles that the current op moves
+    shared: tuple[Chip, ...]  # shared, registers: tiles on chip, by their place
     registers: tuple[Chip, ...]
+    # shared_bytes, register_bytes, limit: what they take, and what one block's shared memory may
+    # take on the GPU
     shared_bytes: int
     register_bytes: int
     limit: int
-    read: int
+    read: int  # read, written: requested bytes so far
     written: int
-    run: int
-    tbps: float
+    run: int  # requested bytes of the whole run
+    tbps: float  # HBM bandwidth, 10**12 bytes/s
     pages: Places | None = None
 
     @property
@@ -317,8 +274,6 @@ def comparison(
         Requested bytes of the run and of the baseline's; None: not known.
     scale : AtScale, optional
         The long run compared with which this one is short.
-    name : str
-        The algorithm of the run.
     """
     ours = f"whole run {bytes_text(run)}"
     if baseline is None or baseline == run:

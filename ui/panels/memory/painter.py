@@ -47,12 +47,6 @@ def paint_memory(painter: QPainter, state: MemoryState, style: Style, rect: QRec
 
     Parameters
     ----------
-    painter : QPainter
-        Where to.
-    state : MemoryState
-        What of it.
-    style : Style
-        Colours and text scale.
     rect : QRectF
         The place, at least `MIN_SIZE`.
     """

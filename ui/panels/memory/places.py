@@ -32,50 +32,25 @@ LEGEND = "read", "written"
 
 @dataclass(frozen=True, slots=True)
 class MemoryLayout:
-    """The places of everything.
+    """The places of everything."""
 
-    Attributes
-    ----------
-    style : Style
-        With the text scale that fits.
-    hbm, sram : QRectF
-        The grounds of the two memories.
-    lanes : tuple of QRectF
-        One for each moved tile.
-    figures : QRectF
-        Bytes so far: below the lanes, or one line below everything if they are too narrow.
-    narrow : bool
-        Whether it is one line.
-    footer : QRectF
-        The whole run.
-    tensors : tuple of QRectF
-        The row of each tensor in HBM.
-    legend : QRectF
-        How bars are filled; null where there is no room for it.
-    shared, between, registers : QRectF
-        The two memories of the chip, and the words between them.
-    bar : QRectF
-        How much of shared memory is taken.
-    tall : bool
-        Whether HBM is below the chip.
-    lines : bool
-        Whether a tensor's name, bar and bytes stand in one line: there is no room for two.
-    """
-
-    style: Style
-    hbm: QRectF
+    style: Style  # with the text scale that fits
+    hbm: QRectF  # hbm, sram: the grounds of the two memories
     sram: QRectF
-    lanes: tuple[QRectF, ...]
+    lanes: tuple[QRectF, ...]  # one for each moved tile
+    # bytes so far: below the lanes, or one line below everything if they are too narrow
     figures: QRectF
-    narrow: bool
-    footer: QRectF
-    tensors: tuple[QRectF, ...]
-    legend: QRectF
+    narrow: bool  # whether it is one line
+    footer: QRectF  # the whole run
+    tensors: tuple[QRectF, ...]  # the row of each tensor in HBM
+    legend: QRectF  # how bars are filled; null where there is no room for it
+    # shared, between, registers: the two memories of the chip, and the words between them
     shared: QRectF
     between: QRectF
     registers: QRectF
-    bar: QRectF
-    tall: bool
+    bar: QRectF  # how much of shared memory is taken
+    tall: bool  # whether HBM is below the chip
+    # whether a tensor's name, bar and bytes stand in one line: there is no room for two
     lines: bool
 
 
@@ -222,8 +197,6 @@ def memory_berths(motion: Motion, style: Style, rect: QRectF) -> dict[str, tuple
 
     Parameters
     ----------
-    motion : Motion
-        The op.
     style, rect
         As for `paint_memory`.
     """

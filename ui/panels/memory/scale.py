@@ -40,21 +40,11 @@ _LEAST_DESK = 26.0
 
 @dataclass(frozen=True, slots=True)
 class ScaleModel:
-    """What is drawn at its true size.
+    """What is drawn at its true size."""
 
-    Attributes
-    ----------
-    gpu : Gpu
-        Whose memories.
-    memory : MemoryModel
-        The tiles on chip, and those that move.
-    stored : dict of str to int
-        The run's tensors in HBM, in bytes.
-    """
-
-    gpu: Gpu
-    memory: MemoryModel
-    stored: dict[str, int]
+    gpu: Gpu  # whose memories
+    memory: MemoryModel  # the tiles on chip, and those that move
+    stored: dict[str, int]  # the run's tensors in HBM, in bytes
 
     @property
     def desks(self) -> int:
@@ -102,43 +92,22 @@ def _part(run: int, gpu: Gpu) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ScaleLayout:
-    """The places of everything.
+    """The places of everything."""
 
-    Attributes
-    ----------
-    style : Style
-        With the text scale that fits.
-    store, lens : QRectF
-        Grounds of HBM and of the magnifier.
-    cells : tuple of QRectF
-        Each GB of HBM.
-    all_desks : QRectF
-        The shared memory of all multiprocessors, at the same scale, below the cells.
-    magnified : float
-        How many times longer everything is in the magnifier.
-    desk : QRectF
-        The shared memory of a block, in the magnifier.
-    drawer : QRectF
-        The registers of a multiprocessor; null where their number is not known.
-    rows : dict of str to QRectF
-        The line of each of the run's tensors, in the part of HBM beside the desk.
-    tensors : dict of str to QRectF
-        The tensors in it, at the scale of the desk; empty if they are too large for that.
-    footer : tuple of QRectF
-        The lines of words.
-    """
-
-    style: Style
-    store: QRectF
+    style: Style  # with the text scale that fits
+    store: QRectF  # store, lens: grounds of HBM and of the magnifier
     lens: QRectF
-    cells: tuple[QRectF, ...]
+    cells: tuple[QRectF, ...]  # each GB of HBM
+    # the shared memory of all multiprocessors, at the same scale, below the cells
     all_desks: QRectF
-    magnified: float
-    desk: QRectF
-    drawer: QRectF
+    magnified: float  # how many times longer everything is in the magnifier
+    desk: QRectF  # the shared memory of a block, in the magnifier
+    drawer: QRectF  # the registers of a multiprocessor; null where their number is not known
+    # the line of each of the run's tensors, in the part of HBM beside the desk
     rows: dict[str, QRectF]
+    # the tensors in it, at the scale of the desk; empty if they are too large for that
     tensors: dict[str, QRectF]
-    footer: tuple[QRectF, QRectF]
+    footer: tuple[QRectF, QRectF]  # the lines of words
 
     @property
     def beside(self) -> bool:

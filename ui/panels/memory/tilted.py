@@ -42,18 +42,10 @@ _DEEP = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Slant:
-    """A rectangle that lies on a board, as it is seen from above at an angle.
+    """A rectangle that lies on a board, as it is seen from above at an angle."""
 
-    Attributes
-    ----------
-    at : QPointF
-        Its far left corner.
-    across, near : QPointF
-        From there to the far right corner, and to the near left one.
-    """
-
-    at: QPointF
-    across: QPointF
+    at: QPointF  # its far left corner
+    across: QPointF  # across, near: from there to the far right corner, and to the near left one
     near: QPointF
 
     def point(self, x: float, y: float) -> QPointF:
@@ -105,25 +97,13 @@ class Slant:
 
 @dataclass(frozen=True, slots=True)
 class TiltedLayout:
-    """The places of everything.
+    """The places of everything."""
 
-    Attributes
-    ----------
-    style : Style
-        With the text scale that fits.
-    hbm, chip : Slant
-        The two boards.
-    tensors : dict of str to Slant
-        The tensors on the lower one.
-    figures, footer : QRectF
-        Bytes so far, and the whole run.
-    """
-
-    style: Style
-    hbm: Slant
+    style: Style  # with the text scale that fits
+    hbm: Slant  # hbm, chip: the two boards
     chip: Slant
-    tensors: dict[str, Slant]
-    figures: QRectF
+    tensors: dict[str, Slant]  # the tensors on the lower one
+    figures: QRectF  # figures, footer: bytes so far, and the whole run
     footer: QRectF
 
     def slot(self, slot: int, *, registers: bool) -> Slant:

@@ -25,18 +25,10 @@ Berths = Callable[[Motion, Style, QRectF], dict[str, tuple[QRectF, QRectF]]]
 
 @dataclass(frozen=True, slots=True)
 class MemoryView:
-    """One way.
+    """One way."""
 
-    Attributes
-    ----------
-    option : Option
-        As it is chosen.
-    paint, berths : callable
-        Draw it, and say where tiles go in it.
-    """
-
-    option: Option
-    paint: Paint
+    option: Option  # as it is chosen
+    paint: Paint  # paint, berths: draw it, and say where tiles go in it
     berths: Berths
 
 

@@ -99,13 +99,7 @@ class ReachPicture(StatePicture[ReachState]):
 
 @guarded
 class OrderPanel(Panel[None]):
-    """Shuffled tokens, and the reach of layers.
-
-    Parameters
-    ----------
-    session : Session
-        Whose run, head and row it shows.
-    """
+    """Shuffled tokens, and the reach of layers."""
 
     def __init__(self, session: Session) -> None:
         super().__init__("order_panel", "Order and reach")

@@ -26,30 +26,14 @@ _STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
 
 @dataclass(frozen=True, slots=True)
 class ReachLayout:
-    """Where the levels are.
+    """Where the levels are."""
 
-    Attributes
-    ----------
-    style : Style
-        In which it is painted.
-    grid : QRectF
-        All levels, the top one above.
-    cell : tuple of float
-        Width of a token, and height of its cell.
-    pitch : float
-        From one level to the next.
-    names : QRectF
-        The tokens, below.
-    said : tuple of str
-        The lines below them.
-    """
-
-    style: Style
-    grid: QRectF
-    cell: tuple[float, float]
-    pitch: float
-    names: QRectF
-    said: tuple[str, ...]
+    style: Style  # in which it is painted
+    grid: QRectF  # all levels, the top one above
+    cell: tuple[float, float]  # width of a token, and height of its cell
+    pitch: float  # from one level to the next
+    names: QRectF  # the tokens, below
+    said: tuple[str, ...]  # the lines below them
 
     def box(self, level: int, levels: int, token: int, count: int = 1) -> QRectF:
         """Return the cells of some tokens at a level."""

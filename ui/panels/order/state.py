@@ -37,30 +37,14 @@ def token_name(w: Workload, token: int) -> str:
 
 @dataclass(frozen=True, eq=False)
 class ShuffleState:
-    """A head whose tokens were shuffled.
+    """A head whose tokens were shuffled."""
 
-    Attributes
-    ----------
-    workload : Workload
-        The run, heads one by one.
-    head : int
-        Which head.
-    places : str
-        What depends on places.
-    row : int
-        The token that is explained.
-    found : Shuffled or None
-        O before and after; None: `why` not.
-    why : str
-        Why its tokens cannot be shuffled.
-    """
-
-    workload: Workload
-    head: int
-    places: Places
-    row: int
-    found: Shuffled | None
-    why: str = ""
+    workload: Workload  # the run, heads one by one
+    head: int  # which head
+    places: Places  # what depends on places
+    row: int  # the token that is explained
+    found: Shuffled | None  # O before and after; None: `why` not
+    why: str = ""  # why its tokens cannot be shuffled
 
     @property
     def kind(self) -> str:
@@ -118,27 +102,13 @@ def shuffle_state(
 
 @dataclass(frozen=True, eq=False)
 class ReachState:
-    """A token at the top of some layers, and those of which it can hear.
+    """A token at the top of some layers, and those of which it can hear."""
 
-    Attributes
-    ----------
-    workload : Workload
-        The run, heads one by one.
-    layers : Stack
-        What rows see in each layer.
-    local_name : str
-        The local layers' mask in words.
-    token : int
-        The token at the top.
-    lit : float
-        How many layers have lit up, from the top.
-    """
-
-    workload: Workload
-    layers: Stack
-    local_name: str
-    token: int
-    lit: float = 1e9
+    workload: Workload  # the run, heads one by one
+    layers: Stack  # what rows see in each layer
+    local_name: str  # the local layers' mask in words
+    token: int  # the token at the top
+    lit: float = 1e9  # how many layers have lit up, from the top
 
     @property
     def cone(self) -> Bools:
@@ -192,14 +162,10 @@ def reach_state(w: Workload, token: int, window: int, layers: int, count: int) -
 
     Parameters
     ----------
-    w : Workload
-        The run, heads one by one.
     token : int
         At the top; of a long run one of those that are shown.
     window : int
         Of the local layers; 0 for the run's own mask if that is local, else `USUAL_WINDOW`.
-    layers, count : int
-        Layers, and how many of them are global.
     """
     n = w.seqlen_k
     own = not window and is_local(w)

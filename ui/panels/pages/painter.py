@@ -45,27 +45,13 @@ _STRIP = 16
 
 @dataclass(frozen=True, slots=True)
 class PagesLayout:
-    """Where the parts stand.
+    """Where the parts stand."""
 
-    Attributes
-    ----------
-    places : tuple of QRectF
-        A box for each place.
-    tables : QRectF
-        The block tables, beside the places.
-    strip : QRectF
-        The stretches.
-    bars : tuple of QRectF
-        Where the slots go: in pages, in stretches.
-    legend, words : QRectF
-        Below them.
-    """
-
-    places: tuple[QRectF, ...]
-    tables: QRectF
-    strip: QRectF
-    bars: tuple[QRectF, QRectF]
-    legend: QRectF
+    places: tuple[QRectF, ...]  # a box for each place
+    tables: QRectF  # the block tables, beside the places
+    strip: QRectF  # the stretches
+    bars: tuple[QRectF, QRectF]  # where the slots go: in pages, in stretches
+    legend: QRectF  # legend, words: below them
     words: QRectF
 
 

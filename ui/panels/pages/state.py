@@ -24,34 +24,18 @@ from ui.look.units import plural
 
 @dataclass(frozen=True, slots=True)
 class PagesState:
-    """A server, everything that happens, and the step that is shown.
+    """A server, everything that happens, and the step that is shown."""
 
-    Attributes
-    ----------
-    server : Server
-        The cache and the requests.
-    sharing : bool
-        Whether samples of one prompt share its pages.
-    in_pages, in_stretches : tuple of Moment
-        After each step, dealt out in pages and in stretches.
-    step : int
-        Which step is shown; past its end a run stays as it was last.
-    of_run : bool
-        Whether it is the cache of the run that is shown, which does not change.
-    moves : tuple of Move
-        What has been done by hand, if it is the cache that is changed by hand.
-    chosen : int
-        Which of its sequences the next move is about.
-    """
-
-    server: Server
-    sharing: bool
+    server: Server  # the cache and the requests
+    sharing: bool  # whether samples of one prompt share its pages
+    # in_pages, in_stretches: after each step, dealt out in pages and in stretches
     in_pages: tuple[Moment, ...]
     in_stretches: tuple[Moment, ...]
-    step: int = 0
-    of_run: bool = False
+    step: int = 0  # which step is shown; past its end a run stays as it was last
+    of_run: bool = False  # whether it is the cache of the run that is shown, which does not change
+    # what has been done by hand, if it is the cache that is changed by hand
     moves: tuple[Move, ...] = ()
-    chosen: int = -1
+    chosen: int = -1  # which of its sequences the next move is about
 
     @property
     def by_hand(self) -> bool:

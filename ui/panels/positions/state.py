@@ -39,25 +39,14 @@ POINTS = 120
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is chosen in the panel.
+    """What is chosen in the panel."""
 
-    Attributes
-    ----------
-    hands : str
-        What clocks show: the ``angles`` of places alone, or pairs of the queries ``before`` they
-        are turned or ``turned``.
-    shift : int
-        Added to all places.
-    trained : int
-        The longest text of a training.
-    factor : int
-        How many times as long texts are to be.
-    """
-
+    # what clocks show: the ``angles`` of places alone, or pairs of the queries ``before`` they are
+    # turned or ``turned``
     hands: str = "angles"
-    shift: int = SHIFT
-    trained: int = TRAINED
-    factor: int = FACTOR
+    shift: int = SHIFT  # added to all places
+    trained: int = TRAINED  # the longest text of a training
+    factor: int = FACTOR  # how many times as long texts are to be
 
 
 @dataclass(frozen=True, eq=False)

@@ -59,14 +59,8 @@ def roofline_plot(
 
     Parameters
     ----------
-    found : Roofline
-        Roofs and runs.
-    shown : str
-        The algorithm of the scenario.
     part : Place or None
         The run up to the cursor; None: not drawn.
-    measured : sequence of Measured
-        Runs that were timed on a GPU.
     compulsory : bool
         Whether FLOPs are counted for each compulsory byte, not for each requested one.
     """

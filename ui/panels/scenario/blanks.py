@@ -40,8 +40,6 @@ def blanks(workload: Workload, said: Texts) -> dict[str, Blank]:
 
     Parameters
     ----------
-    workload : Workload
-        The current workload.
     said : mapping
         The texts of the fields, which may already be something else.
     """

@@ -66,40 +66,19 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FieldSpec:
-    """One field.
+    """One field."""
 
-    Attributes
-    ----------
-    table, key : str
-        Its place in the scenario file; `table` is empty for the title.
-    label : str
-        The key, beside the field, so that messages with keys are understood.
-    kind : Kind
-        The kind of its value.
-    group : str
-        The section of the form; empty: above all sections.
-    help : str
-        Shown as a tooltip.
-    choices : callable
-        The choices of a CHOICE or TRI_STATE; a blank text among them means "not said".
-    default : str
-        The choice that a blank text stands for if there is no blank choice.
-    only_for : tuple of str
-        The input sources that the field belongs to; empty: all.
-    least : int
-        Smallest value of a WHOLE, where stepping down ends.
-    """
-
-    table: str
+    table: str  # table, key: its place in the scenario file; `table` is empty for the title
     key: str
-    label: str
-    kind: Kind
-    group: str
-    help: str
+    label: str  # the key, beside the field, so that messages with keys are understood
+    kind: Kind  # the kind of its value
+    group: str  # the section of the form; empty: above all sections
+    help: str  # shown as a tooltip
+    # the choices of a CHOICE or TRI_STATE; a blank text among them means "not said"
     choices: Callable[[], Choices] = tuple
-    default: str = ""
-    only_for: tuple[str, ...] = ()
-    least: int = 1
+    default: str = ""  # the choice that a blank text stands for if there is no blank choice
+    only_for: tuple[str, ...] = ()  # the input sources that the field belongs to; empty: all
+    least: int = 1  # smallest value of a WHOLE, where stepping down ends
 
     @property
     def name(self) -> str:
@@ -486,10 +465,6 @@ def edited(said: Texts, name: str, text: str, workload: Workload) -> dict[str, s
 
     Parameters
     ----------
-    said : mapping
-        The texts before.
-    name, text : str
-        The field and what it now says.
     workload : Workload
         The current workload: gives the values that the change needs and nobody said.
     """
@@ -517,12 +492,8 @@ def with_input(
 
     Parameters
     ----------
-    scenario : Scenario
-        What to start from.
     input_values : mapping
         Values of the table ``[input]``, e.g. ``{"source": "file", "path": "/a/b.npz"}``.
-    workload : Workload
-        The current workload.
 
     Raises
     ------

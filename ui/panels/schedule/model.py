@@ -53,29 +53,14 @@ _UNEVEN = 1.2
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """One row of the picture.
+    """One row of the picture."""
 
-    Attributes
-    ----------
-    title : str
-        What it is.
-    colour : str
-        A role of the theme.
-    schedule : Schedule or None
-        The model; None for a trace, or if there is none.
-    events : Events or None
-        What is drawn.
-    why : str
-        Why nothing is drawn.
-    own_axis : bool
-        Whether its time cannot be compared with that of other rows, and so is not said.
-    """
-
-    title: str
-    colour: str
-    schedule: Schedule | None = None
-    events: Events | None = None
-    why: str = ""
+    title: str  # what it is
+    colour: str  # a role of the theme
+    schedule: Schedule | None = None  # the model; None for a trace, or if there is none
+    events: Events | None = None  # what is drawn
+    why: str = ""  # why nothing is drawn
+    # whether its time cannot be compared with that of other rows, and so is not said
     own_axis: bool = False
 
     @property
@@ -127,27 +112,13 @@ def _each(words: list[str]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class ScheduleState:
-    """The rows of the picture, and what is said below them.
+    """The rows of the picture, and what is said below them."""
 
-    Attributes
-    ----------
-    program : TileProgram
-        The run.
-    rows : tuple of Timeline
-        From top to bottom.
-    words : tuple of str
-        What explains them.
-    visit : int
-        The visit at the cursor.
-    pointed : tuple of int or None
-        Row and event under the mouse.
-    """
-
-    program: TileProgram
-    rows: tuple[Timeline, ...]
-    words: tuple[str, ...]
-    visit: int = 0
-    pointed: tuple[int, int] | None = None
+    program: TileProgram  # the run
+    rows: tuple[Timeline, ...]  # from top to bottom
+    words: tuple[str, ...]  # what explains them
+    visit: int = 0  # the visit at the cursor
+    pointed: tuple[int, int] | None = None  # row and event under the mouse
 
     @property
     def title(self) -> tuple[str, ...]:

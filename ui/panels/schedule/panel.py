@@ -74,13 +74,7 @@ class TimelinePicture(StatePicture[ScheduleState]):
 
 @guarded
 class SchedulePanel(PicturePanel):
-    """Thread blocks of the run, in several orders, beside other algorithms and splits.
-
-    Parameters
-    ----------
-    session : Session
-        Whose run it shows.
-    """
+    """Thread blocks of the run, in several orders, beside other algorithms and splits."""
 
     def __init__(self, session: Session) -> None:
         super().__init__("schedule_panel", "Schedule", CHOICES, MIN_SIZE)

@@ -72,14 +72,6 @@ def paint_softmax(
 
     Parameters
     ----------
-    painter : QPainter
-        Where to.
-    snapshot : Snapshot
-        The state.
-    report : RowReport
-        The row.
-    style : Style
-        Colours and text scale.
     rect : QRectF
         The place, at least `MIN_SIZE`.
     motion : Motion, optional

@@ -20,28 +20,19 @@ _ROOM, _WEIGHTS = 72, 0.3
 
 @dataclass(frozen=True, slots=True)
 class SoftmaxLayout:
-    """Where everything goes.
+    """Where everything goes."""
 
-    Attributes
-    ----------
-    style : Style
-        With the text scale that fits.
-    title, axis, plot, gutter, legend, footer : QRectF
-        Row and token; score axis; bars; words beside the maximum; words under the bars; error.
-    weights : QRectF
-        Bars of the weights, under those of the scores; empty where there are none, or no room.
-    lines : tuple of QRectF
-        One for each line of the update.
-    """
-
-    style: Style
+    style: Style  # with the text scale that fits
+    # title, axis, plot, gutter, legend, footer: row and token; score axis; bars; words beside the
+    # maximum; words under the bars; error
     title: QRectF
     axis: QRectF
     plot: QRectF
     gutter: QRectF
     legend: QRectF
+    # bars of the weights, under those of the scores; empty where there are none, or no room
     weights: QRectF
-    lines: tuple[QRectF, ...]
+    lines: tuple[QRectF, ...]  # one for each line of the update
     footer: QRectF
 
 

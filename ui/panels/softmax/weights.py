@@ -29,14 +29,8 @@ def paint_weights(
 
     Parameters
     ----------
-    painter : QPainter
-        Where to.
-    snapshot : Snapshot
-        The state.
     weights : ndarray or None
         (Nk,), NaN where a key has none.
-    layout : SoftmaxLayout
-        Where; without room nothing is painted.
     per : int
         How many keys share a bar, which is as high as the largest weight.
     alpha : float, optional

@@ -82,14 +82,8 @@ def sqrt_d_plot(
 
     Parameters
     ----------
-    found : SqrtDResult
-        The results of the experiment so far.
     measured : str
         ``variance``, ``entropy`` or ``gradient``.
-    state : str
-        Its progress, in words.
-    trained : TrainedScores or None
-        A trained layer, which is marked.
     """
     title = _TITLES[measured] + (", bits" if measured == "entropy" else "")
     y = Axis(title, _tick, log=measured == "variance")

@@ -61,18 +61,10 @@ _RULE_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class CurvePick:
-    """A point of a curve.
+    """A point of a curve."""
 
-    Attributes
-    ----------
-    algorithm : str
-        Whose curve.
-    value : int
-        Place along the axis.
-    """
-
-    algorithm: str
-    value: int
+    algorithm: str  # whose curve
+    value: int  # place along the axis
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +141,6 @@ def sweep_plot(found: Sweep, w: Workload, quantity: Quantity, *, fixed: str = ""
 
     Parameters
     ----------
-    found : Sweep
-        Its figures.
-    w : Workload
-        The scenario it starts from.
-    quantity : str
-        The quantity on the vertical axis.
     fixed : str
         Why a click cannot choose a point; empty: it can.
     """
@@ -214,12 +200,8 @@ def map_plot(found: TilingMap, w: Workload, quantity: Quantity) -> PlotModel:
 
     Parameters
     ----------
-    found : TilingMap
-        Its figures.
     w : Workload
         The workload it was made of, its algorithm that of the map.
-    quantity : str
-        The quantity that the colours show.
     """
     measure = _MEASURES[quantity]
     values = np.array([[amount(f, quantity) for f in row] for row in found.figures], float)

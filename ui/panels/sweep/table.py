@@ -29,18 +29,10 @@ _HEADINGS = (
 
 @dataclass(frozen=True, slots=True)
 class VariantsShown:
-    """A table, and the scenario whose it is.
+    """A table, and the scenario whose it is."""
 
-    Attributes
-    ----------
-    table : VariantTable
-        The variants.
-    workload : Workload
-        Their N, d, mask and GPU.
-    """
-
-    table: VariantTable
-    workload: Workload
+    table: VariantTable  # the variants
+    workload: Workload  # their N, d, mask and GPU
 
     @property
     def note(self) -> str:

@@ -51,36 +51,16 @@ _PATTERNS = (
 
 @dataclass(frozen=True, slots=True)
 class TrafficLayout:
-    """The places of everything.
+    """The places of everything."""
 
-    Attributes
-    ----------
-    style : Style
-        With the text scale that fits.
-    plot : QRectF
-        Between the axes.
-    labels : QRectF
-        At the right, for the names of the curves.
-    ticks : QRectF
-        Below the plot; empty if there is no space.
-    note : QRectF
-        Below the ticks; empty if there is no space.
-    names : mapping
-        The names of the algorithms in the labels.
-    length : int
-        Visits of the run.
-    top : int
-        Bytes at the upper edge of the plot.
-    """
-
-    style: Style
-    plot: QRectF
-    labels: QRectF
-    ticks: QRectF
-    note: QRectF
-    names: Mapping[str, str]
-    length: int
-    top: int
+    style: Style  # with the text scale that fits
+    plot: QRectF  # between the axes
+    labels: QRectF  # at the right, for the names of the curves
+    ticks: QRectF  # below the plot; empty if there is no space
+    note: QRectF  # below the ticks; empty if there is no space
+    names: Mapping[str, str]  # the names of the algorithms in the labels
+    length: int  # visits of the run
+    top: int  # bytes at the upper edge of the plot
 
     def x(self, visits: float) -> float:
         """Return the place at which so many visits are done."""
@@ -148,27 +128,13 @@ def axis_text(amount: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EndLabel:
-    """The name of a curve at its end.
+    """The name of a curve at its end."""
 
-    Attributes
-    ----------
-    text : str
-        Name and bytes.
-    colour : QColor
-        Of the text.
-    y : float
-        Where the curve ends.
-    rank : int
-        Labels of a lower rank stay if there is no space for all.
-    bold : bool
-        Whether it is the current run.
-    """
-
-    text: str
-    colour: QColor
-    y: float
-    rank: int
-    bold: bool = False
+    text: str  # name and bytes
+    colour: QColor  # of the text
+    y: float  # where the curve ends
+    rank: int  # labels of a lower rank stay if there is no space for all
+    bold: bool = False  # whether it is the current run
 
 
 def label_texts(traffic: RunTraffic, names: Mapping[str, str], top: int) -> tuple[str, ...]:
@@ -176,10 +142,6 @@ def label_texts(traffic: RunTraffic, names: Mapping[str, str], top: int) -> tupl
 
     Parameters
     ----------
-    traffic : RunTraffic
-        The curves.
-    names : mapping
-        The names of the algorithms.
     top : int
         Bytes at the upper edge; a curve that goes beyond it has an arrow.
     """
@@ -227,17 +189,7 @@ def end_labels(traffic: RunTraffic, lay: TrafficLayout) -> list[EndLabel]:
 def placed_labels(
     labels: Sequence[EndLabel], top: float, bottom: float, line: float
 ) -> list[tuple[EndLabel, float]]:
-    """Return labels with the middle of their line, none on another; the least are left out.
-
-    Parameters
-    ----------
-    labels : sequence of EndLabel
-        With the heights that they should have.
-    top, bottom : float
-        The upper and lower end of the space.
-    line : float
-        Height of a line.
-    """
+    """Return labels with the middle of their line, none on another; the least are left out."""
     most = max(int((bottom - top) / line), 1)
     kept = sorted(sorted(labels, key=lambda label: label.rank)[:most], key=lambda label: label.y)
     places = []
@@ -315,14 +267,6 @@ def paint_curves(
 
     Parameters
     ----------
-    painter : QPainter
-        Where to.
-    program : TileProgram
-        The current run.
-    traffic : RunTraffic
-        Its curves and what they are compared with.
-    style : Style
-        Colours and text scale.
     rect : QRectF
         The place, at least about `MIN_SIZE`.
     """

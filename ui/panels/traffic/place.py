@@ -40,20 +40,8 @@ def paint_place(
 
     Parameters
     ----------
-    painter : QPainter
-        Where to.
-    program : TileProgram
-        The current run.
-    traffic : RunTraffic
-        Its curves.
-    visit : int
-        The current visit.
     counters : Counters
         Requested bytes so far, at the cursor.
-    style : Style
-        Colours and text scale.
-    rect : QRectF
-        The place, the same as of the curves.
     hovered : int, optional
         The visit under the pointer; its figures replace the current ones.
     """
@@ -118,12 +106,6 @@ def figures_place(
     ----------
     said : tuple of str
         What `figures` says of the visit.
-    traffic : RunTraffic
-        The curves that it should not cover.
-    lay : TrafficLayout
-        Their places.
-    visit : int
-        The visit.
     """
     px, plot, x = lay.style.px, lay.plot, lay.x(visit + 0.5)
     bold, font = lay.style.text_font(11, bold=True), lay.style.text_font(11)

@@ -27,21 +27,11 @@ BELOW_LAUNCH = f"less than a launch: {LAUNCH}"
 
 @dataclass(frozen=True, slots=True)
 class ScrubberLayout:
-    """The place of each visit in the scrubber.
+    """The place of each visit in the scrubber."""
 
-    Attributes
-    ----------
-    rect : QRectF
-        Its whole place.
-    visits : int
-        How many there are.
-    cells : bool
-        Whether each has its own cell.
-    """
-
-    rect: QRectF
-    visits: int
-    cells: bool
+    rect: QRectF  # its whole place
+    visits: int  # how many there are
+    cells: bool  # whether each has its own cell
 
     def left_of(self, visit: float) -> float:
         """Return where a visit's share begins."""
@@ -65,19 +55,7 @@ def scrubber_layout(program: TileProgram, style: Style, rect: QRectF) -> Scrubbe
 
 
 def paint_scrubber(painter: QPainter, snapshot: Snapshot, style: Style, rect: QRectF) -> None:
-    """Paint every visit of the run as a cell, or all of them as a strip, and the cursor.
-
-    Parameters
-    ----------
-    painter : QPainter
-        Where to.
-    snapshot : Snapshot
-        The state.
-    style : Style
-        Colours and text scale.
-    rect : QRectF
-        The place.
-    """
+    """Paint every visit of the run as a cell, or all of them as a strip, and the cursor."""
     layout = scrubber_layout(snapshot.program, style, rect)
     painter.save()
     if layout.cells:
@@ -338,19 +316,7 @@ def _placed(
 
 
 def paint_chips(painter: QPainter, snapshot: Snapshot, style: Style, rect: QRectF) -> None:
-    """Paint the ops of the current visit; the one that has just been done is framed.
-
-    Parameters
-    ----------
-    painter : QPainter
-        Where to.
-    snapshot : Snapshot
-        The state.
-    style : Style
-        Colours and text scale.
-    rect : QRectF
-        The place.
-    """
+    """Paint the ops of the current visit; the one that has just been done is framed."""
     layout = chip_layout(snapshot, style, rect)
     px, theme = style.px, style.theme
     font, bold = style.text_font(layout.font_size), style.text_font(layout.font_size, bold=True)

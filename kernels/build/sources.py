@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
 from simulator.program.op import Op
 
 FOLDER = Path(__file__).parents[1] / "cuda"
-_INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
-_ANCHOR = re.compile(r"//.*?\[([a-z -]+)\] (?=[A-Z]\w+ (?:et al|\d{4}))")
+INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
+ANCHOR = re.compile(r"//.*?\[([a-z -]+)\] (?=[A-Z]\w+ (?:et al|\d{4}))")
 """An op's name before a citation: the author of the paper and its year."""
 _CITED = re.compile(r"\d+(?:-\d+)?")
 _PLACE = re.compile(r" (line|step|equation)s? (.*)")
@@ -27,22 +29,69 @@ def _text(name: str) -> str:
     return (FOLDER / name).read_text(encoding="utf-8")
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a kernel's text.
+
+    Attributes
+    ----------
+    file : str
+        Such as ``flash2.cu``.
+    shown : int
+        Its number there, from 1.
+    number : int or None
+        Its number in `source`, from 1; 0 if it goes with the line before, None if it is not there.
+    text : str
+        The text of the line.
+    """
+
+    file: str
+    shown: int
+    number: int | None
+    text: str
+
+
 @cache
 def source(algorithm: str) -> str:
     """Return the kernel of an algorithm for people to read.
 
     It is as in its file, with those headers in the place of their includes that do some of its ops.
     """
-    return _INCLUDE.sub(
-        lambda found: text if _ANCHOR.search(text := _text(found[1])) else found[0],
-        _text(file_name(algorithm)),
-    )
+    return "\n".join(line.text for line in source_lines(algorithm))
+
+
+@cache
+def source_lines(algorithm: str) -> tuple[Line, ...]:
+    """Return the lines of `source`, with the files that they are in."""
+    lines = enumerate(_lines(file_name(algorithm), every=False), start=1)
+    return tuple(Line(file, shown, number, text) for number, (file, shown, text) in lines)
 
 
 @cache
 def whole_source(algorithm: str) -> str:
     """Return the kernel with all headers instead of their includes: this text is compiled."""
-    return _INCLUDE.sub(lambda found: _text(found[1]), source(algorithm))
+    return "\n".join(line.text for line in whole_lines(algorithm))
+
+
+@cache
+def whole_lines(algorithm: str) -> tuple[Line, ...]:
+    """Return the lines of `whole_source`, with the files that they are in."""
+    numbers = {(line.file, line.shown): line.number for line in source_lines(algorithm)}
+    lines = _lines(file_name(algorithm), every=True)
+    return tuple(Line(file, n, numbers.get((file, n)), text) for file, n, text in lines)
+
+
+def _lines(name: str, *, every: bool) -> Iterator[tuple[str, int, str]]:
+    """Yield file, number and text of each line, with headers in the place of their includes.
+
+    Those that do no op are left out unless `every` one is wanted.
+    """
+    for number, line in enumerate(_text(name).split("\n"), start=1):
+        include = INCLUDE.match(line)
+        if include and (every or ANCHOR.search(_text(include[1]))):
+            yield from _lines(include[1], every=every)
+        else:
+            yield name, number, line
 
 
 @cache
@@ -53,7 +102,7 @@ def anchors(algorithm: str) -> dict[str, tuple[int, ...]]:
     """
     found: dict[str, list[int]] = {}
     for number, line in enumerate(source(algorithm).splitlines(), start=1):
-        for match in _ANCHOR.finditer(line):
+        for match in ANCHOR.finditer(line):
             found.setdefault(match[1], []).append(number)
     return {name: tuple(lines) for name, lines in found.items()}
 

@@ -215,7 +215,7 @@ struct Score {
 #define SINK_PARAMETERS , const float* __restrict__ sink_hbm  /* [query heads] */
 #define SINKS {sink_hbm}
 // Of a kernel whose thread blocks count their heads from that of the launch, `sink_head`.
-#define LOGIT_PARAMETERS , const float* __restrict__ sink_hbm, int sink_head
+#define LOGIT_PARAMETERS , const float* __restrict__ sink_hbm  /* [query heads] */, int sink_head
 #else
 #define SINK_PARAMETERS
 #define LOGIT_PARAMETERS

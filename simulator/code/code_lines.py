@@ -6,7 +6,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -37,6 +37,7 @@ class CodeLine:
     number: int  # what it is named by, from 1; 0 for a gap between two parts of a text
     text: str  # the text of the line
     shown: int  # its number in its file
+    file: str = ""  # that file, where a text is of several
 
 
 @lru_cache(maxsize=8)
@@ -84,23 +85,21 @@ class CodeLines:
     """The lines of an algorithm in its three texts.
 
     A line is named by a number: in the paper its place in `PAPERS`, from 0; in CUDA its number in
-    the file; in NumPy one that `numpy_lines.own_number` turns into that.
+    the kernel's text; in NumPy one that `numpy_lines.own_number` turns into that of the file.
     """
 
     def __init__(
         self,
         algorithm: str,
-        cuda_name: str,
-        cuda_source: str,
+        cuda: Sequence[CodeLine],
         cuda_lines: Callable[[Op], tuple[int, ...]],
         variant: frozenset[Variant] = frozenset(),
     ) -> None:
         self.algorithm = algorithm
         self.forms = forms(algorithm, variant)
         self.paper = PAPERS[algorithm]
-        self._cuda_name = cuda_name
         self._cuda_lines = cuda_lines
-        self._cuda = tuple(cuda_source.splitlines())
+        self._cuda = tuple(cuda)
         self._anchored = {n for op in self.forms for n in cuda_lines(op)}
         classes = {type(op).__name__ for op in self.forms}
         called = {name for op in self.forms for name in numpy_lines.helpers_called(op)}
@@ -122,7 +121,7 @@ class CodeLines:
     def texts(self, tab: Tab) -> tuple[CodeLine, ...]:
         """Return the text of NumPy or CUDA; for NumPy only the parts that the algorithm uses."""
         if tab is Tab.CUDA:
-            return tuple(CodeLine(n, text, n) for n, text in enumerate(self._cuda, start=1))
+            return self._cuda
         out = []
         for section in self.sections:
             for n, text in ((section.lines.start, section.title), *section.shown()):
@@ -181,7 +180,9 @@ class CodeLines:
                 return "The paper's line on chunks"
             word = "masking" if label.startswith("§") else f"“{label}”"
             return f"The paper's line on {word}"
-        return numpy_lines.place(line) if tab is Tab.NUMPY else f"{self._cuda_name}:{line}"
+        if tab is Tab.NUMPY:
+            return numpy_lines.place(line)
+        return f"{self._cuda[line - 1].file}:{self._cuda[line - 1].shown}"
 
     def _runs(self, tab: Tab, line: int, op: Op) -> bool:
         """Return whether an op runs a line: its own, its class's head, or one that it calls."""
@@ -213,5 +214,5 @@ class CodeLines:
 
     def _ends(self, line: int) -> bool:
         """Return whether a line of CUDA ends a statement or has no part of one."""
-        code = self._cuda[line - 1].partition("//")[0].strip()
+        code = self._cuda[line - 1].text.partition("//")[0].strip()
         return not code or code[0] == "#" or code[-1] in ";{}"

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kernels.build.sources import FOLDER
+from kernels.build.sources import FOLDER, whole_lines
 from kernels.devices.host.compiler import SECONDS, find_compiler, preprocessed
 from kernels.devices.host.module import HostKernel, HostModule, Schedule
 from kernels.errors import KernelError
@@ -28,7 +28,6 @@ IN_TURN = "-DIN_TURN"
 MOST = 4096
 """Pairs of places in machine code that are told apart in one launch."""
 _SHARED, _FIXED, _NOWHERE = -1, -2, -3
-_INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$')
 
 
 @cache
@@ -357,19 +356,7 @@ def _origins(code: str) -> list[tuple[str, int]]:
     lines = code.splitlines()
     for path in sorted(FOLDER.glob("*.cu")):
         if path.read_text(encoding="utf-8").partition("\n")[0] == lines[0]:
-            found = _expanded(path.name)
+            found = [(line.file, line.shown) for line in whole_lines(path.stem)]
             if abs(len(found) - len(lines)) <= 1:
                 return found + [(path.name, found[-1][1])] * (len(lines) - len(found))
     return [("kernel.cu", n) for n in range(1, len(lines) + 1)]
-
-
-def _expanded(name: str) -> list[tuple[str, int]]:
-    """Return file and line of each line of a file, with headers in the place of their includes."""
-    found: list[tuple[str, int]] = []
-    text = (FOLDER / name).read_text(encoding="utf-8")
-    for number, line in enumerate(text.split("\n"), start=1):
-        if include := _INCLUDE.match(line):
-            found += _expanded(include[1])
-        else:
-            found.append((name, number))
-    return found

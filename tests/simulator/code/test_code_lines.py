@@ -11,9 +11,10 @@ from typing import get_args
 import pytest
 from hypothesis import given
 
-from kernels.build.sources import anchors, file_name, op_lines, source
+from kernels.build.sources import anchors, op_lines, source
+from kernels.cuda.text import kernel_lines
 from simulator.code import numpy_lines
-from simulator.code.code_lines import CodeLines, Tab, exemplars, forms
+from simulator.code.code_lines import CodeLine, CodeLines, Tab, exemplars, forms
 from simulator.code.paper import PAPERS, Role, cited_lines
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.problem.workload import Variant, read_inputs
@@ -116,9 +117,13 @@ EVERY = frozenset(get_args(Variant))
 
 
 def code_of(algorithm: str, variant: frozenset[Variant] = frozenset()) -> CodeLines:
-    return CodeLines(
-        algorithm, file_name(algorithm), source(algorithm), partial(op_lines, algorithm), variant
-    )
+    return CodeLines(algorithm, kernel_lines(algorithm), partial(op_lines, algorithm), variant)
+
+
+def cuda_of(text: str) -> tuple[CodeLine, ...]:
+    """Return the lines of a made-up kernel."""
+    lines = enumerate(text.splitlines(), start=1)
+    return tuple(CodeLine(n, line, n, "flash2.cu") for n, line in lines)
 
 
 def traces(algorithm: str) -> list[Trace]:
@@ -553,7 +558,7 @@ if (y) {
     y);
 }"""
     anchored = {"scores": (3,), "row max": (5,), "accumulate": (11,), "row sum": (9,)}
-    code = CodeLines("flash2", "flash2.cu", text, lambda op: anchored.get(op.name, ()))
+    code = CodeLines("flash2", cuda_of(text), lambda op: anchored.get(op.name, ()))
     found = {}
     for line in range(1, 14):
         condition = code.condition(Tab.CUDA, line)
@@ -566,7 +571,7 @@ if (y) {
     assert [waits.runs(op) for op in forms("flash2")] == [
         op.name == "scores" for op in forms("flash2")
     ]
-    cut = CodeLines("flash2", "flash2.cu", "scores(x,\n       y", lambda op: (1,))
+    cut = CodeLines("flash2", cuda_of("scores(x,\n       y"), lambda op: (1,))
     assert cut.condition(Tab.CUDA, 2) == cut.condition(Tab.CUDA, 1)
 
 

@@ -5,7 +5,7 @@ import pytest
 from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QColor, QImage, QPainter
 
-from kernels.build.sources import op_lines, source
+from kernels.build.sources import FOLDER, op_lines, source
 from simulator.code import numpy_lines
 from simulator.code.code_lines import Tab
 from simulator.code.paper import PAPERS, cited_lines
@@ -78,10 +78,46 @@ def test_the_lines_of_every_op_are_framed_and_in_sight(open_window, qapp, algori
 
 def test_texts_are_those_of_the_files(open_window, qapp):
     _, panel = opened(open_window, qapp, "flash1")
+    panel.recording.click()
     assert panel.cuda.toPlainText() == source("flash1").rstrip("\n")
     texts = panel.code.texts(Tab.NUMPY)
     assert list(panel.numpy.numbers) == [line.number for line in texts]
     assert panel.numpy.toPlainText().split("\n") == [line.text for line in texts]
+
+
+@pytest.mark.sweep(keep=2)
+@pytest.mark.parametrize("algorithm", ["flash2", "split-kv", "paged"])
+def test_the_kernel_is_read_without_recording_until_it_is_asked_for(open_window, qapp, algorithm):
+    window, panel = opened(open_window, qapp, algorithm, (1920, 1080), Tab.CUDA)
+    names = [op.name for op in window.session.trace.program.ops(0)]
+    go(window, 0, names.index("row max"))
+    texts = []
+    for _ in range(2):
+        texts.append(panel.cuda.toPlainText())
+        (number,) = panel.cuda.current
+        box = dict(panel.cuda.blocks_in_sight())[number]
+        block = panel.cuda.cursorForPosition(box.center().toPoint()).block()
+        assert "[row max]" in block.text()
+        place = panel.code.condition(Tab.CUDA, number).words
+        file, _, line = place.partition(":")
+        assert (FOLDER / file).read_text("utf-8").split("\n")[int(line) - 1] == block.text()
+        assert panel.cuda.accessibleDescription() == f"runs now: line {line}"
+        panel.recording.click()
+        qapp.processEvents()
+    read, recorded = texts
+    for word in ("visit.", "READ_K", "_PARAMETERS"):
+        assert word in recorded
+        assert word not in read
+    assert "const int* __restrict__ run_offsets," in read
+
+
+def test_the_button_is_there_where_a_kernel_is_and_not_in_a_talk(open_window, qapp):
+    _, panel = opened(open_window, qapp, "flash2", tab=Tab.NUMPY)
+    assert not panel.recording.isVisible()
+    panel.show_tab(Tab.CUDA)
+    assert panel.recording.isVisible()
+    panel.set_stage(True)
+    assert not panel.recording.isVisible()
 
 
 def test_a_text_that_is_seen_before_the_first_view_is_empty(open_window, qapp):
@@ -247,7 +283,7 @@ def test_breakpoints_of_one_algorithm_are_not_marked_in_another(open_window, qap
     window.session.settle()
     assert panel.cuda.marked == frozenset()
     assert len(window.session.runs.breakpoints) == 1
-    assert panel.cuda.toPlainText() == source("flash1").rstrip("\n")
+    assert "// FlashAttention-1, " in panel.cuda.toPlainText()
     window.files.choose_algorithm("flash2")
     window.session.settle()
     assert panel.cuda.marked

@@ -6,18 +6,20 @@ from dataclasses import replace
 from functools import lru_cache, partial
 
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QStackedWidget, QTabBar, QVBoxLayout
+from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QTabBar, QVBoxLayout
 
-from kernels.build.sources import file_name, op_lines, source
+from kernels.build.sources import op_lines
+from kernels.cuda.text import kernel_lines, shown_lines
 from simulator.code.code_lines import CodeLines, Tab
 from simulator.code.paper import PAPERS
-from simulator.problem.workload import Variant
+from simulator.problem.workload import Variant, Workload
 from simulator.program.algorithms import USUAL
 from simulator.run.breakpoints import AtLine
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
 from ui.board.point_marks import pointed_lines
+from ui.look.draw import text_width
 from ui.look.highlight import spans
 from ui.look.theme import DARK, Style
 from ui.panels.base import Panel
@@ -28,6 +30,8 @@ from ui.panels.code.view import CodeView
 from ui.safety.overrides import guarded
 from ui.session.session import Session
 from ui.session.view import View
+from ui.widgets.choice_bar import Button, bar_sheet
+from ui.widgets.sheet import set_sheet
 
 _TITLES = {
     Tab.PAPER: ("Paper", "The algorithm as its paper numbers it, in our words."),
@@ -35,30 +39,38 @@ _TITLES = {
         "NumPy",
         "What each op does to the arrays on chip: the statements that simulator/program runs.",
     ),
-    Tab.CUDA: ("CUDA", "The kernel as it is shipped: kernels/cuda, with the lines marked."),
+    Tab.CUDA: (
+        "CUDA",
+        "The kernel (kernels/cuda) as the fast build of this run compiles it, with the file's line "
+        "numbers.",
+    ),
 }
 
 _LANGUAGES = {Tab.NUMPY: "python", Tab.CUDA: "cuda"}
 
 LEAST_SCALE = 0.95
 """Text scale of the controls in the lowest panel: 11 pixels."""
+RECORDING = (
+    "The file as it stands: with what the trace build records, and with macros in the place of "
+    "parameters."
+)
 ROOMY = 170
 """Height of a panel in which they are as large as in all others, at scale 1."""
 
 
 def code_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> None:
     """Typeset the paper and colour the code while the view is made, not when they are painted."""
-    algorithm, variant = trace.workload.algorithm, trace.workload.variant
-    typeset_paper(PAPERS[algorithm])
-    for tab, language in _LANGUAGES.items():
-        spans(language, "\n".join(line.text for line in code_lines(algorithm, variant).texts(tab)))
+    w = trace.workload
+    typeset_paper(PAPERS[w.algorithm])
+    numpy = code_lines(w.algorithm, w.variant).texts(Tab.NUMPY)
+    for tab, lines in ((Tab.NUMPY, numpy), (Tab.CUDA, shown_lines(w, recording=False))):
+        spans(_LANGUAGES[tab], "\n".join(line.text for line in lines))
 
 
 @lru_cache(maxsize=4)
 def code_lines(algorithm: str, variant: frozenset[Variant] = frozenset()) -> CodeLines:
     """Return the lines of an algorithm, with those of the CUDA kernel that is shipped."""
-    of_op = partial(op_lines, algorithm)
-    return CodeLines(algorithm, file_name(algorithm), source(algorithm), of_op, variant)
+    return CodeLines(algorithm, kernel_lines(algorithm), partial(op_lines, algorithm), variant)
 
 
 @guarded
@@ -74,6 +86,8 @@ class CodePanel(Panel[None]):
     def __init__(self, session: Session) -> None:
         super().__init__("code_panel", "Code")
         self._session = session
+        self._on_stage = False
+        self._workload: Workload | None = None
         self.code = code_lines(USUAL.name)
         self.tabs = QTabBar()
         self.tabs.setAccessibleName("Which code")
@@ -94,12 +108,24 @@ class CodePanel(Panel[None]):
             view.line_chosen.connect(partial(self._run_to, tab))
             view.mark_toggled.connect(partial(self._toggle, tab))
         self.tabs.currentChanged.connect(self._turn)
+        self.recording = Button(self)
+        self.recording.setText("Recording")
+        self.recording.setAccessibleName("Recording")
+        self.recording.setToolTip(RECORDING)
+        self.recording.setCheckable(True)
+        self.recording.hide()
+        self.recording.toggled.connect(lambda _: self._show_kernel())
         self.bar = RunBar(session)
         session.runs.changed.connect(self._mark)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        column.addWidget(self.tabs)
+        top = QHBoxLayout()
+        top.setContentsMargins(0, 0, 4, 0)
+        top.addWidget(self.tabs)
+        top.addStretch()
+        top.addWidget(self.recording)
+        column.addLayout(top)
         column.addWidget(self._stack, 1)
         column.addWidget(self.bar)
         self.setAutoFillBackground(True)
@@ -107,18 +133,32 @@ class CodePanel(Panel[None]):
 
     def set_style(self, style: Style) -> None:
         super().set_style(style)
+        set_sheet(self.recording, bar_sheet(style))
         for view in self.views.values():
             view.set_style(style)
         self._fit()
 
     def set_stage(self, on: bool) -> None:
         self.bar.setVisible(not on)
+        self._on_stage = on
+        self._fit_recording()
+
+    def _fit_recording(self) -> None:
+        """Show the button where there is a kernel to see, and somebody to press it."""
+        kernel = self.tabs.currentIndex() == list(self.views).index(Tab.CUDA)
+        self.recording.setVisible(kernel and not self._on_stage)
 
     def _fit(self) -> None:
         """Make the controls smaller where the panel is low: the code needs the room."""
         style = self.style_now
         scale = min(style.scale, max(LEAST_SCALE, self.height() / ROOMY))
-        self.tabs.setFont(replace(style, scale=scale).text_font(12))
+        font = replace(style, scale=scale).text_font(12)
+        self.tabs.setFont(font)
+        self.recording.setFont(font)
+        wide = text_width(font, self.recording.text())
+        self.recording.setFixedSize(
+            round(wide + style.px(16)), round(style.px(20 * scale / style.scale))
+        )
         if self.bar.style_now != replace(style, scale=scale):
             self.bar.set_style(replace(style, scale=scale))
 
@@ -132,8 +172,9 @@ class CodePanel(Panel[None]):
             self.code = wanted
             self.paper.show_paper(self.code.paper)
             self.numpy.show_text(self.code.texts(Tab.NUMPY))
-            self.cuda.show_text(self.code.texts(Tab.CUDA))
             self._mark()
+        self._workload = w
+        self._show_kernel()
         for tab, each in self.views.items():
             each.show_current(self.code.lines(tab, op))
         lines = pointed_lines(view.points)
@@ -141,12 +182,22 @@ class CodePanel(Panel[None]):
             self.show_tab(Tab.PAPER)
         self.paper.show_points(lines)
 
+    def _show_kernel(self) -> None:
+        """Show the kernel's text, and scroll to what runs now if it is another one."""
+        if self._workload is None:
+            return
+        lines = shown_lines(self._workload, recording=self.recording.isChecked())
+        current = self.cuda.current
+        self.cuda.show_text(lines)
+        self.cuda.show_current(current)
+
     def show_tab(self, tab: Tab) -> None:
         """Turn to one of the texts."""
         self.tabs.setCurrentIndex(list(self.views).index(tab))
 
     def _turn(self, place: int) -> None:
         self._stack.setCurrentIndex(place)
+        self._fit_recording()
         list(self.views.values())[place].follow()
 
     # --- runs and breakpoints ---------------------------------------------------------------

@@ -109,7 +109,8 @@ class CodeView(QPlainTextEdit):
         """Frame the lines that run now, and scroll to them where they are out of sight."""
         if lines != self.current:
             self.current = lines
-            self.setAccessibleDescription(f"runs now: line {', '.join(map(str, lines))}")
+            seen = [str(line.shown) for line in self._shown if line.number in lines]
+            self.setAccessibleDescription(f"runs now: line {', '.join(seen)}")
             self._repaint()
             self.follow()
 

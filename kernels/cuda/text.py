@@ -1,0 +1,56 @@
+"""The text of kernels for people: as it stands in the files, and as a fast build compiles it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache, lru_cache
+
+from kernels.build.reading import readable
+from kernels.build.sources import Line, source_lines
+from kernels.cuda.launch import build_options
+from simulator.code.code_lines import CodeLine
+from simulator.problem.workload import Workload
+
+
+@cache
+def kernel_lines(algorithm: str) -> tuple[CodeLine, ...]:
+    """Return the lines of an algorithm's kernels, each with its file."""
+    return tuple(map(_code_line, source_lines(algorithm)[:-1]))  # the last has no letter
+
+
+def shown_lines(w: Workload, *, recording: bool) -> tuple[CodeLine, ...]:
+    """Return the lines of a workload's kernels that people read.
+
+    Parameters
+    ----------
+    w : Workload
+        What the kernels are compiled for.
+    recording : bool
+        Whether the text is as in the files. Otherwise it is what the fast build of the workload
+        compiles, and nothing that records is in it.
+    """
+    options = () if recording else build_options(w, trace=False)
+    return _shown_lines(w.algorithm, options, recording=recording)
+
+
+@lru_cache(maxsize=8)
+def _shown_lines(
+    algorithm: str, options: tuple[str, ...], *, recording: bool
+) -> tuple[CodeLine, ...]:
+    if recording:
+        return tuple(_with_files(kernel_lines(algorithm)))
+    return tuple(_with_files(map(_code_line, readable(algorithm, options))))
+
+
+def _code_line(line: Line) -> CodeLine:
+    return CodeLine(line.number or 0, line.text, line.shown, line.file)
+
+
+def _with_files(lines: Iterable[CodeLine]) -> Iterator[CodeLine]:
+    """Name the file where another one begins."""
+    file = ""
+    for line in lines:
+        if file and line.file != file:
+            yield CodeLine(0, f"// {line.file}", 0, line.file)
+        file = line.file
+        yield line

@@ -20,9 +20,9 @@
 #include "common.cuh"
 
 #ifdef SCORES_AS_ELEMENT
-typedef element score;
+typedef element pair;
 #else
-typedef float score;
+typedef float pair;
 #endif
 #define SOFTMAX_WARPS 4
 #define SOFTMAX_THREADS (SOFTMAX_WARPS * WARP)
@@ -33,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) naive_scores(
     const element* Q_hbm,   // [heads, Nq, HEAD_DIM]
     const element* K_hbm,   // [kv heads, Nk, HEAD_DIM]
     const int* kv_head_of,  // [heads]
-    score* S_hbm,           // [heads of the launch, rows of the launch, Nk]
+    pair* S_hbm,            // [heads of the launch, rows of the launch, Nk]
     VISIT_PARAMETERS,       // all column blocks of each row block
     MASK_PARAMETERS, SCORE_PARAMETERS,
     int first_head, int first_block  // of this launch: blockIdx counts from there
@@ -108,8 +108,8 @@ __device__ __forceinline__ float over_warps(float* of_warp_shared /* [SOFTMAX_WA
 // ptxas naive_softmax fast: at most 48 registers, 0 bytes of stack, 0 bytes spilled
 // ptxas naive_softmax trace: at most 48 registers, 0 bytes of stack, 0 bytes spilled
 extern "C" __global__ void __launch_bounds__(SOFTMAX_THREADS) naive_softmax(
-    const score* S_hbm,  // [heads of the launch, rows of the launch, Nk]
-    score* P_hbm,        // likewise
+    const pair* S_hbm,  // [heads of the launch, rows of the launch, Nk]
+    pair* P_hbm,        // likewise
     int seqlen_k LOGIT_PARAMETERS
     TRACE_PARAMETERS)
 {
@@ -168,7 +168,7 @@ extern "C" __global__ void __launch_bounds__(SOFTMAX_THREADS) naive_softmax(
 // ptxas naive_output fast: at most 64 registers, 0 bytes of stack, 0 bytes spilled
 // ptxas naive_output trace: at most 64 registers, 0 bytes of stack, 0 bytes spilled
 extern "C" __global__ void __launch_bounds__(THREADS) naive_output(
-    const score* P_hbm,     // [heads of the launch, rows of the launch, Nk]
+    const pair* P_hbm,      // [heads of the launch, rows of the launch, Nk]
     const element* V_hbm,   // [kv heads, Nk, VALUE_DIM]
     const int* kv_head_of,  // [heads]
     element* O_hbm,         // [heads, Nq, VALUE_DIM]

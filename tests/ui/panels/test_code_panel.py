@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, Qt
-from PySide6.QtGui import QColor, QImage, QPainter
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, Qt
+from PySide6.QtGui import QColor, QHelpEvent, QImage, QPainter
+from PySide6.QtWidgets import QToolTip
 
 from kernels.build.sources import FOLDER, op_lines, source
 from simulator.code import numpy_lines
@@ -118,6 +119,25 @@ def test_the_button_is_there_where_a_kernel_is_and_not_in_a_talk(open_window, qa
     assert panel.recording.isVisible()
     panel.set_stage(True)
     assert not panel.recording.isVisible()
+
+
+def test_a_name_in_a_kernel_has_a_tip(open_window, qapp):
+    window, panel = opened(open_window, qapp, "flash2", (1920, 1080), Tab.CUDA)
+    names = [op.name for op in window.session.trace.program.ops(0)]
+    go(window, 0, names.index("row max"))
+    view = panel.cuda
+    (number,) = view.current
+    tips = {}
+    loop = view.document().findBlockByNumber(view.numbers.index(number) - 2)
+    for text in ("ROWS", "for"):
+        cursor = view.textCursor()
+        cursor.setPosition(loop.position() + loop.text().index(text) + 1)
+        at = view.cursorRect(cursor).center()
+        event = QHelpEvent(QEvent.Type.ToolTip, at, view.viewport().mapToGlobal(at))
+        qapp.sendEvent(view.viewport(), event)
+        tips[text] = QToolTip.text()
+    assert tips["ROWS"].startswith("ROWS: query rows that a warp owns.")
+    assert tips["for"].startswith("Click a line")
 
 
 def test_a_text_that_is_seen_before_the_first_view_is_empty(open_window, qapp):

@@ -9,6 +9,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QTabBar, QVBoxLayout
 
 from kernels.build.sources import op_lines
+from kernels.cuda.glossary import explained
 from kernels.cuda.text import kernel_lines, shown_lines
 from simulator.code.code_lines import CodeLines, Tab
 from simulator.code.paper import PAPERS
@@ -42,7 +43,7 @@ _TITLES = {
     Tab.CUDA: (
         "CUDA",
         "The kernel (kernels/cuda) as the fast build of this run compiles it, with the file's line "
-        "numbers.",
+        "numbers. The tip of a name says what it is, and what FlashAttention calls it.",
     ),
 }
 
@@ -95,7 +96,7 @@ class CodePanel(Panel[None]):
         self.tabs.setDrawBase(False)
         self.paper = PaperView()
         self.numpy = CodeView("NumPy op", _LANGUAGES[Tab.NUMPY])
-        self.cuda = CodeView("CUDA kernel", _LANGUAGES[Tab.CUDA])
+        self.cuda = CodeView("CUDA kernel", _LANGUAGES[Tab.CUDA], explained)
         self.views: dict[Tab, PaperView | CodeView] = {
             Tab.PAPER: self.paper, Tab.NUMPY: self.numpy, Tab.CUDA: self.cuda,
         }  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
@@ -19,6 +19,7 @@ from PySide6.QtGui import (
     QSyntaxHighlighter,
     QTextBlock,
     QTextCharFormat,
+    QTextCursor,
     QTextDocument,
     QTextOption,
 )
@@ -49,6 +50,8 @@ class CodeView(QPlainTextEdit):
         What it is, for those who hear it.
     language : str
         ``python`` or ``cuda``.
+    explain : callable
+        The meaning of a word for its tip; "" if it needs none.
     """
 
     line_chosen = Signal(int)
@@ -56,8 +59,11 @@ class CodeView(QPlainTextEdit):
     mark_toggled = Signal(int)
     """A line whose breakpoint is set or removed."""
 
-    def __init__(self, name: str, language: str) -> None:
+    def __init__(
+        self, name: str, language: str, explain: Callable[[str], str] = lambda _: ""
+    ) -> None:
         super().__init__()
+        self._explain = explain
         self.style_now = Style(DARK)
         self.current: tuple[int, ...] = ()
         self.marked: frozenset[int] = frozenset()
@@ -258,7 +264,9 @@ class CodeView(QPlainTextEdit):
 
     def viewportEvent(self, event: QEvent) -> bool:
         if event.type() is QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            QToolTip.showText(event.globalPos(), _TIP, self)
+            cursor = self.cursorForPosition(event.pos())
+            cursor.select(QTextCursor.SelectionType.WordUnderCursor)
+            QToolTip.showText(event.globalPos(), self._explain(cursor.selectedText()) or _TIP, self)
             return True
         return super().viewportEvent(event)
 

@@ -9,12 +9,13 @@ from typing import Any
 from PySide6.QtCore import QRectF, QSizeF
 from PySide6.QtGui import QPaintEvent, QResizeEvent
 
+from simulator.base.choices import Choice
 from ui.look.names import fitting
 from ui.look.theme import Style
 from ui.panels.base import Panel, StatePicture
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
-from ui.widgets.choice_bar import Choice, PlotBar
+from ui.widgets.choice_bar import PlotBar
 
 _SIDE = 8
 

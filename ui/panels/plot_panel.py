@@ -8,6 +8,7 @@ from dataclasses import replace
 from PySide6.QtCore import QRectF, QSizeF
 from PySide6.QtGui import QPaintEvent, QResizeEvent
 
+from simulator.base.choices import Choice
 from ui.look.names import fitting
 from ui.look.theme import Style
 from ui.panels.base import Panel
@@ -16,7 +17,7 @@ from ui.plots.widget import PlotView
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.session.view import Model
-from ui.widgets.choice_bar import Choice, PlotBar
+from ui.widgets.choice_bar import PlotBar
 
 _SIDE = 8
 _ROOM = QSizeF(320, 230)

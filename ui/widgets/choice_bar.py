@@ -2,54 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFont, QKeyEvent
 from PySide6.QtWidgets import QToolButton, QWidget
 
+from simulator.base.choices import Choice, Option
 from ui.look.draw import text_width
 from ui.look.theme import DARK, Style
 from ui.safety.overrides import guarded
 from ui.widgets.choice_box import ChoiceBox
 from ui.widgets.sheet import set_sheet
-
-Value = TypeVar("Value", bound=str)
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """One button of a group."""
-
-    value: str  # the value that it stands for
-    text: str  # text, short: its words, and the words for small places
-    short: str
-    tip: str  # what it shows, in one sentence
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A group of buttons of which one is down, or a list."""
-
-    name: str  # what is chosen
-    options: tuple[Option, ...]  # the options
-    listed: bool = False  # whether it is a list that opens instead of a row of buttons
-
-
-def one_of(values: Iterable[Value], value: str) -> Value:
-    """Return the one of some values that an option stands for.
-
-    Raises
-    ------
-    ValueError
-        It stands for none of them.
-    """
-    for each in values:
-        if each == value:
-            return each
-    raise ValueError(f"{value!r} is none of what can be chosen")
 
 
 def bar_sheet(style: Style) -> str:

@@ -10,6 +10,7 @@ from PySide6.QtCore import QSizeF, Qt, QTimer
 from PySide6.QtGui import QHideEvent, QKeyEvent
 from PySide6.QtWidgets import QFileDialog, QLabel, QSlider
 
+from simulator.base.choices import Choice, Option, one_of
 from simulator.base.errors import InputError
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.hardware import gpus
@@ -39,7 +40,7 @@ from ui.safety.overrides import guarded
 from ui.session.model_choice import FIRST_MODEL
 from ui.session.session import Session
 from ui.session.view import View
-from ui.widgets.choice_bar import Button, Choice, Option, bar_sheet, one_of
+from ui.widgets.choice_bar import Button, bar_sheet
 from ui.widgets.sheet import set_sheet
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)

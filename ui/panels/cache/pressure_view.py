@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QSizeF, Qt
 from PySide6.QtWidgets import QLabel, QSlider
 
+from simulator.base.choices import Choice, Option
 from simulator.run.trace import Trace
 from simulator.study.pressure.costs import Evicted, Pressure, pressure, shown_run
 from simulator.study.pressure.decoding import Decoded
@@ -20,7 +21,6 @@ from ui.panels.plot_panel import PlotPanel
 from ui.plots.widget import load_plots
 from ui.session.session import Session
 from ui.session.tasks import Report
-from ui.widgets.choice_bar import Choice, Option
 
 CHOICES = (
     VIEWS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ui.widgets.choice_bar import Choice, Option
+from simulator.base.choices import Choice, Option
 
 BYTES, PRESSURE = "bytes", "pressure"
 VIEWS = Choice("view", (

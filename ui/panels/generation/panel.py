@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QHideEvent
 from PySide6.QtWidgets import QSlider
 
+from simulator.base.choices import Choice, Option, one_of
 from simulator.lesson.tables import ChooseTable
 from simulator.run.trace import Trace
 from simulator.study.generation.steps import (
@@ -28,7 +29,7 @@ from ui.session.panel_clock import PanelClock
 from ui.session.session import Session
 from ui.session.tasks import Report
 from ui.session.view import View
-from ui.widgets.choice_bar import Button, Choice, Option, bar_sheet, one_of
+from ui.widgets.choice_bar import Button, bar_sheet
 from ui.widgets.sheet import set_sheet
 
 _EQUAL = "equal"

@@ -8,6 +8,7 @@ from PySide6.QtCore import QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QLabel, QSlider
 
+from simulator.base.choices import Choice, Option
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.models import models
 from simulator.problem.scenario import with_values
@@ -30,7 +31,7 @@ from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.session.session import Session
 from ui.session.view import View
-from ui.widgets.choice_bar import Choice, Option, PlotBar
+from ui.widgets.choice_bar import PlotBar
 
 _OWN = "own model"
 _TOKENS = (1024, 4096, 8192, 32768, 131072)

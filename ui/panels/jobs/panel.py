@@ -6,6 +6,7 @@ from PySide6.QtCore import QEvent, QPointF, Qt, Signal
 from PySide6.QtGui import QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
+from simulator.base.choices import Choice, Option
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import with_values
 from simulator.program.playback import end_of_visit
@@ -24,7 +25,6 @@ from ui.safety.overrides import guarded
 from ui.session.session import Session
 from ui.session.tasks import Report
 from ui.session.view import View
-from ui.widgets.choice_bar import Choice, Option
 
 _ALL_ON = "every head on"
 CHOICES = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from simulator.base.choices import Choice, Option
 from simulator.lesson.tables import ChooseTable
 from simulator.program.playback import end_of_visit
 from simulator.run.trace import Trace
@@ -25,7 +26,6 @@ from ui.plots.widget import load_plots
 from ui.session.session import Session
 from ui.session.tasks import Report
 from ui.session.view import View
-from ui.widgets.choice_bar import Choice, Option
 
 CHOICES = (
     Choice("view", (

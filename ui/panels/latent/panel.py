@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from simulator.base.choices import Choice, Option, one_of
 from simulator.lesson.tables import ChooseTable
 from simulator.run.trace import Trace
 from simulator.study.latent.sharing import SharedLayer, is_shown, shared_layer, shipped_layer
@@ -12,7 +13,6 @@ from ui.plots.widget import load_plots
 from ui.session.session import Session
 from ui.session.tasks import Report
 from ui.session.view import View
-from ui.widgets.choice_bar import Choice, Option, one_of
 
 _WAYS, _SHARING = "ways", "sharing"
 _QUANTITY_TIP = (

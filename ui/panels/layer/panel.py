@@ -16,6 +16,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSlider, QToolTip
 
 from simulator.base.assets import SCENARIOS
+from simulator.base.choices import Choice, Option
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.filling import done_after_words
 from simulator.problem.scenario import with_values
@@ -51,7 +52,7 @@ from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.session.session import Session
 from ui.session.view import View
-from ui.widgets.choice_bar import Button, Choice, Option, PlotBar, bar_sheet
+from ui.widgets.choice_bar import Button, PlotBar, bar_sheet
 from ui.widgets.focus import has_ring
 from ui.widgets.sheet import set_sheet
 

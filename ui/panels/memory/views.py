@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QPainter
 
+from simulator.base.choices import Choice, Option
 from simulator.run.motion import Motion
 from ui.look.theme import Style
 from ui.panels.memory.model import MemoryState
@@ -15,7 +16,6 @@ from ui.panels.memory.painter import paint_memory
 from ui.panels.memory.places import memory_berths
 from ui.panels.memory.scale import paint_scale, scale_berths
 from ui.panels.memory.tilted import paint_tilted, tilted_berths
-from ui.widgets.choice_bar import Choice, Option
 
 Paint = Callable[[QPainter, MemoryState, Style, QRectF], None]
 """Draws the memory as `paint_memory` does."""

@@ -8,6 +8,7 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QWidget
 
+from simulator.base.choices import Choice, Option
 from simulator.lesson.tables import ChooseTable
 from simulator.run.trace import Trace
 from simulator.study.merge.gradient_sums import ORDERS as SUM_ORDERS
@@ -23,7 +24,6 @@ from ui.safety.overrides import guarded
 from ui.session.session import Session
 from ui.session.tasks import Report
 from ui.session.view import View
-from ui.widgets.choice_bar import Choice, Option
 
 APART = "apart"
 PARTIALS, SUMS = "partials", "sums"

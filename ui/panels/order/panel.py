@@ -8,6 +8,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QMouseEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QLabel, QSlider, QWidget
 
+from simulator.base.choices import Choice, Option, one_of
 from simulator.lesson.tables import ChooseTable
 from simulator.program.playback import end_of_visit
 from simulator.run.trace import Trace
@@ -31,7 +32,7 @@ from ui.session.motion import TICK_MS
 from ui.session.session import Session
 from ui.session.tasks import Report
 from ui.session.view import View
-from ui.widgets.choice_bar import Choice, Option, PlotBar, one_of
+from ui.widgets.choice_bar import PlotBar
 from ui.widgets.sheet import set_sheet
 
 LAYERS = (1, 2, 3, 4, 6, 8, 12, 16, 24)

@@ -9,6 +9,7 @@ from PySide6.QtCore import QEvent, QRectF, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QLabel, QSlider, QToolButton, QWidget
 
+from simulator.base.choices import Choice, Option
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.workload import Workload
 from simulator.study.serving.by_hand import FIRST, Kind, Move, may
@@ -22,15 +23,7 @@ from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.session.session import Session
 from ui.session.view import View
-from ui.widgets.choice_bar import (
-    Button,
-    Choice,
-    Option,
-    PlotBar,
-    bar_sheet,
-    lines_of,
-    put_in_lines,
-)
+from ui.widgets.choice_bar import Button, PlotBar, bar_sheet, lines_of, put_in_lines
 from ui.widgets.sheet import set_sheet
 
 PAGE_SIZES = (2, 4, 8, 16)

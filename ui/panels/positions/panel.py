@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from simulator.base.choices import Choice, Option
 from simulator.lesson.tables import ChooseTable
 from simulator.run.trace import Trace
 from ui.look.theme import Style
@@ -18,7 +19,6 @@ from ui.plots.widget import load_plots
 from ui.session.session import Session
 from ui.session.tasks import Report
 from ui.session.view import View
-from ui.widgets.choice_bar import Choice, Option
 
 SHIFTS = (1, 16, 1000, 100_000)
 TRAINED = (256, 2048, 8192)

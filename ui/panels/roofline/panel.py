@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from simulator.base.choices import Choice, Option
 from simulator.problem.hardware import gpus
 from simulator.program.tile_program import TileProgram
 from simulator.run.row_report import RowReport
@@ -17,7 +18,6 @@ from ui.panels.roofline.plot import roofline_plot
 from ui.plots.widget import load_plots
 from ui.session.session import Session
 from ui.session.view import View
-from ui.widgets.choice_bar import Choice, Option
 
 _GPU_TIP = (
     "The GPU whose bandwidth and matrix rate are the roofs (Williams et al. 2009); the tiles stay "

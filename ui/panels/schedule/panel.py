@@ -10,6 +10,7 @@ from PySide6.QtCore import QPointF, QRectF, Signal
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QWidget
 
+from simulator.base.choices import Choice, Option, one_of
 from simulator.base.errors import InputError, safe_text
 from simulator.lesson.tables import ChooseTable
 from simulator.program.tile_program import TileProgram
@@ -25,7 +26,6 @@ from ui.safety.overrides import guarded
 from ui.session.session import Session
 from ui.session.tasks import Report
 from ui.session.view import View
-from ui.widgets.choice_bar import Choice, Option, one_of
 
 CHOICES = (
     Choice("what", (

@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QLabel, QSpinBox
 
+from simulator.base.choices import Choice, Option, one_of
 from simulator.lesson.tables import ChooseTable
 from simulator.run.trace import Trace
 from simulator.study.sqrt_d import DRAWN, KEYS, SqrtDResult, one_draw, sqrt_d_experiment
@@ -23,7 +24,7 @@ from ui.safety.overrides import guarded
 from ui.session.session import Session
 from ui.session.tasks import Report
 from ui.session.view import View
-from ui.widgets.choice_bar import Button, Choice, Option, bar_sheet, one_of
+from ui.widgets.choice_bar import Button, bar_sheet
 from ui.widgets.sheet import set_sheet
 
 CHOICES = (

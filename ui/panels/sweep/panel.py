@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
+from simulator.base.choices import Choice, Option, one_of
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import Algorithm, with_values
 from simulator.problem.workload import Workload
@@ -31,7 +32,6 @@ from ui.plots.widget import load_plots
 from ui.session.session import Session
 from ui.session.tasks import Report
 from ui.session.view import View
-from ui.widgets.choice_bar import Choice, Option, one_of
 
 _MAP_TIP = "Which algorithm the map is of, at the sizes of this scenario."
 

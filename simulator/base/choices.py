@@ -1,0 +1,54 @@
+"""What can be chosen in a panel: said once, for its buttons and lists and for lessons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+Value = TypeVar("Value", bound=str)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One button of a group."""
+
+    value: str  # the value that it stands for
+    text: str  # text, short: its words, and the words for small places
+    short: str
+    tip: str  # what it shows, in one sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A group of buttons of which one is down, or a list."""
+
+    name: str  # what is chosen
+    options: tuple[Option, ...]  # the options
+    listed: bool = False  # whether it is a list that opens instead of a row of buttons
+    lesson: str = ""  # the key with which a lesson chooses; empty if none does
+    first: str = ""  # the value to begin with; empty: that of the first option
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The values of the options."""
+        return tuple(each.value for each in self.options)
+
+    @property
+    def usual(self) -> str:
+        """The value that holds until somebody chooses."""
+        return self.first or self.options[0].value
+
+
+def one_of(values: Iterable[Value], value: str) -> Value:
+    """Return the one of some values that an option stands for.
+
+    Raises
+    ------
+    ValueError
+        It stands for none of them.
+    """
+    for each in values:
+        if each == value:
+            return each
+    raise ValueError(f"{value!r} is none of what can be chosen")

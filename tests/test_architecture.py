@@ -37,7 +37,7 @@ PICKS_ENGINES = {
 }  # fmt: skip
 """The session of the window, and the commands, which have no session."""
 
-PAINTED = ("ui/look", "ui/widgets", "ui/board", "ui/plots", "ui/panels")
+PAINTED = ("ui/look", "ui/widgets", "ui/kit", "ui/board", "ui/plots", "ui/panels")
 """Rooms of what is drawn, and of the widgets that draw it."""
 
 

@@ -15,8 +15,8 @@ ROOT = Path(__file__).resolve().parent.parent
 ORDER = {
     "simulator": ("base", "problem", "program", "engines", "run", "study", "code", "lesson"),
     "kernels": ("errors", "build", "cuda", "devices", "checks", "check"),
-    "ui": ("look", "safety", "session", "widgets", "board", "plots", "panels", "talk", "export",
-           "window", "app"),
+    "ui": ("look", "safety", "session", "widgets", "kit", "board", "plots", "panels", "talk",
+           "export", "window", "app"),
 }  # fmt: skip
 """The rooms of each package; none imports one that comes after it."""
 STEPS = [(package, a, b) for package, rooms in ORDER.items() for a, b in pairwise(rooms)]

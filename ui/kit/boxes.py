@@ -1,0 +1,220 @@
+"""Boxes and how they are arranged.
+
+A box is data and is made anew for each state of a picture. `scene` finds a place for every box
+once; painting, the pointer, tips and tests read the same list of places, on screen and in files.
+Lengths are pixels at scale 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtGui import QColor, QPainter
+
+from ui.look.draw import mixed
+from ui.look.theme import Style
+
+Tone = str | tuple["Tone", "Tone", float] | QColor
+"""A role or a tensor of the theme; (ground, ink, share), which mixes two; or a colour as it is."""
+Where = Mapping[Hashable, QRectF]
+"""The places of boxes by their names."""
+
+
+def ink(style: Style, tone: Tone) -> QColor:
+    """Return a tone as a colour of the theme."""
+    if isinstance(tone, tuple):
+        ground, over, share = tone
+        return mixed(ink(style, ground), ink(style, over), share)
+    return style.theme.role(tone) if isinstance(tone, str) else tone
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Box:
+    """An empty box, and what all boxes have."""
+
+    id: Hashable = None  # what the pointer finds here; None: what lies below
+    name: Hashable = None  # by which painters and tests find the place
+    tip: str = ""
+    share: float = 0.0  # the least part of all the room along a row or column
+    grow: float = 0.0  # the part of the room that is left over
+    wide: float | None = None  # wide, high: the least size of a text or an empty box
+    high: float | None = None
+    may_go: bool = False  # whether it goes where there is too little room, the last first
+
+    def width(self, style: Style) -> float:
+        """Return the least width that the box needs."""
+        return style.px(self.wide or 0.0)
+
+    def height(self, style: Style, width: float) -> float:
+        """Return the least height that the box needs at a width."""
+        return style.px(self.high or 0.0)
+
+    def most_width(self, style: Style, height: float) -> float:
+        """Return the largest width of which the box has any use at a height."""
+        return math.inf
+
+    def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
+        """Yield the box and the boxes in it with their places, the lowest first."""
+        yield Placed(self, rect)
+
+    def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
+        """Paint the box without the boxes in it."""
+
+    def spot(self, rect: QRectF, at: QPointF) -> Hashable:
+        """Return what the pointer finds at a point inside."""
+        return self.id
+
+
+class Placed(NamedTuple):
+    """A box and its place."""
+
+    box: Box
+    rect: QRectF
+
+
+@dataclass(frozen=True, eq=False)
+class Line(Box):
+    """Boxes one after another: a `Row` or a `Column`."""
+
+    parts: tuple[Box, ...]
+    gap: float = 6.0
+
+    def gaps(self, style: Style) -> float:
+        """Return the length of all gaps."""
+        return style.px(self.gap) * max(len(self.parts) - 1, 0)
+
+    def shared(
+        self, style: Style, room: float, least: Callable[[Box], float]
+    ) -> Iterator[tuple[Box, float, float]]:
+        """Yield the boxes that stay, where each begins along the line, and its length."""
+        parts, gap = [(each, least(each)) for each in self.parts], style.px(self.gap)
+        while True:
+            spare = room - sum(size for _, size in parts) - gap * (len(parts) - 1)
+            goes = [n for n, (each, _) in enumerate(parts) if each.may_go]
+            if spare >= 0 or not goes:
+                break
+            del parts[goes[-1]]
+        grow = sum(each.grow for each, _ in parts)
+        grown = sum(size for each, size in parts if each.grow)
+        firm = room - spare - grown
+        # Where nothing more may go, what grows gives way first, and nothing leaves the picture.
+        shrunk = max(room - firm, 0.0) / grown if spare < 0 and grown else 1.0
+        squeezed = min(room / firm, 1.0) if firm else 1.0
+        at = 0.0
+        for each, size in parts:
+            more = spare * each.grow / grow if spare > 0 and grow else 0.0
+            length = size * shrunk + more if each.grow else size * squeezed
+            yield each, at, length
+            at += length + gap * squeezed
+
+
+class Row(Line):
+    """Boxes from left to right, all as high as the row."""
+
+    def width(self, style: Style) -> float:
+        return sum(each.width(style) for each in self.parts) + self.gaps(style)
+
+    def height(self, style: Style, width: float) -> float:
+        return max((each.height(style, each.width(style)) for each in self.parts), default=0.0)
+
+    def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
+        def least(part: Box) -> float:
+            wanted = max(rect.width() * part.share, part.width(style))
+            return min(wanted, part.most_width(style, rect.height()))
+
+        yield Placed(self, rect)
+        for part, at, length in self.shared(style, rect.width(), least):
+            yield from part.place(style, QRectF(rect.x() + at, rect.y(), length, rect.height()))
+
+
+class Column(Line):
+    """Boxes from top to bottom, all as wide as the column."""
+
+    def width(self, style: Style) -> float:
+        return max((each.width(style) for each in self.parts), default=0.0)
+
+    def height(self, style: Style, width: float) -> float:
+        return sum(each.height(style, width) for each in self.parts) + self.gaps(style)
+
+    def most_width(self, style: Style, height: float) -> float:
+        *above, last = self.parts
+        taken = sum(each.height(style, math.inf) for each in above) + self.gaps(style)
+        return last.most_width(style, height - taken)
+
+    def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
+        def least(part: Box) -> float:
+            return max(rect.height() * part.share, part.height(style, rect.width()))
+
+        yield Placed(self, rect)
+        for part, at, length in self.shared(style, rect.height(), least):
+            yield from part.place(style, QRectF(rect.x(), rect.y() + at, rect.width(), length))
+
+
+@dataclass(frozen=True, eq=False)
+class Canvas(Box):
+    """What a function paints."""
+
+    draw: Callable[[QPainter, Style, QRectF], None]
+
+    def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
+        self.draw(painter, style, rect)
+
+
+@dataclass(frozen=True, eq=False)
+class Over(Box):
+    """A box with something painted over (or below) it at the places of the boxes in it."""
+
+    part: Box
+    draw: Callable[[QPainter, Style, Where], None]
+    below: bool = False
+
+    def width(self, style: Style) -> float:
+        return self.part.width(style)
+
+    def height(self, style: Style, width: float) -> float:
+        return self.part.height(style, width)
+
+    def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
+        inner = list(self.part.place(style, rect))
+        where = {each.box.name: each.rect for each in inner if each.box.name is not None}
+        drawn = Placed(Canvas(lambda painter, style, _: self.draw(painter, style, where)), rect)
+        yield from (drawn, *inner) if self.below else (*inner, drawn)
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """A picture of which every box has its place."""
+
+    style: Style
+    placed: tuple[Placed, ...]
+
+    def paint(self, painter: QPainter) -> None:
+        """Paint on a widget, a picture or a page."""
+        for box, rect in self.placed:
+            box.paint(painter, self.style, rect)
+
+    def under(self, point: QPointF) -> list[Placed]:
+        """Return the boxes at a point, the highest first."""
+        return [each for each in reversed(self.placed) if each.rect.contains(point)]
+
+    def at(self, point: QPointF) -> list[Hashable]:
+        """Return what the pointer finds at a point, the highest first."""
+        spots = (box.spot(rect, point) for box, rect in self.under(point))
+        return [spot for spot in spots if spot is not None]
+
+    def tip(self, point: QPointF) -> str:
+        """Return the tooltip at a point; empty if there is none."""
+        return next((box.tip for box, _ in self.under(point) if box.tip), "")
+
+    def where(self, name: Hashable) -> QRectF:
+        """Return the place of a box by its name."""
+        return next(rect for box, rect in self.placed if box.name == name)
+
+
+def scene(box: Box, style: Style, rect: QRectF) -> Scene:
+    """Find a place for every box."""
+    return Scene(style, tuple(box.place(style, rect)))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
+from simulator.base.choices import Choice
 from simulator.base.limits import TEXT_LETTERS, TITLE_LETTERS
 from simulator.base.tables import Table
-from simulator.problem.hardware import links
 from simulator.problem.models import models
+from simulator.study.ring.state import CHOICES as RING
 from simulator.study.sparse.patterns import NAMES
 
 Tensor = Literal["Q", "K", "V", "C", "S", "m", "l", "O"]
@@ -116,12 +117,6 @@ def _known_model(name: str) -> str:
     return name
 
 
-def _known_link(name: str) -> str:
-    if name not in links():
-        raise PydanticCustomError("link", "{names}", {"names": f"one of {', '.join(links())}"})
-    return name
-
-
 def _known_mask(name: str) -> str:
     if name not in NAMES:
         raise PydanticCustomError("mask", "{names}", {"names": f"one of {'; '.join(NAMES)}"})
@@ -154,8 +149,12 @@ class CameraTable(Table):
         return self
 
 
-class ChooseTable(Table):
-    """What is chosen in panels, if a scenario does not say it."""
+STUDIES: tuple[tuple[Choice, ...], ...] = (RING,)
+"""The choices of studies; a lesson makes those that have a key."""
+
+
+class _Chosen(Table):
+    """What is chosen in panels whose choices stand nowhere else, and numbers."""
 
     quantity: Literal["variance", "entropy", "gradient", "draw"] | None = None
     model: Annotated[str, AfterValidator(_known_model)] | None = None
@@ -173,8 +172,6 @@ class ChooseTable(Table):
     way: Literal["cache", "again", "no mask"] | None = None
     summed: bool | None = None
     at_once: Literal[1, 2, 4, 8] | None = None
-    ring: Literal["time", "numbers"] | None = None
-    link: Annotated[str, AfterValidator(_known_link)] | None = None
     places: Literal["run", "none", "causal", "rope"] | None = None
     schedule: Literal["run", "orders", "algorithms", "splits"] | None = None
     blocks: Literal["index", "longest", "persistent"] | None = None
@@ -191,6 +188,25 @@ class ChooseTable(Table):
     jacobian: bool | None = None
     jobs: Literal["jobs", "distances", "training"] | None = None
     off: Annotated[tuple[Number, ...], BeforeValidator(_layer_and_head)] | None = None
+
+
+if TYPE_CHECKING:
+    _ChosenInStudies = _Chosen
+else:
+    _ChosenInStudies = create_model(
+        "_ChosenInStudies",
+        __base__=_Chosen,
+        **{
+            choice.lesson: (Literal[choice.values] | None, None)
+            for choices in STUDIES
+            for choice in choices
+            if choice.lesson
+        },
+    )
+
+
+class ChooseTable(_ChosenInStudies):
+    """What is chosen in panels, if a scenario does not say it."""
 
 
 class StepTable(Table):

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from PySide6.QtCore import QEventLoop, QObject, QTimer, Signal
 from PySide6.QtGui import QUndoGroup
@@ -39,6 +39,18 @@ from ui.session.worker import Worker
 
 Accept = Callable[[Trace], None]
 """Receives a trace when it is built."""
+Found = TypeVar("Found")
+Found_co = TypeVar("Found_co", covariant=True)
+
+
+class Derivation(Protocol[Found_co]):
+    """How a study computes what a panel shows of a run."""
+
+    name: str  # of the study: of each only the latest result counts
+    doing: str  # what the user reads while it computes
+
+    def compute(self, trace: Trace, needs: Any, report: Report) -> Found_co:
+        """Compute in another thread; nothing but the run and `needs` changes the result."""
 
 
 class Attended(Protocol):
@@ -445,6 +457,17 @@ class Session(Playing):
     def background(self, words: str, job: Callable[[Report], object]) -> None:
         """Do something that takes long beside the window; an `InputError` is reported."""
         self.tasks.start(words, words, job, lambda _: None, aside=True)
+
+    def derive(self, study: Derivation[Found], needs: Any, done: Callable[[Found], None]) -> None:
+        """Compute for a study beside the window, with progress and a way to cancel.
+
+        `done` gets the result, unless the work was cancelled or another was asked for since.
+        """
+        trace = self.trace
+        if trace is not None:
+            self.tasks.start(
+                study.name, study.doing, lambda report: study.compute(trace, needs, report), done
+            )
 
     def run_all(self, done: Callable[[dict[str, EngineRun]], None]) -> None:
         """Run the algorithms that compare to their ends on their engines, beside the window.

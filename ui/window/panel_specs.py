@@ -32,12 +32,13 @@ from ui.panels.merge.panel import MergePanel
 from ui.panels.order.panel import OrderPanel
 from ui.panels.pages.panel import PagesPanel
 from ui.panels.positions.panel import PositionsPanel
-from ui.panels.ring.panel import RingPanel
+from ui.panels.ring.study import RING
 from ui.panels.roofline.panel import RooflinePanel, roofline_model
 from ui.panels.scenario.panel import ScenarioPanel
 from ui.panels.schedule.panel import SchedulePanel
 from ui.panels.softmax.panel import SoftmaxPanel
 from ui.panels.sqrt_d.panel import SqrtDPanel
+from ui.panels.study_panel import StudyPanel
 from ui.panels.sweep.panel import SweepPanel
 from ui.panels.traffic.panel import TrafficPanel, traffic_model
 from ui.panels.update_lines import softmax_lines
@@ -232,6 +233,6 @@ PANELS = (
         "ring", "Ring", "Z",
         "The run dealt out to devices in a ring: who works when, what links carry, and the same O "
         "(Liu et al. 2023).",
-        RingPanel, nothing, _LARGE,
+        lambda session: StudyPanel(session, RING), nothing, _LARGE,
     ),
 )  # fmt: skip

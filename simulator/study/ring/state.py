@@ -1,0 +1,142 @@
+"""What is shown of a ring: the choices, what is computed for them, and a marked step and device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.base.choices import Choice, Option, one_of
+from simulator.problem.hardware import links
+from simulator.problem.scenario import MAX_DEVICES
+from simulator.problem.workload import Inputs, Workload
+from simulator.program.playback import eased
+from simulator.study.ring.dealing import DEVICES, LAYOUTS, block_at, owners, tokens_of
+from simulator.study.ring.numbers import Progress, RingNumbers, ring_numbers, why_no_numbers
+from simulator.study.ring.timeline import RingTimeline
+from simulator.study.ring.work import RingWork, ring_of, ring_work, why_no_ring
+
+CHOICES = (
+    Choice("shows", (
+        Option("time", "Time", "Time", "When each device works and sends: a model."),
+        Option("numbers", "Numbers", "Numbers",
+               "m, ℓ and O of a device's rows after each step, as they are computed."),
+    ), lesson="ring"),
+    Choice("layout", tuple(
+        Option(name, name, name, tip) for name, tip in zip(LAYOUTS, (
+            "Device n holds part n of the sequence (Liu et al. 2023).",
+            "Device n holds parts n and 2g − 1 − n of 2g (zhuzilin/ring-flash-attention).",
+            "Device n holds every g-th token from n on (Brandon et al. 2023).",
+        ), strict=True)
+    ), listed=True),
+    Choice("devices", tuple(
+        Option(str(n), f"{n} devices", "", "The same problem on so many devices.")
+        for n in range(2, MAX_DEVICES + 1)
+    ), listed=True, first=str(DEVICES)),
+    Choice("link", tuple(
+        Option(each.name, f"{each.title}: {each.gbps:g} GB/s", "",
+               f"One direction, as published: {each.of} (assets/links.toml).")
+        for each in links().values()
+    ), listed=True, lesson="link", first="NVLink-4"),
+    Choice("sending", (
+        Option("overlapped", "during the work", "", "A block travels while it is worked on."),
+        Option("after", "after the work", "", "A block travels when the work on it is done."),
+    ), listed=True),
+)  # fmt: skip
+FINEST = 256
+"""Rows and keys of the picture of the mask, about, at most."""
+HIDDEN, LATER, DONE, NOW, CHOSEN = range(5)
+"""What a pair of the picture is: hidden, to come, done, of this step, of the marked device."""
+
+
+@dataclass(frozen=True, eq=False)
+class RingFound:
+    """What was computed of a run."""
+
+    workload: Workload  # the run, its heads one by one
+    work: RingWork | None  # what devices do; None: `why` not
+    numbers: RingNumbers | None  # what their rows have; None: `why` not
+    why: str  # what is not there, as a sentence; empty if all is
+
+
+def ring_found(
+    w: Workload, inputs: Inputs, head: int, devices: int, layout: str, report: Progress
+) -> RingFound:
+    """Deal a run out, and compute what can be computed."""
+    why = why_no_ring(w)
+    if why:
+        return RingFound(w, None, None, why)
+    ring = ring_of(w, devices, one_of(LAYOUTS, layout))
+    why = why_no_numbers(ring)
+    numbers = None if why else ring_numbers(ring, inputs, head, report)
+    return RingFound(w, ring_work(ring), numbers, why)
+
+
+@dataclass(frozen=True, eq=False)
+class RingState:
+    """What is shown of a ring, and which step and device are marked.
+
+    Until `share`, how much of the way to the marked step has been seen, is 1 the step before is
+    shown, and its blocks are on their way to the next devices.
+    """
+
+    found: RingFound
+    timeline: RingTimeline | None  # when devices work and send
+    shows: str = "time"  # what stands beside the mask
+    step: int = 0
+    device: int = 0
+    share: float = 1.0
+
+    @property
+    def last(self) -> int:
+        """The last device, and the last step."""
+        return 0 if self.found.work is None else self.found.work.ring.devices - 1
+
+    def at(self, step: int, device: int) -> RingState:
+        """Return the state with another step and device marked, as far as there are any."""
+        step, device = (min(max(each, 0), self.last) for each in (step, device))
+        share = self.share if step == self.step else 1.0
+        return replace(self, step=step, device=device, share=share)
+
+    @property
+    def seen(self) -> int:
+        """The step that is shown."""
+        return self.step if self.share == 1 else self.step - 1
+
+    @property
+    def gone(self) -> float:
+        """How far the blocks are on their way to the next devices, 0 to 1: 0 at rest."""
+        return eased(self.share) if self.share < 1 else 0.0
+
+    def block(self, device: int) -> int:
+        """Return whose K and V a device has at hand."""
+        return block_at(device, self.seen, self.last + 1)
+
+    @cached_property
+    def kinds(self) -> NDArray[np.uint8]:
+        """What each pair of the picture of the mask is, (rows, keys), of a sample of pairs."""
+        assert self.found.work is not None
+        ring, w = self.found.work.ring, self.found.work.ring.workload
+        lengths = w.seqlen_q, w.seqlen_k
+        # A stride of one more than a multiple of g meets the devices of stripes in their order.
+        rows, keys = (
+            range(0, n, 1 + ring.devices * -(-max(-(-n // FINEST) - 1, 0) // ring.devices))
+            for n in lengths
+        )
+        of_row, of_key = (
+            owners(ring.layout, n, ring.devices)[:: each.step]
+            for n, each in zip(lengths, (rows, keys), strict=True)
+        )
+        when = (of_row[:, None] - of_key[None, :]) % ring.devices
+        out = np.where(when < self.seen, DONE, LATER)
+        out[when == self.seen] = NOW
+        out[(when == self.seen) & (of_row == self.device)[:, None]] = CHOSEN
+        return np.where(w.mask.visible(rows, keys), out, HIDDEN).astype(np.uint8)
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """The rows of the marked device."""
+        assert self.found.work is not None
+        return tokens_of(self.found.work.ring.rows[self.device])

@@ -1,0 +1,113 @@
+"""What every study in a dock keeps to, at all sizes, in all themes, at the desk and on stage."""
+
+from collections.abc import Iterable, Iterator
+from itertools import cycle
+
+import pytest
+from PySide6.QtCore import QRectF, Qt
+
+from simulator.problem.scenario import parse_scenario
+from tests.helpers.drawn_words import drawn_words, faults
+from tests.helpers.random_pages import overlapping
+from ui.look.theme import THEMES, Style, Theme, stage_label, stage_scale
+from ui.panels.study_panel import StudyPanel
+from ui.session.session import Session
+from ui.window.panel_specs import PANELS
+
+CAUSAL = {"mask": {"causal": True}, "tiling": {"rows": 4, "cols": 4}}
+RUNS = {
+    "ring": (
+        {"attention": {"heads": 2, "seqlen_q": 32, "head_dim": 4, "dtype": "float16"}, **CAUSAL},
+        {"attention": {"seqlen_q": 8192, "head_dim": 64, "dtype": "float16"},
+         "tiling": {"rows": 128, "cols": 128, "devices": 8}},
+        {"attention": {"algorithm": "linear", "seqlen_q": 16, "head_dim": 4}},
+    ),
+}  # fmt: skip
+"""Runs of which each study shows what it has to show, and one of which it says why it does not."""
+SIZES = ((430, 300), (640, 540), (960, 810), (640, 1000))
+STAGES = {(640, 540): (1280, 720), (960, 810): (1920, 1080), (430, 300): (1280, 720)}
+"""Windows on stage in which a panel is so large."""
+
+
+USUAL = "as usual"
+Shown = tuple[StudyPanel, Session]
+
+
+@pytest.fixture(params=[(name, n) for name, runs in RUNS.items() for n in range(len(runs))],
+                ids=lambda each: f"{each[0]}-{each[1]}")  # fmt: skip
+def shown(request: pytest.FixtureRequest, qapp: object) -> Iterator[Shown]:
+    name, n = request.param
+    session = Session("numpy")
+    session.motion = False
+    session.propose(parse_scenario(RUNS[name][n]), "a run")
+    session.settle()
+    panel = next(spec for spec in PANELS if spec.name == name).make(session)
+    assert isinstance(panel, StudyPanel)
+    panel.show()
+    assert session.view is not None
+    panel.show_view(session.view, None)
+    session.settle()
+    yield panel, session
+    panel.close()
+    session.close()
+    panel.deleteLater()
+
+
+def in_turn(panel: StudyPanel, session: Session) -> Iterator[str]:
+    """Choose each value of each choice that has a sense here, the others as usual."""
+    assert session.trace is not None
+    yield USUAL
+    for choice in panel.study.choices:
+        for value in choice.values:
+            if choice.name not in panel.study.hidden(session.trace, panel.chosen):
+                panel.bar.choose(choice.name, value)
+                session.settle()
+                yield f"{choice.name} = {value}"
+        panel.bar.choose(choice.name, choice.usual)
+        session.settle()
+
+
+def styles(size: tuple[int, int], themes: Iterable[Theme]) -> Iterator[Style]:
+    """Yield the style of each theme, and of each on the stage if a panel is so large there."""
+    for theme in themes:
+        yield Style(theme)
+        if size in STAGES:
+            yield Style(theme, stage_scale(*STAGES[size]), stage_label(*STAGES[size]))
+
+
+def test_every_study_is_here(qapp: object) -> None:
+    session = Session("numpy")
+    made = {spec.name: spec.make(session) for spec in PANELS}
+    assert {name for name, each in made.items() if isinstance(each, StudyPanel)} == set(RUNS)
+    session.close()
+
+
+def test_words_are_whole_and_apart_and_large_enough(shown: Shown) -> None:
+    panel, session = shown
+    turns = cycle(THEMES.values())
+    for chosen in in_turn(panel, session):
+        for size in SIZES:
+            panel.resize(*size)
+            for style in styles(size, THEMES.values() if chosen == USUAL else [next(turns)]):
+                panel.set_style(style)
+                picture, rect = panel.picture, QRectF(panel.picture.rect())
+                drawn = drawn_words(picture.scene.paint, rect)
+                assert drawn
+                wrong = faults(drawn, rect)
+                assert not wrong, (chosen, size, style.theme.name, style.scale, wrong)
+                assert min(each.size for each in drawn) >= round(style.least), (chosen, size)
+        assert not overlapping(panel), chosen
+
+
+def test_what_is_shown_is_said_and_keys_reach_everything(shown: Shown) -> None:
+    panel, session = shown
+    for chosen in in_turn(panel, session):
+        said = panel.accessibleDescription()
+        title = panel.study.words(panel.state).title
+        assert said.startswith(title if isinstance(title, str) else title[0]), chosen
+        assert panel.picture.accessibleDescription() == said
+        controls = [*panel.bar.shown(), panel.picture]
+        controls += [panel.slider] if panel.study.slider else []
+        for each in controls:
+            assert each.accessibleName(), each
+            assert each.focusPolicy() & Qt.FocusPolicy.TabFocus, each

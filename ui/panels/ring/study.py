@@ -1,0 +1,247 @@
+"""Ring attention: devices, their steps and the links between them (Liu et al. 2023)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtGui import QImage, QPainter, QPen
+
+from simulator.base.dtypes import F32
+from simulator.problem.hardware import links
+from simulator.program.playback import SECONDS_PER_MOVE
+from simulator.run.trace import Trace
+from simulator.study.ring.dealing import DEVICES, LAYOUTS
+from simulator.study.ring.state import (
+    CHOICES,
+    CHOSEN,
+    DONE,
+    LATER,
+    NOW,
+    RingFound,
+    RingState,
+    ring_found,
+)
+from simulator.study.ring.timeline import ring_timeline
+from ui.kit.boxes import Box, Column, Over, Row, Tone, Where, ink
+from ui.kit.shapes import Bar, Bars, Image, Legend, Text, axis
+from ui.look.draw import CENTRE
+from ui.look.heat import colour_map, finite_range, heat_image, pooled, signed_limit, word_image
+from ui.look.theme import Style
+from ui.look.units import clock_text, time_text
+from ui.panels.ring.words import heading, last_row, sentences, title, told
+from ui.panels.study import Chosen, Slider, Study, Words
+from ui.session.tasks import Report
+from ui.session.view import View
+
+_WORK = 0.58
+"""Share of a lane's height that its work takes; what is sent is below."""
+_MOST_PIXELS = 512
+"""Rows of O that are painted, at most; of more, the largest of some are."""
+_TONES: tuple[Tone, ...] = (
+    "panel", ("panel", "muted", 0.25), ("panel", "S", 0.45), "S", "current",
+)  # fmt: skip
+"""The colours of the kinds of pairs."""
+_NAMES = ((CHOSEN, "this device"), (NOW, "this step"), (DONE, "done"), (LATER, "to come"))
+
+
+class Ring(Study[RingFound, RingState]):
+    """The run dealt out to a ring of devices: each device and step, links, and the same O.
+
+    Blocks are seen on their way to a step that follows the one shown, as long as a load takes on
+    the board.
+    """
+
+    name, title, doing, pictured = "ring", "Ring", "a ring of devices", "Devices of a ring"
+    choices, seconds = CHOICES, SECONDS_PER_MOVE
+    slider = Slider("ring step", "Step of the ring", "Which step is marked.")
+
+    def said(self, trace: Trace) -> Chosen:
+        tiling = trace.workload.scenario.tiling
+        return {"devices": str(tiling.devices or DEVICES), "layout": tiling.layout or LAYOUTS[0]}
+
+    def needs(self, trace: Trace, view: View, chosen: Chosen) -> Hashable:
+        head, _ = trace.workload.single(view.snapshot.visit.head, view.report.row)
+        return head, int(chosen["devices"]), chosen["layout"]
+
+    def compute(self, trace: Trace, needs: Any, report: Report) -> RingFound:
+        (w, inputs), (head, devices, layout) = trace.single_heads, needs
+        return ring_found(w, inputs, head, devices, layout, report)
+
+    def state(
+        self, found: RingFound, chosen: Chosen, before: RingState | None, changed: str
+    ) -> RingState:
+        work, link = found.work, links()[chosen["link"]]
+        times = None if work is None else ring_timeline(work, link, chosen["sending"] != "after")
+        state = RingState(found, times, chosen["shows"])
+        if before is not None:
+            return state.at(before.step, before.device)
+        # Under a causal mask nothing is ever merged on the first device.
+        return state.at(0, 0 if work is None else int(work.flops.sum(axis=1).argmax()))
+
+    def key(self, state: RingState, key: Qt.Key, *, ctrl: bool) -> RingState | None:
+        turn = {Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0),
+                Qt.Key.Key_Up: (0, -1), Qt.Key.Key_Down: (0, 1)}.get(key)  # fmt: skip
+        return None if turn is None else state.at(state.step + turn[0], state.device + turn[1])
+
+    def press(self, state: RingState, at: Hashable) -> RingState | None:
+        return state.at(state.step, at) if isinstance(at, int) else None
+
+    def mark(self, state: RingState) -> tuple[int, int]:
+        return state.step, state.last
+
+    def marked(self, state: RingState, value: int) -> RingState:
+        return state.at(value, state.device)
+
+    def moves(self, before: RingState, after: RingState) -> bool:
+        return after.step == before.step + 1 and after.shows == "time"
+
+    def on_the_way(self, state: RingState, share: float) -> RingState:
+        return replace(state, share=share)
+
+    def words(self, state: RingState) -> Words:
+        return Words(title(state), told(state), tuple(sentences(state)))
+
+    def described(self, state: RingState) -> tuple[str, ...]:
+        head, does, *said = super().described(state)
+        return head, does, last_row(state)[0], *said
+
+    def picture(self, state: RingState) -> Box | None:
+        if state.found.work is None:
+            return None
+        timed = state.shows == "time"
+        named = [(_TONES[kind], name) for kind, name in _NAMES]
+        mask = Column((
+            Text(("rows down, keys across", "rows, keys"), "muted", CENTRE, wide=0, may_go=True),
+            Image(partial(_mask, state), square=True, grow=1),
+        ), gap=0, share=0.42)  # fmt: skip
+        beside = replace(_lanes(state) if timed else _numbers(state), grow=1)
+        legend = Legend((*named, *([("K", "on the links")] if timed else [])), may_go=True)
+        return Column((Row((mask, beside), gap=12, share=0.75, grow=1), legend), gap=4)
+
+
+RING = Ring()
+
+
+def _mask(state: RingState, style: Style) -> QImage:
+    """Return which pairs are done, at work and to come."""
+    return word_image(
+        np.array([ink(style, each).rgba() for each in _TONES], np.uint32)[state.kinds]
+    )
+
+
+def _lanes(state: RingState) -> Box:
+    """Return each device's work above what it sends, on one time axis."""
+    found = state.timeline
+    assert found is not None
+    lanes = tuple(
+        Row((
+            Text(str(n), "current" if n == state.device else "text", wide=13),
+            Box(name=("block", n), wide=41),
+            Bars(tuple(_bars(state, n)), found.seconds, name=("lane", n), grow=1),
+        ), gap=1.5, id=n, grow=1)
+        for n in range(state.last + 1)
+    )  # fmt: skip
+    half = clock_text(found.seconds / 2, found.seconds)
+    ends = Row((Box(wide=57), replace(axis("0", half, time_text(found.seconds)), grow=1)), gap=0)
+    return Over(Column((Column(lanes, gap=3, grow=1), ends), gap=0), partial(_draw_over, state))
+
+
+def _bars(state: RingState, device: int) -> Iterator[Bar]:
+    found = state.timeline
+    assert found is not None
+    for step in range(state.last + 1):
+        now, kind = step == state.seen, DONE if step < state.seen else LATER
+        if now:
+            kind = CHOSEN if device == state.device else NOW
+        begins, works, leaves, sends = (
+            float(each[device, step])
+            for each in (found.begins, found.works, found.leaves, found.sends)
+        )
+        tint: Tone = "panel" if now else "text"
+        yield Bar(begins, begins + works, _TONES[kind], str(step + 1), tint, 0, _WORK)
+        if sends:
+            way: Tone = "K" if now else ("field", "K", 0.45)
+            yield Bar(leaves, leaves + sends, way, top=_WORK + 0.02, deep=0.98 - _WORK)
+
+
+def _draw_over(state: RingState, painter: QPainter, style: Style, where: Where) -> None:
+    """Draw the ways of the step's blocks, and the blocks."""
+    if state.seen < state.last:
+        _draw_ways(state, painter, style, where)
+    _draw_blocks(state, painter, style, where)
+
+
+def _draw_ways(state: RingState, painter: QPainter, style: Style, where: Where) -> None:
+    """Draw where the blocks of the step go: from each device to the next."""
+    found, step = state.timeline, state.seen
+    assert found is not None
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(QPen(ink(style, "K"), style.px(1.4)))
+    for n in range(state.last):
+        lane, other = where["lane", n], where["lane", n + 1]
+        across = lane.width() / found.seconds
+        arrives = float(found.leaves[n, step] + found.sends[n, step])
+        begins = float(found.begins[n + 1, step + 1])
+        painter.drawLine(QLineF(lane.x() + across * arrives, lane.bottom(),
+                                lane.x() + across * begins, other.y()))  # fmt: skip
+
+
+def _draw_blocks(state: RingState, painter: QPainter, style: Style, where: Where) -> None:
+    """Draw the block of K and V that each device has at hand, or that is on its way from it.
+
+    What leaves the last device leaves below and comes to the first from above.
+    """
+    slots = [where["block", n] for n in range(state.last + 1)]
+    pitch, high = slots[1].y() - slots[0].y(), min(style.px(18), slots[0].height())
+    assert state.found.work is not None
+    painter.save()
+    painter.setClipRect(QRectF(slots[0].topLeft(), slots[-1].bottomRight()))
+    for n, slot in enumerate(slots):
+        if state.gone and not state.found.work.sent[n, state.seen]:
+            continue
+        y = slot.center().y() - high / 2 + state.gone * pitch
+        # The block of the last device is seen twice on its way: below it, and above the first.
+        for top in (y, y - pitch * len(slots)) if n == state.last and state.gone else (y,):
+            box = QRectF(QPointF(slot.x(), top), QPointF(slot.right(), top + high))
+            painter.fillRect(box, ink(style, ("panel", "K", 0.3)))
+            Text(f"K, V {state.block(n)}", align=CENTRE).paint(painter, style, box)
+    painter.restore()
+
+
+def _numbers(state: RingState) -> Box:
+    """Return m, l and O of the marked device's rows after the marked step."""
+    numbers, rows = state.found.numbers, state.rows
+    if numbers is None or not len(rows):
+        words = "No numbers are computed of so many pairs." if numbers is None else "No rows."
+        return Column((Text((words, "—"), "muted", CENTRE, grow=1, wide=0),))
+    m, l, o = (each[state.seen, rows] for each in (numbers.m, numbers.l, numbers.o))
+    m, l = m[:, None], l[:, None]
+    top, largest = signed_limit(m) or 1.0, signed_limit(numbers.exact.astype(np.float32)) or 1.0
+    heats = (
+        _heat("m", "m", m, -top, top, 26),
+        _heat("l", "ℓ", l, 0.0, finite_range(l)[1] or 1.0, 26),
+        _heat("O", "O", o, -largest, largest),
+    )
+    return Column((
+        Text(heading(state), "current", wide=0),
+        Row(heats, grow=1),
+        Text(last_row(state), wide=0),
+    ), gap=2)  # fmt: skip
+
+
+def _heat(tensor: str, words: str, values: F32, low: float, high: float, wide: float = 0) -> Box:
+    """Return a tensor's name above its numbers as colours; without a width it takes the rest."""
+    shown = np.ascontiguousarray(
+        pooled(values, _MOST_PIXELS) if len(values) > _MOST_PIXELS else values
+    )
+
+    def pixels(style: Style) -> QImage:
+        return heat_image(shown, low, high, colour_map(style.theme, tensor))
+
+    name = Text(words, align=CENTRE, wide=wide)
+    return Column((name, Image(pixels, grow=1)), gap=0, grow=float(not wide))

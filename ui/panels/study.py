@@ -1,0 +1,135 @@
+"""A panel as a declaration: choices, numbers, picture and words; `StudyPanel` does the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from PySide6.QtCore import QSizeF, Qt
+
+from simulator.base.choices import Choice
+from simulator.lesson.tables import ChooseTable
+from simulator.run.trace import Trace
+from ui.kit.boxes import Box
+from ui.kit.shapes import Wordings
+from ui.session.tasks import Report
+from ui.session.view import View
+
+Found = TypeVar("Found")
+State = TypeVar("State")
+Chosen = Mapping[str, str]
+"""The value of each choice by its name."""
+
+
+class Words(NamedTuple):
+    """What stands above a picture, right below it, and below that, the most important first."""
+
+    title: Wordings
+    told: Wordings = ""
+    sentences: tuple[str, ...] = ()
+
+
+class Slider(NamedTuple):
+    """A slider: its object name, which lessons use too, its name for screen readers, its tip."""
+
+    name: str
+    title: str
+    tip: str
+
+
+class Study(Generic[Found, State]):
+    """What a panel shows of a run: a slow, pure `compute`, quick states, boxes and words.
+
+    A state is frozen data, compared by identity. What a user does returns another state.
+    """
+
+    name: str  # of the dock
+    title: str  # of the dock, for screen readers
+    doing: str  # what the user reads while it computes
+    pictured: str  # what the picture is, for screen readers
+    choices: tuple[Choice, ...] = ()
+    slider: Slider | None = None
+    seconds = 0.0  # how long the way to a state is shown at speed 1; 0: never
+    room = QSizeF(430, 260)  # with less room at scale 1 letters are smaller
+
+    def said(self, trace: Trace) -> Chosen:
+        """Return the choices that a run makes itself."""
+        return {}
+
+    def lesson(self, choices: ChooseTable) -> Chosen:
+        """Return what a lesson chooses: what it does not say is as usual."""
+        told = {each: getattr(choices, each.lesson) for each in self.choices if each.lesson}
+        return {each.name: each.usual if value is None else value for each, value in told.items()}
+
+    def hidden(self, trace: Trace, chosen: Chosen) -> frozenset[str]:
+        """Return the names of choices that have no sense for a run."""
+        return frozenset()
+
+    def needs(self, trace: Trace, view: View, chosen: Chosen) -> Hashable:
+        """Return what is computed for, quickly: when it changes, all is computed again."""
+        raise NotImplementedError
+
+    def compute(self, trace: Trace, needs: Any, report: Report) -> Found:
+        """Compute beside the window."""
+        raise NotImplementedError
+
+    def state(self, found: Found, chosen: Chosen, before: State | None, changed: str) -> State:
+        """Return the state of what was found, or after a choice with the name `changed`."""
+        raise NotImplementedError
+
+    def follow(self, state: State, view: View) -> State:
+        """Return the state at another place of the run."""
+        return state
+
+    # --- what a user does; None: nothing ------------------------------------------------------
+
+    def key(self, state: State, key: Qt.Key, *, ctrl: bool) -> State | None:
+        """Return the state after a key."""
+        return None
+
+    def press(self, state: State, at: Hashable) -> State | None:
+        """Return the state after a press on what is there; None: on no box."""
+        return None
+
+    def release(self, state: State, at: Hashable) -> State | None:
+        """Return the state after what was pressed is let go."""
+        return None
+
+    def hover(self, state: State, at: Hashable) -> State | None:
+        """Return the state while the pointer is there."""
+        return None
+
+    def frees(self, before: State, after: State) -> str:
+        """Return the name of a choice that no longer holds after what a user did: it becomes ""."""
+        return ""
+
+    def mark(self, state: State) -> tuple[int, int]:
+        """Return where the slider is, and its largest value."""
+        return 0, 0
+
+    def marked(self, state: State, value: int) -> State:
+        """Return the state with the slider at a value."""
+        return state
+
+    def moves(self, before: State, after: State) -> bool:
+        """Return whether the way from a state to another one is shown."""
+        return False
+
+    def on_the_way(self, state: State, share: float) -> State:
+        """Return the state with a share of the way to it done, 0 to 1."""
+        return state
+
+    # --- what is seen ---------------------------------------------------------------------
+
+    def picture(self, state: State) -> Box | None:
+        """Return the picture as boxes; None: words say why there is none."""
+        raise NotImplementedError
+
+    def words(self, state: State) -> Words:
+        """Return what stands around the picture."""
+        raise NotImplementedError
+
+    def described(self, state: State) -> tuple[str, ...]:
+        """Return the sentences that are read aloud."""
+        title, told, sentences = self.words(state)
+        return *(each if isinstance(each, str) else each[0] for each in (title, told)), *sentences

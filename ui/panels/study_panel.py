@@ -1,0 +1,269 @@
+"""The dock of any study: choices, a slider, and a picture of boxes between words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from typing import Any, Generic
+
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QHelpEvent, QHideEvent, QKeyEvent, QMouseEvent, QPainter
+from PySide6.QtWidgets import QSlider, QToolTip, QWidget
+
+from simulator.base.choices import one_of
+from simulator.lesson.tables import ChooseTable
+from ui.kit.boxes import Box, Column, Scene, scene
+from ui.kit.shapes import Paragraph
+from ui.look.names import fitting, readable
+from ui.look.theme import Style
+from ui.panels.base import StatePicture
+from ui.panels.picture_panel import PicturePanel
+from ui.panels.study import Chosen, Found, State, Study
+from ui.safety.overrides import guarded
+from ui.session.panel_clock import PanelClock
+from ui.session.session import Session
+from ui.session.view import View
+
+_SLIDER = 22
+"""Height of the slider, pixels."""
+_SHARE = 0.6
+"""Share of the height that the picture has at least, before words are left out."""
+
+
+def whole(study: Study[Any, State], state: State) -> Box:
+    """Return a picture with the words around it: where there is little room the last go first."""
+    (title, told, sentences), picture = study.words(state), study.picture(state)
+    parts: list[Box] = [Paragraph(title, bold=True, size=12.5), Box(high=4)]
+    parts.append(replace(picture or Box(), share=_SHARE if picture else 0.0, grow=1))
+    parts += [Paragraph(told, "current", may_go=True)] if told else []
+    parts += [Paragraph(each, "muted", may_go=picture is not None) for each in sentences]
+    return Column(tuple(parts), gap=0)
+
+
+@guarded
+class StudyPicture(StatePicture[State]):
+    """The picture of a study and the words around it; keys and the pointer give another state."""
+
+    changed = Signal(object)
+    """The state after what was done."""
+
+    def __init__(self, parent: QWidget, study: Study[Any, State]) -> None:
+        super().__init__(parent, study.pictured, self._paint_scene)
+        self._study = study
+        self._scene: tuple[object, Scene] | None = None
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setMouseTracking(True)
+
+    @property
+    def scene(self) -> Scene | None:
+        """All boxes and their places, which are found once for a state, a style and a size."""
+        if self.state is None:
+            return None
+        asked = self.state, self.style_now, self.size()
+        if self._scene is None or self._scene[0] != asked:
+            rect = QRectF(self.rect())
+            style = readable(fitting(self.style_now, rect, self._study.room))
+            self._scene = asked, scene(whole(self._study, self.state), style, rect)
+        return self._scene[1]
+
+    def _paint_scene(self, painter: QPainter, state: State, style: Style, rect: QRectF) -> None:
+        if self.scene is not None:
+            self.scene.paint(painter)
+
+    def _tell(self, asks: Callable[[State, Hashable], State | None], at: QPointF) -> None:
+        """Change the state as the study answers for the highest box there that it knows."""
+        if self.state is not None and self.scene is not None:
+            for spot in (*self.scene.at(at), None):
+                after = asks(self.state, spot)
+                if after is not None:
+                    self.changed.emit(after)
+                    return
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        self._tell(self._study.press, event.position())
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        self._tell(self._study.release, event.position())
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        self._tell(self._study.hover, event.position())
+
+    def event(self, event: QEvent) -> bool:
+        """Keep its keys from the run while it has the keyboard focus, and show tooltips."""
+        if event.type() is QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            tip = "" if self.scene is None else self.scene.tip(QPointF(event.pos()))
+            QToolTip.showText(event.globalPos(), tip, self)
+            return True
+        asks = event.type() is QEvent.Type.ShortcutOverride
+        if asks and isinstance(event, QKeyEvent) and self._after(event) is not None:
+            event.accept()
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        after = self._after(event)
+        if after is None:
+            super().keyPressEvent(event)
+        else:
+            self.changed.emit(after)
+
+    def _after(self, event: QKeyEvent) -> State | None:
+        """Return the state after a key; None if the study has none for it."""
+        ctrl = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
+        key = Qt.Key(event.key())
+        return None if self.state is None else self._study.key(self.state, key, ctrl=ctrl)
+
+
+@guarded
+class StudyPanel(PicturePanel, Generic[Found, State]):
+    """A study in a dock.
+
+    The way to a state is shown as long as the study says: in films, which have no clock, and
+    without motion, the state is there at once.
+    """
+
+    def __init__(self, session: Session, study: Study[Found, State]) -> None:
+        super().__init__(f"{study.name}_panel", study.title, study.choices, study.room)
+        self.study, self._session = study, session
+        self.chosen = {each.name: each.usual for each in study.choices}
+        self._said: Chosen = {}
+        self._hidden: frozenset[str] = frozenset()
+        self._asked: object = None
+        self._found: Found | None = None
+        self._view: View | None = None
+        self.picture: StudyPicture[State] = StudyPicture(self, study)
+        self.picture.changed.connect(self.change)
+        self.slider = QSlider(Qt.Orientation.Horizontal, self)
+        self.slider.setPageStep(1)
+        self.slider.setVisible(study.slider is not None)
+        if study.slider is not None:
+            self.slider.setObjectName(study.slider.name)
+            self.slider.setAccessibleName(study.slider.title)
+            self.slider.setToolTip(study.slider.tip)
+        self.slider.valueChanged.connect(self._slide)
+        self.clock = PanelClock(session, self, study.seconds)
+        self.clock.moved.connect(self._moved)
+        self._show_chosen()
+
+    @property
+    def state(self) -> State | None:
+        """What is shown."""
+        return self.picture.state
+
+    def forget(self) -> None:
+        self.clock.finish()
+        self._asked = self._found = self._view = self.picture.state = None
+
+    def show_view(self, view: View, model: None = None) -> None:
+        """Show a view: what is needed for it is computed, or the place in the run is followed."""
+        trace = self._session.trace
+        if trace is None or view.snapshot.program is not trace.program:
+            return
+        self._view, said = view, self.study.said(trace)
+        if said != self._said:
+            self._said = said
+            self.chosen.update(said)
+            self._show_chosen()
+        self._hide_choices()
+        if self._known() and self.state is not None:
+            self._draw(self.study.follow(self.state, view))
+
+    def choose(self, name: str, value: str) -> None:
+        """Accept a choice."""
+        choice = next(each for each in self.study.choices if each.name == name)
+        self.clock.finish()
+        self.chosen[name] = one_of(choice.values, value)
+        self._hide_choices()
+        if self._known() and self._found is not None:
+            self._draw(self.study.state(self._found, self.chosen, self.state, name))
+
+    def take_choices(self, choices: ChooseTable) -> None:
+        """Show what a lesson has chosen."""
+        for name, value in self.study.lesson(choices).items():
+            self.bar.choose(name, value)
+        if self.study.slider is not None and choices.step is not None:
+            self.slider.setValue(choices.step)
+
+    def change(self, state: State) -> None:
+        """Show another state of what was found; another mark ends what is under way."""
+        before, study = self.state, self.study
+        if before is not None and (freed := study.frees(before, state)):
+            self.chosen[freed] = ""
+            self._show_chosen()
+        self._draw(state)
+        if before is None or study.mark(before) == study.mark(state):
+            return
+        (self.clock.start if self._controls and study.moves(before, state) else self.clock.finish)()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self.clock.finish()
+
+    def show_controls(self, on: bool) -> None:
+        self.slider.setVisible(on and self.study.slider is not None)
+        super().show_controls(on)
+
+    def arrange(self) -> None:
+        """Give the slider a line below the choices."""
+        super().arrange()
+        if not self.slider.isHidden():
+            place = self.picture.geometry()
+            self.slider.setGeometry(place.x(), place.y(), place.width(), _SLIDER)
+            self.picture.setGeometry(place.adjusted(0, _SLIDER, 0, 0))
+
+    def _show_chosen(self) -> None:
+        for name, value in self.chosen.items():
+            self.bar.show_chosen(name, value)
+
+    def _hide_choices(self) -> None:
+        trace = self._session.trace
+        hidden = self._hidden if trace is None else self.study.hidden(trace, self.chosen)
+        if hidden != self._hidden:
+            self._hidden = hidden
+            for name in self.chosen:
+                self.bar.show_choice(name, name not in hidden)
+            self.arrange()
+
+    def _slide(self, value: int) -> None:
+        if self.state is not None:
+            self.change(self.study.marked(self.state, value))
+
+    def _known(self) -> bool:
+        """Return whether what is needed was asked for already; else ask for it."""
+        trace, view = self._session.trace, self._view
+        if trace is None or view is None:
+            return False
+        needs = self.study.needs(trace, view, self.chosen)
+        asked = trace, needs
+        if asked == self._asked:
+            return True
+        self._asked = asked
+
+        def done(found: Found) -> None:
+            if self._asked == asked:
+                self.clock.finish()
+                self._found = found
+                state = self.study.state(found, self.chosen, self.state, "")
+                self._draw(self.study.marked(state, self.slider.value()))
+
+        self._session.derive(self.study, needs, done)
+        return False
+
+    def _moved(self) -> None:
+        if self.state is not None:
+            state = self.study.on_the_way(self.state, self.clock.share)
+            if self.clock.running:
+                self.picture.state = state
+                self.picture.update()
+            else:
+                self._draw(state)
+
+    def _draw(self, state: State) -> None:
+        value, most = self.study.mark(state)
+        blocked = self.slider.blockSignals(True)
+        self.slider.setRange(0, most)
+        self.slider.setValue(value)
+        self.slider.blockSignals(blocked)
+        self.picture.state = state
+        said = (each.rstrip(".") for each in self.study.described(state) if each)
+        self.describe(". ".join(said) + ".")

@@ -56,6 +56,21 @@ test-races: ## watch every kernel in every variant, then without each of its bar
 	@.ci/setup test $(EXTRAS)
 	QT_QPA_PLATFORM=offscreen nice $(PY) -m pytest --all -n $(JOBS) -o norecursedirs=.* tests/kernels/watch $(ARGS)
 
+test-older-cuda: build/venv-older-cuda/made ## compile every kernel with the NVRTC of gpu-cuda12, for older GPUs too: 4 minutes
+	QT_QPA_PLATFORM=offscreen nice build/venv-older-cuda/bin/python -m pytest --all -n $(JOBS) \
+	  -W ignore::UserWarning:cupy._environment tests/kernels/test_compile_gate.py $(ARGS)
+
+# The packages of gpu-cuda12, before those of .venv: each CuPy finds the NVRTC beside it.
+PINS = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["gpu-cuda12"])
+PACKAGES = import sysconfig; print(sysconfig.get_path("purelib"))
+build/venv-older-cuda/made: pyproject.toml
+	@.ci/setup test
+	rm -rf $(@D)
+	$(PY) -m venv --without-pip $(@D)
+	$(PY) -m pip --python $(@D)/bin/python install --quiet --no-deps $$($(PY) -c '$(PINS)')
+	$(PY) -c '$(PACKAGES)' > "$$($(@D)/bin/python -c '$(PACKAGES)')/of-the-suite.pth"
+	touch $@
+
 lint: ## ruff and mypy --strict
 	@.ci/setup test
 	$(PY) -m ruff check .
@@ -126,5 +141,5 @@ clean: ## remove what was generated (.venv stays: rm -rf .venv)
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
-.PHONY: help run test test-all test-peers test-architectures test-ptx test-races lint report soak fuzz mutants bench bench-peers \
+.PHONY: help run test test-all test-peers test-architectures test-ptx test-races test-older-cuda lint report soak fuzz mutants bench bench-peers \
   package test-package pictures docs-pictures small-transformer docs-film clean

@@ -24,6 +24,9 @@ OPTIONS = ("--std=c++17", "-ftz=true", "-fmad=false", "--device-as-default-execu
 """The options of CuPy, except that a product is joined to a sum only if the source says so: the
 trace build must compute what the fast build does, to the last bit."""
 
+USUAL_NVRTC = 13
+"""The major version of the compiler that limits are for where a line names none."""
+
 _INSTALL = "pip install cupy-cuda13x nvidia-cuda-nvrtc nvidia-cuda-runtime"
 _OLDER = (
     ": CUDA 12 still knows older ones (pip install cupy-cuda12x nvidia-cuda-nvrtc-cu12 "
@@ -41,7 +44,7 @@ _KERNEL = re.compile(
     r'^extern "C" __global__ void(?: __launch_bounds__\([^)]*\))? (\w+)\(', re.MULTILINE
 )
 _LIMIT = re.compile(
-    r"^// ptxas (\w+) (fast|trace|in_turn)(?: VALUE_DIM>(\d+))?: "
+    r"^// ptxas (\w+) (fast|trace|in_turn)(?: VALUE_DIM>(\d+))?(?: NVRTC (\d+))?: "
     r"at most (\d+) registers, (\d+) bytes of stack, (\d+) bytes spilled$",
     re.MULTILINE,
 )
@@ -274,19 +277,29 @@ def kernel_names(text: str) -> tuple[str, ...]:
     return tuple(_KERNEL.findall(text))
 
 
-def limits(text: str, value_dim: int = 0) -> dict[tuple[str, str], Limit]:
-    """Return the limits that a source states, by kernel and build, for values of so many numbers.
+def limits(text: str, value_dim: int = 0, nvrtc: int = USUAL_NVRTC) -> dict[tuple[str, str], Limit]:
+    """Return the limits that a source states, by kernel and build.
 
     They are beside each kernel, one line for each build::
 
         // ptxas flash2 fast: at most 128 registers, 0 bytes of stack, 0 bytes spilled
 
-    A line for ``fast VALUE_DIM>128`` takes the place of one before it where values are longer.
+    A line for ``fast VALUE_DIM>128`` takes the place of one before it where values are longer, one
+    for ``fast NVRTC 12`` where that compiler needs more.
+
+    Parameters
+    ----------
+    text : str
+        The source.
+    value_dim : int
+        Numbers of a value.
+    nvrtc : int
+        The major version of the compiler.
     """
     return {
         (kernel, build): Limit(int(registers), int(stack), int(spilled))
-        for kernel, build, over, registers, stack, spilled in _LIMIT.findall(text)
-        if not over or value_dim > int(over)
+        for kernel, build, over, major, registers, stack, spilled in _LIMIT.findall(text)
+        if (not over or value_dim > int(over)) and (not major or nvrtc == int(major))
     }
 
 

@@ -29,6 +29,7 @@ struct Latent {
 // Up to 64 rows it has room for them; from 96 rows on, with more threads, they spill.
 // ptxas mla fast: at most 128 registers, 0 bytes of stack, 0 bytes spilled
 // ptxas mla trace: at most 128 registers, 0 bytes of stack, 0 bytes spilled
+// ptxas mla trace NVRTC 12: at most 128 registers, 8 bytes of stack, 16 bytes spilled
 // ptxas mla fast VALUE_DIM>128: at most 255 registers, 0 bytes of stack, 0 bytes spilled
 // ptxas mla trace VALUE_DIM>128: at most 255 registers, 0 bytes of stack, 0 bytes spilled
 extern "C" __global__ void __launch_bounds__(THREADS) mla(

@@ -1,7 +1,7 @@
 """Every kernel becomes machine code for every architecture, and stays within its limits.
 
-NVRTC does it with no GPU. What it said of a text is kept in the checkout's cache, so that only
-what has changed is compiled again.
+NVRTC does it with no GPU: that of gpu-cuda13, or of gpu-cuda12 in `make test-older-cuda`. What it
+said of a text is kept in the checkout's cache, so that only what has changed is compiled again.
 """
 
 import hashlib
@@ -11,6 +11,7 @@ import platform
 import re
 import sys
 from dataclasses import asdict, dataclass
+from itertools import product
 
 import pytest
 
@@ -18,6 +19,7 @@ from kernels.build.cache import cache_folder
 from kernels.build.nvrtc import (
     ARCHITECTURES,
     OPTIONS,
+    USUAL_NVRTC,
     Build,
     Usage,
     compile_cubin,
@@ -45,7 +47,9 @@ TIMED = (64, 64, 64, 8, 1)
 TENSOR_64, TENSOR_128 = (128, 64, 64, 4, 1), (128, 64, 128, 4, 2)
 LATENT, LATENT_VALUES = (64, 64, 576, 8, 2), 512  # FlashMLA's tile: 164 096 bytes of shared memory
 TENSOR_8_WARPS = (128, 64, 128, 8, 1)
+NVRTC = USUAL_NVRTC if nvrtc_reason() else int(nvrtc_version().partition(".")[0])
 NAMES = ("BR", "BC", "HEAD_DIM", "VALUE_DIM", "WARPS", "ELEMENT")
+OLDER = ("sm_61", "sm_70")  # GTX 10 and V100, which NVRTC 13 no longer knows
 AMPERE = ARCHITECTURES[1:]  # and later: the first that has cp.async and mma.m16n8k16
 
 
@@ -86,6 +90,7 @@ MAPS = dict.fromkeys(("linear", "linear_recurrent", "gla", "deltanet"), _MAP)
 # oldest, and that of the benchmark: a compilation takes most of a second.
 GATES = [
     *(Gate(s, b, USUAL, ARCHITECTURES) for s in SOURCES for b in BUILDS),
+    *(Gate(s, b, USUAL, OLDER) for s in SOURCES for b in BUILDS if NVRTC < USUAL_NVRTC),
     *(Gate(s, b, LARGE, ("sm_90a",)) for s in SOURCES for b in BUILDS),
     *(Gate(s, b, SMALL, ("sm_75",)) for s in SOURCES for b in BUILDS),
     *(Gate(s, b, TIMED, ("sm_80", "sm_90")) for s in SOURCES for b in BUILDS),
@@ -136,7 +141,7 @@ def test_kernels_compile_within_their_limits(gate: Gate) -> None:
     text = whole_source(gate.source)
     # One after the other: NVRTC takes one at a time.
     found = [usage(gate, arch) for arch in gate.architectures]
-    allowed, faults = limits(text, gate.value_dim), []
+    allowed, faults = limits(text, gate.value_dim, NVRTC), []
     for arch, kernels in zip(gate.architectures, found, strict=True):
         assert set(kernels) == set(kernel_names(text))
         faults += [f"{arch}: {fault}" for fault in over_limits(kernels, allowed, gate.build)]
@@ -169,8 +174,9 @@ def test_every_source_is_gated() -> None:
 def test_every_build_has_limits(source: str) -> None:
     text = whole_source(source)
     builds = {gate.build for gate in GATES if gate.source == source}
-    for value_dim in (0, LATENT_VALUES):
-        assert set(limits(text, value_dim)) == {(k, b) for k in kernel_names(text) for b in builds}
+    for values, nvrtc in product((0, LATENT_VALUES), (12, 13)):
+        stated = limits(text, values, nvrtc)
+        assert set(stated) == {(k, b) for k in kernel_names(text) for b in builds}
     assert re.search(r"^\s*#\s*include", text, re.MULTILINE) is None
     assert len(re.findall("__global__ void", text)) == len(kernel_names(text))
 
@@ -195,6 +201,15 @@ def test_too_small_a_limit_is_found(was: str, planted: str, found: str) -> None:
     faults = over_limits(usage(gate, "sm_90a"), limits(changed), "fast")
     assert len(faults) == 1
     assert faults[0].endswith(found)
+
+
+def test_a_compilers_own_limits_hold_for_it_alone() -> None:
+    line = "// ptxas some fast{}: at most {} registers, 0 bytes of stack, 0 bytes spilled\n"
+    text = line.format("", 64) + line.format(" NVRTC 12", 72)
+    assert {n: limits(text, nvrtc=n)["some", "fast"].registers for n in (12, 13)} == {
+        12: 72,
+        13: 64,
+    }
 
 
 @needs_nvrtc

@@ -7,17 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from kernels.cuda.launch import Device
-from kernels.cuda.linear import kernel_engine
-from kernels.devices.cupy import CupyDevice
 from kernels.devices.driver import GpuStatus, gpu_status
-from kernels.devices.host.device import HostDevice
 from kernels.errors import KernelError
 from simulator.base.errors import InputError, refuse
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.engines.protocol import Engine
 from simulator.problem.workload import Inputs, Workload
+
+if TYPE_CHECKING:
+    from kernels.cuda.launch import Device
+
+
+def _opened() -> Device:
+    from kernels.devices.cupy import CupyDevice
+
+    return CupyDevice()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +39,7 @@ class Gpu:
     """
 
     status: Callable[[], GpuStatus] = gpu_status
-    opened: Callable[[], Device] = CupyDevice
+    opened: Callable[[], Device] = _opened
 
 
 GPU = Gpu()
@@ -105,7 +111,11 @@ def choose_engine(
 
 
 def _kernel_engine(name: str, workload: Workload, inputs: Inputs, gpu: Gpu) -> Engine:
+    from kernels.cuda.linear import kernel_engine
+
     if name == "host":
+        from kernels.devices.host.device import HostDevice
+
         return kernel_engine(workload, inputs, HostDevice())
     try:
         return kernel_engine(workload, inputs, gpu.opened())

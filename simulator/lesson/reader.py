@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import ValidationError
 
@@ -31,8 +31,6 @@ from simulator.base.limits import (
     read_bounded,
 )
 from simulator.base.tables import Table, input_error, parse_toml
-from simulator.lesson.expressions import Formats, fill, first_mistake
-from simulator.lesson.numbers import Numbers, program_of
 from simulator.lesson.places import (
     cursor_of,
     framing_of,
@@ -49,6 +47,9 @@ from simulator.problem.scenario import (
     with_values,
 )
 from simulator.program.playback import first_cursor
+
+if TYPE_CHECKING:
+    from simulator.lesson.expressions import Formats
 
 FRONT = "+++"
 HEADING = "## "
@@ -287,6 +288,8 @@ class _Reader:
         self.mistakes += [LessonMistake(self._source, line + n - 1, title, m) for n, m in found]
 
     def _add(self, said: StepTable, title: str, caption: str, line: int) -> None:
+        from simulator.lesson.numbers import program_of
+
         before = self.steps[-1] if self.steps else None
         scenario = self.scenario = self._changed(said)
         # A step whose cursor is wrong has still changed the scenario.
@@ -408,6 +411,8 @@ class _TextError(Exception):
 
 
 def _check_texts(title: str, caption: str, said: StepTable) -> None:
+    from simulator.lesson.expressions import first_mistake
+
     for key, text in _texts(title, caption, said):
         most = TITLE_LETTERS if text is title else TEXT_LETTERS
         if len(text) > most:
@@ -446,6 +451,9 @@ def resolve_step(lesson: Lesson, number: int, formats: Formats) -> ResolvedStep:
         A number cannot be computed, or the input cannot be read: file, line and expression are
         named.
     """
+    from simulator.lesson.expressions import fill
+    from simulator.lesson.numbers import Numbers
+
     if not 0 <= number < len(lesson.steps):
         raise IndexError(f"step {number}: expected 0 to {len(lesson.steps) - 1}")
     step = lesson.steps[number]

@@ -219,6 +219,9 @@ def _progress(what: str) -> Callable[[float], None]:
 def _window(options: argparse.Namespace) -> int:
     """Open the window."""
     from simulator.lesson.reader import find_lesson
+    from ui.safety.imports import import_qt
+
+    import_qt()
     from ui.app.start import open_window
 
     lesson = find_lesson(options.lesson) if options.lesson else None
@@ -288,6 +291,9 @@ def _error_text(error: float | None) -> str:
 
 def _export(options: argparse.Namespace) -> int:
     """Write a picture or a film of a run or of a lesson."""
+    from ui.safety.imports import import_qt
+
+    import_qt()
     from ui.app.windows import new_window
     from ui.export.command import run
 

@@ -15,7 +15,6 @@ from simulator.lesson.steps import Lesson, LessonTitle, ResolvedStep
 from simulator.program.playback import SECONDS_PER_OP, Cursor, path_between, seconds_between
 from simulator.run.trace import Trace
 from ui.look.layouts import LAYOUT_PANELS
-from ui.look.lesson_text import FORMATS
 from ui.session.calm import Calm
 from ui.session.history import Aside
 from ui.session.motion import TICK_MS
@@ -265,6 +264,8 @@ class LessonPlayer(QObject):
 
         def job() -> tuple[Lesson, int, ResolvedStep | str]:
             try:
+                from ui.look.lesson_text import FORMATS
+
                 step = resolve_step(lesson, number, FORMATS)
             except InputError as error:
                 return lesson, number, str(error)

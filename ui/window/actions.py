@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from simulator.program.playback import Granularity
-from ui.panels.compare.panel import ComparePanel
-from ui.talk.record_dialog import open_record_dialog
 from ui.window.help import about, show_keys
 
 if TYPE_CHECKING:
@@ -38,8 +36,16 @@ def _select(across: int, down: int) -> Callable[[MainWindow], None]:
     return lambda window: window.session.move_selection(across, down)
 
 
+def _record(window: MainWindow) -> None:
+    from ui.talk.record_dialog import open_record_dialog
+
+    open_record_dialog(window)
+
+
 def _play(window: MainWindow, on: bool) -> None:
     """Play what is shown: the race where it is shown without the board, else the run."""
+    from ui.panels.compare.panel import ComparePanel
+
     panel = window.docks.in_sight(ComparePanel)
     if on and panel is not None and panel.view == "race" and not window.board.isVisible():
         panel.play_race()
@@ -105,7 +111,7 @@ ACTIONS = (
     ActionSpec("head_forward", "Head on", "Run", _step(True, _HEAD), ("Ctrl+Right",), "head"),
     ActionSpec("open_lesson", "Open lesson…", "Lesson", lambda w: w.lessons.ask()),
     ActionSpec("record_step", "Add this view as a step…", "Lesson",
-               open_record_dialog, ("Ctrl+Shift+L",)),
+               _record, ("Ctrl+Shift+L",)),
     ActionSpec("lesson_next", "Next step", "Lesson", lambda w: w.lessons.player.next(),
                ("PgDown",), separated=True),
     ActionSpec("lesson_back", "Step before", "Lesson", lambda w: w.lessons.player.back(),

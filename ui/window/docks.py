@@ -85,7 +85,7 @@ class Docks(QObject):
             for spec in PANELS:
                 self.by_name[spec.name] = self._make(spec)
 
-    def _make(self, spec: PanelSpec[Any]) -> QDockWidget:
+    def _make(self, spec: PanelSpec) -> QDockWidget:
         dock = QDockWidget(spec.title, self._window)
         dock.setObjectName(spec.name)
         dock.setToolTip(spec.tip)
@@ -109,7 +109,7 @@ class Docks(QObject):
     def __getitem__(self, name: str) -> QDockWidget:
         return self.by_name[name]
 
-    def __iter__(self) -> Iterator[tuple[PanelSpec[Any], QDockWidget]]:
+    def __iter__(self) -> Iterator[tuple[PanelSpec, QDockWidget]]:
         return ((spec, self.by_name[spec.name]) for spec in PANELS)
 
     @property
@@ -129,7 +129,10 @@ class Docks(QObject):
         which : str or type
             Its name, if any panel will do, or its class.
         """
-        spec = next(spec for spec in PANELS if which in (spec.name, spec.make))
+        if isinstance(which, str):
+            spec = next(spec for spec in PANELS if spec.name == which)
+        else:
+            spec = next(spec for spec in PANELS if spec.makes(which))
         name = spec.name
         if name not in self._panels:
             panel = spec.make(self._session)
@@ -168,7 +171,7 @@ class Docks(QObject):
 
     # --- what they show -------------------------------------------------------------------
 
-    def _see(self, spec: PanelSpec[Any], seen: bool) -> None:
+    def _see(self, spec: PanelSpec, seen: bool) -> None:
         """Give a panel views as long as it is seen."""
         if seen == (spec.name in self._seen):
             return
@@ -181,7 +184,7 @@ class Docks(QObject):
             self._restyle(spec.name)
             self._show_latest(spec)
 
-    def _show_latest(self, spec: PanelSpec[Any]) -> None:
+    def _show_latest(self, spec: PanelSpec) -> None:
         view, trace = self._session.view, self._session.trace
         # A new run is there before its first view, which every panel in sight is given.
         if view is not None and trace is not None and view.snapshot.program is trace.program:
@@ -195,7 +198,7 @@ class Docks(QObject):
             if panel is not None:
                 panel.forget()
 
-    def _float(self, spec: PanelSpec[Any], floating: bool) -> None:
+    def _float(self, spec: PanelSpec, floating: bool) -> None:
         """Show a dock that was behind a tab, where Qt leaves it hidden."""
         dock = self.by_name[spec.name]
         if floating and not (dock.isHidden() or spec.name in self._seen):
@@ -218,7 +221,7 @@ class Docks(QObject):
                 if spec.name in self._seen:
                     self._session.want(spec.need)
 
-    def _show(self, spec: PanelSpec[Any], view: View) -> None:
+    def _show(self, spec: PanelSpec, view: View) -> None:
         # A panel may have needed something only after the view was asked for.
         if view.has(spec.need):
             panel = self.panel(spec.name)

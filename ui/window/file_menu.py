@@ -13,7 +13,6 @@ from PySide6.QtWidgets import QFileDialog, QMenu
 
 from simulator.base.assets import ASSETS, SCENARIOS
 from simulator.base.errors import InputError, safe_text
-from simulator.code.run_script import run_script
 from simulator.problem.input_files import InputFile, read_header
 from simulator.problem.scenario import (
     Scenario,
@@ -24,16 +23,16 @@ from simulator.problem.scenario import (
 )
 from simulator.problem.tiling import seen_size
 from simulator.program.algorithms import ALGORITHMS
-from ui.export.picture import WidgetPicture
 from ui.export.writers.metadata import READS as EXPORTS
 from ui.export.writers.metadata import read_scenario
 from ui.look.units import count_text
 from ui.panels.scenario.fields import with_input
-from ui.panels.schedule.panel import LOGS, SchedulePanel
 from ui.widgets.message_bar import Kind
 from ui.widgets.replace import ask_replace
 
 if TYPE_CHECKING:
+    from ui.export.picture import WidgetPicture
+    from ui.panels.schedule.panel import SchedulePanel
     from ui.window.main_window import MainWindow
 
 READS = (".toml", ".md", ".safetensors", ".npz", *EXPORTS)
@@ -42,7 +41,6 @@ READS = (".toml", ".md", ".safetensors", ".npz", *EXPORTS)
 _OF_LAYERS = ("mask", "scores", "position")
 """Tables of a scenario that hold what a layer does, too."""
 _TRACES = "Traces of Chrome and Perfetto (*.json)"
-_BESIDE = f"Traces and logs (*.json {' '.join(f'*{each}' for each in LOGS)})"
 
 DEMOS = {
     **{name: algorithm.title for name, algorithm in ALGORITHMS.items()},
@@ -201,16 +199,19 @@ class Files(QObject):
 
     def open_trace(self) -> None:
         """Ask for a trace and set it beside the schedule."""
+        from ui.panels.schedule.panel import LOGS
+
         panel = self._schedule()
-        name, _ = QFileDialog.getOpenFileName(self._window, "Open trace", "", _BESIDE)
+        kinds = f"Traces and logs (*.json {' '.join(f'*{each}' for each in LOGS)})"
+        name, _ = QFileDialog.getOpenFileName(self._window, "Open trace", "", kinds)
         if name:
             panel.open(Path(name), self._window.show_error)
 
     def _schedule(self) -> SchedulePanel:
+        from ui.panels.schedule.panel import SchedulePanel
+
         self._window.docks.open("schedule")
-        panel = self._window.docks.panel("schedule")
-        assert isinstance(panel, SchedulePanel)
-        return panel
+        return self._window.docks.panel(SchedulePanel)
 
     # --- pictures -------------------------------------------------------------------------
 
@@ -265,6 +266,8 @@ class Files(QObject):
 
     def copy_run(self) -> None:
         """Copy a script of the run to the clipboard, which checks the row that is explained."""
+        from simulator.code.run_script import run_script
+
         trace, view = self._session.trace, self._session.view
         if trace is None or view is None or view.snapshot.program is not trace.program:
             return
@@ -284,6 +287,8 @@ class Files(QObject):
         )  # fmt: skip
 
     def _panel_picture(self, name: str) -> WidgetPicture:
+        from ui.export.picture import WidgetPicture
+
         scenario = self._session.scenario
         faults = scenario.faults if scenario else None
         return WidgetPicture(self._window.docks.panel(name), faults, self._window.style_now)

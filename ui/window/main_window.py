@@ -41,7 +41,6 @@ from ui.look.theme import (
     stage_scale,
     stylesheet,
 )
-from ui.panels.code.panel import CodePanel
 from ui.panels.memory.panel import MemoryPanel
 from ui.panels.transport.bar import TransportBar
 from ui.panels.values.panel import ValuesPanel
@@ -532,6 +531,8 @@ class MainWindow(LessonWindow):
 
     def run_until(self) -> None:
         """Choose in the code panel where the run is to stop."""
+        from ui.panels.code.panel import CodePanel
+
         self.docks.open("code")
         self.docks.panel(CodePanel).bar.until.setFocus(Qt.FocusReason.ShortcutFocusReason)
 

@@ -180,7 +180,7 @@ def test_a_panel_is_fed_and_styled_when_it_is_seen(open_window, qapp, monkeypatc
     qapp.processEvents()
     assert panel.snapshot is window.session.view.snapshot
     assert panel.style_now.theme is THEMES[window.settings.theme]
-    assert spec.model is nothing
+    assert spec.need.make is nothing
 
 
 def test_what_a_panel_needs_is_made_only_while_it_is_wanted(open_window):

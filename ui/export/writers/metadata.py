@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from html import escape
 from os.path import normpath
 from pathlib import Path
 from typing import IO
-from xml.sax.saxutils import escape
 
 from simulator.base.errors import InputError, reason, refuse
 from simulator.base.files import open_regular
@@ -56,7 +56,7 @@ class Note:
     @property
     def xmp(self) -> bytes:
         """The whole note, as an XMP packet."""
-        return _XMP.format(escape(self.text, {"\n": "&#10;"})).encode("utf-8")
+        return _XMP.format(escape(self.text, quote=False).replace("\n", "&#10;")).encode("utf-8")
 
 
 def note_of(scenario: Scenario, folder: Path, version: str, command: str) -> Note:

@@ -17,6 +17,7 @@ from ui.panels.memory.scale import scale_model
 from ui.panels.memory.views import CHOICE, VIEWS, paint_view
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
+from ui.session.session import Session
 from ui.session.view import View
 from ui.widgets.choice_bar import PlotBar
 
@@ -88,3 +89,8 @@ class MemoryPanel(MovingPanel[None]):
                 baseline = self.baseline_bytes(self.snapshot.program)
                 state = MemoryState(self.snapshot, baseline, self.motion, moved(self.phase))
                 paint_view(painter, self.shown, state, self.style_now, place)
+
+
+def memory_panel(session: Session) -> MemoryPanel:
+    """Return the panel, which asks nothing of a session."""
+    return MemoryPanel()

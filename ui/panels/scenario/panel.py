@@ -8,6 +8,7 @@ is shown beside its field, and the typed text stays.
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QSize, Qt, Signal
@@ -49,6 +50,7 @@ from ui.panels.scenario.fields import (
     texts,
 )
 from ui.safety.overrides import guarded
+from ui.session.session import Session
 
 _KEYPAD = Qt.KeyboardModifier.KeypadModifier
 
@@ -352,6 +354,19 @@ class ScenarioPanel(Panel[None]):
             editor = self.fields["input.path"].editor
             editor.show_text(path, force=True)
             self._commit("input.path", path)
+
+
+def scenario_panel(session: Session) -> ScenarioPanel:
+    """Return a form that proposes changes to a session and shows its runs and refusals."""
+    panel = ScenarioPanel()
+    panel.proposed.connect(session.propose)
+    panel.withdrawn.connect(session.withdrawn)
+    session.trace_changed.connect(panel.show_trace)
+    session.refused.connect(panel.show_refusal)
+    panel.held.connect(partial(session.hold, panel.take_back))
+    if session.trace is not None:
+        panel.show_trace(session.trace)
+    return panel
 
 
 def _typed(event: QKeyEvent) -> bool:

@@ -10,7 +10,9 @@ from simulator.problem.scenario import with_values
 from simulator.program.playback import moved
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
+from simulator.run.trace import Trace
 from ui.look.draw import text_width
+from ui.look.formula import typeset
 from ui.look.theme import Style
 from ui.panels.base import MovingPanel
 from ui.panels.softmax.model import moves_softmax
@@ -21,6 +23,7 @@ from ui.panels.softmax.painter import (
     rescale_words,
 )
 from ui.panels.softmax.places import MIN_SIZE
+from ui.panels.update_lines import softmax_lines
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.session.session import Session
@@ -153,3 +156,9 @@ class SoftmaxPanel(MovingPanel[None]):
                     painter, self.snapshot, self.report, self.style_now, place,
                     motion=self.motion, share=moved(self.phase), elsewhere=self.elsewhere,
                 )  # fmt: skip
+
+
+def typeset_softmax(trace: Trace, snapshot: Snapshot, report: RowReport) -> None:
+    """Typeset the formulas of the view while it is made, not when it is painted."""
+    lines = softmax_lines(snapshot, report)
+    typeset([r"m", r"m_{\mathrm{old}}", *(line.latex for line in lines)])

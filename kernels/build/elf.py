@@ -6,6 +6,7 @@ import struct
 
 _NO_BITS = 8
 """The kind of a section that takes no space in its file."""
+_CODE = ".text."
 _SIZED, _REGISTERS = 4, 0x2F
 """In `.nv.info`: an entry that says its size, and what it is about, the registers of a kernel."""
 
@@ -38,15 +39,7 @@ def elf_size(elf: bytes) -> int:
 
 def registers(cubin: bytes) -> dict[str, int]:
     """Return the registers of a thread by kernel, from a cubin's section ``.nv.info``."""
-    (start,) = struct.unpack_from("<Q", cubin, 40)
-    each, many, named = struct.unpack_from("<HHH", cubin, 58)
-    sections = [struct.unpack_from("<I20xQQI", cubin, start + n * each) for n in range(many)]
-
-    def text(section: int, at: int) -> str:
-        begin = sections[section][1] + at
-        return cubin[begin : cubin.index(b"\0", begin)].decode()
-
-    by_name = {text(named, name): (offset, size, link) for name, offset, size, link in sections}
+    by_name = _sections(cubin)
     if not {".nv.info", ".symtab"} <= set(by_name):
         return {}
     (at, size, _), (symbols, _, names) = by_name[".nv.info"], by_name[".symtab"]
@@ -56,6 +49,30 @@ def registers(cubin: bytes) -> dict[str, int]:
         if (form, about) == (_SIZED, _REGISTERS):
             symbol, number = struct.unpack_from("<II", cubin, at + 4)
             (name,) = struct.unpack_from("<I", cubin, symbols + 24 * symbol)
-            found[text(names, name)] = number
+            found[_word(cubin, _headers(cubin)[names][1] + name)] = number
         at += 4 + (value if form == _SIZED else 0)
     return found
+
+
+def code_bytes(cubin: bytes) -> dict[str, int]:
+    """Return the bytes of machine code by kernel, from a cubin's sections ``.text.NAME``."""
+    found = _sections(cubin).items()
+    return {name[len(_CODE) :]: size for name, (_, size, _) in found if name.startswith(_CODE)}
+
+
+def _sections(cubin: bytes) -> dict[str, tuple[int, int, int]]:
+    """Return of each section by name where it begins, its bytes, and the section it refers to."""
+    headers = _headers(cubin)
+    (named,) = struct.unpack_from("<H", cubin, 62)
+    names = headers[named][1]
+    return {_word(cubin, names + name): (at, size, link) for name, at, size, link in headers}
+
+
+def _headers(cubin: bytes) -> list[tuple[int, int, int, int]]:
+    (start,) = struct.unpack_from("<Q", cubin, 40)
+    each, many = struct.unpack_from("<HH", cubin, 58)
+    return [struct.unpack_from("<I20xQQI", cubin, start + n * each) for n in range(many)]
+
+
+def _word(cubin: bytes, begin: int) -> str:
+    return cubin[begin : cubin.index(b"\0", begin)].decode()

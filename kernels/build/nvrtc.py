@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from kernels.build.elf import elf_size
+from kernels.build.elf import code_bytes, elf_size
 from kernels.errors import KernelError
 
 Build = Literal["fast", "trace", "in_turn"]
@@ -45,14 +45,15 @@ _KERNEL = re.compile(
 )
 _LIMIT = re.compile(
     r"^// ptxas (\w+) (fast|trace|in_turn)(?: VALUE_DIM>(\d+))?(?: NVRTC (\d+))?: "
-    r"at most (\d+) registers, (\d+) bytes of stack, (\d+) bytes spilled$",
+    r"at most (\d+) registers, (\d+) bytes of stack, (\d+) bytes spilled"
+    r"(?:, (\d+) KiB of code)?$",
     re.MULTILINE,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a kernel takes, as the assembler says.
+    """What a kernel takes, as the assembler says, and its machine code.
 
     Attributes
     ----------
@@ -62,6 +63,8 @@ class Usage:
         Bytes of each thread in local memory, and the bytes that spill instructions move.
     shared : int
         Static shared memory of a block, in bytes; what a launch adds is not known here.
+    code : int
+        Bytes of machine code; 0 of a log alone.
     """
 
     registers: int
@@ -69,6 +72,7 @@ class Usage:
     spill_stores: int
     spill_loads: int
     shared: int
+    code: int = 0
 
     @property
     def spilled(self) -> int:
@@ -86,11 +90,14 @@ class Limit:
     ----------
     registers, stack, spilled : int
         As in `Usage`.
+    code : int or None
+        Likewise; None: as many as it takes.
     """
 
     registers: int
     stack: int
     spilled: int
+    code: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +207,9 @@ def compile_cubin(
     code, ptx, log = _compile(text, name, asked, cubin=True, ptx=with_ptx)
     # CuPy's binding takes the last byte for the end of a text and removes it.
     whole = code.ljust(elf_size(code), b"\0")
-    return Compiled(whole, parse_usage(log), time.perf_counter() - started, ptx)
+    sizes = code_bytes(whole)
+    usage = {name: replace(each, code=sizes[name]) for name, each in parse_usage(log).items()}
+    return Compiled(whole, usage, time.perf_counter() - started, ptx)
 
 
 def compile_ptx(text: str, name: str, arch: str, options: Sequence[str] = ()) -> str:
@@ -284,8 +293,8 @@ def limits(text: str, value_dim: int = 0, nvrtc: int = USUAL_NVRTC) -> dict[tupl
 
         // ptxas flash2 fast: at most 128 registers, 0 bytes of stack, 0 bytes spilled
 
-    A line for ``fast VALUE_DIM>128`` takes the place of one before it where values are longer, one
-    for ``fast NVRTC 12`` where that compiler needs more.
+    It may go on with ``, 40 KiB of code``. A line for ``fast VALUE_DIM>128`` takes the place of one
+    before it where values are longer, one for ``fast NVRTC 12`` where that compiler needs more.
 
     Parameters
     ----------
@@ -297,10 +306,14 @@ def limits(text: str, value_dim: int = 0, nvrtc: int = USUAL_NVRTC) -> dict[tupl
         The major version of the compiler.
     """
     return {
-        (kernel, build): Limit(int(registers), int(stack), int(spilled))
-        for kernel, build, over, major, registers, stack, spilled in _LIMIT.findall(text)
+        (kernel, build): Limit(int(registers), int(stack), int(spilled), _bytes(code))
+        for kernel, build, over, major, registers, stack, spilled, code in _LIMIT.findall(text)
         if (not over or value_dim > int(over)) and (not major or nvrtc == int(major))
     }
+
+
+def _bytes(kib: str) -> int | None:
+    return 1024 * int(kib) if kib else None
 
 
 def over_limits(
@@ -327,8 +340,9 @@ def over_limits(
             ("registers", "registers"),
             ("stack", "bytes of stack"),
             ("spilled", "bytes spilled"),
+            ("code", "bytes of code"),
         ):
             got, most = getattr(taken, quantity), getattr(limit, quantity)
-            if got > most:
+            if most is not None and got > most:
                 faults.append(f"{kernel} {build}: {got} {unit}, at most {most}")
     return faults

@@ -2,8 +2,8 @@
 //
 // Paper      Dao 2023, "FlashAttention-2: Faster Attention with Better Parallelism and Work
 //            Partitioning", Algorithm 1; every line of it is cited where it is done.
-// Limits     float16 or bfloat16, HEAD_DIM = VALUE_DIM = 64 or 128, causal or no mask; sm_80 and
-//            later. Q, K, V and O begin at multiples of 16 bytes.
+// Limits     float16 or bfloat16, HEAD_DIM = VALUE_DIM = 64 or 128, CAUSAL = 1 or 0 (no mask);
+//            sm_80 and later. Q, K, V and O begin at multiples of 16 bytes.
 // Grid       (row blocks, heads): the last row block first, which under a causal mask has the
 //            most to do, so that no long one is left over at the end.
 // Block      WARPS warps; a warp owns ROWS = BR / WARPS query rows, as fragments of 16
@@ -82,7 +82,7 @@ __device__ __forceinline__ float quad_sum(float x)
     return x + __shfl_xor_sync(0xffffffffu, x, 2);
 }
 
-// ptxas flash2_mma fast: at most 255 registers, 0 bytes of stack, 0 bytes spilled, 80 KiB of code
+// ptxas flash2_mma fast: at most 255 registers, 0 bytes of stack, 0 bytes spilled, 40 KiB of code
 // ptxas flash2_mma fast NVRTC 12: at most 255 registers, 40 bytes of stack, 144 bytes spilled
 extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
     const element* __restrict__ Q_hbm,   // [heads, Nq, HEAD_DIM]
@@ -92,18 +92,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
     element* __restrict__ O_hbm,         // [heads, Nq, HEAD_DIM]
     float* __restrict__ LSE_hbm,         // [heads, Nq]
     VISIT_PARAMETERS,                    // column blocks of each row block
-    MASK_PARAMETERS, SCORE_PARAMETERS)
+    int seqlen_q, int seqlen_k, float scale)
 {
     extern __shared__ __align__(128) unsigned char shared_memory[];
     const unsigned Q_shared = shared_address(shared_memory);   // [BR, HEAD_DIM], swizzled
     const unsigned K_shared = Q_shared + BR * HEAD_DIM * 2;    // [2, BC, HEAD_DIM], swizzled
     const unsigned V_shared = K_shared + 2 * TILE_BYTES;       // [2, BC, HEAD_DIM], swizzled
 
-    const Mask mask = MASK;
     const int head = blockIdx.y, i = gridDim.x - 1 - blockIdx.x;
     const int rows = seqlen_q - i * BR < BR ? seqlen_q - i * BR : BR;
     const int warp_row = threadIdx.x / WARP * ROWS;            // the warp's first, in the row block
     const int group = lane() / 4, pair = lane() % 4 * 2;
+    const int seen = CAUSAL ? i * BR + seqlen_k - seqlen_q + 1 : seqlen_k;  // keys that row 0 sees
     const Index row_of_head = (Index)head * seqlen_q + i * BR;
     const Index key_of_head = (Index)kv_head_of[head] * seqlen_k;
     const element* K_head_hbm = K_hbm + key_of_head * HEAD_DIM;
@@ -180,17 +180,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
             }
         }
 
-        // A full tile needs no mask, unless keys past the end fill it up.
-        if (tile.kind() != FULL || seqlen_k - first_key < BC) {
+        if (first_key + BC > seen) {  // else every row sees the whole tile
             #pragma unroll
             for (int f = 0; f < ROW_FRAGMENTS; ++f)
                 #pragma unroll
                 for (int n = 0; n < BC / 8; ++n)
                     #pragma unroll
                     for (int e = 0; e < 4; ++e) {
-                        const int row = i * BR + warp_row + f * FRAGMENT + group + e / 2 * 8;
+                        const int row = warp_row + f * FRAGMENT + group + e / 2 * 8;
                         const int key = first_key + n * 8 + pair + e % 2;
-                        if (key >= seqlen_k || !mask.sees(head, row, key))
+                        if (key >= seen + CAUSAL * row)
                             S[f][n][e] = minus_infinity();  // [mask] Dao 2023, section 3.1
                     }
         }

@@ -13,7 +13,7 @@ from kernels.build.sources import whole_source
 from kernels.cuda.engine import place_tensors
 from kernels.cuda.launch import ELEMENT, Device, Tensors, arguments
 from kernels.cuda.runs import tile_runs
-from kernels.cuda.specs import MASK, OPERANDS, SCORE, VISITS, WARP, Part
+from kernels.cuda.specs import OPERANDS, VISITS, WARP, Part
 from kernels.errors import KernelError
 from simulator.problem.tiling import TileGrid
 from simulator.problem.workload import Inputs, Workload
@@ -26,7 +26,7 @@ COLS = 64
 order of sums depends on them."""
 WARPS = 4
 """Each has 32 query rows. With 8 warps of 16 rows the kernel needs 178 registers instead of 255."""
-ARGUMENTS = (*OPERANDS, "lse", *VISITS, *MASK, *SCORE)
+ARGUMENTS = (*OPERANDS, "lse", *VISITS, "seqlen_q", "seqlen_k", "scale")
 TAKES = ("float16", "bfloat16")
 HEAD_DIMS = (64, 128)
 CAPABILITY = 80
@@ -101,6 +101,7 @@ def build_options(w: Workload, warps: int = WARPS) -> tuple[str, ...]:
         "VALUE_DIM": w.value_dim,
         "WARPS": warps,
         "ELEMENT": ELEMENT[w.dtype],
+        "CAUSAL": int(w.mask.causal),
     }
     return tuple(f"-D{name}={value}" for name, value in values.items())
 

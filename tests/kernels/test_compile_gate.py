@@ -47,6 +47,7 @@ TIMED = (64, 64, 64, 8, 1)
 TENSOR_64, TENSOR_128 = (128, 64, 64, 4, 1), (128, 64, 128, 4, 2)
 LATENT, LATENT_VALUES = (64, 64, 576, 8, 2), 512  # FlashMLA's tile: 164 096 bytes of shared memory
 TENSOR_8_WARPS = (128, 64, 128, 8, 1)
+CAUSAL, UNMASKED = ("-DCAUSAL=1",), ("-DCAUSAL=0",)
 NVRTC = USUAL_NVRTC if nvrtc_reason() else int(nvrtc_version().partition(".")[0])
 NAMES = ("BR", "BC", "HEAD_DIM", "VALUE_DIM", "WARPS", "ELEMENT")
 OLDER = ("sm_61", "sm_70")  # GTX 10 and V100, which NVRTC 13 no longer knows
@@ -112,9 +113,12 @@ GATES = [
         Gate("flash2_backward", "in_turn", tiles, ("sm_75", "sm_90a"), ("-DIN_TURN",))
         for tiles in (USUAL, SMALL, TIMED)
     ),
-    Gate("flash2_mma", "fast", TENSOR_64, AMPERE),
-    Gate("flash2_mma", "fast", TENSOR_128, ("sm_80", "sm_90", "sm_120")),
-    Gate("flash2_mma", "fast", TENSOR_8_WARPS, ("sm_80", "sm_90")),
+    Gate("flash2_mma", "fast", TENSOR_64, AMPERE, CAUSAL),
+    *(
+        Gate("flash2_mma", "fast", tiles, ("sm_80", "sm_89", "sm_90", "sm_120"), mask)
+        for tiles in (TENSOR_128, TENSOR_8_WARPS)
+        for mask in (CAUSAL, UNMASKED)
+    ),
 ]
 
 
@@ -159,8 +163,10 @@ FREE = re.compile(r"(?<![.\w])(?:add|sub|mul)(?:\.ftz)?\.f32\b.*")
 @pytest.mark.parametrize("name", [*SOURCES, "flash2_mma"])
 def test_products_are_joined_to_sums_only_where_it_is_written(name: str, build: Build) -> None:
     """So that the trace build rounds as the fast build does, whatever a compiler prefers."""
-    tiles, target = (TENSOR_64, "compute_80") if name == "flash2_mma" else (USUAL, "compute_75")
-    gate = Gate(name, build, tiles, (target,))
+    tiles, target, more = USUAL, "compute_75", ()
+    if name == "flash2_mma":
+        tiles, target, more = TENSOR_64, "compute_80", CAUSAL
+    gate = Gate(name, build, tiles, (target,), more)
     ptx = compile_ptx(whole_source(name), f"{name}.cu", target, gate.options)
     assert "fma.rn.ftz.f32" in ptx
     assert FREE.findall(ptx) == []

@@ -91,7 +91,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
     const int* __restrict__ kv_head_of,  // [heads]
     element* __restrict__ O_hbm,         // [heads, Nq, HEAD_DIM]
     float* __restrict__ LSE_hbm,         // [heads, Nq]
-    VISIT_PARAMETERS,                    // column blocks of each row block
     int seqlen_q, int seqlen_k, float scale)
 {
     extern __shared__ __align__(128) unsigned char shared_memory[];
@@ -104,21 +103,20 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
     const int warp_row = threadIdx.x / WARP * ROWS;            // the warp's first, in the row block
     const int group = lane() / 4, pair = lane() % 4 * 2;
     const int seen = CAUSAL ? i * BR + seqlen_k - seqlen_q + 1 : seqlen_k;  // keys that row 0 sees
+    const int tiles = (seen + CAUSAL * (rows - 1) + BC - 1) / BC;           // that the last row sees
     const Index row_of_head = (Index)head * seqlen_q + i * BR;
     const Index key_of_head = (Index)kv_head_of[head] * seqlen_k;
     const element* K_head_hbm = K_hbm + key_of_head * HEAD_DIM;
     const element* V_head_hbm = V_hbm + key_of_head * HEAD_DIM;
 
-    Walk tile(runs_hbm + run_offsets[i]);
-    if (tile.more()) {
-        const int first = tile.at * BC;
+    if (tiles > 0) {
         load_rows<BR>(Q_shared,  // [load] Dao 2023, Algorithm 1, line 4
                       Q_hbm + row_of_head * HEAD_DIM, rows);
         commit_copies();
         load_rows<BC>(K_shared,  // [load] Dao 2023, Algorithm 1, line 7
-                      K_head_hbm + (Index)first * HEAD_DIM, seqlen_k - first);
+                      K_head_hbm, seqlen_k);
         load_rows<BC>(V_shared,  // [load] Dao 2023, Algorithm 1, line 7
-                      V_head_hbm + (Index)first * HEAD_DIM, seqlen_k - first);
+                      V_head_hbm, seqlen_k);
         commit_copies();
     }
 
@@ -144,17 +142,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
         for (int f = 0; f < ROW_FRAGMENTS; ++f)
             ldmatrix(fragments[f], further(Q_lane, d) + f * FRAGMENT * HEAD_DIM * 2);
     };
-    if (KEEP_Q && tile.more()) {
+    if (KEEP_Q && tiles > 0) {
         wait_for_copies<1>();
         __syncthreads();  // Q is whole; K and V may still be on their way
         #pragma unroll
         for (int d = 0; d < HEAD_DIM / FRAGMENT; ++d) load_Q(Q[d % (sizeof Q / sizeof Q[0])], d);
     }
 
-    for (int n = 0; tile.more(); ++n) {  // Dao 2023, Algorithm 1, line 6
-        const int first_key = tile.at * BC;
-        const unsigned K_tile = K_lane + (n & 1) * TILE_BYTES;
-        const unsigned V_tile = V_lane + (n & 1) * TILE_BYTES;
+    for (int j = 0; j < tiles; ++j) {  // Dao 2023, Algorithm 1, line 6: of others nothing is loaded
+        const int first_key = j * BC;
+        const unsigned K_tile = K_lane + (j & 1) * TILE_BYTES;
+        const unsigned V_tile = V_lane + (j & 1) * TILE_BYTES;
         wait_for_copies<0>();
         __syncthreads();  // the tile is whole, and every warp is done with the one before
 
@@ -230,9 +228,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
         // The next tile takes the place of the one before, which no warp needs since the barrier,
         // while the tensor cores sum. Begun before the scores it would have more time, but then, with S and
         // O alive, d = 128 needs more than 255 registers on sm_90 (40 bytes spilled).
-        tile.next();
-        if (tile.more()) {
-            const int next = tile.at * BC, other = ((n + 1) & 1) * TILE_BYTES;
+        if (j + 1 < tiles) {
+            const int next = first_key + BC, other = ((j + 1) & 1) * TILE_BYTES;
             load_rows<BC>(K_shared + other,  // [load] Dao 2023, Algorithm 1, line 7
                           K_head_hbm + (Index)next * HEAD_DIM, seqlen_k - next);
             load_rows<BC>(V_shared + other,  // [load] Dao 2023, Algorithm 1, line 7

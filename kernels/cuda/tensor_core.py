@@ -6,16 +6,13 @@ has no trace build.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import ceil
 
 from kernels.build.sources import whole_source
 from kernels.cuda.engine import place_tensors
 from kernels.cuda.launch import ELEMENT, Device, Tensors, arguments
-from kernels.cuda.runs import tile_runs
-from kernels.cuda.specs import OPERANDS, VISITS, WARP, Part
+from kernels.cuda.specs import OPERANDS, WARP, Part
 from kernels.errors import KernelError
-from simulator.problem.tiling import TileGrid
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of
 
@@ -26,7 +23,7 @@ COLS = 64
 order of sums depends on them."""
 WARPS = 4
 """Each has 32 query rows. With 8 warps of 16 rows the kernel needs 178 registers instead of 255."""
-ARGUMENTS = (*OPERANDS, "lse", *VISITS, "seqlen_q", "seqlen_k", "scale")
+ARGUMENTS = (*OPERANDS, "lse", "seqlen_q", "seqlen_k", "scale")
 TAKES = ("float16", "bfloat16")
 HEAD_DIMS = (64, 128)
 CAPABILITY = 80
@@ -70,13 +67,7 @@ class TensorCoreRun:
     ) -> None:
         check(workload, device, capability)
         self.workload = workload
-        tiles = TileGrid(workload.mask, ROWS, COLS)
-        visits = tile_runs(tiles, tiles.visited_columns, by_rows=True)
-        self.tensors: Tensors = replace(
-            place_tensors(device, workload, inputs),
-            run_offsets=device.upload(visits.offsets),
-            runs=device.upload(visits.runs),
-        )
+        self.tensors: Tensors = place_tensors(device, workload, inputs)
         module = device.module(whole_source(KERNEL), build_options(workload, warps))
         self._kernel = module.get_function(KERNEL)
         self._shared = shared_bytes(workload)

@@ -378,8 +378,8 @@ FAULTS = (
     Fault("no barrier around a tile", "__syncthreads();  // the tile is whole", "//"),
     Fault("no barrier before Q is read", "__syncthreads();  // Q is whole", "//"),
     Fault("no barrier before O is read back", "__syncwarp();  // each lane", "//"),
-    Fault("the next tile in the place of this", "((n + 1) & 1)", "(n & 1)"),
-    Fault("the first tile again", "next = tile.at * BC,", "next = first_key,"),
+    Fault("the next tile in the place of this", "((j + 1) & 1)", "(j & 1)"),
+    Fault("the first tile again", "next = first_key + BC,", "next = first_key,"),
     Fault(
         "rows past the end are left as they are",
         "copy_async(to_shared + n * HEAD_DIM * 2,",
@@ -401,7 +401,8 @@ FAULTS = (
     # Masks, tails, heads.
     Fault("causal without the diagonal", "CAUSAL * row)", "CAUSAL * (row - 1))"),
     Fault("one key too many", "key >= seen +", "key > seen +", {"mask": {}}),
-    Fault("a tile too few", "return at < stop();", "return at < stop() - 1;"),
+    Fault("a tile too few", "j < tiles;", "j < tiles - 1;"),
+    Fault("tiles that the first row sees alone", "CAUSAL * (rows - 1)", "0"),
     Fault("no mask", "if (first_key + BC > seen)", "if (false)"),
     Fault("one hidden pair in a tile is seen", "if (first_key + BC > seen)",
           "if (first_key + BC > seen + 1)", {"nq": 128, "nk": 190}),

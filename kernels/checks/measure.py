@@ -28,7 +28,7 @@ from kernels.cuda.fast import FastRun, after_forward
 from kernels.cuda.launch import Device, build_options, prepared
 from kernels.cuda.records import recording
 from kernels.cuda.specs import KERNELS, Part, kernels_of, most_shared_bytes
-from kernels.cuda.tensor_core import TensorCoreRun
+from kernels.cuda.tensor_core import BUILDS, TensorCoreRun
 from simulator.base.dtypes import F32, round_to
 from simulator.problem.latent import fitting
 from simulator.problem.recurrence import read_gate
@@ -216,15 +216,15 @@ def candidates(
     device = on.device
     able = capability(on)
 
-    def tensor_cores(warps: int) -> Candidate:
-        return ours([TensorCoreRun(w, n, device, able, warps) for n in sets], device)
+    def tensor_cores(warps: int, buffers: int) -> Candidate:
+        return ours([TensorCoreRun(w, n, device, able, warps, buffers) for n in sets], device)
 
     found: dict[str, Callable[[], Candidate]] = {
         "fast": lambda: ours([FastRun(w, n, device) for n in sets], device),
         "trace": lambda: ours([TraceRun(w, n, device) for n in sets], device),
     }
-    for warps in (4, 8):
-        found[f"tensor cores, {warps} warps"] = partial(tensor_cores, warps)
+    for name, build in BUILDS.items():
+        found[f"tensor cores, {name}"] = partial(tensor_cores, *build)
     for name in TORCH if torch_too else ():
         found[f"PyTorch {name}"] = partial(torch_candidate, name, w, sets)
     return found

@@ -22,7 +22,7 @@ from kernels.cuda.fast import FastRun
 from kernels.cuda.launch import Device
 from kernels.cuda.linear import kernel_engine
 from kernels.cuda.specs import KERNELS
-from kernels.cuda.tensor_core import CAPABILITY, TensorCoreRun
+from kernels.cuda.tensor_core import BUILDS, CAPABILITY, TensorCoreRun
 from kernels.devices.host.device import HostDevice
 from kernels.errors import KernelError
 from simulator.base.assets import SCENARIOS
@@ -246,7 +246,7 @@ def counted(on: Setting, chosen: Scenarios | None = None) -> Finding:
 
 
 def tensor_cores(on: Setting, cases: Mapping[str, dict[str, Any]] = TENSOR_CASES) -> Finding:
-    """Compare the tensor-core kernel with float64, with four warps a block and with eight.
+    """Compare each of the tensor-core kernel's builds with float64.
 
     Parameters
     ----------
@@ -264,22 +264,24 @@ def tensor_cores(on: Setting, cases: Mapping[str, dict[str, Any]] = TENSOR_CASES
     tables = {**cases, **(CROWDED if on.device.name == "cupy" else {})}
     for name, table in tables.items():
         for dtype in ("float16", "bfloat16"):
-            for warps in (4, 8):
+            for build in BUILDS:
                 count += 1
 
                 def found(
-                    table: dict[str, Any] = table, dtype: str = dtype, warps: int = warps
+                    table: dict[str, Any] = table,
+                    dtype: str = dtype,
+                    build: str = build,
                 ) -> list[str]:
                     attention = {**table["attention"], "dtype": dtype}
                     w, inputs = numbers_of(parse_scenario({**table, "attention": attention}))
-                    run = TensorCoreRun(w, inputs, on.device, able, warps)
+                    run = TensorCoreRun(w, inputs, on.device, able, *BUILDS[build])
                     wrong = repeated_faults(run, on)
                     o = widened(on.device.download(run.tensors.o), w.dtype)
                     assert run.tensors.lse is not None
                     lse = on.device.download(run.tensors.lse)
                     return wrong + rounding_faults(w, inputs, o, lse)
 
-                faults += attempted(f"{name}, {dtype}, {warps} warps", found)
+                faults += attempted(f"{name}, {dtype}, {build}", found)
     return Finding(
         f"O and lse of {count} workloads against float64, {REPEATS} runs of each alike",
         tuple(faults),

@@ -9,15 +9,19 @@
 // Block      WARPS warps; a warp owns ROWS = BR / WARPS query rows, as fragments of 16
 //            (mma.cuh says which lane holds what). With BR = 128 and 4 warps that is 32, and what
 //            a warp reads of K and V serves two fragments: shared memory then has half to do.
-// Shared     Q and two tiles each of K and V: 2 d (BR + 4 BC) bytes, 96 KiB at d = 128 and
-//            BC = 64 (kernels/cuda/tensor_core.py: shared_bytes). O leaves through Q's place.
+// Shared     Q and BUFFERS tiles each of K and V: 2 d (BR + 2 BUFFERS BC) bytes, 96 or 64 KiB at
+//            d = 128 and BC = 64 (kernels/cuda/tensor_core.py: shared_bytes). O leaves through
+//            Q's place.
+// Buffers    With two, tile j + 1 is on its way (cp.async) while tile j is worked on, and one barrier
+//            a tile is enough. With one, V_j is on its way while S is made, K_(j + 1) while O is,
+//            and there are two barriers; but two blocks are on a multiprocessor where two buffers
+//            leave room for one (tensor_core.py: most_resident).
 // Registers  S and O of a warp's rows, float32: ROWS (BC + d) / 32, which is 192 a lane at d = 128;
 //            Q as well where it takes no more than 32, else it is read from shared memory again.
 // Changed    since flash2.cu: S = Q K^T and O += P V are mma.sync on elements as they lie in HBM,
-//            P is rounded to them, too; S and P never leave the registers; while tile j is worked
-//            on, tile j + 1 is on its way (cp.async), so one barrier a tile is enough; shared
-//            memory is swizzled; exp is exp2, log2(e) in the scale. There is no trace build: what
-//            it computes is flash2's, which has one.
+//            P is rounded to them, too; S and P never leave the registers; tiles are on their way
+//            while others are worked on; shared memory is swizzled; exp is exp2, log2(e) in the
+//            scale. There is no trace build: what it computes is flash2's, which has one.
 //
 // The swizzle. Shared memory has 32 banks of 4 bytes; 16 bytes are a chunk, eight chunks fill all
 // banks. ldmatrix reads the same chunk of eight rows, and whole rows are copied in. As rows are 8
@@ -95,8 +99,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
 {
     extern __shared__ __align__(128) unsigned char shared_memory[];
     const unsigned Q_shared = shared_address(shared_memory);   // [BR, HEAD_DIM], swizzled
-    const unsigned K_shared = Q_shared + BR * HEAD_DIM * 2;    // [2, BC, HEAD_DIM], swizzled
-    const unsigned V_shared = K_shared + 2 * TILE_BYTES;       // [2, BC, HEAD_DIM], swizzled
+    const unsigned K_shared = Q_shared + BR * HEAD_DIM * 2;    // [BUFFERS, BC, HEAD_DIM], swizzled
+    const unsigned V_shared = K_shared + BUFFERS * TILE_BYTES; // [BUFFERS, BC, HEAD_DIM], swizzled
 
     const int head = blockIdx.y, i = gridDim.x - 1 - blockIdx.x;
     const int rows = seqlen_q - i * BR < BR ? seqlen_q - i * BR : BR;
@@ -109,14 +113,20 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
     const element* K_head_hbm = K_hbm + key_of_head * HEAD_DIM;
     const element* V_head_hbm = V_hbm + key_of_head * HEAD_DIM;
 
+    const auto load_K = [&](int j) {
+        load_rows<BC>(K_shared + j % BUFFERS * TILE_BYTES,  // [load] Dao 2023, Algorithm 1, line 7
+                      K_head_hbm + (Index)j * BC * HEAD_DIM, seqlen_k - j * BC);
+    };
+    const auto load_V = [&](int j) {
+        load_rows<BC>(V_shared + j % BUFFERS * TILE_BYTES,  // [load] Dao 2023, Algorithm 1, line 7
+                      V_head_hbm + (Index)j * BC * HEAD_DIM, seqlen_k - j * BC);
+    };
     if (tiles > 0) {
         load_rows<BR>(Q_shared,  // [load] Dao 2023, Algorithm 1, line 4
                       Q_hbm + row_of_head * HEAD_DIM, rows);
         commit_copies();
-        load_rows<BC>(K_shared,  // [load] Dao 2023, Algorithm 1, line 7
-                      K_head_hbm, seqlen_k);
-        load_rows<BC>(V_shared,  // [load] Dao 2023, Algorithm 1, line 7
-                      V_head_hbm, seqlen_k);
+        load_K(0);
+        if (BUFFERS == 2) load_V(0);
         commit_copies();
     }
 
@@ -151,10 +161,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
 
     for (int j = 0; j < tiles; ++j) {  // Dao 2023, Algorithm 1, line 6: of others nothing is loaded
         const int first_key = j * BC;
-        const unsigned K_tile = K_lane + (j & 1) * TILE_BYTES;
-        const unsigned V_tile = V_lane + (j & 1) * TILE_BYTES;
+        const unsigned K_tile = K_lane + j % BUFFERS * TILE_BYTES;
+        const unsigned V_tile = V_lane + j % BUFFERS * TILE_BYTES;
         wait_for_copies<0>();
-        __syncthreads();  // the tile is whole, and every warp is done with the one before
+        __syncthreads();  // K is whole, and every warp is done with the tile before
+        if (BUFFERS == 1) {
+            load_V(j);
+            commit_copies();
+        }
 
         float S[ROW_FRAGMENTS][BC / 8][4];  // [scores] Dao 2023, Algorithm 1, line 8
         #pragma unroll
@@ -192,6 +206,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
                     }
         }
 
+        if (BUFFERS == 1) {
+            wait_for_copies<0>();
+            __syncthreads();  // V is whole, and every warp is done with this K
+            if (j + 1 < tiles) load_K(j + 1);
+            commit_copies();
+        }
+
         // m is kept before the scale: exp(scale (s - m)) is one multiply-add and one exp2.
         #pragma unroll
         for (int f = 0; f < ROW_FRAGMENTS; ++f)
@@ -225,15 +246,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2_mma(
                 }
             }
 
-        // The next tile takes the place of the one before, which no warp needs since the barrier,
-        // while the tensor cores sum. Begun before the scores it would have more time, but then, with S and
-        // O alive, d = 128 needs more than 255 registers on sm_90 (40 bytes spilled).
-        if (j + 1 < tiles) {
-            const int next = first_key + BC, other = ((j + 1) & 1) * TILE_BYTES;
-            load_rows<BC>(K_shared + other,  // [load] Dao 2023, Algorithm 1, line 7
-                          K_head_hbm + (Index)next * HEAD_DIM, seqlen_k - next);
-            load_rows<BC>(V_shared + other,  // [load] Dao 2023, Algorithm 1, line 7
-                          V_head_hbm + (Index)next * HEAD_DIM, seqlen_k - next);
+        // The next tile takes the place of the one before, while the tensor cores sum. Begun before
+        // the scores are exponentials it would have more time, but S, O and all that copies need take
+        // more than 255 registers at d = 128.
+        if (BUFFERS == 2 && j + 1 < tiles) {
+            load_K(j + 1);
+            load_V(j + 1);
             commit_copies();
         }
 

@@ -13,6 +13,7 @@ from kernels.cuda.engine import place_tensors
 from kernels.cuda.launch import ELEMENT, Device, Tensors, arguments
 from kernels.cuda.specs import OPERANDS, WARP, Part
 from kernels.errors import KernelError
+from simulator.problem.hardware import KIB, MULTIPROCESSORS
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of
 
@@ -22,7 +23,11 @@ COLS = 64
 """The kernel's own tiles, Br and Bc. It ignores those of the workload: of all numbers only the
 order of sums depends on them."""
 WARPS = 4
-"""Each has 32 query rows. With 8 warps of 16 rows the kernel needs 178 registers instead of 255."""
+"""Each has 32 query rows. With 8 warps of 16 rows the kernel needs 186 registers instead of 255."""
+RESIDENT_WARPS = 8
+"""Most on a multiprocessor, for which it has registers."""
+BUILDS = {"4 warps": (4, 2), "4 warps, one buffer": (4, 1), "8 warps": (8, 2)}
+"""Warps of a block and buffers of K and V that are checked and timed."""
 ARGUMENTS = (*OPERANDS, "lse", "seqlen_q", "seqlen_k", "scale")
 TAKES = ("float16", "bfloat16")
 HEAD_DIMS = (64, 128)
@@ -45,6 +50,8 @@ class TensorCoreRun:
         Compute capability of the GPU, 90 for sm_90; none: the CPU, which can emulate any.
     warps : int
         Warps of a block, 4 or 8.
+    buffers : int, optional
+        Tiles each of K and V in shared memory, 1 or 2; none: `most_resident`.
 
     Attributes
     ----------
@@ -64,13 +71,15 @@ class TensorCoreRun:
         device: Device,
         capability: int | None = None,
         warps: int = WARPS,
+        buffers: int | None = None,
     ) -> None:
-        check(workload, device, capability)
+        buffers = buffers or most_resident(workload, warps, capability)
+        check(workload, device, capability, buffers)
         self.workload = workload
         self.tensors: Tensors = place_tensors(device, workload, inputs)
-        module = device.module(whole_source(KERNEL), build_options(workload, warps))
+        module = device.module(whole_source(KERNEL), build_options(workload, warps, buffers))
         self._kernel = module.get_function(KERNEL)
-        self._shared = shared_bytes(workload)
+        self._shared = shared_bytes(workload, buffers)
         self._kernel.max_dynamic_shared_size_bytes = self._shared
         # As much of L1 as possible becomes shared memory, so that as many blocks as possible run at
         # once.
@@ -83,7 +92,7 @@ class TensorCoreRun:
         self._kernel(*self._places, self._arguments, shared_mem=self._shared)
 
 
-def build_options(w: Workload, warps: int = WARPS) -> tuple[str, ...]:
+def build_options(w: Workload, warps: int = WARPS, buffers: int = 2) -> tuple[str, ...]:
     """Return the definitions that the kernel is compiled with."""
     values = {
         "BR": ROWS,
@@ -93,13 +102,32 @@ def build_options(w: Workload, warps: int = WARPS) -> tuple[str, ...]:
         "WARPS": warps,
         "ELEMENT": ELEMENT[w.dtype],
         "CAUSAL": int(w.mask.causal),
+        "BUFFERS": buffers,
     }
     return tuple(f"-D{name}={value}" for name, value in values.items())
 
 
-def shared_bytes(w: Workload) -> int:
-    """Return the dynamic shared memory of a block: Q, and two tiles each of K and V."""
-    return w.width * w.head_dim * (ROWS + 4 * COLS)
+def shared_bytes(w: Workload, buffers: int) -> int:
+    """Return the dynamic shared memory of a block: Q, and some tiles each of K and V."""
+    return w.width * w.head_dim * (ROWS + 2 * buffers * COLS)
+
+
+def resident(w: Workload, warps: int, buffers: int, capability: int | None) -> int:
+    """Return how many blocks are on a multiprocessor at once; of an unknown GPU 0."""
+    own = MULTIPROCESSORS.get((capability or 0) / 10)
+    if own is None:
+        return 0
+    shared = shared_bytes(w, buffers) + own.reserved_kib * KIB
+    return min(own.shared_kib * KIB // shared, RESIDENT_WARPS // warps)
+
+
+def most_resident(w: Workload, warps: int, capability: int | None) -> int:
+    """Return with how many buffers most blocks are on a multiprocessor; two, if one is no better.
+
+    At d = 128 sm_80 has room for two blocks with one buffer, and for one with two. sm_90 and sm_100
+    have room for two in either case, sm_86, sm_89 and sm_120 for one.
+    """
+    return max((2, 1), key=lambda buffers: resident(w, warps, buffers, capability))
 
 
 def grid(w: Workload) -> tuple[int, int]:
@@ -107,7 +135,7 @@ def grid(w: Workload) -> tuple[int, int]:
     return ceil(w.seqlen_q / ROWS), w.heads
 
 
-def check(w: Workload, device: Device, capability: int | None = None) -> None:
+def check(w: Workload, device: Device, capability: int | None = None, buffers: int = 2) -> None:
     """Refuse what the kernel cannot run.
 
     Parameters
@@ -118,13 +146,15 @@ def check(w: Workload, device: Device, capability: int | None = None) -> None:
         Where.
     capability : int, optional
         Compute capability of the GPU, 90 for sm_90.
+    buffers : int
+        Tiles each of K and V in shared memory.
 
     Raises
     ------
     KernelError
         The first thing that it cannot do, and what it could.
     """
-    need, limit = shared_bytes(w), device.shared_limit
+    need, limit = shared_bytes(w, buffers), device.shared_limit
     for wrong, what in (
         (not algorithm_of(w).normalises_last, f"algorithm {w.algorithm}: it computes flash2"),
         (w.dtype not in TAKES, f"{w.dtype}: it takes {' and '.join(TAKES)}"),
@@ -147,8 +177,8 @@ def check(w: Workload, device: Device, capability: int | None = None) -> None:
         ),
         (
             need > limit,
-            f"d = {w.head_dim} needs {need // 1024} KiB of shared memory, a block has "
-            f"{limit // 1024} KiB",
+            f"d = {w.head_dim} needs {need // KIB} KiB of shared memory, a block has "
+            f"{limit // KIB} KiB",
         ),
     ):
         if wrong:

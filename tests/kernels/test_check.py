@@ -376,7 +376,7 @@ def test_scenarios_cover_all_algorithms_and_types() -> None:
 def test_tensor_cores_on_the_host(host: Setting) -> None:
     table = {"attention": {"heads": 1, "seqlen_q": 70, "head_dim": 64}, "mask": {"causal": True}}
     found = numbers.tensor_cores(host, {"one": table})
-    assert found.summary == "O and lse of 4 workloads against float64, 3 runs of each alike"
+    assert found.summary == "O and lse of 6 workloads against float64, 3 runs of each alike"
     assert found.faults == ()
 
     class Off(HostDevice):
@@ -393,7 +393,7 @@ def test_tensor_cores_on_the_host(host: Setting) -> None:
     off = Off()
     for off.lost in (True, False):
         told = numbers.tensor_cores(Setting(off), {"one": table}).faults
-        assert len(told) == 4
+        assert len(told) == 6
         assert all("O of head 0 is off by" in fault for fault in told)
 
 
@@ -498,7 +498,13 @@ def test_what_is_timed_is_right(host: Setting) -> None:
     sets = [measure.shaped(w, flat) for flat in measure.drawn(2 * 100 * 64)]
     wanted, others = (numbers.samples(w, inputs) for inputs in sets)
     found = measure.candidates(w, sets, host, torch_too=False)
-    assert list(found) == ["fast", "trace", "tensor cores, 4 warps", "tensor cores, 8 warps"]
+    assert list(found) == [
+        "fast",
+        "trace",
+        "tensor cores, 4 warps",
+        "tensor cores, 4 warps, one buffer",
+        "tensor cores, 8 warps",
+    ]
     for name, make in found.items():
         candidate = make()
         # NaN before the first launch.

@@ -47,7 +47,8 @@ TIMED = (64, 64, 64, 8, 1)
 TENSOR_64, TENSOR_128 = (128, 64, 64, 4, 1), (128, 64, 128, 4, 2)
 LATENT, LATENT_VALUES = (64, 64, 576, 8, 2), 512  # FlashMLA's tile: 164 096 bytes of shared memory
 TENSOR_8_WARPS = (128, 64, 128, 8, 1)
-CAUSAL, UNMASKED = ("-DCAUSAL=1",), ("-DCAUSAL=0",)
+CAUSAL, UNMASKED = ("-DCAUSAL=1", "-DBUFFERS=2"), ("-DCAUSAL=0", "-DBUFFERS=2")
+ONE_BUFFER = ("-DCAUSAL=1", "-DBUFFERS=1")
 NVRTC = USUAL_NVRTC if nvrtc_reason() else int(nvrtc_version().partition(".")[0])
 NAMES = ("BR", "BC", "HEAD_DIM", "VALUE_DIM", "WARPS", "ELEMENT")
 OLDER = ("sm_61", "sm_70")  # GTX 10 and V100, which NVRTC 13 no longer knows
@@ -119,6 +120,9 @@ GATES = [
         for tiles in (TENSOR_128, TENSOR_8_WARPS)
         for mask in (CAUSAL, UNMASKED)
     ),
+    # Of sm_80 alone by its own choice; on sm_90 it would spill 120 bytes at d = 128.
+    Gate("flash2_mma", "fast", TENSOR_64, ("sm_80", "sm_90"), ONE_BUFFER),
+    Gate("flash2_mma", "fast", TENSOR_128, ("sm_80", "sm_89", "sm_120"), ONE_BUFFER),
 ]
 
 

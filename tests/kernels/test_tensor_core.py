@@ -12,11 +12,22 @@ import pytest
 from kernels.build.sources import FOLDER, anchors, source, whole_source
 from kernels.cuda import tensor_core
 from kernels.cuda.engine import narrowed, widened
-from kernels.cuda.tensor_core import TensorCoreRun, build_options, check, grid, shared_bytes
+from kernels.cuda.tensor_core import (
+    BUILDS,
+    TensorCoreRun,
+    build_options,
+    check,
+    grid,
+    most_resident,
+    resident,
+    shared_bytes,
+)
 from kernels.devices.host.module import HostModule, Order, Schedule
 from kernels.errors import KernelError
+from simulator.problem.hardware import Gpu, gpus
 from simulator.problem.masks import PairMask
 from simulator.problem.workload import Inputs, Workload
+from simulator.study.schedule.residency import BlockNeeds, residency
 from tests.helpers.runs import program_of, rounding, scenario, textbook
 from tests.kernels.helpers import ChangedDevice, needs_compiler, workload_of
 
@@ -254,11 +265,16 @@ def growing(inputs: Inputs, w: Workload) -> Inputs:
 
 
 def run(
-    w: Workload, inputs: Inputs, schedule: Schedule, warps: int = 4, text: str = ""
+    w: Workload,
+    inputs: Inputs,
+    schedule: Schedule,
+    warps: int = 4,
+    buffers: int = 2,
+    text: str = "",
 ) -> tuple[Any, Any]:
     """Return O and LSE of the kernel, or of another text."""
     device = ChangedDevice(lambda code: text or code, schedule)
-    kernel = TensorCoreRun(w, inputs, device, warps=warps)
+    kernel = TensorCoreRun(w, inputs, device, warps=warps, buffers=buffers)
     kernel.launch()
     o, lse = kernel.tensors.o, kernel.tensors.lse
     return device.download(o), device.download(lse)
@@ -313,7 +329,7 @@ def test_against_float64(case: str, d: int, dtype: str) -> None:
     w, inputs = workload(d=d, dtype=dtype, **CASES[case])
     number = list(CASES).index(case)
     for numbers, schedule in ((inputs, SCHEDULES[number]), (growing(inputs, w), SCHEDULES[-1])):
-        assert wrong(w, numbers, *run(w, numbers, schedule)) == []
+        assert wrong(w, numbers, *run(w, numbers, schedule, buffers=1 + number % 2)) == []
 
 
 @needs_compiler
@@ -325,9 +341,13 @@ def test_eight_warps(d: int) -> None:
 
 @needs_compiler
 @pytest.mark.parametrize("d", [64, 128])
-def test_every_schedule_gives_the_same_bits(d: int) -> None:
+def test_every_schedule_and_both_numbers_of_buffers_give_the_same_bits(d: int) -> None:
     w, inputs = workload(d=d, dtype="bfloat16", **CASES["causal, ragged"])
-    results = {b"".join(x.tobytes() for x in run(w, inputs, schedule)) for schedule in SCHEDULES}
+    results = {
+        b"".join(x.tobytes() for x in run(w, inputs, schedule, buffers=buffers))
+        for schedule in SCHEDULES
+        for buffers in (1, 2)
+    }
     assert len(results) == 1
 
 
@@ -352,9 +372,10 @@ def test_a_maximum_that_stays_loses_nothing(alpha: str) -> None:
 @needs_compiler
 def test_a_byte_less_of_shared_memory_is_too_little(monkeypatch: pytest.MonkeyPatch) -> None:
     w, inputs = workload()
-    monkeypatch.setattr(tensor_core, "shared_bytes", lambda w: shared_bytes(w) - 1)
-    with pytest.raises(KernelError, match="lies past its 49151 bytes of shared memory"):
-        run(w, inputs, SCHEDULES[0])
+    monkeypatch.setattr(tensor_core, "shared_bytes", lambda *of: shared_bytes(*of) - 1)
+    for buffers, most in ((1, 32767), (2, 49151)):
+        with pytest.raises(KernelError, match=f"lies past its {most} bytes of shared memory"):
+            run(w, inputs, SCHEDULES[0], buffers=buffers)
 
 
 # --- planted faults -----------------------------------------------------------------------------
@@ -368,18 +389,25 @@ class Fault:
     old: str
     new: str
     changes: dict[str, Any] = field(default_factory=dict)
+    buffers: int = 2
 
+
+WAIT, BARRIER = "wait_for_copies<0>();\n", "__syncthreads();  // "
 
 FAULTS = (
     # Copies and barriers.
-    Fault("no wait for K and V", "wait_for_copies<0>();\n", "\n"),
-    Fault("a wait for all but the last", "wait_for_copies<0>();\n", "wait_for_copies<1>();\n"),
+    Fault("no wait for K and V", f"{WAIT}        {BARRIER}K is", f"{BARRIER}K is"),
+    Fault("a wait for all but the last", f"{WAIT}        {BARRIER}K is",
+          f"wait_for_copies<1>();  {BARRIER}K is"),
+    Fault("no wait for V", f"{WAIT}            {BARRIER}V is", f"{BARRIER}V is", buffers=1),
     Fault("no wait for Q", "wait_for_copies<1>();\n", "\n"),
-    Fault("no barrier around a tile", "__syncthreads();  // the tile is whole", "//"),
-    Fault("no barrier before Q is read", "__syncthreads();  // Q is whole", "//"),
+    Fault("no barrier around a tile", f"{BARRIER}K is", "//"),
+    Fault("no barrier after V", f"{BARRIER}V is", "//", buffers=1),
+    Fault("no barrier before Q is read", f"{BARRIER}Q is", "//"),
     Fault("no barrier before O is read back", "__syncwarp();  // each lane", "//"),
-    Fault("the next tile in the place of this", "((j + 1) & 1)", "(j & 1)"),
-    Fault("the first tile again", "next = first_key + BC,", "next = first_key,"),
+    Fault("the next tile in the place of this", "V_shared + j % BUFFERS * TILE_BYTES", "V_shared"),
+    Fault("the first tile again", "V_head_hbm + (Index)j * BC", "V_head_hbm + (Index)0 * BC"),
+    Fault("the same K again", "if (j + 1 < tiles) load_K(j + 1)", "load_K(j)", buffers=1),
     Fault(
         "rows past the end are left as they are",
         "copy_async(to_shared + n * HEAD_DIM * 2,",
@@ -437,7 +465,8 @@ def test_a_planted_fault_is_found(fault: Fault | None) -> None:
     found: list[str] = []
     for numbers, schedule in itertools.product((growing(inputs, w), inputs), SCHEDULES):
         try:
-            found = wrong(w, numbers, *run(w, numbers, schedule, text=text))
+            left = run(w, numbers, schedule, buffers=fault.buffers if fault else 2, text=text)
+            found = wrong(w, numbers, *left)
         except KernelError as error:
             found = [str(error)]
         if found:
@@ -487,6 +516,18 @@ def test_the_device_must_do() -> None:
         check(workload(d=128)[0], Device())
     with pytest.raises(KernelError, match="algorithm naive: it computes flash2"):
         check(workload_of(scenario("naive", d=64, dtype="float16"))[0], Device())
+
+
+@pytest.mark.parametrize("d", [64, 128])
+@pytest.mark.parametrize("gpu", [g for g in gpus().values() if g.capability >= 8], ids=str)
+def test_blocks_on_a_multiprocessor(gpu: Gpu, d: int) -> None:
+    w, able = workload(d=d)[0], round(10 * gpu.capability)
+    for warps, buffers in BUILDS.values():
+        needs = BlockNeeds("flash2_mma", 32 * warps, shared_bytes(w, buffers), 255)
+        assert resident(w, warps, buffers, able) == residency(needs, gpu).blocks
+    best = most_resident(w, 4, able)
+    assert resident(w, 4, best, able) == (1 if d == 128 and gpu.capability in (8.9, 12) else 2)
+    assert best == (1 if (d, able) == (128, 80) else 2)
 
 
 def test_grid() -> None:

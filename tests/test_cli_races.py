@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from kernels.build.sources import FOLDER, whole_source
+from kernels.devices.barriers import WithoutBarrier
 from kernels.devices.host.watch import watch_reason
-from tests.kernels.watch.watched import WithoutBarrier
 from ui.app.cli import main
 from ui.app.races_command import run
 

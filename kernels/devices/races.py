@@ -14,6 +14,8 @@ from kernels.errors import KernelError
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of, tile_program
 
+MOST_PAIRS = 2**21
+"""Pairs of a query and a key, of all heads, that are watched: some minutes, and 1 GB."""
 BUILDS = ("fast", "trace", "tensor cores")
 """What a workload's kernels can be compiled to."""
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from simulator.base.errors import InputError, reason, refuse
 from simulator.base.limits import PLACEHOLDERS
 from simulator.lesson import (  # noqa: F401 - functions join
+    barrier_numbers,
     generation_numbers,
     gradient_numbers,
     latent_numbers,

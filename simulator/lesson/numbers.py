@@ -28,6 +28,7 @@ from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace, tile_counts, trace_of
 from simulator.study.attention_map import AttentionMaps, HeadScores
 from simulator.study.attention_part import Part
+from simulator.study.barrier import Watch, recorded_race
 from simulator.study.sweep import Figures, figures_of, unmasked
 
 Value = float | int | str
@@ -64,11 +65,14 @@ class Numbers:
         The place of the step.
     most_scores : int
         Scores of a run whose end may be asked for.
+    watch : callable
+        Shows the race in the run's kernel without a barrier.
     """
 
     scenario: Scenario
     cursor: Cursor
     most_scores: int = RUN_SCORES
+    watch: Watch = recorded_race
 
     @property
     def workload(self) -> Workload:

@@ -27,12 +27,15 @@ class Pointer:
         A cell of the current head.
     line : int or None
         Place in the lines of the algorithm's paper, from 0, as `code_lines` counts them.
+    barrier : str
+        The comment beside a barrier of the algorithm's kernel, which is taken away; "" for none.
     """
 
     tile: tuple[int, int] | None = None
     row: int | None = None
     cell: Cell | None = None
     line: int | None = None
+    barrier: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +159,8 @@ def pointer_of(program: TileProgram, point: PointTable) -> Pointer:
             rows, cols = cell_shape(w, cell.tensor)
             raise refuse("", "point.cell", list(point.cell), f"a cell of {rows} x {cols}")
         return Pointer(cell=cell)
+    if point.barrier is not None:
+        return Pointer(barrier=point.barrier)
     labels = [line.label for line in PAPERS[w.algorithm].lines]
     if point.line not in labels:
         raise refuse("", "point.line", point.line, f"one of {', '.join(labels)}")

@@ -47,6 +47,7 @@ from simulator.problem.scenario import (
     with_values,
 )
 from simulator.program.playback import first_cursor
+from simulator.study.barrier import Watch, recorded_race
 
 if TYPE_CHECKING:
     from simulator.lesson.expressions import Formats
@@ -429,10 +430,13 @@ def _texts(title: str, caption: str, said: StepTable) -> Iterator[tuple[str, str
     yield from ((key, getattr(said, key)) for key in _TEXTS)
 
 
-def resolve_step(lesson: Lesson, number: int, formats: Formats) -> ResolvedStep:
+def resolve_step(
+    lesson: Lesson, number: int, formats: Formats, watch: Watch = recorded_race
+) -> ResolvedStep:
     """Return a step with its numbers computed.
 
-    The result depends only on the lesson and the number: going back gives the same state.
+    The result depends only on the lesson and the number, and on what can `watch` kernels: going
+    back gives the same state.
 
     Parameters
     ----------
@@ -442,6 +446,8 @@ def resolve_step(lesson: Lesson, number: int, formats: Formats) -> ResolvedStep:
         Which of its good steps, from 0.
     formats : mapping
         How numbers are written; ``ui.look.lesson_text.FORMATS``.
+    watch : callable
+        Shows a race of a kernel; by itself, what was recorded.
 
     Raises
     ------
@@ -457,7 +463,7 @@ def resolve_step(lesson: Lesson, number: int, formats: Formats) -> ResolvedStep:
     if not 0 <= number < len(lesson.steps):
         raise IndexError(f"step {number}: expected 0 to {len(lesson.steps) - 1}")
     step = lesson.steps[number]
-    numbers = Numbers(step.scenario, step.cursor)
+    numbers = Numbers(step.scenario, step.cursor, watch=watch)
     try:
         title, caption, *others = (
             fill(text, numbers, formats) for _, text in _texts(step.title, step.caption, step.said)

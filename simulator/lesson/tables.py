@@ -103,11 +103,13 @@ class PointTable(Table):
     row: Number | None = None
     cell: CellList | None = None
     line: str | None = None
+    barrier: Annotated[str, Field(min_length=1, max_length=TITLE_LETTERS)] | None = None
 
     @model_validator(mode="after")
     def _one(self) -> PointTable:
-        if sum(x is not None for x in (self.tile, self.row, self.cell, self.line)) != 1:
-            raise PydanticCustomError("point", "one of tile, row, cell and line")
+        told = (self.tile, self.row, self.cell, self.line, self.barrier)
+        if sum(x is not None for x in told) != 1:
+            raise PydanticCustomError("point", "one of tile, row, cell, line and barrier")
         return self
 
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 import argparse
 
 from kernels.devices.host.device import HostDevice
-from kernels.devices.races import told_once, watched
+from kernels.devices.races import MOST_PAIRS, told_once, watched
 from kernels.errors import KernelError
 from simulator.base.errors import refuse, safe_text
 from simulator.problem.scenario import load_scenario
 from simulator.problem.workload import Workload, read_inputs, resolve
 from ui.look.units import count_text, plural
-
-MOST_PAIRS = 2**21
-"""Pairs of a query and a key, of all heads, that are watched: some minutes, and 1 GB."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -47,7 +47,7 @@ class PointMark:
 
 
 def pointed_cell(pointer: Pointer, w: Workload) -> Cell | None:
-    """Return a cell of what is pointed at on the board; None for a line of the paper."""
+    """Return a cell of what is pointed at on the board; None for what is in the code."""
     if pointer.tile is not None:
         i, j = pointer.tile
         return Cell("S", i * w.rows, j * w.cols)

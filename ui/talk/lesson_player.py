@@ -264,9 +264,10 @@ class LessonPlayer(QObject):
 
         def job() -> tuple[Lesson, int, ResolvedStep | str]:
             try:
+                from kernels.devices.barriers import race_without
                 from ui.look.lesson_text import FORMATS
 
-                step = resolve_step(lesson, number, FORMATS)
+                step = resolve_step(lesson, number, FORMATS, race_without)
             except InputError as error:
                 return lesson, number, str(error)
             except MemoryError:

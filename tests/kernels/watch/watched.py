@@ -1,12 +1,10 @@
-"""Small workloads whose kernels are watched, and kernels without one of their barriers."""
+"""Small workloads whose kernels are watched."""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from kernels.devices.host.device import HostDevice
-from kernels.devices.host.module import HostModule
 from simulator.problem.latent import fitting
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
@@ -76,20 +74,3 @@ def has(algorithm: str, variant: str) -> bool:
     if variant == "decode":
         return algorithm in ("flash2", "split-kv", "paged", "mla")
     return not linear or variant in ("plain", "float32", "bfloat16")
-
-
-class WithoutBarrier(HostDevice):
-    """A device that watches, on which one text is compiled in the place of another.
-
-    Parameters
-    ----------
-    code, instead : str
-        What is replaced, and what takes its place.
-    """
-
-    def __init__(self, code: str, instead: str) -> None:
-        super().__init__(watch=True)
-        self._code, self._instead = code, instead
-
-    def module(self, code: str, options: tuple[str, ...]) -> HostModule:
-        return super().module(self._instead if code == self._code else code, options)

@@ -75,7 +75,7 @@ def test_the_row_that_a_step_speaks_of_is_the_row_that_panels_explain(stem: str,
 def test_what_is_pointed_at_can_be_seen(stem: str, n: int) -> None:
     step = LOADED[stem].steps[n]
     for point in step.points:
-        if point.line is not None:
+        if point.line is not None or point.barrier:
             assert "code" in LAYOUT_PANELS[step.layout]
         else:
             assert layout_named(step.layout).board

@@ -10,6 +10,7 @@ from kernels.build.sources import FOLDER, op_lines, source
 from simulator.code import numpy_lines
 from simulator.code.code_lines import Tab
 from simulator.code.paper import PAPERS, cited_lines
+from simulator.lesson.places import Pointer
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.playback import Cursor, last_cursor
 from simulator.run.breakpoints import AtLine, AtTurn
@@ -119,6 +120,39 @@ def test_the_button_is_there_where_a_kernel_is_and_not_in_a_talk(open_window, qa
     assert panel.recording.isVisible()
     panel.set_stage(True)
     assert not panel.recording.isVisible()
+
+
+def test_a_barrier_that_a_lesson_takes_away_is_struck_through(open_window, qapp):
+    window, panel = opened(open_window, qapp, "flash2", (1280, 720), Tab.NUMPY)
+    session, said = window.session, "the tiles are whole"
+
+    def show(*points):
+        session.show_place(session.scenario, Cursor(1, 1), 0, points)
+        session.settle()
+        qapp.processEvents()
+
+    show(Pointer(barrier=said))
+    view = panel.cuda
+    assert view.isVisible()
+    (number,) = view.struck
+    assert f"__syncthreads();  // {said}" in source("flash2").split("\n")[number - 1]
+    for recording in (False, True):
+        assert panel.recording.isChecked() == recording
+        box = dict(view.blocks_in_sight())[number]
+        assert 0 <= box.top() < box.bottom() <= view.viewport().height()
+        (selection,) = view.extraSelections()
+        assert selection.format.fontStrikeOut()
+        assert selection.cursor.selectedText().strip() == f"__syncthreads();  // {said}"
+        assert f"taken away: line {number}" in view.accessibleDescription()
+        panel.recording.click()
+        qapp.processEvents()
+    panel.show_tab(Tab.NUMPY)
+    session.go(Cursor(1, 2))  # the speaker looks elsewhere: the tab stays
+    session.settle()
+    assert not view.isVisible()
+    show()
+    assert view.struck == ()
+    assert view.extraSelections() == []
 
 
 def test_a_name_in_a_kernel_has_a_tip(open_window, qapp):

@@ -182,14 +182,26 @@ class CodePanel(Panel[None]):
         if lines and lines != self.paper.page.pointed:
             self.show_tab(Tab.PAPER)
         self.paper.show_points(lines)
+        struck = self._barriers({point.barrier for point in view.points} - {""})
+        if struck and struck != self.cuda.struck:
+            self.show_tab(Tab.CUDA)
+        self.cuda.show_struck(struck)
+
+    def _barriers(self, comments: set[str]) -> tuple[int, ...]:
+        """Return the lines of the kernel that comments stand beside."""
+        if not comments:
+            return ()
+        lines = kernel_lines(self.code.algorithm)
+        return tuple(n.number for n in lines if n.text.partition("// ")[2] in comments)
 
     def _show_kernel(self) -> None:
         """Show the kernel's text, and scroll to what runs now if it is another one."""
         if self._workload is None:
             return
         lines = shown_lines(self._workload, recording=self.recording.isChecked())
-        current = self.cuda.current
+        current, struck = self.cuda.current, self.cuda.struck
         self.cuda.show_text(lines)
+        self.cuda.show_struck(struck)
         self.cuda.show_current(current)
 
     def show_tab(self, tab: Tab) -> None:

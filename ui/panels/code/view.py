@@ -23,7 +23,7 @@ from PySide6.QtGui import (
     QTextDocument,
     QTextOption,
 )
-from PySide6.QtWidgets import QFrame, QPlainTextEdit, QToolTip, QWidget
+from PySide6.QtWidgets import QFrame, QPlainTextEdit, QTextEdit, QToolTip, QWidget
 
 from simulator.code.code_lines import CodeLine
 from ui.look.draw import mixed, outline, text_width
@@ -67,6 +67,7 @@ class CodeView(QPlainTextEdit):
         self.style_now = Style(DARK)
         self.current: tuple[int, ...] = ()
         self.marked: frozenset[int] = frozenset()
+        self.struck: tuple[int, ...] = ()
         self.numbers: tuple[int, ...] = ()
         self._shown: tuple[CodeLine, ...] = ()
         self._colours = _Colours(self.document(), language)
@@ -104,7 +105,8 @@ class CodeView(QPlainTextEdit):
             return
         self._shown = lines
         self.numbers = tuple(line.number for line in lines)
-        self.current = ()
+        self.current = self.struck = ()
+        self.setExtraSelections([])
         text = "\n".join(line.text for line in lines)
         self._colours.take(text)
         self.setPlainText(text)
@@ -115,10 +117,36 @@ class CodeView(QPlainTextEdit):
         """Frame the lines that run now, and scroll to them where they are out of sight."""
         if lines != self.current:
             self.current = lines
-            seen = [str(line.shown) for line in self._shown if line.number in lines]
-            self.setAccessibleDescription(f"runs now: line {', '.join(seen)}")
-            self._repaint()
-            self.follow()
+            self._tell()
+
+    def show_struck(self, lines: tuple[int, ...]) -> None:
+        """Strike lines through that a lesson takes away, point at them and bring them in sight."""
+        if lines == self.struck:
+            return
+        self.struck = lines
+        strike = QTextCharFormat()
+        strike.setFontStrikeOut(True)
+        selections = []
+        for block in self._blocks(lines):
+            selection = QTextEdit.ExtraSelection()
+            selection.format = strike
+            selection.cursor = QTextCursor(block)
+            selection.cursor.movePosition(
+                QTextCursor.MoveOperation.EndOfBlock, QTextCursor.MoveMode.KeepAnchor
+            )
+            selections.append(selection)
+        self.setExtraSelections(selections)
+        self._tell()
+
+    def _tell(self) -> None:
+        """Show which lines run now or are struck through, to those who hear it, too."""
+        said = []
+        for words, lines in (("runs now", self.current), ("taken away", self.struck)):
+            shown = ", ".join(str(line.shown) for line in self._shown if line.number in lines)
+            said += [f"{words}: line {shown}"] if shown else []
+        self.setAccessibleDescription("; ".join(said))
+        self._repaint()
+        self.follow()
 
     def show_marks(self, lines: Collection[int]) -> None:
         """Show breakpoints."""
@@ -126,20 +154,24 @@ class CodeView(QPlainTextEdit):
         self.margin.update()
 
     def follow(self) -> None:
-        """Scroll to the lines that run now where they are out of sight, and then to the middle."""
-        places = [self.numbers.index(n) for n in self.current if n in self.numbers]
-        if not places:
+        """Scroll to what runs now, or is struck through, if it is out of sight, to the middle."""
+        blocks = self._blocks((*self.struck, *self.current))
+        if not blocks:
             return
-        boxes = [self._box(self.document().findBlockByNumber(n)) for n in places]
+        boxes = [self._box(block) for block in blocks]
         room = self.viewport().height()
         if boxes[0].top() < 0 or boxes[-1].bottom() > room:
-            first = self.document().findBlockByNumber(places[0])
+            first = blocks[0]
             fits = max(1, int(room / max(self._box(first).height() / first.lineCount(), 1)))
-            last = self.document().findBlockByNumber(places[-1]).firstLineNumber()
-            middle = (first.firstLineNumber() + last) // 2
+            middle = (first.firstLineNumber() + blocks[-1].firstLineNumber()) // 2
             top = max(0, middle - fits // 2)
             # Of lines that do not fit, the first one is to be seen.
             self.verticalScrollBar().setValue(min(top, first.firstLineNumber()))
+
+    def _blocks(self, lines: Collection[int]) -> list[QTextBlock]:
+        """Return lines of the text, from the top."""
+        places = sorted(self.numbers.index(n) for n in lines if n in self.numbers)
+        return [self.document().findBlockByNumber(n) for n in places]
 
     def _box(self, block: QTextBlock) -> QRectF:
         """Return where a line of the text stands in the viewport."""
@@ -167,20 +199,23 @@ class CodeView(QPlainTextEdit):
         # The ground lies under the text; an extra selection would end where a wrapped line does.
         with painting(self.viewport(), covers=False) as painter:
             theme = self.style_now.theme
-            for box in self._current_boxes():
+            for box in self._boxes_of(self.current):
                 painter.fillRect(box, mixed(theme.panel, theme.current, CURRENT_SHARE))
         super().paintEvent(event)
         with painting(self.viewport(), covers=False) as painter:
-            for box in self._current_boxes():
-                outline(painter, box, self.style_now.theme.current, self.style_now.px(1.5))
+            style = self.style_now
+            for box in self._boxes_of(self.current):
+                outline(painter, box, style.theme.current, style.px(1.5))
+            for box in self._boxes_of(self.struck):
+                outline(painter, box, style.theme.text, style.px(2), style.px(5))
 
-    def _current_boxes(self) -> list[QRectF]:
-        """Return the frames of the lines that run now."""
+    def _boxes_of(self, lines: Collection[int]) -> list[QRectF]:
+        """Return the frames of those lines that are in sight."""
         wide = self.viewport().width() - 1
         return [
             QRectF(0, box.top(), wide, box.height())
             for number, box in self.blocks_in_sight()
-            if number and number in self.current
+            if number and number in lines
         ]
 
     # --- the margin -------------------------------------------------------------------------
@@ -222,6 +257,7 @@ class CodeView(QPlainTextEdit):
                 paint_margin(
                     painter, self.style_now, place, str(shown[number]), box.top() + ascent,
                     current=number in self.current, marked=number in self.marked,
+                    pointed=number in self.struck,
                 )  # fmt: skip
 
     def number_at(self, at: QPointF) -> int:

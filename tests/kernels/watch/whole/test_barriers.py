@@ -9,11 +9,12 @@ import pytest
 from kernels.build.sources import whole_source
 from kernels.checks.tools import tensor_scenarios
 from kernels.cuda.specs import KERNELS
+from kernels.devices.barriers import WithoutBarrier
 from kernels.devices.host.watch import watch_reason
 from kernels.devices.races import launch_all
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import read_inputs, resolve
-from tests.kernels.watch.watched import WithoutBarrier, case
+from tests.kernels.watch.watched import case
 
 TENSOR_CORES = "flash2_mma"
 BARRIER = re.compile(r"__sync(?:threads|warp)\(\);|wait_for_copies<\d>\(\);")

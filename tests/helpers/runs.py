@@ -10,6 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from simulator.engines.numpy_engine import numpy_engine
+from simulator.engines.reference import reference_gradients
 from simulator.problem.masks import BlockMask, Mask, PairMask
 from simulator.problem.recurrence import RULES
 from simulator.problem.scenario import PACKED, Scenario, parse_scenario
@@ -353,6 +354,17 @@ def textbook(w: Workload, inputs: Inputs, head: int) -> tuple[np.ndarray, np.nda
             o[row] = weights @ v[keys] / total
             lse[row] = top + np.log(total)
     return o, lse
+
+
+def exact_gradients(w: Workload, inputs: Inputs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return dQ, dK and dV of all heads in float64."""
+    dq = np.zeros(inputs.q.shape)
+    dk, dv = np.zeros(inputs.k.shape), np.zeros(inputs.v.shape)
+    for head in range(w.heads):
+        dq[head], to_k, to_v = reference_gradients(w, inputs, head, range(w.seqlen_q))
+        dk[w.kv_head_of[head]] += to_k
+        dv[w.kv_head_of[head]] += to_v
+    return dq, dk, dv
 
 
 def rounding(w: Workload, inputs: Inputs) -> float:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from kernels.checks.left import differing, left_by
+from kernels.checks.left import Left, differing, left_by
 from kernels.cuda.engine import ROOM, KernelEngine, Room, widened
 from kernels.cuda.fast import FastRun
 from kernels.cuda.linear import kernel_engine
@@ -28,7 +28,7 @@ from simulator.run.cosimulation import verify
 from simulator.run.trace import Trace
 from tests.conformance.check import array_faults, count_faults
 from tests.helpers import runs
-from tests.helpers.runs import masks, textbook
+from tests.helpers.runs import exact_gradients, features, masks, textbook
 
 ALGORITHMS = tuple(KERNELS)
 
@@ -52,6 +52,8 @@ TILINGS: tuple[dict[str, Any], ...] = (
 
 ROUNDING = {"float32": 2e-5, "float16": 2e-3, "bfloat16": 1.6e-2}
 """Largest error of O, relative above 1: half a unit in the last place and float32 sums."""
+GRADIENT_ROUNDING = {"float32": 2e-4, "float16": 4e-3, "bfloat16": 3e-2}
+"""How far a gradient may be off, beside the largest: O and what is stored are rounded."""
 
 
 def scenario(algorithm: str = "flash2", *, splits: int = 3, **said: Any) -> Scenario:
@@ -143,8 +145,9 @@ def faults(
 ) -> list[str]:
     """Return all that is wrong with the kernels on a workload; an error counts, too.
 
-    Looked at: O and lse against the textbook in float64, every op of every tile against the
-    float64 interpreter, what is visited, what is counted, and fast against trace build.
+    Looked at: O, lse and all else that kernels leave against the textbook in float64, every op of
+    every tile against the float64 interpreter, what is visited, what is counted, and fast against
+    trace build.
     """
     found: list[str] = []
     for schedule in schedules:
@@ -166,9 +169,11 @@ def faults(
             break
         found += bit_faults(workload, inputs, engine, device)
         # A launch over everything leaves what those of single heads and few row blocks leave.
-        left = engine.run_everything().o
-        if workload.unpacked(widened(left, workload.dtype)).tobytes() != trace.output.tobytes():
+        left = left_by(engine.run_everything(), device)
+        o = workload.unpacked(widened(left["o"], workload.dtype))
+        if o.tobytes() != trace.output.tobytes():
             found.append("O of one launch differs from that of several")
+        found += _left_faults(workload, inputs, left)
     return found
 
 
@@ -216,6 +221,46 @@ def _number_faults(trace: Trace) -> list[str]:
             if not np.all(np.abs(got - exact) <= allowed * (1 + np.abs(exact))):
                 found.append(f"head {head}: {name}")
     return found
+
+
+def _left_faults(w: Workload, inputs: Inputs, left: Left) -> list[str]:
+    """Compare what kernels have left beside O and LSE with float64; splits are seen in O."""
+    found, exact = [], _exact_left(w, inputs)
+    for name in sorted(left.keys() & exact.keys()):
+        got, want = widened(left[name], w.dtype), exact[name]
+        size = 1 + np.abs(want[np.isfinite(want)]).max(initial=0)
+        with np.errstate(invalid="ignore"):  # of -inf, which has to be the same
+            right = (got == want) | (np.abs(got - want) <= GRADIENT_ROUNDING[w.dtype] * size)
+        if not right.all():
+            found.append(f"{name} is not that of float64")
+    return found
+
+
+def _exact_left(w: Workload, inputs: Inputs) -> dict[str, np.ndarray]:
+    """Return tensors that some kernels leave, in float64 and by their names in `Tensors`."""
+    if w.feature_map:
+        phi = features(inputs.k.astype(float), inputs.projection)
+        ones = np.ones((*phi.shape[:2], 1))
+        return {"state": phi.swapaxes(1, 2) @ np.concatenate([inputs.v, ones], axis=2)}
+    if not (algorithm_of(w).stores_scores or algorithm_of(w).backward):
+        return {}
+    rows, keys, exact = range(w.seqlen_q), range(w.seqlen_k), {}
+    k, v = (x[list(w.kv_head_of)].astype(float) for x in (inputs.k, inputs.v))
+    scaled = w.scoring.of(inputs.q.astype(float) @ k.swapaxes(1, 2))
+    exact["s"] = np.stack([
+        np.where(w.mask.of_head(n).visible(rows, keys), w.changed(n, rows, keys, s), -np.inf)
+        for n, s in enumerate(scaled)
+    ])  # fmt: skip
+    lse = np.stack([textbook(w, inputs, head)[1] for head in range(w.heads)])[..., None]
+    p = exact["p"] = np.exp(exact["s"] - np.where(np.isneginf(lse), 0, lse))
+    if inputs.upstream is not None:
+        dp = exact["dp"] = inputs.upstream.astype(float) @ v.swapaxes(1, 2)
+        exact["d"] = (p * dp).sum(axis=2)
+        slope = 1 - np.tanh(scaled / w.softcap) ** 2 if w.softcap else 1.0
+        exact["ds"] = p * (dp - exact["d"][..., None]) * slope
+        exact |= zip(("dq", "dk", "dv"), exact_gradients(w, inputs), strict=True)
+        exact["dq_acc"] = exact["dq"] / w.scoring.factor
+    return exact
 
 
 def bit_faults(

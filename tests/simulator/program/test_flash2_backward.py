@@ -13,7 +13,7 @@ from simulator.base.dtypes import round_to
 from simulator.base.errors import InputError
 from simulator.engines.numpy_engine import op_engine
 from simulator.engines.protocol import BackwardEngine
-from simulator.engines.reference import reference_gradients, reference_rows
+from simulator.engines.reference import reference_rows
 from simulator.problem.scenario import Scenario, parse_scenario, with_values
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.program.algorithms import ALGORITHMS, tile_program
@@ -23,7 +23,15 @@ from simulator.program.traffic import compulsory_bytes
 from simulator.run.cosimulation import verify
 from simulator.run.trace import Trace, tile_counts
 from tests.helpers.op_by_op import counted_by_ops
-from tests.helpers.runs import WIDTHS, pairs_of, program_of, scenario, scenarios, trace_of
+from tests.helpers.runs import (
+    WIDTHS,
+    exact_gradients,
+    pairs_of,
+    program_of,
+    scenario,
+    scenarios,
+    trace_of,
+)
 
 NAME = "flash2-backward"
 NAMES = tuple(name for name, of in ALGORITHMS.items() if of.backward)
@@ -33,17 +41,6 @@ ROUNDING = {"float32": 2e-4, "float16": 4e-3, "bfloat16": 3e-2}
 """How far a gradient of some tens of terms may be off: dO and O are rounded, too."""
 
 Gradients = tuple[np.ndarray, np.ndarray, np.ndarray]
-
-
-def exact_gradients(w: Workload, inputs: Inputs) -> Gradients:
-    """Return dQ, dK and dV of all heads in float64."""
-    dq = np.zeros(inputs.q.shape)
-    dk, dv = np.zeros(inputs.k.shape), np.zeros(inputs.v.shape)
-    for head in range(w.heads):
-        dq[head], to_k, to_v = reference_gradients(w, inputs, head, range(w.seqlen_q))
-        dk[w.kv_head_of[head]] += to_k
-        dv[w.kv_head_of[head]] += to_v
-    return dq, dk, dv
 
 
 # --- visits and bytes ---------------------------------------------------------------------------

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernels.build.sources import whole_source
-from kernels.cuda.counters import total
+from kernels.cuda.counters import COUNTERS, total
 from kernels.cuda.launch import Buffer, Device, Recording, Tensors, build_options, prepared
 from kernels.cuda.records import Details, Joined, carried_on, detail_buffer, detail_type, recording
 from kernels.cuda.runs import tile_runs
@@ -203,27 +202,46 @@ class KernelEngine:
             `kernels.cuda.counters.COUNTERS`. What is stored before a head's first visit, or for a
             row block that has no visit, is counted in that row block's column 0.
         """
-        runs = [self._run(part, range(0), counters=True).counters for part in self._parts()]
-        return tuple(np.concatenate(launch) for launch in zip(*runs, strict=True))
+        found = [self._no_counters(kernel) for kernel in kernels_of(self.workload)]
+        for part in self._parts():
+            launches = self._run(part, range(0), counters=True).counters
+            for whole, own in zip(found, launches, strict=True):
+                whole[part.place] = own
+        return tuple(found)
+
+    def _no_counters(self, kernel: str) -> NDArray[np.uint64]:
+        """Return counters of all visits of a kernel that are 0."""
+        w, columns = self.workload, SPECS[kernel].columns(self.workload)
+        return np.zeros((w.heads, w.grid.Tr, columns, len(COUNTERS)), np.uint64)
 
     def run_everything(self) -> Tensors:
         """Run the trace build once over all heads; return the tensors as it leaves them."""
         whole = Part.whole(self.workload)
         tensors = with_scratch(self._on, self.workload, self._tensors, whole)
-        for part in self._parts():
-            own = {name: _heads_of(getattr(tensors, name), part) for name in SCRATCH}
+        # What splits leave lies split by split: some rows of it would not be together.
+        for part in self._parts(by_rows=not joins_splits(self.workload)):
+            own = {name: self._own(getattr(tensors, name), part) for name in SCRATCH}
             self._launch_all(part, replace(tensors, **own), range(0), None, counters=False)
         return tensors
 
-    def _parts(self) -> list[Part]:
+    def _parts(self, *, by_rows: bool = True) -> list[Part]:
         """Return the whole in parts that no launch of a kernel takes too long for."""
-        pieces = (self._pieces(kernel) for kernel in kernels_of(self.workload))
-        return max(pieces, key=len)
+        w, kernels = self.workload, kernels_of(self.workload)
+        by_rows = by_rows and all(SPECS[kernel].rows_apart(w) for kernel in kernels)
+        return max((self._pieces(kernel, by_rows=by_rows) for kernel in kernels), key=len)
 
-    def _pieces(self, kernel: str) -> list[Part]:
+    def _pieces(self, kernel: str, *, by_rows: bool = True) -> list[Part]:
         """Return the whole in parts that a launch of one kernel may take."""
-        on = self._on
-        return list(SPECS[kernel].pieces(self.workload, on.block_flops, on.blocks_at_once))
+        flops, at_once = self._on.block_flops, self._on.blocks_at_once
+        return list(SPECS[kernel].pieces(self.workload, flops, at_once, by_rows=by_rows))
+
+    def _own(self, buffer: Any, part: Part) -> Any:
+        """Return the part of scratch memory that is of a part; None if there is none."""
+        if buffer is None:
+            return None
+        heads, rows = part.place[0], part.rows(self.workload)
+        whole = len(part.blocks) == self.workload.grid.Tr
+        return buffer[heads] if whole else buffer[heads, rows.start : rows.stop]
 
     # --- launches --------------------------------------------------------------------------
 
@@ -292,12 +310,9 @@ class KernelEngine:
         per_row = 8 * w.seqlen_k if algorithm_of(w).stores_scores else 12 * w.grid.Tc
         if joins_splits(w):
             per_row += 4 * w.splits * (w.value_dim + 4)  # what splits leave, how they are joined
-        flops = 2 * w.rows * w.seqlen_k * (w.head_dim + w.value_dim)
-        head = Part(range(1), range(w.grid.Tr))
-        spread = min(prod(SPECS[kernel].grid(w, head)) for kernel in kernels_of(w))
-        most = self._on.block_flops * min(spread, self._on.blocks_at_once)
-        blocks = min(self._room.batch // (w.rows * per_row), most // flops)
-        return max(1, min(blocks, w.grid.Tr))
+        flops, at_once = self._on.block_flops, self._on.blocks_at_once
+        blocks = min(SPECS[kernel].row_blocks(w, flops, at_once) for kernel in kernels_of(w))
+        return max(1, min(blocks, self._room.batch // (w.rows * per_row), w.grid.Tr))
 
     def _row_block(self, run: _Run, part: Part, head: int, i: int) -> RowBlock:
         w, on = self.workload, self._on
@@ -344,11 +359,6 @@ class KernelEngine:
         alpha = run.alpha[0, :rows, columns.start : columns.stop]
         p = None if run.p is None else run.p[0]
         return Details(columns, frozen(run.details), alpha, p, run.joined)
-
-
-def _heads_of(buffer: Buffer | None, part: Part) -> Any:
-    """Return the part of scratch memory that is of the heads of a part."""
-    return None if buffer is None else buffer[part.heads.start : part.heads.stop]
 
 
 def check_fits(w: Workload, device: Device) -> None:

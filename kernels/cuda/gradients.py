@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernels.cuda.engine import ROOM, KernelEngine, Room, widened, with_scratch
 from kernels.cuda.fast import after
 from kernels.cuda.launch import Device, Recording, Tensors, prepared
-from kernels.cuda.records import detail_buffer
+from kernels.cuda.records import detail_buffer, recording
 from kernels.cuda.specs import SPECS, Part, kernels_of
 from simulator.base.cache import BoundedCache
 from simulator.base.dtypes import F32, frozen
@@ -123,6 +124,18 @@ class GradientKernelEngine(KernelEngine):
         """Run the trace build over all heads; return the tensors as it leaves them."""
         return self._done
 
+    def counted_visits(self) -> tuple[NDArray[np.uint64], ...]:
+        """Run everything, each kernel in parts of its own; see `KernelEngine`."""
+        tensors, found = self._with_sums(), []
+        for kernel in kernels_of(self.workload):
+            whole = self._no_counters(kernel)
+            for part in self._pieces(kernel):
+                record = recording(self._on, self.workload, kernel, part, counters=True)
+                self._launch(kernel, tensors, part, record)
+                whole[part.place] += self._on.download(record.counters)
+            found.append(whole)
+        return tuple(found)
+
     # --- launches --------------------------------------------------------------------------
 
     def _launch(
@@ -134,10 +147,6 @@ class GradientKernelEngine(KernelEngine):
         """Launch a kernel over everything, in parts that take no launch too long."""
         for part in self._pieces(kernel):
             self._launch(kernel, tensors, part)
-
-    def _parts(self) -> list[Part]:
-        """Return the whole: kernels that go over column blocks go over all heads."""
-        return [Part.whole(self.workload)]
 
     @property
     def _done(self) -> Tensors:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, product
 from math import ceil, prod
 from typing import Any
 
@@ -51,6 +51,12 @@ class Part:
     def column_blocks(self, w: Workload) -> range:
         """Return the column blocks of a launch that goes over them."""
         return range(w.grid.Tc) if self.columns is None else self.columns
+
+    @property
+    def place(self) -> tuple[slice, slice]:
+        """Where its heads and row blocks are in an array of all."""
+        heads, blocks = self.heads, self.blocks
+        return slice(heads.start, heads.stop), slice(blocks.start, blocks.stop)
 
     def rows(self, w: Workload) -> range:
         """Return the query rows of the row blocks."""
@@ -194,10 +200,24 @@ class KernelSpec:
         """Whether it goes over the column blocks of a part, of all heads."""
         return self.grid is _a_block_a_column
 
-    def pieces(self, w: Workload, block_flops: int, at_once: int) -> Iterator[Part]:
+    def rows_apart(self, w: Workload) -> bool:
+        """Return whether the row blocks of a head have thread blocks of their own."""
+        return not self.by_columns and self.grid(w, Part.whole(w))[0] > 1
+
+    def row_blocks(self, w: Workload, block_flops: int, at_once: int) -> int:
+        """Return how many row blocks of a head a launch may take, as for `pieces`."""
+        spread = prod(self.grid(w, Part(range(1), range(w.grid.Tr))))
+        flops = 2 * w.rows * w.seqlen_k * (w.head_dim + w.value_dim)
+        return max(1, block_flops * min(spread, at_once) // flops)
+
+    def pieces(
+        self, w: Workload, block_flops: int, at_once: int, *, by_rows: bool
+    ) -> Iterator[Part]:
         """Yield the whole of a workload in parts that a launch each may take.
 
-        They are some heads each, or column blocks: a single head is never cut otherwise.
+        They are some heads each, or row blocks of one. What one thread block does is not cut: a
+        head of FlashAttention-1, whose K and V would be loaded again, or of a recurrence, which
+        would go through earlier tokens again; and a column block, whose dK and dV are sums.
 
         Parameters
         ----------
@@ -205,8 +225,16 @@ class KernelSpec:
             Shapes and tiles.
         block_flops, at_once : int
             Most work of a thread block, and thread blocks that work at the same time.
+        by_rows : bool
+            Whether heads may be cut into row blocks.
         """
         whole = Part.whole(w)
+        step = self.row_blocks(w, block_flops, at_once)
+        if by_rows and self.rows_apart(w) and step < w.grid.Tr:
+            for head, start in product(whole.heads, range(0, w.grid.Tr, step)):
+                blocks = range(start, min(start + step, w.grid.Tr))
+                yield Part(range(head, head + 1), blocks)
+            return
         places = range(w.grid.Tc) if self.by_columns else whole.heads
         flops = 2 * w.heads * w.seqlen_q * w.seqlen_k * (w.head_dim + w.value_dim) // len(places)
         spread = max(1, prod(self.grid(w, whole)) // len(places))

@@ -1,6 +1,6 @@
 """No launch keeps a multiprocessor for so long that a watchdog ends it; memory is given back."""
 
-from itertools import pairwise
+from itertools import pairwise, product
 from math import prod
 from typing import Any
 
@@ -11,9 +11,10 @@ from kernels.checks import machine
 from kernels.checks.left import left_by
 from kernels.checks.variants import small
 from kernels.cuda.linear import kernel_engine
-from kernels.cuda.specs import KERNELS, SPECS, Part, kernels_of
+from kernels.cuda.specs import KERNELS, SPECS, Part, joins_splits, kernels_of
 from kernels.devices import cupy as cupy_device
 from kernels.devices.host.device import HostDevice
+from kernels.devices.host.module import HostKernel, HostModule
 from simulator.problem.latent import fitting
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import Workload, resolve
@@ -31,9 +32,9 @@ class Card(HostDevice):
     blocks_at_once = 14
 
 
-def long(algorithm: str) -> Workload:
-    attention = {"algorithm": algorithm, "heads": 32, "kv_heads": 8, "seqlen_q": 16384,
-                 "head_dim": 128, "dtype": "float16"}  # fmt: skip
+def long(algorithm: str, heads: int, tokens: int) -> Workload:
+    attention = {"algorithm": algorithm, "heads": heads, "kv_heads": -(-heads // 4),
+                 "seqlen_q": tokens, "head_dim": 128, "dtype": "float16"}  # fmt: skip
     tables = {"attention": attention, "tiling": {"rows": 64, "cols": 64}, "mask": {"causal": True}}
     return resolve(parse_scenario(fitting(tables)))
 
@@ -46,21 +47,25 @@ def seconds(w: Workload, part: Part, kernel: str) -> float:
     return float(flops * columns / blocks / SLOW)
 
 
+@pytest.mark.parametrize(("heads", "tokens"), [(32, 16384), (1, 131072)])
 @pytest.mark.parametrize("algorithm", KERNELS)
-def test_the_parts_of_a_run_are_all_of_it_and_none_takes_long(algorithm: str) -> None:
-    w = long(algorithm)
+def test_the_parts_of_a_run_are_all_of_it_and_none_takes_long(
+    algorithm: str, heads: int, tokens: int
+) -> None:
+    w = long(algorithm, heads, tokens)
     for kernel in kernels_of(w):
         spec = SPECS[kernel]
-        parts = list(spec.pieces(w, Card.block_flops, Card.blocks_at_once))
-        places = [part.columns if spec.by_columns else part.heads for part in parts]
-        assert [n for place in places for n in place or ()] == list(
-            range(w.grid.Tc if spec.by_columns else w.heads)
-        )
-        if not spec.by_columns:  # query heads of a KV head are together
+        parts = list(spec.pieces(w, Card.block_flops, Card.blocks_at_once, by_rows=True))
+        if spec.by_columns:
+            assert [j for part in parts for j in part.columns or ()] == list(range(w.grid.Tc))
+        else:
+            places = [place for part in parts for place in product(part.heads, part.blocks)]
+            assert sorted(places) == list(product(range(w.heads), range(w.grid.Tr)))
+        single = prod(spec.grid(w, Part(range(1), range(w.grid.Tr)))) == 1
+        if single:  # what one block does is not cut; query heads of a KV head are together
             assert all(w.kv_head_of[a.stop - 1] < w.kv_head_of[b.start]
                        for a, b in pairwise(part.heads for part in parts))  # fmt: skip
-        single = prod(spec.grid(w, Part(range(1), range(w.grid.Tr)))) == 1
-        if not single and w.heads > 1:  # a single head is not cut, nor what one block does for one
+        else:
             assert max(seconds(w, part, kernel) for part in parts) < 2, kernel
 
 
@@ -80,15 +85,34 @@ def test_a_launch_over_row_blocks_is_as_long_as_its_longest_block(algorithm: str
 @pytest.mark.sweep(keep=3)
 @pytest.mark.parametrize("algorithm", KERNELS)
 def test_parts_leave_and_count_what_one_launch_does(algorithm: str) -> None:
+    launched: list[tuple[str, int]] = []
+
+    class ToldKernel(HostKernel):
+        def __call__(self, grid: tuple[int, ...], *given: Any, **said: Any) -> None:
+            launched.append((self.name, prod(grid)))
+            super().__call__(grid, *given, **said)
+
+    class Told(HostModule):
+        def get_function(self, name: str) -> HostKernel:
+            return ToldKernel(self.library, name, self.schedule)
+
     class Impatient(HostDevice):
         block_flops = 1
+
+        def module(self, code: str, options: tuple[str, ...]) -> HostModule:
+            return Told(code, options, self.schedule)
 
     w, inputs = workload_of(
         parse_scenario(small(algorithm, {"attention": {"heads": 4, "kv_heads": 2}}))
     )
     found = [host_trace(w, inputs, device)[1] for device in (HostDevice(), Impatient())]
-    cut = [len(list(SPECS[kernel].pieces(w, 1, 1))) for kernel in kernels_of(w)]
-    assert w.heads == 1 or max(cut) > 1
+    specs = [SPECS[kernel] for kernel in kernels_of(w)]
+    if all(spec.by_columns or spec.rows_apart(w) for spec in specs):
+        found[1].counted()
+        if not joins_splits(w):  # whose rows are counted apart, but left together
+            found[1].run_everything()
+        least = Part(range(1), range(1), range(1))
+        assert all(blocks <= prod(SPECS[name].grid(w, least)) for name, blocks in launched)
     lefts = [left_by(engine.run_everything(), HostDevice()) for engine in found]
     assert {n: x.tobytes() for n, x in lefts[0].items()} == {
         n: x.tobytes() for n, x in lefts[1].items()

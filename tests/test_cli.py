@@ -15,7 +15,7 @@ from kernels.devices import registry
 from kernels.devices.driver import GpuStatus, gpu_status
 from kernels.devices.host.compiler import find_compiler
 from kernels.devices.host.device import HostDevice
-from kernels.devices.registry import Gpu
+from kernels.devices.registry import GpuAccess
 from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import load_scenario, save_scenario, with_values
 from simulator.run.trace import simulate
@@ -174,7 +174,7 @@ class DyingDevice(HostDevice):
 
 @pytest.fixture
 def dying(monkeypatch):
-    gpu = Gpu(lambda: GpuStatus("a GPU", "13.0", ""), DyingDevice)
+    gpu = GpuAccess(lambda: GpuStatus("a GPU", "13.0", ""), DyingDevice)
     monkeypatch.setattr(registry, "GPU", gpu)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from kernels.build.sources import whole_source
 from kernels.checks.numbers import Sample, sample_fault, samples
-from kernels.checks.outcome import CannotRunError, Finding, Setting, Table, capability
+from kernels.checks.outcome import CannotRunError, Finding, ReportTable, Setting, capability
 from kernels.checks.timing import (
     matrix_rate,
     needed_flops,
@@ -27,7 +27,7 @@ from kernels.cuda.engine import check_fits, place_tensors, widened, with_scratch
 from kernels.cuda.fast import FastRun, after_forward
 from kernels.cuda.launch import Device, build_options, prepared
 from kernels.cuda.records import recording
-from kernels.cuda.specs import KERNELS, Part, kernels_of, most_shared_bytes
+from kernels.cuda.specs import KERNELS, LaunchPart, kernels_of, most_shared_bytes
 from kernels.cuda.tensor_core import BUILDS, TensorCoreRun
 from simulator.base.dtypes import F32, round_to
 from simulator.problem.latent import fitting
@@ -71,7 +71,7 @@ class TraceRun:
     ) -> None:
         check_fits(workload, device)
         w = self.workload = workload
-        whole = Part.whole(w)
+        whole = LaunchPart.whole(w)
         module = device.module(whole_source(w.algorithm), build_options(w, trace=True))
         placed = after_forward(device, w, inputs, place_tensors(device, w, inputs))
         self.tensors = with_scratch(device, w, placed, whole)
@@ -311,7 +311,7 @@ def _times(
     return {**timing.as_json(), "tflops": tera_per_second(needed_flops(w), timing.median)}
 
 
-def benchmark_tables(figures: dict[str, Any]) -> tuple[Table, ...]:
+def benchmark_tables(figures: dict[str, Any]) -> tuple[ReportTable, ...]:
     """Return the figures of `benchmark` for people, a table for each d and mask."""
     lines = figures["lines"]
     names = list(dict.fromkeys(line["name"] for line in lines))
@@ -322,7 +322,7 @@ def benchmark_tables(figures: dict[str, Any]) -> tuple[Table, ...]:
             (dtype, str(seen["n"]), f"{seen['ms']:.3f}", f"{seen['tflops']:.1f}")
             for dtype, seen in figures["matrix"].items()
         )
-        tables.append(Table("Matrix product", ("dtype", "n", "ms", "TFLOP/s"), rows))
+        tables.append(ReportTable("Matrix product", ("dtype", "n", "ms", "TFLOP/s"), rows))
     share = " (share of the measured matrix rate)" if rate else ""
     for head_dim, causal in dict.fromkeys((line["d"], line["causal"]) for line in lines):
         mask = "causal" if causal else "no mask"
@@ -338,7 +338,9 @@ def benchmark_tables(figures: dict[str, Any]) -> tuple[Table, ...]:
             ratios = [_ratio(here, other) for other in ("PyTorch flash", "PyTorch cudnn")]
             body.append((str(seqlen), *cells, *("–" if r is None else f"{r:.2f}" for r in ratios)))
         tables.append(
-            Table(f"TFLOP/s{share}, d = {head_dim}, {mask}", ("N", *names, *ours_best), tuple(body))
+            ReportTable(
+                f"TFLOP/s{share}, d = {head_dim}, {mask}", ("N", *names, *ours_best), tuple(body)
+            )
         )
     return tuple(tables)
 
@@ -411,7 +413,7 @@ def trace_overhead(on: Setting) -> Finding:
         )
     header = ("algorithm", "fast, ms", "trace, ms", "with counters, ms")
     title = f"Trace and fast build: {heads} heads, N = {seqlen}, d = 64, float16, causal"
-    return Finding(title, (), (Table(title, header, tuple(rows)),), {"lines": figures})
+    return Finding(title, (), (ReportTable(title, header, tuple(rows)),), {"lines": figures})
 
 
 # --- naive beside flash2 ------------------------------------------------------------------------
@@ -457,7 +459,7 @@ def curves(
     return Finding(
         title,
         tuple(growth_faults(lines)),
-        (Table(title, ("algorithm", "N", "ms", "MiB on the GPU"), rows),),
+        (ReportTable(title, ("algorithm", "N", "ms", "MiB on the GPU"), rows),),
         {"lines": lines},
     )
 

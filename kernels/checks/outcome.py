@@ -44,7 +44,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ReportTable:
     """Figures for people.
 
     Attributes
@@ -82,7 +82,7 @@ class Finding:
 
     summary: str
     faults: tuple[str, ...] = ()
-    tables: tuple[Table, ...] = ()
+    tables: tuple[ReportTable, ...] = ()
     figures: dict[str, Any] = field(default_factory=dict)
     misses: tuple[str, ...] = ()
 
@@ -109,7 +109,7 @@ class Outcome:
     status: Status
     summary: str
     faults: tuple[str, ...] = ()
-    tables: tuple[Table, ...] = ()
+    tables: tuple[ReportTable, ...] = ()
     figures: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     misses: tuple[str, ...] = ()
@@ -123,7 +123,7 @@ class Outcome:
     def from_json(said: dict[str, Any]) -> Outcome:
         """Return the outcome that `as_json` has written."""
         tables = tuple(
-            Table(t["title"], tuple(t["header"]), tuple(tuple(row) for row in t["rows"]))
+            ReportTable(t["title"], tuple(t["header"]), tuple(tuple(row) for row in t["rows"]))
             for t in said["tables"]
         )
         words = {name: tuple(said.get(name, ())) for name in ("faults", "misses")}

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from kernels.checks.outcome import STATUSES, Outcome, Table
+from kernels.checks.outcome import STATUSES, Outcome, ReportTable
 from kernels.checks.picture import Chart, svg
 
 WORDS = 500
@@ -54,10 +54,10 @@ def markdown(outcomes: Sequence[Outcome], *, quick: bool) -> str:
     parts = [
         "# What the kernels do on a GPU",
         f"Written by `python -m kernels.check{' --quick' * quick}`. Checks: {counts(outcomes)}.",
-        table(Table("", ("", ""), tuple(facts.items()))),
+        table(ReportTable("", ("", ""), tuple(facts.items()))),
         "## Checks",
         table(
-            Table(
+            ReportTable(
                 "",
                 ("check", "", "what"),
                 tuple((o.name, o.status, one_line(o.summary)) for o in outcomes),
@@ -76,7 +76,7 @@ def markdown(outcomes: Sequence[Outcome], *, quick: bool) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def table(shown: Table) -> str:
+def table(shown: ReportTable) -> str:
     """Return a table as Markdown."""
     rows = [shown.header, tuple("---" for _ in shown.header), *shown.rows]
     return "\n".join(f"| {' | '.join(_cell(text) for text in row)} |" for row in rows)

@@ -52,7 +52,7 @@ class Timing:
         }
 
 
-class Mark(Protocol):
+class GpuEvent(Protocol):
     """A moment in the work of a GPU, `cupy.cuda.Event`."""
 
     def record(self) -> object:
@@ -62,10 +62,10 @@ class Mark(Protocol):
         """Wait until the GPU has reached it."""
 
 
-class Clock(Protocol):
+class GpuClock(Protocol):
     """The clock of a GPU, `cupy.cuda`."""
 
-    def Event(self) -> Mark:
+    def Event(self) -> GpuEvent:
         """Return a moment that is not set yet."""
 
     def get_elapsed_time(self, start: Any, stop: Any, /) -> float:
@@ -73,7 +73,7 @@ class Clock(Protocol):
 
 
 def timed(
-    launch: Callable[[int], object], *, quick: bool = False, clock: Clock | None = None
+    launch: Callable[[int], object], *, quick: bool = False, clock: GpuClock | None = None
 ) -> Timing:
     """Measure how long a launch takes on the GPU.
 
@@ -111,10 +111,10 @@ def timed(
     return summary(times, launches)
 
 
-def _cuda() -> Clock:
+def _cuda() -> GpuClock:
     from cupy import cuda
 
-    clock: Clock = cuda
+    clock: GpuClock = cuda
     return clock
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from kernels.build.nvrtc import nvrtc_reason
 from kernels.checks.case import TENSOR_CORES, options_of, read_left, run, write_cubin
 from kernels.checks.left import Left, differing
-from kernels.checks.outcome import CannotRunError, Finding, Setting, Table, capability
+from kernels.checks.outcome import CannotRunError, Finding, ReportTable, Setting, capability
 from kernels.checks.process import ended
 from kernels.checks.variants import small, variants
 from kernels.cuda.specs import KERNELS, kernels_of
@@ -334,7 +334,7 @@ def dram_bytes(on: Setting) -> Finding:
     return Finding(
         f"compulsory ≤ DRAM ≤ requested bytes, 16 heads, N = {length}, d = 128, float16",
         tuple(faults),
-        (Table("DRAM bytes by ncu, MB", header, tuple(rows)),),
+        (ReportTable("DRAM bytes by ncu, MB", header, tuple(rows)),),
         {"l2_bytes": cache, "dram": figures},
     )
 

@@ -14,7 +14,7 @@ from kernels.cuda.counters import COUNTERS, total
 from kernels.cuda.launch import Buffer, Device, Recording, Tensors, build_options, prepared
 from kernels.cuda.records import Details, Joined, carried_on, detail_buffer, detail_type, recording
 from kernels.cuda.runs import tile_runs
-from kernels.cuda.specs import SPECS, Part, joins_splits, kernels_of, most_shared_bytes
+from kernels.cuda.specs import SPECS, LaunchPart, joins_splits, kernels_of, most_shared_bytes
 from kernels.cuda.visits import recorded_tile
 from kernels.errors import KernelError
 from simulator.base.cache import BoundedCache
@@ -144,7 +144,7 @@ class KernelEngine:
         """Launch the kernels for one row block, recording its tiles if they are few."""
         whole = range(self.workload.grid.Tc)
         columns = whole if len(whole) <= self._stretch else range(0)
-        part = Part(range(head, head + 1), range(i, i + 1))
+        part = LaunchPart(range(head, head + 1), range(i, i + 1))
         run = self._run(part, columns)
         if columns:
             self._details.get((head, i, 0), lambda: self._details_of(run, i, columns))
@@ -155,7 +155,7 @@ class KernelEngine:
         blocks = self.workload.grid.Tr
         step = self.row_blocks_at_once
         for start in range(0, blocks, step):
-            part = Part(range(head, head + 1), range(start, min(start + step, blocks)))
+            part = LaunchPart(range(head, head + 1), range(start, min(start + step, blocks)))
             run = self._run(part, range(0))
             for i in part.blocks:
                 yield self._row_block(run, part, head, i)
@@ -216,7 +216,7 @@ class KernelEngine:
 
     def run_everything(self) -> Tensors:
         """Run the trace build once over all heads; return the tensors as it leaves them."""
-        whole = Part.whole(self.workload)
+        whole = LaunchPart.whole(self.workload)
         tensors = with_scratch(self._on, self.workload, self._tensors, whole)
         # What splits leave lies split by split: some rows of it would not be together.
         for part in self._parts(by_rows=not joins_splits(self.workload)):
@@ -224,18 +224,18 @@ class KernelEngine:
             self._launch_all(part, replace(tensors, **own), range(0), None, counters=False)
         return tensors
 
-    def _parts(self, *, by_rows: bool = True) -> list[Part]:
+    def _parts(self, *, by_rows: bool = True) -> list[LaunchPart]:
         """Return the whole in parts that no launch of a kernel takes too long for."""
         w, kernels = self.workload, kernels_of(self.workload)
         by_rows = by_rows and all(SPECS[kernel].rows_apart(w) for kernel in kernels)
         return max((self._pieces(kernel, by_rows=by_rows) for kernel in kernels), key=len)
 
-    def _pieces(self, kernel: str, *, by_rows: bool = True) -> list[Part]:
+    def _pieces(self, kernel: str, *, by_rows: bool = True) -> list[LaunchPart]:
         """Return the whole in parts that a launch of one kernel may take."""
         flops, at_once = self._on.block_flops, self._on.blocks_at_once
         return list(SPECS[kernel].pieces(self.workload, flops, at_once, by_rows=by_rows))
 
-    def _own(self, buffer: Any, part: Part) -> Any:
+    def _own(self, buffer: Any, part: LaunchPart) -> Any:
         """Return the part of scratch memory that is of a part; None if there is none."""
         if buffer is None:
             return None
@@ -245,7 +245,7 @@ class KernelEngine:
 
     # --- launches --------------------------------------------------------------------------
 
-    def _run(self, part: Part, columns: range, *, counters: bool = False) -> _Run:
+    def _run(self, part: LaunchPart, columns: range, *, counters: bool = False) -> _Run:
         """Launch the algorithm's kernels for a part, with the details of some column blocks."""
         tensors = with_scratch(self._on, self.workload, self._tensors, part)
         details = detail_buffer(self._on, self.workload, columns)
@@ -253,7 +253,7 @@ class KernelEngine:
         return self._downloaded(records, details, tensors)
 
     def _launch_all(
-        self, part: Part, tensors: Tensors, columns: range, details: Any, *, counters: bool
+        self, part: LaunchPart, tensors: Tensors, columns: range, details: Any, *, counters: bool
     ) -> list[Recording]:
         w, records = self.workload, []
         for kernel in kernels_of(w):
@@ -314,7 +314,7 @@ class KernelEngine:
         blocks = min(SPECS[kernel].row_blocks(w, flops, at_once) for kernel in kernels_of(w))
         return max(1, min(blocks, self._room.batch // (w.rows * per_row), w.grid.Tr))
 
-    def _row_block(self, run: _Run, part: Part, head: int, i: int) -> RowBlock:
+    def _row_block(self, run: _Run, part: LaunchPart, head: int, i: int) -> RowBlock:
         w, on = self.workload, self._on
         rows = w.grid.row_range(i)
         here = slice(rows.start, rows.stop)
@@ -348,7 +348,7 @@ class KernelEngine:
         columns = range(start, min(start + self._stretch, self.workload.grid.Tc))
 
         def make() -> Details:
-            part = Part(range(head, head + 1), range(i, i + 1))
+            part = LaunchPart(range(head, head + 1), range(i, i + 1))
             return self._details_of(self._run(part, columns), i, columns)
 
         return self._details.get((head, i, number), make)
@@ -481,7 +481,7 @@ def with_scratch(
     device: Device,
     w: Workload,
     tensors: Tensors,
-    part: Part,
+    part: LaunchPart,
     stored: type[np.generic] = np.float32,
 ) -> Tensors:
     """Return the tensors with memory for what the launches over a part pass to each other.

@@ -9,7 +9,7 @@ import numpy as np
 from kernels.build.sources import whole_source
 from kernels.cuda.engine import check_fits, place_tensors, with_scratch
 from kernels.cuda.launch import Device, Tensors, build_options, prepared
-from kernels.cuda.specs import Part, kernels_of
+from kernels.cuda.specs import LaunchPart, kernels_of
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of, tile_program
 from simulator.program.faults import honest
@@ -53,7 +53,7 @@ class FastRun:
             stored = np.uint16 if workload.width == 2 else np.float32
         self.workload = workload
         module = device.module(whole_source(workload.algorithm), options)
-        placed, whole = place_tensors(device, workload, inputs), Part.whole(workload)
+        placed, whole = place_tensors(device, workload, inputs), LaunchPart.whole(workload)
         placed = after_forward(
             device, workload, inputs, placed, scores_as_element=scores_as_element
         )

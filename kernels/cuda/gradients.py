@@ -13,7 +13,7 @@ from kernels.cuda.engine import ROOM, KernelEngine, Room, widened, with_scratch
 from kernels.cuda.fast import after
 from kernels.cuda.launch import Device, Recording, Tensors, prepared
 from kernels.cuda.records import detail_buffer, recording
-from kernels.cuda.specs import SPECS, Part, kernels_of
+from kernels.cuda.specs import SPECS, LaunchPart, kernels_of
 from simulator.base.cache import BoundedCache
 from simulator.base.dtypes import F32, frozen
 from simulator.engines.gradient_engine import check_stored_pairs, left_by
@@ -50,7 +50,7 @@ class GradientKernelEngine(KernelEngine):
         super().__init__(workload, inputs, device, room)
         self._program = tile_program(workload)
         check_stored_pairs(self._program)
-        name, whole = self._program.algorithm.forward, Part.whole
+        name, whole = self._program.algorithm.forward, LaunchPart.whole
         assert name is not None
         self._forward = KernelEngine(honest(workload).as_algorithm(name), inputs, device, room)
         tensors = after(self._forward.run_everything(), self._tensors, self._program)
@@ -139,7 +139,7 @@ class GradientKernelEngine(KernelEngine):
     # --- launches --------------------------------------------------------------------------
 
     def _launch(
-        self, kernel: str, tensors: Tensors, part: Part, record: Recording | None = None
+        self, kernel: str, tensors: Tensors, part: LaunchPart, record: Recording | None = None
     ) -> None:
         prepared(self._module, self.workload, kernel, part, tensors, record or Recording())()
 
@@ -172,7 +172,7 @@ class GradientKernelEngine(KernelEngine):
             self._reached, self._sums = 0, np.zeros_like(self._sums)
         if column == self._reached:
             return
-        tensors, whole = self._with_sums(), Part.whole(w)
+        tensors, whole = self._with_sums(), LaunchPart.whole(w)
         kernel = kernels_of(w)[self._adding]
         for j in range(self._reached, column):
             self._launch(kernel, tensors, replace(whole, columns=range(j, j + 1)))
@@ -223,7 +223,7 @@ class GradientKernelEngine(KernelEngine):
         if visit.launch == self._adding:
             self._go_to(visit.j)
         columns = range(visit.j, visit.j + 1)
-        part = Part(range(visit.head, visit.head + 1), range(visit.i, visit.i + 1), columns)
+        part = LaunchPart(range(visit.head, visit.head + 1), range(visit.i, visit.i + 1), columns)
         if SPECS[kernel].whole_rows:
             columns = range(w.grid.Tc)
         details: Any = detail_buffer(self._on, w, columns)

@@ -19,7 +19,7 @@ from kernels.cuda.specs import (
     SPECS,
     THRESHOLD,
     TURNS,
-    Part,
+    LaunchPart,
     scalars,
     warps,
 )
@@ -275,7 +275,7 @@ def prepared(
     module: Module,
     w: Workload,
     kernel: str,
-    part: Part,
+    part: LaunchPart,
     tensors: Tensors,
     recording: Recording | None = None,
 ) -> Callable[[], None]:
@@ -315,7 +315,7 @@ def prepared(
     return lambda: function(grid, (threads,), taken, shared_mem=shared)
 
 
-def arguments(names: Sequence[str], w: Workload, part: Part, tensors: Tensors) -> list[Any]:
+def arguments(names: Sequence[str], w: Workload, part: LaunchPart, tensors: Tensors) -> list[Any]:
     """Return the argument for each of a kernel's parameters in a launch."""
     known = scalars(w, part)
     unused = (

@@ -13,7 +13,7 @@ from kernels.cuda.engine import ROOM, KernelEngine, Room, widened
 from kernels.cuda.gradients import GradientKernelEngine
 from kernels.cuda.launch import Device, prepared
 from kernels.cuda.records import detail_buffer, recording
-from kernels.cuda.specs import Part, kernels_of
+from kernels.cuda.specs import LaunchPart, kernels_of
 from simulator.base.cache import BoundedCache
 from simulator.base.dtypes import F32, frozen
 from simulator.engines.protocol import RowBlock, Tile, gone_through
@@ -45,7 +45,7 @@ class LinearKernelEngine(KernelEngine):
 
     def row_block(self, head: int, i: int) -> RowBlock:
         """Launch the kernels for one row block."""
-        part = Part(range(head, head + 1), range(i, i + 1))
+        part = LaunchPart(range(head, head + 1), range(i, i + 1))
         return self._row_block(self._run(part, range(0)), part, head, i)
 
     def tile(self, visit: Visit, block: RowBlock) -> Tile:
@@ -83,7 +83,7 @@ class LinearKernelEngine(KernelEngine):
         s = np.full((len(rows), w.seqlen_k), np.nan, dtype=np.float32)
         p = np.full_like(s, np.nan)
         if algorithm_of(w).forms and w.chunked:
-            fields = self._fields_of(Part(range(head, head + 1), range(i, i + 1)), 0, 0)[0]
+            fields = self._fields_of(LaunchPart(range(head, head + 1), range(i, i + 1)), 0, 0)[0]
             seen = w.mask.visible(rows, rows)
             for matrix, name, hidden in ((s, "s", -np.inf), (p, "p", 0.0)):
                 own = fields[name][: len(rows), : len(rows)]
@@ -93,11 +93,11 @@ class LinearKernelEngine(KernelEngine):
     # --- launches --------------------------------------------------------------------------
 
     def _recorded(self, visit: Visit) -> Fields:
-        part = Part(range(visit.head, visit.head + 1), range(visit.i, visit.i + 1))
+        part = LaunchPart(range(visit.head, visit.head + 1), range(visit.i, visit.i + 1))
         column = 0 if self.workload.chunked or visit.launch else visit.j
         return self._fields_of(part, visit.launch, column)
 
-    def _fields_of(self, part: Part, launch: int, column: int) -> Fields:
+    def _fields_of(self, part: LaunchPart, launch: int, column: int) -> Fields:
         """Return the details of one visit of a launch: that of a column of the part's row block."""
         on, w = self._on, self.workload
         columns = range(column, column + 1)
@@ -109,7 +109,7 @@ class LinearKernelEngine(KernelEngine):
             prepared(self._module, w, kernel, part, self._tensors, record)()
         return self._details_in(details)
 
-    def _row_block(self, run: Any, part: Part, head: int, i: int) -> RowBlock:
+    def _row_block(self, run: Any, part: LaunchPart, head: int, i: int) -> RowBlock:
         w = self.workload
         rows, nth = w.grid.row_range(i), i - part.blocks.start
         own = slice(nth * w.rows, nth * w.rows + len(rows))

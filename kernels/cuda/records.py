@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kernels.cuda.counters import COUNTERS
 from kernels.cuda.launch import Device, Recording
-from kernels.cuda.specs import SPECS, Part
+from kernels.cuda.specs import SPECS, LaunchPart
 from simulator.base.dtypes import F32
 from simulator.problem.tiling import TileKind
 from simulator.problem.workload import Workload
@@ -53,7 +53,9 @@ def detail_type(w: Workload) -> np.dtype[np.void]:
     return np.dtype([(name, np.float32, shape) for name, shape in shapes.items()])
 
 
-def recording(device: Device, w: Workload, kernel: str, part: Part, *, counters: bool) -> Recording:
+def recording(
+    device: Device, w: Workload, kernel: str, part: LaunchPart, *, counters: bool
+) -> Recording:
     """Return buffers for a launch, filled with NaN; no tile is visited and nothing counted yet.
 
     Parameters

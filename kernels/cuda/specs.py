@@ -26,7 +26,7 @@ _LARGEST = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LaunchPart:
     """The heads and row blocks that one launch covers.
 
     Attributes
@@ -44,9 +44,9 @@ class Part:
     columns: range | None = None
 
     @staticmethod
-    def whole(w: Workload) -> Part:
+    def whole(w: Workload) -> LaunchPart:
         """Return all of a workload."""
-        return Part(range(w.heads), range(w.grid.Tr))
+        return LaunchPart(range(w.heads), range(w.grid.Tr))
 
     def column_blocks(self, w: Workload) -> range:
         """Return the column blocks of a launch that goes over them."""
@@ -94,7 +94,7 @@ def _all_bytes(w: Workload) -> int:
     return _scores_bytes(w) + _q_bytes(w) + _k_bytes(w) + _v_bytes(w)
 
 
-def _a_block_each(w: Workload, part: Part) -> tuple[int, ...]:
+def _a_block_each(w: Workload, part: LaunchPart) -> tuple[int, ...]:
     return len(part.blocks), len(part.heads)
 
 
@@ -111,7 +111,7 @@ def _upstream_bytes(w: Workload) -> int:
     return w.width * _tile_rows(w) * w.value_dim
 
 
-def _a_block_a_column(w: Workload, part: Part) -> tuple[int, ...]:
+def _a_block_a_column(w: Workload, part: LaunchPart) -> tuple[int, ...]:
     return len(part.column_blocks(w)), w.kv_heads
 
 
@@ -146,7 +146,7 @@ def _token_bytes(w: Workload) -> int:
     return rows + 8 * w.sizes["feature"] + _state_bytes(w)
 
 
-def _a_block_a_head(w: Workload, part: Part) -> tuple[int, ...]:
+def _a_block_a_head(w: Workload, part: LaunchPart) -> tuple[int, ...]:
     return 1, len(part.heads)
 
 
@@ -187,7 +187,7 @@ class KernelSpec:
     name: str
     arguments: tuple[str, ...]
     shared: Callable[[Workload], int]
-    grid: Callable[[Workload, Part], tuple[int, ...]] = _a_block_each
+    grid: Callable[[Workload, LaunchPart], tuple[int, ...]] = _a_block_each
     threads: Callable[[Workload], int] = _a_tile_threads
     fixed_bytes: int = 0
     columns: Callable[[Workload], int] = _column_blocks
@@ -202,17 +202,17 @@ class KernelSpec:
 
     def rows_apart(self, w: Workload) -> bool:
         """Return whether the row blocks of a head have thread blocks of their own."""
-        return not self.by_columns and self.grid(w, Part.whole(w))[0] > 1
+        return not self.by_columns and self.grid(w, LaunchPart.whole(w))[0] > 1
 
     def row_blocks(self, w: Workload, block_flops: int, at_once: int) -> int:
         """Return how many row blocks of a head a launch may take, as for `pieces`."""
-        spread = prod(self.grid(w, Part(range(1), range(w.grid.Tr))))
+        spread = prod(self.grid(w, LaunchPart(range(1), range(w.grid.Tr))))
         flops = 2 * w.rows * w.seqlen_k * (w.head_dim + w.value_dim)
         return max(1, block_flops * min(spread, at_once) // flops)
 
     def pieces(
         self, w: Workload, block_flops: int, at_once: int, *, by_rows: bool
-    ) -> Iterator[Part]:
+    ) -> Iterator[LaunchPart]:
         """Yield the whole of a workload in parts that a launch each may take.
 
         They are some heads each, or row blocks of one. What one thread block does is not cut: a
@@ -228,12 +228,12 @@ class KernelSpec:
         by_rows : bool
             Whether heads may be cut into row blocks.
         """
-        whole = Part.whole(w)
+        whole = LaunchPart.whole(w)
         step = self.row_blocks(w, block_flops, at_once)
         if by_rows and self.rows_apart(w) and step < w.grid.Tr:
             for head, start in product(whole.heads, range(0, w.grid.Tr, step)):
                 blocks = range(start, min(start + step, w.grid.Tr))
-                yield Part(range(head, head + 1), blocks)
+                yield LaunchPart(range(head, head + 1), blocks)
             return
         places = range(w.grid.Tc) if self.by_columns else whole.heads
         flops = 2 * w.heads * w.seqlen_q * w.seqlen_k * (w.head_dim + w.value_dim) // len(places)
@@ -250,7 +250,7 @@ class KernelSpec:
         yield _piece(whole, range(start, len(places)), by_columns=self.by_columns)
 
 
-def _piece(whole: Part, places: range, *, by_columns: bool) -> Part:
+def _piece(whole: LaunchPart, places: range, *, by_columns: bool) -> LaunchPart:
     return replace(whole, **{"columns" if by_columns else "heads": places})
 
 
@@ -484,7 +484,7 @@ def kernels_of(w: Workload) -> tuple[str, ...]:
     return tuple(name for name in KERNELS[w.algorithm] if SPECS[name].when(w))
 
 
-def scalars(w: Workload, part: Part) -> dict[str, Any]:
+def scalars(w: Workload, part: LaunchPart) -> dict[str, Any]:
     """Return the arguments that are numbers, by name."""
     # A window of 2**31 keys and more hides as much as one of 2**31 - 1: nothing.
     mask = {name: np.int32(min(number, _LARGEST)) for name, number in w.mask.arguments.items()}

@@ -11,7 +11,7 @@ from math import ceil
 from kernels.build.sources import whole_source
 from kernels.cuda.engine import place_tensors
 from kernels.cuda.launch import ELEMENT, Device, Tensors, arguments
-from kernels.cuda.specs import OPERANDS, WARP, Part
+from kernels.cuda.specs import OPERANDS, WARP, LaunchPart
 from kernels.errors import KernelError
 from simulator.problem.hardware import KIB, MULTIPROCESSORS
 from simulator.problem.workload import Inputs, Workload
@@ -85,7 +85,7 @@ class TensorCoreRun:
         # once.
         self._kernel.preferred_shared_memory_carveout = 100
         self._places = grid(workload), (warps * WARP,)
-        self._arguments = arguments(ARGUMENTS, workload, Part.whole(workload), self.tensors)
+        self._arguments = arguments(ARGUMENTS, workload, LaunchPart.whole(workload), self.tensors)
 
     def launch(self) -> None:
         """Launch the kernel for all heads and row blocks."""

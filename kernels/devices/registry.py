@@ -27,7 +27,7 @@ def _opened() -> Device:
 
 
 @dataclass(frozen=True, slots=True)
-class Gpu:
+class GpuAccess:
     """The GPU of a machine.
 
     Attributes
@@ -42,7 +42,7 @@ class Gpu:
     opened: Callable[[], Device] = _opened
 
 
-GPU = Gpu()
+GPU = GpuAccess()
 """That of this machine."""
 ENGINES = ("auto", "numpy", "cupy", "host")
 FAULTS_NOTE = "faults are switched on: computed with NumPy, the CUDA kernels have none"
@@ -54,7 +54,7 @@ def make_engine(name: str, workload: Workload, inputs: Inputs) -> Engine:
 
 
 def choose_engine(
-    name: str, workload: Workload, inputs: Inputs, gpu: Gpu | None = None
+    name: str, workload: Workload, inputs: Inputs, gpu: GpuAccess | None = None
 ) -> tuple[Engine, str]:
     """Return the engine of that name, and why ``auto`` did not take the GPU.
 
@@ -110,7 +110,7 @@ def choose_engine(
     return numpy_engine(workload, inputs), note
 
 
-def _kernel_engine(name: str, workload: Workload, inputs: Inputs, gpu: Gpu) -> Engine:
+def _kernel_engine(name: str, workload: Workload, inputs: Inputs, gpu: GpuAccess) -> Engine:
     from kernels.cuda.linear import kernel_engine
 
     if name == "host":

@@ -18,7 +18,7 @@ STEP = 2.0**-14
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class LossDifference:
     """The loss with a number moved up and down, in float64.
 
     Attributes
@@ -41,7 +41,7 @@ class Difference:
 
 def difference_of(
     w: Workload, inputs: Inputs, tensor: str, place: tuple[int, int, int]
-) -> Difference:
+) -> LossDifference:
     """Move one number of Q, K or V and compute O from its definition.
 
     Parameters
@@ -71,4 +71,4 @@ def difference_of(
         o = np.stack([reference_rows(w, own, head, rows)[0] for head in range(w.heads)])
         return float((o * upstream).sum())
 
-    return Difference(float(found[place]), loss(STEP), loss(-STEP))
+    return LossDifference(float(found[place]), loss(STEP), loss(-STEP))

@@ -33,7 +33,7 @@ from simulator.program.algorithms.gradients import OF_QUERIES
 from simulator.program.faults import apply_with_faults
 from simulator.program.group_launch import GroupLaunch
 from simulator.program.op import Op
-from simulator.program.state import Move, Numbers, Values
+from simulator.program.state import Numbers, TileMove, Values
 from simulator.program.tile_program import TileProgram, Visit
 
 _APART = 16
@@ -324,7 +324,7 @@ def left_by(forward: Engine, program: TileProgram, head: int, i: int) -> Numbers
     return {name: left[name] for name in kept}
 
 
-def _stored(ops: Sequence[Op]) -> Iterator[Move]:
+def _stored(ops: Sequence[Op]) -> Iterator[TileMove]:
     """Yield what a visit leaves in HBM."""
     for op in ops:
         if op.stores and not op.starts:

@@ -22,7 +22,7 @@ from simulator.program.algorithms import algorithm_of, tile_program
 from simulator.program.faults import apply_with_faults, late_op
 from simulator.program.op import Op
 from simulator.program.ops import LoadSink, StoreConstants, log_sum_exp
-from simulator.program.state import Move, State, Values
+from simulator.program.state import State, TileMove, Values
 from simulator.program.tile_program import Visit
 
 STRETCH, MOST_STATES = 16, 512
@@ -221,7 +221,7 @@ class OpEngine:
         return found | _carried(state, self._program.algorithm.left)
 
 
-def _within(move: Move, rows: range) -> Move:
+def _within(move: TileMove, rows: range) -> TileMove:
     """Return the part of a move that some rows are moved by."""
     return replace(
         move, rows=range(max(move.rows.start, rows.start), min(move.rows.stop, rows.stop))

@@ -16,7 +16,7 @@ from simulator.base.matmul import matmul
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of
 from simulator.program.op import Op
-from simulator.program.state import Move, Numbers, State, Values
+from simulator.program.state import Numbers, State, TileMove, Values
 from simulator.program.tile_program import TileProgram, Visit
 
 
@@ -204,11 +204,11 @@ class Again(State):
         )  # fmt: skip
         self._loads = loads
 
-    def view(self, move: Move) -> Values:
+    def view(self, move: TileMove) -> Values:
         found = self._loads.get(move.tensor)
         return super().view(move) if found is None else found
 
-    def store(self, move: Move, values: Values | float) -> None:
+    def store(self, move: TileMove, values: Values | float) -> None:
         """Write nothing: the numbers in HBM are those of the engine."""
 
 

@@ -66,7 +66,7 @@ class Split:
     change: Change | None
     keeps: float | None
 
-    def stacks(self, first: int, stop: int) -> Iterator[Stack]:
+    def stacks(self, first: int, stop: int) -> Iterator[TileStack]:
         """Yield the tiles from the `first`-th on before the `stop`-th, in stacks of one width."""
         most, n_keys = max(1, STACK_KEYS // self.cols), len(self.k)
         whole = n_keys // self.cols
@@ -79,10 +79,10 @@ class Split:
             ):
                 n += 1
             keys = range(start, min(start + n * self.cols, n_keys))
-            yield Stack(first, n, keys)
+            yield TileStack(first, n, keys)
             first += n
 
-    def scores(self, stack: Stack) -> F32:
+    def scores(self, stack: TileStack) -> F32:
         """Return the masked scores of a stack, (tiles, rows, width)."""
         start, stop = stack.keys.start, stack.keys.stop
         k = self.k[start:stop].reshape(stack.tiles, stack.width, -1)
@@ -103,7 +103,7 @@ class Split:
             m[n] = kept_unless_larger(m[n - 1], m[n], self.keeps)
         return m
 
-    def added(self, stack: Stack, s: F32, m: F32) -> F32:
+    def added(self, stack: TileStack, s: F32, m: F32) -> F32:
         """Return what each tile adds to O and, as the last number, to l: (tiles, rows, dv + 1)."""
         p = exp_shift(s, m[1:, :, None])
         v = self.v[stack.keys.start : stack.keys.stop].reshape(stack.tiles, stack.width, -1)
@@ -111,7 +111,7 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
-class Stack:
+class TileStack:
     """Tiles of one split that follow each other and have equally many keys.
 
     Attributes

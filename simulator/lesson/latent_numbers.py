@@ -11,8 +11,8 @@ from simulator.problem.workload import read_inputs, resolve
 from simulator.program.algorithms import USUAL
 from simulator.study.latent.sharing import (
     Family,
-    Kept,
     SharedLayer,
+    SmallerCache,
     is_shown,
     shared_layer,
     shipped_layer,
@@ -98,7 +98,7 @@ def _apart(scenario: Scenario) -> float:
     return both_ways(layer, None if layer.model else read_inputs(layer.workload)).apart
 
 
-def _kept(scenario: Scenario, family: str, size: int) -> Kept:
+def _kept(scenario: Scenario, family: str, size: int) -> SmallerCache:
     if family not in _FAMILIES:
         raise refuse("", "family", family, f"one of {', '.join(_FAMILIES)}")
     found = _shared(scenario)

@@ -22,11 +22,11 @@ from simulator.program.algorithms import USUAL
 from simulator.program.playback import Cursor
 from simulator.run.whole_layer import LayerRun, compute_layer, known_layer
 from simulator.study.attention_map import HeadScores, settings_of
-from simulator.study.attention_only import Figures as HeadFigures
 from simulator.study.attention_only import Model as WholeModel
+from simulator.study.attention_only import TrainingFigures as HeadFigures
 from simulator.study.attention_only import figures as head_figures
 from simulator.study.attention_only import read_model
-from simulator.study.attention_part import Part
+from simulator.study.attention_part import MapPart
 from simulator.study.head_jobs import JOB_NAMES, HeadJobs, head_distances, head_jobs
 from simulator.study.head_report import model_place
 from simulator.study.head_sharing import head_sharing
@@ -156,7 +156,7 @@ def _unmasked(n: Numbers, row: int) -> tuple[Bools, F64, F64]:
     cell_of(n.workload, "m", row, 0)
     head, own = n.single(row)
     single, inputs = n.trace.single_heads
-    part = Part((head,), range(own, own + 1))
+    part = MapPart((head,), range(own, own + 1))
     scores = HeadScores(single, inputs, part)
     open_to_all = settings_of(single).open
     seen = single.mask.of_head(head).visible(part.rows, range(single.seqlen_k))[0]
@@ -325,7 +325,7 @@ def job(n: Numbers, name: str, head: int) -> float:
     w, inputs = n.trace.single_heads
     if head not in w.picked:
         raise refuse("", "job", head, f"a head of the run, of {w.input_heads[0]}")
-    part = Part((w.picked.index(head),), range(w.seqlen_q))
+    part = MapPart((w.picked.index(head),), range(w.seqlen_q))
     maps = HeadScores(w, inputs, part).maps()
     mask = w.mask.of_head(part.heads[0])
     return _score(head_jobs(maps.weights, mask, maps.rows, w.aligned_tokens), name, 0)

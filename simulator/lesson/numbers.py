@@ -27,7 +27,7 @@ from simulator.run.cell_values import cell_shape, cell_value, exists
 from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace, tile_counts, trace_of
 from simulator.study.attention_map import AttentionMaps, HeadScores
-from simulator.study.attention_part import Part
+from simulator.study.attention_part import MapPart
 from simulator.study.barrier import Watch, recorded_race
 from simulator.study.sweep import Figures, figures_of, unmasked
 
@@ -103,7 +103,7 @@ class Numbers:
             raise refuse("", "weight", algorithm.in_a_sentence, "a run with a softmax")
         group, (single, inputs) = self.workload.group, self.trace.single_heads
         heads = range(self.head * group, (self.head + 1) * group)
-        part = Part(tuple(heads), range(single.seqlen_q))
+        part = MapPart(tuple(heads), range(single.seqlen_q))
         return HeadScores(single, inputs, part).maps()
 
     def single(self, row: int) -> tuple[int, int]:

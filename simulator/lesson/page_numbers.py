@@ -8,7 +8,7 @@ from simulator.base.errors import refuse
 from simulator.lesson.numbers import Numbers, known
 from simulator.problem.paging import PageTable
 from simulator.study.serving.pages import (
-    Moment,
+    CacheStep,
     Server,
     Waste,
     paged_waste,
@@ -115,12 +115,12 @@ def _server() -> Server:
 
 
 @lru_cache(maxsize=len(_WAYS))
-def _moments(way: str) -> tuple[Moment, ...]:
+def _moments(way: str) -> tuple[CacheStep, ...]:
     if way == "stretches":
         return tuple(served_in_stretches(_server()))
     return tuple(served_in_pages(_server(), sharing=way == "shared"))
 
 
-def _waste(way: str, moment: Moment) -> Waste:
+def _waste(way: str, moment: CacheStep) -> Waste:
     of = stretched_waste if way == "stretches" else paged_waste
     return of(_server(), moment)

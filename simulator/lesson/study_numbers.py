@@ -25,7 +25,7 @@ from simulator.study.positions import (
     PLACES,
     SHIFT,
     TRAINED,
-    Placed,
+    PlacedScores,
     Stretched,
     placed,
     rotary_of,
@@ -45,7 +45,7 @@ from simulator.study.smoothing.repeated import Repeated, repeated
 from simulator.study.sparse.patterns import Priced, patterns, priced, usual_knobs
 from simulator.study.sqrt_d import KEYS, Softness, one_draw, sqrt_d_experiment
 from simulator.study.trained_scores import TrainedScores, shipped_scores, trained_scores
-from simulator.study.variants import Cost, variant_table
+from simulator.study.variants import VariantCost, variant_table
 
 _MOST_D = 4096
 
@@ -368,13 +368,13 @@ _COSTS = ("seconds", "held", "cached", "parameters")
 
 
 @lru_cache(maxsize=32)
-def _variant(scenario: Scenario, variant: str, cost: str) -> Cost:
+def _variant(scenario: Scenario, variant: str, cost: str) -> VariantCost:
     rows = {row.name: row for row in variant_table(resolve(scenario)).rows}
     if variant not in rows:
         raise refuse("", "variant", variant, f"one of {'; '.join(rows)}")
     if cost not in _COSTS:
         raise refuse("", "cost", cost, f"one of {', '.join(_COSTS)}")
-    out: Cost = getattr(rows[variant], cost)
+    out: VariantCost = getattr(rows[variant], cost)
     return out
 
 
@@ -434,7 +434,7 @@ def untrained_pairs(n: Numbers, way: str) -> int:
     return found.new_angles(TRAINED, FACTOR, speeds_of(rotary))
 
 
-def _placed(n: Numbers, kind: str, row: int) -> Placed:
+def _placed(n: Numbers, kind: str, row: int) -> PlacedScores:
     count = n.workload.queries
     if not 0 <= row < count:
         raise refuse("", "row", row, f"a row from 0 to {count - 1}")

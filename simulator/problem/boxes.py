@@ -27,7 +27,7 @@ Parts = Sequence[tuple[I64, I64]]
 """Some rows of each row block, as the keys with which the first and the last are aligned."""
 
 
-class _Rows(NamedTuple):
+class _OpenRows(NamedTuple):
     """Rows that the same documents and blocks are open to.
 
     Attributes
@@ -104,7 +104,7 @@ def seen(mask: Mask, rows: int, cols: int, *, every: bool) -> Intervals:
 _FAR = np.iinfo(np.int64)
 
 
-def _cut(mask: Mask, parts: Parts) -> _Rows:
+def _cut(mask: Mask, parts: Parts) -> _OpenRows:
     """Return the rows of each row block, cut where what is open to them changes."""
     begins = [np.zeros(0, dtype=np.int64), mask.document_starts]
     if mask.window and mask.global_tokens:
@@ -124,10 +124,10 @@ def _cut(mask: Mask, parts: Parts) -> _Rows:
         begin = np.maximum(starts[at], first[block])
         end = np.minimum(starts[at + 1] - 1, last[block])
         out.append((block, begin, end))
-    return _Rows(*(np.concatenate(each) for each in zip(*out, strict=True)))
+    return _OpenRows(*(np.concatenate(each) for each in zip(*out, strict=True)))
 
 
-def _open(mask: Mask, rows: _Rows) -> _Spans:
+def _open(mask: Mask, rows: _OpenRows) -> _Spans:
     """Return the keys that documents and blocks leave open to rows."""
     of = np.arange(len(rows.block))
     low, high = np.zeros_like(of), np.full_like(of, mask.seqlen_k)
@@ -147,7 +147,7 @@ def _open(mask: Mask, rows: _Rows) -> _Spans:
     return _Spans(of, np.maximum(start, low[of]), np.minimum(stop, high[of]))
 
 
-def _seen(mask: Mask, rows: _Rows, opened: _Spans, cols: int, *, every: bool) -> _Spans:
+def _seen(mask: Mask, rows: _OpenRows, opened: _Spans, cols: int, *, every: bool) -> _Spans:
     """Return the keys among the open ones that any row sees, or that every row does."""
     some = opened.start < opened.stop
     of, low, high = (each[some] for each in opened)

@@ -36,7 +36,7 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class FileTexts:
     """What the texts of a file say.
 
     Attributes
@@ -73,7 +73,9 @@ class Said:
     after: str = ""
 
 
-def read_texts(path: Path, texts: Mapping[str, str], heads: int, queries: int, keys: int) -> Said:
+def read_texts(
+    path: Path, texts: Mapping[str, str], heads: int, queries: int, keys: int
+) -> FileTexts:
     """Return what the texts of a file say.
 
     Raises
@@ -81,7 +83,7 @@ def read_texts(path: Path, texts: Mapping[str, str], heads: int, queries: int, k
     InputError
         One of them cannot be used.
     """
-    return Said(
+    return FileTexts(
         tokens=_tokens(path, texts, "tokens", keys),
         query_tokens=_tokens(path, texts, "query_tokens", queries),
         model=_line(path, "model", texts.get("model", "")),

@@ -31,7 +31,7 @@ from simulator.base.limits import (
     TOKEN_BYTES,
 )
 from simulator.base.picture import Picture
-from simulator.problem.file_texts import NAMES, Said, is_no_text, read_texts
+from simulator.problem.file_texts import NAMES, FileTexts, is_no_text, read_texts
 
 _SAFETENSORS_DTYPES: dict[str, DType] = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 _STORED: dict[DType, np.dtype[np.generic]] = {
@@ -127,7 +127,7 @@ class InputFile:
     q: StoredTensor
     k: StoredTensor
     v: StoredTensor
-    said: Said = field(default_factory=Said)
+    said: FileTexts = field(default_factory=FileTexts)
     stored: tuple[tuple[str, StoredTensor], ...] = ()
     extra: tuple[tuple[str, StoredTensor], ...] = ()
     picture: Picture | None = None
@@ -273,7 +273,7 @@ def read_tensor(path: Path, name: str, tensor: StoredTensor) -> F32:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class TensorKind:
     """A kind of tensor that is no element type of Q, K and V."""
 
     dtype: np.dtype[np.generic]
@@ -281,13 +281,15 @@ class Kind:
     words: str
 
 
-FLAGS = Kind(np.dtype(np.bool_), "BOOL", "booleans")
-WHOLE = Kind(np.dtype("<i4"), "I32", "whole numbers, int32")
-REAL = Kind(np.dtype("<f4"), "F32", "numbers, float32")
-BYTES = Kind(np.dtype(np.uint8), "U8", "bytes, uint8")
+FLAGS = TensorKind(np.dtype(np.bool_), "BOOL", "booleans")
+WHOLE = TensorKind(np.dtype("<i4"), "I32", "whole numbers, int32")
+REAL = TensorKind(np.dtype("<f4"), "F32", "numbers, float32")
+BYTES = TensorKind(np.dtype(np.uint8), "U8", "bytes, uint8")
 
 
-def read_kind(path: Path, name: str, kind: Kind, bounds: Bounds = BOUNDS) -> NDArray[Any] | None:
+def read_kind(
+    path: Path, name: str, kind: TensorKind, bounds: Bounds = BOUNDS
+) -> NDArray[Any] | None:
     """Read a tensor of a kind; None if the file has none of this name.
 
     Raises
@@ -387,7 +389,9 @@ def safetensors(path: Path, bounds: Bounds = BOUNDS) -> Iterator[Any]:
             yield file
 
 
-def _safetensors_of_kind(path: Path, name: str, kind: Kind, bounds: Bounds) -> NDArray[Any] | None:
+def _safetensors_of_kind(
+    path: Path, name: str, kind: TensorKind, bounds: Bounds
+) -> NDArray[Any] | None:
     with safetensors(path, bounds) as file:
         if name not in file.keys():  # noqa: SIM118 - the file is no mapping
             return None
@@ -474,7 +478,7 @@ def _archive(
         yield archive, wanted
 
 
-def _npz_of_kind(path: Path, name: str, kind: Kind, bounds: Bounds) -> NDArray[Any] | None:
+def _npz_of_kind(path: Path, name: str, kind: TensorKind, bounds: Bounds) -> NDArray[Any] | None:
     with _archive(path, (name,), bounds) as (archive, members):
         if name not in members:
             return None

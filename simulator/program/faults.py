@@ -294,7 +294,7 @@ FAULTS = (
 _SKIPPING_FAULTS = ("stale_frame", "fp8_saturation")
 
 
-class _Chip(dict[str, Values]):
+class _FaultyChip(dict[str, Values]):
     """What is on chip while a wrong op is done."""
 
     def __init__(
@@ -336,7 +336,7 @@ def apply_with_faults(op: Op, state: State, w: Workload, visit: Visit, last_use:
         for fault in faults:
             if fault.late is not None:
                 state.chip["P"] = fault.late(state.chip["P"], w, visit)
-    honest, state.chip = state.chip, _Chip(state.chip, op, faults, (w, visit))
+    honest, state.chip = state.chip, _FaultyChip(state.chip, op, faults, (w, visit))
     op.apply(state)
     honest.update(dict(state.chip))
     state.chip = honest

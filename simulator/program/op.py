@@ -8,7 +8,7 @@ from enum import Enum, auto
 from typing import ClassVar
 
 from simulator.base.dtypes import F64
-from simulator.program.state import ChipTile, Move, Numbers, State, Values
+from simulator.program.state import ChipTile, Numbers, State, TileMove, Values
 
 Near = Callable[[F64], F64]
 
@@ -90,7 +90,7 @@ class Op:
 
     cites: str
     flops: int = 0
-    moves: tuple[Move, ...] = ()
+    moves: tuple[TileMove, ...] = ()
     allocates: tuple[ChipTile, ...] = ()
     frees: tuple[str, ...] = ()
     seldom: bool = False

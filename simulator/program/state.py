@@ -22,7 +22,7 @@ Numbers = Mapping[str, Values]
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class TileMove:
     """One tile on its way between HBM and the chip.
 
     Attributes
@@ -174,7 +174,7 @@ class State:
             self.hbm[name] = np.full(shape, np.nan, dtype=self.number)
         return self.hbm[name]
 
-    def view(self, move: Move) -> Values:
+    def view(self, move: TileMove) -> Values:
         """Return the part of HBM that a move names, of what can be written only the part kept."""
         tensor = self.tensor(move.tensor)
         if move.tensor not in self.written:
@@ -190,18 +190,18 @@ class State:
         head = move.head if spec.of_kv_heads else move.head - self._heads.start
         return tensor[head, *(parts.get(axis, every) for axis in spec.axes)]
 
-    def load(self, move: Move) -> Values:
+    def load(self, move: TileMove) -> Values:
         """Return the numbers that a move brings to the chip."""
         found = self.view(move)
         written = move.tensor in self.written
         return found.copy() if written else found.astype(self.number, copy=False)
 
-    def gather(self, move: Move, places: Values) -> Values:
+    def gather(self, move: TileMove, places: Values) -> Values:
         """Return the numbers that a move brings to the chip from pages at some places."""
         rows = self._paged[move.tensor].rows_at(move.head, places.astype(np.int64))
         return rows[: len(move.rows)].astype(self.number, copy=False)
 
-    def store(self, move: Move, values: Values | float) -> None:
+    def store(self, move: TileMove, values: Values | float) -> None:
         """Write a part of HBM."""
         self.view(move)[...] = values
 

@@ -23,7 +23,7 @@ from simulator.problem.workload import Workload
 from simulator.program.launches import Launch
 from simulator.program.op import Op
 from simulator.program.position_ops import BEFORE_TILES
-from simulator.program.state import ChipTile, Move, Numbers
+from simulator.program.state import ChipTile, Numbers, TileMove
 from simulator.program.tensors import COMMON, INPUTS, TensorSpec
 from simulator.program.visit import Counters, Visit
 
@@ -400,7 +400,7 @@ class TileProgram:
         opener = self.algorithm.ops(self.workload, replace(visit, first=True, opens=True))
         return tuple(tile for op in opener for tile in op.allocates if tile.stays)
 
-    def held(self, visit: Visit) -> tuple[Move, ...]:
+    def held(self, visit: Visit) -> tuple[TileMove, ...]:
         """Return what the first visit of the outer block has also loaded for this visit."""
         if visit.first:
             return ()

@@ -24,7 +24,7 @@ Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class LoopTurn:
     """The visits of one turn of the outer loop, and which of them are searched.
 
     Attributes
@@ -64,7 +64,7 @@ class Condition:
         """What it waits for, in a few words."""
         raise NotImplementedError
 
-    def cursors(self, finder: Finder, block: Block, forward: bool) -> Iterator[Cursor]:
+    def cursors(self, finder: Finder, block: LoopTurn, forward: bool) -> Iterator[Cursor]:
         """Yield the cursors of a block at which to stop, in the order of the search."""
         raise NotImplementedError
 
@@ -81,7 +81,7 @@ class OpCondition(Condition):
         """
         raise NotImplementedError
 
-    def cursors(self, finder: Finder, block: Block, forward: bool) -> Iterator[Cursor]:
+    def cursors(self, finder: Finder, block: LoopTurn, forward: bool) -> Iterator[Cursor]:
         met = finder.ops_met(self, block)
         codes = finder.codes(block)
         hits = np.isin(codes, [code for code, ops in met.items() if ops])
@@ -172,7 +172,7 @@ class AtEnd(Condition):
     def words(self) -> str:
         return "end of the run"
 
-    def cursors(self, finder: Finder, block: Block, forward: bool) -> Iterator[Cursor]:
+    def cursors(self, finder: Finder, block: LoopTurn, forward: bool) -> Iterator[Cursor]:
         last = last_cursor(finder.program)
         if last.visit - block.start in block.looked:
             yield last
@@ -192,7 +192,7 @@ class AtTile(Condition):
     def words(self) -> str:
         return f"tile ({self.i}, {self.j})"
 
-    def cursors(self, finder: Finder, block: Block, forward: bool) -> Iterator[Cursor]:
+    def cursors(self, finder: Finder, block: LoopTurn, forward: bool) -> Iterator[Cursor]:
         launch = finder.program.launches[block.launch]
         outer, inner = (self.i, self.j) if launch.by_rows else (self.j, self.i)
         if block.outer != outer or self.j >= finder.program.workload.grid.Tc:
@@ -218,7 +218,7 @@ class AtRow(Condition):
     def words(self) -> str:
         return f"row {self.row}"
 
-    def cursors(self, finder: Finder, block: Block, forward: bool) -> Iterator[Cursor]:
+    def cursors(self, finder: Finder, block: LoopTurn, forward: bool) -> Iterator[Cursor]:
         w = finder.program.workload
         i = self.row // w.rows
         if self.row >= w.seqlen_q:
@@ -243,7 +243,7 @@ class TileSkipped(Condition):
     def words(self) -> str:
         return "a skipped tile"
 
-    def cursors(self, finder: Finder, block: Block, forward: bool) -> Iterator[Cursor]:
+    def cursors(self, finder: Finder, block: LoopTurn, forward: bool) -> Iterator[Cursor]:
         passed = np.diff(finder.places(block), prepend=finder.place_before(block)) > 1
         for n in block.order(forward):
             if passed[n]:
@@ -296,7 +296,7 @@ class MaximumChanged(OpCondition):
         running = not program.launches[visit.launch].whole_rows
         return tuple(n for n, op in enumerate(ops) if running and op.makes_maximum)
 
-    def cursors(self, finder: Finder, block: Block, forward: bool) -> Iterator[Cursor]:
+    def cursors(self, finder: Finder, block: LoopTurn, forward: bool) -> Iterator[Cursor]:
         by_rows = finder.program.launches[block.launch].by_rows
         # If the outer loop is over column blocks, each visit is of another row block, so one is
         # searched at a time.
@@ -382,7 +382,7 @@ class Finder:
 
     def _blocks(
         self, cursor: Cursor, forward: bool, until: Cursor | None, *, every_head: bool
-    ) -> Iterator[Block]:
+    ) -> Iterator[LoopTurn]:
         """Yield the outer blocks from a cursor on.
 
         All heads of a launch are alike except for their numbers and for where the run ends. If
@@ -400,7 +400,7 @@ class Finder:
             ends = (at, min(stop - 1, last)) if forward else (max(start, last), at)
             looked = range(ends[0] - start, ends[1] - start + 1)
             inner = launch.visits.visited(run)
-            yield Block(visit.launch, visit.head, outer, visit.split, start, inner, looked)
+            yield LoopTurn(visit.launch, visit.head, outer, visit.split, start, inner, looked)
             at = stop if forward else start - 1
             head_start, head_stop = program.head_bounds(start)
             if every_head or at in range(head_start, head_stop):
@@ -418,7 +418,7 @@ class Finder:
 
     # --- what conditions ask ----------------------------------------------------------------
 
-    def codes(self, block: Block) -> I64:
+    def codes(self, block: LoopTurn) -> I64:
         """Return the class of each visit of a block, (visits,) int64.
 
         Visits of one class have the same ops, costs and tiles on chip.
@@ -441,7 +441,7 @@ class Finder:
             codes = 2 * codes + flag
         return codes
 
-    def ops_met(self, condition: OpCondition, block: Block) -> dict[int, tuple[int, ...]]:
+    def ops_met(self, condition: OpCondition, block: LoopTurn) -> dict[int, tuple[int, ...]]:
         """Return which ops meet a condition, for each class of the block's visits."""
         met = {}
         for code, n in zip(*np.unique(self.codes(block), return_index=True), strict=True):
@@ -452,12 +452,12 @@ class Finder:
             met[int(code)] = self._met[key]
         return met
 
-    def places(self, block: Block) -> I64:
+    def places(self, block: LoopTurn) -> I64:
         """Return the place of each visit among all tiles of the launch, in the loops' order."""
         turn = block.head * self._turns(block.launch) + block.outer
         return turn * self.program.launches[block.launch].inner_blocks + block.inner
 
-    def place_before(self, block: Block) -> int:
+    def place_before(self, block: LoopTurn) -> int:
         """Return the place of the visit before a block's first; -1 before a launch's first."""
         if block.start == 0:
             return -1
@@ -493,7 +493,7 @@ class Finder:
         return np.unpackbits(self._changed[key], count=grid.Tc).astype(bool)
 
 
-def _up_to(block: Block, hit: Hit | None, forward: bool) -> Block:
+def _up_to(block: LoopTurn, hit: Hit | None, forward: bool) -> LoopTurn:
     """Return the block without the visits that are farther than a place found in it."""
     if hit is None:
         return block

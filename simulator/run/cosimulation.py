@@ -102,7 +102,7 @@ def verify(
     program = trace.program
     interpreter = Interpreter(program, trace.inputs, trace.left)
     checked, settled, largest = 0, 0, 0.0
-    bound, sizes = _bound(trace.inputs), _Sizes(program)
+    bound, sizes = _bound(trace.inputs), _TermSizes(program)
     for index in visits_to_check(program, most):
         visit = program.visit(index)
         sizes.begin(visit)
@@ -170,7 +170,7 @@ def _compared(
             yield _NAMES.get(name, name), ours, chip[name]
 
 
-class _Sizes:
+class _TermSizes:
     """How large the terms of scores have been so far, of each block of rows and of keys.
 
     m, l and O hold the errors of all tiles that a row has seen, gradients of keys those of all

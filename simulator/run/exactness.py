@@ -58,7 +58,7 @@ _NEVER, _STORED = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
 """Stages of a row block without an O and of one whose O is in HBM; other stages count its tiles."""
 
 
-class RowState(IntEnum):
+class RowError(IntEnum):
     """What is known about a row's error; if rows share a pixel, the highest counts."""
 
     EMPTY = 0
@@ -71,7 +71,7 @@ class RowState(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Strip:
+class ErrorStrip:
     """Errors of all rows of a head.
 
     Attributes
@@ -80,7 +80,7 @@ class Strip:
         (Nq,) float64, largest absolute error of the row's O in units of the last place, as a
         float32, of its largest exact magnitude; 0 where it is not known.
     states : ndarray
-        (Nq,) uint8, `RowState`.
+        (Nq,) uint8, `RowError`.
     """
 
     ulp: F64
@@ -89,21 +89,21 @@ class Strip:
     @property
     def worst(self) -> int | None:
         """The row with the largest known error (a broken row counts as largest), or None."""
-        known = self.states >= RowState.KNOWN
+        known = self.states >= RowError.KNOWN
         if not known.any():
             return None
-        size = np.where(self.states == RowState.BROKEN, np.inf, self.ulp)
+        size = np.where(self.states == RowError.BROKEN, np.inf, self.ulp)
         return int(np.argmax(np.where(known, size, -np.inf)))
 
-    def count(self, state: RowState) -> int:
+    def count(self, state: RowError) -> int:
         """Return how many rows are in a state."""
         return int((self.states == state).sum())
 
-    def pooled(self, most: int) -> Strip:
+    def pooled(self, most: int) -> ErrorStrip:
         """Return the worst of neighbouring rows, at most `most` of them."""
         run = -(-len(self.ulp) // max(most, 1))
         starts = np.arange(0, len(self.ulp), run)
-        return Strip(
+        return ErrorStrip(
             np.maximum.reduceat(self.ulp, starts), np.maximum.reduceat(self.states, starts)
         )
 
@@ -134,8 +134,8 @@ class Exactness:
         of keys; then nothing is known in float16, of alpha and of scores.
     """
 
-    now: Strip
-    half: Strip
+    now: ErrorStrip
+    half: ErrorStrip
     half_overflows: int
     rescale: float | None
     largest: float | None
@@ -307,9 +307,9 @@ def _picture(
 ) -> Exactness:
     rows_of = np.arange(w.seqlen_q) // w.rows
     reached, known = needed != _NEVER, head.stage == needed
-    states = np.where(reached, np.where(known, RowState.KNOWN, RowState.UNKNOWN), RowState.EMPTY)
+    states = np.where(reached, np.where(known, RowError.KNOWN, RowError.UNKNOWN), RowError.EMPTY)
     now = _strip(head.ulp, states[rows_of])
-    half_states = np.where(head.half_known, RowState.KNOWN, RowState.UNKNOWN)
+    half_states = np.where(head.half_known, RowError.KNOWN, RowError.UNKNOWN)
     half = _strip(head.half_ulp, half_states[rows_of])
     usable = reached & known
     turns = head.rescale[usable]
@@ -328,11 +328,11 @@ def _picture(
     )
 
 
-def _strip(ulp: F64, states: NDArray[np.int64]) -> Strip:
-    known = states == RowState.KNOWN
+def _strip(ulp: F64, states: NDArray[np.int64]) -> ErrorStrip:
+    known = states == RowError.KNOWN
     broken = known & ~np.isfinite(ulp)
-    marks = np.where(broken, RowState.BROKEN, states).astype(np.uint8)
-    return Strip(frozen(np.where(known & ~broken, ulp, 0.0)), frozen(marks))
+    marks = np.where(broken, RowError.BROKEN, states).astype(np.uint8)
+    return ErrorStrip(frozen(np.where(known & ~broken, ulp, 0.0)), frozen(marks))
 
 
 # --- working them out --------------------------------------------------------------------------

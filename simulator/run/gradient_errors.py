@@ -12,7 +12,7 @@ import numpy as np
 
 from simulator.base.dtypes import F32, F64, frozen
 from simulator.program.algorithms import TENSORS
-from simulator.run.exactness import ROUNDING, Exactness, RowState, Strip
+from simulator.run.exactness import ROUNDING, ErrorStrip, Exactness, RowError
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
 
@@ -45,11 +45,11 @@ def gradient_errors(trace: Trace, now: Snapshot) -> Exactness:
     )
 
 
-def _strip(now: Snapshot, exact: Snapshot | None, names: Sequence[str], count: int) -> Strip:
+def _strip(now: Snapshot, exact: Snapshot | None, names: Sequence[str], count: int) -> ErrorStrip:
     """Return the largest error of some gradients in each row, or of each key."""
     worst = np.zeros(count)
     if now.head is None or exact is None or exact.head is None:
-        return Strip(frozen(worst), frozen(np.full(count, RowState.UNKNOWN, dtype=np.uint8)))
+        return ErrorStrip(frozen(worst), frozen(np.full(count, RowError.UNKNOWN, dtype=np.uint8)))
     there = np.zeros(count, dtype=np.bool_)
     for name in names:
         ours, theirs = now.head.others[name], exact.head.others[name].astype(np.float64)
@@ -57,8 +57,8 @@ def _strip(now: Snapshot, exact: Snapshot | None, names: Sequence[str], count: i
         there |= exists
         worst[exists] = np.maximum(worst[exists], _units(ours[exists], theirs[exists]))
     broken = there & ~np.isfinite(worst)
-    states = np.where(broken, RowState.BROKEN, np.where(there, RowState.KNOWN, RowState.EMPTY))
-    return Strip(frozen(np.where(broken, 0.0, worst)), frozen(states.astype(np.uint8)))
+    states = np.where(broken, RowError.BROKEN, np.where(there, RowError.KNOWN, RowError.EMPTY))
+    return ErrorStrip(frozen(np.where(broken, 0.0, worst)), frozen(states.astype(np.uint8)))
 
 
 def _units(ours: F32, exact: F64) -> F64:

@@ -19,7 +19,7 @@ from simulator.program.algorithms import TENSORS
 from simulator.program.op import Gesture
 from simulator.program.ops import over
 from simulator.program.playback import MOVING, Granularity, Playhead, eased, seconds_of, step
-from simulator.program.state import ChipTile, Move, Numbers
+from simulator.program.state import ChipTile, Numbers, TileMove
 from simulator.program.tile_program import Counters, TileProgram
 from simulator.program.under_way import added, terms, under_way
 from simulator.run.final_weights import used_keys
@@ -50,7 +50,7 @@ class Flight:
         Shares of the op at which it leaves and lands.
     """
 
-    move: Move
+    move: TileMove
     loads: bool
     begin: float
     end: float
@@ -73,7 +73,7 @@ class Flight:
         return share >= self.end
 
 
-def flights_of(moves: tuple[Move, ...], *, loads: bool) -> tuple[Flight, ...]:
+def flights_of(moves: tuple[TileMove, ...], *, loads: bool) -> tuple[Flight, ...]:
     """Return when each tile flies: one after the other, as they are asked for."""
     if not moves:
         return ()

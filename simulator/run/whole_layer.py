@@ -40,7 +40,7 @@ AT_ONCE, TILES_AT_ONCE = 2**25, 2**11
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class LayerStage:
     """One step from X to Y.
 
     Attributes
@@ -95,7 +95,7 @@ class LayerRun:
 
     layer: Layer
     shapes: dict[str, Shape]
-    stages: tuple[Stage, ...]
+    stages: tuple[LayerStage, ...]
     arrays: dict[str, F32]
     flat: dict[str, F32]
     shares: F32
@@ -118,7 +118,7 @@ class LayerRun:
         wide = self.shapes["y"][1]
         return self.layer.weights.get("bo", np.zeros(wide, dtype=np.float32))
 
-    def stage(self, name: str) -> Stage:
+    def stage(self, name: str) -> LayerStage:
         """Return the stage that makes a tensor."""
         return next(stage for stage in self.stages if stage.name == name)
 
@@ -213,11 +213,11 @@ def _shapes(layer: Layer, arrays: dict[str, F32]) -> dict[str, Shape]:
 
 def _stages(
     trace: Trace, layer: Layer, single: Workload, inputs: Inputs, arrays: dict[str, F32]
-) -> tuple[Stage, ...]:
+) -> tuple[LayerStage, ...]:
     totals, flops = trace.program.totals, layer.flops
     exact = dict(zip("qkv", layer.heads(exact=True), strict=True))
     made = [
-        Stage(
+        LayerStage(
             name, ("x", *_given(layer, f"w{name}", f"b{name}")), flops[name], None,
             _apart(arrays[name], exact[name].reshape(arrays[name].shape)), _CITES,
         )
@@ -233,10 +233,10 @@ def _stages(
     beside = o.transpose(1, 0, 2).reshape(flat.shape)
     return (
         *made,
-        Stage("o", ("q", "k", "v"), totals.flops, totals.bytes, _largest(wrong),
+        LayerStage("o", ("q", "k", "v"), totals.flops, totals.bytes, _largest(wrong),
               algorithm_of(trace.workload).source),
-        Stage("concat", ("o",), 0, None, _apart(flat, beside), _CITES),
-        Stage("y", ("concat", *_given(layer, "wo", "bo")), flops["y"], None,
+        LayerStage("concat", ("o",), 0, None, _apart(flat, beside), _CITES),
+        LayerStage("y", ("concat", *_given(layer, "wo", "bo")), flops["y"], None,
               _apart(arrays["y"], layer.output(o, exact=True)), _CITES),
     )  # fmt: skip
 

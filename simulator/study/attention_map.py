@@ -21,7 +21,7 @@ from simulator.problem.masks import Mask
 from simulator.problem.packing import unpacked
 from simulator.problem.scores import Scoring
 from simulator.problem.workload import Inputs, Workload
-from simulator.study.attention_part import LIMITS, Limits, Part
+from simulator.study.attention_part import LIMITS, Limits, MapPart
 
 F64 = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -256,12 +256,12 @@ class HeadScores:
         self,
         workload: Workload,
         inputs: Inputs,
-        part: Part | None = None,
+        part: MapPart | None = None,
         limits: Limits = LIMITS,
     ) -> None:
         w = workload
         self._limits = limits
-        self.part = part or Part(tuple(range(w.heads)), range(w.seqlen_q))
+        self.part = part or MapPart(tuple(range(w.heads)), range(w.seqlen_q))
         self.settings = settings_of(w)
         self._shape = (len(self.part.heads), len(self.part.rows), w.seqlen_k)
         self._workload, self._scale = w, w.scale
@@ -395,7 +395,7 @@ def pooled_maps(
     out = []
     for head in range(w.heads):
         for start in range(0, w.seqlen_q, step):
-            part = Part((head,), range(start, min(start + step, w.seqlen_q)))
+            part = MapPart((head,), range(start, min(start + step, w.seqlen_q)))
             maps = HeadScores(w, inputs, part, limits).maps(settings)
             out.append(_pooled(maps.weights, tall, wide)[0])
             progress((head + part.rows.stop / w.seqlen_q) / w.heads)

@@ -39,7 +39,7 @@ _MOST_NUMBERS = 2**24
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class Checkpoint:
     """The weights after some steps of training.
 
     Attributes
@@ -82,7 +82,7 @@ class Model:
     vocabulary: tuple[str, ...]
     text: Words
     held_out: Mapping[str, Words]
-    moments: tuple[Moment, ...]
+    moments: tuple[Checkpoint, ...]
 
     @property
     def tokens(self) -> tuple[str, ...]:
@@ -95,7 +95,7 @@ class Model:
         first = self.moments[0]
         return tuple((n, head) for n in range(len(first.layers)) for head in range(first.heads))
 
-    def at(self, step: int) -> Moment:
+    def at(self, step: int) -> Checkpoint:
         """Return the moment after so many steps."""
         return next(moment for moment in self.moments if moment.step == step)
 
@@ -120,7 +120,7 @@ class Pass:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class TrainingFigures:
     """What is measured of a moment.
 
     Attributes
@@ -185,7 +185,7 @@ def read_model(folder: Path) -> Model:
     return Model(vocabulary, frozen(text), _held_out(folder / _HELD_OUT, first), moments)
 
 
-def _shapes(moment: Moment) -> tuple[object, ...]:
+def _shapes(moment: Checkpoint) -> tuple[object, ...]:
     return moment.heads, moment.embed.shape, moment.positions.shape
 
 
@@ -199,7 +199,7 @@ def _texts(path: Path, said: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _moment(path: Path) -> Moment:
+def _moment(path: Path) -> Checkpoint:
     stored, _ = stored_tensors(path, _REST)
     if len(stored) < len(_REST):
         have = ", ".join(sorted(stored))
@@ -234,10 +234,10 @@ def _moment(path: Path) -> Moment:
         )
     for tensor in (embed, positions, unembed, bias):
         frozen(tensor)
-    return Moment(step, heads, tuple(layers), embed, positions, unembed, bias)
+    return Checkpoint(step, heads, tuple(layers), embed, positions, unembed, bias)
 
 
-def _held_out(path: Path, moment: Moment) -> dict[str, Words]:
+def _held_out(path: Path, moment: Checkpoint) -> dict[str, Words]:
     stored, _ = stored_tensors(path, _KINDS)
     out: dict[str, Words] = {}
     for kind, tensor in stored.items():
@@ -254,7 +254,7 @@ def _held_out(path: Path, moment: Moment) -> dict[str, Words]:
     return out
 
 
-def forward(moment: Moment, words: Words, off: Collection[Head] = ()) -> Pass:
+def forward(moment: Checkpoint, words: Words, off: Collection[Head] = ()) -> Pass:
     """Return what a model makes of some sequences.
 
     Parameters
@@ -311,7 +311,7 @@ def said_before(words: Words) -> NDArray[np.bool_]:
     return found
 
 
-def figures(model: Model, step: int, off: Collection[Head] = ()) -> Figures:
+def figures(model: Model, step: int, off: Collection[Head] = ()) -> TrainingFigures:
     """Return what is measured of a moment, maybe with some heads switched off."""
     moment = model.at(step)
     own = forward(moment, model.text[None], off)
@@ -328,4 +328,4 @@ def figures(model: Model, step: int, off: Collection[Head] = ()) -> Figures:
         loss[kind] = float(found.mean())
         if kind == "repeated":
             loss["again"] = float(found[said_before(words)].mean())
-    return Figures(step, jobs, weights, frozen(np.concatenate(shares)), loss)
+    return TrainingFigures(step, jobs, weights, frozen(np.concatenate(shares)), loss)

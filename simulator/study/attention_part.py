@@ -27,7 +27,7 @@ LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MapPart:
     """Heads and rows of a workload that fit into `Limits.weights`, and what they leave out."""
 
     heads: tuple[int, ...]  # query heads, ascending
@@ -35,7 +35,7 @@ class Part:
     reason: str = ""  # why this is not all, in words; empty where it is
 
 
-def fitting_part(workload: Workload, head: int, row: int, limits: Limits = LIMITS) -> Part:
+def fitting_part(workload: Workload, head: int, row: int, limits: Limits = LIMITS) -> MapPart:
     """Return what is shown of a workload at once: all, one head, or rows of it around one."""
     heads, rows, keys = workload.heads, workload.seqlen_q, workload.seqlen_k
     if rows * keys > limits.of_a_head:
@@ -44,9 +44,9 @@ def fitting_part(workload: Workload, head: int, row: int, limits: Limits = LIMIT
         limit = f"more than the {spaced(limits.of_a_head)} shown at once"
         around = f"head {head}, rows {spaced(start)} to {spaced(start + some - 1)}"
         reason = f"{spaced(rows)} × {spaced(keys)} weights of a head are {limit}: {around}"
-        return Part((head,), range(start, start + some), reason)
+        return MapPart((head,), range(start, start + some), reason)
     if heads * rows * keys <= limits.weights:
-        return Part(tuple(range(heads)), range(rows))
+        return MapPart(tuple(range(heads)), range(rows))
     limit = f"more than the {spaced(limits.weights)} kept at once"
     reason = f"{heads} × {spaced(rows)} × {spaced(keys)} weights are {limit}: head {head} alone"
-    return Part((head,), range(rows), reason)
+    return MapPart((head,), range(rows), reason)

@@ -13,8 +13,15 @@ from simulator.base.dtypes import F64
 from simulator.problem.masks import Mask
 from simulator.problem.workload import Inputs, Workload
 from simulator.study.attention_map import HeadScores
-from simulator.study.attention_only import Figures, Head, Model, figures, layer_place, read_model
-from simulator.study.attention_part import Part
+from simulator.study.attention_only import (
+    Head,
+    Model,
+    TrainingFigures,
+    figures,
+    layer_place,
+    read_model,
+)
+from simulator.study.attention_part import MapPart
 from simulator.study.head_jobs import HeadJobs, head_distances, head_jobs, shares_of_y
 
 Progress = Callable[[float], None]
@@ -41,10 +48,10 @@ class Training:
     step: int
     layer: int
     off: Head | None
-    whole: Figures
-    now: Figures
-    without: tuple[Figures, ...]
-    course: tuple[Figures, ...]
+    whole: TrainingFigures
+    now: TrainingFigures
+    without: tuple[TrainingFigures, ...]
+    course: tuple[TrainingFigures, ...]
 
     @property
     def trained(self) -> bool:
@@ -110,7 +117,7 @@ def model_place(workload: Workload) -> tuple[Path, int, int] | None:
 def head_report(
     workload: Workload,
     inputs: Inputs,
-    part: Part,
+    part: MapPart,
     off: Head | None = None,
     progress: Progress = lambda share: None,
 ) -> HeadReport:

@@ -133,7 +133,7 @@ def off_toeplitz(scores: F64) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
+class PlacedScores:
     """Scores of one vector at all places under one kind of positions; arrays are read-only.
 
     Attributes
@@ -155,7 +155,7 @@ class Placed:
     moved: float
 
 
-def placed(w: Workload, vector: F64, count: int, shift: int) -> tuple[Placed, ...]:
+def placed(w: Workload, vector: F64, count: int, shift: int) -> tuple[PlacedScores, ...]:
     """Return the scores of one vector under every kind of positions, and what a shift does.
 
     Parameters
@@ -177,7 +177,7 @@ def placed(w: Workload, vector: F64, count: int, shift: int) -> tuple[Placed, ..
         here, there = scores(first) * scale, scores(first + shift) * scale
         moved = _moved(here, there)
         here.flags.writeable = False
-        out.append(Placed(name, title, here, off_toeplitz(here), moved))
+        out.append(PlacedScores(name, title, here, off_toeplitz(here), moved))
     return tuple(out)
 
 

@@ -37,7 +37,7 @@ class RunLaunch:
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class RaceLane:
     """An algorithm in the race."""
 
     total: Totals  # figures of its whole run
@@ -73,7 +73,7 @@ class Race:
     """The whole runs, which start together."""
 
     comparison: Comparison  # their programs
-    lanes: tuple[Lane, ...]  # in the order in which algorithms are shown
+    lanes: tuple[RaceLane, ...]  # in the order in which algorithms are shown
     tiles_factor: float  # what `time_factor` would be if every pair were visible
 
     @property
@@ -87,12 +87,12 @@ class Race:
         return max(lane.seconds for lane in self.lanes)
 
     @property
-    def first(self) -> Lane:
+    def first(self) -> RaceLane:
         """The one that finishes first; of several the one that is shown first."""
         return min(self.lanes, key=lambda lane: lane.seconds)
 
     @property
-    def last(self) -> Lane:
+    def last(self) -> RaceLane:
         """The one that finishes last."""
         return max(self.lanes, key=lambda lane: lane.seconds)
 
@@ -115,7 +115,7 @@ class Race:
         """Return where everybody is some simulated seconds after the start."""
         return tuple(self._standing(lane, seconds) for lane in self.lanes)
 
-    def _standing(self, lane: Lane, seconds: float) -> Standing:
+    def _standing(self, lane: RaceLane, seconds: float) -> Standing:
         program = self.comparison.programs[lane.algorithm]
         if seconds >= lane.seconds:
             return Standing(1.0, program.totals, None, waiting(lane.total.time), finished=True)
@@ -155,7 +155,7 @@ def race_of(program: TileProgram) -> Race:
     running = [total for total in comparison.totals if total.algorithm in comparison.alike]
     times = [total.time.seconds for total in running]
     lanes = tuple(
-        Lane(total, _launches(comparison, total.algorithm), 1 + sum(t < mine for t in times))
+        RaceLane(total, _launches(comparison, total.algorithm), 1 + sum(t < mine for t in times))
         for total, mine in zip(running, times, strict=True)
     )
     race = Race(comparison, lanes, 1.0)

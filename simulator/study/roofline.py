@@ -42,7 +42,7 @@ class Roof:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RooflinePoint:
     """One run, or a part of one, under a roof."""
 
     algorithm: Algorithm  # ``naive``, ``flash1`` or ``flash2``
@@ -76,9 +76,9 @@ class Roofline:
     dtype: str  # of Q, K, V, O
     roof: Roof  # the GPU
     # the whole of each algorithm, then decode of each forward pass that has a softmax
-    places: tuple[Place, ...]
+    places: tuple[RooflinePoint, ...]
 
-    def place(self, algorithm: str, phase: Phase) -> Place:
+    def place(self, algorithm: str, phase: Phase) -> RooflinePoint:
         """Return one of the places."""
         return next(p for p in self.places if (p.algorithm, p.phase) == (algorithm, phase))
 
@@ -90,10 +90,12 @@ class Roofline:
         )
         return Roofline(self.dtype, roof_of(gpu, self.dtype), places)
 
-    def part(self, algorithm: Algorithm, counters: Counters) -> Place:
+    def part(self, algorithm: Algorithm, counters: Counters) -> RooflinePoint:
         """Return the place of the part of a run that is done."""
         time = time_estimate(self.roof.gpu, counters.bytes, counters.flops, self.dtype)
-        return Place(algorithm, whole_phase(algorithm), counters.flops, counters.bytes, None, time)
+        return RooflinePoint(
+            algorithm, whole_phase(algorithm), counters.flops, counters.bytes, None, time
+        )
 
 
 def whole_phase(algorithm: str) -> Phase:
@@ -136,5 +138,7 @@ def roofline_of(program: TileProgram) -> Roofline:
     places = []
     for name, phase, work in runs:
         found = figures_of(work.as_algorithm(name))
-        places.append(Place(name, phase, found.flops, found.bytes, found.compulsory, found.time))
+        places.append(
+            RooflinePoint(name, phase, found.flops, found.bytes, found.compulsory, found.time)
+        )
     return Roofline(w.dtype, roof_of(w.gpu, w.dtype), tuple(places))

@@ -19,7 +19,7 @@ OTHER_POINTS = 200
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Curve:
+class TrafficCurve:
     """Requested bytes of one run at some of its visits.
 
     Attributes
@@ -58,14 +58,15 @@ class Curve:
 class RunTraffic:
     """The bytes of a run as curves, and what they are compared with."""
 
-    own: Curve  # the current run
-    others: tuple[Curve, ...]  # the other algorithms on the same workload, each over its own run
+    own: TrafficCurve  # the current run
+    # the other algorithms on the same workload, each over its own run
+    others: tuple[TrafficCurve, ...]
     compulsory: int  # distinct bytes that each launch of the current run reads or writes
     # DRAM bytes that a hardware counter counted for exactly this workload; None: there are none
     dram: int | None
 
 
-def curve(program: TileProgram, points: int = POINTS) -> Curve:
+def curve(program: TileProgram, points: int = POINTS) -> TrafficCurve:
     """Return the bytes of a run at about `points` evenly spread visits and at every launch.
 
     Parameters
@@ -82,7 +83,7 @@ def curve(program: TileProgram, points: int = POINTS) -> Curve:
         amounts[:, n] = [counters.read[t] + counters.write[t] for t in program.tensors]
     for array in (visits, amounts):
         array.flags.writeable = False
-    return Curve(program.workload.algorithm, length, visits, program.tensors, amounts)
+    return TrafficCurve(program.workload.algorithm, length, visits, program.tensors, amounts)
 
 
 @lru_cache(maxsize=4)

@@ -38,7 +38,7 @@ class Power:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class VariantCost:
     """One cost of a variant: at the scenario's N, and how it grows."""
 
     here: float  # seconds, bytes or weights
@@ -54,10 +54,11 @@ class Variant:
     kv_heads: int  # kv_heads, window: in what it differs; window 0 for none
     window: int
     own: bool  # whether it is what the scenario runs
-    seconds: Cost  # estimated time on the workload's GPU
-    held: Cost  # bytes of all tensors in HBM
-    cached: Cost  # bytes that a decoder keeps: K and V, or the state where there is no softmax
-    parameters: Cost  # weights of W_Q, W_K, W_V and W_O
+    seconds: VariantCost  # estimated time on the workload's GPU
+    held: VariantCost  # bytes of all tensors in HBM
+    # bytes that a decoder keeps: K and V, or the state where there is no softmax
+    cached: VariantCost
+    parameters: VariantCost  # weights of W_Q, W_K, W_V and W_O
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +178,8 @@ def _variant(name: str, w: Workload, width: int, lengths: tuple[int, ...], *, ow
     at = [workload_at(w, "N", n) for n in lengths]
     grown = [figures_of(each) for each in at]
 
-    def cost(here: float, along: Sequence[float]) -> Cost:
-        return Cost(here, fitted_power(lengths, along) if lengths else None)
+    def cost(here: float, along: Sequence[float]) -> VariantCost:
+        return VariantCost(here, fitted_power(lengths, along) if lengths else None)
 
     weights = parameters(w, width)
     return Variant(

@@ -1,6 +1,6 @@
 """What checks on a GPU may have found: for reports without one."""
 
-from kernels.checks.outcome import Outcome, Table
+from kernels.checks.outcome import Outcome, ReportTable
 
 LINES = [
     {"algorithm": a, "N": n, "ms": n / 1000 * f, "bytes": n * n * f}
@@ -17,7 +17,7 @@ OUTCOMES = [
         "naive and flash2",
         "passed",
         "8 heads",
-        tables=(Table("Times", ("N", "ms"), (("512", "1.0"),)),),
+        tables=(ReportTable("Times", ("N", "ms"), (("512", "1.0"),)),),
         figures={"lines": LINES},
     ),
 ]

@@ -11,7 +11,7 @@ from kernels.checks import machine
 from kernels.checks.left import left_by
 from kernels.checks.variants import small
 from kernels.cuda.linear import kernel_engine
-from kernels.cuda.specs import KERNELS, SPECS, Part, joins_splits, kernels_of
+from kernels.cuda.specs import KERNELS, SPECS, LaunchPart, joins_splits, kernels_of
 from kernels.devices import cupy as cupy_device
 from kernels.devices.host.device import HostDevice
 from kernels.devices.host.module import HostKernel, HostModule
@@ -39,7 +39,7 @@ def long(algorithm: str, heads: int, tokens: int) -> Workload:
     return resolve(parse_scenario(fitting(tables)))
 
 
-def seconds(w: Workload, part: Part, kernel: str) -> float:
+def seconds(w: Workload, part: LaunchPart, kernel: str) -> float:
     """Return how long a launch takes at most, if it is as much work as attention without a mask."""
     blocks = min(prod(SPECS[kernel].grid(w, part)), Card.blocks_at_once)
     columns = len(part.column_blocks(w)) / w.grid.Tc if SPECS[kernel].by_columns else 1
@@ -61,7 +61,7 @@ def test_the_parts_of_a_run_are_all_of_it_and_none_takes_long(
         else:
             places = [place for part in parts for place in product(part.heads, part.blocks)]
             assert sorted(places) == list(product(range(w.heads), range(w.grid.Tr)))
-        single = prod(spec.grid(w, Part(range(1), range(w.grid.Tr)))) == 1
+        single = prod(spec.grid(w, LaunchPart(range(1), range(w.grid.Tr)))) == 1
         if single:  # what one block does is not cut; query heads of a KV head are together
             assert all(w.kv_head_of[a.stop - 1] < w.kv_head_of[b.start]
                        for a, b in pairwise(part.heads for part in parts))  # fmt: skip
@@ -76,7 +76,7 @@ def test_a_launch_over_row_blocks_is_as_long_as_its_longest_block(algorithm: str
     q = scenario(algorithm, nq=16384, d=8, rows=64, cols=64, dtype="float16")
     w, inputs = workload_of(q)
     engine = kernel_engine(w, inputs, Card())
-    part = Part(range(1), range(engine.row_blocks_at_once))
+    part = LaunchPart(range(1), range(engine.row_blocks_at_once))
     assert seconds(w, part, KERNELS[algorithm][0]) < 2
     assert len(part.blocks) > 1
 
@@ -111,7 +111,7 @@ def test_parts_leave_and_count_what_one_launch_does(algorithm: str) -> None:
         found[1].counted()
         if not joins_splits(w):  # whose rows are counted apart, but left together
             found[1].run_everything()
-        least = Part(range(1), range(1), range(1))
+        least = LaunchPart(range(1), range(1), range(1))
         assert all(blocks <= prod(SPECS[name].grid(w, least)) for name, blocks in launched)
     lefts = [left_by(engine.run_everything(), HostDevice()) for engine in found]
     assert {n: x.tobytes() for n, x in lefts[0].items()} == {

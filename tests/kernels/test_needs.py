@@ -9,7 +9,7 @@ from kernels.build.nvrtc import ARCHITECTURES, compile_cubin, limits, nvrtc_reas
 from kernels.build.sources import source, whole_source
 from kernels.cuda.launch import build_options
 from kernels.cuda.needs import block_needs, known_cubin
-from kernels.cuda.specs import SPECS, Part, kernels_of, most_shared_bytes
+from kernels.cuda.specs import SPECS, LaunchPart, kernels_of, most_shared_bytes
 from kernels.devices.cupy import compiled
 from simulator.code.code_lines import exemplars
 from simulator.problem.scenario import parse_scenario
@@ -23,7 +23,7 @@ def test_there_are_as_many_as_the_grid_has(algorithm: str) -> None:
     for program in exemplars(algorithm):
         w = program.workload
         for name, launch in zip(kernels_of(w), program.launches, strict=True):
-            part = Part(range(launch.times(w.heads)), range(w.grid.Tr))
+            part = LaunchPart(range(launch.times(w.heads)), range(w.grid.Tr))
             found = thread_blocks(launch, w.heads)
             assert len(found) == prod(SPECS[name].grid(w, part)), name
 

@@ -16,13 +16,13 @@ from kernels.cuda.fast import FastRun
 from kernels.cuda.launch import Device, Tensors, build_options, prepared
 from kernels.cuda.records import detail_type
 from kernels.cuda.runs import tile_runs
-from kernels.cuda.specs import KERNELS, SPECS, Part, most_shared_bytes, shared_bytes
+from kernels.cuda.specs import KERNELS, SPECS, LaunchPart, most_shared_bytes, shared_bytes
 from kernels.devices.cupy import CupyDevice
 from kernels.devices.driver import GpuStatus, gpu_status
 from kernels.devices.host.compiler import find_compiler
 from kernels.devices.host.device import HostDevice
 from kernels.devices.host.module import HostModule
-from kernels.devices.registry import Gpu, choose_engine, make_engine
+from kernels.devices.registry import GpuAccess, choose_engine, make_engine
 from kernels.errors import KernelError
 from simulator.base.dtypes import bfloat16_from_bits, round_to
 from simulator.base.errors import InputError
@@ -264,7 +264,7 @@ def test_auto_falls_back(error: Exception, said: str) -> None:
     def unusable() -> Device:
         raise error
 
-    gpu = Gpu(lambda: GpuStatus("a GPU", "13.0", ""), unusable)
+    gpu = GpuAccess(lambda: GpuStatus("a GPU", "13.0", ""), unusable)
     engine, note = choose_engine("auto", *workload_of(scenario("flash2")), gpu)
     assert isinstance(engine, NumpyEngine)
     assert note == said
@@ -289,7 +289,7 @@ def test_more_shared_memory_than_48_kib_is_asked_for(keys: int, asked: bool) -> 
 
     w = program_of(scenario("naive", nq=2, nk=keys, rows=2, cols=64, d=2)).workload
     tensors = Tensors(*[np.zeros(1)] * 5)
-    prepared(Module(), w, "naive_softmax", Part.whole(w), tensors)()
+    prepared(Module(), w, "naive_softmax", LaunchPart.whole(w), tensors)()
     assert launched == [(4 * keys, 4 * keys if asked else 48 * 1024)]
     assert most_shared_bytes(w) >= 4 * keys + 16
 

@@ -27,7 +27,7 @@ from simulator.program.playback import Cursor
 from simulator.program.tile_program import TileProgram
 from simulator.run.cell_values import Cell
 from simulator.run.trace import Trace
-from ui.board.layout import View as BoardView
+from ui.board.layout import Viewport as BoardView
 from ui.board.panel import BoardPanel
 from ui.look.theme import THEMES, Style
 from ui.panels.values.panel import value_row

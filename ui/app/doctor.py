@@ -26,7 +26,7 @@ _KEPT: list[object] = []
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Diagnosis:
     """One thing that was checked."""
 
     what: str  # its name
@@ -38,10 +38,10 @@ class Finding:
         return f"{self.what:16} {mark:8} {safe_text(self.says)}"
 
 
-def examine() -> Iterator[Finding]:
+def examine() -> Iterator[Diagnosis]:
     """Check everything, one thing after another."""
-    yield Finding("Tilescope", True, version())
-    yield Finding("Python", True, f"{platform.python_version()}, {platform.platform()}")
+    yield Diagnosis("Tilescope", True, version())
+    yield Diagnosis("Python", True, f"{platform.python_version()}, {platform.platform()}")
     yield (found := qt())
     yield _display(draws=bool(found.good))
     yield _with_qt("fonts", _fonts)
@@ -55,12 +55,12 @@ def examine() -> Iterator[Finding]:
     yield _with_qt("log", _log)
 
 
-def _with_qt(what: str, check: Callable[[], Finding]) -> Finding:
+def _with_qt(what: str, check: Callable[[], Diagnosis]) -> Diagnosis:
     """Check what is not to be found out without Qt."""
     try:
         return check()
     except ImportError:
-        return Finding(what, None, "not known without Qt")
+        return Diagnosis(what, None, "not known without Qt")
 
 
 def _mend(frozen: bool) -> str:
@@ -68,31 +68,31 @@ def _mend(frozen: bool) -> str:
     return "install Tilescope again" if frozen else "`make run` installs what is missing"
 
 
-def _settings() -> Finding:
+def _settings() -> Diagnosis:
     from ui.safety.settings import settings_path
 
     try:
         path = settings_path()
     except InputError as error:
-        return Finding("settings", False, str(error))
+        return Diagnosis("settings", False, str(error))
     place = next(each for each in (path, *path.parents) if os.path.exists(each))
     if not os.access(place, os.W_OK):
-        return Finding("settings", None, f"{path}: not remembered, it cannot be written")
-    return Finding("settings", True, str(path) if place == path else f"{path} (none yet)")
+        return Diagnosis("settings", None, f"{path}: not remembered, it cannot be written")
+    return Diagnosis("settings", True, str(path) if place == path else f"{path} (none yet)")
 
 
-def _log() -> Finding:
+def _log() -> Diagnosis:
     from ui.safety.log import log_path
 
     try:
         path = log_path()
     except InputError:  # told with the settings
-        return Finding("log", None, "none: it lies beside the settings")
+        return Diagnosis("log", None, "none: it lies beside the settings")
     # `Path.exists` raises an error in a folder without permission.
-    return Finding("log", True, str(path) if os.path.exists(path) else f"{path} (none yet)")
+    return Diagnosis("log", True, str(path) if os.path.exists(path) else f"{path} (none yet)")
 
 
-def qt(*, frozen: bool = FROZEN) -> Finding:
+def qt(*, frozen: bool = FROZEN) -> Diagnosis:
     """Return whether Qt can be imported, and where it would draw."""
     try:
         from PySide6 import __version__
@@ -104,54 +104,56 @@ def qt(*, frozen: bool = FROZEN) -> Finding:
             _KEPT.append(QApplication(["doctor"]))
     except ImportError as error:
         why = why_not_imported(error) or lack(error) or f"{error}; {_mend(frozen)}"
-        return Finding("Qt", False, why)
-    return Finding("Qt", True, f"PySide6 {__version__}, platform {QGuiApplication.platformName()}")
+        return Diagnosis("Qt", False, why)
+    return Diagnosis(
+        "Qt", True, f"PySide6 {__version__}, platform {QGuiApplication.platformName()}"
+    )
 
 
-def _display(*, draws: bool) -> Finding:
+def _display(*, draws: bool) -> Diagnosis:
     if not sys.platform.startswith("linux"):
-        return Finding("display", True, "the system's")
+        return Diagnosis("display", True, "the system's")
     named = [f"{name}={os.environ[name]}" for name in PLATFORMS if os.environ.get(name)]
     if not named:
         work = "`run` and `export` work" if draws else "`run` works"
-        return Finding("display", None, f"none: the window cannot open, {work}")
+        return Diagnosis("display", None, f"none: the window cannot open, {work}")
     missing = missing_libraries([PLATFORMS[each.partition("=")[0]] for each in named])
     says = [*named, advice(missing)] if missing else named
-    return Finding("display", not missing, "; ".join(says))
+    return Diagnosis("display", not missing, "; ".join(says))
 
 
-def _fonts() -> Finding:
+def _fonts() -> Diagnosis:
     from ui.look.theme import CODE_FAMILY, SYMBOL_FAMILY, TEXT_FAMILY, load_fonts
 
     found = load_fonts()
     missing = [f for f in (TEXT_FAMILY, CODE_FAMILY, SYMBOL_FAMILY) if f not in found]
     if missing:
-        return Finding("fonts", False, f"{', '.join(missing)} not in {ASSETS / 'fonts'}")
-    return Finding("fonts", True, f"{TEXT_FAMILY}, {CODE_FAMILY} (shipped)")
+        return Diagnosis("fonts", False, f"{', '.join(missing)} not in {ASSETS / 'fonts'}")
+    return Diagnosis("fonts", True, f"{TEXT_FAMILY}, {CODE_FAMILY} (shipped)")
 
 
-def _assets() -> Finding:
+def _assets() -> Diagnosis:
     captures, demos = len(list(CAPTURES.glob("*.safetensors"))), len(list(SCENARIOS.glob("*.toml")))
-    return Finding("assets", bool(captures and demos), f"{captures} captures, {demos} demos")
+    return Diagnosis("assets", bool(captures and demos), f"{captures} captures, {demos} demos")
 
 
-def _gpu() -> Finding:
+def _gpu() -> Diagnosis:
     status = gpu_status()
     if status.available:
-        return Finding("GPU", True, f"{status.name}, driver for CUDA {status.driver}")
-    return Finding("GPU", None, f"{status.reason}; NumPy computes the same trace")
+        return Diagnosis("GPU", True, f"{status.name}, driver for CUDA {status.driver}")
+    return Diagnosis("GPU", None, f"{status.reason}; NumPy computes the same trace")
 
 
-def cupy(*, frozen: bool = FROZEN) -> Finding:
+def cupy(*, frozen: bool = FROZEN) -> Diagnosis:
     """Return which CuPy is installed."""
     found = cupy_version()
     if found is not None:
         where = "in this bundle" if frozen else "installed"
         unused = "" if gpu_status().available else "; it waits for a GPU"
-        return Finding("CuPy", True, f"{found}, {where}{unused}")
+        return Diagnosis("CuPy", True, f"{found}, {where}{unused}")
     if frozen:
-        return Finding("CuPy", None, "not in this bundle; the larger one, without -cpu, has it")
-    return Finding("CuPy", None, "not installed; a GPU needs it: make run EXTRAS=gpu-cuda13")
+        return Diagnosis("CuPy", None, "not in this bundle; the larger one, without -cpu, has it")
+    return Diagnosis("CuPy", None, "not installed; a GPU needs it: make run EXTRAS=gpu-cuda13")
 
 
 def cupy_version() -> str | None:
@@ -166,11 +168,11 @@ def cupy_version() -> str | None:
     return "of unknown version"
 
 
-def _kernels() -> Finding:
+def _kernels() -> Diagnosis:
     shipped = read_index()
     if not shipped:
-        return Finding("GPU kernels", None, "none shipped: NVRTC compiles them for a GPU")
-    return Finding("GPU kernels", True, f"{kernels_words(shipped.values())}, shipped")
+        return Diagnosis("GPU kernels", None, "none shipped: NVRTC compiles them for a GPU")
+    return Diagnosis("GPU kernels", True, f"{kernels_words(shipped.values())}, shipped")
 
 
 def kernels_words(entries: Collection[Entry]) -> str:
@@ -181,14 +183,14 @@ def kernels_words(entries: Collection[Entry]) -> str:
     return f"{len(entries)} as PTX{made}"
 
 
-def _compiler() -> Finding:
+def _compiler() -> Diagnosis:
     compiler = find_compiler()
     if compiler.available:
-        return Finding("C++ compiler", True, f"{compiler.word}: --engine host runs the kernels")
-    return Finding("C++ compiler", None, f"{compiler.reason}; only --engine host needs one")
+        return Diagnosis("C++ compiler", True, f"{compiler.word}: --engine host runs the kernels")
+    return Diagnosis("C++ compiler", None, f"{compiler.reason}; only --engine host needs one")
 
 
-def codecs(*, frozen: bool = FROZEN) -> Finding:
+def codecs(*, frozen: bool = FROZEN) -> Diagnosis:
     """Return which formats of films can be written."""
     from ui.export.formats import FORMATS
 
@@ -196,9 +198,11 @@ def codecs(*, frozen: bool = FROZEN) -> Finding:
         import av
     except ImportError:
         kept = ", ".join(f.ending for f in FORMATS if not f.codec and f.ending != "frames")
-        return Finding("codecs", False, f"no PyAV: only {kept}; {_mend(frozen)}")
+        return Diagnosis("codecs", False, f"no PyAV: only {kept}; {_mend(frozen)}")
     needed = ((f, {f.codec, f.sound} - {""}) for f in FORMATS)
     missing = [f.ending for f, codecs in needed if not codecs <= av.codecs_available]
     if missing:
-        return Finding("codecs", False, f"PyAV {av.__version__} cannot write {', '.join(missing)}")
-    return Finding("codecs", True, f"PyAV {av.__version__}: every format of `export`")
+        return Diagnosis(
+            "codecs", False, f"PyAV {av.__version__} cannot write {', '.join(missing)}"
+        )
+    return Diagnosis("codecs", True, f"PyAV {av.__version__}: every format of `export`")

@@ -31,7 +31,7 @@ from ui.board.key_state import paint_state, state_places
 from ui.board.layout import (
     MOST_ROWS,
     BoardLayout,
-    View,
+    Viewport,
     board_layout,
     locate,
 )
@@ -76,7 +76,7 @@ from ui.look.heat import (
 from ui.look.kept import draw_kept, kept, place_key
 from ui.look.theme import Style, Theme
 
-__all__ = ["Cell", "View", "board_layout", "describe", "locate", "paint_board"]
+__all__ = ["Cell", "Viewport", "board_layout", "describe", "locate", "paint_board"]
 
 
 def paint_board(
@@ -85,7 +85,7 @@ def paint_board(
     style: Style,
     rect: QRectF,
     *,
-    view: View | None = None,
+    view: Viewport | None = None,
     row: int | None = None,
     hover: Cell | None = None,
     selected: Cell | None = None,
@@ -260,7 +260,7 @@ def _paint_used(
 
 
 def moving_layout(
-    motion: Motion, style: Style, rect: QRectF, view: View | None = None
+    motion: Motion, style: Style, rect: QRectF, view: Viewport | None = None
 ) -> BoardLayout:
     """Return where everything on the board lies, found once for each op."""
     key = "board layout", place_key(style, rect), view

@@ -7,14 +7,16 @@ from math import log2
 
 from PySide6.QtCore import QAbstractAnimation, QEasingCurve, QObject, QVariantAnimation
 
-from ui.board.layout import View, clamped, visible_count
+from ui.board.layout import Viewport, clamped, visible_count
 
 GLIDE_MS, DOUBLING_MS, LONGEST_MS = 320, 110, 2000
 """How long the camera takes from one view to another: at least, more for every time that all
 becomes twice as large or half as large on the way, and at most."""
 
 
-def between(shape: tuple[int, int, int, int], start: View, end: View, share: float) -> View:
+def between(
+    shape: tuple[int, int, int, int], start: Viewport, end: Viewport, share: float
+) -> Viewport:
     """Return the view at a share of the way: the middle moves evenly as it is seen.
 
     Parameters
@@ -36,10 +38,10 @@ def between(shape: tuple[int, int, int, int], start: View, end: View, share: flo
         first = begin + visible_count(count, start.zoom) / 2
         last = stop + visible_count(count, end.zoom) / 2
         places.append(first + (last - first) * done - visible_count(count, zoom) / 2)
-    return clamped(shape, View(zoom, *places))
+    return clamped(shape, Viewport(zoom, *places))
 
 
-def glide_ms(start: View, end: View) -> int:
+def glide_ms(start: Viewport, end: Viewport) -> int:
     """Return how long the camera takes from one view to another, in milliseconds."""
     return min(round(GLIDE_MS + DOUBLING_MS * abs(log2(end.zoom / start.zoom))), LONGEST_MS)
 
@@ -49,13 +51,13 @@ class Camera(QObject):
 
     def __init__(self, parent: QObject, moved: Callable[[], None]) -> None:
         super().__init__(parent)
-        self.view = View()
+        self.view = Viewport()
         """What is shown now."""
-        self.target = View()
+        self.target = Viewport()
         """What will be shown at the end of the way."""
         self.glides = False
         """Whether it may take time."""
-        self._start, self._shape = View(), (1, 1, 1, 1)
+        self._start, self._shape = Viewport(), (1, 1, 1, 1)
         self._moved = moved
         self._way = QVariantAnimation(self)
         self._way.setStartValue(0.0)
@@ -68,13 +70,13 @@ class Camera(QObject):
         """Whether it is on its way."""
         return self._way.state() == QAbstractAnimation.State.Running
 
-    def go(self, view: View) -> None:
+    def go(self, view: Viewport) -> None:
         """Show a view now."""
         self._way.stop()
         self.target = view
         self._show(view)
 
-    def glide(self, view: View, shape: tuple[int, int, int, int]) -> None:
+    def glide(self, view: Viewport, shape: tuple[int, int, int, int]) -> None:
         """Go to a view of a matrix, in a while if it may take time."""
         if not self.glides:
             self.go(view)
@@ -87,7 +89,7 @@ class Camera(QObject):
     def _pass(self, share: float) -> None:
         self._show(between(self._shape, self._start, self.target, share))
 
-    def _show(self, view: View) -> None:
+    def _show(self, view: Viewport) -> None:
         if view != self.view:
             self.view = view
             self._moved()

@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen
 
 from simulator.base.dtypes import F32
 from simulator.program.algorithms import TENSORS
-from simulator.program.state import Move
+from simulator.program.state import TileMove
 from simulator.run.motion import AT_HBM, Motion
 from ui.board.layout import BoardLayout
 from ui.board.partials import split_places
@@ -33,7 +33,7 @@ _LEAST = 26.0
 """Shorter side of a tile in flight, at scale 1: a tile of a large problem is but a few pixels."""
 
 
-def home_of(move: Move, motion: Motion, style: Style, lay: BoardLayout) -> QRectF:
+def home_of(move: TileMove, motion: Motion, style: Style, lay: BoardLayout) -> QRectF:
     """Return where a tile lies on the board; null where it is not in sight."""
     if move.tensor in motion.after.split_tensors:
         places = split_places(motion.after, style, lay)
@@ -53,7 +53,7 @@ def home_of(move: Move, motion: Motion, style: Style, lay: BoardLayout) -> QRect
 class InFlight:
     """A tile in flight, in the painter's coordinates."""
 
-    move: Move  # what flies
+    move: TileMove  # what flies
     out: float  # how far from its matrix it is, 0 to 1
     home: QRectF  # home, box: its place on the board, and where it is now
     box: QRectF
@@ -241,7 +241,7 @@ def _apart(one: QRectF, other: QRectF) -> tuple[float, float]:
     return gap.x(), gap.y()
 
 
-def tile_sheet(move: Move, motion: Motion, style: Style) -> Sheet | None:
+def tile_sheet(move: TileMove, motion: Motion, style: Style) -> Sheet | None:
     """Return the tile's own heat map; None for what has no numbers of its own to show."""
     theme, name = style.theme, move.tensor
 
@@ -259,7 +259,7 @@ def tile_sheet(move: Move, motion: Motion, style: Style) -> Sheet | None:
     return kept(motion, ("picture", theme.name, motion.after.op.moves.index(move)), make)
 
 
-def _values(move: Move, motion: Motion) -> F32 | None:
+def _values(move: TileMove, motion: Motion) -> F32 | None:
     """Return the numbers of a tile as it lies on the board, (rows, columns)."""
     now, rows = motion.after, slice(move.rows.start, move.rows.stop)
     if move.tensor in (spec.name for spec in now.program.algorithm.inputs):

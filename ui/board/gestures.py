@@ -26,7 +26,7 @@ from ui.board.key_state import StatePlaces, state_places
 from ui.board.layout import BoardLayout
 from ui.board.partials import lse_cell, split_places
 from ui.board.scene import (
-    Scene,
+    GestureScene,
     on_arc,
     outline_again,
     paint_dot,
@@ -81,14 +81,14 @@ def paint_gesture(
         return
     painter.save()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-    paint(Scene(painter, style, lay, motion, share, tile, row))
+    paint(GestureScene(painter, style, lay, motion, share, tile, row))
     painter.restore()
 
 
 # --- one for each gesture -----------------------------------------------------------------------
 
 
-def _sum_depth(scene: Scene) -> None:
+def _sum_depth(scene: GestureScene) -> None:
     """Show how many terms the products have, and over what of Q and Kᵀ they go."""
     motion, lay = scene.motion, scene.lay
     if not motion.terms:
@@ -110,7 +110,7 @@ def _sum_depth(scene: Scene) -> None:
     say(scene, f"computed again, {words}" if again else words)
 
 
-def _flash(scene: Scene) -> None:
+def _flash(scene: GestureScene) -> None:
     """Let a tile flash that the forward pass has computed before: this is its second visit."""
     ink = QColor(scene.style.theme.text)
     fading = (1 - scene.share) ** 2
@@ -120,7 +120,7 @@ def _flash(scene: Scene) -> None:
     outline(scene.painter, ring, translucent(ink, fading), scene.style.px(2.5))
 
 
-def _wipe(scene: Scene) -> None:
+def _wipe(scene: GestureScene) -> None:
     """Wipe the tile from left to right: behind the edge the mask has been applied."""
     edge = scene.tile.left() + eased(scene.share) * scene.tile.width()
     done = QRectF(scene.tile.topLeft(), QPointF(edge, scene.tile.bottom()))
@@ -133,7 +133,7 @@ def _wipe(scene: Scene) -> None:
     say_what(scene)
 
 
-def _pick(scene: Scene) -> None:
+def _pick(scene: GestureScene) -> None:
     """Let the largest cell of each row light up and fly to m; where m rises, say by how much."""
     before = scene.motion.numbers.get("S")
     if before is None:
@@ -158,7 +158,7 @@ def _pick(scene: Scene) -> None:
         _name_rise(scene, float(old[scene.chosen]), float(new[scene.chosen]))
 
 
-def _name_rise(scene: Scene, old: float, new: float) -> None:
+def _name_rise(scene: GestureScene, old: float, new: float) -> None:
     """Write the old maximum, struck through, and what has been added to it."""
     if not (np.isfinite(old) and np.isfinite(new)) or new <= old:
         return
@@ -179,7 +179,7 @@ def _name_rise(scene: Scene, old: float, new: float) -> None:
     draw_text(scene.painter, rest, more, font, scene.style.theme.current)
 
 
-def _turn(scene: Scene) -> None:
+def _turn(scene: GestureScene) -> None:
     """Blend the colours of the scores into those of the weights; the numbers are never blended."""
     ends = _ends(scene)
     if ends is None:
@@ -193,7 +193,7 @@ def _turn(scene: Scene) -> None:
     say(scene, scene.motion.after.op.says or "each score s becomes exp(s − m)")
 
 
-def _ends(scene: Scene) -> tuple[np.ndarray, np.ndarray] | None:
+def _ends(scene: GestureScene) -> tuple[np.ndarray, np.ndarray] | None:
     """Return red, green and blue of the tile before the op, and how far each of them goes."""
     motion, theme = scene.motion, scene.style.theme
 
@@ -210,7 +210,7 @@ def _ends(scene: Scene) -> tuple[np.ndarray, np.ndarray] | None:
     return kept(motion, ("turn", theme.name, scene.share >= motion.after.op.lands), make)
 
 
-def _shrink(scene: Scene) -> None:
+def _shrink(scene: GestureScene) -> None:
     """Let alpha come from m to the tile, and a light run back from there over what shrinks."""
     motion, seen = scene.motion, has_seen(scene.motion.after)
     of_weights, of_output = motion.after.carried, motion.after.rescale_factor
@@ -245,7 +245,12 @@ def _shrink(scene: Scene) -> None:
 
 
 def _paint_factors(
-    scene: Scene, factor: F32, wanted: NDArray[np.bool_], start: float, end: float, most: float
+    scene: GestureScene,
+    factor: F32,
+    wanted: NDArray[np.bool_],
+    start: float,
+    end: float,
+    most: float,
 ) -> None:
     """Draw the factors of some rows on their way from left of `start` to `end`, up to `most`."""
     if not wanted.any():
@@ -271,7 +276,7 @@ _LIGHT = 0.4
 """How bright the light is that runs over what shrinks."""
 
 
-def _shrinking_bands(scene: Scene) -> list[tuple[float, float]]:
+def _shrinking_bands(scene: GestureScene) -> list[tuple[float, float]]:
     """Return where in S the rows begin that shrink, and how high they are."""
 
     def make() -> list[tuple[float, float]]:
@@ -285,7 +290,7 @@ def _shrinking_bands(scene: Scene) -> list[tuple[float, float]]:
     )
 
 
-def _gather(scene: Scene) -> None:
+def _gather(scene: GestureScene) -> None:
     """Let the columns of the tile slide onto l, one after the other: what has landed is summed."""
     motion = scene.motion
     if not motion.terms:
@@ -316,7 +321,7 @@ def _gather(scene: Scene) -> None:
     say(scene, f"Σ over keys: {motion.added(scene.share)} of {count} weights")
 
 
-def _sum_keys(scene: Scene) -> None:
+def _sum_keys(scene: GestureScene) -> None:
     """Draw rays from the weights of one key over its row of V into O."""
     motion, lay, style, painter = scene.motion, scene.lay, scene.style, scene.painter
     if not motion.terms:
@@ -345,7 +350,7 @@ def _sum_keys(scene: Scene) -> None:
     say(scene, f"each weight times its row of V, into O: key {n + 1} of {count}")
 
 
-def _sum_rows(scene: Scene) -> None:
+def _sum_rows(scene: GestureScene) -> None:
     """Show which row of numbers of pairs weighs which row of a matrix, and where the sum grows."""
     motion, lay, style, painter = scene.motion, scene.lay, scene.style, scene.painter
     op, visit = motion.after.op, motion.after.visit
@@ -384,7 +389,7 @@ _HALF = 0.5
 """Share of its way at which what is added passes its weight."""
 
 
-def _settle(scene: Scene) -> None:
+def _settle(scene: GestureScene) -> None:
     """Let the division run over the rows that it divides."""
     lay, visit, style = scene.lay, scene.motion.after.visit, scene.style
     made = scene.motion.made[0]
@@ -400,7 +405,7 @@ def _settle(scene: Scene) -> None:
     say(scene, f"{made} ÷ ℓ, once for each row")
 
 
-def _light_up(scene: Scene) -> None:
+def _light_up(scene: GestureScene) -> None:
     """Let the boxes of the numbers that are made light up: there is nothing to be added up."""
     glow = translucent(scene.style.theme.current, _pulse(scene))
     places = state_places(scene.motion.after, scene.style, scene.lay)
@@ -425,7 +430,7 @@ def _light_up(scene: Scene) -> None:
     say_what(scene)
 
 
-def _light_up_token(scene: Scene, places: StatePlaces, glow: QColor) -> None:
+def _light_up_token(scene: GestureScene, places: StatePlaces, glow: QColor) -> None:
     """Let what is made of the token's numbers light up beside the maps; without room, the card."""
     for name in scene.motion.made:
         strip = places.strip(name)
@@ -438,11 +443,11 @@ _FROM_STATE = ("state", "O", "l")
 """What is made of the state, or is the state."""
 
 
-def _pulse(scene: Scene) -> float:
+def _pulse(scene: GestureScene) -> float:
     return 0.8 * float(np.sin(np.pi * scene.share))
 
 
-def _join(scene: Scene) -> None:
+def _join(scene: GestureScene) -> None:
     """Let what the splits have left come together: numbers fly, O of each split slides into O."""
     motion, painter, style = scene.motion, scene.painter, scene.style
     rows, made = motion.after.visit.rows, [name for name in motion.made if name in scene.lay.boxes]
@@ -482,7 +487,7 @@ def _join(scene: Scene) -> None:
     _light_up(scene)
 
 
-_GESTURES: dict[Gesture, Callable[[Scene], None]] = {
+_GESTURES: dict[Gesture, Callable[[GestureScene], None]] = {
     Gesture.STATE: _light_up,
     Gesture.SUM_DEPTH: _sum_depth,
     Gesture.WIPE: _wipe,

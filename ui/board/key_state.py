@@ -29,7 +29,7 @@ _ROOM_BESIDE = (40.0, 36.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Strip:
+class TokenStrip:
     """A number of the token beside a map: a row over its values, or a column over its features."""
 
     name: str  # which number
@@ -51,9 +51,9 @@ class StatePlaces:
     # none
     title: QRectF
     names: tuple[QRectF, QRectF]
-    strips: tuple[Strip, ...] = ()  # what the state is changed and read with, token by token
+    strips: tuple[TokenStrip, ...] = ()  # what the state is changed and read with, token by token
 
-    def strip(self, name: str) -> Strip | None:
+    def strip(self, name: str) -> TokenStrip | None:
         """Return where a number of the token is drawn; None where it has no place."""
         return next((each for each in self.strips if each.name == name), None)
 
@@ -139,15 +139,17 @@ def _places_with_strips(
             if box is right:
                 label.moveTop(box.bottom())
             colour = "S" if name in gates else name.removeprefix("phi_")
-            strips.append(Strip(name, colour, True, QRectF(x, top, column, high), label))
+            strips.append(TokenStrip(name, colour, True, QRectF(x, top, column, high), label))
     share = snapshot.program.workload.value_dim / snapshot.program.workload.sizes["total"]
     for n, name in enumerate(algorithm.rows):
         y = top - (len(algorithm.rows) - n) * (strip + gap)
         label = QRectF(right.left() - column - gap - px(16), y, column + px(14), strip)
-        strips.append(Strip(name, "V", False, QRectF(right.left(), y, share * wide, strip), label))
+        strips.append(
+            TokenStrip(name, "V", False, QRectF(right.left(), y, share * wide, strip), label)
+        )
     y = left.bottom() + gap
     label = QRectF(left.left() - column - gap, y, column, strip)
-    strips.append(Strip("O", "O", False, QRectF(left.left(), y, share * wide, strip), label))
+    strips.append(TokenStrip("O", "O", False, QRectF(left.left(), y, share * wide, strip), label))
     below = left.bottom() + gap + strip
     words = [QRectF(each.left(), below, wide, line) for each in (left, right)]
     return StatePlaces(card, left, right, title, (words[0], words[1]), tuple(strips))
@@ -210,7 +212,7 @@ def _token_words(snapshot: Snapshot) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return (*first, "keys before", "before"), (product, "this key adds", "+ key")
 
 
-def _paint_strip(painter: QPainter, snapshot: Snapshot, style: Style, strip: Strip) -> None:
+def _paint_strip(painter: QPainter, snapshot: Snapshot, style: Style, strip: TokenStrip) -> None:
     """Draw a row or a column of a number, and its symbol; empty while there is none."""
     theme, values = style.theme, snapshot.state.get(strip.name)
     outline(painter, strip.place.adjusted(-1, -1, 1, 1), theme.grid)

@@ -2,8 +2,8 @@
 
 The picture keeps the geometry of the mathematics. A row block is one horizontal band through
 Q, S, m, l and O, a column block one vertical band through Kᵀ, S and Vᵀ: all boxes of a band
-share one scale, which `View` zooms and pans. Depth (d, dv) is never zoomed. If one tensor has keys
-and values, it lies where Kᵀ does, and nothing in the place of Vᵀ.
+share one scale, which `Viewport` zooms and pans. Depth (d, dv) is never zoomed. If one tensor has
+keys and values, it lies where Kᵀ does, and nothing in the place of Vᵀ.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _WITH_TOKENS = (
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class Viewport:
     """What part of the score matrix is shown."""
 
     zoom: float = 1.0  # 1 shows the whole matrix
@@ -89,7 +89,7 @@ class BoardLayout:
 
     rect: QRectF  # the whole board
     scale: float  # pixels for one pixel of the design
-    view: View  # as asked for, moved inside the matrix
+    view: Viewport  # as asked for, moved inside the matrix
     shape: tuple[int, int, int, int]  # ``Nq, Nk, d, dv``
     visible: tuple[float, float]  # how many rows and keys are visible
     cell: tuple[float, float]  # width and height of a score in pixels
@@ -193,7 +193,7 @@ class BoardLayout:
 
 
 def board_layout(
-    workload: Workload, style: Style, rect: QRectF, view: View | None = None
+    workload: Workload, style: Style, rect: QRectF, view: Viewport | None = None
 ) -> BoardLayout:
     """Return the places of everything on the board.
 
@@ -208,12 +208,12 @@ def board_layout(
     the second line of the caption, the caption, the line above, the sizes in titles. Tokens are
     the last to go: they are made smaller first, then every second one is left out.
     """
-    return _laid_out(workload, style, rect.getRect(), view or View())
+    return _laid_out(workload, style, rect.getRect(), view or Viewport())
 
 
 @lru_cache(maxsize=1)  # a step asks several times for the same
 def _laid_out(
-    w: Workload, style: Style, place: tuple[float, float, float, float], view: View
+    w: Workload, style: Style, place: tuple[float, float, float, float], view: Viewport
 ) -> BoardLayout:
     rect = QRectF(*place)
     view = clamped((w.seqlen_q, w.seqlen_k, w.head_dim, w.value_dim), view)
@@ -237,17 +237,17 @@ def number_size(style: Style, width: float, height: float) -> float:
     return min(max(min(across, down), least), most)
 
 
-def clamped(shape: tuple[int, int, int, int], view: View) -> View:
+def clamped(shape: tuple[int, int, int, int], view: Viewport) -> Viewport:
     """Return the view with nothing outside the matrix."""
     most = max(1.0, max(shape[:2]) / FEWEST_CELLS)
     zoom = min(max(view.zoom, 1.0), most)
     rows, keys = visible_count(shape[0], zoom), visible_count(shape[1], zoom)
     x = min(max(view.x, 0.0), shape[1] - keys)
     y = min(max(view.y, 0.0), shape[0] - rows)
-    return View(zoom, x, y)
+    return Viewport(zoom, x, y)
 
 
-def revealing(layout: BoardLayout, cell: Cell) -> View:
+def revealing(layout: BoardLayout, cell: Cell) -> Viewport:
     """Return the view moved as far as it takes to show a cell, no further than to the middle."""
     x, y = layout.view.x, layout.view.y
     rows, keys = layout.visible
@@ -256,10 +256,10 @@ def revealing(layout: BoardLayout, cell: Cell) -> View:
         y = row + 0.5 - rows / 2
     if key is not None and not x <= key <= x + keys - 1:
         x = key + 0.5 - keys / 2
-    return clamped(layout.shape, View(layout.view.zoom, x, y))
+    return clamped(layout.shape, Viewport(layout.view.zoom, x, y))
 
 
-def following(layout: BoardLayout, rows: range, keys: range) -> View:
+def following(layout: BoardLayout, rows: range, keys: range) -> Viewport:
     """Return the view moved to a tile that is not all in sight, so that it is in the middle.
 
     A tile that is larger than the view is in sight where it fills it; else the view goes to its
@@ -272,23 +272,23 @@ def following(layout: BoardLayout, rows: range, keys: range) -> View:
             (layout.view.y, layout.visible[0], rows),
         )
     ]
-    return clamped(layout.shape, View(layout.view.zoom, *places))
+    return clamped(layout.shape, Viewport(layout.view.zoom, *places))
 
 
 def framing(
     shape: tuple[int, int, int, int], rows: tuple[float, float], keys: tuple[float, float]
-) -> View:
+) -> Viewport:
     """Return the view in which some rows and keys are in sight, in its middle if possible."""
     zoom = min(
         count / max(last - first, 1.0)
         for count, (first, last) in zip(shape[:2], (rows, keys), strict=True)
     )
-    view = clamped(shape, View(zoom))
+    view = clamped(shape, Viewport(zoom))
     places = [
         (first + last - visible_count(count, view.zoom)) / 2
         for count, (first, last) in ((shape[1], keys), (shape[0], rows))
     ]
-    return clamped(shape, View(view.zoom, *places))
+    return clamped(shape, Viewport(view.zoom, *places))
 
 
 def _followed(start: float, length: float, span: range) -> float:
@@ -300,8 +300,8 @@ def _followed(start: float, length: float, span: range) -> float:
 
 
 def zoomed(
-    workload: Workload, style: Style, rect: QRectF, view: View, point: QPointF, factor: float
-) -> View:
+    workload: Workload, style: Style, rect: QRectF, view: Viewport, point: QPointF, factor: float
+) -> Viewport:
     """Return the view zoomed by `factor` with what lies under `point` staying there."""
     before = board_layout(workload, style, rect, view)
     box = before.boxes["S"]
@@ -314,13 +314,15 @@ def zoomed(
     box = after.boxes["S"]  # not always the old one: tokens come and go with the zoom
     x = key - (at.x() - box.left()) / after.cell[0]
     y = row - (at.y() - box.top()) / after.cell[1]
-    return clamped(after.shape, View(after.view.zoom, x, y))
+    return clamped(after.shape, Viewport(after.view.zoom, x, y))
 
 
-def panned(layout: BoardLayout, by: QPointF) -> View:
+def panned(layout: BoardLayout, by: QPointF) -> Viewport:
     """Return the view moved by some pixels, as a drag does."""
     view, (width, height) = layout.view, layout.cell
-    return clamped(layout.shape, View(view.zoom, view.x - by.x() / width, view.y - by.y() / height))
+    return clamped(
+        layout.shape, Viewport(view.zoom, view.x - by.x() / width, view.y - by.y() / height)
+    )
 
 
 def locate(layout: BoardLayout, point: QPointF) -> Cell | None:
@@ -379,7 +381,7 @@ def _arranged(
     w: Workload,
     style: Style,
     rect: QRectF,
-    view: View,
+    view: Viewport,
     tokens: Tokens,
     growth: float = 1.0,
     *,

@@ -23,7 +23,7 @@ from ui.board.camera import Camera, between
 from ui.board.flights import paint_flights
 from ui.board.layout import (
     BoardLayout,
-    View,
+    Viewport,
     board_layout,
     following,
     framing,
@@ -132,7 +132,7 @@ class BoardPanel(QWidget):
         shown = self._snapshot
         if shown is None or _shape(shown) != _shape(snapshot):
             # Another problem: the old view, and a drag of it, mean nothing there.
-            self.camera.go(View())
+            self.camera.go(Viewport())
             self._camera = None
             self._pressed, self._dragging = None, False
             self.unsetCursor()
@@ -181,7 +181,7 @@ class BoardPanel(QWidget):
         return self._hit
 
     @property
-    def view(self) -> View:
+    def view(self) -> Viewport:
         """What part of the score matrix is shown, once the camera has arrived."""
         return self.camera.target
 
@@ -206,7 +206,7 @@ class BoardPanel(QWidget):
 
     def zoom_fit(self) -> None:
         """Show the whole matrix."""
-        self._glide(View())
+        self._glide(Viewport())
         self._follows = True
 
     def board_layout(self) -> BoardLayout:
@@ -225,7 +225,7 @@ class BoardPanel(QWidget):
         """Return where everything lies once the camera has arrived."""
         return self._layout_of(self.camera.target)
 
-    def _layout_of(self, view: View) -> BoardLayout:
+    def _layout_of(self, view: Viewport) -> BoardLayout:
         assert self._snapshot is not None
         if self.motion is not None:
             return moving_layout(self.motion, self.style_now, QRectF(self.rect()), view)
@@ -236,7 +236,7 @@ class BoardPanel(QWidget):
         if self._snapshot is not None:
             self._glide(self._zoomed(None, factor))
 
-    def _zoomed(self, about: QPointF | None, factor: float) -> View:
+    def _zoomed(self, about: QPointF | None, factor: float) -> Viewport:
         """Return the view zoomed about a point, or about the middle."""
         assert self._snapshot is not None
         about = about or self._layout_there().boxes["S"].center()
@@ -257,7 +257,7 @@ class BoardPanel(QWidget):
         layout, visit = self._layout_there(), self._snapshot.visit
         return visible_band(layout.tile(visit.rows, visit.cols), layout.boxes["S"])
 
-    def _glide(self, view: View) -> None:
+    def _glide(self, view: Viewport) -> None:
         if self._snapshot is not None:
             self.camera.glide(view, self._layout_there().shape)
 

@@ -21,7 +21,7 @@ MOST_RAYS = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class GestureScene:
     """What a gesture is drawn with."""
 
     painter: QPainter  # painter, style, lay: where and how
@@ -57,7 +57,7 @@ class Scene:
         return self.row - rows.start if self.row in rows else len(rows) // 2
 
 
-def some_rows(scene: Scene) -> list[int]:
+def some_rows(scene: GestureScene) -> list[int]:
     """Return the rows of the tile of which something is drawn: all of them while they are few."""
     count = len(scene.motion.after.visit.rows)
     if count <= MOST_RAYS:
@@ -65,7 +65,7 @@ def some_rows(scene: Scene) -> list[int]:
     return sorted({round(n * (count - 1) / (MOST_RAYS - 1)) for n in range(MOST_RAYS)})
 
 
-def rows_with_words(scene: Scene, wanted: np.ndarray) -> list[int]:
+def rows_with_words(scene: GestureScene, wanted: np.ndarray) -> list[int]:
     """Return the rows of which a factor is written: all where they are high, else one."""
     if scene.lay.cell[1] >= scene.style.px(19):
         return [int(r) for r in np.flatnonzero(wanted)]
@@ -85,7 +85,7 @@ def on_arc(start: QPointF, end: QPointF, way: float, lift: float) -> QPointF:
     return QPointF(at.x(), at.y() - lift * 4 * way * (1 - way))
 
 
-def say_what(scene: Scene) -> None:
+def say_what(scene: GestureScene) -> None:
     """Write what the op says of itself: of how many terms, or the score that changes most."""
     motion, text = scene.motion, scene.motion.after.op.says
     if not text:
@@ -103,7 +103,7 @@ def say_what(scene: Scene) -> None:
     say(scene, text)
 
 
-def say(scene: Scene, text: str) -> None:
+def say(scene: GestureScene, text: str) -> None:
     """Write what happens under the tile, or above it where there is no room."""
     style, box = scene.style, scene.lay.boxes["S"]
     font = style.text_font(13)
@@ -123,7 +123,7 @@ def say(scene: Scene, text: str) -> None:
     draw_text(scene.painter, place, text, font, style.theme.current, CENTRE)
 
 
-def outline_again(scene: Scene) -> None:
+def outline_again(scene: GestureScene) -> None:
     """Draw the marks of the row block, the tile and the row over numbers that were drawn anew."""
     scene.painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
     paint_row_mark(scene.painter, scene.style, scene.lay, scene.row)
@@ -131,7 +131,7 @@ def outline_again(scene: Scene) -> None:
     paint_current_outline(scene.painter, scene.motion.after, scene.style, scene.lay)
 
 
-def paint_dot(scene: Scene, at: QPointF) -> None:
+def paint_dot(scene: GestureScene, at: QPointF) -> None:
     """Draw what flies: a dot."""
     scene.painter.setPen(Qt.PenStyle.NoPen)
     scene.painter.setBrush(QColor(scene.style.theme.current))

@@ -22,7 +22,7 @@ from ui.look.draw import hairline, mixed, text_width
 from ui.look.heat import (
     KEPT,
     U32,
-    Kept,
+    ResultCache,
     Sheet,
     colour_map,
     finite_range,
@@ -476,7 +476,7 @@ def _tile_window(grid: TileGrid, theme: Theme, kind: str, lay: BoardLayout) -> _
     return _Window(sheet, lay.view.x, lay.view.y, keys, rows)
 
 
-TILES = Kept(12, 20 * 2**20)
+TILES = ResultCache(12, 20 * 2**20)
 """Sheets of tiles of runs that are shown, in all states: the largest has 4 MiB, and as much in the
 sizes that it is shown in."""
 

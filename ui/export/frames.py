@@ -20,7 +20,7 @@ from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
 from ui.export.composed import scene_style
 from ui.export.scenes import moments_of, paint_moment
-from ui.export.timeline import Moment, Timeline
+from ui.export.timeline import FrameMoment, Timeline
 from ui.look.theme import Theme
 
 
@@ -97,11 +97,11 @@ class RunFrames:
     def __len__(self) -> int:
         return self._moments.frames if isinstance(self._moments, Timeline) else 1
 
-    def _moment(self, k: int) -> Moment:
+    def _moment(self, k: int) -> FrameMoment:
         if isinstance(self._moments, Timeline):
             moment = self._moments.moment(k)
             return replace(moment, phase=moved(moment.phase))
-        return Moment(self._moments, 1.0)
+        return FrameMoment(self._moments, 1.0)
 
     def _state(self, cursor: Cursor) -> tuple[Snapshot, RowReport]:
         if cursor not in self._states:

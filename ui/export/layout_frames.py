@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from simulator.program.playback import Cursor
 from simulator.run.trace import Trace
 from ui.export.timeline import Timeline
-from ui.export.unseen_window import Look, Place, UnseenWindow, WindowFactory, WindowFrames
+from ui.export.unseen_window import Look, UnseenWindow, WindowFactory, WindowFrames, WindowPlace
 
 
 class LayoutFrames(WindowFrames):
@@ -54,5 +54,5 @@ class LayoutFrames(WindowFrames):
         cursor = moments.moment(k).cursor if isinstance(moments, Timeline) else moments
         rows = self._trace.program.visit(cursor.visit).rows
         row = rows.start + len(rows) // 2 if self._row is None else self._row
-        place = Place(self._trace.workload.scenario, cursor, row, self._layout)
+        place = WindowPlace(self._trace.workload.scenario, cursor, row, self._layout)
         self.unseen.show(place, look)

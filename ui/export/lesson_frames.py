@@ -13,17 +13,17 @@ from PySide6.QtGui import QImage, QPainter
 from simulator.lesson.reader import resolve_step
 from simulator.lesson.steps import Lesson, ResolvedStep
 from simulator.program.playback import eased, moved
-from ui.export.storyboard import Moment, Shot, Storyboard
+from ui.export.storyboard import LessonFrame, Shot, Storyboard
 from ui.export.unseen_window import (
     CAMERA_SECONDS,
+    CaptionState,
     Look,
     Moving,
-    Place,
-    Said,
     Sight,
     UnseenWindow,
     WindowFactory,
     WindowFrames,
+    WindowPlace,
 )
 from ui.look.lesson_text import FORMATS
 from ui.safety.faults import Errand
@@ -90,7 +90,7 @@ class LessonFrames(WindowFrames):
         if last is None or moment.since >= _FADE_SECONDS:
             self._old = None
         elif self._old is None or self._old[0] != last:
-            self._show(Moment(last, 1.0, math.inf), look)
+            self._show(LessonFrame(last, 1.0, math.inf), look)
             picture = QImage(*self.size, QImage.Format.Format_RGB32)
             with QPainter(picture) as painter:
                 self.unseen.paint(painter)
@@ -110,22 +110,22 @@ class LessonFrames(WindowFrames):
         super().close()
         self._old = None
 
-    def _show(self, moment: Moment, look: Look) -> None:
+    def _show(self, moment: LessonFrame, look: Look) -> None:
         """Bring the window to a moment."""
         shot = moment.shot
         step = self._resolved(shot, look)
-        place = Place(
+        place = WindowPlace(
             step.scenario, shot.cursor, step.row, step.layout, step.panel,
             step.points if shot.arrived else (), step.choices, self._view(moment),
         )  # fmt: skip
         end = None
         if shot.ended:
             end = replace(end_of(step, Path(self._lesson.source)), film=True)
-        said = Said(replace(step, title=self._head + step.title), shot.revealed, end)
+        said = CaptionState(replace(step, title=self._head + step.title), shot.revealed, end)
         moving = None if shot.before is None else Moving(shot.before, moved(moment.phase))
         self.unseen.show(place, look, said, moving)
 
-    def _view(self, moment: Moment) -> Sight:
+    def _view(self, moment: LessonFrame) -> Sight:
         """Return what of the score matrix is in sight: on the way from what was before."""
         steps, number = self._lesson.steps, moment.shot.step
         step, before = steps[number], steps[number - 1] if number else None

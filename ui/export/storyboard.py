@@ -50,7 +50,7 @@ class Shot:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class LessonFrame:
     """What a frame shows."""
 
     shot: Shot  # the picture
@@ -68,10 +68,10 @@ class Storyboard:
     frames: int
     steps: int  # how many steps are shown
 
-    def moment(self, k: int) -> Moment:
+    def moment(self, k: int) -> LessonFrame:
         """Return what frame `k` shows."""
         if k + 1 == self.frames:
-            return Moment(self.shots[-1], 1.0, self.frames / self.fps)
+            return LessonFrame(self.shots[-1], 1.0, self.frames / self.fps)
         now = (k + 0.5) / self.frames * self.ends[-1]
         place = bisect_right(self.ends, now)
         shot = self.shots[place]
@@ -79,7 +79,7 @@ class Storyboard:
         begin = self.ends[first - 1] if first else 0.0
         since = (now - begin) / self.ends[-1] * self.frames / self.fps
         phase = (now - (self.ends[place - 1] if place else 0.0)) / shot.seconds
-        return Moment(shot, phase, since)
+        return LessonFrame(shot, phase, since)
 
     def shot_before(self, shot: Shot) -> Shot | None:
         """Return the last picture before a step, or before the slide; None if it is the first."""

@@ -35,7 +35,7 @@ _MS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class FrameMoment:
     """What a frame shows."""
 
     cursor: Cursor  # the state
@@ -82,12 +82,12 @@ class Timeline:
         """How long it takes."""
         return self.frames / self.fps
 
-    def moment(self, k: int) -> Moment:
+    def moment(self, k: int) -> FrameMoment:
         """Return what frame `k` shows."""
         if self.until is None:
             # A step of a tile jumps over its ops and does not show their moves, as in the window.
             place = ((k + 1) * len(self.visits) - 1) // self.frames
-            return Moment(end_of_visit(self.program, self.visits[place]), 1.0)
+            return FrameMoment(end_of_visit(self.program, self.visits[place]), 1.0)
         # The frame shows the first op that lasts until the frame's end.
         total = int(self.until[-1])
         now = -(-(k + 1) * total // self.frames)
@@ -99,7 +99,7 @@ class Timeline:
         cursor = Cursor(visit, op)
         before = step(self.program, cursor, Granularity.OP, forward=False)
         phase = (k + 1 - first) / (stop - first)
-        return Moment(cursor, phase, before if before != cursor else None)
+        return FrameMoment(cursor, phase, before if before != cursor else None)
 
     @property
     def words(self) -> str:

@@ -54,7 +54,7 @@ class Sight:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class WindowPlace:
     """What a window shows."""
 
     scenario: Scenario  # of the run
@@ -84,7 +84,7 @@ def picture_size(size: tuple[int, int]) -> QSize:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class CaptionState:
     """What a lesson says with a picture."""
 
     step: ResolvedStep  # the step
@@ -124,7 +124,7 @@ class UnseenWindow:
         self._engine = engine
         self._trace = trace
         self._window: LessonWindow | None = None
-        self._shown: Place | None = None
+        self._shown: WindowPlace | None = None
         self._moving: Moving | None = None
         """The op under way in the window."""
         self._now = 0.0
@@ -132,7 +132,11 @@ class UnseenWindow:
         self._refused: list[Exception] = []
 
     def show(
-        self, place: Place, look: Look, said: Said | None = None, moving: Moving | None = None
+        self,
+        place: WindowPlace,
+        look: Look,
+        said: CaptionState | None = None,
+        moving: Moving | None = None,
     ) -> None:
         """Show a state, and wait until it is shown.
 
@@ -151,7 +155,9 @@ class UnseenWindow:
         with raising():
             self._show(place, look, said, moving)
 
-    def _show(self, place: Place, look: Look, said: Said | None, moving: Moving | None) -> None:
+    def _show(
+        self, place: WindowPlace, look: Look, said: CaptionState | None, moving: Moving | None
+    ) -> None:
         window = self._window
         if window is None or window.desk.lent != (place.layout, place.panel):
             window = self._new_window(place, said)
@@ -169,7 +175,7 @@ class UnseenWindow:
         if sight is not None:
             window.frame(sight.start, sight.end, eased(sight.share))
 
-    def _goes_on(self, place: Place, moving: Moving | None) -> bool:
+    def _goes_on(self, place: WindowPlace, moving: Moving | None) -> bool:
         """Return whether the window shows that already, or an earlier moment of the same op."""
         if replace(place, sight=None) != self._shown:
             return False
@@ -177,7 +183,9 @@ class UnseenWindow:
             return moving is self._moving
         return moving.before == self._moving.before and moving.share >= self._moving.share
 
-    def _begin(self, window: LessonWindow, place: Place, look: Look, moving: Moving | None) -> None:
+    def _begin(
+        self, window: LessonWindow, place: WindowPlace, look: Look, moving: Moving | None
+    ) -> None:
         """Show a state at rest, or at the beginning of the op that leads to it."""
         self._shown = self._moving = None
         session = window.session
@@ -194,7 +202,7 @@ class UnseenWindow:
             self._moving = replace(moving, share=0.0)
         self._shown = replace(place, sight=None)
 
-    def _move(self, session: Session, place: Place, moving: Moving) -> None:
+    def _move(self, session: Session, place: WindowPlace, moving: Moving) -> None:
         """Let as much time pass in the window as an op takes from one share to another."""
         assert session.trace is not None
         assert self._moving is not None
@@ -205,7 +213,7 @@ class UnseenWindow:
         self._now += done[1] - done[0]
         session.clock.tick()
 
-    def _new_window(self, place: Place, said: Said | None) -> LessonWindow:
+    def _new_window(self, place: WindowPlace, said: CaptionState | None) -> LessonWindow:
         self.close()
         settings = Settings(store=_Memory())
         size = picture_size(self._size)

@@ -184,7 +184,7 @@ def pooled(values: F32, rows: int) -> F32:
     return np.concatenate(means)
 
 
-class Kept:
+class ResultCache:
     """A few results computed from arrays or from other objects, kept as long as these live.
 
     An array is identified by its memory, because every snapshot makes a new view of the same
@@ -266,7 +266,7 @@ def _bytes_of(value: object) -> int:
     return 64
 
 
-KEPT = Kept(64, 80 * 2**20)
+KEPT = ResultCache(64, 80 * 2**20)
 """Images and ranges of inputs and of a head's S and P, shared by all boards: those of a tile of
 4096 x 4096 numbers, too."""
 

@@ -28,7 +28,7 @@ from simulator.program.ops import (
     Scores,
     SoftCap,
 )
-from simulator.program.state import ChipTile, Move
+from simulator.program.state import ChipTile, TileMove
 from simulator.program.state_ops import (
     HidePairs,
     MapFeatures,
@@ -97,7 +97,7 @@ def subscript(*indices: int) -> str:
     return ("" if max(indices) < 10 else ",").join(str(n).translate(_SUBSCRIPTS) for n in indices)
 
 
-def move_name(move: Move, w: Workload) -> str:
+def move_name(move: TileMove, w: Workload) -> str:
     """Return the name of a moved tile: ``K₁``; without a number if it spans several blocks."""
     name = symbol(move.tensor)
     if move.tensor in _SQUARE and move.cols is not None:

@@ -30,7 +30,7 @@ _EXPRESSION = 22
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class LinePiece:
     """Words, or a number of a cell."""
 
     text: str  # what is written
@@ -45,7 +45,7 @@ class Piece:
         return self.text.rjust(self.width)
 
 
-Pieces = tuple[Piece, ...]
+Pieces = tuple[LinePiece, ...]
 VectorOf = Callable[[F32, int, str], Pieces]
 """Makes the first components of a row of numbers, of S or of O."""
 
@@ -71,7 +71,7 @@ class UpdateLine:
 
 def softmax_lines(snapshot: Snapshot, report: RowReport) -> tuple[UpdateLine, ...]:
     """Return the lines of the algorithm's update with the row's numbers at the cursor."""
-    row, algorithm = _Row(snapshot, report.row), snapshot.program.algorithm
+    row, algorithm = _LineRow(snapshot, report.row), snapshot.program.algorithm
     if algorithm.stores_scores:
         return tuple(_whole_rows_lines(row))
     if snapshot.launch.combines:
@@ -86,17 +86,19 @@ def softmax_lines(snapshot: Snapshot, report: RowReport) -> tuple[UpdateLine, ..
     return tuple(lines(row))
 
 
-def plain(*parts: Piece | str) -> Pieces:
+def plain(*parts: LinePiece | str) -> Pieces:
     """Return pieces, words for each string."""
-    return tuple(Piece(part) if isinstance(part, str) else part for part in parts)
+    return tuple(LinePiece(part) if isinstance(part, str) else part for part in parts)
 
 
-def number(value: float, cell: Cell, hint: str, digits: int = 3, *, minus: bool = False) -> Piece:
+def number(
+    value: float, cell: Cell, hint: str, digits: int = 3, *, minus: bool = False
+) -> LinePiece:
     """Return a number as a piece; in brackets where it is negative and has to be."""
     text = number_text(value, digits)
     if minus and text.startswith("−"):
         text = f"({text})"
-    return Piece(text, cell, hint, digits + (6 if minus else 4))
+    return LinePiece(text, cell, hint, digits + (6 if minus else 4))
 
 
 def line(
@@ -126,7 +128,7 @@ def _plain(pieces: Pieces) -> str:
 _EQUALS = " = "
 
 
-class _Row:
+class _LineRow:
     """The numbers of one row of the current tile, as pieces."""
 
     def __init__(self, snapshot: Snapshot, row: int) -> None:
@@ -147,7 +149,7 @@ class _Row:
         """The largest score of the row in the current tile."""
         return maximum_of_tile(self.snapshot, self.row).cell
 
-    def number(self, values: F32, cell: Cell, hint: str, *, minus: bool = False) -> Piece:
+    def number(self, values: F32, cell: Cell, hint: str, *, minus: bool = False) -> LinePiece:
         return number(float(values[self.r]), cell, f"{hint}, row {self.row}", minus=minus)
 
     def scores(self, values: F32, count: int, name: str = "P") -> Pieces:
@@ -161,7 +163,7 @@ class _Row:
     def weights(self, values: F32) -> tuple[Pieces, ...]:
         return tuple(self.scores(values, count) for count in (4, 3, 2, 1))
 
-    def joined(self, old: Piece, tile_top: Piece) -> Pieces:
+    def joined(self, old: LinePiece, tile_top: LinePiece) -> Pieces:
         """Return how the running maximum comes about, or how a fault takes it."""
         faults = self.snapshot.program.workload.faults
         if faults.no_maximum:
@@ -189,24 +191,24 @@ class _Row:
             )
 
 
-def _equation(expression: Sequence[Piece | str], result: Piece) -> tuple[Pieces, Pieces]:
+def _equation(expression: Sequence[LinePiece | str], result: LinePiece) -> tuple[Pieces, Pieces]:
     return plain(*expression, _EQUALS, result), plain("= ", result)
 
 
 def vector(values: F32, cells: Sequence[Cell], name: str) -> Pieces:
     """Return the first components of a row of numbers, one for each cell."""
     count = min(len(cells), len(values))
-    out: list[Piece] = [Piece("[")]
+    out: list[LinePiece] = [LinePiece("[")]
     for n, cell in enumerate(cells[:count]):
         # Beside 1.0e−28 an exact zero would look rounded with places behind the point.
         text = f"{number_text(float(values[n]), 2) if values[n] else '0':>5}"
         hint = f"{name}[{cell.row}, {cell.col}]" if cell.split is None else cell_name(cell)
-        out += [Piece(" ")] * (n > 0) + [Piece(text, cell, hint, 6)]
-    return (*out, Piece(" …]" if len(values) > count else "]"))
+        out += [LinePiece(" ")] * (n > 0) + [LinePiece(text, cell, hint, 6)]
+    return (*out, LinePiece(" …]" if len(values) > count else "]"))
 
 
 def _sum(
-    row: _Row, old: Pieces, prev: F32, new: Pieces, product: F32, total: F32, done: bool
+    row: _LineRow, old: Pieces, prev: F32, new: Pieces, product: F32, total: F32, done: bool
 ) -> tuple[Pieces, ...]:
     """Return ``old × prev + new × product = total``; only its first term until `done`."""
     o, added = "O before", "P V"
@@ -219,27 +221,27 @@ def _sum(
         out.append(pieces)
     cell = Cell("O", row.row, 0)
 
-    def first(values: F32, name: str, *, minus: bool = True) -> Piece:
+    def first(values: F32, name: str, *, minus: bool = True) -> LinePiece:
         return number(float(values[0]), cell, f"{name}, row {row.row}", 2, minus=minus)
 
     short = (*old, first(prev, o))
     if done:
         short += plain(" + ", *new, first(product, added), _EQUALS, first(total, "O", minus=False))
     shortest = row.outputs(total if done else prev, 2, "O")
-    return (*out, (*short, Piece(" …")), shortest, plain("…"))
+    return (*out, (*short, LinePiece(" …")), shortest, plain("…"))
 
 
 _LARGER = r"m \leftarrow \max(m_{\mathrm{old}},\, \max S)"
 _KEPT = r"m \leftarrow \max(m_{\mathrm{old}},\, \max S)\;(\mathrm{by} > \tau)"
 
 
-def _at_the_end_lines(row: _Row) -> list[UpdateLine]:
+def _at_the_end_lines(row: _LineRow) -> list[UpdateLine]:
     snapshot, t = row.snapshot, row.snapshot.tile
     old, top = row.number(t.m_prev, row.m, "m before"), row.number(t.m, row.m, "m")
     tile_top = row.number(t.m_tile, row.top, "maximum of this tile")
     alpha = row.number(t.alpha, row.m, "α")
     carried = row.number(snapshot.carried, row.m, "α")
-    shift: tuple[Piece | str, ...] = ("no key seen",)
+    shift: tuple[LinePiece | str, ...] = ("no key seen",)
     if t.m[row.r] > -np.inf:
         shift = ("exp(", old, " − ", row.number(t.m, row.m, "m", minus=True), ")")
     before, added = row.number(t.l_prev, row.l, "ℓ before"), row.number(t.l_tile, row.l, "Σ P")
@@ -273,7 +275,7 @@ def _at_the_end_lines(row: _Row) -> list[UpdateLine]:
 
 
 def _normalised(
-    row: _Row, latex: str, values: F32, divided: F32, of: VectorOf, name: str
+    row: _LineRow, latex: str, values: F32, divided: F32, of: VectorOf, name: str
 ) -> UpdateLine:
     """Return the line that divides by l."""
     by = row.number(row.snapshot.tile.l, row.l, "ℓ")
@@ -283,7 +285,7 @@ def _normalised(
     return line(row.snapshot, "normalise", latex, *choices, of(divided, 2, name), plain("…"))
 
 
-def _each_tile_lines(row: _Row) -> list[UpdateLine]:
+def _each_tile_lines(row: _LineRow) -> list[UpdateLine]:
     snapshot, t, r = row.snapshot, row.snapshot.tile, row.r
     old, top = row.number(t.m_prev, row.m, "m before"), row.number(t.m, row.m, "m")
     tile_top = row.number(t.m_tile, row.top, "maximum of this tile")
@@ -340,7 +342,7 @@ def _each_tile_lines(row: _Row) -> list[UpdateLine]:
     ]  # fmt: skip
 
 
-def _whole_rows_lines(row: _Row) -> list[UpdateLine]:
+def _whole_rows_lines(row: _LineRow) -> list[UpdateLine]:
     snapshot, t, r = row.snapshot, row.snapshot.tile, row.r
     here = snapshot.visit.launch
     lines: list[UpdateLine] = []
@@ -380,7 +382,7 @@ def _whole_rows_lines(row: _Row) -> list[UpdateLine]:
     return lines
 
 
-def _token_lines(row: _Row) -> list[UpdateLine]:
+def _token_lines(row: _LineRow) -> list[UpdateLine]:
     """Return a line for each op of a token that has a formula, with the number that it makes."""
     snapshot, lines = row.snapshot, list[UpdateLine]()
     phi = snapshot.program.workload.feature_map
@@ -403,7 +405,7 @@ def _token_lines(row: _Row) -> list[UpdateLine]:
     return lines
 
 
-def _gradient_lines(row: _Row) -> list[UpdateLine]:
+def _gradient_lines(row: _LineRow) -> list[UpdateLine]:
     """Return a line for each op of a visit that has a formula, with the numbers that it makes.
 
     Of what a row makes these are its own; of what is of keys, those of the first key of the tile.
@@ -417,7 +419,7 @@ def _gradient_lines(row: _Row) -> list[UpdateLine]:
     return lines
 
 
-def _components(row: _Row, name: str, numbers: F32) -> list[Pieces]:
+def _components(row: _LineRow, name: str, numbers: F32) -> list[Pieces]:
     """Return the first numbers of a row, or of the first key of the tile, longest first."""
     visit = row.snapshot.visit
     if numbers.ndim == 1:
@@ -432,14 +434,14 @@ def _components(row: _Row, name: str, numbers: F32) -> list[Pieces]:
     return [(*lead, *vector(own, cells[:n], called)) for n in (4, 3, 2, 1)] + [plain("…")]
 
 
-def _first_numbers(row: _Row, name: str, values: F32, count: int) -> Pieces:
+def _first_numbers(row: _LineRow, name: str, values: F32, count: int) -> Pieces:
     """Return the first numbers of a token's gate, or of what stands where its value did."""
     own = name if name in row.snapshot.inputs else row.snapshot.program.algorithm.rows[0]
     cells = [Cell(own, row.row, n) for n in range(count)]
     return (*plain(f"{symbol(name)} = "), *vector(values, cells, symbol(name)))
 
 
-def _state_lines(row: _Row) -> list[UpdateLine]:
+def _state_lines(row: _LineRow) -> list[UpdateLine]:
     """Return the lines of linear attention: what the state gives, and what the chunk adds."""
     snapshot, t, r = row.snapshot, row.snapshot.tile, row.r
     keys = row.snapshot.visit.cols
@@ -482,7 +484,7 @@ def _state_lines(row: _Row) -> list[UpdateLine]:
     return [*lines, _normalised(row, r"O \leftarrow O / \ell", t.o[r], ready, row.outputs, "O")]
 
 
-def _joined_lines(row: _Row) -> list[UpdateLine]:
+def _joined_lines(row: _LineRow) -> list[UpdateLine]:
     snapshot, partials = row.snapshot, row.snapshot.partials
     t, r = snapshot.tile, row.r
     assert partials is not None

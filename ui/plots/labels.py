@@ -42,7 +42,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedLabel:
     """Where a label is."""
 
     box: QRectF  # its place
@@ -53,7 +53,7 @@ class Placed:
 
 def place_labels(
     wanted: Sequence[Wanted], inside: QRectF, taken: Sequence[QRectF], lines: F64, dots: F64 = _NONE
-) -> list[Placed | None]:
+) -> list[PlacedLabel | None]:
     """Return a place for each label, or None for one that has none.
 
     No line from a label to what it names goes through another label: that would read as its name.
@@ -198,13 +198,13 @@ def _placed(
     order: Sequence[int],
     around: _Around,
     most: float,
-) -> tuple[list[Placed | None], list[int], float]:
+) -> tuple[list[PlacedLabel | None], list[int], float]:
     """Return places of labels that look for them in an order.
 
     Also return which of them have lost words, and how much that is; from `most` on no other label
     is looked at.
     """
-    out: list[Placed | None] = [None] * len(wanted)
+    out: list[PlacedLabel | None] = [None] * len(wanted)
     words: list[_Sides] = []
     leads: list[_Line] = []
     poor, loss = [], 0.0
@@ -217,7 +217,7 @@ def _placed(
                 break
         if spot is not None:
             (x, y, right, bottom), anchor = spot.box, wanted[n].anchors[spot.anchor]
-            out[n] = Placed(QRectF(x, y, right - x, bottom - y), wording, anchor, spot.far)
+            out[n] = PlacedLabel(QRectF(x, y, right - x, bottom - y), wording, anchor, spot.far)
             words.append(spot.box)
             if spot.far:
                 leads.append(spot.lead)

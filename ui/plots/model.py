@@ -125,7 +125,7 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class PlotMark:
     """One marked point."""
 
     x: float  # x, y: where
@@ -247,7 +247,7 @@ class PlotModel:
     x: Axis  # x, y: axes
     y: Axis
     curves: tuple[Curve, ...] = ()  # curves, marks, levels: what is drawn
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[PlotMark, ...] = ()
     levels: tuple[Level, ...] = ()
     heat: HeatMap | None = None  # coloured cells under it all
     # curves of a plot above or below this one: with space for their labels as well, the axes of

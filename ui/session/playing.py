@@ -23,7 +23,7 @@ from ui.session.motion import Clock
 from ui.session.view import View
 
 if TYPE_CHECKING:
-    from ui.session.runs import Runs, Stop
+    from ui.session.runs import RunUntil, Stop
     from ui.session.sequences import Sequences
 
 
@@ -44,7 +44,7 @@ class Playing(QObject):
 
     trace: Trace | None
     view: View | None
-    runs: Runs
+    runs: RunUntil
     sequences: Sequences
 
     def __init__(self, parent: QObject | None, now: Callable[[], float]) -> None:

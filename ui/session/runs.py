@@ -28,7 +28,7 @@ class Stop:
     condition: Condition | None = None  # the breakpoint that ends playing there
 
 
-class Runs(QObject):
+class RunUntil(QObject):
     """The breakpoints of a session, and its runs to them."""
 
     changed = Signal()

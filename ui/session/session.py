@@ -31,7 +31,7 @@ from ui.session.model_choice import ModelChoice
 from ui.session.painting import MaskPainting
 from ui.session.playing import Playing
 from ui.session.reading import Reading
-from ui.session.runs import Runs, Stop
+from ui.session.runs import RunUntil, Stop
 from ui.session.sequences import Sequences
 from ui.session.tasks import Report, Tasks
 from ui.session.view import Need, View, make_view, nothing
@@ -129,7 +129,7 @@ class Session(Playing):
         self.reading = Reading(self)
         for tasks in (self.tasks, self.reading):
             tasks.failed.connect(lambda error: self._failed("task", error))
-        self.runs = Runs(self)
+        self.runs = RunUntil(self)
         self.sequences = Sequences(self)
         self.painting = MaskPainting(self)
         self._patience = QTimer(self, singleShot=True, interval=250)

@@ -20,7 +20,7 @@ APART = 0.03
 """Least seconds between two sounds: more of them, at a high speed, would be a noise."""
 
 
-class Sound(QObject):
+class TickPlayer(QObject):
     """Plays ticks while it is on, on a device that is open only then.
 
     The device is opened and closed beside the window, because a sound server may take its time.

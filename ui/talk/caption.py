@@ -14,7 +14,7 @@ from ui.look.draw import RIGHT, card, draw_text, mixed, text_width
 from ui.look.flow import Face, Flow, Piece, flow, paint_pieces, width_of
 from ui.look.names import first_that_fits
 from ui.look.theme import DARK, Style
-from ui.talk.caption_text import Block, blocks, words_of
+from ui.talk.caption_text import TextBlock, blocks, words_of
 
 BODY = 17.0
 """Letters of a caption, in pixels at scale 1."""
@@ -272,7 +272,7 @@ def _text(markdown: str, style: Style, width: float, top: float) -> Flow:
     """Return paragraphs and lists one under the other."""
     pieces: list[Piece] = []
     right, y = 0.0, top
-    before: Block | None = None
+    before: TextBlock | None = None
     for block in blocks(markdown):
         if before is not None:
             y += style.px(_LEADING if block.level and before.level else _PARAGRAPH)

@@ -41,7 +41,7 @@ class _Room:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class TextBlock:
     """A paragraph, or an item of a list."""
 
     words: tuple[Word, ...]  # its text
@@ -51,9 +51,9 @@ class Block:
 
 
 @lru_cache(maxsize=32)
-def blocks(markdown: str) -> tuple[Block, ...]:
+def blocks(markdown: str) -> tuple[TextBlock, ...]:
     """Return the paragraphs and list items of a text."""
-    out: list[Block] = []
+    out: list[TextBlock] = []
     numbers: list[int] = []  # of each open list: the next item's, 0 for a bullet
     mark, room = "", _Room()
     for token in _parser().parse(markdown):
@@ -69,7 +69,7 @@ def blocks(markdown: str) -> tuple[Block, ...]:
                 numbers[-1] += 1 if numbers[-1] else 0
             case "inline":
                 words = _words(token.children or (), room)
-                out.append(Block(words, len(numbers), mark))
+                out.append(TextBlock(words, len(numbers), mark))
                 mark = ""
     return tuple(out)
 

@@ -17,7 +17,7 @@ from ui.talk.lesson_bar import LessonBar
 from ui.talk.lesson_player import LessonPlayer, load
 from ui.talk.window import LessonWindow
 from ui.widgets.fade import Fade
-from ui.widgets.message_bar import Kind
+from ui.widgets.message_bar import MessageKind
 
 _AT_TOP = 17
 """So many lessons are in the menu itself, which is not higher than a low screen, the others in one
@@ -56,7 +56,7 @@ class Lessons(QObject):
         player.step_changed.connect(self._show_step)
         player.revealed_changed.connect(self._show_answer)
         player.ended_changed.connect(self._show_end)
-        player.told.connect(partial(window.say, kind=Kind.FAILURE))
+        player.told.connect(partial(window.say, kind=MessageKind.FAILURE))
         bar.next_asked.connect(player.next)
         bar.back_asked.connect(player.back)
         bar.reveal_asked.connect(player.reveal)

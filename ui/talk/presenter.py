@@ -36,7 +36,7 @@ from ui.talk.awake import Awake
 from ui.talk.pen_overlay import PenOverlay
 from ui.talk.presenter_keys import DRAWING, IN_SPEAKER, LETTERS, PLAIN, ZOOM, key_text
 from ui.talk.speaker_window import FIRST_SIZE, SpeakerWindow
-from ui.widgets.message_bar import Kind
+from ui.widgets.message_bar import MessageKind
 
 if TYPE_CHECKING:
     from ui.window.dock_sizes import Shares
@@ -332,7 +332,7 @@ class Presenter(QObject):
     def off_or_end(self) -> None:
         """Remove a refusal, else end painting, else pen and black screen, else the talk."""
         messages, painting = self._window.messages, self._window.session.painting
-        if messages.kind is Kind.REFUSAL and messages.escape():
+        if messages.kind is MessageKind.REFUSAL and messages.escape():
             return
         if painting.on:
             painting.stop()

@@ -13,7 +13,7 @@ from simulator.lesson.tables import ChooseTable
 from ui.look.theme import Style
 from ui.safety.settings import Settings
 from ui.session.session import Session
-from ui.widgets.message_bar import Kind
+from ui.widgets.message_bar import MessageKind
 
 if TYPE_CHECKING:
     from ui.talk.lessons import Lessons
@@ -75,10 +75,10 @@ class LessonWindow(QMainWindow):
         """Show on the board what is in sight at a share of the camera's way."""
         raise NotImplementedError
 
-    def say(self, line: str, kind: Kind = Kind.HINT) -> None:
+    def say(self, line: str, kind: MessageKind = MessageKind.HINT) -> None:
         """Show one line above the board."""
         raise NotImplementedError
 
-    def show_error(self, error: InputError, kind: Kind = Kind.REFUSAL) -> None:
+    def show_error(self, error: InputError, kind: MessageKind = MessageKind.REFUSAL) -> None:
         """Show one line about what cannot be used."""
         raise NotImplementedError

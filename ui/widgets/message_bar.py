@@ -22,7 +22,7 @@ _FIRST_MS, _LETTER_MS = 3000, 60
 _MOVES = (QEvent.Type.Resize, QEvent.Type.Move, QEvent.Type.Show, QEvent.Type.Hide)
 
 
-class Kind(Enum):
+class MessageKind(Enum):
     """What a message is about, which decides how long it stays."""
 
     HINT = "hint"
@@ -64,7 +64,7 @@ class MessageBar(QFrame):
         self._anchor = anchor
         self._style = Style(DARK)
         self._text = self._failure = ""
-        self.kind = Kind.HINT
+        self.kind = MessageKind.HINT
         self.setObjectName("message")
         self._sign = QLabel()
         self._words = QLabel(wordWrap=True)
@@ -95,13 +95,13 @@ class MessageBar(QFrame):
         """The width, in pixels, at which words of a message are easy to read."""
         return round(self._style.px(_WIDE) / 2)
 
-    def say(self, text: str, kind: Kind = Kind.HINT) -> None:
+    def say(self, text: str, kind: MessageKind = MessageKind.HINT) -> None:
         """Show a message instead of the previous one."""
-        if kind is Kind.FAILURE:
+        if kind is MessageKind.FAILURE:
             self._failure = text
         self._show(text, kind)
 
-    def _show(self, text: str, kind: Kind) -> None:
+    def _show(self, text: str, kind: MessageKind) -> None:
         self.kind = kind
         self._text = text
         # Paths and dotted names may also be broken across lines.
@@ -109,7 +109,7 @@ class MessageBar(QFrame):
         self.setAccessibleName(text)
         self._dress()
         self.life.stop()
-        if kind is Kind.HINT:
+        if kind is MessageKind.HINT:
             self.life.start(reading_ms(text))
         self.place()
         for widget in self.neighbours():
@@ -120,23 +120,23 @@ class MessageBar(QFrame):
 
     def dismiss(self) -> None:
         """Remove the message, whatever it is."""
-        if self.kind is Kind.FAILURE:
+        if self.kind is MessageKind.FAILURE:
             self._failure = ""
         self._end()
 
     def settle(self) -> None:
         """Remove a refusal: its cause has been repaired or is no longer shown."""
-        if self.kind is Kind.REFUSAL:
+        if self.kind is MessageKind.REFUSAL:
             self._end()
 
     def unsay(self, text: str) -> None:
         """Remove a hint that is no longer true, if it is the current one."""
-        if self.kind is Kind.HINT and self.text() == text:
+        if self.kind is MessageKind.HINT and self.text() == text:
             self._end()
 
     def escape(self) -> bool:
         """Remove a hint or a refusal; return whether there was one."""
-        if self.isHidden() or self.kind is Kind.FAILURE:
+        if self.isHidden() or self.kind is MessageKind.FAILURE:
             return False
         self._end()
         return True
@@ -151,8 +151,8 @@ class MessageBar(QFrame):
         self.life.stop()
         if self.isHidden():
             return
-        if self._failure and self.kind is not Kind.FAILURE:
-            self._show(self._failure, Kind.FAILURE)
+        if self._failure and self.kind is not MessageKind.FAILURE:
+            self._show(self._failure, MessageKind.FAILURE)
         else:
             self.hide()
             for widget in self.neighbours():
@@ -176,13 +176,13 @@ class MessageBar(QFrame):
     def _dress(self) -> None:
         """Take the colours and the sign of the kind."""
         theme, px = self._style.theme, self._style.px
-        hint = self.kind is Kind.HINT
+        hint = self.kind is MessageKind.HINT
         colour, sign = (theme.muted, "help") if hint else (theme.bad, "warning")
         size, glyph = round(px(_ICON)), round(px(_ICON * 0.75))
         self._sign.setPixmap(icon(sign, colour).pixmap(QSize(size, size)))
         self.close_button.setIcon(icon("close", theme.text))
         self.close_button.setIconSize(QSize(glyph, glyph))
-        how = "×" if self.kind is Kind.FAILURE else "Esc"
+        how = "×" if self.kind is MessageKind.FAILURE else "Esc"
         self.close_button.setToolTip(f"Dismiss this message ({how})")
         set_sheet(
             self,

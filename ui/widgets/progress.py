@@ -17,7 +17,7 @@ PATIENCE_MS = 250
 
 
 @guarded
-class Words(QLabel):
+class ElidedLabel(QLabel):
     """Words that end in an ellipsis instead of making the window wider."""
 
     def width_of(self, text: str) -> int:
@@ -50,7 +50,7 @@ class ProgressStrip(QWidget):
         super().__init__()
         self.setObjectName("progress")
         self.setAccessibleName("Progress")
-        self.words = Words()
+        self.words = ElidedLabel()
         self._bar = QProgressBar()
         self._bar.setRange(0, 100)
         self._bar.setTextVisible(False)

@@ -27,7 +27,7 @@ from ui.export.writers.metadata import READS as EXPORTS
 from ui.export.writers.metadata import read_scenario
 from ui.look.units import count_text
 from ui.panels.scenario.fields import with_input
-from ui.widgets.message_bar import Kind
+from ui.widgets.message_bar import MessageKind
 from ui.widgets.replace import ask_replace
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ class Files(QObject):
             self._session.save(path)
             self._window.settings.add_recent(path)
         except InputError as error:
-            self._window.show_error(error, Kind.FAILURE)
+            self._window.show_error(error, MessageKind.FAILURE)
 
     def choose_algorithm(self, name: str) -> None:
         """Propose the same scenario with another algorithm."""

@@ -26,7 +26,7 @@ from ui.look.theme import Style
 from ui.panels.scenario.fields import FIELDS
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
-from ui.widgets.progress import ProgressStrip, Words
+from ui.widgets.progress import ElidedLabel, ProgressStrip
 
 _EXPLAINED = ("seqlen_q", "seqlen_k", "head_dim", "rows", "cols", "causal", "kv_heads", "dtype")
 _MEANINGS = tuple(f"{spec.label}: {spec.help}" for spec in FIELDS if spec.key in _EXPLAINED)
@@ -210,7 +210,7 @@ class Header(QWidget):
         row.addWidget(self.progress)
         self._who = ""
         self._least = 0
-        self.engine = Words()
+        self.engine = ElidedLabel()
         self.engine.setObjectName("engine")
         self.engine.setAlignment(Qt.AlignmentFlag.AlignCenter)
         row.addWidget(self.engine)

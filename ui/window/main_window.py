@@ -47,13 +47,13 @@ from ui.panels.values.panel import ValuesPanel
 from ui.safety.overrides import guarded
 from ui.safety.settings import Settings
 from ui.session.session import Session
-from ui.session.sound import Sound
+from ui.session.sound import TickPlayer
 from ui.session.view import View
 from ui.talk.lessons import Lessons
 from ui.talk.presenter import Presenter
 from ui.talk.window import LessonWindow
 from ui.widgets.drops import accept_copy
-from ui.widgets.message_bar import Kind
+from ui.widgets.message_bar import MessageKind
 from ui.window.actions import ACTIONS, MENUS, ActionSpec
 from ui.window.desk import Desk
 from ui.window.docks import Docks
@@ -92,7 +92,7 @@ class MainWindow(LessonWindow):
         self.setAcceptDrops(True)
         self.board = BoardPanel()
         self.mask_brush = MaskBrush(self.board, session)
-        self.sound = Sound(session)
+        self.sound = TickPlayer(session)
         self.header = Header()
         self.transport = TransportBar()
         self.messages = Messages(self)
@@ -322,19 +322,19 @@ class MainWindow(LessonWindow):
             bar.set_speed(self.session.speed)
             bar.set_granularity(self.session.granularity)
 
-    def say(self, line: str, kind: Kind = Kind.HINT) -> None:
+    def say(self, line: str, kind: MessageKind = MessageKind.HINT) -> None:
         """Show one line above the board."""
         self.messages.say(line, kind)
         if self.blanked:
             self._blank.raise_()
 
-    def show_error(self, error: InputError, kind: Kind = Kind.REFUSAL) -> None:
+    def show_error(self, error: InputError, kind: MessageKind = MessageKind.REFUSAL) -> None:
         """Show one line about what cannot be used; everything else stays as it is.
 
         If nothing is shown yet, the demo is shown instead, and the message says instead of what.
         """
         nothing_yet = self.session.trace is None
-        self.say(str(error), Kind.FAILURE if nothing_yet else kind)
+        self.say(str(error), MessageKind.FAILURE if nothing_yet else kind)
         if nothing_yet and not self._fell_back:
             self._fell_back = True
             self.session.open(DEMO)
@@ -488,7 +488,7 @@ class MainWindow(LessonWindow):
 
     def _show_silence(self, why: str) -> None:
         self.actions_by_name["set_sound"].setChecked(False)
-        self.say(why, Kind.REFUSAL)
+        self.say(why, MessageKind.REFUSAL)
 
     def show_weights(self, on: bool) -> None:
         """Show used tiles as what the sums so far make of them, or as they were computed."""

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QWidget
 
 from ui.look.names import visit_words
 from ui.session.runs import Stop
-from ui.widgets.message_bar import Kind, MessageBar
+from ui.widgets.message_bar import MessageBar, MessageKind
 
 if TYPE_CHECKING:
     from ui.window.main_window import MainWindow
@@ -29,7 +29,7 @@ class Messages(MessageBar):
         session.runs.play_ended.connect(self._say_stop)
 
     def _say_failure(self, line: str) -> None:
-        self.say(line, kind=Kind.FAILURE)
+        self.say(line, kind=MessageKind.FAILURE)
 
     def _say_run(self, line: str) -> None:
         """Show why a run did not move, until another begins."""

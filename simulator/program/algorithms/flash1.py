@@ -24,7 +24,7 @@ from simulator.program.ops import (
     StoreTiles,
     statistics,
 )
-from simulator.program.state import Move
+from simulator.program.state import TileMove
 from simulator.program.tile_program import TileAlgorithm, Visit
 
 _PAPER = "Dao et al. 2022, Algorithm 1, line"
@@ -59,12 +59,12 @@ def launches(w: Workload) -> tuple[Launch, ...]:
     return (launch,)
 
 
-def _running(w: Workload, head: int, rows: range) -> tuple[Move, Move, Move]:
+def _running(w: Workload, head: int, rows: range) -> tuple[TileMove, TileMove, TileMove]:
     """Return O, l and m of some rows."""
     return (
-        Move("O", head, rows, None, len(rows) * w.value_dim * STATISTIC_WIDTH),
-        Move("l", head, rows, None, statistics(len(rows))),
-        Move("m", head, rows, None, statistics(len(rows))),
+        TileMove("O", head, rows, None, len(rows) * w.value_dim * STATISTIC_WIDTH),
+        TileMove("l", head, rows, None, statistics(len(rows))),
+        TileMove("m", head, rows, None, statistics(len(rows))),
     )
 
 

@@ -18,7 +18,7 @@ from simulator.program.algorithms import tiles
 from simulator.program.launches import Cost, Launch
 from simulator.program.op import Op
 from simulator.program.ops import Normalise, StoreTiles, statistics
-from simulator.program.state import Move
+from simulator.program.state import TileMove
 from simulator.program.tile_program import TileAlgorithm, Visit
 
 _PAPER = "Dao 2023, Algorithm 1, line"
@@ -72,7 +72,7 @@ def ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
             for rows in blind
             for move in (
                 tiles.outputs(w, visit.head, rows),
-                Move("LSE", visit.head, rows, None, statistics(len(rows))),
+                TileMove("LSE", visit.head, rows, None, statistics(len(rows))),
             )
         )
         cites = f"{_PAPER}s 14-15, rows that see nothing"

@@ -39,7 +39,7 @@ from simulator.program.group_launch import GroupLaunch
 from simulator.program.launches import Cost, Launch
 from simulator.program.op import Op
 from simulator.program.ops import LoadTiles, StoreConstants, StoreTiles
-from simulator.program.state import ChipTile, Move
+from simulator.program.state import ChipTile, TileMove
 from simulator.program.tile_program import TileAlgorithm, Visit
 
 _PAPER = "Dao 2023, Algorithm 2, line"
@@ -109,12 +109,12 @@ def launches(w: Workload) -> tuple[Launch, ...]:
     )
 
 
-def _sum(w: Workload, visit: Visit) -> Move:
+def _sum(w: Workload, visit: Visit) -> TileMove:
     """Return the visit's rows of the sum of dQ in HBM."""
     return gradients.of_rows(w, visit, "dQ_acc", w.head_dim, STATISTIC_WIDTH)
 
 
-def _of_keys(w: Workload, head: int, keys: range) -> tuple[Move, Move]:
+def _of_keys(w: Workload, head: int, keys: range) -> tuple[TileMove, TileMove]:
     """Return dK and dV of some keys."""
     return gradients.of_keys(w, head, keys), gradients.of_values(w, head, keys)
 

@@ -7,7 +7,7 @@ import numpy as np
 from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.workload import Workload
 from simulator.program.gradient_ops import StartGradients
-from simulator.program.state import ChipTile, Move, Numbers
+from simulator.program.state import ChipTile, Numbers, TileMove
 from simulator.program.tensors import TensorSpec
 from simulator.program.tile_program import Visit
 
@@ -21,29 +21,31 @@ OF_KEYS = TensorSpec("dK", ("key", "depth"), at="K")
 OF_VALUES = TensorSpec("dV", ("key", "value"), at="V")
 
 
-def of_rows(w: Workload, visit: Visit, tensor: str, depth: int, width: int) -> Move:
+def of_rows(w: Workload, visit: Visit, tensor: str, depth: int, width: int) -> TileMove:
     """Return the visit's rows of a tensor of queries, of so many numbers of so many bytes each."""
-    return Move(tensor, visit.head, visit.rows, None, len(visit.rows) * depth * width)
+    return TileMove(tensor, visit.head, visit.rows, None, len(visit.rows) * depth * width)
 
 
-def upstream(w: Workload, visit: Visit) -> Move:
+def upstream(w: Workload, visit: Visit) -> TileMove:
     """Return the visit's rows of dO."""
     return of_rows(w, visit, UPSTREAM.name, w.value_dim, w.width)
 
 
-def of_queries(w: Workload, visit: Visit) -> Move:
+def of_queries(w: Workload, visit: Visit) -> TileMove:
     """Return the visit's rows of dQ."""
     return of_rows(w, visit, OF_QUERIES.name, w.head_dim, w.width)
 
 
-def of_keys(w: Workload, head: int, keys: range) -> Move:
+def of_keys(w: Workload, head: int, keys: range) -> TileMove:
     """Return dK of some keys."""
-    return Move(OF_KEYS.name, w.kv_head_of[head], keys, None, len(keys) * w.head_dim * w.width)
+    return TileMove(OF_KEYS.name, w.kv_head_of[head], keys, None, len(keys) * w.head_dim * w.width)
 
 
-def of_values(w: Workload, head: int, keys: range) -> Move:
+def of_values(w: Workload, head: int, keys: range) -> TileMove:
     """Return dV of some keys."""
-    return Move(OF_VALUES.name, w.kv_head_of[head], keys, None, len(keys) * w.value_dim * w.width)
+    return TileMove(
+        OF_VALUES.name, w.kv_head_of[head], keys, None, len(keys) * w.value_dim * w.width
+    )
 
 
 def started(cites: str, *sums: tuple[str, int, int]) -> StartGradients:

@@ -31,7 +31,7 @@ from simulator.program.algorithms import tiles
 from simulator.program.launches import Cost, Launch
 from simulator.program.op import Op
 from simulator.program.ops import Accumulate, LoadTiles, Normalise, StoreTiles, statistics
-from simulator.program.state import ChipTile, Move, Numbers
+from simulator.program.state import ChipTile, Numbers, TileMove
 from simulator.program.state_ops import (
     HidePairs,
     MapFeatures,
@@ -229,9 +229,9 @@ def _mapped(w: Workload, visit: Visit, *, queries: bool, keys: bool) -> Op:
     )
 
 
-def _state(w: Workload, visit: Visit) -> Move:
+def _state(w: Workload, visit: Visit) -> TileMove:
     kv_head = w.kv_head_of[visit.head]
-    return Move("state", kv_head, range(_phi(w).features), None, _state_bytes(w))
+    return TileMove("state", kv_head, range(_phi(w).features), None, _state_bytes(w))
 
 
 def error_size(name: str, chip: Numbers, largest_v: float) -> float:

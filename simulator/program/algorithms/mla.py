@@ -20,7 +20,7 @@ from simulator.program.algorithms import split_kv, tiles
 from simulator.program.launches import Cost, Launch
 from simulator.program.op import Op
 from simulator.program.ops import LoadLatent
-from simulator.program.state import Move
+from simulator.program.state import TileMove
 from simulator.program.tensors import INPUTS, TensorSpec
 from simulator.program.tile_program import Visit
 
@@ -41,7 +41,7 @@ def ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
 def _load_latent(w: Workload, visit: Visit, _: str) -> list[Op]:
     """Return the load of the visit's rows of the latent, which FlashAttention's paper has not."""
     size = len(visit.cols) * w.head_dim * w.width
-    move = Move(_LATENT.name, w.kv_head_of[visit.head], visit.cols, None, size)
+    move = TileMove(_LATENT.name, w.kv_head_of[visit.head], visit.cols, None, size)
     held = (tiles.in_shared(move),)
     return [LoadLatent(cites=_LOAD, moves=(move,), allocates=held, value_dim=w.value_dim)]
 

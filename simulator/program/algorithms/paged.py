@@ -21,7 +21,7 @@ from simulator.program.algorithms import split_kv, tiles
 from simulator.program.launches import Cost, Launch
 from simulator.program.op import Op
 from simulator.program.page_ops import LoadPages, LookUpPages
-from simulator.program.state import ChipTile, Move
+from simulator.program.state import ChipTile, TileMove
 from simulator.program.tensors import TensorSpec
 from simulator.program.tile_program import TileAlgorithm, Visit
 
@@ -46,7 +46,7 @@ def _load_pages(w: Workload, visit: Visit, paper: str) -> list[Op]:
     return [
         LookUpPages(
             cites=_PAPER,
-            moves=(Move(TABLE, 0, entries, None, bytes_read),),
+            moves=(TileMove(TABLE, 0, entries, None, bytes_read),),
             allocates=(ChipTile(TABLE, bytes_read, "registers"),),
         ),
         LoadPages(

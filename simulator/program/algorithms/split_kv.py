@@ -35,7 +35,7 @@ from simulator.program.ops import (
     StoreTiles,
     statistics,
 )
-from simulator.program.state import ChipTile, Move
+from simulator.program.state import ChipTile, TileMove
 from simulator.program.tensors import TensorSpec
 from simulator.program.tile_program import TileAlgorithm, Visit
 
@@ -125,12 +125,12 @@ def _blind_sinks(w: Workload) -> int:
     return int(tiles.sinks_of_blocks(w)[blind].sum())
 
 
-def _partials(w: Workload, head: int, rows: range, split: int | None) -> tuple[Move, Move]:
+def _partials(w: Workload, head: int, rows: range, split: int | None) -> tuple[TileMove, TileMove]:
     """Return the partial O and LSE of some rows, of one split or of all."""
     number = len(rows) * (w.splits if split is None else 1)
     return (
-        Move("O_partial", head, rows, None, number * w.value_dim * STATISTIC_WIDTH, split),
-        Move("LSE_partial", head, rows, None, statistics(number), split),
+        TileMove("O_partial", head, rows, None, number * w.value_dim * STATISTIC_WIDTH, split),
+        TileMove("LSE_partial", head, rows, None, statistics(number), split),
     )
 
 

@@ -31,44 +31,44 @@ from simulator.program.ops import (
     StoreSinks,
     statistics,
 )
-from simulator.program.state import ChipTile, Move
+from simulator.program.state import ChipTile, TileMove
 from simulator.program.tile_program import Visit
 
 Loading = Callable[[Workload, Visit, str], list[Op]]
 """The ops that bring a visit's keys and values to the chip, of a paper whose lines they cite."""
 
 
-def queries(w: Workload, visit: Visit) -> Move:
+def queries(w: Workload, visit: Visit) -> TileMove:
     """Return the Q tile of the visit's row block."""
-    return Move("Q", visit.head, visit.rows, None, len(visit.rows) * w.head_dim * w.width)
+    return TileMove("Q", visit.head, visit.rows, None, len(visit.rows) * w.head_dim * w.width)
 
 
-def keys(w: Workload, visit: Visit) -> Move:
+def keys(w: Workload, visit: Visit) -> TileMove:
     """Return the K tile of the visit's column block."""
     kv_head = w.kv_head_of[visit.head]
-    return Move("K", kv_head, visit.cols, None, len(visit.cols) * w.head_dim * w.width)
+    return TileMove("K", kv_head, visit.cols, None, len(visit.cols) * w.head_dim * w.width)
 
 
-def values(w: Workload, visit: Visit) -> Move:
+def values(w: Workload, visit: Visit) -> TileMove:
     """Return the V tile of the visit's column block."""
     kv_head = w.kv_head_of[visit.head]
-    return Move("V", kv_head, visit.cols, None, len(visit.cols) * w.value_dim * w.width)
+    return TileMove("V", kv_head, visit.cols, None, len(visit.cols) * w.value_dim * w.width)
 
 
-def outputs(w: Workload, head: int, rows: range) -> Move:
+def outputs(w: Workload, head: int, rows: range) -> TileMove:
     """Return some rows of O, as wide as Q."""
-    return Move("O", head, rows, None, len(rows) * w.value_dim * w.width)
+    return TileMove("O", head, rows, None, len(rows) * w.value_dim * w.width)
 
 
-def square(w: Workload, visit: Visit, tensor: str) -> Move:
+def square(w: Workload, visit: Visit, tensor: str) -> TileMove:
     """Return the visit's tile of S or P in HBM."""
     count = len(visit.rows) * len(visit.cols)
-    return Move(tensor, visit.head, visit.rows, visit.cols, count * w.width)
+    return TileMove(tensor, visit.head, visit.rows, visit.cols, count * w.width)
 
 
-def statistic(visit: Visit, tensor: str) -> Move:
+def statistic(visit: Visit, tensor: str) -> TileMove:
     """Return m, l or LSE of the visit's rows."""
-    return Move(tensor, visit.head, visit.rows, None, statistics(len(visit.rows)))
+    return TileMove(tensor, visit.head, visit.rows, None, statistics(len(visit.rows)))
 
 
 def heads_in(w: Workload, rows: range) -> range:
@@ -94,7 +94,7 @@ def sink_cost(w: Workload, start: int = 0, once: int = 0) -> dict[str, Cost]:
 def load_sink(head: int, own: range, number: int, cites: str) -> LoadSink:
     """Return the load of the logits of some packed query heads, some of them maybe repeatedly."""
     held = ChipTile("sink", statistics(len(own)), "registers")
-    move = Move("sink", head, own, None, statistics(number))
+    move = TileMove("sink", head, own, None, statistics(number))
     return LoadSink(cites=f"{cites}, {SINK}", moves=(move,), allocates=(held,))
 
 
@@ -102,7 +102,7 @@ def store_starts(
     w: Workload,
     visit: Visit,
     cites: str,
-    moves: tuple[Move, ...],
+    moves: tuple[TileMove, ...],
     sinks: int | None,
     loads: str,
 ) -> list[Op]:
@@ -120,7 +120,7 @@ def store_starts(
     return [load, stored]
 
 
-def in_shared(move: Move, *, stays: bool = False) -> ChipTile:
+def in_shared(move: TileMove, *, stays: bool = False) -> ChipTile:
     """Return a loaded operand: it lies in shared memory as wide as in HBM."""
     return ChipTile(move.tensor, move.bytes, "shared", stays)
 

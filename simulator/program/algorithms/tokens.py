@@ -19,7 +19,7 @@ from simulator.program.algorithms import tiles
 from simulator.program.launches import Cost, Launch
 from simulator.program.op import Op
 from simulator.program.ops import LoadTiles, Normalise, StoreTiles, statistics
-from simulator.program.state import ChipTile, Move, Numbers
+from simulator.program.state import ChipTile, Numbers, TileMove
 from simulator.program.state_ops import MapFeatures, StartState
 from simulator.program.tensors import TensorSpec
 from simulator.program.tile_program import Visit
@@ -85,7 +85,7 @@ def loading(w: Workload, visit: Visit, cites: str, gate: TensorSpec | None = Non
     moves = [tiles.queries(w, visit), tiles.keys(w, visit), tiles.values(w, visit)]
     if gate is not None:
         kv_head = w.kv_head_of[visit.head]
-        moves.append(Move(gate.name, kv_head, visit.cols, None, _gate_bytes(w, gate)))
+        moves.append(TileMove(gate.name, kv_head, visit.cols, None, _gate_bytes(w, gate)))
     held = tuple(tiles.in_shared(each) for each in moves)
     return LoadTiles(cites=cites, moves=tuple(moves), allocates=held)
 

@@ -43,7 +43,7 @@ _LENGTHS = range(4, 1025)
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class GenerationStep:
     """One step; the first is the prompt."""
 
     rows: range  # the queries that it brings
@@ -88,7 +88,7 @@ class Generation:
     workload: Workload
     head: int
     at_once: int
-    steps: tuple[Step, ...]
+    steps: tuple[GenerationStep, ...]
     apart: np.ndarray
     moved: tuple[np.ndarray, ...]
     weights: F32
@@ -160,7 +160,9 @@ def generation(
         part, keys = _part(w, rows, rows.stop), rows.stop
         own = _output(part, _given(inputs, rows, keys))
         apart.append(float(np.abs(own - exact[:, rows.start : keys]).max()) / largest)
-        steps.append(Step(rows, keys, figures_of(part), figures_of(_part(w, range(keys), keys))))
+        steps.append(
+            GenerationStep(rows, keys, figures_of(part), figures_of(_part(w, range(keys), keys)))
+        )
         if count:
             now = _unmasked(w, inputs, head, keys, keys)
             lengths = np.linalg.norm(before, axis=1)

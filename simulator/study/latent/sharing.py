@@ -39,7 +39,7 @@ ENOUGH = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class SmallerCache:
     """A smaller cache of a layer."""
 
     family: Family  # ``pooled`` heads or a ``latent``
@@ -58,13 +58,13 @@ class SharedLayer:
     head_dim: int
     numbers: int  # numbers, bytes: what it keeps of a token itself
     bytes: int
-    kept: tuple[Kept, ...]  # the pooled ones, then the latents, each with the largest first
+    kept: tuple[SmallerCache, ...]  # the pooled ones, then the latents, each with the largest first
 
-    def family(self, family: Family) -> tuple[Kept, ...]:
+    def family(self, family: Family) -> tuple[SmallerCache, ...]:
         """Return the caches of one family, largest first."""
         return tuple(each for each in self.kept if each.family == family)
 
-    def one(self, family: Family, size: int) -> Kept:
+    def one(self, family: Family, size: int) -> SmallerCache:
         """Return one of them."""
         return next(each for each in self.family(family) if each.size == size)
 
@@ -92,11 +92,11 @@ def shared_layer(w: Workload, inputs: Inputs, progress: Progress | None = None) 
     groups = [n for n in kv_head_counts(w.kv_heads) if n < w.kv_heads]
     sizes = [n * (w.head_dim + w.value_dim) for n in range(w.kv_heads - 1, 0, -1)]
     left, right = _directions(k, v)
-    out: list[Kept] = []
+    out: list[SmallerCache] = []
 
     def keep(family: Family, size: int, numbers: int, k: F64, v: F64) -> None:
         off = float(np.linalg.norm(_output(w, inputs, k, v) - exact) / np.linalg.norm(exact))
-        out.append(Kept(family, size, numbers, numbers * w.width, off))
+        out.append(SmallerCache(family, size, numbers, numbers * w.width, off))
         if progress:
             progress(len(out) / (len(groups) + len(sizes)))
 

@@ -25,7 +25,7 @@ MOST_TOKENS = 512
 
 
 @dataclass(frozen=True, eq=False)
-class Stack:
+class LayerStack:
     """The layers of a model, as far as masks go.
 
     Attributes
@@ -52,13 +52,13 @@ def global_layers(layers: int, count: int) -> tuple[bool, ...]:
     return tuple(n in places for n in range(layers))
 
 
-def stack(local: Mask, everything: Mask, is_global: Sequence[bool]) -> Stack:
+def stack(local: Mask, everything: Mask, is_global: Sequence[bool]) -> LayerStack:
     """Return layers with two masks of the same tokens, or of the first of them."""
     tokens = range(min(local.seqlen_k, MOST_TOKENS))
     tables = [each.visible(tokens, tokens) for each in (local, everything)]
     for table in tables:
         table.flags.writeable = False
-    return Stack(tables[0], tables[1], tuple(is_global))
+    return LayerStack(tables[0], tables[1], tuple(is_global))
 
 
 def cone(tables: Sequence[Bools], token: int) -> Bools:

@@ -15,7 +15,7 @@ from simulator.base.dtypes import F64
 from simulator.engines.reference import reference_rows
 from simulator.problem.workload import Inputs, Workload
 from simulator.study.generation.steps import shipped_run, suits
-from simulator.study.pressure.decoding import Decoded, Layer, decoded, layer_of
+from simulator.study.pressure.decoding import Decoded, DecodedLayer, decoded, layer_of
 from simulator.study.pressure.policies import POLICIES, Policy
 from simulator.study.pressure.quantise import GRAINS, SMALL, Grain, Small, rounded, stored_bytes
 
@@ -66,7 +66,7 @@ class Pressure:
         Of each element type, one scale for all first.
     """
 
-    layer: Layer
+    layer: DecodedLayer
     exact: F64
     bytes: int
     evicted: tuple[Evicted, ...]
@@ -141,7 +141,7 @@ def _rounded(found: Pressure, dtype: Small, grain: Grain) -> Rounded:
     return Rounded(dtype, grain, size, relative_error(_output(found.layer, given), found.exact))
 
 
-def _output(layer: Layer, inputs: Inputs) -> F64:
+def _output(layer: DecodedLayer, inputs: Inputs) -> F64:
     """Return O of all heads with the whole cache."""
     w, rows = layer.workload, range(layer.tokens)
     return np.stack([reference_rows(w, inputs, head, rows)[0] for head in range(w.heads)])

@@ -26,7 +26,7 @@ SEED = 0
 
 
 @dataclass(frozen=True, eq=False)
-class Layer:
+class DecodedLayer:
     """A layer whose tokens come one by one.
 
     Attributes
@@ -80,7 +80,7 @@ class Decoded:
     bytes: int
 
 
-def layer_of(w: Workload, inputs: Inputs) -> Layer:
+def layer_of(w: Workload, inputs: Inputs) -> DecodedLayer:
     """Return the layer of a run with as many queries as keys; its mask is made causal."""
     w, inputs = w.as_algorithm(USUAL.name), w.as_algorithm(USUAL.name).posed(inputs)
     n = w.seqlen_k
@@ -95,10 +95,12 @@ def layer_of(w: Workload, inputs: Inputs) -> Layer:
     starts = np.full((w.heads, n), -np.inf)
     if w.sinks is not None:
         starts = np.stack([w.start(head, rows)[0] for head in range(w.heads)])
-    return Layer(w, inputs, frozen(scores), frozen(starts), frozen(inputs.v.astype(np.float64)))
+    return DecodedLayer(
+        w, inputs, frozen(scores), frozen(starts), frozen(inputs.v.astype(np.float64))
+    )
 
 
-def decoded(layer: Layer, policy: Policy, budget: int, seed: int = SEED) -> Decoded:
+def decoded(layer: DecodedLayer, policy: Policy, budget: int, seed: int = SEED) -> Decoded:
     """Return what a layer computes with a cache of `budget` tokens of each KV head.
 
     Parameters

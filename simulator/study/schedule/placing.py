@@ -23,7 +23,7 @@ ORDERS: tuple[Order, ...] = get_args(Order)
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class Placement:
     """Where and when each piece of work ran, in the order in which they were given.
 
     Times are of the type of the work: seconds as float, or fractions.
@@ -55,7 +55,7 @@ class Placed:
         return self.seconds - min(last)
 
 
-def placed(work: Sequence[Any], sms: int, slots: int, order: Order) -> Placed:
+def placed(work: Sequence[Any], sms: int, slots: int, order: Order) -> Placement:
     """Place pieces of work.
 
     Parameters
@@ -105,4 +105,4 @@ def placed(work: Sequence[Any], sms: int, slots: int, order: Order) -> Placed:
             heappush(pieces, (mark + work[number], own, after))
         if pieces:
             heappush(ends, (now + (pieces[0][0] - mark) * len(pieces), at))
-    return Placed(sms, slots, sm, slot, start, end)
+    return Placement(sms, slots, sm, slot, start, end)

@@ -19,7 +19,7 @@ from simulator.study.schedule.blocks import (
     count_all,
     of_visit,
 )
-from simulator.study.schedule.placing import Order, Placed, placed
+from simulator.study.schedule.placing import Order, Placement, placed
 from simulator.study.schedule.residency import BlockNeeds, Residency, residency
 
 
@@ -30,7 +30,7 @@ class LaunchSchedule:
     blocks: ThreadBlocks  # its thread blocks
     needs: BlockNeeds  # what each of them takes
     residency: Residency  # how many fit on a multiprocessor
-    placed: Placed  # where and when each runs, in seconds after the launch began
+    placed: Placement  # where and when each runs, in seconds after the launch began
     begins: float  # seconds after the run began
     works: list[float]  # seconds that each block takes alone on a multiprocessor
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from simulator.problem.paging import pages_of
 from simulator.study.serving.pages import (
-    Moment,
+    CacheStep,
     Pool,
     Request,
     Running,
@@ -34,18 +34,18 @@ SAMPLES = 26
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class CacheMove:
     """What is done, and to which of the sequences that run; a new one has no number."""
 
     kind: Kind  # what
     which: int = 0  # place of the sequence in `Moment.running`
 
 
-FIRST = (Move("admit"),)
+FIRST = (CacheMove("admit"),)
 """With these moves the cache is shown at first."""
 
 
-def may(now: Moment, move: Move) -> bool:
+def may(now: CacheStep, move: CacheMove) -> bool:
     """Return whether a move can be made: a sequence is there, and has not all that it may have."""
     if move.kind == "admit":
         return True
@@ -57,7 +57,7 @@ def may(now: Moment, move: Move) -> bool:
     return move.kind == "end" or samples_of(now)[each.request] < SAMPLES
 
 
-def samples_of(now: Moment) -> Counter[int]:
+def samples_of(now: CacheStep) -> Counter[int]:
     """Return how many letters each request has used."""
     out: Counter[int] = Counter()
     for each in now.running:
@@ -65,7 +65,7 @@ def samples_of(now: Moment) -> Counter[int]:
     return out
 
 
-def by_hand(page: int, moves: tuple[Move, ...]) -> tuple[Server, Moment, Moment]:
+def by_hand(page: int, moves: tuple[CacheMove, ...]) -> tuple[Server, CacheStep, CacheStep]:
     """Return the cache after some moves.
 
     Parameters
@@ -116,12 +116,12 @@ def by_hand(page: int, moves: tuple[Move, ...]) -> tuple[Server, Moment, Moment]
         ),
     )  # fmt: skip
     fit = SLOTS // MOST
-    moment = Moment(
+    moment = CacheStep(
         len(moves), tuple(running), len(waiting), done, tuple(pool.taken), tuple(pool.given),
         tuple(pool.copied), tuple(preempted),
     )  # fmt: skip
     stretches = tuple(replace(each, pages=(n * MOST,)) for n, each in enumerate(running[:fit]))
-    beside = Moment(len(moves), stretches, max(len(running) - fit, 0) + len(waiting), done)
+    beside = CacheStep(len(moves), stretches, max(len(running) - fit, 0) + len(waiting), done)
     return server, moment, beside
 
 

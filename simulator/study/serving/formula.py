@@ -28,7 +28,7 @@ class Factor:
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class FormulaTerm:
     """Layers that keep equally many tokens."""
 
     layers: int
@@ -40,7 +40,7 @@ class CacheFormula:
     """Factors of all layers, times the sum of layers × tokens."""
 
     factors: tuple[Factor, ...]  # what every layer has in common
-    terms: tuple[Term, ...]  # layers and the tokens of each; one unless some have a window
+    terms: tuple[FormulaTerm, ...]  # layers and the tokens of each; one unless some have a window
 
     @property
     def total(self) -> int:
@@ -67,7 +67,7 @@ def cache_formula(
     many: dict[int, int] = {}
     for group in layer_groups(model, dtype):
         many[held(group)] = many.get(held(group), 0) + group.layers
-    terms = tuple(Term(layers, length) for length, layers in many.items())
+    terms = tuple(FormulaTerm(layers, length) for length, layers in many.items())
     return CacheFormula((*_row(model, dtype), Factor(Fraction(batch), "sequences")), terms)
 
 

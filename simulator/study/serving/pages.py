@@ -63,7 +63,7 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class CacheStep:
     """The cache after a step."""
 
     step: int  # which
@@ -101,7 +101,7 @@ class Waste:
     saved: int = 0  # tokens that would take a slot of their own, if pages were not shared
 
 
-def filled(server: Server, moment: Moment) -> dict[int, int]:
+def filled(server: Server, moment: CacheStep) -> dict[int, int]:
     """Return how many tokens stand in each page that is not free."""
     out: dict[int, int] = {}
     for each in moment.running:
@@ -111,14 +111,14 @@ def filled(server: Server, moment: Moment) -> dict[int, int]:
     return out
 
 
-def paged_waste(server: Server, moment: Moment) -> Waste:
+def paged_waste(server: Server, moment: CacheStep) -> Waste:
     """Return where the slots go if they are dealt out in pages."""
     tokens = filled(server, moment)
     used, held = sum(tokens.values()), len(tokens) * server.page
     return Waste(used, held - used, 0, server.slots - held, moment.tokens - used)
 
 
-def stretched_waste(server: Server, moment: Moment) -> Waste:
+def stretched_waste(server: Server, moment: CacheStep) -> Waste:
     """Return where the slots go if each sequence has a stretch of its own."""
     held = sum(server.requests[each.request].most for each in moment.running)
     used = moment.tokens
@@ -126,7 +126,7 @@ def stretched_waste(server: Server, moment: Moment) -> Waste:
     return Waste(used, held - used, outside, server.slots - held - outside)
 
 
-def holes(server: Server, moment: Moment) -> dict[int, int]:
+def holes(server: Server, moment: CacheStep) -> dict[int, int]:
     """Return the free stretches between those that are reserved: first slot and length."""
     taken = sorted((each.pages[0], server.requests[each.request].most) for each in moment.running)
     begins = [0, *(start + size for start, size in taken)]
@@ -186,7 +186,7 @@ class Pool:
         return pages
 
 
-def served_in_pages(server: Server, *, sharing: bool = True) -> Iterator[Moment]:
+def served_in_pages(server: Server, *, sharing: bool = True) -> Iterator[CacheStep]:
     """Yield the cache after each step until all is answered, if it is dealt out in pages.
 
     Parameters
@@ -227,7 +227,7 @@ def served_in_pages(server: Server, *, sharing: bool = True) -> Iterator[Moment]
                 grown = replace(each, tokens=each.tokens + 1, pages=pages)
                 running[running.index(each)] = grown
         arrived = sum(server.requests[each.request].arrives <= step for each in waiting)
-        yield Moment(
+        yield CacheStep(
             step, tuple(running), arrived, done, tuple(pool.taken), tuple(pool.given),
             tuple(pool.copied), tuple(preempted), _wanted(server, waiting, arrived),
         )  # fmt: skip
@@ -281,10 +281,10 @@ def room_for_one(page: int, pool: Pool, each: Running) -> tuple[int, ...] | None
     return (*others, own)
 
 
-def served_in_stretches(server: Server) -> Iterator[Moment]:
+def served_in_stretches(server: Server) -> Iterator[CacheStep]:
     """Yield the cache after each step until all is answered, if each sequence has a stretch."""
     waiting, done, step = _asked(server), 0, 0
-    moment = Moment(0, (), 0, 0)
+    moment = CacheStep(0, (), 0, 0)
     while waiting or moment.running:
         running = [each for each in moment.running if each.tokens < each.last]
         done += len(moment.running) - len(running)
@@ -298,7 +298,7 @@ def served_in_stretches(server: Server) -> Iterator[Moment]:
             moment = replace(moment, running=(*moment.running, begun))
         grown = tuple(replace(each, tokens=each.tokens + 1) for each in moment.running)
         arrived = sum(server.requests[each.request].arrives <= step for each in waiting)
-        moment = Moment(
+        moment = CacheStep(
             step, grown, arrived, done, wanted=_wanted(server, waiting, arrived)
         )  # fmt: skip
         yield moment

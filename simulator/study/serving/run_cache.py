@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from simulator.problem.paging import PageTable, batch_tables, pages_of
 from simulator.problem.workload import Workload
-from simulator.study.serving.pages import Moment, Request, Running, Server
+from simulator.study.serving.pages import CacheStep, Request, Running, Server
 
 
-def run_cache(w: Workload) -> tuple[Server, Moment, Moment] | None:
+def run_cache(w: Workload) -> tuple[Server, CacheStep, CacheStep] | None:
     """Return the cache of a run, as it is in pages and as it would be in stretches.
 
     There is room for as many tokens as stretches take that are as long as the longest sequence;
@@ -29,4 +29,8 @@ def run_cache(w: Workload) -> tuple[Server, Moment, Moment] | None:
     in_stretches = tuple(
         Running(n, 0, tokens, tokens, (n * longest,)) for n, tokens in enumerate(lengths)
     )
-    return Server(size, room, requests), Moment(0, in_pages, 0, 0), Moment(0, in_stretches, 0, 0)
+    return (
+        Server(size, room, requests),
+        CacheStep(0, in_pages, 0, 0),
+        CacheStep(0, in_stretches, 0, 0),
+    )

@@ -10,13 +10,13 @@ from simulator.program.algorithms import algorithm_of
 from tests.helpers.runs import program_of
 from tests.simulator.lesson.test_lesson_numbers import computed
 from ui.look.layouts import LAYOUT_PANELS
-from ui.panels.schedule.model import Timeline, schedule_state
+from ui.panels.schedule.model import TimelineRow, schedule_state
 
 LESSON = load_lesson(LESSONS / "24-schedules.md", LAYOUT_PANELS)
 ROWS, CAUSAL, DECODING = (LESSON.steps[n].scenario for n in (1, 2, 4))
 
 
-def check(row: Timeline, arguments: str, scenario: Scenario) -> None:
+def check(row: TimelineRow, arguments: str, scenario: Scenario) -> None:
     """Compare what a lesson says of a run with a row of the panel."""
     found = row.schedule
     assert found is not None

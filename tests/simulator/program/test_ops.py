@@ -9,7 +9,7 @@ from simulator.problem.workload import read_inputs
 from simulator.program.algorithms import ALGORITHMS as EVERY
 from simulator.program.op import Op
 from simulator.program.ops import exp_shift, statistics
-from simulator.program.state import Move, State
+from simulator.program.state import State, TileMove
 from simulator.program.state_ops import MapFeatures
 from tests.helpers.runs import ALGORITHMS, pairs_of, program_of, scenario, textbook
 
@@ -63,8 +63,8 @@ def test_hbm_is_no_number_until_it_is_written() -> None:
     for name, shape in shapes.items():
         assert machine.tensor(name).shape == shape
         assert np.isnan(machine.tensor(name)).all() == (name not in "QKV")
-    machine.view(Move("S", 2, range(1, 3), range(2, 5), 0))[...] = 1
-    machine.view(Move("m", 3, range(4, 6), None, 0))[...] = 2
+    machine.view(TileMove("S", 2, range(1, 3), range(2, 5), 0))[...] = 1
+    machine.view(TileMove("m", 3, range(4, 6), None, 0))[...] = 2
     assert np.argwhere(machine.tensor("S") == 1).tolist() == [
         [2, row, col] for row in (1, 2) for col in (2, 3, 4)
     ]

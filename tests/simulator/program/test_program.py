@@ -17,7 +17,7 @@ from simulator.problem.scenario import Scenario
 from simulator.problem.tiling import TileKind
 from simulator.problem.workload import Workload, read_inputs, resolve
 from simulator.program.launches import Cost, Launch
-from simulator.program.state import Move, State
+from simulator.program.state import State, TileMove
 from simulator.program.tile_program import Visit
 from simulator.program.traffic import compulsory_bytes, floor_bytes, stored_bytes
 from simulator.run.trace import tile_counts
@@ -297,7 +297,7 @@ def width(w: Workload, tensor: str) -> int:
     return 4 if wide else WIDTHS[w.dtype]
 
 
-def elements(move: Move) -> set[tuple[str, int, int, int]]:
+def elements(move: TileMove) -> set[tuple[str, int, int, int]]:
     """Return what a move touches: rows, or cells of S and P (all cells of a row are alike)."""
     cols = [0] if move.cols is None else move.cols
     return {(move.tensor, move.head, row, col) for row in move.rows for col in cols}

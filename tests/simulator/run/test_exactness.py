@@ -13,8 +13,8 @@ from simulator.run.effort import Effort
 from simulator.run.exactness import (
     EXP_OVERFLOW,
     HALF_OVERFLOW,
-    RowState,
-    Strip,
+    ErrorStrip,
+    RowError,
     fill_errors,
     first_wrong_step,
 )
@@ -57,7 +57,7 @@ def test_every_step_of_the_current_rows_is_that_of_the_row_report(
                 if found is None:  # it has seen nothing so far
                     assert model.now.ulp[row] == 0
                     continue
-                assert model.now.states[row] == RowState.KNOWN
+                assert model.now.states[row] == RowError.KNOWN
                 assert model.now.ulp[row] == pytest.approx(found, rel=1e-6, abs=1e-6)
                 compared += 1
     assert compared > 100
@@ -75,10 +75,10 @@ def test_finished_rows_are_held_against_the_definition(
     _, model = at(trace, last)
     exact, _ = textbook(w, trace.inputs, 0)
     for row in range(w.seqlen_q):
-        if model.now.states[row] == RowState.EMPTY:
+        if model.now.states[row] == RowError.EMPTY:
             assert not pairs_of(w).matrix()[row].any()
             continue
-        assert model.now.states[row] == RowState.KNOWN
+        assert model.now.states[row] == RowError.KNOWN
         expected = units(trace.output[0, row].astype(np.float64), exact[row])
         assert model.now.ulp[row] == pytest.approx(expected, rel=1e-4, abs=1e-4)
     if dtype == "float16" and algorithm != "flash1":
@@ -98,15 +98,15 @@ def test_rows_are_empty_until_they_have_an_output() -> None:
     naive = simulate(run("naive", {}))
     launch = [naive.program.visit(v).launch for v in range(len(naive))]
     for visit in (0, launch.index(1), launch.index(2) - 1):
-        assert (at(naive, visit)[1].now.states == RowState.EMPTY).all()
+        assert (at(naive, visit)[1].now.states == RowError.EMPTY).all()
     flash2 = simulate(run("flash2", {}))
     now, model = at(flash2, flash2.program.index(0, 1, 2) or 0)
-    assert (model.now.states == RowState.KNOWN).tolist() == [row < 12 for row in range(21)]
+    assert (model.now.states == RowError.KNOWN).tolist() == [row < 12 for row in range(21)]
     flash1 = simulate(run("flash1", {}))
     now, model = at(flash1, flash1.program.index(0, 1, 0) or 0)
-    assert (model.now.states == RowState.KNOWN).tolist() == [row < 12 for row in range(21)]
+    assert (model.now.states == RowError.KNOWN).tolist() == [row < 12 for row in range(21)]
     now, model = at(flash1, flash1.program.index(0, 1, 1) or 0)
-    assert (model.now.states == RowState.KNOWN).all()
+    assert (model.now.states == RowError.KNOWN).all()
     assert now.visit.j == 1
 
 
@@ -128,7 +128,7 @@ def test_a_jump_and_a_walk_and_work_beside_the_view_agree(
         assert told == [n / (len(told) - 1) for n in range(len(told))]
         _, filled = at(fresh, visit, effort=large)
         assert not filled.missing
-        other = jumped.now.states != RowState.KNOWN
+        other = jumped.now.states != RowError.KNOWN
         assert (jumped.now.ulp[other] == 0).all()
         np.testing.assert_array_equal(filled.now.states, walked[visit].now.states)
         np.testing.assert_allclose(filled.now.ulp, walked[visit].now.ulp, rtol=1e-6, atol=1e-6)
@@ -164,7 +164,7 @@ def test_errors_of_all_rows_are_those_of_o_as_it_lies_in_hbm(algorithm: str) -> 
             else:
                 assert model.now.ulp[row] == 0
         known[now.visit.rows.start : now.visit.rows.stop] = True
-        assert ((model.now.states == RowState.KNOWN) == known).all()
+        assert ((model.now.states == RowError.KNOWN) == known).all()
 
 
 @pytest.mark.parametrize("algorithm", ["flash1", "flash2"])
@@ -176,10 +176,10 @@ def test_an_error_of_another_time_is_not_shown(algorithm: str) -> None:
     s *= trace.workload.logit_scale
     assert s[6:12, :12].max() > s[12:18].max()
     assert model.largest == pytest.approx(s[12:18].max())
-    assert (model.now.states[6:12] == RowState.UNKNOWN).all()
-    assert (model.now.states[12:18] == RowState.KNOWN).all()
+    assert (model.now.states[6:12] == RowError.UNKNOWN).all()
+    assert (model.now.states[12:18] == RowError.KNOWN).all()
     _, model = at(trace, trace.program.index(0, 1, 2) or 0, effort=large)
-    assert (model.now.states[6:12] == RowState.KNOWN).all()
+    assert (model.now.states[6:12] == RowError.KNOWN).all()
 
 
 # --- figures -----------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ def test_float16_without_a_maximum(temperature: float) -> None:
         if np.isfinite(expected):
             # A sum of a few terms may round the other way where its order differs.
             assert model.half.ulp[row] == pytest.approx(expected, rel=0.5, abs=9000)
-    assert (model.half_overflows, model.half.count(RowState.BROKEN)) == (overs, broken)
+    assert (model.half_overflows, model.half.count(RowError.BROKEN)) == (overs, broken)
     assert (overs > 0) == (temperature < 1)
 
 
@@ -250,22 +250,22 @@ def test_broken_rows_are_told_from_large_errors() -> None:
     _, model = at(trace, len(trace) // 2 - 1)
     broken = ~np.isfinite(trace.output[0]).all(axis=1)
     assert broken.any()
-    assert (model.now.states == RowState.BROKEN).tolist() == broken.tolist()
+    assert (model.now.states == RowError.BROKEN).tolist() == broken.tolist()
     assert broken[model.now.worst]
 
 
 def test_pooling_shows_the_worst_row() -> None:
     ulp = np.array([1.0, 5.0, 2.0, 0.0, 0.0, 7.0, 3.0])
     states = np.array([2, 2, 2, 3, 0, 1, 0], dtype=np.uint8)
-    pooled = Strip(np.where(states == 2, ulp, 0), states).pooled(3)
+    pooled = ErrorStrip(np.where(states == 2, ulp, 0), states).pooled(3)
     assert pooled.ulp.tolist() == [5.0, 0.0, 0.0]
     assert pooled.states.tolist() == [2, 3, 0]
-    assert Strip(ulp, states).worst == 3
-    assert Strip(ulp[:3], states[:3]).worst == 1
-    assert Strip(ulp[4:], states[4:]).worst is None
-    assert Strip(np.zeros(3), np.array([0, 1, 2], dtype=np.uint8)).worst == 2
+    assert ErrorStrip(ulp, states).worst == 3
+    assert ErrorStrip(ulp[:3], states[:3]).worst == 1
+    assert ErrorStrip(ulp[4:], states[4:]).worst is None
+    assert ErrorStrip(np.zeros(3), np.array([0, 1, 2], dtype=np.uint8)).worst == 2
     for most in (0, 1):
-        assert Strip(ulp, states).pooled(most).ulp.tolist() == [7.0]
+        assert ErrorStrip(ulp, states).pooled(most).ulp.tolist() == [7.0]
 
 
 def test_the_first_wrong_step_is_that_of_verify() -> None:
@@ -375,18 +375,18 @@ def test_what_an_alpha_of_zero_leaves_is_no_error() -> None:
     trace = rising({})
     names = [op.name for op in trace.program.ops(1)]
     rescale, accumulate = names.index("rescale"), names.index("accumulate")
-    assert (at(trace, 1, rescale)[1].now.states == RowState.UNKNOWN).all()
+    assert (at(trace, 1, rescale)[1].now.states == RowError.UNKNOWN).all()
     _, model = at(trace, 1, accumulate)
-    assert (model.now.states == RowState.KNOWN).all()
+    assert (model.now.states == RowError.KNOWN).all()
     assert (model.now.ulp == 0).all()
-    assert (at(trace, 1, rescale)[1].now.states == RowState.UNKNOWN).all()
+    assert (at(trace, 1, rescale)[1].now.states == RowError.UNKNOWN).all()
 
 
 def test_with_a_fault_an_accumulator_of_zero_is_an_error() -> None:
     trace = rising({"half_accumulator": True})
     rescale = [op.name for op in trace.program.ops(1)].index("rescale")
     _, model = at(trace, 1, rescale)
-    assert (model.now.states == RowState.KNOWN).all()
+    assert (model.now.states == RowError.KNOWN).all()
     # O is 1.5, of which nothing is left.
     assert model.now.ulp.tolist() == [1.5 / np.spacing(np.float32(1.5))] * 2
 
@@ -397,7 +397,7 @@ def test_without_a_maximum_float16_loses_rows_of_low_scores() -> None:
     chosen = scenario("flash2", nq=5, nk=4, d=1, rows=2, cols=2, scale=1.0, mask={"causal": True})
     trace = trace_of(chosen, Inputs(np.ones((1, 5, 1), dtype=np.float32), k, np.ones_like(k)))
     _, model = at(trace, 0)
-    known, broken = RowState.KNOWN, RowState.BROKEN
+    known, broken = RowError.KNOWN, RowError.BROKEN
     assert model.half.states.tolist() == [known, broken, broken, broken, broken]
     assert model.half_overflows == 0
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from simulator.run.effort import Effort
-from simulator.run.exactness import RowState, fill_errors
+from simulator.run.exactness import RowError, fill_errors
 from simulator.run.trace import simulate
 from tests.helpers.exactness_runs import at, run
 from tests.helpers.runs import scenario
@@ -30,20 +30,20 @@ def test_stopping_keeps_what_is_done() -> None:
     with pytest.raises(InterruptedError):
         fill_errors(trace, now, stop)
     states = at(trace, len(trace) // 2 - 1, effort=LARGE)[1].half.states
-    assert (states[:6] == RowState.KNOWN).all()
-    assert (states[6:] == RowState.UNKNOWN).all()
+    assert (states[:6] == RowError.KNOWN).all()
+    assert (states[6:] == RowError.UNKNOWN).all()
 
 
 def test_a_long_way_is_left_to_the_work_beside_the_view() -> None:
     trace = simulate(run("flash2", {}))
     far = trace.program.index(0, 2, 3) or 0
     now, model = at(trace, far, effort=ONE_TILE)
-    assert (model.now.states[12:18] == RowState.UNKNOWN).all()
+    assert (model.now.states[12:18] == RowError.UNKNOWN).all()
     fill_errors(trace, now, lambda share: None)
     _, model = at(trace, far, effort=ONE_TILE)
-    assert (model.now.states[:18] == RowState.KNOWN).all()
+    assert (model.now.states[:18] == RowError.KNOWN).all()
     _, model = at(trace, far + 1, effort=ONE_TILE)  # and from there it goes on step by step
-    assert (model.now.states[:18] == RowState.KNOWN).all()
+    assert (model.now.states[:18] == RowError.KNOWN).all()
 
 
 def test_a_view_waits_for_a_thousand_tiles_at_most_and_keeps_few_states() -> None:
@@ -55,10 +55,10 @@ def test_a_view_waits_for_a_thousand_tiles_at_most_and_keeps_few_states() -> Non
         gc.collect()
         before = sys.getallocatedblocks()
         now, model = at(trace, last)
-        assert model.now.states[0] == (RowState.KNOWN if keys == 1000 else RowState.UNKNOWN)
+        assert model.now.states[0] == (RowError.KNOWN if keys == 1000 else RowError.UNKNOWN)
         assert sys.getallocatedblocks() - before < 3_000
         fill_errors(trace, now, lambda share: None)
-        assert at(trace, last)[1].now.states[0] == RowState.KNOWN
+        assert at(trace, last)[1].now.states[0] == RowError.KNOWN
 
 
 def test_a_long_row_block_may_be_stopped_before_its_end() -> None:
@@ -78,13 +78,13 @@ def test_of_very_long_heads_some_row_blocks_are_worked_out() -> None:
         fill_errors(trace, now, lambda share: None, effort)
         _, model = at(trace, now.cursor.visit, effort=effort)
         assert not model.missing
-        known = {row // 6 for row in np.flatnonzero(model.half.states >= RowState.KNOWN).tolist()}
+        known = {row // 6 for row in np.flatnonzero(model.half.states >= RowError.KNOWN).tolist()}
         assert known == wanted | {6}  # and the current one
     effort = Effort(small=0, scores=54 * 18)
     trace = simulate(run("flash2", {}, nq=54))
     now, _ = at(trace, 0, effort=effort)
     fill_errors(trace, now, lambda share: None, effort)
-    assert (at(trace, 0, effort=effort)[1].half.states >= RowState.KNOWN).all()
+    assert (at(trace, 0, effort=effort)[1].half.states >= RowError.KNOWN).all()
 
 
 def asks_for_more(**shape: Any) -> bool:
@@ -104,9 +104,9 @@ def test_small_heads_are_worked_out_with_the_view() -> None:
 def test_a_view_waits_for_so_many_products_and_no_more() -> None:
     # A tile has 64 x 64 scores of 48 and 80 products: 512 of them take 2**28.
     trace = simulate(scenario("flash2", nq=64, nk=2**15 + 64, d=48, dv=80, rows=64, cols=64))
-    assert (at(trace, 512)[1].now.states == RowState.UNKNOWN).all()
-    assert (at(trace, 511)[1].now.states == RowState.KNOWN).all()
-    assert (at(trace, 512)[1].now.states == RowState.KNOWN).all()  # now it is a step away
+    assert (at(trace, 512)[1].now.states == RowError.UNKNOWN).all()
+    assert (at(trace, 511)[1].now.states == RowError.KNOWN).all()
+    assert (at(trace, 512)[1].now.states == RowError.KNOWN).all()  # now it is a step away
 
 
 def test_row_blocks_to_work_out_are_as_many_as_the_scores_allow() -> None:
@@ -130,9 +130,9 @@ def test_naive_goes_on_step_by_step_from_what_was_worked_out_beside_the_view() -
     trace = simulate(run("naive", {}))
     first = trace.program.index(0, 1, 1, 2) or 0
     now, model = at(trace, first, effort=ONE_TILE)
-    assert (model.now.states[6:12] == RowState.UNKNOWN).all()
+    assert (model.now.states[6:12] == RowError.UNKNOWN).all()
     fill_errors(trace, now, lambda share: None)
     for visit in range(first, first + 4):
         now, model = at(trace, visit, effort=ONE_TILE)
         assert now.visit.i == 1
-        assert (model.now.states[6:12] == RowState.KNOWN).all()
+        assert (model.now.states[6:12] == RowError.KNOWN).all()

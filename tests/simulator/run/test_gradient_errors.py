@@ -8,7 +8,7 @@ import pytest
 from simulator.base.dtypes import F32, F64, round_to
 from simulator.problem.scenario import with_values
 from simulator.program.algorithms import ALGORITHMS
-from simulator.run.exactness import RowState
+from simulator.run.exactness import RowError
 from simulator.run.gradient_errors import gradient_errors
 from simulator.run.trace import Trace, simulate
 from tests.helpers.runs import scenario
@@ -61,8 +61,8 @@ def test_at_the_end_they_are_those_of_the_whole_gradients(algorithm: str, dtype:
     )
     of_keys = [in_units(arrays[name][kv], own) for name, own in (("dk", dk), ("dv", dv))]
     np.testing.assert_allclose(found.half.ulp, np.maximum(*of_keys), rtol=1e-3, atol=0.5)
-    assert (found.now.states == RowState.KNOWN).all()
-    assert (found.half.states == RowState.KNOWN).all()
+    assert (found.now.states == RowError.KNOWN).all()
+    assert (found.half.states == RowError.KNOWN).all()
     assert found.now.ulp.max() > 0.01
     assert (found.rounding is None) == (dtype == "float32")
     if found.rounding is None:
@@ -80,7 +80,7 @@ def test_what_has_not_been_made_has_no_error(algorithm: str) -> None:
         for strip, names in ((found.now, found.gradients[0]), (found.half, found.gradients[1])):
             there = [~np.isnan(now.head.others[name]).any(axis=1) for name in names]
             made = np.logical_or.reduce(there)
-            np.testing.assert_array_equal(strip.states == RowState.EMPTY, ~made)
+            np.testing.assert_array_equal(strip.states == RowError.EMPTY, ~made)
             assert (strip.ulp[~made] == 0).all()
 
 
@@ -94,5 +94,5 @@ def test_a_fault_is_seen(algorithm: str) -> None:
 def test_a_run_that_is_too_large_to_be_drawn_whole_is_not_compared() -> None:
     trace = run(BACKWARD[-1], nq=2048, nk=2048, rows=512, cols=512)
     found = gradient_errors(trace, trace.snapshot(2))
-    assert (found.now.states == RowState.UNKNOWN).all()
-    assert (found.half.states == RowState.UNKNOWN).all()
+    assert (found.now.states == RowError.UNKNOWN).all()
+    assert (found.half.states == RowError.UNKNOWN).all()

@@ -23,7 +23,7 @@ from simulator.study.attention_map import (
     pooled_maps,
     settings_of,
 )
-from simulator.study.attention_part import Limits, Part, fitting_part
+from simulator.study.attention_part import Limits, MapPart, fitting_part
 from tests.helpers.runs import Pairs, pairs_of, scenario, scenarios, scored
 
 SETTINGS = [
@@ -199,7 +199,7 @@ def test_some_heads_and_rows_have_the_same_numbers(chosen: Scenario, data: st.Da
     heads = tuple(sorted(data.draw(st.sets(st.integers(0, w.heads - 1), min_size=1))))
     first = data.draw(st.integers(0, w.seqlen_q - 1))
     rows = range(first, data.draw(st.integers(first + 1, w.seqlen_q)))
-    some = HeadScores(w, inputs, Part(heads, rows)).maps()
+    some = HeadScores(w, inputs, MapPart(heads, rows)).maps()
     assert (some.heads, some.rows) == (heads, rows)
     for head in heads:
         inside = slice(rows.start, rows.stop)
@@ -280,10 +280,10 @@ def test_pooled_maps(rows: int, keys: int, most: tuple[int, int], limit: int) ->
 
 
 def test_what_fits_and_why_not_all() -> None:
-    def part(heads: int, nq: int, nk: int, row: int = 0) -> Part:
+    def part(heads: int, nq: int, nk: int, row: int = 0) -> MapPart:
         return fitting_part(resolve(scenario(nq=nq, nk=nk, d=4, heads=heads)), heads - 1, row)
 
-    assert part(12, 495, 495) == Part(tuple(range(12)), range(495))
+    assert part(12, 495, 495) == MapPart(tuple(range(12)), range(495))
     assert part(32, 512, 512).reason == ""
     one = part(32, 1024, 1024)
     assert (one.heads, one.rows) == ((31,), range(1024))
@@ -384,7 +384,7 @@ def test_as_many_weights_as_the_limit_are_not_too_many() -> None:
     w, inputs = loaded(scenario(nq=5, nk=6, d=2, heads=2))
     for most, whole in ((60, True), (59, False)):
         limits = Limits(weights=most)
-        assert (fitting_part(w, 1, 0, limits) == Part((0, 1), range(5))) == whole
+        assert (fitting_part(w, 1, 0, limits) == MapPart((0, 1), range(5))) == whole
         if whole:
             assert HeadScores(w, inputs, limits=limits).maps().weights.size == 60
         else:

@@ -14,8 +14,8 @@ from simulator.problem.scenario import parse_scenario
 from simulator.run.trace import simulate
 from simulator.study.attention_map import HeadScores
 from simulator.study.attention_only import (
-    Figures,
     Model,
+    TrainingFigures,
     figures,
     forward,
     layer_place,
@@ -39,7 +39,7 @@ def by_hand() -> Model:
 
 
 @pytest.fixture(scope="module")
-def course(small: Model) -> list[Figures]:
+def course(small: Model) -> list[TrainingFigures]:
     return [figures(small, moment.step) for moment in small.moments]
 
 
@@ -74,7 +74,9 @@ def test_induction_by_hand_needs_the_head_before_it(by_hand: Model) -> None:
         assert whole.shares[by_hand.heads.index(idle)] == 0
 
 
-def test_an_induction_head_appears_between_two_moments(small: Model, course: list[Figures]) -> None:
+def test_an_induction_head_appears_between_two_moments(
+    small: Model, course: list[TrainingFigures]
+) -> None:
     assert (len(small.vocabulary), len(small.text), len(small.heads)) == (48, 32, 8)
     best = [float(each.jobs.of("induction").max()) for each in course]
     steps = [each.step for each in course]
@@ -92,7 +94,9 @@ def test_an_induction_head_appears_between_two_moments(small: Model, course: lis
     assert course[-1].jobs.of("induction").argmax() == 7  # layer 1, head 3
 
 
-def test_what_a_head_that_is_off_does_to_the_loss(small: Model, course: list[Figures]) -> None:
+def test_what_a_head_that_is_off_does_to_the_loss(
+    small: Model, course: list[TrainingFigures]
+) -> None:
     last = course[-1]
     without = {head: figures(small, last.step, {head}) for head in small.heads}
     previous = int(last.jobs.of("previous").argmax())

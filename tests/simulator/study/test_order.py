@@ -17,7 +17,7 @@ from simulator.problem.scenario import load_scenario
 from simulator.problem.scores import BiasTable
 from simulator.run.trace import Trace, simulate
 from simulator.study.order.reach import (
-    Stack,
+    LayerStack,
     cone,
     global_layers,
     stack,
@@ -215,7 +215,7 @@ def test_a_cone_has_those_to_whom_there_is_a_way(local, is_global, seed):
     found = stack(local, Mask(n, n, causal=local.causal), is_global)
     if seed % 2:  # any pattern: a row need not see its own token
         some = np.random.default_rng(seed).random((2, n, n)) < 0.25
-        found = Stack(some[0], some[1], tuple(is_global))
+        found = LayerStack(some[0], some[1], tuple(is_global))
     ways = {(i, i) for i in range(n)}  # of a row at the top and a token
     levels = [set(ways)]
     for table in reversed(found.tables):

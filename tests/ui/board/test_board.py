@@ -20,7 +20,7 @@ from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace, simulate
 from tests.helpers.tile_states import tile_states
 from ui.board.board import paint_board
-from ui.board.layout import View, board_layout
+from ui.board.layout import Viewport, board_layout
 from ui.board.scores import TILES, tile_sheet
 from ui.board.state import current_values, past_areas
 from ui.board.text import wrapped
@@ -221,7 +221,7 @@ def test_every_op_paints_inside_its_room(name: str, theme: Any) -> None:
             painter = QPainter(image)
             paint_board(
                 painter, trace.snapshot(visit, op), style, room,
-                view=View(1.7, 3, 2), row=4, hover=Cell("S", 2, 2),
+                view=Viewport(1.7, 3, 2), row=4, hover=Cell("S", 2, 2),
             )  # fmt: skip
             painter.end()
             for outside in (QRectF(0, 0, 680, 30), QRectF(0, 0, 20, 580), QRectF(660, 0, 20, 580)):

@@ -19,7 +19,7 @@ from simulator.program.tensors import symbol
 from simulator.run.snapshot import Cell
 from tests.helpers.runs import scenario
 from tests.ui.board.test_board import blocks_of_4096, demo, painted, passage, workload
-from ui.board.layout import View, board_layout, clamped, locate, zoomed
+from ui.board.layout import Viewport, board_layout, clamped, locate, zoomed
 from ui.board.state import is_detailed
 from ui.look.draw import text_width
 from ui.look.theme import DARK, Style, load_fonts
@@ -53,7 +53,7 @@ def test_demos_have_room_for_tokens_legend_and_inset(
     _check_apart(w, QRectF(0, 0, width, height), Style(DARK, scale))
 
 
-def _check_apart(w: Workload, room: QRectF, style: Style, view: View | None = None) -> None:
+def _check_apart(w: Workload, room: QRectF, style: Style, view: Viewport | None = None) -> None:
     lay = board_layout(w, style, room, view)
     parts = {f"box {name}": box for name, box in lay.boxes.items()}
     parts |= {f"title {name}": box for name, box in lay.labels.items()}
@@ -106,7 +106,9 @@ def test_bands_share_rows_and_columns(
     Nq: int, Nk: int, rect: tuple[int, int, float], zoom: float, x: float, y: float
 ) -> None:
     w = workload(Nq, Nk)
-    lay = board_layout(w, Style(DARK, rect[2]), QRectF(0, 0, *rect[:2]), View(zoom, x * Nk, y * Nq))
+    lay = board_layout(
+        w, Style(DARK, rect[2]), QRectF(0, 0, *rect[:2]), Viewport(zoom, x * Nk, y * Nq)
+    )
     for i in range(w.grid.Tr):
         bands = [lay.row_band(name, w.grid.row_range(i)) for name in ("Q", "S", "m", "l", "O")]
         if bands[0].isNull():
@@ -139,7 +141,7 @@ def test_locate_finds_the_cell_that_is_drawn(
 ) -> None:
     w = workload(Nq, Nk, 8, 5)
     lay = board_layout(
-        w, Style(DARK, rect[2]), QRectF(0, 0, *rect[:2]), View(zoom, at[0] * Nk, at[1] * Nq)
+        w, Style(DARK, rect[2]), QRectF(0, 0, *rect[:2]), Viewport(zoom, at[0] * Nk, at[1] * Nq)
     )
     rows, keys = lay.visible_rows(), lay.visible_keys()
     row, key = rows[pick[0] % len(rows)], keys[pick[1] % len(keys)]
@@ -171,7 +173,7 @@ def test_locate_finds_nothing_beside_the_boxes() -> None:
 @given(Nq=SIZES, Nk=SIZES, zoom=st.floats(0.1, 1e6), x=st.floats(-1e6, 1e6), y=st.floats(-1e6, 1e6))
 def test_a_view_never_leaves_the_matrix(Nq: int, Nk: int, zoom: float, x: float, y: float) -> None:
     shape = (Nq, Nk, 8, 8)
-    view = clamped(shape, View(zoom, x, y))
+    view = clamped(shape, Viewport(zoom, x, y))
     lay = board_layout(workload(Nq, Nk), Style(DARK), QRectF(0, 0, 900, 700), view)
     assert lay.view == view
     assert 0 <= view.y <= Nq - lay.visible[0] + 1e-6
@@ -180,7 +182,7 @@ def test_a_view_never_leaves_the_matrix(Nq: int, Nk: int, zoom: float, x: float,
 
 def test_zooming_keeps_the_cell_under_the_pointer() -> None:
     trace, style, room = passage(), Style(DARK), QRectF(0, 0, 1180, 740)
-    view = View()
+    view = Viewport()
     lay = board_layout(trace.workload, style, room, view)
     point = lay.boxes["S"].topLeft() + QPointF(
         0.4 * lay.boxes["S"].width(), 0.6 * lay.boxes["S"].height()
@@ -218,7 +220,7 @@ def test_numbers_and_titles_grow_with_their_cells(scale: float) -> None:
     w, size = snapshot.program.workload, (round(1300 * scale), round(900 * scale))
     heights, growths = [], []
     for zoom in (1.0, 2.0, 3.25):
-        view = View(zoom, 4, 3)
+        view = Viewport(zoom, 4, 3)
         lay = board_layout(w, style, QRectF(0, 0, *size), view)
         image = painted(snapshot, style, *size, view=view)
         row, key = lay.visible_rows()[1], lay.visible_keys()[1]

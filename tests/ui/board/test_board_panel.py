@@ -13,7 +13,7 @@ from simulator.base.assets import ASSETS, SCENARIOS
 from simulator.run.final_weights import with_weights_so_far
 from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace, simulate
-from ui.board.layout import View, locate
+from ui.board.layout import Viewport, locate
 from ui.board.panel import BoardPanel, readout_lines, readout_rect
 from ui.board.words import describe
 from ui.look.heat import colour_map, indices
@@ -97,7 +97,7 @@ def test_the_wheel_zooms_about_the_pointer(panel: BoardPanel) -> None:
     assert panel.view.zoom == pytest.approx(1.25**3)
     assert locate(panel.board_layout(), QPointF(at)) == before
     wheel(panel, at, -20)
-    assert panel.view == View()
+    assert panel.view == Viewport()
 
 
 def test_a_drag_pans_and_chooses_nothing(qtbot: QtBot, panel: BoardPanel) -> None:
@@ -123,7 +123,7 @@ def test_keys_zoom_through_methods(panel: BoardPanel) -> None:
     panel.zoom_out()
     assert panel.view.zoom == pytest.approx(1.25)
     panel.zoom_fit()
-    assert panel.view == View()
+    assert panel.view == Viewport()
 
 
 def test_hover_reads_the_cell_and_forgets_it(qtbot: QtBot, panel: BoardPanel) -> None:
@@ -149,7 +149,7 @@ def test_another_problem_starts_unzoomed(panel: BoardPanel, trace: Trace) -> Non
     panel.show_snapshot(trace.snapshot(5), 41)
     assert panel.view.zoom > 1
     panel.show_snapshot(simulate(ASSETS / "scenarios" / "flash2.toml").snapshot(0), 0)
-    assert panel.view == View()
+    assert panel.view == Viewport()
 
 
 def in_sight(panel: BoardPanel, trace: Trace, visit: int) -> bool:

@@ -17,7 +17,7 @@ from tests.helpers.pictures import colours, picture_file, tensors_of
 from tests.helpers.written_files import read
 from ui.board.board import board_layout, paint_board
 from ui.board.corner import board_picture
-from ui.board.layout import BoardLayout, View
+from ui.board.layout import BoardLayout, Viewport
 from ui.look.draw import text_width
 from ui.look.pieces import key_piece, place_of, query_piece
 from ui.look.theme import CONTRAST, DARK, LIGHT, Style, Theme
@@ -36,7 +36,7 @@ def opened(path: Path, tile: int = 4, **tables: dict[str, object]) -> Trace:
 
 
 def painted(
-    now: Snapshot, style: Style, size: tuple[int, int], view: View | None = None
+    now: Snapshot, style: Style, size: tuple[int, int], view: Viewport | None = None
 ) -> tuple[Pixels, BoardLayout]:
     """Return a board in pixels, and where everything on it lies."""
     room = QRectF(0, 0, *size)
@@ -147,7 +147,7 @@ def test_a_zoomed_board_shows_the_pieces_of_its_rows(tmp_path: Path) -> None:
     style = Style(DARK)
     _, whole = painted(trace.snapshot(0), style, (640, 400))
     assert not whole.tokens
-    pixels, lay = painted(trace.snapshot(0), style, (640, 400), View(14, 30, 40))
+    pixels, lay = painted(trace.snapshot(0), style, (640, 400), Viewport(14, 30, 40))
     assert lay.tokens
     known = colours(196)
     shown = [row for row in lay.visible_rows() if row % lay.token_step == 0][1:-1]

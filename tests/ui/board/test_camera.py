@@ -14,7 +14,7 @@ from simulator.problem.scenario import load_scenario
 from tests.helpers.runs import trace_of
 from tests.helpers.waiting import wait_until
 from ui.board.camera import between
-from ui.board.layout import View, board_layout, clamped, visible_count, zoomed
+from ui.board.layout import Viewport, board_layout, clamped, visible_count, zoomed
 from ui.board.panel import BoardPanel
 from ui.look.theme import DARK, Style
 
@@ -22,14 +22,14 @@ SHAPE = (131_072, 131_072, 128, 128)
 
 
 @st.composite
-def views(draw: st.DrawFn) -> View:
+def views(draw: st.DrawFn) -> Viewport:
     zoom = 2 ** draw(st.floats(0, 12))
     x, y = (draw(st.floats(0, SHAPE[0])) for _ in range(2))
-    return clamped(SHAPE, View(zoom, x, y))
+    return clamped(SHAPE, Viewport(zoom, x, y))
 
 
 @given(views(), views())
-def test_it_passes_from_one_end_to_the_other_without_a_jump(start: View, end: View) -> None:
+def test_it_passes_from_one_end_to_the_other_without_a_jump(start: Viewport, end: Viewport) -> None:
     way = [between(SHAPE, start, end, n / 200) for n in range(201)]
     assert way[0] == start
     assert way[-1] == end
@@ -50,7 +50,7 @@ def test_it_passes_from_one_end_to_the_other_without_a_jump(start: View, end: Vi
 def test_what_is_zoomed_about_stays_where_it_is() -> None:
     w = trace_of(load_scenario(SCENARIOS / "real-scale.toml")).workload
     rect, style = QRectF(0, 0, 1180, 740), Style(DARK)
-    start = View()
+    start = Viewport()
     box = board_layout(w, style, rect, start).boxes["S"]
     point = QPointF(box.left() + 0.3 * box.width(), box.top() + 0.6 * box.height())
     end = zoomed(w, style, rect, start, point, 40)
@@ -78,6 +78,6 @@ def test_keys_let_it_glide_and_the_wheel_does_not_wait(qapp: object) -> None:
     assert panel.board_layout().view == panel.view
     panel.camera.glides = False
     panel.zoom_fit()
-    assert panel.board_layout().view == View()
+    assert panel.board_layout().view == Viewport()
     panel.close()
     panel.deleteLater()

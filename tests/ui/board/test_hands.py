@@ -17,7 +17,7 @@ from tests.ui.panels.test_memory import record_texts
 from ui.board import hands
 from ui.board.board import Marks, board_layout, paint_board, paint_moving_board
 from ui.board.hands import hand_places
-from ui.board.layout import BoardLayout, View
+from ui.board.layout import BoardLayout, Viewport
 from ui.board.words import caption_phrases, header_choices
 from ui.look.theme import DARK, THEMES, Style
 from ui.panels.formula.lines import formula_lines, formula_model
@@ -61,7 +61,7 @@ def test_clocks_lie_beside_their_rows_and_below_their_keys(name: str, size) -> N
     for op, keys in ((0, False), (1, False), (2, True)):
         turning = trace.snapshot(0, op).turned_now
         assert turning is not None
-        for view in (View(), View(3.0, 2.0, 1.0)):
+        for view in (Viewport(), Viewport(3.0, 2.0, 1.0)):
             lay = board_layout(trace.workload, Style(DARK), QRectF(0, 0, *size), view)
             places, box = hand_places(turning, Style(DARK), lay), lay.boxes["S"]
             assert places.by_key is keys

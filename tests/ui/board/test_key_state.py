@@ -16,7 +16,7 @@ from tests.helpers.runs import scenario, trace_of
 from tests.ui.panels.test_memory import painted
 from ui.board.board import board_layout, describe, paint_board
 from ui.board.key_state import state_places
-from ui.board.layout import View
+from ui.board.layout import Viewport
 from ui.board.words import caption_phrases, header_choices
 from ui.look.theme import DARK, THEMES, Style
 from ui.panels.update_lines import softmax_lines
@@ -79,7 +79,7 @@ def test_a_magnified_tile_is_not_covered() -> None:
     trace = trace_of(kinds()[0])
     for index in range(4):
         now = trace.snapshot(index)
-        lay = board_layout(trace.workload, Style(DARK), QRectF(0, 0, 900, 700), View(3.0, 4, 6))
+        lay = board_layout(trace.workload, Style(DARK), QRectF(0, 0, 900, 700), Viewport(3.0, 4, 6))
         places = state_places(now, Style(DARK), lay)
         tile = lay.tile(now.visit.rows, now.visit.cols)
         assert places is None or not places.card.intersects(tile)

@@ -26,7 +26,7 @@ from ui.board.board import (
 )
 from ui.board.gestures import paint_gesture
 from ui.board.key_state import state_places
-from ui.board.layout import BoardLayout, View
+from ui.board.layout import BoardLayout, Viewport
 from ui.look.theme import DARK, LIGHT, Style
 from ui.look.units import number_text
 
@@ -66,7 +66,7 @@ def painted(
     return image
 
 
-def assert_as_if_painted(trace: Trace, style: Style, view: View, *seen: Marks) -> None:
+def assert_as_if_painted(trace: Trace, style: Style, view: Viewport, *seen: Marks) -> None:
     lay = board_layout(trace.program.workload, style, RECT, view)
     compared = 0
     for motion in ops_of(trace):
@@ -85,11 +85,11 @@ def assert_as_if_painted(trace: Trace, style: Style, view: View, *seen: Marks) -
 def test_each_frame_is_as_if_it_were_painted_whole(algorithm: str) -> None:
     trace = simulate(load_scenario(SCENARIOS / f"{algorithm}.toml"))
     marks = Marks(row=9, hover=Cell("S", 9, 3), selected=Cell("O", 9, 1))
-    assert_as_if_painted(trace, Style(DARK), View(), marks, Marks())
+    assert_as_if_painted(trace, Style(DARK), Viewport(), marks, Marks())
 
 
-@pytest.mark.parametrize("view", [View(), View(24.0, 100.0, 120.0)], ids=["whole", "near"])
-def test_so_is_that_of_a_large_problem(view: View) -> None:
+@pytest.mark.parametrize("view", [Viewport(), Viewport(24.0, 100.0, 120.0)], ids=["whole", "near"])
+def test_so_is_that_of_a_large_problem(view: Viewport) -> None:
     trace = simulate(parse_scenario(LARGE))
     assert_as_if_painted(trace, Style(LIGHT), view, Marks(row=131))
 
@@ -98,13 +98,13 @@ def test_so_is_that_of_a_run_with_a_fault() -> None:
     scenario = with_values(
         load_scenario(SCENARIOS / "flash2.toml"), {"faults": {"forget_alpha": True}}
     )
-    assert_as_if_painted(simulate(scenario), Style(DARK), View(), Marks(row=9))
+    assert_as_if_painted(simulate(scenario), Style(DARK), Viewport(), Marks(row=9))
 
 
 def test_what_a_lesson_points_at_is_seen_while_it_moves() -> None:
     trace = simulate(load_scenario(SCENARIOS / "flash2.toml"))
     points = Marks(row=9, points=(Pointer(tile=(1, 0)), Pointer(row=9)))
-    assert_as_if_painted(trace, Style(DARK), View(), points, Marks(row=9))
+    assert_as_if_painted(trace, Style(DARK), Viewport(), points, Marks(row=9))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace, simulate
 from tests.ui.board.test_board_panel import LEFT, mouse
 from ui.board.board import Marks, paint_board, paint_moving_board
-from ui.board.layout import View, board_layout
+from ui.board.layout import Viewport, board_layout
 from ui.board.panel import BoardPanel
 from ui.board.partials import partial_at, split_places
 from ui.board.words import describe, header_choices, sharing_choices
@@ -156,7 +156,7 @@ def test_every_state_of_small_and_large_runs_is_drawn(qapp, theme, large):
 
 def test_zoom_shows_the_parts_of_the_keys_in_sight(qapp, trace):
     style = Style(THEMES["dark"])
-    view = View(zoom=4.0, x=0.0, y=0.0)
+    view = Viewport(zoom=4.0, x=0.0, y=0.0)
     lay = board_layout(trace.workload, style, QRectF(0, 0, 900, 700), view)
     assert list(split_places(trace.snapshot(18), style, lay)) == [0]
 

@@ -19,7 +19,7 @@ from simulator.run.row_report import row_report
 from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace, simulate
 from ui.board.board import paint_board
-from ui.board.layout import BoardLayout, View, board_layout
+from ui.board.layout import BoardLayout, Viewport, board_layout
 from ui.board.panel import BoardPanel
 from ui.board.point_marks import PointMark, point_marks
 from ui.export.composed import paint_scene
@@ -150,7 +150,7 @@ def test_what_is_smaller_than_a_pixel_can_be_seen(pointer) -> None:
 
 def test_what_is_out_of_sight_has_no_mark() -> None:
     w, style = demo("flash2").workload, Style(DARK)
-    lay = board_layout(w, style, QRectF(0, 0, 760, 560), View(3.0, 0, 0))
+    lay = board_layout(w, style, QRectF(0, 0, 760, 560), Viewport(3.0, 0, 0))
     away = (Pointer(tile=(3, 4)), Pointer(row=12), Pointer(cell=Cell("S", 12, 12)))
     assert point_marks(away, w, style, lay) == ()
     assert len(point_marks((Pointer(tile=(0, 0)),), w, style, lay)) == 1
@@ -246,7 +246,7 @@ def test_the_board_turns_to_what_is_pointed_at_and_says_it(qtbot: QtBot) -> None
     assert "pointed at: S[60, 2]" in panel.accessibleDescription()
     panel.zoom_fit()
     panel.show_snapshot(snapshot, 3, points=(far, Pointer(line=2)))
-    assert panel.view == View()  # the user's own choice stays while the step does
+    assert panel.view == Viewport()  # the user's own choice stays while the step does
     panel.show_snapshot(snapshot, 3)
     assert "pointed at" not in panel.accessibleDescription()
 

@@ -66,11 +66,11 @@ def test_every_layout_is_a_picture_of_that_size(stills):
 
 @pytest.mark.long
 def test_the_order_of_layouts_makes_no_difference(stills, trace, tmp_path):
-    from ui.export.unseen_window import Place, UnseenWindow
+    from ui.export.unseen_window import UnseenWindow, WindowPlace
 
     unseen, place = UnseenWindow(SMALL, "dark", MainWindow, trace=trace), {}
     for name in LAYOUT_NAMES:
-        place[name] = Place(trace.workload.scenario, Cursor(4, 2), 33, name)
+        place[name] = WindowPlace(trace.workload.scenario, Cursor(4, 2), 33, name)
     try:
         for name in [*reversed(LAYOUT_NAMES), *LAYOUT_NAMES]:
             unseen.show(place[name], lambda: None)

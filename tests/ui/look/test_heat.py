@@ -13,7 +13,7 @@ from PySide6.QtGui import QColor, QImage, QPainter
 from ui.look.heat import (
     HIDDEN,
     NOTHING,
-    Kept,
+    ResultCache,
     Sheet,
     colour_map,
     finite_range,
@@ -86,7 +86,7 @@ def test_a_colour_scale_is_that_of_finite_numbers() -> None:
 
 
 def test_what_is_kept_takes_a_bounded_number_of_bytes() -> None:
-    kept = Kept(most=100, most_bytes=10_000)
+    kept = ResultCache(most=100, most_bytes=10_000)
     arrays = [np.zeros(4) for _ in range(50)]
     for array in arrays:
         kept.get(array, "image", lambda: np.zeros(250, np.float32))
@@ -101,7 +101,7 @@ def test_what_is_kept_takes_a_bounded_number_of_bytes() -> None:
 
 
 def test_what_is_larger_than_the_bound_is_kept_beside_what_is_small() -> None:
-    kept, made = Kept(most=100, most_bytes=10_000), []
+    kept, made = ResultCache(most=100, most_bytes=10_000), []
 
     def make(size: int) -> np.ndarray:
         made.append(size)

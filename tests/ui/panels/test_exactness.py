@@ -26,7 +26,7 @@ from simulator.problem.scenario import (
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.faults import FAULTS, fault_labels
 from simulator.program.playback import Cursor
-from simulator.run.exactness import Exactness, RowState, Strip
+from simulator.run.exactness import ErrorStrip, Exactness, RowError
 from simulator.run.row_report import row_report
 from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace, simulate
@@ -144,10 +144,10 @@ def test_words_say_the_figures_of_the_model() -> None:
         names, figures = now_words(now, model)
         worst = model.now.worst
         assert names[0].startswith(f"error of {' and '.join(model.gradients[0]) or 'O'}")
-        unknown = model.now.count(RowState.UNKNOWN)
+        unknown = model.now.count(RowError.UNKNOWN)
         if worst is None:
             assert "no row has an output yet" in figures[0] or "not computed" in figures[0]
-        elif model.now.states[worst] == RowState.BROKEN:
+        elif model.now.states[worst] == RowError.BROKEN:
             assert f"worst NaN or ∞ in row {worst}" in figures[0]
         else:
             assert ulp_text(float(model.now.ulp[worst])) in figures[0]
@@ -157,7 +157,7 @@ def test_words_say_the_figures_of_the_model() -> None:
             assert lines["rescale"] == f"none: {weights_words(now.program.algorithm)[0]}"
             assert half_words(now, model)[0][0] == "error of dK and dV so far, key by key"
             continue
-        known = len(model.half.ulp) - model.half.count(RowState.UNKNOWN)
+        known = len(model.half.ulp) - model.half.count(RowError.UNKNOWN)
         if known:
             assert lines["fp16"].startswith(f"{model.half_overflows} of ")
         if model.largest is not None:
@@ -168,10 +168,10 @@ def test_words_say_the_figures_of_the_model() -> None:
 def test_bars_have_the_height_and_colour_of_their_error() -> None:
     now, model = model_at(demo("causal"), 4)
     ulp = np.zeros(64)
-    states = np.full(64, RowState.KNOWN, dtype=np.uint8)
+    states = np.full(64, RowError.KNOWN, dtype=np.uint8)
     ulp[16:32], ulp[32:48] = 1.0, 1e6
-    states[48:56], states[56:] = RowState.EMPTY, RowState.BROKEN
-    made = Exactness(Strip(ulp, states), model.half, 0, None, None, None, False)
+    states[48:56], states[56:] = RowError.EMPTY, RowError.BROKEN
+    made = Exactness(ErrorStrip(ulp, states), model.half, 0, None, None, None, False)
     style, rect = Style(DARK), QRectF(0, 0, 700, 300)
     image = QImage(700, 300, QImage.Format.Format_RGB32)
     image.fill(QColor(DARK.panel))

@@ -27,7 +27,7 @@ from ui.panels.scenario.blanks import blanks
 from ui.panels.scenario.fields import (
     FIELDS,
     GROUPS,
-    Kind,
+    FieldKind,
     tables,
     texts,
 )
@@ -52,7 +52,7 @@ def test_sections_come_in_order_and_every_field_is_explained() -> None:
     assert groups == ["", *GROUPS]
     assert [spec.name for spec in FIELDS if not spec.help or not spec.label] == []
     for spec in FIELDS:
-        assert bool(spec.choices()) == (spec.kind in (Kind.CHOICE, Kind.TRI_STATE))
+        assert bool(spec.choices()) == (spec.kind in (FieldKind.CHOICE, FieldKind.TRI_STATE))
 
 
 def test_the_field_of_the_algorithm_explains_each_that_it_offers() -> None:

@@ -20,7 +20,7 @@ from ui.look.theme import TEXT_SCALES, THEMES, Style
 from ui.look.units import bytes_text, count_text, rate_text, time_text
 from ui.plots.labels import Wanted, place_labels, spread
 from ui.plots.layout import plot_layout
-from ui.plots.model import Axis, Curve, HeatMap, Level, Mark, PlotModel, ink, spots
+from ui.plots.model import Axis, Curve, HeatMap, Level, PlotMark, PlotModel, ink, spots
 from ui.plots.painter import heat_words, ramp, readout_box
 from ui.plots.widget import PlotView
 
@@ -39,7 +39,7 @@ def curves_model() -> PlotModel:
               picks=tuple((name, x) for x in xs))
         for name, scale in rows.items()
     )  # fmt: skip
-    mark = Mark(64, 64**2, "here: 4.0 KiB", "here", "current", "star", pick=None)
+    mark = PlotMark(64, 64**2, "here: 4.0 KiB", "here", "current", "star", pick=None)
     level = Level(2.0**15, "limit: 32 KiB", "limit", "bad")
     return PlotModel("A plot", SIZES, BYTES, curves, (mark,), (level,), summary="figures")
 
@@ -52,7 +52,7 @@ def heat_model() -> PlotModel:
         "hatched: over the limit", "over", lambda r, c: (f"cell {r} {c}", "value"),
     )  # fmt: skip
     marks = tuple(
-        Mark(x, y, f"rule {n} 128 × 64", f"rule {n}", "text", "diamond", pick=(y, x))
+        PlotMark(x, y, f"rule {n} 128 × 64", f"rule {n}", "text", "diamond", pick=(y, x))
         for n, (x, y) in enumerate([(128, 64), (128, 80), (144, 64), (128, 64), (1024, 1024)])
     )
     return PlotModel("A map", LINEAR, LINEAR, marks=marks, heat=heat)

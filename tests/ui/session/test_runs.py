@@ -16,7 +16,7 @@ from simulator.run.breakpoints import (
     TileSkipped,
 )
 from ui.panels.code.panel import CodePanel
-from ui.widgets.message_bar import Kind
+from ui.widgets.message_bar import MessageKind
 
 UNTIL = {
     "breakpoint": 0, "tile": 1, "row": 2, "op": 3, "maximum": 4, "skipped": 5, "limit": 6,
@@ -195,7 +195,7 @@ def test_playing_says_why_it_stopped_and_where(open_window, qtbot):
     at = session.cursor
     op = session.trace.program.ops(at.visit)[at.op].name
     assert window.messages.isVisible()
-    assert window.messages.kind is Kind.HINT
+    assert window.messages.kind is MessageKind.HINT
     for words in ("breakpoint: tile (1, 0)", f"visit {at.visit + 1}:", op):
         assert words in window.messages.text()
     press(qtbot, window, Qt.Key.Key_Space)

@@ -13,7 +13,7 @@ from PySide6.QtGui import QColor, QImage, QPainter
 from kernels.devices.driver import GpuStatus
 from kernels.devices.host.compiler import find_compiler
 from kernels.devices.host.device import HostDevice
-from kernels.devices.registry import Gpu, choose_engine
+from kernels.devices.registry import GpuAccess, choose_engine
 from kernels.errors import KernelError
 from simulator.base.assets import SCENARIOS
 from simulator.base.errors import InputError
@@ -258,7 +258,9 @@ def test_a_device_that_fails_is_left_for_numpy_and_nothing_is_lost(qapp):
             return super().download(buffer)
 
     device = Mortal()
-    choose = partial(choose_engine, gpu=Gpu(lambda: GpuStatus("a GPU", "13.0", ""), lambda: device))
+    choose = partial(
+        choose_engine, gpu=GpuAccess(lambda: GpuStatus("a GPU", "13.0", ""), lambda: device)
+    )
     session = Session(Engines("cupy", choose))
     session.open(SCENARIOS / "causal.toml")
     session.settle()
@@ -302,7 +304,7 @@ def test_auto_takes_numpy_where_making_the_device_fails(qapp):
     def broken():
         raise MemoryError("no room on the device")
 
-    gpu = Gpu(lambda: GpuStatus("a GPU", "13.0", ""), broken)
+    gpu = GpuAccess(lambda: GpuStatus("a GPU", "13.0", ""), broken)
     session = Session(Engines("auto", partial(choose_engine, gpu=gpu)))
     session.open(SCENARIOS / "causal.toml")
     session.settle()

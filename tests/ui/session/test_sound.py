@@ -11,7 +11,7 @@ from simulator.program.playback import MOVING, Cursor, Granularity, seconds_of
 from simulator.run.breakpoints import AtTile
 from simulator.run.motion import flights_of
 from ui.session.session import Session
-from ui.session.sound import Sound
+from ui.session.sound import TickPlayer
 
 pytest.importorskip("miniaudio")
 
@@ -24,7 +24,7 @@ class Desk:
     def __init__(self, on: bool = True) -> None:
         self.time = 100.0
         self.session = Session("numpy", now=lambda: self.time)
-        self.sound = Sound(self.session)
+        self.sound = TickPlayer(self.session)
         self.sound.backend = "NULL"
         self.sound.set(on)
         self.session.open(SCENARIOS / "causal.toml")

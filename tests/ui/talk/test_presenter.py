@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication, QLineEdit, QMessageBox
 from simulator.base.assets import LESSONS
 from ui.talk.presenter import Presenter
 from ui.talk.presenter_keys import IN_SPEAKER, KEYS
-from ui.widgets.message_bar import Kind
+from ui.widgets.message_bar import MessageKind
 from ui.window.actions import ACTIONS
 from ui.window.main_window import MainWindow
 
@@ -64,7 +64,7 @@ def test_start_and_end_are_told_once(window) -> None:
 
 
 def test_errors_are_seen_during_a_talk(talk, window, qapp) -> None:
-    window.say("d=96 needs 210 KiB", Kind.REFUSAL)
+    window.say("d=96 needs 210 KiB", MessageKind.REFUSAL)
     qapp.processEvents()
     assert window.messages.isVisible()
     assert window.rect().contains(window.messages.geometry())

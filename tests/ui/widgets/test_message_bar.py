@@ -7,7 +7,7 @@ from PySide6.QtTest import QTest
 from simulator.base.assets import SCENARIOS
 from ui.look.layouts import LAYOUTS
 from ui.look.theme import THEMES
-from ui.widgets.message_bar import Kind, reading_ms
+from ui.widgets.message_bar import MessageKind, reading_ms
 
 LONG = "seqlen_q = 10000000: expected a size of which every row block fits in memory, " * 3
 
@@ -44,7 +44,7 @@ def retype(window, name, text):
     return editor
 
 
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", MessageKind)
 def test_a_message_moves_nothing_and_its_button_dismisses_it(window, qapp, kind):
     before = places(window)
     window.say(LONG, kind)
@@ -60,13 +60,13 @@ def test_a_message_moves_nothing_and_its_button_dismisses_it(window, qapp, kind)
 def test_hints_go_by_themselves_the_longer_the_text_the_later(window, qapp):
     bar = window.messages
     window.actions_by_name["next_breakpoint"].trigger()
-    assert bar.kind is Kind.HINT
+    assert bar.kind is MessageKind.HINT
     assert bar.life.isActive()
     assert bar.life.interval() == reading_ms(bar.text())
     assert reading_ms(LONG) > reading_ms(bar.text())
     bar.life.timeout.emit()
     assert not bar.isVisible()
-    for kind in (Kind.REFUSAL, Kind.FAILURE):
+    for kind in (MessageKind.REFUSAL, MessageKind.FAILURE):
         window.say(LONG, kind)
         assert not bar.life.isActive()
 
@@ -76,7 +76,7 @@ def test_escape_takes_a_refusal_before_it_selects_no_cell(window):
     window.actions_by_name["cell_right"].trigger()
     session.settle()
     assert session.view.cell is not None
-    window.say("no", Kind.REFUSAL)
+    window.say("no", MessageKind.REFUSAL)
     QTest.keyClick(window, Qt.Key.Key_Escape)
     session.settle()
     assert not bar.isVisible()
@@ -106,11 +106,11 @@ def test_a_refusal_goes_when_the_value_is_typed_anew(window):
 
 def test_a_refusal_goes_with_another_scenario_and_a_failure_stays(window, tmp_path):
     session = window.session
-    for kind in (Kind.REFUSAL, Kind.FAILURE):
+    for kind in (MessageKind.REFUSAL, MessageKind.FAILURE):
         window.say("no", kind)
-        window.files.choose_algorithm("naive" if kind is Kind.REFUSAL else "flash1")
+        window.files.choose_algorithm("naive" if kind is MessageKind.REFUSAL else "flash1")
         session.settle()
-        assert window.messages.isVisible() is (kind is Kind.FAILURE)
+        assert window.messages.isVisible() is (kind is MessageKind.FAILURE)
     QTest.keyClick(window, Qt.Key.Key_Escape)
     assert window.messages.isVisible()
     window.files.save_to(tmp_path / "no" / "such" / "folder.toml")
@@ -122,7 +122,7 @@ def test_a_refusal_goes_with_another_scenario_and_a_failure_stays(window, tmp_pa
 
 def test_a_failure_comes_back_after_a_hint(window):
     bar = window.messages
-    window.say("the file cannot be written", Kind.FAILURE)
+    window.say("the file cannot be written", MessageKind.FAILURE)
     window.say("nothing to stop at")
     assert bar.text() == "nothing to stop at"
     bar.life.timeout.emit()
@@ -137,7 +137,7 @@ def test_a_message_lies_where_nothing_has_to_be_repaired(open_window, qapp):
     for spec in LAYOUTS:
         window.desk.take(spec.name)
         window.docks["scenario"].show()
-        window.say(LONG, Kind.REFUSAL)
+        window.say(LONG, MessageKind.REFUSAL)
         arrange(qapp)
         form = window.docks["scenario"]
         taken = QRect(form.mapTo(window, QPoint()), form.size())
@@ -148,7 +148,7 @@ def test_a_message_lies_where_nothing_has_to_be_repaired(open_window, qapp):
 
 
 def test_a_message_goes_along_when_the_window_gets_another_size(window, qapp):
-    window.say(LONG, Kind.REFUSAL)
+    window.say(LONG, MessageKind.REFUSAL)
     for size in ((1920, 1080), (1280, 720)):
         window.resize(*size)
         arrange(qapp)
@@ -160,7 +160,7 @@ def test_a_narrow_board_leaves_the_words_of_a_message_room(open_window, settings
     settings.text_scale = 2.0
     window = open_window("causal", (1280, 720))
     window.docks["scenario"].show()
-    window.say(LONG, Kind.REFUSAL)
+    window.say(LONG, MessageKind.REFUSAL)
     arrange(qapp)
     form = window.docks["scenario"]
     taken = QRect(form.mapTo(window, QPoint()), form.size())
@@ -173,7 +173,7 @@ def test_a_narrow_board_leaves_the_words_of_a_message_room(open_window, settings
 def test_a_message_is_read_aloud_and_shows_all_its_words(window, qapp, theme):
     window.settings.theme = theme
     window.apply_style()
-    window.say(LONG, Kind.REFUSAL)
+    window.say(LONG, MessageKind.REFUSAL)
     qapp.processEvents()
     bar = window.messages
     assert bar.accessibleName() == LONG
@@ -185,7 +185,7 @@ def test_a_message_is_read_aloud_and_shows_all_its_words(window, qapp, theme):
 
 def test_a_blank_screen_stays_blank(window):
     window.blank(True)
-    window.say("no", Kind.FAILURE)
+    window.say("no", MessageKind.FAILURE)
     image = window.grab().toImage()
     at = window.messages.geometry().center()
     assert image.pixelColor(at).name() == "#000000"

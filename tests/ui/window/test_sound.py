@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication
 from simulator.base.assets import SCENARIOS
 from ui.safety.settings import Settings
 from ui.session.session import Session
-from ui.widgets.message_bar import Kind
+from ui.widgets.message_bar import MessageKind
 from ui.window.main_window import MainWindow
 
 pytest.importorskip("miniaudio")
@@ -68,7 +68,7 @@ def test_where_there_is_no_device_the_window_says_so_and_it_goes_off(
     window.sound.backend = ELSEWHERE
     window.actions_by_name["set_sound"].trigger()
     window.session.settle()
-    assert window.messages.kind is Kind.REFUSAL
+    assert window.messages.kind is MessageKind.REFUSAL
     assert window.messages.text().startswith("No sound: ")
     assert not window.actions_by_name["set_sound"].isChecked()
     assert not window.settings.sound

@@ -21,28 +21,29 @@ _BRIEF = {"KV heads": "heads", "head size": "size", "sequences": "seq.", "latent
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class FormulaColumn:
     """A value or a sign, and the name below it."""
 
     text: str
     name: str = ""
 
 
-def columns(formula: CacheFormula, count: str) -> tuple[Column, ...]:
+def columns(formula: CacheFormula, count: str) -> tuple[FormulaColumn, ...]:
     """Return values and signs from left to right; `count` names the sum."""
-    out: list[Column] = []
+    out: list[FormulaColumn] = []
     for term in formula.terms:
         out += [
-            Column("+"), Column(count_text(term.layers), "layers"), Column("×"),
-            Column(count_text(term.tokens), "tokens"),
+            FormulaColumn("+"), FormulaColumn(count_text(term.layers), "layers"),
+            FormulaColumn("×"),
+            FormulaColumn(count_text(term.tokens), "tokens"),
         ]  # fmt: skip
     out = out[1:]
     if len(formula.terms) > 1:
-        out = [Column("("), *out, Column(")")]
+        out = [FormulaColumn("("), *out, FormulaColumn(")")]
     for factor in formula.factors:
         value = f"{float(factor.value):g} B" if factor.bytes else count_text(int(factor.value))
-        out += [Column("×"), Column(value, factor.name)]
-    return (*out, Column("="), Column(decimal_bytes_text(formula.total), count))
+        out += [FormulaColumn("×"), FormulaColumn(value, factor.name)]
+    return (*out, FormulaColumn("="), FormulaColumn(decimal_bytes_text(formula.total), count))
 
 
 def formula_text(formula: CacheFormula, count: str) -> str:
@@ -81,5 +82,5 @@ def paint_formula(
     draw_text(painter, place, formula_text(formula, count), small, theme.text)
 
 
-def _named(all_of: Sequence[Column], brief: bool) -> list[Column]:
-    return [Column(c.text, _BRIEF.get(c.name, c.name) if brief else c.name) for c in all_of]
+def _named(all_of: Sequence[FormulaColumn], brief: bool) -> list[FormulaColumn]:
+    return [FormulaColumn(c.text, _BRIEF.get(c.name, c.name) if brief else c.name) for c in all_of]

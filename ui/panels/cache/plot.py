@@ -20,7 +20,7 @@ from simulator.study.kv_cache import (
     weight_bytes,
 )
 from ui.look.units import bytes_text, count_text, decimal_bytes_text, rate_text
-from ui.plots.model import Axis, Curve, Dash, Level, Mark, Marker, PlotModel
+from ui.plots.model import Axis, Curve, Dash, Level, Marker, PlotMark, PlotModel
 
 CONVENTION_NAMES: dict[Convention, str] = {
     "logical": "logical",
@@ -147,7 +147,7 @@ def cache_plot(choice: CacheChoice) -> PlotModel:
     low = min(min(y for y in curve.ys if y) for curve in curves) if choice.log else 0.0
     label = decimal_bytes_text(now)
     own = next(way for way in ways(choice.model) if way.own)
-    here = Mark(tokens, now, label, label, "current", "ring", 6.0, _details(own, choice))
+    here = PlotMark(tokens, now, label, label, "current", "ring", 6.0, _details(own, choice))
     sizes = [f"{way.name} {decimal_bytes_text(_size(way, choice))}" for way in ways(choice.model)]
     return PlotModel(
         name=f"KV cache of {choice.model.name}",

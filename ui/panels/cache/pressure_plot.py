@@ -6,7 +6,7 @@ from simulator.study.pressure.costs import Evicted, Pressure, Rounded
 from simulator.study.pressure.policies import POLICIES
 from simulator.study.pressure.quantise import SMALL
 from ui.look.units import bytes_text, number_text, plural, tick_text
-from ui.plots.model import Axis, Curve, Dash, Level, Mark, Marker, PlotModel
+from ui.plots.model import Axis, Curve, Dash, Level, Marker, PlotMark, PlotModel
 
 _LEAST = 1e-6
 """Errors below this are rounding: a logarithmic axis ends there."""
@@ -68,7 +68,7 @@ def pressure_plot(found: Pressure, now: Evicted) -> PlotModel:
             )
         )  # fmt: skip
     words = f"{now.policy.name}, {plural(now.budget, 'token')}: {_share(now.error)}"
-    here = Mark(
+    here = PlotMark(
         float(now.bytes), max(now.error, _LEAST), words, _share(now.error), "current", "ring", 6.5,
         _evicted_lines(found, now),
     )  # fmt: skip

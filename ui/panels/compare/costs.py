@@ -22,7 +22,7 @@ _BAR, _ROW, _PAD, _GAP = 22.0, 76.0, 22.0, 12.0
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class CostLine:
     """One algorithm's line on the slide."""
 
     name: str  # its title
@@ -36,7 +36,7 @@ class Cost:
 class Costs:
     """What the slide says."""
 
-    rows: tuple[Cost, ...]  # the algorithms, in the order in which they are shown elsewhere
+    rows: tuple[CostLine, ...]  # the algorithms, in the order in which they are shown elsewhere
     factor: str  # bytes of the baseline over those of this run; "" for the baseline itself
     meaning: tuple[str, ...]  # what the factor compares, longest first
     mask: tuple[str, ...]  # what of it is skipped tiles, longest first; empty if there are none
@@ -51,7 +51,7 @@ def costs_of(program: TileProgram) -> Costs:
     totals = [total for total in comparison.totals if total.algorithm in comparison.alike]
     most = max(total.counters.bytes for total in totals)
     rows = tuple(
-        Cost(
+        CostLine(
             title(total.algorithm), bytes_text(total.counters.bytes), total.counters.bytes / most,
             total.algorithm == shown, _notes(total),
         )
@@ -132,7 +132,7 @@ def paint_costs(painter: QPainter, costs: Costs, style: Style, rect: QRectF) -> 
     painter.restore()
 
 
-def _paint_row(painter: QPainter, row: Cost, style: Style, rect: QRectF) -> None:
+def _paint_row(painter: QPainter, row: CostLine, style: Style, rect: QRectF) -> None:
     px, theme = style.px, style.theme
     name = style.text_font(_NAME, bold=row.shown)
     high = rect.height() / 3.2

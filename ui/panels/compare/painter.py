@@ -136,7 +136,7 @@ def _paint_column(
     comparison: Comparison,
     number: int,
     position: Position,
-    said: Sequence[Sequence[_Row]],
+    said: Sequence[Sequence[_BarWords]],
     scales: _Scales,
     style: Style,
     box: QRectF,
@@ -192,7 +192,7 @@ def _split(body: QRectF, style: Style) -> tuple[QRectF, QRectF]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _BarWords:
     """Words above a bar: its name and its figures, each from long to short, and their colour."""
 
     labels: tuple[str, ...]
@@ -200,7 +200,9 @@ class _Row:
     ink: str
 
 
-def _rows(position: Position, total: Totals, scales: _Scales, style: Style) -> tuple[_Row, ...]:
+def _rows(
+    position: Position, total: Totals, scales: _Scales, style: Style
+) -> tuple[_BarWords, ...]:
     """Return the words above the bars of one algorithm."""
     theme = style.theme
     moved, most = bytes_text(position.counters.bytes), bytes_text(total.counters.bytes)
@@ -216,22 +218,24 @@ def _rows(position: Position, total: Totals, scales: _Scales, style: Style) -> t
         else (f"{held}, up to {peak} of {limit}", f"{held} of {limit}", f"{held} / {limit}", held)
     )  # fmt: skip
     return (
-        _Row(
+        _BarWords(
             ("requested from HBM", "requested bytes", "requested", "bytes"),
             (f"{moved} of {most}", f"{moved} / {most}", moved), theme.text,
         ),
-        _Row(
+        _BarWords(
             (*short, "roofline time", "time"),
             (f"≈ {spent} of {end}", f"{spent} / {end}", spent), theme.text,
         ),
-        _Row(
+        _BarWords(
             ("shared memory of this visit", "shared memory", "SRAM"), chip,
             theme.bad if over else theme.text,
         ),
     )  # fmt: skip
 
 
-def fitting_words(rows: Sequence[_Row], width: float, style: Style) -> tuple[str, tuple[str, ...]]:
+def fitting_words(
+    rows: Sequence[_BarWords], width: float, style: Style
+) -> tuple[str, tuple[str, ...]]:
     """Return a bar's name ("" without space) and its figures, worded alike in all columns."""
     small, font = style.text_font(11), style.text_font(11, bold=True)
     room = width - style.px(6)

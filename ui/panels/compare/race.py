@@ -12,7 +12,7 @@ from PySide6.QtGui import QColor, QPainter, QPen
 
 from simulator.program.algorithms import ALGORITHMS
 from simulator.study.compare import Comparison
-from simulator.study.race import Lane, Race, Standing
+from simulator.study.race import Race, RaceLane, Standing
 from ui.look.draw import RIGHT, draw_text, hairline, mixed, outline, text_width, wrapped
 from ui.look.names import first_that_fits, fitting
 from ui.look.theme import Style
@@ -158,7 +158,7 @@ def _paint_lines(painter: QPainter, lay: RaceLayout) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _LanePlaces:
     """The places in a lane: words, bar, and words below it if there is enough height."""
 
     words: QRectF
@@ -166,7 +166,7 @@ class _Rows:
     below: QRectF | None
 
 
-def _rows(box: QRectF, style: Style) -> _Rows:
+def _rows(box: QRectF, style: Style) -> _LanePlaces:
     px = style.px
     tall = box.height() >= px(_TALL)
     spent = px(20) + (px(18) if tall else 0)
@@ -176,13 +176,13 @@ def _rows(box: QRectF, style: Style) -> _Rows:
     place = QRectF(box.x(), words.bottom() + px(1), box.width(), bar)
     line = QRectF(words.x(), place.bottom() + px(1), words.width(), px(16))
     below = line if tall else None
-    return _Rows(words, place, below)
+    return _LanePlaces(words, place, below)
 
 
 def _paint_lane(
     painter: QPainter,
     race: Race,
-    lane: Lane,
+    lane: RaceLane,
     standing: Standing,
     style: Style,
     box: QRectF,
@@ -225,7 +225,7 @@ def _paint_lane(
 
 
 def _paint_bar(
-    painter: QPainter, lane: Lane, standing: Standing, style: Style, bar: QRectF
+    painter: QPainter, lane: RaceLane, standing: Standing, style: Style, bar: QRectF
 ) -> None:
     """Draw the bar on its track, with a mark where one launch ends and the next begins."""
     px, theme = style.px, style.theme
@@ -248,10 +248,10 @@ def _paint_bar(
 def _paint_units(
     painter: QPainter,
     race: Race,
-    lane: Lane,
+    lane: RaceLane,
     standing: Standing,
     style: Style,
-    rows: _Rows,
+    rows: _LanePlaces,
     place: QRectF,
 ) -> None:
     """Draw the GPU's multiprocessors: hollow and grey as large a share as waits for memory."""

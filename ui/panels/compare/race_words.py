@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simulator.study.compare import Comparison
-from simulator.study.race import Lane, Race, Standing
+from simulator.study.race import Race, RaceLane, Standing
 from ui.look.run_words import scenario_words
 from ui.look.units import (
     LAUNCH,
@@ -44,14 +44,14 @@ def race_title(race: Race, shown: Comparison) -> tuple[str, ...]:
     )
 
 
-def result_words(lane: Lane) -> tuple[str, ...]:
+def result_words(lane: RaceLane) -> tuple[str, ...]:
     """Return what is said at a lane's finish, longest first."""
     place = f"{lane.place}{_ENDINGS.get(lane.place, 'th')}"
     spent = f"≈ {time_text(lane.seconds)}"
     return f"{place} · {spent}", spent
 
 
-def bytes_words(lane: Lane, standing: Standing) -> tuple[str, ...]:
+def bytes_words(lane: RaceLane, standing: Standing) -> tuple[str, ...]:
     """Return what a lane has requested so far, longest first."""
     count, whole = standing.counters.bytes, lane.total.counters.bytes
     part = bytes_of_text(count, whole)
@@ -59,7 +59,7 @@ def bytes_words(lane: Lane, standing: Standing) -> tuple[str, ...]:
     return f"{part} requested from HBM", f"{part} requested", part, brief
 
 
-def progress_words(race: Race, lane: Lane, standing: Standing) -> tuple[str, ...]:
+def progress_words(race: Race, lane: RaceLane, standing: Standing) -> tuple[str, ...]:
     """Return which launch is under way, or how much longer than the first it has taken."""
     if standing.finished:
         first = race.first

@@ -9,7 +9,7 @@ import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
-from simulator.run.exactness import EXP_OVERFLOW, HALF_OVERFLOW, Exactness, RowState, Strip
+from simulator.run.exactness import EXP_OVERFLOW, HALF_OVERFLOW, ErrorStrip, Exactness, RowError
 from simulator.run.snapshot import Snapshot
 from ui.look.draw import LEFT, RIGHT, draw_text, mixed, outline, patterned, text_width
 from ui.look.heat import hatching
@@ -125,12 +125,12 @@ def half_words(snapshot: Snapshot, model: Exactness) -> tuple[tuple[str, ...], t
     return names, _worst_words(model.half, "not computed yet")
 
 
-def _worst_words(strip: Strip, none: str, each: str = "row") -> tuple[str, ...]:
-    unknown, row = strip.count(RowState.UNKNOWN), strip.worst
+def _worst_words(strip: ErrorStrip, none: str, each: str = "row") -> tuple[str, ...]:
+    unknown, row = strip.count(RowError.UNKNOWN), strip.worst
     if row is None:
         words = (f"{plural(unknown, each)} not computed yet", "not computed yet", "·")
         return words if unknown else (none, "·")
-    size = "NaN or ∞" if strip.states[row] == RowState.BROKEN else ulp_text(float(strip.ulp[row]))
+    size = "NaN or ∞" if strip.states[row] == RowError.BROKEN else ulp_text(float(strip.ulp[row]))
     worst = f"worst {size} in {each} {count_text(row)}"
     rest = f"{plural(unknown, each)} not computed yet"
     return (f"{worst}, {rest}", worst, size) if unknown else (worst, size)
@@ -166,7 +166,7 @@ def _gradient_lines(
         ("rescale", (*(f"none: {words}" for words in origin), "none"), False),
         ("ulp", ("of the largest number of each gradient so far", "of each largest number"), False),
     ]
-    if model.now.count(RowState.UNKNOWN):
+    if model.now.count(RowError.UNKNOWN):
         size = "the run is too large to be compared at every step; verify compares it"
         lines.append(("float64", (size, "too large a run: see verify", "too large"), False))
     return tuple(lines)
@@ -206,10 +206,10 @@ def _margin_texts(snapshot: Snapshot, model: Exactness) -> tuple[tuple[str, ...]
 
 
 def _half_texts(model: Exactness, *, limit: str) -> tuple[tuple[str, ...], bool]:
-    known = len(model.half.states) - model.half.count(RowState.UNKNOWN)
+    known = len(model.half.states) - model.half.count(RowError.UNKNOWN)
     if not known:
         return ("not computed yet", "·"), False
-    over, broken = model.half_overflows, model.half.count(RowState.BROKEN)
+    over, broken = model.half_overflows, model.half.count(RowError.BROKEN)
     of = f"of {count_text(known)} rows"
     return (
         f"{count_text(over)} {of} overflow{limit}, {count_text(broken)} become NaN or ∞",
@@ -230,7 +230,7 @@ def shade(theme: Theme, decade: float) -> QColor:
     return mixed(theme.current, theme.bad, (share - 0.5) * 2)
 
 
-def _paint_strip(painter: QPainter, whole: Strip, lay: ExactnessLayout, box: QRectF) -> None:
+def _paint_strip(painter: QPainter, whole: ErrorStrip, lay: ExactnessLayout, box: QRectF) -> None:
     theme = lay.style.theme
     painter.fillRect(box, QColor(theme.empty))
     strip = whole.pooled(max(int(box.width()), 1))
@@ -246,13 +246,13 @@ def _paint_strip(painter: QPainter, whole: Strip, lay: ExactnessLayout, box: QRe
     broken = patterned(theme.bad, Qt.BrushStyle.DiagCrossPattern, lay.style)
     shown: dict[int, list[QRectF]] = {}
     steps = np.rint(np.clip(shares, 0, 1) * _SHADES)
-    for state, brush in ((RowState.UNKNOWN, hatched), (RowState.BROKEN, broken)):
+    for state, brush in ((RowError.UNKNOWN, hatched), (RowError.BROKEN, broken)):
         for first, stop in _runs(strip.states == state):
             place = QRectF(edges[first], box.y(), edges[stop] - edges[first], box.height())
-            if state == RowState.BROKEN:
+            if state == RowError.BROKEN:
                 painter.fillRect(place, mixed(theme.empty, theme.bad, 0.45))
             painter.fillRect(place, brush)
-    for n in np.flatnonzero(strip.states == RowState.KNOWN).tolist():
+    for n in np.flatnonzero(strip.states == RowError.KNOWN).tolist():
         bar = QRectF(
             edges[n], box.bottom() - heights[n], max(edges[n + 1] - edges[n] - gap, 1), heights[n]
         )
@@ -389,11 +389,11 @@ def row_words(model: Exactness, strip: int, row: int, *, softmax: bool = True) -
     """Return what a strip says about a row, for the pointer."""
     errors = model.half if strip else model.now
     words = {
-        RowState.EMPTY: "no gradient yet" if model.gradients[0] else "no output yet",
-        RowState.UNKNOWN: "not computed yet",
-        RowState.BROKEN: "NaN or ∞",
+        RowError.EMPTY: "no gradient yet" if model.gradients[0] else "no output yet",
+        RowError.UNKNOWN: "not computed yet",
+        RowError.BROKEN: "NaN or ∞",
     }
-    state = RowState(int(errors.states[row]))
+    state = RowError(int(errors.states[row]))
     tail = " in fp16 without a maximum" if softmax else " in fp16"
     said = words.get(state) or f"off by {ulp_text(float(errors.ulp[row]))}"
     if strip and model.gradients[1]:

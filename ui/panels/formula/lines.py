@@ -22,7 +22,7 @@ from ui.look.formula import typeset
 from ui.look.names import move_name, op_label
 from ui.look.units import exact_text, number_text, plural
 from ui.panels.update_lines import (
-    Piece,
+    LinePiece,
     Pieces,
     UpdateLine,
     line,
@@ -243,7 +243,7 @@ def _moving_line(snapshot: Snapshot, row: int) -> UpdateLine:
 
 def _loaded(snapshot: Snapshot, row: int, count: int, *, computed: bool = True) -> Pieces:
     """Return the first numbers of a row, or of the first key, of each tile that the op loads."""
-    pieces: list[Piece] = []
+    pieces: list[LinePiece] = []
     for move in snapshot.op.moves if snapshot.op.loads else ():
         name, axes = move.tensor, TENSORS[move.tensor].axes
         if name in snapshot.inputs:
@@ -329,23 +329,23 @@ def _title(found: Explanation) -> tuple[Pieces, ...]:
     )
 
 
-def _piece(part: Part) -> Piece:
-    return Piece(part) if isinstance(part, str) else _number(part)
+def _piece(part: Part) -> LinePiece:
+    return LinePiece(part) if isinstance(part, str) else _number(part)
 
 
-def _number(found: Number) -> Piece:
+def _number(found: Number) -> LinePiece:
     if found.full and np.isfinite(found.value):
         text = f"{found.value:.9g}".replace("-", "−")
-        return Piece(text, found.cell, found.name, 12)
+        return LinePiece(text, found.cell, found.name, 12)
     return number(found.value, found.cell, found.name)
 
 
 def _term(term: Term, sums: TermSum) -> Pieces:
     """Return one term: its index, its factors and their product."""
     letters = len(str(sums.terms[-1].index))
-    out: list[Piece | str] = [f"{term.index:>{letters}}: ", _number(term.factors[0])]
+    out: list[LinePiece | str] = [f"{term.index:>{letters}}: ", _number(term.factors[0])]
     if len(term.factors) > 1:
-        product = Piece(number_text(term.product), width=7)
+        product = LinePiece(number_text(term.product), width=7)
         out += [" × ", _number(term.factors[1]), " = ", product]
     return plain(*out)
 

@@ -27,8 +27,8 @@ from ui.panels.formula.lines import (
 )
 from ui.panels.formula.view import (
     MIN_SIZE,
+    CellLink,
     FormulaLayout,
-    Link,
     formula_layout,
     paint_formula,
 )
@@ -76,7 +76,7 @@ class FormulaPanel(Panel[FormulaModel]):
         self._lay_out()
 
     @property
-    def links(self) -> list[Link]:
+    def links(self) -> list[CellLink]:
         """The numbers that can be clicked, in reading order."""
         return self.laid.links if self.laid else []
 

@@ -19,7 +19,7 @@ from ui.look.names import first_that_fits, fitting
 from ui.look.theme import Style
 from ui.look.units import plural
 from ui.panels.formula.lines import ExplanationText, FormulaModel, more_terms
-from ui.panels.update_lines import Piece, Pieces, UpdateLine
+from ui.panels.update_lines import LinePiece, Pieces, UpdateLine
 
 MIN_SIZE = QSizeF(300, 136)
 HINT = (
@@ -35,7 +35,7 @@ _NOTE = 15
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class CellLink:
     """A number that selects its cell."""
 
     rect: QRectF  # its place
@@ -45,7 +45,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class PlainText:
     """Text that is not a link."""
 
     rect: QRectF
@@ -70,8 +70,8 @@ class FormulaLayout:
     """Everything that is painted, and where."""
 
     style: Style  # with the text scale that fits
-    links: list[Link] = field(default_factory=list)  # numbers, in reading order
-    words: list[Words] = field(default_factory=list)  # all other text
+    links: list[CellLink] = field(default_factory=list)  # numbers, in reading order
+    words: list[PlainText] = field(default_factory=list)  # all other text
     maths: list[Maths] = field(default_factory=list)  # formulas
     # around the lines of the current op; null without any
     frame: QRectF = field(default_factory=QRectF)
@@ -114,7 +114,7 @@ def formula_layout(
     elif below.height() >= px(16):
         text = first_that_fits(HINT, below.width(), lay.font("text"))
         lay.words.append(
-            Words(QRectF(below.x(), below.y(), below.width(), px(16)), text, "muted", "text")
+            PlainText(QRectF(below.x(), below.y(), below.width(), px(16)), text, "muted", "text")
         )
     return lay
 
@@ -131,11 +131,11 @@ def _head(lay: FormulaLayout, model: FormulaModel, rect: QRectF) -> float:
         cite = next((c for c in model.cites if text_width(text, c) <= left), "")
         if cite:
             break
-    lay.words.append(Words(row, title, "text", "bold"))
+    lay.words.append(PlainText(row, title, "text", "bold"))
     if cite:
         width = text_width(text, cite) + 1
         place = QRectF(row.right() - width, row.y(), width, row.height())
-        lay.words.append(Words(place, cite, "muted", "text"))
+        lay.words.append(PlainText(place, cite, "muted", "text"))
     return row.bottom() + px(3)
 
 
@@ -206,7 +206,7 @@ def _more_lines(above: int, below: int, rows: int) -> tuple[str, str]:
 def _note(lay: FormulaLayout, words: str, place: QRectF) -> float:
     """Place words in a row of their own, and return where that ends."""
     place.setHeight(lay.style.px(_NOTE))
-    lay.words.append(Words(place, words, "muted", "text"))
+    lay.words.append(PlainText(place, words, "muted", "text"))
     return place.bottom()
 
 
@@ -265,16 +265,16 @@ def _put(lay: FormulaLayout, pieces: Pieces, row: QRectF, role: str) -> None:
 
 
 def _put_one(
-    lay: FormulaLayout, piece: Piece, x: float, row: QRectF, role: str, font: QFont
+    lay: FormulaLayout, piece: LinePiece, x: float, row: QRectF, role: str, font: QFont
 ) -> float:
     whole, own = text_width(font, piece.padded), text_width(font, piece.text.strip())
     if piece.cell is None:
         if piece.text.strip():
             place = QRectF(x, row.y(), whole + 1, row.height())
-            lay.words.append(Words(place, piece.text, role))
+            lay.words.append(PlainText(place, piece.text, role))
     else:
         place = QRectF(x + whole - own, row.y(), own + 1, row.height())
-        lay.links.append(Link(place, piece.text.strip(), piece.cell, piece.hint))
+        lay.links.append(CellLink(place, piece.text.strip(), piece.cell, piece.hint))
     return x + whole
 
 
@@ -293,10 +293,10 @@ def _explanation(lay: FormulaLayout, said: ExplanationText, rect: QRectF) -> Non
     state_font = lay.font("text")
     if used + text_width(state_font, said.state) <= rect.width():
         place = QRectF(rect.x() + used, y, rect.width() - used, step)
-        lay.words.append(Words(place, said.state, "muted", "text"))
+        lay.words.append(PlainText(place, said.state, "muted", "text"))
         y += step
     else:
-        y = _flow(lay, (Piece(said.state),), rect, y + step, "muted")
+        y = _flow(lay, (LinePiece(said.state),), rect, y + step, "muted")
     # A row of terms and their sum are more important than the last of the lines.
     kept = 2 * step if said.terms else 0.0
     for pieces in said.lines:
@@ -308,10 +308,10 @@ def _explanation(lay: FormulaLayout, said: ExplanationText, rect: QRectF) -> Non
         _terms(lay, said, QRectF(rect.x(), y, rect.width(), rect.bottom() - y))
 
 
-def _rows(lay: FormulaLayout, pieces: Pieces, width: float) -> list[list[Piece]]:
+def _rows(lay: FormulaLayout, pieces: Pieces, width: float) -> list[list[LinePiece]]:
     """Break pieces into rows between words; a number is never broken."""
     font, indent = lay.font(), lay.style.px(14)
-    rows: list[list[Piece]] = [[]]
+    rows: list[list[LinePiece]] = [[]]
     used = 0.0
     for piece in pieces:
         for word in _split(piece):
@@ -321,20 +321,20 @@ def _rows(lay: FormulaLayout, pieces: Pieces, width: float) -> list[list[Piece]]
                 rows.append([])
                 used = 0.0
             if not rows[-1] and len(rows) > 1 and word.cell is None:
-                word = Piece(word.text.lstrip())
+                word = LinePiece(word.text.lstrip())
                 wide = text_width(font, word.text)
             rows[-1].append(word)
             used += wide
     return rows
 
 
-def _split(piece: Piece) -> list[Piece]:
+def _split(piece: LinePiece) -> list[LinePiece]:
     """Return the words of a piece, each with the space that follows it."""
     if piece.cell is not None:
         return [piece]
     parts = piece.text.split(" ")
-    words = [Piece(f"{part} ") for part in parts[:-1]]
-    return [*words, Piece(parts[-1])] if parts[-1] else words
+    words = [LinePiece(f"{part} ") for part in parts[:-1]]
+    return [*words, LinePiece(parts[-1])] if parts[-1] else words
 
 
 def _flow(lay: FormulaLayout, pieces: Pieces, rect: QRectF, y: float, role: str) -> float:
@@ -366,7 +366,7 @@ def _terms(lay: FormulaLayout, said: ExplanationText, rect: QRectF) -> None:
         _put(lay, said.terms[n], place, "muted")
     last = QRectF(rect.x(), rect.y() + rows * step, rect.width(), step)
     left = said.count - shown
-    total: Pieces = (Piece(f"{more_terms(left)}; sum "), *said.total) if left else said.total
+    total: Pieces = (LinePiece(f"{more_terms(left)}; sum "), *said.total) if left else said.total
     for pieces in (total, said.total):
         if _width(lay, pieces) <= last.width():
             _put(lay, pieces, last, "text")

@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QPainter
 
 from simulator.base.dtypes import F32
 from simulator.program.playback import eased
-from simulator.study.generation.steps import Generation, Quantity, Step
+from simulator.study.generation.steps import Generation, GenerationStep, Quantity
 from ui.look.draw import LEFT, RIGHT, draw_text, outline, text_width
 from ui.look.heat import colour_map, heat_image, signed_limit
 from ui.look.names import first_that_fits, fitting, readable
@@ -60,7 +60,7 @@ class GenerationState:
     share: float = 1.0
 
     @property
-    def step(self) -> Step:
+    def step(self) -> GenerationStep:
         """The step that is shown."""
         return self.found.steps[self.at]
 

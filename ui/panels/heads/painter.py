@@ -49,7 +49,7 @@ class HeadsState:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SharingRow:
     """One way in words: its name, bytes for each token, bytes read, weights."""
 
     name: str
@@ -103,13 +103,13 @@ def way_name(way: HeadSharing) -> str:
     return f"{way.kind} {len(way.shared_by)}"
 
 
-def rows(state: HeadsState) -> tuple[Row, ...]:
+def rows(state: HeadsState) -> tuple[SharingRow, ...]:
     """Return the figures of every way."""
     out = []
     for way in state.ways:
         weights = [way.parameters(part) for part in PARTS] + [way.parameters()]
         out.append(
-            Row(
+            SharingRow(
                 way_name(way),
                 bytes_text(token_bytes(state, way)),
                 bytes_text(read_bytes(state, way)),
@@ -385,7 +385,7 @@ def _paint_table(painter: QPainter, state: HeadsState, style: Style, rect: QRect
             x += width + gap
 
 
-def _columns(found: Sequence[Row], style: Style, width: float) -> list[tuple[str, int]]:
+def _columns(found: Sequence[SharingRow], style: Style, width: float) -> list[tuple[str, int]]:
     """Return the columns that fit: heads and their places in a row's figures."""
     known = any(UNKNOWN not in row.weights for row in found)
     weights = [(part, 3 + n) for n, part in enumerate(PARTS)] if known else []
@@ -403,6 +403,6 @@ def _columns(found: Sequence[Row], style: Style, width: float) -> list[tuple[str
     return head[:1]
 
 
-def _cells(found: Sequence[Row], columns: Sequence[tuple[str, int]]) -> list[list[str]]:
+def _cells(found: Sequence[SharingRow], columns: Sequence[tuple[str, int]]) -> list[list[str]]:
     lines = [(row.name, row.token, row.read, *row.weights) for row in found]
     return [[line[place] for _, place in columns] for line in lines]

@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFocusEvent, QKeyEvent, QMouseEvent, QPaintEvent, QWheelEvent
 from PySide6.QtWidgets import QApplication, QToolTip, QWidget
 
-from ui.board.layout import View
+from ui.board.layout import Viewport
 from ui.board.panel import NOTCH, STEP
 from ui.look.draw import draw_text, wrapped
 from ui.panels.inspector.layout import InspectorLayout, panned_map, revealing_row, zoomed_map
@@ -39,8 +39,8 @@ class InspectorCanvas(QWidget):
     def __init__(self, panel: InspectorPanel) -> None:
         super().__init__(panel)
         self._panel = panel
-        self.view = View()
-        self._pressed: tuple[QPointF, InspectorLayout, View] | None = None
+        self.view = Viewport()
+        self._pressed: tuple[QPointF, InspectorLayout, Viewport] | None = None
         self._dragging = False
         self.setObjectName("inspector_canvas")
         self.setAccessibleName("Attention weights")
@@ -80,7 +80,7 @@ class InspectorCanvas(QWidget):
 
     def fit(self) -> None:
         """Show the whole map."""
-        self._take(View())
+        self._take(Viewport())
 
     def reveal(self, row: int) -> None:
         """Move the map just far enough to show a row."""
@@ -88,7 +88,7 @@ class InspectorCanvas(QWidget):
         if model is not None:
             self._take(revealing_row(model, self._panel.layout_now(), self.view, row))
 
-    def _take(self, view: View) -> None:
+    def _take(self, view: Viewport) -> None:
         if view != self.view:
             self.view = view
             self.update()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QPointF, QRectF
 
-from ui.board.layout import View
+from ui.board.layout import Viewport
 from ui.look.draw import text_width
 from ui.look.pieces import GAP, picture_place
 from ui.look.theme import Style
@@ -103,7 +103,7 @@ class InspectorLayout:
 
 
 def inspector_layout(
-    model: InspectorModel, style: Style, rect: QRectF, view: View | None = None
+    model: InspectorModel, style: Style, rect: QRectF, view: Viewport | None = None
 ) -> InspectorLayout:
     """Return the places of everything; parts without space are left out."""
     px = style.px
@@ -217,37 +217,41 @@ def _heads(
 
 
 def zoomed_map(
-    model: InspectorModel, layout: InspectorLayout, view: View, at: QPointF, factor: float
-) -> View:
+    model: InspectorModel, layout: InspectorLayout, view: Viewport, at: QPointF, factor: float
+) -> Viewport:
     """Return the view of the map zoomed in such a way that a point stays where it is."""
     box, before = layout.cells, layout.grid
     across = min(max((at.x() - box.x()) / box.width(), 0.0), 1.0)
     down = min(max((at.y() - box.y()) / box.height(), 0.0), 1.0)
-    zoom = map_view(model, View(view.zoom * factor)).zoom
-    after = grid_of(model, int(box.height()), int(box.width()), View(zoom))
+    zoom = map_view(model, Viewport(view.zoom * factor)).zoom
+    after = grid_of(model, int(box.height()), int(box.width()), Viewport(zoom))
     x = before.left + across * (before.cols * before.wide - after.cols * after.wide)
     y = before.top + down * (before.rows * before.tall - after.rows * after.tall)
-    return map_view(model, View(zoom, x, y))
+    return map_view(model, Viewport(zoom, x, y))
 
 
-def panned_map(model: InspectorModel, layout: InspectorLayout, view: View, by: QPointF) -> View:
+def panned_map(
+    model: InspectorModel, layout: InspectorLayout, view: Viewport, by: QPointF
+) -> Viewport:
     """Return the view of the map moved by some pixels, as a drag does."""
     cell = layout.cell_box(0, 0)
     keys, rows = by.x() / cell.width() * layout.grid.wide, by.y() / cell.height() * layout.grid.tall
-    return map_view(model, View(view.zoom, view.x - keys, view.y - rows))
+    return map_view(model, Viewport(view.zoom, view.x - keys, view.y - rows))
 
 
-def revealing_row(model: InspectorModel, layout: InspectorLayout, view: View, row: int) -> View:
+def revealing_row(
+    model: InspectorModel, layout: InspectorLayout, view: Viewport, row: int
+) -> Viewport:
     """Return the view of the map moved just far enough to show a query row."""
     at, grid = model.rows.index(row), layout.grid
     shown = grid.rows * grid.tall
     if grid.top <= at < grid.top + shown:
         return view
-    return map_view(model, View(view.zoom, view.x, at + 0.5 - shown / 2))
+    return map_view(model, Viewport(view.zoom, view.x, at + 0.5 - shown / 2))
 
 
 def _map(
-    model: InspectorModel, style: Style, area: QRectF, view: View | None
+    model: InspectorModel, style: Style, area: QRectF, view: Viewport | None
 ) -> tuple[QRectF, QRectF, Grid, QRectF, QRectF, QRectF]:
     """Return caption, cells, grid, labels of rows and keys, and colour bar."""
     px, font = style.px, style.text_font(LABEL)

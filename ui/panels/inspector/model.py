@@ -14,12 +14,12 @@ from simulator.problem.intervals import Bools
 from simulator.problem.masks import Mask
 from simulator.problem.workload import Workload
 from simulator.study.attention_map import AttentionMaps, HeadDifference, MapSettings, pool_block
-from ui.board.layout import View, clamped, visible_count
-from ui.look.heat import Kept
+from ui.board.layout import Viewport, clamped, visible_count
+from ui.look.heat import ResultCache
 from ui.look.pieces import picture_of
 from ui.look.units import count_text, exact_text, number_text
 
-KEPT = Kept(64, 64 * 2**20)
+KEPT = ResultCache(64, 64 * 2**20)
 """Pooled maps and their images, kept as long as their weights exist."""
 
 
@@ -124,7 +124,7 @@ class InspectorModel:
 
 
 @dataclass(frozen=True, slots=True)
-class Pointer:
+class MapPointer:
     """What is pointed at."""
 
     row: int  # the query row that is read
@@ -163,15 +163,15 @@ class Grid:
         return self.left + c * self.wide
 
 
-def map_view(model: InspectorModel, view: View) -> View:
+def map_view(model: InspectorModel, view: Viewport) -> Viewport:
     """Return a view of the map that shows nothing outside it: x counts keys, y rows of the map."""
     height, width = model.values.shape
     return clamped((height, width, 1, 1), view)
 
 
-def grid_of(model: InspectorModel, rows: int, cols: int, view: View | None = None) -> Grid:
+def grid_of(model: InspectorModel, rows: int, cols: int, view: Viewport | None = None) -> Grid:
     """Return the grid of a view's part of the map, with at most so many rows and columns."""
-    view = map_view(model, view or View())
+    view = map_view(model, view or Viewport())
 
     def along(count: int, start: float, most: int) -> tuple[int, int, int]:
         shown = math.ceil(visible_count(count, view.zoom))
@@ -269,7 +269,7 @@ def with_hidden(small: F32, mask: Mask, size: tuple[int, int]) -> F32:
 # --- words --------------------------------------------------------------------------------
 
 
-def reading(model: InspectorModel, pointer: Pointer) -> str:
+def reading(model: InspectorModel, pointer: MapPointer) -> str:
     """Return what the pointer reads, with the exact number."""
     row, key = pointer.row, pointer.key
     head = model.name_of(model.head)

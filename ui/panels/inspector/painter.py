@@ -10,7 +10,7 @@ from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPen
 
 from simulator.base.dtypes import F32
 from simulator.program.algorithms import algorithm_of
-from ui.board.layout import View
+from ui.board.layout import Viewport
 from ui.look.draw import CENTRE, LEFT, RIGHT, draw_text, mixed, outline, text_width
 from ui.look.heat import (
     HIDDEN,
@@ -40,7 +40,7 @@ from ui.panels.inspector.model import (
     KEPT,
     Grid,
     InspectorModel,
-    Pointer,
+    MapPointer,
     entropy_words,
     peak,
     reading,
@@ -59,10 +59,10 @@ _MOST_READ = 12
 def paint_inspector(
     painter: QPainter,
     model: InspectorModel,
-    pointer: Pointer,
+    pointer: MapPointer,
     style: Style,
     rect: QRectF,
-    view: View | None = None,
+    view: Viewport | None = None,
 ) -> None:
     """Paint everything for which there is space; `view` says which part of the map is shown."""
     layout = inspector_layout(model, style, rect, view)
@@ -113,7 +113,7 @@ def _image(model: InspectorModel, grid: Grid, style: Style) -> QImage:
 
 
 def _paint_map(
-    painter: QPainter, model: InspectorModel, pointer: Pointer, style: Style,
+    painter: QPainter, model: InspectorModel, pointer: MapPointer, style: Style,
     layout: InspectorLayout,
 ) -> None:  # fmt: skip
     t, box, grid = style.theme, layout.cells, layout.grid
@@ -167,7 +167,7 @@ def _paint_caption(
 
 
 def _paint_labels(
-    painter: QPainter, model: InspectorModel, pointer: Pointer, style: Style,
+    painter: QPainter, model: InspectorModel, pointer: MapPointer, style: Style,
     layout: InspectorLayout,
 ) -> None:  # fmt: skip
     font, t, grid = style.text_font(LABEL), style.theme, layout.grid
@@ -305,7 +305,7 @@ def _small_image(small: F32, head: int, style: Style) -> QImage:
 
 
 def _paint_read(
-    painter: QPainter, model: InspectorModel, pointer: Pointer, style: Style,
+    painter: QPainter, model: InspectorModel, pointer: MapPointer, style: Style,
     layout: InspectorLayout,
 ) -> None:  # fmt: skip
     """Lines from a token to the keys that it reads most, as wide as their weights.
@@ -413,7 +413,7 @@ def _paint_picture(
 
 
 def _paint_blend(
-    painter: QPainter, model: InspectorModel, pointer: Pointer, style: Style,
+    painter: QPainter, model: InspectorModel, pointer: MapPointer, style: Style,
     layout: InspectorLayout,
 ) -> None:  # fmt: skip
     """The output as a mean of values, V of the strongest key, and their difference."""
@@ -459,19 +459,19 @@ def _paint_blend(
 
 def pointed(
     model: InspectorModel, layout: InspectorLayout, point: QPointF, row: int
-) -> Pointer | None:
+) -> MapPointer | None:
     """Return the meaning of a point of the picture while `row` is shown; None: nothing."""
     cell = layout.grid_cell(point)
     if cell is not None:
         at, key = peak(model, layout.grid, *cell)
-        return Pointer(at, key)
+        return MapPointer(at, key)
     label = layout.grid_row(point)
     if label is not None:
-        return Pointer(model.rows[min(layout.grid.row_at(label), len(model.rows) - 1)])
+        return MapPointer(model.rows[min(layout.grid.row_at(label), len(model.rows) - 1)])
     if model.picture and layout.picture.contains(point):
         there = key_at(model.picture, layout.picture, point)
         own = -1 if there is None else there - model.maps.mask.shift
         aligned = own in model.rows and not model.workload.query_tokens
-        return Pointer(own) if aligned else None
+        return MapPointer(own) if aligned else None
     dim = layout.dim_at(point, model.v.shape[1])
-    return None if dim is None else Pointer(row, None, dim)
+    return None if dim is None else MapPointer(row, None, dim)

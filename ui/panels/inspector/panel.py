@@ -25,7 +25,7 @@ from simulator.study.attention_map import (
     pooled_maps,
     settings_of,
 )
-from simulator.study.attention_part import Part, fitting_part
+from simulator.study.attention_part import MapPart, fitting_part
 from ui.look.names import fitting, readable
 from ui.look.theme import Style
 from ui.panels.base import Panel
@@ -35,7 +35,7 @@ from ui.panels.inspector.jacobian import jacobian_of, jacobian_words
 from ui.panels.inspector.layout import LABEL, InspectorLayout, inspector_layout
 from ui.panels.inspector.model import (
     InspectorModel,
-    Pointer,
+    MapPointer,
     entropy_words,
     mask_of,
     reading,
@@ -94,7 +94,7 @@ class InspectorPanel(Panel[None]):
         self.settings = MapSettings()
         self.head = 0
         self.other: int | None = None
-        self.hovered: Pointer | None = None
+        self.hovered: MapPointer | None = None
         self._session = session
         self._view: View | None = None
         self.trace: Trace | None = None
@@ -120,14 +120,14 @@ class InspectorPanel(Panel[None]):
     # --- what is shown --------------------------------------------------------------------
 
     @property
-    def pointer(self) -> Pointer:
+    def pointer(self) -> MapPointer:
         """What is read: the place under the pointer, or the row that the board explains."""
         if self.hovered is not None:
             return self.hovered
         assert self._view is not None
         assert self.model is not None
         rows = self.model.rows
-        return Pointer(min(max(self._row, rows.start), rows.stop - 1))
+        return MapPointer(min(max(self._row, rows.start), rows.stop - 1))
 
     @property
     def _row(self) -> int:
@@ -189,7 +189,7 @@ class InspectorPanel(Panel[None]):
             self._tell()
             self._compute()
 
-    def _covers(self, part: Part) -> bool:
+    def _covers(self, part: MapPart) -> bool:
         assert self._view is not None
         heads = {self.head} if self.other is None else {self.head, self.other}
         return heads <= set(part.heads) and self._row in part.rows
@@ -286,7 +286,7 @@ class InspectorPanel(Panel[None]):
         )
         self._tell()
 
-    def _notes(self, part: Part) -> tuple[str, ...]:
+    def _notes(self, part: MapPart) -> tuple[str, ...]:
         assert self.trace is not None
         w, notes = self.trace.single_heads[0], []
         if part.reason:
@@ -400,7 +400,7 @@ class InspectorPanel(Panel[None]):
         shape = Qt.CursorShape.PointingHandCursor if hand else Qt.CursorShape.ArrowCursor
         self.canvas.setCursor(shape)
 
-    def point_at(self, pointer: Pointer | None) -> None:
+    def point_at(self, pointer: MapPointer | None) -> None:
         """Read a cell, a row or a dimension; None: the row that the board explains."""
         if pointer != self.hovered:
             self.hovered = pointer
@@ -465,7 +465,7 @@ class InspectorPanel(Panel[None]):
             at = now.key
             if across:
                 at = 0 if at is None else min(max(at + across, 0), model.keys - 1)
-            self.point_at(Pointer(row, at))
+            self.point_at(MapPointer(row, at))
             self.canvas.reveal(row)
         elif turn:
             count = model.workload.heads

@@ -29,7 +29,7 @@ ALIKE, EVERY = "all keys alike", "every head on"
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class JobColumn:
     """One column of the table: its heading, longest first, and what each head has in it."""
 
     headings: tuple[str, ...]
@@ -73,7 +73,7 @@ class JobsState:
         return head_name(self.report.heads[at])
 
     @cached_property
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[JobColumn, ...]:
         """The table."""
         report, jobs, out = self.report, self.report.jobs, []
         for n, job in enumerate(JOBS):
@@ -81,10 +81,10 @@ class JobsState:
             texts = tuple(_score(score) for score in values)
             even = _score(float(jobs.even[n]))
             names = (job.title, job.short, _NARROW[job.name])
-            out.append(Column(names, texts, values, (even, "")))
+            out.append(JobColumn(names, texts, values, (even, "")))
         if report.shares is not None:
             moved = tuple(_percent(float(share)) for share in report.shares)
-            out.append(Column(("Y moves", "Y"), moved, group="without it alone"))
+            out.append(JobColumn(("Y moves", "Y"), moved, group="without it alone"))
         training = report.training
         if training is not None:
             for kind, *headings in _LOSSES:
@@ -92,7 +92,7 @@ class JobsState:
                     texts = tuple(_loss(each.loss[kind]) for each in training.without)
                     every = ("", _loss(training.whole.loss[kind]))
                     out.append(
-                        Column(tuple(headings), texts, after=every, group="without it alone")
+                        JobColumn(tuple(headings), texts, after=every, group="without it alone")
                     )
         return tuple(out)
 

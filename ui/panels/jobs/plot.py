@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulator.study.attention_only import Figures
+from simulator.study.attention_only import TrainingFigures
 from simulator.study.head_jobs import JOBS
 from simulator.study.head_report import HeadReport, Training
 from ui.look.units import count_text, number_text, plural
@@ -101,7 +101,7 @@ def _ends(values: tuple[float, ...], digits: int) -> str:
     return " to ".join(dict.fromkeys(number_text(n, digits) for n in (values[0], values[-1])))
 
 
-def _after(found: Figures) -> str:
+def _after(found: TrainingFigures) -> str:
     return f"after {plural(found.step, 'step')}"
 
 

@@ -12,7 +12,7 @@ from simulator.study.smoothing.regression import BANDWIDTHS, EXAMPLES, Regressio
 from simulator.study.smoothing.repeated import RANKED, TIMES
 from ui.look.units import count_text, number_text, tick_text
 from ui.panels.kernel.state import DRAWS, FEATURES, HOT, KernelState
-from ui.plots.model import Axis, Curve, Level, Mark, PlotModel
+from ui.plots.model import Axis, Curve, Level, PlotMark, PlotModel
 
 _LABELLED = 6
 """Keys that are named: those with most weight."""
@@ -42,14 +42,15 @@ def keys_plot(state: KernelState, *, moves: bool = True) -> PlotModel:
     q = points.q[at] + matmul(np.array((x, y)) - plane.queries[at], plane.axes)
     whose = f"query of {state.row_name(state.row)}" + (", moved" if moved is not None else "")
     marks = [
-        Mark(float(x), float(y), whose, "query", "Q", "star", 7.0,
+        PlotMark(float(x), float(y), whose, "query", "Q", "star", 7.0,
              (f"{whose}, {state.head_name}", f"|q| = {number_text(size_of(q))}",
               "drag it, or use the arrow keys"), moves=True),
     ]  # fmt: skip
     bx, by = plane.blends[at] if moved is None else moved.blend
     if points.seen[at].any():
         marks.append(
-            Mark(float(bx), float(by), "mean of the keys by weight", "blend", "O", "diamond", 6.0,
+            PlotMark(float(bx), float(by), "mean of the keys by weight", "blend", "O", "diamond",
+                 6.0,
                  ("the mean of the keys under the weights",
                   "it moves with the query; V in place of K gives the output"))
         )  # fmt: skip
@@ -67,14 +68,16 @@ def keys_plot(state: KernelState, *, moves: bool = True) -> PlotModel:
         )
         role = "K" if seen else "faint"
         size = 2.0 + 12.0 * math.sqrt(p)
-        marks.append(Mark(float(kx), float(ky), label, label, role, "circle", size, lines))
+        marks.append(PlotMark(float(kx), float(ky), label, label, role, "circle", size, lines))
     curves = []
     if len(points.rows) <= _MOST_QUERIES:
         for n, row in enumerate(points.rows):
             if n != at or moved is not None:
                 qx, qy = plane.queries[n]
                 lines = (f"query of {state.row_name(row)}", "click: explain this row")
-                marks.append(Mark(float(qx), float(qy), "", "", "Q", "cross", 3.0, lines, pick=row))
+                marks.append(
+                    PlotMark(float(qx), float(qy), "", "", "Q", "cross", 3.0, lines, pick=row)
+                )
         seeing = np.asarray(points.seen.any(axis=1))
         path = plane.blends[seeing]
         if 1 < len(path) <= _MOST_PATH:
@@ -242,7 +245,7 @@ def regression_plot(found: Regression) -> PlotModel:
     low, high = float(min(found.ys.min(), -2)), float(max(found.ys.max(), 2))
     h = number_text(found.bandwidth, 2)
     examples = tuple(
-        Mark(float(x), float(y), "", "", "V", "circle", 3.0,
+        PlotMark(float(x), float(y), "", "", "V", "circle", 3.0,
              (f"example: x = {number_text(float(x))}", f"y = {number_text(float(y))}",
               "x is a key, y its value"))
         for x, y in zip(found.xs, found.ys, strict=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from simulator.program.algorithms import LATENT
-from simulator.study.latent.sharing import Family, Kept, SharedLayer
+from simulator.study.latent.sharing import Family, SharedLayer, SmallerCache
 from simulator.study.latent.two_ways import BothWays, LatentLayer, Price, Quantity, Way
 from ui.look.units import (
     bytes_text,
@@ -18,7 +18,7 @@ from ui.look.units import (
     tick_text,
     time_text,
 )
-from ui.plots.model import Axis, Curve, Dash, Level, Mark, Marker, PlotModel
+from ui.plots.model import Axis, Curve, Dash, Level, Marker, PlotMark, PlotModel
 
 WAYS: tuple[Way, ...] = get_args(Way)
 QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
@@ -170,7 +170,7 @@ def sharing_plot(found: SharedLayer) -> PlotModel:
     )
 
 
-def _named(found: SharedLayer) -> list[Mark]:
+def _named(found: SharedLayer) -> list[PlotMark]:
     """Return the sizes beside the largest and the smallest pooled heads, and as large latents."""
     pooled, marks = found.family("pooled"), []
     for each in found.kept:
@@ -179,11 +179,11 @@ def _named(found: SharedLayer) -> list[Mark]:
             own = plural(each.size, "KV head")
             label = own if each.family == "pooled" else f"latent {each.size}"
             short = str(each.size)
-            marks.append(Mark(float(each.bytes), each.error, label, short, role, None))
+            marks.append(PlotMark(float(each.bytes), each.error, label, short, role, None))
     return marks
 
 
-def _kept_lines(found: SharedLayer, kept: Kept) -> tuple[str, ...]:
+def _kept_lines(found: SharedLayer, kept: SmallerCache) -> tuple[str, ...]:
     what = (
         f"{plural(kept.size, 'KV head')} in place of {found.kv_heads}"
         if kept.family == "pooled"

@@ -16,7 +16,7 @@ from ui.look.draw import CENTRE, RIGHT, card, draw_text, mixed, text_width
 from ui.look.formula import formula
 from ui.look.names import first_that_fits, fitting
 from ui.look.theme import LABEL, Style
-from ui.panels.layer.matrices import Part, limit_of, paint_matrix
+from ui.panels.layer.matrices import MatrixPart, limit_of, paint_matrix
 from ui.panels.layer.words import CIRCUITS, cell_words
 
 MIN_SIZE = QSizeF(560, 260)
@@ -142,7 +142,7 @@ def paint_circuit(painter: QPainter, state: CircuitState, style: Style, rect: QR
         colour = theme.tensor(_COLOURS[n]) if n != 1 else QColor(theme.text)
         made.draw(painter, lay.names[n].center().x() - made.width / 2,
                   lay.names[n].bottom() - px(6), colour)  # fmt: skip
-        part = Part(limit=limit if n < 2 else None)
+        part = MatrixPart(limit=limit if n < 2 else None)
         paint_matrix(painter, values, _COLOURS[n] if n != 1 else "y", style, box, part)
         text = first_that_fits((*WORDS[n], ""), lay.words[n].width(), font)
         draw_text(painter, lay.words[n], text, font, theme.muted, CENTRE)

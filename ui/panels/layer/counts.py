@@ -40,7 +40,7 @@ def count_state(run: LayerRun, at: int | None = None) -> CountState:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CountLine:
     """A quantity: its name, its formula, its value, and how it compares with one head's."""
 
     names: tuple[str, ...]
@@ -51,13 +51,13 @@ class Line:
     """Of the largest value that it has with any number of heads."""
 
 
-def lines(state: CountState) -> tuple[Line, ...]:
+def lines(state: CountState) -> tuple[CountLine, ...]:
     """Return what stays, then what multiplies."""
 
-    def line(names: tuple[str, ...], formula: str, of: str) -> Line:
+    def line(names: tuple[str, ...], formula: str, of: str) -> CountLine:
         values = [getattr(each, of) for each in state.counts]
         value = values[state.at]
-        return Line(names, formula, value, value / values[0], value / max(values))
+        return CountLine(names, formula, value, value / values[0], value / max(values))
 
     return (
         line(("parameters of the four weights", "parameters"), "4 D²", "parameters"),
@@ -166,7 +166,7 @@ def _paint_maps(painter: QPainter, now: HeadCount, style: Style, box: QRectF) ->
         outline(painter, place, theme.head(head))
 
 
-def _paint_line(painter: QPainter, line: Line, style: Style, box: QRectF) -> None:
+def _paint_line(painter: QPainter, line: CountLine, style: Style, box: QRectF) -> None:
     theme, px = style.theme, style.px
     font, code = style.text_font(12), style.code_font(12)
     stays = line.factor == 1

@@ -14,7 +14,7 @@ from ui.look.draw import draw_text, text_width
 from ui.look.formula import formula
 from ui.look.names import first_that_fits
 from ui.look.theme import Style
-from ui.panels.layer.matrices import Part, number_font, paint_matrix
+from ui.panels.layer.matrices import MatrixPart, number_font, paint_matrix
 from ui.panels.layer.model import COLOURS, FlowState
 from ui.panels.layer.words import NAMES, facts, formula_of, sum_text, title_of
 
@@ -23,7 +23,7 @@ _LINE = 18.0
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class PlacedLine:
     """A line of text and its place."""
 
     text: str
@@ -48,7 +48,7 @@ class Detail:
         Statistics of a small run, by name, with the places of their numbers.
     """
 
-    words: tuple[Word, ...]
+    words: tuple[PlacedLine, ...]
     latex: str
     formula: QRectF
     tables: tuple[tuple[str, F32, QRectF], ...]
@@ -75,7 +75,8 @@ def detail_layout(
     made = formula(latex, px(16))
     wide = min(made.width + px(24), room)
     words = [
-        Word(first_that_fits([title_of(run, stage), ""], room - wide, title), title, theme.text,
+        PlacedLine(first_that_fits([title_of(run, stage), ""], room - wide, title), title,
+             theme.text,
              QRectF(rect.x() + wide, rect.y() + px(3), room - wide, line))
     ]  # fmt: skip
     y = rect.y() + line + px(9)
@@ -85,7 +86,9 @@ def detail_layout(
     if added and len(lines) < most and text_width(text, added) <= room:
         lines.append(added)
     for n, said in enumerate(lines):
-        words.append(Word(said, text, theme.muted, QRectF(rect.x(), y + n * line, room, line)))
+        words.append(
+            PlacedLine(said, text, theme.muted, QRectF(rect.x(), y + n * line, room, line))
+        )
     place = QRectF(rect.x(), rect.y(), wide, line + px(6))
     return Detail(tuple(words), latex, place, tables)
 
@@ -141,5 +144,5 @@ def paint_detail(painter: QPainter, state: FlowState, style: Style, rect: QRectF
         label = formula(NAMES[name], px(13))
         colour = theme.tensor(COLOURS[name])
         label.draw(painter, box.center().x() - label.width / 2, box.y() - px(5), colour)
-        done = Part(state.model.finished[0])
+        done = MatrixPart(state.model.finished[0])
         paint_matrix(painter, values, COLOURS[name], style, box, done)

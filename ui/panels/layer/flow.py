@@ -17,7 +17,7 @@ from ui.look.theme import LABEL, Style
 from ui.look.units import count_text
 from ui.panels.layer.detail import paint_detail
 from ui.panels.layer.matrices import (
-    Part,
+    MatrixPart,
     limit_of,
     number_font,
     paint_matrix,
@@ -52,7 +52,7 @@ def paint_flow(painter: QPainter, state: FlowState, style: Style, rect: QRectF) 
         _paint_name(painter, run, style, name, box)
     for name in _STILL:
         values, colour = matrix(run, name), COLOURS.get(name, name)
-        part = Part(written=lay.written)
+        part = MatrixPart(written=lay.written)
         paint_matrix(painter, values, colour, style, lay.boxes[name], part)
     _paint_tiles(painter, state, style, lay)
     _paint_heads(painter, state, run, style, lay)
@@ -161,7 +161,7 @@ def _paint_heads(
         painter.fillRect(place, QColor(theme.empty))
         outline(painter, place.adjusted(-1, -1, 1, 1), theme.grid)
     for head, place in enumerate(lay.slots):
-        part = Part(
+        part = MatrixPart(
             state.model.finished[head],
             _columns(run, head),
             font=font,
@@ -169,7 +169,7 @@ def _paint_heads(
             written=lay.written,
         )
         paint_matrix(painter, values, colour, style, place, part)
-        landed = Part(
+        landed = MatrixPart(
             state.landed[head], _columns(run, head), font=font, framed=False, written=lay.written
         )
         paint_matrix(painter, values, colour, style, head_box(run, box, head), landed)
@@ -193,7 +193,9 @@ def _paint_moving(
     font = number_font(values, style, QRectF(0, 0, slot.width() * run.heads, slot.height()))
     for head in np.flatnonzero(moving.any(axis=1)).tolist():
         place = between(lay.slots[head], head_box(run, lay.boxes["concat"], head), state.slid)
-        part = Part(moving[head], _columns(run, head), font=font, framed=False, written=lay.written)
+        part = MatrixPart(
+            moving[head], _columns(run, head), font=font, framed=False, written=lay.written
+        )
         paint_matrix(painter, values, colour, style, place, part)
         for rows in runs_of(moving[head], len(values)):
             around = rows_box(place, rows, len(values)).adjusted(-2, -2, 2, 2)
@@ -223,7 +225,7 @@ def _paint_y(
     """Draw the rows of Y that all heads have given to, and those that are being added up."""
     y, mixing, box = matrix(run, "y"), state.mixing, lay.boxes["y"]
     whole = state.model.whole if mixing is None else state.model.whole & ~mixing
-    paint_matrix(painter, y, "y", style, box, Part(whole, written=lay.written))
+    paint_matrix(painter, y, "y", style, box, MatrixPart(whole, written=lay.written))
     if mixing is None or not state.mixed:
         return
     top, font = limit_of(y), number_font(y, style, box)
@@ -232,5 +234,5 @@ def _paint_y(
         some[rows.start : rows.stop] = True
         values = mixed_rows(run, some, state.mixed)
         place = rows_box(box, rows, len(y))
-        part = Part(limit=top, font=font, framed=False, kept=False, written=lay.written)
+        part = MatrixPart(limit=top, font=font, framed=False, kept=False, written=lay.written)
         paint_matrix(painter, values, "y", style, place, part)

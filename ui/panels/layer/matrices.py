@@ -61,7 +61,7 @@ def number_font(values: F32, style: Style, box: QRectF) -> QFont | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MatrixPart:
     """What is drawn of a matrix.
 
     Attributes
@@ -91,11 +91,11 @@ class Part:
     written: bool = True
 
 
-WHOLE = Part()
+WHOLE = MatrixPart()
 
 
 def paint_matrix(
-    painter: QPainter, values: F32, colour: str, style: Style, box: QRectF, part: Part = WHOLE
+    painter: QPainter, values: F32, colour: str, style: Style, box: QRectF, part: MatrixPart = WHOLE
 ) -> None:
     """Draw a matrix over a box.
 

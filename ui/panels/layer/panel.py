@@ -46,7 +46,7 @@ from ui.panels.layer.product import (
     product_state,
     product_words,
 )
-from ui.panels.layer.row import RowState, paint_row, row_layout, row_state, row_words
+from ui.panels.layer.row import LayerRow, paint_row, row_layout, row_state, row_words
 from ui.panels.layer.words import PLAIN, stage_words
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
@@ -136,7 +136,7 @@ class LayerPanel(Panel[LayerModel]):
         return None if self.run is None else count_state(self.run, self.slider.value())
 
     @property
-    def row_now(self) -> RowState | None:
+    def row_now(self) -> LayerRow | None:
         """The row of Y that is shown."""
         model = self.model
         if model is None or model.run is None:

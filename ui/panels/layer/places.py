@@ -57,7 +57,7 @@ class FlowLayout:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sizes:
+class _Sides:
     """Sides of matrices in shares of the longest ones."""
 
     run: LayerRun
@@ -168,9 +168,9 @@ def _arrows(style: Style, before: list[QRectF], after: list[QRectF]) -> list[QLi
     return out
 
 
-def _sizes(run: LayerRun) -> _Sizes:
+def _sizes(run: LayerRun) -> _Sides:
     shapes = [matrix(run, name).shape for name in ("x", *WEIGHTS.values(), *PROJECTED, "concat")]
-    return _Sizes(run, max(rows for rows, _ in shapes), max(cols for _, cols in shapes))
+    return _Sides(run, max(rows for rows, _ in shapes), max(cols for _, cols in shapes))
 
 
 def _head(style: Style) -> float:

@@ -16,7 +16,7 @@ from ui.look.names import first_that_fits, fitting
 from ui.look.theme import LABEL, Style
 from ui.look.units import tick_text
 from ui.panels.layer.matrices import (
-    Part,
+    MatrixPart,
     band_of,
     number_font,
     paint_matrix,
@@ -300,7 +300,7 @@ def paint_product(painter: QPainter, state: ProductState, style: Style, rect: QR
     draw_text(painter, lay.title, title, bold, theme.text, LEFT)
     for item, box, name, sign in zip(state.items, lay.boxes, lay.names, lay.signs, strict=True):
         _paint_name(painter, item, style, name)
-        part = Part(item.rows, positive=item.positive, written=lay.written)
+        part = MatrixPart(item.rows, positive=item.positive, written=lay.written)
         paint_matrix(painter, item.values, item.colour, style, box, part)
         if item.slices:
             paint_slices(painter, item.slices, style, box, along_rows=item.by_rows)

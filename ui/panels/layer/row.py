@@ -15,7 +15,7 @@ from ui.look.draw import CENTRE, RIGHT, draw_text, outline, text_width
 from ui.look.names import first_that_fits, fitting
 from ui.look.theme import LABEL, Style
 from ui.look.units import count_text, number_text
-from ui.panels.layer.matrices import Part, paint_matrix, rows_box
+from ui.panels.layer.matrices import MatrixPart, paint_matrix, rows_box
 from ui.panels.layer.model import LayerModel, matrix
 from ui.panels.layer.words import cell_words
 
@@ -27,7 +27,7 @@ _FINEST = 3.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RowState:
+class LayerRow:
     """A row of Y."""
 
     model: LayerModel  # the layer at a cursor
@@ -45,10 +45,10 @@ class RowState:
         return len(self.done) == len(self.model.finished)
 
 
-def row_state(model: LayerModel, row: int) -> RowState:
+def row_state(model: LayerModel, row: int) -> LayerRow:
     """Return a row of the layer of a model that has one."""
     assert model.run is not None
-    return RowState(model, row, row_shares(model.run, row))
+    return LayerRow(model, row, row_shares(model.run, row))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def row_layout(run: LayerRun, style: Style, rect: QRectF) -> RowLayout:
     return RowLayout(style, title, notes, rows, plot, legend, dims)
 
 
-def title_words(state: RowState) -> list[str]:
+def title_words(state: LayerRow) -> list[str]:
     """Return what is shown, longest first."""
     name = state.model.row_name(state.row)
     run = state.model.run
@@ -106,7 +106,7 @@ def title_words(state: RowState) -> list[str]:
             f"{name} of Y by heads", name]  # fmt: skip
 
 
-def note_words(state: RowState, dims: int) -> list[str]:
+def note_words(state: LayerRow, dims: int) -> list[str]:
     """Return how the stacks are read, longest first."""
     heads, given = len(state.model.finished), len(state.done)
     if given < heads:
@@ -124,7 +124,7 @@ def note_words(state: RowState, dims: int) -> list[str]:
     ]
 
 
-def head_words(state: RowState, head: int) -> list[str]:
+def head_words(state: LayerRow, head: int) -> list[str]:
     """Return what a head gives in all, longest first."""
     if head not in state.done:
         return [f"head {head}: not yet", f"{head}: not yet"]
@@ -133,7 +133,7 @@ def head_words(state: RowState, head: int) -> list[str]:
     return [f"head {head}: {said}, length {size}", f"head {head}: {said}", f"{head}: {said}", said]
 
 
-def legend_heads(state: RowState, room: int) -> tuple[list[int], int]:
+def legend_heads(state: LayerRow, room: int) -> tuple[list[int], int]:
     """Return which heads are named in so many lines, and how many are not: the largest are."""
     heads = len(state.model.finished)
     if heads <= room:
@@ -142,7 +142,7 @@ def legend_heads(state: RowState, room: int) -> tuple[list[int], int]:
     return sorted(order[: room - 1].tolist()), heads - room + 1
 
 
-def row_words(state: RowState) -> str:
+def row_words(state: LayerRow) -> str:
     """Return the picture in words, for screen readers."""
     heads = range(len(state.model.finished))
     return ". ".join([title_words(state)[0], *(head_words(state, head)[0] for head in heads)])
@@ -171,7 +171,7 @@ def piece_box(plot: QRectF, ends: tuple[F64, F64], scale: tuple[float, float], d
 
 
 def paint_row(
-    painter: QPainter, state: RowState, style: Style, rect: QRectF, *, choosing: bool = True
+    painter: QPainter, state: LayerRow, style: Style, rect: QRectF, *, choosing: bool = True
 ) -> None:
     """Draw what each head gives to a row of Y.
 
@@ -203,7 +203,7 @@ def paint_row(
 
 
 def _paint_rows(
-    painter: QPainter, state: RowState, run: LayerRun, style: Style, lay: RowLayout, *,
+    painter: QPainter, state: LayerRow, run: LayerRun, style: Style, lay: RowLayout, *,
     choosing: bool,
 ) -> None:  # fmt: skip
     """Draw Y with its row marked."""
@@ -212,13 +212,13 @@ def _paint_rows(
     said = "Y: choose a row" if choosing else f"Y, row {state.row} framed"
     words = first_that_fits([said, "Y"], label.width(), style.text_font(LABEL))
     draw_text(painter, label, words, style.text_font(LABEL), theme.muted)
-    paint_matrix(painter, y, "y", style, box, Part(state.model.whole))
+    paint_matrix(painter, y, "y", style, box, MatrixPart(state.model.whole))
     mark = rows_box(box, range(state.row, state.row + 1), len(y))
     grown = max(style.px(4) - mark.height(), 0.0) / 2 + 1
     outline(painter, mark.adjusted(-2, -grown, 2, grown), theme.current, style.px(2))
 
 
-def _paint_stacks(painter: QPainter, state: RowState, style: Style, lay: RowLayout) -> None:
+def _paint_stacks(painter: QPainter, state: LayerRow, style: Style, lay: RowLayout) -> None:
     theme, plot, px, dims = style.theme, lay.plot, style.px, lay.dims
     font, scale, ends = style.code_font(LABEL), scale_of(state.shares, dims), state.shares.ends
     low, high = scale
@@ -248,7 +248,7 @@ def _paint_stacks(painter: QPainter, state: RowState, style: Style, lay: RowLayo
 
 
 def _paint_sums(
-    painter: QPainter, state: RowState, style: Style, lay: RowLayout, y: object
+    painter: QPainter, state: LayerRow, style: Style, lay: RowLayout, y: object
 ) -> None:
     """Mark the sum of each stack, and write it beside its mark if there is room."""
     assert callable(y)

@@ -101,7 +101,7 @@ _LEGEND = ("queries ↓ keys →, filled: seen", "queries ↓ keys →", "")
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class MaskPlaces:
     """Where things are."""
 
     table: QRectF  # table, picture: the rows, and the mask
@@ -114,7 +114,7 @@ class Places:
         return int((y - self.table.y()) // self.line) - 1
 
 
-def places_of(state: MasksState, style: Style, rect: QRectF) -> tuple[Style, Places]:
+def places_of(state: MasksState, style: Style, rect: QRectF) -> tuple[Style, MaskPlaces]:
     """Return the style that fits, and where things are: the picture beside or below the table."""
     style = readable(fitting(style, rect, MIN_SIZE))
     px, w = style.px, state.workload
@@ -136,7 +136,7 @@ def places_of(state: MasksState, style: Style, rect: QRectF) -> tuple[Style, Pla
     picture = QRectF(around.x() + (around.width() - width) / 2, around.y(), width, height)
     line = min(table.height() / (len(state.rows) + 1), px(24))
     notes = QRectF(rect.x(), rect.bottom() - foot, rect.width(), foot)
-    return style, Places(table, picture, line, notes)
+    return style, MaskPlaces(table, picture, line, notes)
 
 
 def block_at(state: MasksState, picture: QRectF, x: float, y: float) -> tuple[int, int]:

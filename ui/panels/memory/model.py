@@ -71,7 +71,7 @@ class TensorTraffic:
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class TileLane:
     """A tile that the current op moves."""
 
     tensor: str
@@ -98,7 +98,7 @@ class Chip:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class PagePlaces:
     """Where pages of K and V lie in HBM."""
 
     tensor: str  # the block table
@@ -114,7 +114,7 @@ class MemoryModel:
     """The figures in the picture of the memory."""
 
     tensors: tuple[TensorTraffic, ...]  # every tensor of the program
-    lanes: tuple[Lane, ...]  # tiles that the current op moves
+    lanes: tuple[TileLane, ...]  # tiles that the current op moves
     shared: tuple[Chip, ...]  # shared, registers: tiles on chip, by their place
     registers: tuple[Chip, ...]
     # shared_bytes, register_bytes, limit: what they take, and what one block's shared memory may
@@ -126,7 +126,7 @@ class MemoryModel:
     written: int
     run: int  # requested bytes of the whole run
     tbps: float  # HBM bandwidth, 10**12 bytes/s
-    pages: Places | None = None
+    pages: PagePlaces | None = None
 
     @property
     def over(self) -> bool:
@@ -163,7 +163,9 @@ def memory_model(snapshot: Snapshot) -> MemoryModel:
         TensorTraffic(t, now.read[t], now.write[t], totals.read[t] + totals.write[t])
         for t in program.tensors
     )
-    lanes = tuple(Lane(move.tensor, move_name(move, w), move.bytes, op.loads) for move in op.moves)
+    lanes = tuple(
+        TileLane(move.tensor, move_name(move, w), move.bytes, op.loads) for move in op.moves
+    )
     places: dict[str, list[Chip]] = {"shared": [], "registers": []}
     taken = {"shared": 0, "registers": 0}
     fresh = {tile.name for tile in op.allocates}
@@ -190,13 +192,13 @@ def memory_model(snapshot: Snapshot) -> MemoryModel:
     )
 
 
-def _places(snapshot: Snapshot) -> Places | None:
+def _places(snapshot: Snapshot) -> PagePlaces | None:
     table = snapshot.program.workload.pages
     if table is None:
         return None
     free = frozenset(range(table.places)) - frozenset(table.used.tolist())
     lit, words = places_at_work(snapshot), page_phrase(snapshot)
-    return Places(TABLE, table.places, free, table.others, lit, words)
+    return PagePlaces(TABLE, table.places, free, table.others, lit, words)
 
 
 def _on_chip(

@@ -16,11 +16,11 @@ from ui.look.theme import Style
 from ui.look.units import bytes_text
 from ui.panels.memory.model import (
     Chip,
-    Lane,
     MemoryModel,
     MemoryState,
-    Places,
+    PagePlaces,
     TensorTraffic,
+    TileLane,
     comparison,
     memory_model,
     requested,
@@ -240,7 +240,7 @@ def _paint_traffic(
     outline(painter, frame, mixed(theme.hbm_ground, colour, 0.7), style.px(0.8))
 
 
-def _paint_places(painter: QPainter, pages: Places, bar: QRectF, style: Style) -> None:
+def _paint_places(painter: QPainter, pages: PagePlaces, bar: QRectF, style: Style) -> None:
     """Paint the places of HBM as a strip: those of the current tile are lit, free ones empty.
 
     Places that other sequences of a batch have are hatched.
@@ -345,7 +345,9 @@ def _paint_occupancy(painter: QPainter, model: MemoryModel, bar: QRectF, style: 
         painter.fillRect(filled, QColor(theme.bad if model.over else theme.good))
 
 
-def _paint_lane(painter: QPainter, lane: Lane, style: Style, place: QRectF, phase: float) -> None:
+def _paint_lane(
+    painter: QPainter, lane: TileLane, style: Style, place: QRectF, phase: float
+) -> None:
     px, theme = style.px, style.theme
     colour = theme.tensor(lane.tensor)
     font = style.text_font(11)
@@ -369,7 +371,9 @@ def _paint_lane(painter: QPainter, lane: Lane, style: Style, place: QRectF, phas
     _paint_arrow(painter, box, style, lane.loads)
 
 
-def _paint_rising(painter: QPainter, lane: Lane, style: Style, place: QRectF, phase: float) -> None:
+def _paint_rising(
+    painter: QPainter, lane: TileLane, style: Style, place: QRectF, phase: float
+) -> None:
     """Paint a tile on its way up to the chip, or down, and its name and bytes beside it."""
     px, colour = style.px, style.theme.tensor(lane.tensor)
     bold, small = style.text_font(12, bold=True), style.text_font(11)

@@ -13,7 +13,7 @@ from PySide6.QtGui import QColor, QFont, QPainter, QPen, QPolygonF, QTransform
 
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import TENSORS
-from simulator.program.state import Move
+from simulator.program.state import TileMove
 from simulator.run.motion import Flight, Motion
 from simulator.run.snapshot import Snapshot
 from ui.board.flights import tile_sheet
@@ -140,7 +140,7 @@ def tilted_layout(rect: QRectF, style: Style, tensors: tuple[str, ...]) -> Tilte
     return TiltedLayout(style, hbm, chip, places, figures, footer)
 
 
-def block_of(move: Move, place: Slant, w: Workload) -> Slant:
+def block_of(move: TileMove, place: Slant, w: Workload) -> Slant:
     """Return where on its tensor a tile lies: its rows as a share of all rows."""
     axis = next((a for a in TENSORS[move.tensor].axes if a != "split"), "row")
     count = max(w.sizes[axis], 1)

@@ -11,7 +11,7 @@ from simulator.problem.masks import Mask
 from simulator.problem.workload import Inputs, Workload
 from simulator.study.order.reach import (
     MOST_TOKENS,
-    Stack,
+    LayerStack,
     cone,
     global_layers,
     stack,
@@ -105,7 +105,7 @@ class ReachState:
     """A token at the top of some layers, and those of which it can hear."""
 
     workload: Workload  # the run, heads one by one
-    layers: Stack  # what rows see in each layer
+    layers: LayerStack  # what rows see in each layer
     local_name: str  # the local layers' mask in words
     token: int  # the token at the top
     lit: float = 1e9  # how many layers have lit up, from the top

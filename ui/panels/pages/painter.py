@@ -9,7 +9,7 @@ from typing import Literal
 from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QPainter
 
-from simulator.study.serving.pages import Moment, Running, Waste, filled
+from simulator.study.serving.pages import CacheStep, Running, Waste, filled
 from ui.look.draw import (
     LEFT,
     RIGHT,
@@ -195,7 +195,7 @@ def _places_words(state: PagesState, numbers: Numbers) -> tuple[str, ...]:
 
 
 def _paint_places(
-    painter: QPainter, state: PagesState, now: Moment, style: Style, lay: PagesLayout
+    painter: QPainter, state: PagesState, now: CacheStep, style: Style, lay: PagesLayout
 ) -> None:
     px, theme, font = style.px, style.theme, style.text_font(LABEL)
     tokens, counts = filled(state.server, now), now.counts
@@ -267,7 +267,7 @@ def _table_words(state: PagesState, each: Running) -> tuple[str, ...]:
 
 
 def _paint_tables(
-    painter: QPainter, state: PagesState, now: Moment, style: Style, rect: QRectF
+    painter: QPainter, state: PagesState, now: CacheStep, style: Style, rect: QRectF
 ) -> None:
     px, theme, font = style.px, style.theme, style.text_font(LABEL)
     rows = [(each.request, _table_words(state, each)) for each in now.running]

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QLabel, QSlider, QToolButton, QWidget
 from simulator.base.choices import Choice, Option
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.workload import Workload
-from simulator.study.serving.by_hand import FIRST, Kind, Move, may
+from simulator.study.serving.by_hand import FIRST, CacheMove, Kind, may
 from ui.look.draw import text_width
 from ui.look.names import fitting
 from ui.look.theme import LABEL, Style
@@ -107,7 +107,7 @@ class PagesPanel(Panel[None]):
     def __init__(self, session: Session) -> None:
         super().__init__("pages_panel", "Pages")
         self.page, self.sharing, self.shows = USUAL_SIZE, True, SERVER
-        self.moves: tuple[Move, ...] = FIRST
+        self.moves: tuple[CacheMove, ...] = FIRST
         """What has been done by hand."""
         self.chosen = 0
         self._workload: Workload | None = None
@@ -186,7 +186,7 @@ class PagesPanel(Panel[None]):
 
     def move_by_hand(self, kind: Kind) -> None:
         """Do something to the chosen sequence, or admit a new one."""
-        move = Move(kind, 0 if kind == "admit" else self.chosen)
+        move = CacheMove(kind, 0 if kind == "admit" else self.chosen)
         if self.state.by_hand and may(self.state.now, move):
             self._take_moves((*self.moves, move))
 
@@ -205,12 +205,12 @@ class PagesPanel(Panel[None]):
             self.chosen = which
             self._take_moves(self.moves)
 
-    def _take_moves(self, moves: tuple[Move, ...]) -> None:
+    def _take_moves(self, moves: tuple[CacheMove, ...]) -> None:
         self.moves = moves
         state = hand_state(self.page, moves, self.chosen)
         self.chosen = max(state.chosen, 0)
         for kind, *_ in _MOVES:
-            self.buttons[kind].setEnabled(may(state.now, Move(kind, state.chosen)))
+            self.buttons[kind].setEnabled(may(state.now, CacheMove(kind, state.chosen)))
         self.buttons["undo"].setEnabled(len(moves) > len(FIRST))
         self._draw(state)
 

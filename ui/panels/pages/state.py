@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from string import ascii_lowercase
 
 from simulator.problem.workload import Workload
-from simulator.study.serving.by_hand import MOST, Move, by_hand
+from simulator.study.serving.by_hand import MOST, CacheMove, by_hand
 from simulator.study.serving.pages import (
-    Moment,
+    CacheStep,
     Running,
     Server,
     Waste,
@@ -29,12 +29,12 @@ class PagesState:
     server: Server  # the cache and the requests
     sharing: bool  # whether samples of one prompt share its pages
     # in_pages, in_stretches: after each step, dealt out in pages and in stretches
-    in_pages: tuple[Moment, ...]
-    in_stretches: tuple[Moment, ...]
+    in_pages: tuple[CacheStep, ...]
+    in_stretches: tuple[CacheStep, ...]
     step: int = 0  # which step is shown; past its end a run stays as it was last
     of_run: bool = False  # whether it is the cache of the run that is shown, which does not change
     # what has been done by hand, if it is the cache that is changed by hand
-    moves: tuple[Move, ...] = ()
+    moves: tuple[CacheMove, ...] = ()
     chosen: int = -1  # which of its sequences the next move is about
 
     @property
@@ -48,12 +48,12 @@ class PagesState:
         return max(len(self.in_pages), len(self.in_stretches))
 
     @property
-    def now(self) -> Moment:
+    def now(self) -> CacheStep:
         """The cache in pages."""
         return self.in_pages[min(self.step, len(self.in_pages) - 1)]
 
     @property
-    def beside(self) -> Moment:
+    def beside(self) -> CacheStep:
         """The cache in stretches."""
         return self.in_stretches[min(self.step, len(self.in_stretches) - 1)]
 
@@ -130,7 +130,7 @@ def run_state(workload: Workload) -> PagesState | None:
     return PagesState(server, False, (in_pages,), (in_stretches,), of_run=True)
 
 
-def hand_state(page: int, moves: tuple[Move, ...], chosen: int) -> PagesState:
+def hand_state(page: int, moves: tuple[CacheMove, ...], chosen: int) -> PagesState:
     """Return the cache after some moves by hand, at least one; a sequence that runs is chosen."""
     server, in_pages, in_stretches = by_hand(page, moves)
     chosen = min(chosen, len(in_pages.running) - 1)
@@ -163,7 +163,7 @@ def _events(state: PagesState) -> str:
     return f"This step: {', '.join(said)}." if said else "This step: no page was taken or given."
 
 
-def _changes(now: Moment) -> list[str]:
+def _changes(now: CacheStep) -> list[str]:
     """Return in words what happened to pages."""
     said = [
         f"{plural(len(places), 'page')} {what}"

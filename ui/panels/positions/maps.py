@@ -6,7 +6,7 @@ import numpy as np
 from PySide6.QtCore import QRectF, QSizeF
 from PySide6.QtGui import QPainter
 
-from simulator.study.positions import PLACES, Placed
+from simulator.study.positions import PLACES, PlacedScores
 from ui.look.draw import LEFT, RIGHT, draw_text, outline, text_width, wrapped
 from ui.look.heat import colour_map, heat_image
 from ui.look.names import first_that_fits, fitting, readable
@@ -36,7 +36,7 @@ def map_words(state: PositionsState) -> tuple[str, ...]:
     )
 
 
-def _figures(kind: Placed) -> tuple[tuple[str, ...], ...]:
+def _figures(kind: PlacedScores) -> tuple[tuple[str, ...], ...]:
     """Return what is said of a map, in two lines, longest first."""
     off, moved = (
         "0" if value < _ROUNDING else f"{100 * value:.0f} %" if value >= 0.01 else

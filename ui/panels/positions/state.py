@@ -16,7 +16,7 @@ from simulator.study.positions import (
     PLACES,
     SHIFT,
     TRAINED,
-    Placed,
+    PlacedScores,
     Stretched,
     energies,
     far_scores,
@@ -87,7 +87,7 @@ class PositionsState:
     rows: range
     pairs: C128
     speeds: F64
-    kinds: tuple[Placed, ...]
+    kinds: tuple[PlacedScores, ...]
     errors: dict[DType, float]
     ways: tuple[Stretched, ...]
     far: tuple[tuple[F64, F64], ...]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from simulator.program.algorithms import ALGORITHMS
 from simulator.study.gpu_report import Measured
-from simulator.study.roofline import Phase, Place, Roof, Roofline, whole_phase
+from simulator.study.roofline import Phase, Roof, Roofline, RooflinePoint, whole_phase
 from ui.look.units import (
     bound_text,
     bytes_text,
@@ -17,7 +17,7 @@ from ui.look.units import (
     rate_text,
     time_text,
 )
-from ui.plots.model import Axis, Curve, Mark, Marker, PlotModel
+from ui.plots.model import Axis, Curve, Marker, PlotMark, PlotModel
 
 _ROOM = 4.0
 """How much further the axes go than the points."""
@@ -50,7 +50,7 @@ def _number(value: float) -> str:
 def roofline_plot(
     found: Roofline,
     shown: str,
-    part: Place | None,
+    part: RooflinePoint | None,
     measured: Sequence[Measured],
     *,
     compulsory: bool = False,
@@ -104,7 +104,7 @@ def _roof_curve(roof: Roof, low: float, high: float) -> Curve:
     )
 
 
-def _roof_words(roof: Roof, low: float) -> list[Mark]:
+def _roof_words(roof: Roof, low: float) -> list[PlotMark]:
     """Return the ridge point and the words on the slope."""
     band = rate_text(roof.bandwidth, "B/s")
     out = []
@@ -116,18 +116,18 @@ def _roof_words(roof: Roof, low: float) -> list[Mark]:
             f"{_flops(roof.rate)} / {band} = {_number(roof.ridge)} FLOP/B",
             "left of it bytes are the limit, right of it sums",
         )
-        out.append(Mark(roof.ridge, roof.rate, words, "ridge", "muted", "cross", 4.0, details))
+        out.append(PlotMark(roof.ridge, roof.rate, words, "ridge", "muted", "cross", 4.0, details))
         slope = (low * roof.ridge) ** 0.5
-        out.append(Mark(slope, roof.at(slope), f"HBM {band}", band, "muted", None))
+        out.append(PlotMark(slope, roof.at(slope), f"HBM {band}", band, "muted", None))
     return out
 
 
-def _run_mark(place: Place, roof: Roof, shown: str, *, compulsory: bool) -> Mark:
+def _run_mark(place: RooflinePoint, roof: Roof, shown: str, *, compulsory: bool) -> PlotMark:
     x = place.best_intensity if compulsory else place.intensity
     assert x is not None
     own = place.algorithm == shown and place.phase != "decode"
     name = _name((place,))
-    return Mark(
+    return PlotMark(
         x,
         roof.at(x),
         f"{name} ≈ {time_text(_seconds(place, roof, x))}",
@@ -139,7 +139,9 @@ def _run_mark(place: Place, roof: Roof, shown: str, *, compulsory: bool) -> Mark
     )
 
 
-def _named_together(marks: Sequence[Mark], places: Sequence[Place], roof: Roof) -> list[Mark]:
+def _named_together(
+    marks: Sequence[PlotMark], places: Sequence[RooflinePoint], roof: Roof
+) -> list[PlotMark]:
     """Return marks with one label for those in one place, because there is no space for more."""
     out = list(marks)
     for n, first in enumerate(marks):
@@ -161,7 +163,7 @@ def _named_together(marks: Sequence[Mark], places: Sequence[Place], roof: Roof) 
     return out
 
 
-def _name(places: Sequence[Place]) -> str:
+def _name(places: Sequence[RooflinePoint]) -> str:
     """Return what runs are called together; backward passes are called so by their own names."""
     out = []
     for phase in dict.fromkeys(place.phase for place in places):
@@ -170,12 +172,12 @@ def _name(places: Sequence[Place]) -> str:
     return ", ".join(out)
 
 
-def _seconds(place: Place, roof: Roof, intensity: float) -> float:
+def _seconds(place: RooflinePoint, roof: Roof, intensity: float) -> float:
     """Return the time of a run at the highest rate that the roofline allows."""
     return place.flops / roof.at(intensity)
 
 
-def _lines(place: Place, roof: Roof, *, compulsory: bool) -> tuple[str, ...]:
+def _lines(place: RooflinePoint, roof: Roof, *, compulsory: bool) -> tuple[str, ...]:
     assert place.compulsory is not None
     assert place.best_intensity is not None
     x = place.best_intensity if compulsory else place.intensity
@@ -192,27 +194,27 @@ def _lines(place: Place, roof: Roof, *, compulsory: bool) -> tuple[str, ...]:
     )
 
 
-def _part_mark(part: Place, roof: Roof) -> Mark:
+def _part_mark(part: RooflinePoint, roof: Roof) -> PlotMark:
     details = (
         f"{ALGORITHMS[part.algorithm].title}, the run so far",
         f"{count_text(part.flops)} FLOPs",
         f"{bytes_text(part.requested)} requested: {_number(part.intensity)} FLOP/B",
         estimate_text(part.time.seconds, roof.gpu.name),
     )
-    return Mark(
+    return PlotMark(
         part.intensity, roof.at(part.intensity), f"so far ≈ {time_text(part.time.seconds)}",
         "so far", "current", "star", 6.0, details,
     )  # fmt: skip
 
 
-def _measured_mark(found: Roofline, one: Measured) -> Mark:
+def _measured_mark(found: Roofline, one: Measured) -> PlotMark:
     place = found.place(one.algorithm, whole_phase(one.algorithm))
     details = (
         f"{ALGORITHMS[place.algorithm].title}, timed on {one.gpu}",
         f"{time_text(one.seconds)}: {_flops(one.rate)}",
         f"{_number(place.intensity)} FLOPs for each requested byte",
     )
-    return Mark(
+    return PlotMark(
         place.intensity, one.rate, f"{one.algorithm} on {one.gpu}: {time_text(one.seconds)}",
         f"{one.algorithm} timed", one.algorithm, "ring", 5.0, details,
     )  # fmt: skip

@@ -31,8 +31,8 @@ from ui.look.icons import icon
 from ui.look.theme import DARK, Style
 from ui.panels.scenario.blanks import Blank
 from ui.panels.scenario.fields import (
+    FieldKind,
     FieldSpec,
-    Kind,
 )
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
@@ -334,7 +334,7 @@ class Field(QWidget):
         self._grid.setColumnStretch(1, 1)
         self._beside: bool | None = None
         """Whether the label is left of the editor, if it has a place."""
-        if spec.kind is Kind.PATH:
+        if spec.kind is FieldKind.PATH:
             self.browse = QToolButton()
             self.browse.setAccessibleName("Browse for a tensor file")
             self.browse.setToolTip("Browse…")
@@ -409,9 +409,9 @@ class Field(QWidget):
 
 
 def _editor(spec: FieldSpec) -> LineEditor | ChoiceEditor:
-    if spec.kind in (Kind.CHOICE, Kind.TRI_STATE):
+    if spec.kind in (FieldKind.CHOICE, FieldKind.TRI_STATE):
         return ChoiceEditor(spec)
-    if spec.kind is Kind.WHOLE:
+    if spec.kind is FieldKind.WHOLE:
         return WholeEditor(spec.least)
     # Half a path names no file, so wait until it is complete.
-    return LineEditor(live=spec.kind is not Kind.PATH)
+    return LineEditor(live=spec.kind is not FieldKind.PATH)

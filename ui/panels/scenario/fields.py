@@ -44,7 +44,7 @@ OWN = "own"
 """The tiling rule in a form if rows and cols are given. In a file this is no rule."""
 
 
-class Kind(Enum):
+class FieldKind(Enum):
     """The kind of value in a field."""
 
     CHOICE = auto()
@@ -71,7 +71,7 @@ class FieldSpec:
     table: str  # table, key: its place in the scenario file; `table` is empty for the title
     key: str
     label: str  # the key, beside the field, so that messages with keys are understood
-    kind: Kind  # the kind of its value
+    kind: FieldKind  # the kind of its value
     group: str  # the section of the form; empty: above all sections
     help: str  # shown as a tooltip
     # the choices of a CHOICE or TRI_STATE; a blank text among them means "not said"
@@ -151,219 +151,220 @@ DECAYS, CORRECTS = (
 
 SKIPS = ", ".join(sorted(SKIPPING))
 FIELDS = (
-    FieldSpec("", "title", "title", Kind.TEXT, "", "Shown in the title bar."),
+    FieldSpec("", "title", "title", FieldKind.TEXT, "", "Shown in the title bar."),
     FieldSpec(
-        "attention", "algorithm", "algorithm", Kind.CHOICE, _ALGORITHM,
+        "attention", "algorithm", "algorithm", FieldKind.CHOICE, _ALGORITHM,
         " ".join(f"{name}: {each.about}." for name, each in ALGORITHMS.items()),
         choices=_same(*ALGORITHMS), default=USUAL.name,
     ),
     FieldSpec(
-        "attention", "dtype", "dtype", Kind.CHOICE, _ALGORITHM,
+        "attention", "dtype", "dtype", FieldKind.CHOICE, _ALGORITHM,
         "Of Q, K, V and O in HBM; sums are float32.", choices=_same("", *TYPE_NAMES),
     ),
     FieldSpec(
-        "attention", "scale", "scale", Kind.NUMBER, _ALGORITHM,
+        "attention", "scale", "scale", FieldKind.NUMBER, _ALGORITHM,
         "What q·k is multiplied by. Blank: as the input says, else 1/√head_dim.",
     ),
     FieldSpec(
-        "attention", "temperature", "temperature", Kind.NUMBER, _ALGORITHM,
+        "attention", "temperature", "temperature", FieldKind.NUMBER, _ALGORITHM,
         "Divides the scaled scores: below 1 the softmax gets sharper, above 1 flatter.",
     ),
     FieldSpec(
-        "attention", "rescale_threshold", "threshold", Kind.NUMBER, _ALGORITHM,
+        "attention", "rescale_threshold", "threshold", FieldKind.NUMBER, _ALGORITHM,
         f"By how much m must grow to move, in log2, of {SKIPS}: FlashAttention-4 skips rescales "
         "of smaller steps, at 8. Blank: m moves at every step.",
     ),
     FieldSpec(
-        "attention", "deterministic", "deterministic", Kind.TRI_STATE, _ALGORITHM,
+        "attention", "deterministic", "deterministic", FieldKind.TRI_STATE, _ALGORITHM,
         f"Whether thread blocks of {ADDING} add to dQ in turn, which costs time "
         "and leaves the same bits in every run, as deterministic = True of FlashAttention.",
         choices=_switch,
     ),
     FieldSpec(
-        "attention", "feature_map", "feature map", Kind.CHOICE, _ALGORITHM,
+        "attention", "feature_map", "feature map", FieldKind.CHOICE, _ALGORITHM,
         f"φ of {MAPPED}. elu1: elu(x) + 1. performer: random features, on average a softmax.",
         choices=_same("", *get_args(FeatureName)),
     ),
     FieldSpec(
-        "attention", "features", "features", Kind.WHOLE, _ALGORITHM,
+        "attention", "features", "features", FieldKind.WHOLE, _ALGORITHM,
         "How many random features performer takes. Blank: 2 head_dim.",
     ),
     FieldSpec(
-        "attention", "decay", "decay α", Kind.NUMBER, _ALGORITHM,
+        "attention", "decay", "decay α", FieldKind.NUMBER, _ALGORITHM,
         f"Of {DECAYS}: what each token leaves of the state, 0 to 1. Blank: of the file, or drawn.",
     ),
     FieldSpec(
-        "attention", "strength", "strength β", Kind.NUMBER, _ALGORITHM,
+        "attention", "strength", "strength β", FieldKind.NUMBER, _ALGORITHM,
         f"Of {CORRECTS}: how much of a new value is written, 0 to 1. "
         "Blank: of the file, or drawn.",
     ),
     FieldSpec(
-        "attention", "heads", "heads", Kind.WHOLE, _SHAPES, "Query heads, H.",
+        "attention", "heads", "heads", FieldKind.WHOLE, _SHAPES, "Query heads, H.",
     ),
     FieldSpec(
-        "attention", "kv_heads", "kv_heads", Kind.WHOLE, _SHAPES,
+        "attention", "kv_heads", "kv_heads", FieldKind.WHOLE, _SHAPES,
         "Heads of K and V; divides heads. As heads: MHA, 1: MQA, between: GQA.",
     ),
     FieldSpec(
-        "attention", "seqlen_q", "seqlen_q", Kind.WHOLE, _SHAPES, "Query rows, Nq, in tokens.",
+        "attention", "seqlen_q", "seqlen_q", FieldKind.WHOLE, _SHAPES, "Query rows, Nq, in tokens.",
     ),
     FieldSpec(
-        "attention", "seqlen_k", "seqlen_k", Kind.WHOLE, _SHAPES, "Keys, Nk, in tokens.",
+        "attention", "seqlen_k", "seqlen_k", FieldKind.WHOLE, _SHAPES, "Keys, Nk, in tokens.",
     ),
     FieldSpec(
-        "batch", "lengths", "batch", Kind.LENGTHS, _SHAPES,
+        "batch", "lengths", "batch", FieldKind.LENGTHS, _SHAPES,
         "Keys of each sequence of a batch, such as 38, 13, 61, in the place of seqlen_k: a run is "
         f"of one of them, and of {PAGED} the pages of all lie in one cache.",
         only_for=("random",),
     ),
     FieldSpec(
-        "batch", "sequence", "sequence", Kind.WHOLE, _SHAPES,
+        "batch", "sequence", "sequence", FieldKind.WHOLE, _SHAPES,
         "Which sequence of the batch is shown, from 0. Blank: the first.", least=0,
         only_for=("random",),
     ),
     FieldSpec(
-        "attention", "head_dim", "head_dim", Kind.WHOLE, _SHAPES, "Numbers of a query or key, d.",
+        "attention", "head_dim", "head_dim", FieldKind.WHOLE, _SHAPES,
+        "Numbers of a query or key, d.",
     ),
     FieldSpec(
-        "attention", "value_dim", "value_dim", Kind.WHOLE, _SHAPES, "Numbers of a value, dv.",
+        "attention", "value_dim", "value_dim", FieldKind.WHOLE, _SHAPES, "Numbers of a value, dv.",
     ),
     FieldSpec(
-        "attention", "latent_dim", "latent_dim", Kind.WHOLE, _SHAPES,
+        "attention", "latent_dim", "latent_dim", FieldKind.WHOLE, _SHAPES,
         "Numbers of a token's latent, dc, which all heads share: it stands for K and V, and is "
         "their value. With it, no head_dim, value_dim or kv_heads.",
     ),
     FieldSpec(
-        "attention", "rope_dim", "rope_dim", Kind.WHOLE, _SHAPES,
+        "attention", "rope_dim", "rope_dim", FieldKind.WHOLE, _SHAPES,
         "Numbers of a key beside the latent, dr, which positions have turned.", least=0,
     ),
     FieldSpec(
-        "scores", "softcap", "softcap", Kind.NUMBER, _SCORES,
+        "scores", "softcap", "softcap", FieldKind.NUMBER, _SCORES,
         "No score is larger: S = softcap · tanh(S / softcap), before the mask. 0: none.",
     ),
     FieldSpec(
-        "scores", "alibi", "alibi", Kind.SLOPES, _SCORES,
+        "scores", "alibi", "alibi", FieldKind.SLOPES, _SCORES,
         "A score loses slope · |i' − j| with distance. yes: ALiBi's slopes; or a slope for each "
         "head.",
     ),
     FieldSpec(
-        "scores", "bias", "bias", Kind.TRI_STATE, _SCORES,
+        "scores", "bias", "bias", FieldKind.TRI_STATE, _SCORES,
         "A score gains what the input file has for its distance (T5). Blank: if it has that.",
         choices=_switch,
     ),
     FieldSpec(
-        "scores", "sink_logits", "sink_logits", Kind.LOGITS, _SCORES,
+        "scores", "sink_logits", "sink_logits", FieldKind.LOGITS, _SCORES,
         "A logit of each head joins its softmax and has no value, as in gpt-oss: a number for "
         "each head. file, or blank: as the input has them. no: none.",
     ),
     FieldSpec(
-        "mask", "causal", "causal", Kind.TRI_STATE, _MASK,
+        "mask", "causal", "causal", FieldKind.TRI_STATE, _MASK,
         "A query sees no key after its own place; the last query sits at the last key.",
         choices=_causal,
     ),
     FieldSpec(
-        "mask", "window", "window", Kind.WHOLE, _MASK,
+        "mask", "window", "window", FieldKind.WHOLE, _MASK,
         "Keys that a query sees, counted back from its own place. 0: no window.", least=0,
     ),
     FieldSpec(
-        "mask", "sinks", "sinks", Kind.WHOLE, _MASK,
+        "mask", "sinks", "sinks", FieldKind.WHOLE, _MASK,
         "First keys, which the window never hides.", least=0,
     ),
     FieldSpec(
-        "mask", "dilation", "dilation", Kind.WHOLE, _MASK,
+        "mask", "dilation", "dilation", FieldKind.WHOLE, _MASK,
         "Of the keys in its window a query sees one in so many. 1: all.",
     ),
     FieldSpec(
-        "mask", "global_tokens", "global", Kind.WHOLE, _MASK,
+        "mask", "global_tokens", "global", FieldKind.WHOLE, _MASK,
         "First keys, which the window never hides, and whose queries see past it.", least=0,
     ),
     FieldSpec(
-        "mask", "documents", "documents", Kind.LENGTHS, _MASK,
+        "mask", "documents", "documents", FieldKind.LENGTHS, _MASK,
         "Lengths of packed documents, such as 13, 30, 17: a query sees the keys of its own. They "
         "add up to seqlen_k.",
     ),
     FieldSpec(
-        "mask", "block", "block", Kind.WHOLE, _MASK,
+        "mask", "block", "block", FieldKind.WHOLE, _MASK,
         "Rows and keys of a block of the input file's tensor block_mask, which says which blocks "
         "are visible. Blank: none.", only_for=("file", "layer"),
     ),
     FieldSpec(
-        "position", "kind", "kind", Kind.CHOICE, _POSITION,
+        "position", "kind", "kind", FieldKind.CHOICE, _POSITION,
         "rope: Q and K are turned by their positions before everything else.", choices=_positions,
     ),
     FieldSpec(
-        "position", "theta", "theta", Kind.NUMBER, _POSITION,
+        "position", "theta", "theta", FieldKind.NUMBER, _POSITION,
         "Base of the angles: pair n turns by position · theta^(−2n/d).",
     ),
     FieldSpec(
-        "position", "interleaved", "interleaved", Kind.TRI_STATE, _POSITION,
+        "position", "interleaved", "interleaved", FieldKind.TRI_STATE, _POSITION,
         "Pairs of neighbours, x₂ₙ with x₂ₙ₊₁; else of halves, xₙ with the one half a head on.",
         choices=_switch,
     ),
     FieldSpec(
-        "position", "fraction", "fraction", Kind.NUMBER, _POSITION,
+        "position", "fraction", "fraction", FieldKind.NUMBER, _POSITION,
         "Share of a head's numbers that is turned, from the first on.",
     ),
     FieldSpec(
-        "position", "offset", "offset", Kind.WHOLE, _POSITION, "Added to every position.",
+        "position", "offset", "offset", FieldKind.WHOLE, _POSITION, "Added to every position.",
         least=-MAX_SEQLEN,
     ),
     FieldSpec(
-        "tiling", "rule", "rule", Kind.CHOICE, _TILING,
+        "tiling", "rule", "rule", FieldKind.CHOICE, _TILING,
         "paper: Bc = ceil(M/4d), Br = min(Bc, d), M in elements of the GPU's SRAM. "
         "fa2, fa3: the tiles that the published kernels ship with.",
         choices=_rules, default="fa2",
     ),
-    FieldSpec("tiling", "rows", "rows (Br)", Kind.WHOLE, _TILING, "Query rows of a tile."),
-    FieldSpec("tiling", "cols", "cols (Bc)", Kind.WHOLE, _TILING, "Keys of a tile."),
+    FieldSpec("tiling", "rows", "rows (Br)", FieldKind.WHOLE, _TILING, "Query rows of a tile."),
+    FieldSpec("tiling", "cols", "cols (Bc)", FieldKind.WHOLE, _TILING, "Keys of a tile."),
     FieldSpec(
-        "tiling", "splits", "splits", Kind.WHOLE, _TILING,
+        "tiling", "splits", "splits", FieldKind.WHOLE, _TILING,
         f"Into how many runs {SPLIT} deals out the keys. Blank: as FlashAttention-3 chooses, "
         "so that the thread blocks fill the GPU.",
     ),
     FieldSpec(
-        "tiling", "page_size", "page size", Kind.WHOLE, _TILING,
+        "tiling", "page_size", "page size", FieldKind.WHOLE, _TILING,
         f"Tokens of a page of {PAGED}, which divides Bc. Blank: {USUAL_PAGE}, or as many of "
         "them as divide Bc.",
     ),
     FieldSpec(
-        "tiling", "devices", "devices", Kind.WHOLE, _TILING,
+        "tiling", "devices", "devices", FieldKind.WHOLE, _TILING,
         "Of the ring in the Ring panel, 2 to 8; the run itself is on one device.",
     ),
     FieldSpec(
-        "tiling", "layout", "layout", Kind.CHOICE, _TILING,
+        "tiling", "layout", "layout", FieldKind.CHOICE, _TILING,
         "How the Ring panel deals rows and keys out to its devices.",
         choices=_same("", *LAYOUTS),
     ),
     FieldSpec(
-        "input", "source", "source", Kind.CHOICE, _INPUT,
+        "input", "source", "source", FieldKind.CHOICE, _INPUT,
         "Where Q, K and V come from. capture: a real layer that ships with Tilescope.",
         choices=_same(*get_args(InputSource)), default="random",
     ),
     FieldSpec(
-        "input", "seed", "seed", Kind.WHOLE, _INPUT, "Of the random numbers.",
+        "input", "seed", "seed", FieldKind.WHOLE, _INPUT, "Of the random numbers.",
         only_for=("random",), least=0,
     ),
     FieldSpec(
-        "input", "path", "path", Kind.PATH, _INPUT,
+        "input", "path", "path", FieldKind.PATH, _INPUT,
         "A .safetensors or .npz file with q, k and v; of a layer with x, wq, wk, wv and wo.",
         only_for=("file", "layer"),
     ),
     FieldSpec(
-        "input", "name", "name", Kind.CHOICE, _INPUT, "Which of the shipped layers.",
+        "input", "name", "name", FieldKind.CHOICE, _INPUT, "Which of the shipped layers.",
         choices=_captures, only_for=("capture",),
     ),
     FieldSpec(
-        "input", "head", "head", Kind.HEADS, _INPUT,
+        "input", "head", "head", FieldKind.HEADS, _INPUT,
         "Which query heads run: all, or numbers from 0 such as 0, 3, 5.",
     ),
     FieldSpec(
-        "hardware", "preset", "GPU preset", Kind.CHOICE, _HARDWARE,
+        "hardware", "preset", "GPU preset", FieldKind.CHOICE, _HARDWARE,
         "The GPU whose limits and rates are shown.", choices=_presets, default="H100-SXM",
     ),
     *(
         FieldSpec(
-            "faults", fault.name, _FAULT_LABELS[fault.name], Kind.TRI_STATE, _FAULTS,
+            "faults", fault.name, _FAULT_LABELS[fault.name], FieldKind.TRI_STATE, _FAULTS,
             f"{fault.words} ({fault.cites})", choices=_switch,
         )
         for fault in FAULTS
@@ -392,7 +393,7 @@ def texts(scenario: Scenario) -> dict[str, str]:
     for spec in FIELDS:
         holder = said.get(spec.table, {}) if spec.table else said
         text = text_of(holder.get(spec.key))
-        yes_no = spec.kind in (Kind.SLOPES, Kind.LOGITS)
+        yes_no = spec.kind in (FieldKind.SLOPES, FieldKind.LOGITS)
         out[spec.name] = _YES_NO.get(text, text) if yes_no else text
     if out["tiling.rows"]:
         out["tiling.rule"] = out["tiling.rule"] or OWN
@@ -429,27 +430,27 @@ _YES_NO = {"true": "yes", "false": "no"}
 _SAID = {"true": True, "false": False, "yes": True, "no": False}
 
 
-def _value(kind: Kind, text: str) -> object:
+def _value(kind: FieldKind, text: str) -> object:
     bare = "".join(text.split())  # counts are shown with thin spaces, and one may paste them
     try:
         match kind:
-            case Kind.WHOLE:
+            case FieldKind.WHOLE:
                 return int(bare)
-            case Kind.NUMBER:
+            case FieldKind.NUMBER:
                 return float(bare)
-            case Kind.TRI_STATE:
+            case FieldKind.TRI_STATE:
                 return {"true": True, "false": False}.get(bare, text)
-            case Kind.LENGTHS:
+            case FieldKind.LENGTHS:
                 return [int(part) for part in text.strip(" []").replace(",", " ").split()]
-            case Kind.HEADS if bare != "all":
+            case FieldKind.HEADS if bare != "all":
                 return [int(part) for part in text.strip(" []").replace(",", " ").split()]
-            case Kind.HEADS:
+            case FieldKind.HEADS:
                 return bare
-            case Kind.SLOPES if bare in _SAID:
+            case FieldKind.SLOPES if bare in _SAID:
                 return _SAID[bare]
-            case Kind.LOGITS if bare in ("file", "no", "false"):
+            case FieldKind.LOGITS if bare in ("file", "no", "false"):
                 return bare if bare == "file" else False
-            case Kind.SLOPES | Kind.LOGITS:
+            case FieldKind.SLOPES | FieldKind.LOGITS:
                 return [float(part) for part in text.strip(" []").replace(",", " ").split()]
             case _:
                 return text

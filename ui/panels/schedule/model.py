@@ -52,7 +52,7 @@ _UNEVEN = 1.2
 
 
 @dataclass(frozen=True, eq=False)
-class Timeline:
+class TimelineRow:
     """One row of the picture."""
 
     title: str  # what it is
@@ -115,7 +115,7 @@ class ScheduleState:
     """The rows of the picture, and what is said below them."""
 
     program: TileProgram  # the run
-    rows: tuple[Timeline, ...]  # from top to bottom
+    rows: tuple[TimelineRow, ...]  # from top to bottom
     words: tuple[str, ...]  # what explains them
     visit: int = 0  # the visit at the cursor
     pointed: tuple[int, int] | None = None  # row and event under the mouse
@@ -144,7 +144,7 @@ class ScheduleState:
         """Return what the width of a row stands for: seconds of all rows, or of its own."""
         return (self.seconds if events.timed else 0.0) or events.seconds
 
-    def working(self, row: Timeline) -> range:
+    def working(self, row: TimelineRow) -> range:
         """Return the events of a row that are at work at the cursor: of this run alone."""
         schedule = row.schedule
         if schedule is None or schedule.program is not self.program:
@@ -165,7 +165,7 @@ class ScheduleState:
         return _told(begins, found[0], self.working(found[0]).start)
 
 
-def _told(begins: str, row: Timeline, event: int) -> str:
+def _told(begins: str, row: TimelineRow, event: int) -> str:
     events = row.events
     assert events is not None
     end = float(events.end[event])
@@ -192,24 +192,24 @@ def schedule_state(program: TileProgram, what: What, order: Order) -> ScheduleSt
     return ScheduleState(program, (row,), tuple(run_words(row.schedule)) if row.schedule else ())
 
 
-def _row(program: TileProgram, order: Order, title: str = "") -> Timeline:
+def _row(program: TileProgram, order: Order, title: str = "") -> TimelineRow:
     own = algorithm_of(program.workload)
     w = program.workload
     title, needs = title or own.title, block_needs(w, known_cubin(w))
     programs = batch_programs(program)
     why = why_no_schedule(program, needs, programs)
     if why:
-        return Timeline(title, own.colour, why=why)
+        return TimelineRow(title, own.colour, why=why)
     found = schedule_of(program, needs, order, programs)
-    return Timeline(title, own.colour, found, events_of(found))
+    return TimelineRow(title, own.colour, found, events_of(found))
 
 
-def _other(program: TileProgram, name: Algorithm, order: Order) -> Timeline:
+def _other(program: TileProgram, name: Algorithm, order: Order) -> TimelineRow:
     """Return the same problem with an algorithm, if it has one."""
     try:
         w = program.workload.as_algorithm(name)
     except InputError as error:
-        return Timeline(ALGORITHMS[name].title, ALGORITHMS[name].colour, why=str(error))
+        return TimelineRow(ALGORITHMS[name].title, ALGORITHMS[name].colour, why=str(error))
     row = _row(program if name == program.workload.algorithm else tile_program(w), order)
     return replace(row, own_axis=True)
 
@@ -300,7 +300,7 @@ def _longest_ends(each: LaunchSchedule) -> str:
     return f"where it starts first, it {'still ends' if last else 'does not end'} last"
 
 
-def _order_words(rows: tuple[Timeline, ...]) -> tuple[str, ...]:
+def _order_words(rows: tuple[TimelineRow, ...]) -> tuple[str, ...]:
     found = [row.schedule for row in rows if row.schedule]
     if not found:
         return ()
@@ -322,13 +322,13 @@ def _order_words(rows: tuple[Timeline, ...]) -> tuple[str, ...]:
     return (*said, *_launch_beside(rows))
 
 
-def _launch_beside(rows: Sequence[Timeline]) -> tuple[str, ...]:
+def _launch_beside(rows: Sequence[TimelineRow]) -> tuple[str, ...]:
     """Return what is said where a launch takes longer than the shortest schedule."""
     short = launch_words(min((row.schedule.seconds for row in rows if row.schedule), default=inf))
     return (short,) if short else ()
 
 
-def _own_axes(rows: Sequence[Timeline]) -> tuple[str, ...]:
+def _own_axes(rows: Sequence[TimelineRow]) -> tuple[str, ...]:
     """Return why times of algorithms are not compared: the model knows no cache."""
     shares = {}
     for row in rows:
@@ -346,7 +346,7 @@ def _own_axes(rows: Sequence[Timeline]) -> tuple[str, ...]:
     )
 
 
-def _compared(rows: tuple[Timeline, ...]) -> list[str]:
+def _compared(rows: tuple[TimelineRow, ...]) -> list[str]:
     """Return the words of each run that say something of its own."""
     return [
         f"{row.title}: {words[0].lower()}{words[1:]}"
@@ -361,7 +361,7 @@ def _splits(program: TileProgram, order: Order) -> ScheduleState:
         w = splitting(program.workload)
     except InputError as error:
         own = algorithm_of(program.workload)
-        return ScheduleState(program, (Timeline("splits", own.colour, why=str(error)),), ())
+        return ScheduleState(program, (TimelineRow("splits", own.colour, why=str(error)),), ())
     choice = split_choice(w)
     said = w.splits
     numbers = sorted({1, choice.splits, said})

@@ -17,7 +17,7 @@ from ui.look.kept import draw_kept
 from ui.look.names import first_that_fits, fitting, readable
 from ui.look.theme import LABEL, Style
 from ui.look.units import clock_text, plural, time_text
-from ui.panels.schedule.model import ScheduleState, Timeline
+from ui.panels.schedule.model import ScheduleState, TimelineRow
 
 MIN_SIZE = QSizeF(430, 260)
 """Below this the text shrinks."""
@@ -155,7 +155,7 @@ def _paint_axis(painter: QPainter, seconds: float, lay: ScheduleLayout) -> None:
     draw_text(painter, axis, time_text(seconds), font, muted, RIGHT)
 
 
-def _paint_words(painter: QPainter, row: Timeline, lay: ScheduleLayout, place: QRectF) -> None:
+def _paint_words(painter: QPainter, row: TimelineRow, lay: ScheduleLayout, place: QRectF) -> None:
     style, theme = lay.style, lay.style.theme
     bold, font = style.text_font(LABEL, bold=True), style.text_font(LABEL)
     wide = min(text_width(bold, row.title), 0.6 * place.width())
@@ -191,7 +191,7 @@ def _paint_lanes(painter: QPainter, events: Events, lay: ScheduleLayout, bars: Q
 
 
 def _paint_bars(
-    painter: QPainter, row: Timeline, style: Style, bars: QRectF, seconds: float
+    painter: QPainter, row: TimelineRow, style: Style, bars: QRectF, seconds: float
 ) -> None:
     events, theme = row.events, style.theme
     assert events is not None

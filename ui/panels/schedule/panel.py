@@ -20,7 +20,7 @@ from simulator.study.schedule.events import Events
 from simulator.study.schedule.placing import ORDERS, Order
 from ui.panels.base import StatePicture
 from ui.panels.picture_panel import PicturePanel
-from ui.panels.schedule.model import WHATS, ScheduleState, Timeline, What, schedule_state
+from ui.panels.schedule.model import WHATS, ScheduleState, TimelineRow, What, schedule_state
 from ui.panels.schedule.painter import MIN_SIZE, event_at, paint_schedule, schedule_layout
 from ui.safety.overrides import guarded
 from ui.session.session import Session
@@ -83,7 +83,7 @@ class SchedulePanel(PicturePanel):
         self.order: Order = "index"
         self._asked: tuple[TileProgram, What, Order] | None = None
         self._visit = 0
-        self._beside: tuple[Timeline, ...] = ()
+        self._beside: tuple[TimelineRow, ...] = ()
         self.bar.show_chosen("what", self.what)
         self.bar.show_chosen("order", self.order)
         self.picture = TimelinePicture(self)
@@ -167,7 +167,7 @@ class SchedulePanel(PicturePanel):
                 return
             what = "trace" if found.timed else "log"
             title = f"{safe_text(path.name)}: a {what} from elsewhere"
-            row = Timeline(title, "muted", events=found)
+            row = TimelineRow(title, "muted", events=found)
             if self.state is not None:
                 own = self.state.rows[: len(self.state.rows) - len(self._beside)]
                 self._draw(replace(self.state, rows=(*own, row), pointed=None))

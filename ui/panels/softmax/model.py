@@ -31,7 +31,7 @@ class KeyState(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Bars:
+class ScoreBars:
     """The row's scores, one for each key or for as many keys as share a bar.
 
     Attributes
@@ -57,7 +57,7 @@ class Bars:
     strange: int = 0
 
 
-def score_bars(snapshot: Snapshot, report: RowReport, most: int) -> Bars:
+def score_bars(snapshot: Snapshot, report: RowReport, most: int) -> ScoreBars:
     """Return at most `most` bars."""
     scores = row_scores(snapshot, report)
     if snapshot.launch.combines:
@@ -85,7 +85,7 @@ def _others(snapshot: Snapshot, report: RowReport) -> list[float]:
     return [float(sink), *of_m]
 
 
-def _bars(scores: F32, states: NDArray[np.uint8], per: int, others: list[float]) -> Bars:
+def _bars(scores: F32, states: NDArray[np.uint8], per: int, others: list[float]) -> ScoreBars:
     """Return bars of `per` scores each, on an axis that has room for other numbers, too."""
     starts = np.arange(0, len(states), per)
     values = np.maximum.reduceat(scores, starts)
@@ -94,7 +94,7 @@ def _bars(scores: F32, states: NDArray[np.uint8], per: int, others: list[float])
     ends = ends[np.isfinite(ends)]
     low, high = float(ends.min(initial=0.0)), float(ends.max(initial=0.0))
     strange = int(np.count_nonzero(np.isnan(scores) | np.isposinf(scores)))
-    return Bars(values, states, per, low, high if high > low else low + 1.0, strange)
+    return ScoreBars(values, states, per, low, high if high > low else low + 1.0, strange)
 
 
 def row_weights(snapshot: Snapshot, report: RowReport) -> F32 | None:

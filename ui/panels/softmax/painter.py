@@ -23,9 +23,9 @@ from ui.look.names import first_that_fits, font_that_fits, weights_words
 from ui.look.theme import Style
 from ui.look.units import count_text, number_text, plural, ulp_text
 from ui.panels.softmax.model import (
-    Bars,
     KeyState,
     Maximum,
+    ScoreBars,
     SumBar,
     is_worked_on,
     own_begin,
@@ -103,7 +103,7 @@ class _Picture:
     report: RowReport
     lines: tuple[UpdateLine, ...]
     layout: SoftmaxLayout
-    bars: Bars
+    bars: ScoreBars
     weights: F32 | None
     maximum: Maximum | None
     sum: SumBar | None
@@ -242,7 +242,7 @@ def _paint_title(painter: QPainter, picture: _Picture) -> None:
     draw_text(painter, layout.title, note, small, style.theme.muted, RIGHT)
 
 
-def _height_of(bars: Bars, plot: QRectF, value: float) -> float:
+def _height_of(bars: ScoreBars, plot: QRectF, value: float) -> float:
     """Return at what height in the picture a score stands."""
     return plot.bottom() - (value - bars.low) / (bars.high - bars.low) * plot.height()
 
@@ -332,7 +332,7 @@ def _paint_zero(painter: QPainter, picture: _Picture) -> None:
     painter.drawLine(QPointF(plot.x(), y), QPointF(plot.right(), y))
 
 
-def _paint_axis(painter: QPainter, bars: Bars, layout: SoftmaxLayout) -> None:
+def _paint_axis(painter: QPainter, bars: ScoreBars, layout: SoftmaxLayout) -> None:
     style, axis, plot = layout.style, layout.axis, layout.plot
     font = style.code_font(11)
     height = style.px(13)

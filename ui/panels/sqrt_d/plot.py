@@ -11,7 +11,7 @@ import numpy as np
 from simulator.study.sqrt_d import DIMS, DimPoint, Estimate, OneDraw, Softness, SqrtDResult
 from simulator.study.trained_scores import Spread, TrainedScores
 from ui.look.units import count_text, number_text, plural, tick_text
-from ui.plots.model import Axis, Curve, Dash, Level, Mark, Marker, PlotModel
+from ui.plots.model import Axis, Curve, Dash, Level, Marker, PlotMark, PlotModel
 
 Measured = Literal["variance", "entropy", "gradient"]
 MEASURED: tuple[Measured, ...] = get_args(Measured)
@@ -144,7 +144,7 @@ def _medians(
     return Curve(name, name, role, xs, ys, "dot", marker, 1.2, details)
 
 
-def _trained_marks(trained: TrainedScores, measured: Measured) -> tuple[Mark, ...]:
+def _trained_marks(trained: TrainedScores, measured: Measured) -> tuple[PlotMark, ...]:
     """Return where the scores of a trained layer lie, undivided and as it uses them."""
     marks = []
     for spread, name, role in ((trained.plain, "q·k", "S"), (trained.scaled, "scaled", "P")):
@@ -157,13 +157,13 @@ def _trained_marks(trained: TrainedScores, measured: Measured) -> tuple[Mark, ..
             f"scale {number_text(trained.scale, 4)}; the variance is about each row's mean",
         )
         marks.append(
-            Mark(trained.d, mean.mean, f"trained {name}", "trained", role, "star", 6.0, details)
+            PlotMark(trained.d, mean.mean, f"trained {name}", "trained", role, "star", 6.0, details)
         )
     return tuple(marks)
 
 
 def _outside(
-    trained: TrainedScores | None, measured: Measured, marks: Sequence[Mark],
+    trained: TrainedScores | None, measured: Measured, marks: Sequence[PlotMark],
     across: tuple[float, float], up: tuple[float, float],
 ) -> str:  # fmt: skip
     """Return which scores of a trained layer are outside the plot; 0 has no place in it."""

@@ -32,8 +32,8 @@ from ui.plots.model import (
     Dash,
     HeatMap,
     Level,
-    Mark,
     Marker,
+    PlotMark,
     PlotModel,
     Words,
 )
@@ -171,7 +171,7 @@ def sweep_plot(found: Sweep, w: Workload, quantity: Quantity, *, fixed: str = ""
     y = places[w.algorithm][here]
     own_figures = found.figures[w.algorithm][here]
     heading = f"this scenario: {_title(w.algorithm)}, {axis} = {count_text(found.here)}"
-    mark = Mark(
+    mark = PlotMark(
         found.here, y, f"{axis} = {count_text(found.here)}: {measure.text(y)}",
         measure.text(y), "current", "star", 6.0, figure_lines(heading, own_figures, w),
     )  # fmt: skip
@@ -256,7 +256,7 @@ def _cell_lines(found: TilingMap, w: Workload, row: int, column: int) -> tuple[s
 
 def _choice_marks(
     found: TilingMap, w: Workload, heat: HeatMap
-) -> tuple[tuple[Mark, ...], tuple[str, ...]]:
+) -> tuple[tuple[PlotMark, ...], tuple[str, ...]]:
     """Return the marks of this scenario and of the published rules, and words for those outside."""
     names: dict[tuple[int, int], list[str]] = {found.here: ["here"]}
     figures = {found.here: found.here_figures}
@@ -277,7 +277,7 @@ def _choice_marks(
         lines = figure_lines(heading, figures[tiles], w)
         own = n == 0
         marks.append(
-            Mark(
+            PlotMark(
                 cols, rows, f"{joined} {_tiles(*tiles)}", joined,
                 "current" if own else "text", "star" if own else "diamond", 6.0 if own else 4.5,
                 (lines[0], *whose[tiles], *lines[1:]), None if own else (rows, cols),

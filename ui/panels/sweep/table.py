@@ -9,7 +9,7 @@ from PySide6.QtCore import QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QFont, QPainter
 
 from simulator.problem.workload import Workload
-from simulator.study.variants import HEADS, Cost, Variant, VariantTable
+from simulator.study.variants import HEADS, Variant, VariantCost, VariantTable
 from ui.look.draw import LEFT, RIGHT, card, draw_text, text_width, wrapped
 from ui.look.names import first_that_fits, fitting, readable
 from ui.look.theme import Style
@@ -70,14 +70,14 @@ class VariantsShown:
         return ". ".join([self.note.rstrip("."), *rows]) + "."
 
 
-def exponent_text(cost: Cost) -> str:
+def exponent_text(cost: VariantCost) -> str:
     """Return a fitted exponent with two digits; "" where none could be fitted."""
     if cost.power is None:
         return ""
     return f"{cost.power.exponent + 0.0:.2f}".replace("-0.00", "0.00").replace("-", "−")
 
 
-def cells_of(row: Variant) -> tuple[tuple[Cost, Callable[[float], str]], ...]:
+def cells_of(row: Variant) -> tuple[tuple[VariantCost, Callable[[float], str]], ...]:
     """Return the costs of a variant in the order of the columns, with how they are written."""
 
     def whole_bytes(count: float) -> str:

@@ -16,7 +16,7 @@ from simulator.program.algorithms import ALGORITHMS
 from simulator.program.tensors import symbol
 from simulator.program.tile_program import TileProgram
 from simulator.study.compare import at_scale
-from simulator.study.traffic_curve import Curve, RunTraffic
+from simulator.study.traffic_curve import RunTraffic, TrafficCurve
 from ui.board.scores import clipped
 from ui.look.boundaries import boundaries
 from ui.look.draw import CENTRE, RIGHT, draw_text, hairline, mixed, patterned, text_width
@@ -354,7 +354,7 @@ def tick_labels(program: TileProgram, lay: TrafficLayout) -> list[tuple[str, QRe
     return out
 
 
-def _paint_areas(painter: QPainter, own: Curve, lay: TrafficLayout) -> None:
+def _paint_areas(painter: QPainter, own: TrafficCurve, lay: TrafficLayout) -> None:
     theme = lay.style.theme
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setPen(Qt.PenStyle.NoPen)
@@ -386,7 +386,7 @@ def _polygon(x: NDArray[np.floating[Any]], y: NDArray[np.floating[Any]]) -> QPol
 
 
 def _paint_line(
-    painter: QPainter, curve: Curve, lay: TrafficLayout, width: float, pen: Qt.PenStyle
+    painter: QPainter, curve: TrafficCurve, lay: TrafficLayout, width: float, pen: Qt.PenStyle
 ) -> None:
     """Draw a run's total; another algorithm's run is stretched to the same width."""
     x = lay.plot.x() + curve.visits * (lay.plot.width() / curve.length)

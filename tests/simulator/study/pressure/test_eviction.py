@@ -13,18 +13,18 @@ from simulator.engines.reference import reference_rows
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import read_inputs, resolve
 from simulator.study.pressure.costs import budgets_of, relative_error, shown_run
-from simulator.study.pressure.decoding import SEED, Layer, decoded, layer_of
+from simulator.study.pressure.decoding import SEED, DecodedLayer, decoded, layer_of
 from simulator.study.pressure.policies import POLICIES, SINKS, Full, policy_named
 
 
-def layer(tokens: int, heads: int = 4, kv_heads: int = 2, seed: int = 1, **scores) -> Layer:
+def layer(tokens: int, heads: int = 4, kv_heads: int = 2, seed: int = 1, **scores) -> DecodedLayer:
     shapes = {"seqlen_q": tokens, "heads": heads, "kv_heads": kv_heads, "head_dim": 4}
     said = {"attention": shapes, "input": {"seed": seed}, "scores": scores}
     w = resolve(parse_scenario(said))
     return layer_of(w, read_inputs(w))
 
 
-def by_hand(layer: Layer, name: str, budget: int) -> tuple[list[list[set[int]]], np.ndarray]:
+def by_hand(layer: DecodedLayer, name: str, budget: int) -> tuple[list[list[set[int]]], np.ndarray]:
     """Return what each KV head keeps at each step, and O, one token after another."""
     w, rng = layer.workload, np.random.default_rng(SEED)
     draws = {t: rng.random((w.kv_heads, layer.tokens)) for t in range(budget, layer.tokens)}

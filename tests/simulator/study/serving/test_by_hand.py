@@ -9,13 +9,13 @@ from simulator.study.serving.by_hand import (
     MOST,
     PROMPTS,
     SLOTS,
-    Move,
+    CacheMove,
     by_hand,
     may,
 )
 from simulator.study.serving.pages import Request, filled, holes, paged_waste, stretched_waste
 
-ADMIT = Move("admit")
+ADMIT = CacheMove("admit")
 
 
 @given(
@@ -30,7 +30,7 @@ def test_a_page_has_one_text_and_nothing_is_lost(page, asked) -> None:
     moves, forks, admitted, ended = FIRST, 0, 1, 0
     _, now, _ = by_hand(page, moves)
     for count, (kind, which) in enumerate(asked):
-        move = Move(kind, 0 if kind == "admit" else which % max(len(now.running), 1))
+        move = CacheMove(kind, 0 if kind == "admit" else which % max(len(now.running), 1))
         if not may(now, move):
             continue
         before = now
@@ -69,7 +69,7 @@ def test_a_page_has_one_text_and_nothing_is_lost(page, asked) -> None:
 
 
 def test_the_first_write_to_a_shared_page_copies_it_and_the_second_does_not() -> None:
-    fork, grow = Move("fork", 0), Move("grow", 0)
+    fork, grow = CacheMove("fork", 0), CacheMove("grow", 0)
     _, shared, _ = by_hand(4, (ADMIT, fork))
     one, other = shared.running
     assert one.pages == other.pages == (0, 1, 2)
@@ -77,9 +77,9 @@ def test_the_first_write_to_a_shared_page_copies_it_and_the_second_does_not() ->
     _, written, _ = by_hand(4, (ADMIT, fork, grow))
     assert written.copied == written.taken == (3,)
     assert [each.pages for each in written.running] == [(0, 1, 3), (0, 1, 2)]
-    _, again, _ = by_hand(4, (ADMIT, fork, grow, Move("grow", 1)))
+    _, again, _ = by_hand(4, (ADMIT, fork, grow, CacheMove("grow", 1)))
     assert not again.taken  # nobody else reads the page any more
-    _, ended, _ = by_hand(4, (ADMIT, fork, grow, Move("end", 0)))
+    _, ended, _ = by_hand(4, (ADMIT, fork, grow, CacheMove("end", 0)))
     assert ended.given == (3,)  # the others are still read
 
 
@@ -89,7 +89,7 @@ def test_who_finds_no_page_waits_and_is_taken_in_when_pages_come_back() -> None:
     assert (len(now.running), now.waiting) == (5, 0)
     _, now, _ = by_hand(4, (*full, ADMIT, ADMIT))
     assert (len(now.running), now.waiting) == (6, 1)  # one more fits, the next needs four
-    _, now, _ = by_hand(4, (*full, ADMIT, ADMIT, Move("end", 2)))
+    _, now, _ = by_hand(4, (*full, ADMIT, ADMIT, CacheMove("end", 2)))
     assert (len(now.running), now.waiting) == (6, 0)
     assert set(now.taken) == set(now.given)  # the first places that are free
 
@@ -114,11 +114,11 @@ def test_stretches_are_as_long_as_a_sequence_may_be_and_lie_side_by_side() -> No
 
 
 def test_no_page_left_makes_the_sequence_that_came_last_wait() -> None:
-    full = (*(ADMIT,) * 6, Move("grow", 3), Move("grow", 4))
+    full = (*(ADMIT,) * 6, CacheMove("grow", 3), CacheMove("grow", 4))
     _, now, _ = by_hand(4, full)
     moves = full
     while not now.preempted:
-        moves = (*moves, Move("grow", 0))
+        moves = (*moves, CacheMove("grow", 0))
         _, now, _ = by_hand(4, moves)
     assert now.preempted == (5,)
     assert [each.request for each in now.running] == [0, 1, 2, 3, 4]
@@ -129,23 +129,28 @@ def test_no_page_left_makes_the_sequence_that_came_last_wait() -> None:
 
 
 def test_a_prompt_has_as_many_sequences_as_there_are_letters() -> None:
-    fork = Move("fork", 1)
+    fork = CacheMove("fork", 1)
     for count in (24, 25):
         server, now, beside = by_hand(16, (ADMIT, ADMIT, *(fork,) * count))
         assert may(now, fork) is (count < 25)
-        assert may(now, Move("fork", 0))
+        assert may(now, CacheMove("fork", 0))
         assert [len(each.answers) for each in server.requests] == [1, count + 1]
         assert now.step == beside.step == count + 2
         assert (len(beside.running), beside.waiting) == (2, count)
 
 
 def test_moves_about_nobody_and_beyond_the_longest_cannot_be_made() -> None:
-    _, now, _ = by_hand(4, (ADMIT, Move("end", 0)))
-    assert not any(may(now, Move(kind, 0)) for kind in ("grow", "fork", "end"))
+    _, now, _ = by_hand(4, (ADMIT, CacheMove("end", 0)))
+    assert not any(may(now, CacheMove(kind, 0)) for kind in ("grow", "fork", "end"))
     assert may(now, ADMIT)
     _, now, _ = by_hand(4, (ADMIT, ADMIT))
-    assert [may(now, Move("end", which)) for which in (-1, 0, 1, 2)] == [False, True, True, False]
-    _, now, _ = by_hand(4, (ADMIT, *(Move("grow", 0),) * (MOST - PROMPTS[0])))
+    assert [may(now, CacheMove("end", which)) for which in (-1, 0, 1, 2)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+    _, now, _ = by_hand(4, (ADMIT, *(CacheMove("grow", 0),) * (MOST - PROMPTS[0])))
     assert now.running[0].tokens == MOST
-    assert not may(now, Move("grow", 0))
-    assert may(now, Move("fork", 0))
+    assert not may(now, CacheMove("grow", 0))
+    assert may(now, CacheMove("fork", 0))

@@ -12,7 +12,7 @@ from simulator.problem.hardware import gpus
 from simulator.problem.models import models, with_shapes
 from simulator.study.head_sharing import kv_head_counts
 from simulator.study.kv_cache import CONVENTIONS, ELEMENT_TYPES, cache_bytes, weight_bytes
-from simulator.study.serving.formula import Term, cache_formula, gpus_for
+from simulator.study.serving.formula import FormulaTerm, cache_formula, gpus_for
 
 
 @given(
@@ -52,8 +52,8 @@ def test_layers_with_a_window_are_a_term_of_their_own():
     assert model.windowed_layers
     found = cache_formula(model, 100_000)
     assert found.terms == (
-        Term(model.layers - model.windowed_layers, 100_000),
-        Term(model.windowed_layers, model.window),
+        FormulaTerm(model.layers - model.windowed_layers, 100_000),
+        FormulaTerm(model.windowed_layers, model.window),
     )
     assert len(cache_formula(model, 100_000, convention="logical").terms) == 1
 

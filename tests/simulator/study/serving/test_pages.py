@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from simulator.problem.paging import pages_of
 from simulator.study.serving.pages import (
-    Moment,
+    CacheStep,
     Request,
     Running,
     Server,
@@ -139,7 +139,7 @@ def test_who_came_last_gives_its_pages_back_if_none_is_free() -> None:
 def test_the_usual_server_answers_sooner_from_pages(page: int) -> None:
     server = usual_server(page)
 
-    def most(moments: list[Moment]) -> int:
+    def most(moments: list[CacheStep]) -> int:
         return max(len(moment.running) for moment in moments)
 
     paged, stretched = list(served_in_pages(server)), list(served_in_stretches(server))
@@ -151,7 +151,7 @@ def test_the_usual_server_answers_sooner_from_pages(page: int) -> None:
     assert ends == sorted(ends)
 
 
-def moments_of_done(moments: list[Moment]) -> list[int]:
+def moments_of_done(moments: list[CacheStep]) -> list[int]:
     return [moment.done for moment in moments]
 
 
@@ -159,7 +159,7 @@ def test_a_hole_is_too_small_if_it_is_shorter_than_what_waits_first() -> None:
     server = Server(4, 40, (Request(0, 4, 12, (8,)),) * 2)
     for wanted, outside in ((0, 0), (8, 0), (9, 8), (20, 8), (21, 28)):
         running = tuple(Running(0, 0, 4, 12, (start,)) for start in (8,))
-        moment = Moment(3, running, 1, 0, wanted=wanted)
+        moment = CacheStep(3, running, 1, 0, wanted=wanted)
         assert holes(server, moment) == {0: 8, 20: 20}
         waste = stretched_waste(server, moment)
         assert (waste.outside, waste.free) == (outside, 28 - outside)

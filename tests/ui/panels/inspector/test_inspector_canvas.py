@@ -7,7 +7,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from tests.ui.panels.inspector.test_inspector import cell_of, click, hover, panel_of, settle, start
-from ui.board.layout import View
+from ui.board.layout import Viewport
 from ui.panels.inspector.model import grid_of, peak, shrunk
 
 NONE, LEFT = Qt.KeyboardModifier.NoModifier, Qt.MouseButton.LeftButton
@@ -60,7 +60,7 @@ def test_the_wheel_zooms_the_map_about_the_pointer(panel):
                 assert values[r, c] == panel.model.value(row, key)
     assert not panel.canvas.grab().isNull()
     wheel(panel, at, -9)
-    assert panel.canvas.view == View()
+    assert panel.canvas.view == Viewport()
     assert panel.layout_now().grid == whole
 
 
@@ -91,7 +91,7 @@ def test_keys_zoom_the_map_that_has_the_keyboard(panel):
     for key, zoom in presses:
         QTest.keyClick(panel.canvas, key, Qt.KeyboardModifier.ControlModifier)
         assert panel.canvas.view.zoom == pytest.approx(zoom)
-    assert board.view == View()
+    assert board.view == Viewport()
     wheel(panel, panel.layout_now().cells.center(), 6)
     for _ in range(len(panel.model.rows)):  # the row that the keys read stays in sight
         QTest.keyClick(panel.canvas, Qt.Key.Key_Down)
@@ -99,13 +99,13 @@ def test_keys_zoom_the_map_that_has_the_keyboard(panel):
         here = panel.model.rows.index(panel.hovered.row)
         assert grid.top <= here < grid.row_at(grid.rows)
     start(panel.window(), input={"source": "capture", "name": "cat-because-layer0"})
-    assert panel.canvas.view == View()
+    assert panel.canvas.view == Viewport()
 
 
 def test_a_part_of_a_large_map_is_shrunk_less(panel):
     start(panel.window(), input={"source": "capture", "name": "passage-layer1"})
     whole = grid_of(panel.model, 100, 100)
-    part = grid_of(panel.model, 100, 100, View(4.0, 200, 150))
+    part = grid_of(panel.model, 100, 100, Viewport(4.0, 200, 150))
     assert part.tall < whole.tall
     assert part.wide < whole.wide
     assert (part.left, part.top) == (200, 150)

@@ -13,7 +13,7 @@ from simulator.lesson.tables import ChooseTable
 from simulator.problem.paging import batch_tables
 from simulator.problem.scenario import load_scenario, with_values
 from simulator.problem.workload import resolve
-from simulator.study.serving.by_hand import FIRST, Move
+from simulator.study.serving.by_hand import FIRST, CacheMove
 from simulator.study.serving.pages import (
     paged_waste,
     served_in_pages,
@@ -157,7 +157,7 @@ def test_clicks_on_a_shared_page_go_round_its_readers(panel) -> None:
 
 def test_words_by_hand_stand_apart_and_are_whole(monkeypatch, qapp) -> None:
     drawn = record_texts(monkeypatch, painter)
-    moves = (*FIRST, Move("fork", 0), *FIRST * 9, *(Move("grow", 0),) * 14)
+    moves = (*FIRST, CacheMove("fork", 0), *FIRST * 9, *(CacheMove("grow", 0),) * 14)
     for page, size in product((2, 4, 16), ((460, 330), (640, 460), (1500, 1100))):
         for count in (1, 3, 11, len(moves)):
             state, rect = hand_state(page, moves[:count], 0), QRectF(0, 0, *size)
@@ -168,7 +168,7 @@ def test_words_by_hand_stand_apart_and_are_whole(monkeypatch, qapp) -> None:
 
 
 def test_one_fits_and_several_fit() -> None:
-    one, two = hand_state(4, FIRST, 0), hand_state(4, (*FIRST, Move("fork", 0)), 0)
+    one, two = hand_state(4, FIRST, 0), hand_state(4, (*FIRST, CacheMove("fork", 0)), 0)
     assert one.stretches[0].endswith("32 slots: 1 fits, 0 would wait")
     assert two.stretches[0].endswith("32 slots: 2 fit, 0 would wait")
 
@@ -181,7 +181,7 @@ def test_every_page_in_use_has_the_number_of_its_place(monkeypatch, qapp, cache,
         batch = with_values(batch, {"batch": {"lengths": [9, 3]}})
     server = pages_state(2, sharing=True)
     state = {
-        "hand": hand_state(2, (*FIRST * 5, Move("fork", 0), Move("grow", 0)), 0),
+        "hand": hand_state(2, (*FIRST * 5, CacheMove("fork", 0), CacheMove("grow", 0)), 0),
         "server": replace(server, step=20),
     }.get(cache) or run_state(resolve(batch))
     drawn = record_texts(monkeypatch, painter)

@@ -11,6 +11,7 @@ from simulator.base.choices import Choice
 from simulator.base.limits import TEXT_LETTERS, TITLE_LETTERS
 from simulator.base.tables import Table
 from simulator.problem.models import models
+from simulator.study.merge.state import CHOICES as MERGE
 from simulator.study.ring.state import CHOICES as RING
 from simulator.study.sparse.patterns import NAMES
 
@@ -151,7 +152,7 @@ class CameraTable(Table):
         return self
 
 
-STUDIES: tuple[tuple[Choice, ...], ...] = (RING,)
+STUDIES: tuple[tuple[Choice, ...], ...] = (MERGE, RING)
 """The choices of studies; a lesson makes those that have a key."""
 
 
@@ -177,8 +178,6 @@ class _Chosen(Table):
     places: Literal["run", "none", "causal", "rope"] | None = None
     schedule: Literal["run", "orders", "algorithms", "splits"] | None = None
     blocks: Literal["index", "longest", "persistent"] | None = None
-    merge: Literal["apart", "list", "list, from the last", "tree", "all at once"] | None = None
-    sums: Literal["in order", "from the last", "tree", "any order"] | None = None
     cache: Literal["server", "run", "hand"] | None = None
     page: Literal[2, 4, 8, 16] | None = None
     prompts: Literal["shared", "apart"] | None = None

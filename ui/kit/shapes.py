@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from PySide6.QtCore import QRectF, QSizeF, Qt
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QFont, QImage, QPainter
 
+from simulator.base.dtypes import F32
 from ui.kit.boxes import Box, Placed, Row, Tone, ink
-from ui.look.draw import CENTRE, LEFT, RIGHT, draw_text, outline, text_width, wrapped
+from ui.look.draw import CENTRE, LEFT, RIGHT, card, draw_text, outline, text_width, wrapped
+from ui.look.heat import colour_map, heat_image, indices, inks, prefers_white
 from ui.look.names import first_that_fits
 from ui.look.theme import LABEL, Style
 
@@ -73,6 +77,27 @@ class Paragraph(Text):
 
 
 @dataclass(frozen=True, eq=False)
+class Card(Box):
+    """A filled box with a border around another box."""
+
+    part: Box
+    ground: Tone = "field"
+    border: Tone = "grid"
+    thick: float = 1.0
+    pad: float = 3.0
+
+    def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
+        yield Placed(self, rect)
+        pad = style.px(self.pad)
+        yield from self.part.place(style, rect.adjusted(pad, pad, -pad, -pad))
+
+    def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        ground, border = ink(style, self.ground), ink(style, self.border)
+        card(painter, rect, ground, border, style.px(4), style.px(self.thick))
+
+
+@dataclass(frozen=True, eq=False)
 class Legend(Box):
     """What colours stand for, on as many lines as the entries need."""
 
@@ -128,6 +153,25 @@ class Image(Box):
             outline(painter, rect, style.theme.grid)
 
 
+@dataclass(frozen=True, eq=False)
+class Heat:
+    """Numbers, (rows, columns), as the colours of a tensor: what makes an `Image`."""
+
+    values: F32
+    low: float
+    high: float
+    tensor: str
+
+    def __call__(self, style: Style) -> QImage:
+        return heat_image(self.values, self.low, self.high, colour_map(style.theme, self.tensor))
+
+    def inks(self, style: Style) -> NDArray[np.object_]:
+        """Return the colours in which words upon the numbers can be read."""
+        words = colour_map(style.theme, self.tensor)
+        white = prefers_white(words[indices(self.values, self.low, self.high)])
+        return np.array(inks(words), dtype=object)[white.astype(np.intp)]
+
+
 class Bar(NamedTuple):
     """A span of a lane: along the axis, across as shares of the lane; with words if they fit."""
 
@@ -160,6 +204,71 @@ class Bars(Box):
             fits = place.width() > text_width(font, bar.words) + style.px(4)
             if bar.words and fits and place.height() >= style.px(12):
                 draw_text(painter, place, bar.words, font, ink(style, bar.ink), CENTRE)
+
+
+class Cell(NamedTuple):
+    """What stands in a cell of a `Grid`; without a colour of their own words can be read there."""
+
+    words: str = ""
+    ink: Tone | None = None
+    frame: Tone | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Grid(Box):
+    """Cells of one size, with the names of rows at the left; the pointer finds (`id`, row, column).
+
+    Words are left out if they do not fit in every cell. Names but the first and the last go if
+    rows are lower than a line, and all if they take more than a sixth of the width.
+    """
+
+    shape: tuple[int, int]  # rows and columns
+    cells: Mapping[tuple[int, int], Cell]  # what stands in some of them
+    size: tuple[float, float]  # largest width and height of a cell
+    names: tuple[str, ...] = ()
+    heat: Heat | None = None  # the colours of all cells
+
+    def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
+        line, rows, columns = style.px(LINE), *self.shape
+        left = max((text_width(style.text_font(LABEL), each) for each in self.names), default=0.0)
+        left = left + style.px(8) if 0 < left < rect.width() / 6 else 0.0
+        wide = min(rect.width() - left, style.px(self.size[0]) * columns)
+        high = min(rect.height(), style.px(self.size[1]) * rows)
+        cells = QRectF(rect.x() + left, rect.y(), wide, high)
+        yield Placed(self, cells)
+        some = range(rows) if high >= rows * line else (0, rows - 1) if high >= 2 * line else (0,)
+        for row in dict.fromkeys(some if left else ()):
+            y = self.cell(cells, row, 0).center().y() - line / 2
+            y = max(min(y, cells.bottom() - line), cells.y())
+            place = QRectF(rect.x(), y, left - style.px(6), line)
+            yield Placed(Text(self.names[row], "muted", RIGHT), place)
+
+    def cell(self, rect: QRectF, row: int, column: int) -> QRectF:
+        """Return the place of a cell."""
+        wide, high = rect.width() / self.shape[1], rect.height() / self.shape[0]
+        return QRectF(rect.x() + column * wide, rect.y() + row * high, wide, high)
+
+    def spot(self, rect: QRectF, at: QPointF) -> Hashable:
+        (rows, columns), size = self.shape, self.cell(rect, 0, 0)
+        row = min(int((at.y() - rect.y()) / size.height()), rows - 1)
+        column = min(int((at.x() - rect.x()) / size.width()), columns - 1)
+        return None if self.id is None else (self.id, row, column)
+
+    def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
+        if self.heat is not None:
+            Image(self.heat).paint(painter, style, rect)
+        font, size = style.text_font(LABEL), self.cell(rect, 0, 0)
+        widest = max((text_width(font, each.words) for each in self.cells.values()), default=0.0)
+        fits = size.height() >= style.px(12) and size.width() > widest
+        upon = None if self.heat is None else self.heat.inks(style)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        for (row, column), (words, tone, frame) in self.cells.items():
+            place = self.cell(rect, row, column)
+            if fits and words:
+                plain = "text" if upon is None else upon[row, column]
+                draw_text(painter, place, words, font, ink(style, tone or plain), CENTRE)
+            if frame is not None:
+                outline(painter, place, ink(style, frame), style.px(1.6), style.px(2))
 
 
 def axis(start: str, middle: str, end: str) -> Row:

@@ -8,7 +8,6 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from PySide6.QtCore import QSizeF, Qt
 
 from simulator.base.choices import Choice
-from simulator.lesson.tables import ChooseTable
 from simulator.run.trace import Trace
 from ui.kit.boxes import Box
 from ui.kit.shapes import Wordings
@@ -51,15 +50,15 @@ class Study(Generic[Found, State]):
     slider: Slider | None = None
     seconds = 0.0  # how long the way to a state is shown at speed 1; 0: never
     room = QSizeF(430, 260)  # with less room at scale 1 letters are smaller
+    share = 0.6  # of the height that the picture has at least, before words are left out
 
     def said(self, trace: Trace) -> Chosen:
         """Return the choices that a run makes itself."""
         return {}
 
-    def lesson(self, choices: ChooseTable) -> Chosen:
-        """Return what a lesson chooses: what it does not say is as usual."""
-        told = {each: getattr(choices, each.lesson) for each in self.choices if each.lesson}
-        return {each.name: each.usual if value is None else value for each, value in told.items()}
+    def lesson(self, said: Chosen) -> Chosen:
+        """Return what holds where a lesson has said some choices: the others are as usual."""
+        return {each.name: said.get(each.name, each.usual) for each in self.choices if each.lesson}
 
     def hidden(self, trace: Trace, chosen: Chosen) -> frozenset[str]:
         """Return the names of choices that have no sense for a run."""
@@ -88,15 +87,15 @@ class Study(Generic[Found, State]):
         return None
 
     def press(self, state: State, at: Hashable) -> State | None:
-        """Return the state after a press on what is there; None: on no box."""
+        """Return the state after a press on what is there."""
         return None
 
-    def release(self, state: State, at: Hashable) -> State | None:
-        """Return the state after what was pressed is let go."""
+    def drag(self, state: State, one: Hashable, onto: Hashable) -> State | None:
+        """Return the state after what was pressed is let go on something else."""
         return None
 
     def hover(self, state: State, at: Hashable) -> State | None:
-        """Return the state while the pointer is there."""
+        """Return the state while the pointer is there; None: on nothing."""
         return None
 
     def frees(self, before: State, after: State) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from typing import Any, Generic
 
@@ -26,15 +26,13 @@ from ui.session.view import View
 
 _SLIDER = 22
 """Height of the slider, pixels."""
-_SHARE = 0.6
-"""Share of the height that the picture has at least, before words are left out."""
 
 
 def whole(study: Study[Any, State], state: State) -> Box:
     """Return a picture with the words around it: where there is little room the last go first."""
     (title, told, sentences), picture = study.words(state), study.picture(state)
     parts: list[Box] = [Paragraph(title, bold=True, size=12.5), Box(high=4)]
-    parts.append(replace(picture or Box(), share=_SHARE if picture else 0.0, grow=1))
+    parts.append(replace(picture or Box(), share=study.share if picture else 0.0, grow=1))
     parts += [Paragraph(told, "current", may_go=True)] if told else []
     parts += [Paragraph(each, "muted", may_go=picture is not None) for each in sentences]
     return Column(tuple(parts), gap=0)
@@ -51,6 +49,7 @@ class StudyPicture(StatePicture[State]):
         super().__init__(parent, study.pictured, self._paint_scene)
         self._study = study
         self._scene: tuple[object, Scene] | None = None
+        self._pressed: list[Hashable] = []
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
 
@@ -70,23 +69,29 @@ class StudyPicture(StatePicture[State]):
         if self.scene is not None:
             self.scene.paint(painter)
 
-    def _tell(self, asks: Callable[[State, Hashable], State | None], at: QPointF) -> None:
-        """Change the state as the study answers for the highest box there that it knows."""
-        if self.state is not None and self.scene is not None:
-            for spot in (*self.scene.at(at), None):
-                after = asks(self.state, spot)
-                if after is not None:
-                    self.changed.emit(after)
-                    return
+    def _spots(self, event: QMouseEvent) -> list[Hashable]:
+        return [] if self.scene is None else self.scene.at(event.position())
+
+    def _take(self, answers: Iterable[State | None]) -> None:
+        """Take the first state with which the study answers, of the highest box that it knows."""
+        after = next((each for each in answers if each is not None), None)
+        if after is not None:
+            self.changed.emit(after)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        self._tell(self._study.press, event.position())
+        state, self._pressed = self.state, self._spots(event)
+        if state is not None:
+            self._take(self._study.press(state, at) for at in self._pressed)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        self._tell(self._study.release, event.position())
+        state, spots = self.state, self._spots(event)
+        if state is not None:
+            self._take(self._study.drag(state, a, b) for a in self._pressed for b in spots)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        self._tell(self._study.hover, event.position())
+        state = self.state
+        if state is not None:
+            self._take(self._study.hover(state, at) for at in (*self._spots(event), None))
 
     def event(self, event: QEvent) -> bool:
         """Keep its keys from the run while it has the keyboard focus, and show tooltips."""
@@ -179,7 +184,10 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
 
     def take_choices(self, choices: ChooseTable) -> None:
         """Show what a lesson has chosen."""
-        for name, value in self.study.lesson(choices).items():
+        keys = {each.name: each.lesson for each in self.study.choices if each.lesson}
+        told = {name: getattr(choices, key) for name, key in keys.items()}
+        said = {name: value for name, value in told.items() if value is not None}
+        for name, value in self.study.lesson(said).items():
             self.bar.choose(name, value)
         if self.study.slider is not None and choices.step is not None:
             self.slider.setValue(choices.step)

@@ -115,7 +115,7 @@ PANELS = (
     PanelSpec(
         "merge", "Merge", "Y",
         "Partials of a row or sums of a gradient: how each order rounds (Dao et al. 2023).",
-        "merge.panel:MergePanel", room=_LARGE,
+        "merge.study:MERGE", room=_LARGE,
     ),
     PanelSpec(
         "pages", "Pages", "F",

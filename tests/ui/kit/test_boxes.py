@@ -1,5 +1,6 @@
 """Boxes find their places, paint, and know what is at a point."""
 
+import numpy as np
 import pytest
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QImage, QPainter
@@ -7,7 +8,7 @@ from PySide6.QtGui import QColor, QImage, QPainter
 from tests.helpers.drawn_words import drawn_words, faults
 from tests.ui.panels.test_memory import painted
 from ui.kit.boxes import Box, Canvas, Column, Over, Row, Where, scene
-from ui.kit.shapes import Bar, Bars, Image, Legend, Paragraph, Text
+from ui.kit.shapes import Bar, Bars, Cell, Grid, Heat, Image, Legend, Paragraph, Text
 from ui.look.theme import DARK, Style
 
 pytestmark = pytest.mark.usefixtures("qapp")
@@ -116,3 +117,29 @@ def test_a_legend_takes_as_many_lines_as_it_needs_and_names_every_colour() -> No
         drawn = drawn_words(found.paint, rect)
         assert [each.text for each in drawn] == [name for _, name in named]
         assert not faults(drawn, rect)
+
+
+def test_a_grid_says_which_cell_the_pointer_is_on() -> None:
+    cells = {(0, 0): Cell("7"), (1, 2): Cell("9", frame="bad")}
+    heat = Heat(np.zeros((2, 4), np.float32), 0.0, 1.0, "P")
+    names = "row 5", "row 6"
+    grid = Grid((2, 4), cells, (20, 16), names, heat, id="sum", name="grid", grow=1)
+    found = scene(Column((grid,)), STYLE, ROOM)
+    place = found.where("grid")
+    assert (place.width(), place.height()) == (80, 32)
+    assert place.x() > ROOM.x() + 20  # names stand at the left
+    assert found.at(place.topLeft() + QPointF(45, 20)) == [("sum", 1, 2)]
+    assert found.at(place.bottomRight()) == [("sum", 1, 3)]
+    assert found.at(QPointF(ROOM.right() - 1, 30)) == []
+    drawn = drawn_words(found.paint, ROOM)
+    assert sorted(each.text for each in drawn) == ["7", "9", *names]
+    assert texts(Column((grid,)), QRectF(0, 0, 20, 100)) == []  # too narrow for words and names
+    image = painted(found.paint, 200, 100)
+    corner = (place.topLeft() + QPointF(41, 17)).toPoint()
+    assert image.pixelColor(corner).red() > 240  # the frame of a cell
+
+
+def test_words_upon_numbers_can_be_read() -> None:
+    heat = Heat(np.array([[0, 1]], np.float32), 0.0, 1.0, "P")
+    upon_dark, upon_light = heat.inks(STYLE)[0]
+    assert upon_dark.lightness() > 200 > 50 > upon_light.lightness()

@@ -16,6 +16,12 @@ from ui.window.panel_specs import PANELS
 
 CAUSAL = {"mask": {"causal": True}, "tiling": {"rows": 4, "cols": 4}}
 RUNS = {
+    "merge": (
+        {"attention": {"seqlen_q": 256, "head_dim": 64}, "mask": {"causal": True},
+         "tiling": {"rows": 32, "cols": 32}},
+        {"attention": {"algorithm": "flash2-backward", "seqlen_q": 64, "head_dim": 8}, **CAUSAL},
+        {"attention": {"algorithm": "linear", "seqlen_q": 16, "head_dim": 4}},
+    ),
     "ring": (
         {"attention": {"heads": 2, "seqlen_q": 32, "head_dim": 4, "dtype": "float16"}, **CAUSAL},
         {"attention": {"seqlen_q": 8192, "head_dim": 64, "dtype": "float16"},
@@ -40,6 +46,9 @@ def shown(request: pytest.FixtureRequest, qapp: object) -> Iterator[Shown]:
     session = Session("numpy")
     session.motion = False
     session.propose(parse_scenario(RUNS[name][n]), "a run")
+    session.settle()
+    session.choose_row(session.trace.workload.seqlen_q * 3 // 4)
+    session.last()
     session.settle()
     panel = next(spec for spec in PANELS if spec.name == name).make(session)
     assert isinstance(panel, StudyPanel)

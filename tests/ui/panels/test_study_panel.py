@@ -40,8 +40,8 @@ class Product(Study[int, Rows]):
 
     name, title, doing, pictured = "product", "Product", "multiplying", "Two parts"
     choices = (
-        Choice("factor", options("1", "2", "3"), lesson="ring", first="2"),
-        Choice("unit", options("rows", "lines")),
+        Choice("factor", options("1", "2", "3"), first="2"),
+        Choice("unit", options("rows", "lines", "time"), lesson="ring"),
         Choice("of", options("run", "all")),
     )
     slider = Slider("part", "Part", "Which part.")
@@ -51,9 +51,6 @@ class Product(Study[int, Rows]):
         self.shown: list[int] = []
         self.go_on = Event()
         self.go_on.set()
-
-    def lesson(self, choices: ChooseTable) -> Chosen:
-        return {"factor": "3"}
 
     def hidden(self, trace: Trace, chosen: Chosen) -> frozenset[str]:
         return frozenset({"of"}) if chosen["unit"] == "lines" else frozenset()
@@ -185,10 +182,12 @@ def test_choices_without_a_sense_are_hidden(panel):
 
 def test_a_lesson_chooses_and_marks_even_before_anything_is_computed(panel, study, session):
     panel.forget()
-    panel.take_choices(ChooseTable(step=2))
+    panel.take_choices(ChooseTable(ring="time", step=2))
     panel.show_view(session.view)
     session.settle()
-    assert (panel.state.product, panel.state.part) == (24, 2)
+    assert (panel.state.unit, panel.state.part) == ("time", 2)
+    panel.take_choices(ChooseTable())
+    assert (panel.state.unit, panel.state.part) == ("rows", 2)
 
 
 def test_what_cannot_be_chosen_is_refused(panel):

@@ -28,9 +28,9 @@ from simulator.study.ring.state import (
 )
 from simulator.study.ring.timeline import ring_timeline
 from ui.kit.boxes import Box, Column, Over, Row, Tone, Where, ink
-from ui.kit.shapes import Bar, Bars, Image, Legend, Text, axis
+from ui.kit.shapes import Bar, Bars, Heat, Image, Legend, Text, axis
 from ui.look.draw import CENTRE
-from ui.look.heat import colour_map, finite_range, heat_image, pooled, signed_limit, word_image
+from ui.look.heat import finite_range, pooled, signed_limit, word_image
 from ui.look.theme import Style
 from ui.look.units import clock_text, time_text
 from ui.panels.ring.words import heading, last_row, sentences, title, told
@@ -240,8 +240,7 @@ def _heat(tensor: str, words: str, values: F32, low: float, high: float, wide: f
         pooled(values, _MOST_PIXELS) if len(values) > _MOST_PIXELS else values
     )
 
-    def pixels(style: Style) -> QImage:
-        return heat_image(shown, low, high, colour_map(style.theme, tensor))
-
     name = Text(words, align=CENTRE, wide=wide)
-    return Column((name, Image(pixels, grow=1)), gap=0, grow=float(not wide))
+    return Column(
+        (name, Image(Heat(shown, low, high, tensor), grow=1)), gap=0, grow=float(not wide)
+    )

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QRectF, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from simulator.code.code_lines import exemplars
@@ -12,14 +12,11 @@ from simulator.problem.scenario import with_values
 from simulator.problem.workload import read_inputs
 from simulator.program.algorithms import ALGORITHMS
 from simulator.run.trace import Trace
+from simulator.study.merge.by_hand import row_merge
 from simulator.study.merge.merging import ORDERS, as_tree
 from tests.helpers.runs import scenario, trace_of
 from tests.helpers.waiting import settle
-from tests.ui.panels.test_memory import assert_tidy, painted, record_texts
-from ui.look.theme import THEMES, Style
-from ui.panels.merge import painter
-from ui.panels.merge.model import MergeState, merge_state
-from ui.panels.merge.painter import merge_layout, paint_merge
+from ui.panels.merge.words import words_of_partials
 
 
 @pytest.fixture
@@ -35,9 +32,13 @@ def panel_of(window):
     return window.docks.panel("merge")
 
 
+def shown(window):
+    return panel_of(window).state.partials
+
+
 def place_of(panel, tree: int):
-    lay = merge_layout(panel.state, panel.picture.style_now, QRectF(panel.picture.rect()))
-    return [box for box in lay.boxes if box.tree == tree][-1].place.center().toPoint()
+    node = panel.state.partials.forest[tree]
+    return panel.picture.scene.where(node).center().toPoint()
 
 
 def drag(panel, one: int, onto: int) -> None:
@@ -49,15 +50,15 @@ def drag(panel, one: int, onto: int) -> None:
 
 def test_one_dragged_onto_another_is_merged_with_it(window):
     panel = panel_of(window)
-    assert panel.state.forest == (0, 1, 2, 3)
+    assert shown(window).forest == (0, 1, 2, 3)
     drag(panel, 3, 1)
-    assert panel.state.forest == (0, (1, 3), 2)
+    assert shown(window).forest == (0, (1, 3), 2)
     drag(panel, 1, 1)
-    assert panel.state.forest == (0, (1, 3), 2)
+    assert shown(window).forest == (0, (1, 3), 2)
     drag(panel, 0, 2)
     drag(panel, 1, 0)
-    assert panel.state.done
-    (name, error, _) = panel.state.rounding[-1]
+    assert shown(window).done
+    (name, error, _) = shown(window).rounding[-1]
     assert name == "by hand"
     assert error < 8
     assert "by hand: " in panel.accessibleDescription()
@@ -68,37 +69,37 @@ def test_keys_choose_move_merge_and_take_back(window):
     picture, key = panel.picture, Qt.Key
     picture.setFocus()
     QTest.keyClick(picture, key.Key_Right)
-    assert panel.state.selected == 1
+    assert shown(window).selected == 1
     QTest.keyClick(picture, key.Key_Return)
-    assert panel.state.forest == (0, (1, 2), 3)
+    assert shown(window).forest == (0, (1, 2), 3)
     QTest.keyClick(picture, key.Key_Right, Qt.KeyboardModifier.ControlModifier)
-    assert panel.state.forest == (0, 3, (1, 2))
+    assert shown(window).forest == (0, 3, (1, 2))
     QTest.keyClick(picture, key.Key_Return)
-    assert len(panel.state.forest) == 3
+    assert len(shown(window).forest) == 3
     QTest.keyClick(picture, key.Key_Backspace)
-    assert panel.state.forest == (0, 3, 1, 2)
+    assert shown(window).forest == (0, 3, 1, 2)
 
 
 def test_orders_with_names_and_lessons(window):
     panel = panel_of(window)
     for name, order in ORDERS.items():
         panel.take_choices(ChooseTable(merge=name))
-        assert panel.state.forest == (order((0, 1, 2, 3)),)
-        assert [row[0] for row in panel.state.rounding] == list(ORDERS)
+        assert shown(window).forest == (order((0, 1, 2, 3)),)
+        assert [row[0] for row in shown(window).rounding] == list(ORDERS)
     panel.take_choices(ChooseTable())
-    assert panel.state.forest == (0, 1, 2, 3)
+    assert shown(window).forest == (0, 1, 2, 3)
 
 
 def test_another_row_has_other_partials(window):
     panel, session = panel_of(window), window.session
     panel.bar.choose("order", "tree")
-    before = panel.state
+    before = shown(window)
     row = 40 if session.view.report.row != 40 else 41
     session.choose_row(row)
     settle(window)
-    assert panel.state.row != before.row
-    assert panel.state.forest == (as_tree((0, 1, 2, 3)),)
-    assert (panel.state.parts.exact != before.parts.exact).any()
+    assert shown(window).row != before.row
+    assert shown(window).forest == (as_tree((0, 1, 2, 3)),)
+    assert (shown(window).parts.exact != before.parts.exact).any()
 
 
 def test_controls_are_hidden_in_a_film(window):
@@ -114,7 +115,7 @@ def test_every_algorithm_has_partials_or_says_why_not(algorithm: str) -> None:
     program = exemplars(algorithm)[0]
     inputs = read_inputs(program.workload)
     trace = Trace(program, numpy_engine(program.workload, inputs), inputs)
-    state = merge_state(trace, 0, program.workload.seqlen_q - 1)
+    state = row_merge(trace, 0, program.workload.seqlen_q - 1)
     if not ALGORITHMS[algorithm].softmax:
         assert state.why.startswith("Without a softmax")
         return
@@ -136,27 +137,8 @@ def test_every_algorithm_has_partials_or_says_why_not(algorithm: str) -> None:
 def test_it_says_where_partials_come_from(qapp, algorithm, splits, words) -> None:
     chosen = scenario(algorithm, nq=1, nk=36, cols=4)
     trace = trace_of(with_values(chosen, {"tiling": {"splits": splits}}))
-    state = merge_state(trace, 0, 0)
+    state = row_merge(trace, 0, 0)
     for each in (state, state.ordered("tree")):
-        said = " ".join(merge_layout(each, Style(THEMES["dark"]), QRectF(0, 0, 430, 260)).said)
-        assert said.startswith(words)
-    assert f"{len(state.parts.partials)} partials" in state.title[0]
+        assert words_of_partials(each).sentences[0].startswith(words)
+    assert f"{len(state.parts.partials)} partials" in words_of_partials(state).title[0]
     assert len(state.parts.partials) == (3 if splits == 3 else 5)
-
-
-TRACE = trace_of(scenario("flash2", nq=256, d=64, rows=32, cols=32, mask={"causal": True}))
-STATE: MergeState = merge_state(TRACE, 0, 200)
-NOTHING = merge_state(trace_of(scenario("linear", nq=8, mask={"causal": True})), 0, 3)
-STATES = (STATE, STATE.ordered("list"), STATE.ordered("tree"), STATE.merge(3, 0), NOTHING)
-
-
-@pytest.mark.parametrize("size", [(430, 260), (620, 420), (1500, 1100)])
-@pytest.mark.parametrize("number", range(len(STATES)))
-def test_words_stand_apart_and_are_whole(monkeypatch, qapp, number, size) -> None:
-    drawn = record_texts(monkeypatch, painter)
-    rect = QRectF(0, 0, *size)
-    for theme in THEMES.values():
-        drawn.clear()
-        painted(lambda p, t=theme: paint_merge(p, STATES[number], Style(t), rect), *size)
-        assert len(drawn) >= 2
-        assert_tidy(drawn, rect)

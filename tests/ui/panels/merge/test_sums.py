@@ -8,22 +8,31 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtTest import QTest
 
 from simulator.lesson.tables import ChooseTable
+from simulator.study.merge.block_sums import DRAWN, BlockSums, block_sums
+from simulator.study.merge.by_hand import row_merge
 from simulator.study.merge.gradient_sums import ORDERS, added_up
+from simulator.study.merge.state import MergeState
+from tests.helpers.drawn_words import drawn_words, faults
 from tests.helpers.runs import scenario, trace_of
 from tests.helpers.waiting import settle
-from tests.ui.panels.test_memory import assert_tidy, painted, record_texts
+from ui.kit.boxes import scene
+from ui.look.names import fitting
 from ui.look.theme import THEMES, Style
-from ui.panels.merge import sums_painter
-from ui.panels.merge.sums import DRAWN, SumsState, sums_state
-from ui.panels.merge.sums_painter import paint_sums, sums_layout
+from ui.panels.merge.study import MERGE
+from ui.panels.merge.words import words_of_sums
+from ui.panels.study_panel import whole
 
 TRACE = trace_of(scenario("flash2-backward", nq=24, d=8, rows=4, cols=3, mask={"causal": True}))
-STATE = sums_state(TRACE, 0, 5)
-LONE = sums_state(trace_of(scenario("flash2-backward", nq=8, rows=4, cols=8)), 0, 0)
-BLIND = sums_state(
+STATE = block_sums(TRACE, 0, 5)
+LONE = block_sums(trace_of(scenario("flash2-backward", nq=8, rows=4, cols=8)), 0, 0)
+BLIND = block_sums(
     trace_of(scenario("flash2-backward", nq=8, nk=4, rows=4, cols=2, mask={"causal": True})), 0, 0
 )
-LONG = sums_state(trace_of(scenario("flash2-backward", nq=4, nk=300, rows=4, cols=2)), 0, 0)
+LONG = block_sums(trace_of(scenario("flash2-backward", nq=4, nk=300, rows=4, cols=2)), 0, 0)
+
+
+def sentences(state: BlockSums) -> tuple[str, ...]:
+    return words_of_sums(state).sentences
 
 
 def test_each_order_is_that_of_its_terms() -> None:
@@ -45,15 +54,15 @@ def test_what_is_said_is_what_differs() -> None:
     one, other = (STATE.sums.total(name) for name in ("in order", "from the last"))
     moved = int((one.view(np.uint32) != other.view(np.uint32)).sum())
     assert moved > 0
-    assert state.words[0].startswith(f"{moved} of {one.size} numbers of these rows have other bits")
+    assert sentences(state)[0].startswith(f"{moved} of {one.size} numbers have other bits")
     assert tuple(int(bits, 2) for bits in state.bits) == tuple(
         int(x.view(np.uint32)[state.at]) for x in (one, other)
     )
     assert state.bits[0] != state.bits[1]
     assert STATE.bits[0] == STATE.bits[1]
-    assert "the same 32 numbers" in STATE.words[0]
+    assert "the same 32 numbers" in sentences(STATE)[0]
     # A share is written as everywhere, and no line parts the number and its unit.
-    assert f"this launch takes {100 * STATE.turns.longer:.0f}\u00a0% longer" in STATE.words[2]
+    assert f"this launch takes {100 * STATE.turns.longer:.0f}\u00a0% longer" in sentences(STATE)[2]
 
 
 def test_atomics_are_drawn_again_and_give_other_bits() -> None:
@@ -71,41 +80,25 @@ def test_atomics_are_drawn_again_and_give_other_bits() -> None:
     [(LONE, "A single term has no order"), (BLIND, "These rows see no key"),
      (LONG, "150 column blocks add to a row block: shown are at most 128.")],
 )  # fmt: skip
-def test_where_there_is_no_order_it_says_so(state: SumsState, words: str) -> None:
-    assert state.words[0].startswith(words)
+def test_where_there_is_no_order_it_says_so(state: BlockSums, words: str) -> None:
+    assert sentences(state)[0].startswith(words)
 
 
 STATES = (STATE, STATE.ordered(DRAWN), STATE.ordered("from the last"), LONE, BLIND, LONG)
 
 
-@pytest.mark.parametrize("size", [(430, 300), (560, 250), (1500, 1100)])
+@pytest.mark.parametrize("size", [(555, 200), (430, 300), (620, 240), (1500, 1100)])
 @pytest.mark.parametrize("number", range(len(STATES)))
-def test_words_stand_apart_and_are_whole(monkeypatch, qapp, number, size) -> None:
-    drawn = record_texts(monkeypatch, sums_painter)
-    rect = QRectF(0, 0, *size)
-    for theme in THEMES.values():
-        drawn.clear()
-        painted(lambda p, t=theme: paint_sums(p, STATES[number], Style(t), rect), *size)
-        assert len(drawn) >= 2
-        assert_tidy(drawn, rect)
-
-
-@pytest.mark.parametrize("size", [(555, 200), (430, 300), (620, 240)])
-@pytest.mark.parametrize("number", range(len(STATES)))
-def test_in_a_small_place_less_is_said_and_no_letters_are_small(
-    monkeypatch, qapp, number, size
-) -> None:
+def test_in_a_small_place_less_is_said_and_no_letters_are_small(qapp, number, size) -> None:
     state, rect = STATES[number], QRectF(0, 0, *size)
-    drawn = record_texts(monkeypatch, sums_painter)
-    painted(lambda p: paint_sums(p, state, Style(THEMES["dark"]), rect), *size)
-    assert min(one.high for one in drawn) >= 7
-    assert_tidy(drawn, rect)
+    style = fitting(Style(THEMES["dark"]), rect, MERGE.room)
+    shown = MergeState(row_merge(TRACE, 0, 0), state)
+    drawn = drawn_words(scene(whole(MERGE, shown), style, rect).paint, rect)
+    assert not faults(drawn, rect)
+    assert min(each.size for each in drawn) >= 10
     if state.turns is not None:
-        assert f"{100 * state.turns.longer:.0f}\u00a0% longer" in " ".join(
-            one.text for one in drawn
-        )
-    for full, brief in zip(state.words, state.brief, strict=True):
-        assert len(brief) <= len(full)
+        longer = f"{100 * state.turns.longer:.0f}\u00a0% longer"
+        assert longer in " ".join(each.text for each in drawn)
 
 
 def test_in_the_window(open_window, qapp) -> None:
@@ -116,24 +109,26 @@ def test_in_the_window(open_window, qapp) -> None:
     settle(window)
     panel = window.docks.panel("merge")
     panel.bar.choose("sums", "from the last")
-    assert panel.sums.order == "from the last"
+    assert panel.state.sums.order == "from the last"
     assert "from the last" in panel.accessibleDescription()
-    picture = panel.adding
-    lay = sums_layout(panel.sums, picture.style_now, QRectF(picture.rect()))
-    corner = lay.cells.bottomRight() - QPointF(2, 2)
-    QTest.mouseClick(picture, Qt.MouseButton.LeftButton, pos=corner.toPoint())
-    assert panel.sums.chosen == tuple(n - 1 for n in panel.sums.apart.shape)
+    cells = panel.picture.scene.where("cells")
+    corner = cells.bottomRight() - QPointF(2, 2)
+    QTest.mouseClick(panel.picture, Qt.MouseButton.LeftButton, pos=corner.toPoint())
+    assert panel.state.sums.chosen == tuple(n - 1 for n in panel.state.sums.apart.shape)
     panel.take_choices(ChooseTable(sums="tree"))
-    assert panel.sums.order == "tree"
-    assert picture.isVisible()
+    assert panel.state.sums.order == "tree"
+    assert panel.state.shown is panel.state.sums
     said = window.docks["merge"].toolTip()  # of the panel, whichever it shows
     assert all(word in said for word in ("Partials", "sums of a gradient"))
+    panel.take_choices(ChooseTable(merge="apart"))
+    assert panel.state.shown is panel.state.partials
+    panel.bar.choose("subject", "sums")
+    assert panel.state.shown is panel.state.sums
     panel.bar.choose("subject", "partials")
-    assert panel.merging.isVisible()
-    assert not picture.isVisible()
-    assert panel.state is not None
+    assert panel.state.shown is panel.state.partials
+    assert panel.state.shown.parts is not None
     panel.bar.choose("subject", "sums")
     window.files.choose_algorithm("flash2")
     settle(window)
-    assert panel.merging.isVisible()
+    assert panel.state.shown is panel.state.partials
     assert {button.text() for button in panel.bar.shown()} >= {"List", "Tree"}

@@ -148,7 +148,7 @@ QUANTITIES: dict[str, Callable[[Workload], int | float]] = {
     "features": lambda w: w.sizes["feature"],
     "element_bytes": lambda w: w.width,
 }
-"""Names of what the step's scenario says, as docs/conventions.md spells them."""
+"""Names of what the step's scenario says, as docs/files.md spells them."""
 
 Function = Callable[..., Value]
 FUNCTIONS: dict[str, Function] = {}

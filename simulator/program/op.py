@@ -51,7 +51,7 @@ class Op:
     cites : str
         Paper, algorithm and line.
     flops : int
-        Matmul FLOPs; other arithmetic is not counted (docs/conventions.md, "Bytes").
+        Matmul FLOPs; other arithmetic is not counted (docs/counting.md, "Bytes").
     moves : tuple of Move
         Tiles that cross between HBM and the chip.
     allocates : tuple of ChipTile

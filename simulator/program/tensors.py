@@ -19,7 +19,7 @@ class TensorSpec:
     Attributes
     ----------
     name : str
-        As in docs/conventions.md.
+        As in docs/counting.md.
     axes : tuple of str
         Of each head: ``split``, ``row`` for query rows, ``key``, ``depth`` for the head dimension,
         ``value`` for the value dimension, ``feature`` for what a feature map makes of a row,

@@ -254,7 +254,7 @@ class Trace:
         return self.run(keep_arrays=True, progress=progress)[1]
 
     def summary(self, progress: Progress | None = None) -> dict[str, Any]:
-        """Run everything and return the summary of docs/conventions.md."""
+        """Run everything and return the summary of docs/files.md."""
         return self.run(progress=progress)[0]
 
     def run(

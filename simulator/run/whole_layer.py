@@ -52,7 +52,7 @@ class LayerStage:
     flops : int
         Of its matrix products.
     bytes : int or None
-        Requested of HBM; None where docs/conventions.md counts none.
+        Requested of HBM; None where docs/counting.md counts none.
     error : float
         Largest difference of what it makes from float64 of what it takes.
     cites : str

@@ -1,6 +1,6 @@
 """The KV cache: how many bytes it takes, what a decoding step moves, how many sequences fit.
 
-There are three counts, which are never mixed (docs/conventions.md, "KV cache"):
+There are three counts, which are never mixed (docs/counting.md, "KV cache"):
 
 - **logical**: every token in every layer, no cap;
 - **window-capped**: a windowed layer holds ``min(tokens, window)`` tokens;

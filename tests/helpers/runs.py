@@ -41,7 +41,7 @@ class Pairs:
     tensor: tuple[tuple[bool, ...], ...] = ()
 
     def sees(self, i: int, j: int) -> bool:
-        """Return whether query row i sees key j: docs/conventions.md, "Masks", word by word."""
+        """Return whether query row i sees key j: docs/files.md, "Masks", word by word."""
         shifted = i + (self.nk - self.nq)
         if self.causal and j > shifted:
             return False

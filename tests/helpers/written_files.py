@@ -38,7 +38,7 @@ def write_safetensors(
 ) -> Path:
     """Write a file byte by byte: the library cannot write bfloat16 from numpy.
 
-    Booleans of the name "mask" are packed, as docs/conventions.md has it.
+    Booleans of the name "mask" are packed, as docs/files.md has it.
     """
     names = {"float32": "F32", "float16": "F16", "uint16": "BF16", "float64": "F64", "int64": "I64",
              "bool": "BOOL", "int32": "I32", "uint8": "U8"}  # fmt: skip

@@ -37,15 +37,15 @@ def test_what_opened_before_still_opens() -> None:
 
 
 def test_the_docs_name_the_bounds() -> None:
-    conventions, lessons = (
+    files, lessons = (
         " ".join((DOCS / name).read_text(encoding="utf-8").split())
-        for name in ("conventions.md", "writing-lessons.md")
+        for name in ("files.md", "writing-lessons.md")
     )
     steps, numbers = limits.LESSON_STEPS, limits.PLACEHOLDERS
     assert f"at most {steps} steps, a text at most {numbers} numbers" in lessons
-    assert f"unpack to {limits.INFLATED_BYTES // MIB} MiB, or to eight times the" in conventions
+    assert f"unpack to {limits.INFLATED_BYTES // MIB} MiB, or to eight times the" in files
     assert limits.INFLATED_TIMES == 8
-    assert f"at most {limits.PICTURE_PIXELS:,} pixels".replace(",", " ") in conventions
+    assert f"at most {limits.PICTURE_PIXELS:,} pixels".replace(",", " ") in files
 
 
 def test_files_of_toml_are_bounded(tmp_path: Path) -> None:

@@ -192,7 +192,7 @@ def check_counters(chosen: Scenario) -> None:
 
 
 def counts_of_the_table(w: Workload) -> tuple[Counter[str], Counter[str], int]:
-    """Return requested bytes by tensor, and FLOPs, as docs/conventions.md counts them."""
+    """Return requested bytes by tensor, and FLOPs, as docs/counting.md counts them."""
     kinds = pairs_of(w).kinds(w.rows, w.cols)
     Tr, Tc = kinds.shape
     b, d, dv = WIDTHS[w.dtype], w.head_dim, w.value_dim

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-KEPT = 400
-"""Files that are kept in the cache; those that nobody has used for the longest go first."""
+KEPT = 2**30
+"""Bytes that are kept in the cache; the files that nobody has used for the longest go first."""
 _ROOM = 2**20
 """Bytes that a cache must have room for: a kernel takes about a tenth of them."""
 
@@ -50,7 +50,7 @@ def kept(name: str, make: Callable[[Path], None], *, again: bool = False, most: 
     again : bool
         Make it again even if it is there.
     most : int
-        Files of its kind that stay in the cache.
+        Bytes that stay in the cache.
     """
     folder = cache_folder()
     path = folder / name
@@ -59,20 +59,22 @@ def kept(name: str, make: Callable[[Path], None], *, again: bool = False, most: 
             made = Path(beside) / name
             make(made)
             os.replace(made, path)
-        _forget_oldest(folder, path.suffix, most)
+        _forget_oldest(folder, most)
     else:
         with contextlib.suppress(OSError):  # gone, or of another user
             os.utime(path)  # used now: others are forgotten first
     return path
 
 
-def _forget_oldest(folder: Path, suffix: str, most: int) -> None:
+def _forget_oldest(folder: Path, most: int) -> None:
     """Keep the cache small; another process may be doing the same."""
     aged = []
-    for path in folder.glob(f"*{suffix}"):
-        try:
-            aged.append((path.stat().st_mtime, path))
-        except OSError:
-            continue
-    for _, path in sorted(aged)[:-most]:
-        path.unlink(missing_ok=True)
+    for path in folder.glob("*.*"):
+        with contextlib.suppress(OSError):
+            found = path.stat()
+            aged.append((found.st_mtime, found.st_size, path))
+    total = 0
+    for _, size, path in sorted(aged, reverse=True):
+        total += size
+        if total > most:
+            path.unlink(missing_ok=True)

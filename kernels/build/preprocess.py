@@ -16,7 +16,7 @@ _DEFINITION = re.compile(r"\s*#define (\w+)(?:\(([^)]*)\))?[ ]?(.*)", re.DOTALL)
 _GUARD = re.compile(r"\s*#(ifdef|ifndef|if|elif|else|endif)\b[ ]*(.*)")
 _TERM = re.compile(r"(!?)(?:defined\((\w+)\)|(\w+)(?: *(==|!=|>=|<=|>|<) *(\d+))?)")
 _ON_A_GPU = "__CUDA_ARCH__"
-"""Which compiler it is, not which build: conditions that ask for it stay."""
+"""Macros that tell a compiler, not a build: their conditions stay."""
 OPENING, CLOSING = ("(", "{", "["), (")", "}", "]")
 
 

@@ -62,7 +62,7 @@ VARIANTS: dict[str, Tables] = {
     },
     "one query": {"attention": {"seqlen_q": 1}, "scores": {"alibi": True, "softcap": 2.0}},
 }
-"""What is other than in `SMALL`."""
+"""Changes of `SMALL`, one for each variant."""
 WHOLE = {"mask"}
 """Tables of which nothing of `SMALL` stays."""
 IN_FILE: dict[str, tuple[str, ...]] = {

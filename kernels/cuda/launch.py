@@ -36,7 +36,7 @@ class Buffer(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """Its size."""
+        """Bytes of the buffer."""
 
     def __getitem__(self, index: Any, /) -> Any:
         """Return a part of it."""
@@ -67,7 +67,7 @@ class Module(Protocol):
 
 
 class Device(Protocol):
-    """Where kernels run.
+    """A machine that runs kernels.
 
     Attributes
     ----------

@@ -54,7 +54,7 @@ class LaunchPart:
 
     @property
     def place(self) -> tuple[slice, slice]:
-        """Where its heads and row blocks are in an array of all."""
+        """The slices of the heads and row blocks in an array of all."""
         heads, blocks = self.heads, self.blocks
         return slice(heads.start, heads.stop), slice(blocks.start, blocks.stop)
 

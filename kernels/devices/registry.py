@@ -43,7 +43,7 @@ class GpuAccess:
 
 
 GPU = GpuAccess()
-"""That of this machine."""
+"""The GPU of this machine."""
 ENGINES = ("auto", "numpy", "cupy", "host")
 FAULTS_NOTE = "faults are switched on: computed with NumPy, the CUDA kernels have none"
 

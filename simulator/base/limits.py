@@ -20,12 +20,12 @@ TOML_BYTES = 2**18
 KEY_PARTS = 16
 """Parts of a dotted key: ours have at most four, and tomllib's time grows with their square."""
 TITLE_LETTERS = 500
-"""Of a title: it is painted as one line, which takes seconds for 100 000 letters."""
+"""Letters of a title: one line of 100 000 letters would take seconds to paint."""
 MISTAKES = 100
 """Mistakes of one file that are told and whose lines are looked up; the others are counted."""
 
 LESSON_BYTES = 2**20
-"""Of a lesson's file: the longest of ours has 8 KiB."""
+"""Bytes of a lesson's file: the longest of ours has 8 KiB."""
 LESSON_STEPS = 500
 """Steps of a lesson: each is a scenario, which takes about a millisecond when the file is read."""
 TEXT_LETTERS = 10_000
@@ -56,9 +56,9 @@ TRACE_BYTES, TRACE_EVENTS, TRACE_LANES = 2**23, 2**18, 2**12
 The largest schedule that we write has 2**16 events, which take 7 MB."""
 
 NOTE_BYTES = 2**20
-"""Of the note in an export: a scenario, its version and its command."""
+"""Bytes of the note in an export: a scenario, its version and its command."""
 EXPORT_BYTES = 2**29
-"""Of an SVG or a PDF in which a note is searched for."""
+"""Bytes of an SVG or a PDF in which a note is searched for."""
 CHUNKS = 2**17
 """Chunks of a PNG, GIF or WebP that are read: each takes a microsecond, and a film of an hour has
 about this many."""

@@ -31,7 +31,7 @@ class Role(StrEnum):
     OP = "op"
     """Ops do what it says."""
     SETUP = "setup"
-    """It is done before the first op: sizes and names."""
+    """Sizes and names, which are set before the first op."""
     TILE = "tile"
     """It begins or ends the inner loop: each turn is a visit."""
     BLOCK = "block"

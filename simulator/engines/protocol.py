@@ -173,7 +173,7 @@ class Tile:
 
 
 class _Recorded(dict[str, Values]):
-    """What is on chip; the numbers that an engine has recorded replace those that ops make."""
+    """Numbers on chip: an engine's records replace what ops make."""
 
     now: Numbers = MappingProxyType({})
 

@@ -62,7 +62,7 @@ def gradient(n: Numbers, tensor: str, row: int, col: int) -> float:
 
 @known
 def difference(n: Numbers, tensor: str, row: int, col: int, part: str = "slope") -> float:
-    """The same from the loss: its "slope", the loss "up" or "down", or the "number" moved."""
+    """A gradient from the loss: its "slope", the loss "up" or "down", or the "number" moved."""
     head = n.head if tensor == "q" else n.workload.kv_head_of[n.head]
     found = difference_of(n.workload, n.trace.inputs, tensor, (head, row, col))
     parts = {"slope": found.slope, "up": found.up, "down": found.down, "number": found.number}

@@ -157,7 +157,7 @@ STUDIES: tuple[tuple[Choice, ...], ...] = (MERGE, RING)
 
 
 class _Chosen(Table):
-    """What is chosen in panels whose choices stand nowhere else, and numbers."""
+    """Choices in panels that are declared nowhere else, and numbers."""
 
     quantity: Literal["variance", "entropy", "gradient", "draw"] | None = None
     model: Annotated[str, AfterValidator(_known_model)] | None = None
@@ -207,7 +207,7 @@ else:
 
 
 class ChooseTable(_ChosenInStudies):
-    """What is chosen in panels, if a scenario does not say it."""
+    """Choices in panels, as far as a scenario does not say them."""
 
 
 class StepTable(Table):

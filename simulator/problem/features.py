@@ -56,7 +56,7 @@ class FeatureMap:
 
     @property
     def words(self) -> str:
-        """What it is, for people."""
+        """The feature map in words."""
         if self.projects:
             return f"Performer, {self.features} features"
         return {"identity": "x as it is", "unit": "x / |x|"}.get(self.name, "elu(x) + 1")

@@ -152,7 +152,7 @@ class Link:
 
     @property
     def title(self) -> str:
-        """Its name without the hyphens that files need: ``NVLink 4``."""
+        """The link's name without the hyphens that files need: ``NVLink 4``."""
         return self.name.replace("-", " ")
 
 
@@ -186,7 +186,7 @@ class TimeEstimate:
 
     @property
     def bound(self) -> str:
-        """Which of the two it is, ``memory`` or ``compute``."""
+        """The longer one of the two, ``memory`` or ``compute``."""
         return "memory" if self.memory >= (self.compute or 0.0) else "compute"
 
     @property

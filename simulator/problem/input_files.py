@@ -139,7 +139,7 @@ class InputFile:
 
     @property
     def model(self) -> str:
-        """Where the numbers come from; empty when the file does not say."""
+        """Name of the model that made the numbers; empty when the file does not say."""
         return self.said.model
 
     @property

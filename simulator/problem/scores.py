@@ -65,7 +65,7 @@ class Scoring:
 
     @property
     def unscaled(self) -> Scoring:
-        """The same without its scale."""
+        """These scores without their scale."""
         return replace(self, scale=1.0, temperature=1.0)
 
     @property
@@ -161,7 +161,7 @@ class DistanceBias:
 
     @property
     def latex(self) -> str:
-        """What is done to S, after S, as a formula."""
+        """The formula of what follows S."""
         slopes = r"- \mathrm{slope} \cdot | i' - j |" if self.slopes else ""
         return slopes if self.table is None else f"{slopes} + b_{{\\,j - i'}}".strip()
 

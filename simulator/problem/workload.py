@@ -253,7 +253,7 @@ class Workload:
 
     @property
     def keeps(self) -> float | None:
-        """The same in the units of scores."""
+        """The rescale threshold in the units of scores."""
         return None if self.threshold is None else self.threshold * math.log(2)
 
     @property

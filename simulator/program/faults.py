@@ -52,7 +52,7 @@ _SKIPS = tuple(name for name in _ALL if name in SKIPPING)
 _SOFTMAX = tuple(name for name in _ALL if ALGORITHMS[name].softmax)
 _BACKWARD = tuple(name for name in ALGORITHMS if ALGORITHMS[name].backward)
 _AGAIN = tuple(name for name in _BACKWARD if ALGORITHMS[name].skips)
-"""Those that compute P again; the others read that of the forward pass."""
+"""Backward passes that compute P again; the others read P of the forward pass."""
 _FLASH = tuple(name for name in _SOFTMAX if not ALGORITHMS[name].stores_scores)
 
 
@@ -295,7 +295,7 @@ _SKIPPING_FAULTS = ("stale_frame", "fp8_saturation")
 
 
 class _FaultyChip(dict[str, Values]):
-    """What is on chip while a wrong op is done."""
+    """Numbers on chip while a wrong op is done."""
 
     def __init__(
         self,

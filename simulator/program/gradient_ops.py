@@ -26,7 +26,7 @@ class RowDots(Op):
 
     @property
     def says(self) -> str:
-        """What each row adds up."""
+        """Caption of the product, the sum, or the change of a pair."""
         return "D of each row is Σ dO · O over its columns"
 
     def apply(self, state: State) -> None:
@@ -46,7 +46,7 @@ class WeightedMeans(Op):
 
     @property
     def says(self) -> str:
-        """What each row adds up."""
+        """Caption of the product, the sum, or the change of a pair."""
         return "D of each row is Σ P · dP over its keys, which is Σ dO · O"
 
     def apply(self, state: State) -> None:
@@ -87,7 +87,7 @@ class WeightsAgain(Op):
 
     @property
     def says(self) -> str:
-        """What becomes of a score."""
+        """Caption of the product, the sum, or the change of a pair."""
         return "each score s becomes exp(s − LSE) again, the weight of the forward pass"
 
     def apply(self, state: State) -> None:
@@ -109,7 +109,7 @@ class AddValueGradient(Op):
 
     @property
     def says(self) -> str:
-        """What is added."""
+        """Caption of the product, the sum, or the change of a pair."""
         return "each key of dV gains dO of every row, times its weight there"
 
     def apply(self, state: State) -> None:
@@ -131,7 +131,7 @@ class WeightGradient(Op):
 
     @property
     def says(self) -> str:
-        """What it is a sum over."""
+        """Caption of the product, the sum, or the change of a pair."""
         return "dP = dO · V, Σ over the columns of V"
 
     def apply(self, state: State) -> None:
@@ -151,7 +151,7 @@ class ScoreGradient(Op):
 
     @property
     def says(self) -> str:
-        """What becomes of a pair."""
+        """Caption of the product, the sum, or the change of a pair."""
         return "each dS is P · (dP − D of its row)"
 
     def apply(self, state: State) -> None:
@@ -173,7 +173,7 @@ class CapGradient(Op):
 
     @property
     def says(self) -> str:
-        """What becomes of a pair."""
+        """Caption of the product, the sum, or the change of a pair."""
         return f"each dS shrinks by 1 − tanh²(s / {self.cap:g}), the slope of the soft-cap"
 
     def apply(self, state: State) -> None:
@@ -184,7 +184,7 @@ class CapGradient(Op):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredCapGradient(Op):
-    """The same of scores in HBM, which have lost a bias, if any, and their hidden pairs."""
+    """The gradient of a soft-cap whose scores lie in HBM without bias and hidden pairs."""
 
     name: ClassVar[str] = "cap gradient"
     label: ClassVar[str] = "dS · (1 − tanh²)"
@@ -198,7 +198,7 @@ class StoredCapGradient(Op):
 
     @property
     def says(self) -> str:
-        """What becomes of a pair."""
+        """Caption of the product, the sum, or the change of a pair."""
         return f"each dS shrinks by 1 − tanh²(s / {self.cap:g}), the slope of the soft-cap"
 
     def apply(self, state: State) -> None:
@@ -224,7 +224,7 @@ class AddQueryGradient(Op):
 
     @property
     def says(self) -> str:
-        """What is added."""
+        """Caption of the product, the sum, or the change of a pair."""
         return "each row of dQ gains every key, times its dS"
 
     def apply(self, state: State) -> None:
@@ -246,7 +246,7 @@ class AddKeyGradient(Op):
 
     @property
     def says(self) -> str:
-        """What is added."""
+        """Caption of the product, the sum, or the change of a pair."""
         return "each key of dK gains every row of Q, times its dS there"
 
     def apply(self, state: State) -> None:
@@ -267,7 +267,7 @@ class ScaleKeyGradient(Op):
 
     @property
     def says(self) -> str:
-        """What becomes of it."""
+        """Caption of the product, the sum, or the change of a pair."""
         return "dK is multiplied by the scale of scores"
 
     def apply(self, state: State) -> None:
@@ -288,7 +288,7 @@ class ConvertQueryGradient(Op):
 
     @property
     def says(self) -> str:
-        """What becomes of it."""
+        """Caption of the product, the sum, or the change of a pair."""
         return "the sum is multiplied by the scale of scores"
 
     def apply(self, state: State) -> None:

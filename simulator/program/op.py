@@ -23,7 +23,7 @@ class Gesture(Enum):
     SUM_DEPTH = auto()
     """A product grows over the depth of its rows and columns."""
     WIPE = auto()
-    """What is hidden is wiped out."""
+    """Hidden scores are wiped out."""
     PICK = auto()
     """The largest of each row flies to its maximum."""
     ROTATE = auto()
@@ -73,7 +73,7 @@ class Op:
     before_tiles: ClassVar[bool] = False
     """Whether it is done before the first tile, in all heads at once, and not by the kernel."""
     turns: ClassVar[int | None] = None
-    """Which of the inputs positions turn in it, 0 for queries and 1 for keys; None: neither."""
+    """Inputs that the op turns by their position, 0 for queries, 1 for keys; None: none."""
     recorded: ClassVar[tuple[str, ...]] = ()
     """Numbers that an engine may have recorded once the op was done; checked against float64."""
     changed: ClassVar[tuple[str, ...]] = ()
@@ -86,7 +86,7 @@ class Op:
     """The words on its chip, and as few as still name it; `ui.look.names` has those of most ops."""
     latex: ClassVar[str] = ""
     shows: ClassVar[str] = ""
-    """Its line in the update of a state, and the number that is written beside it."""
+    """The op's line in the update of a state, and the number beside that line."""
 
     cites: str
     flops: int = 0
@@ -101,12 +101,12 @@ class Op:
 
     @property
     def says(self) -> str:
-        """What becomes of numbers while it is being done, where no sum or flight shows it."""
+        """Caption of what numbers become, where no sum and no flight shows it."""
         return ""
 
     @property
     def makes(self) -> tuple[str, ...]:
-        """Those of `recorded` that it makes in its algorithm."""
+        """Names of `recorded` that the op makes in its algorithm."""
         return self.recorded
 
     @property

@@ -31,7 +31,7 @@ class TakeUnturned(Op):
 
     @property
     def says(self) -> str:
-        """What is to be seen."""
+        """Caption of the turn."""
         return "Q and K without places: two numbers are a hand"
 
     def apply(self, state: State) -> None:
@@ -50,7 +50,7 @@ class TurnQueries(TakeUnturned):
 
     @property
     def says(self) -> str:
-        """What becomes of a pair."""
+        """Caption of the turn."""
         return "each pair of a query turns by its place"
 
 
@@ -65,7 +65,7 @@ class TurnKeys(TurnQueries):
 
     @property
     def says(self) -> str:
-        """What becomes of a pair."""
+        """Caption of the turn."""
         return "each pair of a key turns by its place"
 
 

@@ -39,13 +39,13 @@ class MapFeatures(Op):
 
     @property
     def says(self) -> str:
-        """What becomes of a row."""
+        """Caption of the change of a row."""
         rows = " and ".join(("Q",) * self.queries + ("K",) * self.keys)
         return f"each row of {rows} becomes its features φ"
 
     @property
     def makes(self) -> tuple[str, ...]:
-        """Those of the tiles that are on chip."""
+        """Recorded numbers that the tiles on chip are."""
         return ("phi_Q",) * self.queries + ("phi_K",) * self.keys
 
     def apply(self, state: State) -> None:
@@ -145,7 +145,7 @@ class UpdateState(Op):
 
     @property
     def says(self) -> str:
-        """What a key does."""
+        """Caption of the change of a row."""
         return "each key adds φ(k)ᵀ [v, 1] to the state"
 
     def apply(self, state: State) -> None:
@@ -186,7 +186,7 @@ class DecayState(Op):
 
     @property
     def says(self) -> str:
-        """What it is a sum over, or what happens."""
+        """Caption of the change of a row."""
         return "each feature of the state shrinks by its α"
 
     def apply(self, state: State) -> None:
@@ -207,7 +207,7 @@ class Recall(Op):
 
     @property
     def says(self) -> str:
-        """What it is a sum over, or what happens."""
+        """Caption of the change of a row."""
         return "v_old = φ(k) · state, Σ over features"
 
     def apply(self, state: State) -> None:
@@ -228,7 +228,7 @@ class Correct(Op):
 
     @property
     def says(self) -> str:
-        """What it is a sum over, or what happens."""
+        """Caption of the change of a row."""
         return "u = β (v − v_old): what is still missing"
 
     def apply(self, state: State) -> None:
@@ -248,7 +248,7 @@ class AddValues(Op):
 
     @property
     def says(self) -> str:
-        """What it is a sum over, or what happens."""
+        """Caption of the change of a row."""
         return "φ(k)ᵀ v is added to the state"
 
     def apply(self, state: State) -> None:
@@ -268,7 +268,7 @@ class AddCorrection(Op):
 
     @property
     def says(self) -> str:
-        """What it is a sum over, or what happens."""
+        """Caption of the change of a row."""
         return "φ(k)ᵀ u is added to the state"
 
     def apply(self, state: State) -> None:
@@ -289,7 +289,7 @@ class ReadOutput(Op):
 
     @property
     def says(self) -> str:
-        """What it is a sum over, or what happens."""
+        """Caption of the change of a row."""
         return "O = φ(q) · state, Σ over features"
 
     def apply(self, state: State) -> None:

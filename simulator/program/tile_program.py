@@ -210,7 +210,7 @@ class TileAlgorithm:
 
     @property
     def pairs(self) -> tuple[TensorSpec, ...]:
-        """What it makes of pairs of a row and a key on chip beside S and P."""
+        """Numbers of pairs of a row and a key that the program makes on chip beside S and P."""
         return tuple(spec for spec in self.chip if spec.of_pairs)
 
     def called(self, name: str) -> str:

@@ -61,7 +61,7 @@ class Condition:
 
     @property
     def words(self) -> str:
-        """What it waits for, in a few words."""
+        """The condition in a few words."""
         raise NotImplementedError
 
     def cursors(self, finder: Finder, block: LoopTurn, forward: bool) -> Iterator[Cursor]:
@@ -309,7 +309,7 @@ class MaximumChanged(OpCondition):
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """Where a search ended.
+    """The end of a search.
 
     Attributes
     ----------

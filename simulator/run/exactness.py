@@ -45,7 +45,7 @@ MIB = 2**20
 EXP_OVERFLOW = float(np.log(np.float64(np.finfo(np.float32).max)))
 """Largest argument of exp in float32: 88.72."""
 HALF_OVERFLOW = float(np.log(np.float64(np.finfo(np.float16).max)))
-"""The same in float16: 11.09."""
+"""Largest argument of exp in float16: 11.09."""
 ROUNDING: dict[DType, float | None] = {"float32": None, "float16": 2.0**12, "bfloat16": 2.0**15}
 """Largest error of storing O in a dtype, in float32 units of the last place."""
 
@@ -59,7 +59,7 @@ _NEVER, _STORED = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
 
 
 class RowError(IntEnum):
-    """What is known about a row's error; if rows share a pixel, the highest counts."""
+    """Whether a row's error is known; rows that share a pixel show the highest state."""
 
     EMPTY = 0
     """It has no output yet."""
@@ -67,7 +67,7 @@ class RowError(IntEnum):
     """It has one that has not been compared with float64."""
     KNOWN = 2
     BROKEN = 3
-    """Its output contains NaN or an infinity."""
+    """The row of O contains NaN or an infinity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class ErrorStrip:
 
 @dataclass(frozen=True, slots=True)
 class Exactness:
-    """What is known at a cursor of the current head's errors.
+    """The errors of the current head that are known at a cursor.
 
     Attributes
     ----------
@@ -146,7 +146,7 @@ class Exactness:
 
 @dataclass(slots=True)
 class _Head:
-    """What is known about one head; `stage` says for each row block at which time."""
+    """The errors of one head; `stage` says for each row block at which time."""
 
     stage: NDArray[np.int64]
     ulp: F64

@@ -85,7 +85,7 @@ class TermSum:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Where the number in a cell came from.
+    """The origin of the number in a cell.
 
     Attributes
     ----------

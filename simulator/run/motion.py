@@ -153,7 +153,7 @@ class Motion:
 
     @cached_property
     def numbers(self) -> Numbers:
-        """What is on chip when it begins, by name."""
+        """The numbers on chip at the beginning, by name."""
         now, visit = self.after, self.after.visit
         rows, keys = (slice(each.start, each.stop) for each in (visit.rows, visit.cols))
         # What an earlier visit has loaded and left on chip is not among the visit's own numbers.

@@ -321,7 +321,7 @@ class Snapshot:
 
     @property
     def results(self) -> dict[str, F32]:
-        """Those of m, l and O of the current row block that exist now."""
+        """The names of m, l and O of the current row block that exist now."""
         found = {"m": self.m, "l": self.l, "O": self.o}
         if self.program.algorithm.normalises_each_tile:  # before they are loaded as well
             return found if self.started else {}

@@ -183,7 +183,7 @@ class Trace:
 
     @cached_property
     def single_heads(self) -> tuple[Workload, Inputs]:
-        """The same problem with its query heads one by one: what is not about tiles is of these."""
+        """The workload with its query heads one by one, for what is not about tiles."""
         if self.workload.group == 1:
             return self.workload, self.inputs
         single = self.workload.as_algorithm(USUAL.name)
@@ -191,7 +191,7 @@ class Trace:
 
     @cached_property
     def _exact(self) -> Trace:
-        """The same run without faults, in float64."""
+        """The run without faults in float64."""
         workload = honest(self.workload)
         engine = exact_engine(workload, self.inputs)
         return Trace(tile_program(workload), engine, self.inputs)

@@ -51,7 +51,7 @@ class MapSettings:
 
     @property
     def open(self) -> MapSettings:
-        """The same without a mask."""
+        """These settings without a mask."""
         return MapSettings(self.temperature)
 
 

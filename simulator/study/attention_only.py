@@ -121,7 +121,7 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class TrainingFigures:
-    """What is measured of a moment.
+    """Loss and jobs of heads at a checkpoint.
 
     Attributes
     ----------

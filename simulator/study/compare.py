@@ -26,7 +26,7 @@ from simulator.study.sweep import figures_of, rule_tiles, workload_at
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far one algorithm is."""
+    """The progress of one algorithm."""
 
     algorithm: Algorithm  # its name in scenarios
     visits: int  # visits that are done
@@ -59,7 +59,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Lockstep:
-    """Where all are while the one that is shown is at a cursor."""
+    """The progress of all algorithms while one is at a cursor."""
 
     # all have done as many visits as the one that is shown, or are finished
     by_tile: tuple[Position, ...]
@@ -97,7 +97,7 @@ class Comparison:
 
     @property
     def alike(self) -> tuple[Algorithm, ...]:
-        """Those that make the same as the one that is shown, which are ranked."""
+        """Algorithms that make the same result as the one on show, which are ranked."""
         return alike(self.shown)
 
     @cached_property

@@ -29,7 +29,7 @@ Progress = Callable[[float], None]
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """What is known of a run's layer because its whole model is beside it.
+    """Facts about a run's layer from the whole model beside it.
 
     Attributes
     ----------

@@ -46,7 +46,7 @@ class RaceLane:
 
     @property
     def algorithm(self) -> Algorithm:
-        """Its name in scenarios."""
+        """The algorithm's name in scenarios."""
         return self.total.algorithm
 
     @property
@@ -57,7 +57,7 @@ class RaceLane:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where one of them is."""
+    """The place of an algorithm in the race."""
 
     share: float  # the share of its run that is done, of its time, 0 to 1
     counters: Counters  # requested bytes and FLOPs of the visits that are done
@@ -78,7 +78,7 @@ class Race:
 
     @property
     def workload(self) -> Workload:
-        """What they compute, as the algorithm on show does it."""
+        """The problem of all lanes, as the algorithm on show computes it."""
         return self.comparison.programs[self.comparison.shown].workload
 
     @property

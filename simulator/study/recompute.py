@@ -52,7 +52,7 @@ class Passes:
 
 @dataclass(frozen=True, slots=True)
 class Trade:
-    """What is stored in one way and computed again in the other."""
+    """A forward and its backward pass in two ways: P stored, or computed again."""
 
     stored: Passes  # stored, again: the passes that keep P, and those that compute it again
     again: Passes

@@ -110,7 +110,7 @@ def paint_board(
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What is marked on the board."""
+    """Marks on the board: row, cells and pointers."""
 
     row: int | None = None  # the selected query row
     # hover, selected: the cell under the pointer, and the one that is selected

@@ -52,7 +52,7 @@ class Camera(QObject):
     def __init__(self, parent: QObject, moved: Callable[[], None]) -> None:
         super().__init__(parent)
         self.view = Viewport()
-        """What is shown now."""
+        """The part of the matrix on show."""
         self.target = Viewport()
         """What will be shown at the end of the way."""
         self.glides = False

@@ -440,7 +440,7 @@ def _light_up_token(scene: GestureScene, places: StatePlaces, glow: QColor) -> N
 
 
 _FROM_STATE = ("state", "O", "l")
-"""What is made of the state, or is the state."""
+"""Numbers that are made of the state, or are the state."""
 
 
 def _pulse(scene: GestureScene) -> float:

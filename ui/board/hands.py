@@ -30,7 +30,7 @@ _CLOCK, _LARGEST = 9.0, 46.0
 _FEWEST_PIXELS = 12.0
 """Least room of a clock in pixels, whatever the scale is."""
 _RADIUS = 0.42
-"""Of a clock, as a share of its room."""
+"""Radius of a clock, as a share of its room."""
 _LABEL, _LINE = 11.0, 15.0
 """Size of words and height of their line, at scale 1."""
 _LABEL_ROOM = 34.0
@@ -47,7 +47,7 @@ _SMOOTH = 2**17
 
 @dataclass(frozen=True, slots=True)
 class HandPlaces:
-    """Where clocks lie: each at a row or key, and at a pair."""
+    """Places of clocks: at each row or key, and at a pair."""
 
     by_key: bool  # whether keys go from left to right, and pairs from top to bottom
     rows: tuple[int, ...]  # the rows, or keys, that have clocks

@@ -41,7 +41,7 @@ class TokenStrip:
 
 @dataclass(frozen=True, slots=True)
 class StatePlaces:
-    """Where the state lies."""
+    """Places of the state and its strips."""
 
     card: QRectF  # all of it
     # state, added: the map of the state, and of what the current keys add; the second may be null

@@ -48,7 +48,7 @@ def scene_style(theme: Theme, size: QSizeF) -> Style:
 
 @dataclass(frozen=True, slots=True)
 class ScenePlaces:
-    """Where the parts of the picture are."""
+    """Places of board, memory, softmax and transport in the picture."""
 
     title: QRectF  # title, board, memory, softmax, foot: the title, and the cards
     board: QRectF

@@ -53,7 +53,7 @@ _USUAL, _PACE, _LENGTH = "as played, a minute at most", "seconds a step", "secon
 _READ = "as long as it takes to read"
 """The usual pace of a lesson."""
 _RACED = f"{FILM_SECONDS:.0f} seconds in all"
-"""That of a race."""
+"""The usual pace of a race."""
 _LESSON = "lesson"
 """The choice of a scene that means a lesson."""
 _COUNTED = "Counted from 1, as in the window. (The command's --visits counts from 0.)"
@@ -90,7 +90,7 @@ class ExportDialog(QDialog):
         self._lesson = player.lesson if player is not None else None
         self._visits = len(session.trace)
         self.running: ExportOptions | None = None
-        """What is being exported."""
+        """The export at work."""
         self._frames = 0
         self._agreed = ""
         """The target that may be replaced."""

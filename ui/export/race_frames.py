@@ -50,7 +50,7 @@ class RaceTimes:
 
     @property
     def words(self) -> str:
-        """What it is, for users."""
+        """Length of the film, for users."""
         spent = f"≈ {time_text(self.race.seconds)} on {self.race.workload.gpu.name}"
         if self.frames == 1:
             return f"the finish of the race, {spent}"

@@ -94,7 +94,7 @@ class Storyboard:
 
     @property
     def words(self) -> str:
-        """What it is, for users."""
+        """Frames, seconds and steps, for users."""
         seconds = self.frames / self.fps
         frames, steps = plural(self.frames, "frame"), plural(self.steps, "step")
         return f"{frames}, {seconds:.1f} s at {self.fps} fps, {steps}"

@@ -103,7 +103,7 @@ class Timeline:
 
     @property
     def words(self) -> str:
-        """What it is, for users."""
+        """Length of the film, for users."""
         what = "tile" if self.until is None else "op"
         text = f"{plural(self.frames, 'frame')}, {self.seconds:.1f} s at {self.fps} fps, "
         steps = plural(self.steps, what)

@@ -152,7 +152,7 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
 
     @property
     def state(self) -> State | None:
-        """What is shown."""
+        """The state on show."""
         return self.picture.state
 
     def forget(self) -> None:

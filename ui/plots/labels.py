@@ -43,7 +43,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class PlacedLabel:
-    """Where a label is."""
+    """A label with its place."""
 
     box: QRectF  # its place
     wording: int  # which wording
@@ -102,7 +102,7 @@ _ALIGNED = (0.5, 0.25, 0.75, 0.0, 1.0)
 _Sides = tuple[float, float, float, float]
 """Left, top, right and bottom."""
 _Line = tuple[float, float, float, float]
-"""Where it starts, and how far it goes across and down."""
+"""A leader line: its start, and how far it goes across and down."""
 _Look = tuple[float, int, tuple[float, float], tuple[float, float], bool]
 """How little a place is liked, at which anchor it is, how many gaps off across and down, which
 shares of the label are left of there and above, and whether a line leads there."""

@@ -31,7 +31,7 @@ _Look = Callable[[tuple[QSizeF, ...]], Wanted]
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Which places of the axes are shown where."""
+    """The stretch of the axes that is in sight, and its rectangle."""
 
     plot: QRectF  # where the curves are
     x: Range  # x, y: places at its left and right, at its bottom and top
@@ -79,7 +79,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlotLayout:
-    """Where everything is."""
+    """Places of axes, curves and labels."""
 
     style: Style  # at the text scale that suits the place
     frame: Frame  # the plot itself

@@ -99,7 +99,7 @@ class PlotView(QWidget):
     zoomed = Signal(bool)
     """Whether less than everything is shown."""
     moved = Signal(float, float)
-    """Where a mark that moves is dragged to, or sent by keys."""
+    """The place to which a mark is dragged or sent by keys."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -15,7 +15,7 @@ from ui.safety.ini import IniFile, Value
 
 MAX_RECENT = 8
 _DOCKS_VERSION = 3
-"""It is increased when docks change in such a way that an old state would hide them."""
+"""A number to increase when docks change so that an old state would hide them."""
 
 
 def settings_path() -> Path:

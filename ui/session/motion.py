@@ -74,7 +74,7 @@ class Clock(QObject):
         self._program: TileProgram | None = None
         self._head = Playhead(first_cursor(), 0.0)
         self._jumped: Cursor | None = None
-        """Where a jump has led: what the op there has moved is there at once."""
+        """The cursor of a jump: numbers that the op there has moved are there at once."""
         self._told = 1.0
         self._waits = False
         """Whether the step to the playhead's cursor begins only when its view is shown."""

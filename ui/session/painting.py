@@ -38,7 +38,7 @@ class Painted:
 
 @dataclass(slots=True)
 class _Stroke:
-    """What is being painted while a button is down.
+    """The cells painted while a button is down.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ class MaskPainting(QObject):
 
     @property
     def mask(self) -> Mask | None:
-        """What is painted; None where nothing is, or for a run that it does not fit."""
+        """The painted mask; None where nothing is, or for a run that it does not fit."""
         w, found = self._workload, self._painted
         if w is None or found is None or found.mask.blocks is None:
             return None

@@ -117,7 +117,7 @@ class Session(Playing):
         self._points: tuple[Pointer, ...] = ()
         self._camera: Framing | None = None
         self._pointed = (self._cursor, self._row)
-        """Where the pointers of a lesson hold."""
+        """The cursor and row at which a lesson's pointers hold."""
         self._needs: dict[Need[Any], None] = {}
         self._others: list[Attended] = []
         self._accept: Accept | None = None

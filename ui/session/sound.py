@@ -36,7 +36,7 @@ class TickPlayer(QObject):
         self.on = False
         """Whether ticks are wanted."""
         self.played = 0
-        """How many have been played."""
+        """Ticks that have been played."""
         self._session = session
         self._worker: Worker | None = None
         self._speaker: Speaker | None = None

@@ -33,7 +33,7 @@ def nothing(trace: Trace, snapshot: Snapshot, report: RowReport) -> None:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is shown."""
+    """The state at the cursor, and what the panels in sight need beside it."""
 
     snapshot: Snapshot  # the state at the cursor
     report: RowReport  # the row that the softmax panel explains

@@ -51,12 +51,12 @@ class Caption:
 
     @property
     def place(self) -> str:
-        """Which step of how many, in words."""
+        """The step's number in words."""
         return f"{self.number + 1} of {self.count}" if self.count else ""
 
     @property
     def places(self) -> tuple[str, ...]:
-        """The same, longest first: with the lesson's title, and without it."""
+        """The step's number in words, longest first: with the lesson's title, and without it."""
         whole = f"{self.lesson}  ·  {self.place}" if self.lesson and self.place else ""
         return (whole, self.place) if whole else (self.place,)
 

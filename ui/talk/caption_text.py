@@ -27,7 +27,7 @@ _BREAKS = " \t\n"
 
 
 class _Room:
-    """How many steps the typesetter may still take for the formulas of one text."""
+    """Steps that the typesetter may still take for the formulas of one text."""
 
     def __init__(self) -> None:
         self._left = FORMULA_STEPS

@@ -301,7 +301,7 @@ class _CaptionView(QWidget):
 
     @property
     def place(self) -> QRectF:
-        """Where it says which step of how many is shown."""
+        """The label with the step's number."""
         if self.shown is None:
             return QRectF()
         return place_rect(self.shown, self.style_now, self.width(), self.height())

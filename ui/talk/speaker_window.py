@@ -121,7 +121,7 @@ class SpeakerWindow(QWidget):
         self._style = Style(DARK)
         self._zoom = ZOOMS.index(1.6)
         self._styled: tuple[Style, int] | None = None
-        """What is shown now, so that resizing seldom changes it."""
+        """The texts on show: a new size seldom changes them."""
         self._spent = 0
         self._since = QElapsedTimer()
         self.clock, self.elapsed = _label("clock", "Time"), _label("elapsed", "Time of the talk")

@@ -21,7 +21,7 @@ from ui.safety.painting import painting
 
 FADE_MS = 260
 SIGN = "computing…"
-"""What is said where the new picture takes a while."""
+"""Words over a picture that takes a while."""
 _SIGN, _SIGN_HIGH = 15.0, 20.0
 
 
@@ -46,7 +46,7 @@ class Fade(QWidget):
         self.picture = QPixmap()
         self.style_now = Style(DARK)
         self.sign = QRectF()
-        """Where it is said that the next picture is being computed."""
+        """The label which says that the next picture is being computed."""
         self._left = QVariantAnimation(self)
         self._left.setDuration(FADE_MS)
         self._left.setStartValue(1.0)

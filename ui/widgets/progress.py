@@ -44,7 +44,7 @@ class ProgressStrip(QWidget):
 
     cancelled = Signal()
     toggled = Signal(bool)
-    """It is about to appear, or it has disappeared."""
+    """Emitted before the strip appears, and after it has disappeared."""
 
     def __init__(self) -> None:
         super().__init__()

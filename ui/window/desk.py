@@ -169,7 +169,7 @@ class Desk(QObject):
                     window.docks[self.lent[1]].raise_()
 
     def fit_later(self) -> None:
-        """The same after the window has its size, because arranging may resize the window."""
+        """Fit the docks after the window has its size, because arranging may resize the window."""
         self._refit.start()
 
     def _arrange(self, layout: LayoutSpec, opened: Collection[str] | None = None) -> None:

@@ -76,7 +76,7 @@ def ring_found(
 
 @dataclass(frozen=True, eq=False)
 class RingState:
-    """What is shown of a ring, and which step and device are marked.
+    """A ring with a step and a device that are marked.
 
     Until `share`, how much of the way to the marked step has been seen, is 1 the step before is
     shown, and its blocks are on their way to the next devices.

@@ -55,7 +55,7 @@ class Events:
 
     @property
     def top(self) -> F64:
-        """Where each begins, in lanes from the top."""
+        """The place of each event, in lanes from the top."""
         return self.lane + self.above
 
     def at(self, down: float, seconds: float) -> int | None:

@@ -24,7 +24,7 @@ from simulator.study.serving.pages import (
 Kind = Literal["admit", "grow", "fork", "end"]
 """A new sequence; a token more; another sequence with the same pages; pages given back."""
 SLOTS = 64
-"""Of the cache: few, so that it is soon full. All page sizes divide it."""
+"""Slots of the cache: few, so that it is soon full. All page sizes divide the number."""
 MOST = 32
 """Tokens that a sequence may have, for which a stretch would be reserved."""
 PROMPTS = (9, 6, 14, 4)
@@ -35,7 +35,7 @@ SAMPLES = 26
 
 @dataclass(frozen=True, slots=True)
 class CacheMove:
-    """What is done, and to which of the sequences that run; a new one has no number."""
+    """A move, and the number of the running sequence; a new one has no number."""
 
     kind: Kind  # what
     which: int = 0  # place of the sequence in `Moment.running`

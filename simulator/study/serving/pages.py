@@ -135,7 +135,7 @@ def holes(server: Server, moment: CacheStep) -> dict[int, int]:
 
 
 SLOTS = 128
-"""Of the server that is shown."""
+"""Slots of the server on show."""
 _REQUESTS, _SHORTEST, _LONGEST = 12, 3, 16
 _MOST = (24, 32, 40)
 """What requests allow themselves, in turn."""

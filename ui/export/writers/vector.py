@@ -164,7 +164,7 @@ def _as_thick_as_asked(found: re.Match[str]) -> str:
 
 
 _ELEMENT = struct.Struct(">idd")
-"""Of a path as Qt streams it: what kind of point it is, and where."""
+"""A point of a path as Qt streams it: its kind, and its place."""
 _LETTERS = {
     QPainterPath.ElementType.MoveToElement.value: "M",
     QPainterPath.ElementType.LineToElement.value: "L",

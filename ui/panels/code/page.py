@@ -46,7 +46,7 @@ class PaperRow:
 
 @dataclass(frozen=True, slots=True)
 class PaperLayout:
-    """Where everything stands.
+    """Places of the lines of a paper.
 
     Attributes
     ----------

@@ -125,7 +125,7 @@ class GenerationState:
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Where the parts stand, of a picture of so many tokens."""
+    """Places of the parts of a picture of so many tokens."""
 
     title: QRectF
     keys: QRectF

@@ -125,7 +125,7 @@ class InspectorModel:
 
 @dataclass(frozen=True, slots=True)
 class MapPointer:
-    """What is pointed at."""
+    """A cell or row of the map."""
 
     row: int  # the query row that is read
     key: int | None = None  # the key under the pointer

@@ -99,7 +99,7 @@ class InspectorPanel(Panel[None]):
         self._view: View | None = None
         self.trace: Trace | None = None
         self._workload: Workload | None = None
-        """That of the last trace."""
+        """The workload of the last trace."""
         self._made: _Scores | None = None
         self._small: F32 | None = None
         self._small_why = ""
@@ -121,7 +121,7 @@ class InspectorPanel(Panel[None]):
 
     @property
     def pointer(self) -> MapPointer:
-        """What is read: the place under the pointer, or the row that the board explains."""
+        """The cell under the pointer, or the row that the board explains."""
         if self.hovered is not None:
             return self.hovered
         assert self._view is not None

@@ -14,7 +14,7 @@ from simulator.study.head_report import HeadReport
 from ui.look.units import count_text, number_text, plural
 
 NO_KEY = "–"
-"""Of a job that no row can do: its keys are hidden, or there are no tokens."""
+"""The text of a job that no row can do: its keys are hidden, or there are no tokens."""
 _LOSSES = (
     ("again", "loss, next known", "loss, known", "known"),
     ("sentences", "loss, sentences", "loss, sent.", "sent."),
@@ -98,7 +98,7 @@ class JobsState:
 
     @property
     def title(self) -> str:
-        """What is shown, in words."""
+        """The title of the table."""
         training, count = self.report.training, len(self.report.heads)
         if training is None:
             return f"Jobs of {plural(count, 'head')}"
@@ -171,7 +171,7 @@ class JobsState:
 
     @cached_property
     def pairs(self) -> tuple[str, ...]:
-        """Which heads are least and most unlike, in words."""
+        """The heads that are least and most unlike, in words."""
         distances, count = self.report.distances, len(self.report.heads)
         if count < 2:
             return ("One head: there is none to compare it with.",)

@@ -25,7 +25,7 @@ _TINY = 0.005
 
 @dataclass(frozen=True, slots=True)
 class TablePlaces:
-    """Where the table is.
+    """Places of rows and columns of the table.
 
     Attributes
     ----------

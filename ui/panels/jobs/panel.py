@@ -49,7 +49,7 @@ class JobsTable(StatePicture[JobsState]):
     """The table; a click on a head is told."""
 
     clicked = Signal(int)
-    """Which head of the report."""
+    """The head of the report that was clicked."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent, "Jobs of heads", paint_jobs)

@@ -34,7 +34,7 @@ class PlacedLine:
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """What is drawn of a stage.
+    """The picture of a stage.
 
     Attributes
     ----------

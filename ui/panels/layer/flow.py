@@ -30,7 +30,7 @@ from ui.panels.layer.places import TILES, FlowLayout, flow_layout, slices_of
 from ui.panels.layer.words import NAMES, shape_text
 
 _STILL = ("x", "wq", "wk", "wv", "q", "k", "v", "wo")
-"""What is there before the run and does not change."""
+"""Matrices that are there before the run and do not change."""
 
 
 def paint_flow(painter: QPainter, state: FlowState, style: Style, rect: QRectF) -> None:

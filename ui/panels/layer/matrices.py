@@ -62,7 +62,7 @@ def number_font(values: F32, style: Style, box: QRectF) -> QFont | None:
 
 @dataclass(frozen=True, slots=True)
 class MatrixPart:
-    """What is drawn of a matrix.
+    """Cells of a matrix to draw, and how.
 
     Attributes
     ----------

@@ -64,7 +64,7 @@ class LayerModel:
 
     @property
     def position(self) -> Position:
-        """Where the run is, for its miniature."""
+        """The place of the run, for its miniature."""
         now = self.snapshot
         done = now.cursor.visit + (now.cursor.op == len(now.ops) - 1)
         return Position(

@@ -84,7 +84,7 @@ class LayerPanel(Panel[LayerModel]):
         self.setMouseTracking(True)
         self._session = session
         self.shown = "flow"
-        """Which of the options of `CHOICE`."""
+        """The option of `CHOICE` on show."""
         self.model: LayerModel | None = None
         self.stage: str | None = None
         """The stage that was asked for."""
@@ -327,13 +327,13 @@ class LayerPanel(Panel[LayerModel]):
 
     @property
     def place(self) -> QRectF:
-        """Where the picture is: below what is said of a run without a layer."""
+        """The picture's place: below the words for a run without a layer."""
         if self.model is not None and self.model.example:
             return self._below(self._sentence())
         return self._room
 
     def _below(self, lines: list[str]) -> QRectF:
-        """What is below these lines and the button."""
+        """The room below these lines and the button."""
         room, style = self._room, self.style_now
         room.setTop(room.y() + len(lines) * style.px(22) + style.px(16))
         if self._controls:
@@ -350,7 +350,7 @@ class LayerPanel(Panel[LayerModel]):
 
     @property
     def _room(self) -> QRectF:
-        """What is inside the margins and below the slider."""
+        """The room inside the margins and below the slider."""
         top = 6.0
         if self._slides:
             top += self.style_now.px(30)
@@ -365,7 +365,7 @@ class LayerPanel(Panel[LayerModel]):
 
     @property
     def words(self) -> str:
-        """What is shown, in words."""
+        """The picture in words."""
         if self.run is None or self._flow is None:
             return self._why()[0]
         if self.model is not None and self.model.example:

@@ -80,7 +80,7 @@ class Item:
 
     @property
     def plain(self) -> str:
-        """Its name in a line of text."""
+        """The matrix's name in a line of text."""
         return self.latex.replace(r"\mathrm{softmax}", "softmax").replace("^T", "ᵀ")
 
 

@@ -30,7 +30,7 @@ TITLES = {
 }
 """What a stage does."""
 _TURNED = r"R_p \, ({})"
-"""What is turned by its place p, as RoPE does it."""
+"""Formula of a matrix that RoPE turns by its place p."""
 _PRODUCT = {"q": ("Q", "Q"), "k": ("K", "K"), "v": ("V", "V")}
 _SCORES = (r"Q_h K_h^T / \sqrt{d}", r"c \, Q_h K_h^T", r"\mathrm{score}(Q_h K_h^T)")
 """The usual scores, those with another scale, and those that are changed after it."""

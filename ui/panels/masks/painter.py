@@ -28,7 +28,7 @@ _HEADINGS = (("mask",), ("tiles",), ("bytes",), ("FLOPs",), ("time",), ("error o
 
 @dataclass(frozen=True, slots=True)
 class MasksState:
-    """What is shown.
+    """The masks on show, and the pointer's place.
 
     Attributes
     ----------
@@ -97,12 +97,12 @@ def cells_of(each: Priced) -> tuple[str, ...]:
 
 
 _LEGEND = ("queries ↓ keys →, filled: seen", "queries ↓ keys →", "")
-"""What is said below the picture of a mask, if there is room."""
+"""The legend below the picture of a mask, if there is room."""
 
 
 @dataclass(frozen=True, slots=True)
 class MaskPlaces:
-    """Where things are."""
+    """Places of pictures and table."""
 
     table: QRectF  # table, picture: the rows, and the mask
     picture: QRectF

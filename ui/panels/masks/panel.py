@@ -120,7 +120,7 @@ class MasksPanel(Panel[None]):
         self.state: MasksState | None = None
         self.knobs: Knobs | None = None
         self._painted: Mask | None = None
-        """What is painted and in the table."""
+        """The mask by hand that is painted and in the table."""
         self._wanted = NAMES[0]
         self.label = QLabel(self)
         self.slider = QSlider(Qt.Orientation.Horizontal, self)

@@ -34,7 +34,7 @@ class MemoryPanel(MovingPanel[None]):
         super().__init__("memory_panel", "Memory traffic", smallest)
         self._baseline: tuple[TileProgram, int] | None = None
         self.shown = "plain"
-        """Which of `VIEWS`."""
+        """The row of `VIEWS` on show."""
         self._bar = PlotBar((CHOICE,))
         self._bar.fit_button.hide()
         self._bar.show_chosen("memory", self.shown)

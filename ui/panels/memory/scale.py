@@ -40,7 +40,7 @@ _LEAST_DESK = 26.0
 
 @dataclass(frozen=True, slots=True)
 class ScaleModel:
-    """What is drawn at its true size."""
+    """HBM and chip at their true sizes."""
 
     gpu: Gpu  # whose memories
     memory: MemoryModel  # the tiles on chip, and those that move

@@ -73,7 +73,7 @@ class Slant:
 
     @property
     def polygon(self) -> QPolygonF:
-        """Its corners."""
+        """The corners."""
         return QPolygonF([self.point(x, y) for x, y in ((0, 0), (1, 0), (1, 1), (0, 1))])
 
     @property
@@ -85,7 +85,7 @@ class Slant:
 
     @property
     def flat(self) -> QRectF:
-        """What it is without the slant, at the origin."""
+        """The face without its slant, at the origin."""
         return QRectF(0, 0, hypot(*self.across.toTuple()), hypot(*self.near.toTuple()))
 
     @property

@@ -79,7 +79,7 @@ class ReachPicture(StatePicture[ReachState]):
     """The cone; a click on a token is told."""
 
     clicked = Signal(int)
-    """Which token."""
+    """The token that was clicked."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent, "Reach of a token", paint_reach)

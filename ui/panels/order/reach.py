@@ -26,7 +26,7 @@ _STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
 
 @dataclass(frozen=True, slots=True)
 class ReachLayout:
-    """Where the levels are."""
+    """Places of the levels."""
 
     style: Style  # in which it is painted
     grid: QRectF  # all levels, the top one above

@@ -67,7 +67,7 @@ class ShuffleState:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What it shows, in sentences."""
+        """Sentences below the picture."""
         found = self.found
         if found is None:
             return (f"Tokens cannot be shuffled: {self.why}.",)
@@ -112,7 +112,7 @@ class ReachState:
 
     @property
     def cone(self) -> Bools:
-        """Those of which it can hear, (layers + 1, tokens), the last level at the top."""
+        """Tokens that a token can hear of, (layers + 1, tokens), the last level at the top."""
         return cone(self.layers.tables, self.token)
 
     @property
@@ -129,7 +129,7 @@ class ReachState:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What it shows, in sentences."""
+        """Sentences below the picture."""
         stacked, n = self.layers, len(self.layers.is_global)
         reached = self.cone[0]
         name = token_name(self.workload, self.token)

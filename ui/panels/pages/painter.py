@@ -45,7 +45,7 @@ _STRIP = 16
 
 @dataclass(frozen=True, slots=True)
 class PagesLayout:
-    """Where the parts stand."""
+    """Places of cache, stretches and curves."""
 
     places: tuple[QRectF, ...]  # a box for each place
     tables: QRectF  # the block tables, beside the places

@@ -79,7 +79,7 @@ class PagesPicture(StatePicture[PagesState]):
     """The cache; a click on a sequence is told."""
 
     clicked = Signal(int)
-    """Which of the running sequences."""
+    """The running sequence that was clicked."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent, "Pages of a cache", paint_pages)
@@ -137,7 +137,7 @@ class PagesPanel(Panel[None]):
 
     @property
     def state(self) -> PagesState:
-        """What is shown."""
+        """The server on show."""
         assert self.picture.state is not None
         return self.picture.state
 

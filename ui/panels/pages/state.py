@@ -64,7 +64,7 @@ class PagesState:
 
     @property
     def title(self) -> tuple[str, ...]:
-        """What is shown, longest first."""
+        """The picture's title, longest first."""
         if self.of_run:
             sequences = plural(len(self.now.running), "sequence")
             return (f"The cache of this run: {sequences}", sequences)

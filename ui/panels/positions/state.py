@@ -39,7 +39,7 @@ POINTS = 120
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is chosen in the panel."""
+    """Choices in the panel."""
 
     # what clocks show: the ``angles`` of places alone, or pairs of the queries ``before`` they are
     # turned or ``turned``
@@ -99,7 +99,7 @@ class PositionsState:
 
     @property
     def place(self) -> int:
-        """Where the row stands."""
+        """The position of the row."""
         rows = range(self.row, self.row + 1)
         return int(self.workload.mask.positions(rows)[0]) + self.rotary.offset
 

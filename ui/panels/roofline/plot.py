@@ -29,7 +29,7 @@ _SIZES: dict[Phase, str] = {
     "backward": "the scenario's sizes",
     "decode": "decode (one query, the keys as a cache)",
 }
-"""What is run; the titles of backward passes say that they are such."""
+"""Words for the sizes of each phase."""
 _NO_RATE = (
     "The presets hold no matrix rate for float32, so only the bandwidth is a roof and the "
     "estimates are of bytes alone."

@@ -65,7 +65,7 @@ class TimelineRow:
 
     @property
     def figures(self) -> tuple[str, ...]:
-        """Its figures in words, longest first."""
+        """The row's figures in words, longest first."""
         if self.schedule is None:
             return self._counted if self.events else (self.why,)
         found, own = self.schedule, self.schedule.launches
@@ -122,7 +122,7 @@ class ScheduleState:
 
     @property
     def title(self) -> tuple[str, ...]:
-        """What it is, longest first: it is a model wherever it is shown."""
+        """The picture's title, longest first: each says that it is a model."""
         gpu = self.program.workload.gpu
         sms = plural(gpu.sms, "multiprocessor")
         return (

@@ -34,7 +34,7 @@ _USED = 0.6
 
 @dataclass(frozen=True, slots=True)
 class ScheduleLayout:
-    """Where everything is.
+    """Places of rows, axis and words.
 
     Attributes
     ----------

@@ -91,7 +91,7 @@ class SchedulePanel(PicturePanel):
 
     @property
     def state(self) -> ScheduleState | None:
-        """What is shown."""
+        """The timelines on show."""
         return self.picture.state
 
     def forget(self) -> None:

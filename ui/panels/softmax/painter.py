@@ -97,7 +97,7 @@ def paint_softmax(
 
 @dataclass(frozen=True, slots=True)
 class _Picture:
-    """What is painted of a row, and where."""
+    """Parts of a picture of a row, with their places."""
 
     snapshot: Snapshot
     report: RowReport

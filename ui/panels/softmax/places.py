@@ -20,7 +20,7 @@ _ROOM, _WEIGHTS = 72, 0.3
 
 @dataclass(frozen=True, slots=True)
 class SoftmaxLayout:
-    """Where everything goes."""
+    """Places of bars, lines and words."""
 
     style: Style  # with the text scale that fits
     # title, axis, plot, gutter, legend, footer: row and token; score axis; bars; words beside the

@@ -53,10 +53,6 @@ def main(
     ----------
     arguments : sequence of str, optional
         The command line; none: that of the process.
-    status : callable
-        Returns whether there is a GPU.
-    check : callable
-        Does a check by its name.
     """
     parser = argparse.ArgumentParser(prog="kernels.check", description=(__doc__ or "").strip())
     parser.add_argument("--quick", action="store_true", help="small sizes, fewer measurements")
@@ -131,10 +127,6 @@ def check_all(
     ----------
     names : sequence of str
         Their names; the device is checked first in any case.
-    run : callable
-        Does one of them.
-    quick : bool
-        Whether only what is short is asked for.
     output : Path or None
         Folder of the report; None: it is not written.
     earlier : sequence of Outcome

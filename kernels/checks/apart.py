@@ -55,10 +55,6 @@ def outcome_apart(
     ----------
     name : str
         One of `CHECKS`.
-    quick : bool
-        Whether only what is short is asked for.
-    seconds : float
-        After which it is stopped.
     most : float
         Seconds that it may take. If it is stopped before, it is not to blame.
     """

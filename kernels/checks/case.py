@@ -36,13 +36,7 @@ TENSOR_CORES = "tensor cores"
 
 
 class CubinDevice(CupyDevice):
-    """A GPU that gets machine code and never a source.
-
-    Parameters
-    ----------
-    folder : Path
-        Contains the code, as in a bundle.
-    """
+    """A GPU that gets machine code and never a source."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()

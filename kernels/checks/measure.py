@@ -56,12 +56,6 @@ class TraceRun:
 
     Parameters
     ----------
-    workload : Workload
-        Shapes, mask, tiles.
-    inputs : Inputs
-        Q, K and V.
-    device : Device
-        Where the kernels run.
     counters : bool
         Whether requested bytes are counted, too.
     """
@@ -141,18 +135,10 @@ def shaped(w: Workload, flat: tuple[F32, F32, F32]) -> Inputs:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Something that computes attention on the GPU.
+    """Something that computes attention on the GPU."""
 
-    Attributes
-    ----------
-    launch : callable
-        Is given the number of the set of inputs.
-    output : callable
-        Returns O of a head of the first set, (Nq, dv) float32.
-    """
-
-    launch: Callable[[int], object]
-    output: Callable[[int], F32]
+    launch: Callable[[int], object]  # is given the number of the set of inputs
+    output: Callable[[int], F32]  # returns O of a head of the first set, (Nq, dv) float32
 
 
 def ours(runs: list[Any], device: Device) -> Candidate:
@@ -171,10 +157,6 @@ def torch_candidate(name: str, w: Workload, sets: list[Inputs]) -> Candidate:
     ----------
     name : str
         One of `TORCH`.
-    w : Workload
-        Shapes and mask.
-    sets : list of Inputs
-        The same numbers as our kernels'.
     """
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -245,15 +227,7 @@ def release() -> None:
 
 
 def benchmark(on: Setting, *, head_dim: int) -> Finding:
-    """Time our kernels and PyTorch's scaled_dot_product_attention with each of its backends.
-
-    Parameters
-    ----------
-    on : Setting
-        The GPU.
-    head_dim : int
-        Of Q, K and V.
-    """
+    """Time our kernels and PyTorch's scaled_dot_product_attention with each of its backends."""
     reason = torch_reason()
     rates: dict[str, Any] = {}
     if not reason:
@@ -426,8 +400,6 @@ def curves(
 
     Parameters
     ----------
-    on : Setting
-        The GPU.
     measured : callable, optional
         Returns ``bytes`` and ``ms`` of a run; none: `size_and_time`.
     """

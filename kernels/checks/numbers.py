@@ -122,8 +122,6 @@ def first_kernel(on: Setting, host: Callable[[], Device] = HostDevice) -> Findin
 
     Parameters
     ----------
-    on : Setting
-        The device.
     host : callable
         Returns the CPU as a device; without a compiler there is none, and float64 takes its place.
     """
@@ -173,8 +171,6 @@ def against_float64(on: Setting, chosen: Scenarios | None = None) -> Finding:
 
     Parameters
     ----------
-    on : Setting
-        The device.
     chosen : mapping of str to Scenario, optional
         By name; none: the demos.
     """
@@ -205,8 +201,6 @@ def same_bits(on: Setting, chosen: Scenarios | None = None) -> Finding:
 
     Parameters
     ----------
-    on : Setting
-        The device.
     chosen : mapping of str to Scenario, optional
         By name; none: all of `scenarios` and `variants`.
     """
@@ -228,8 +222,6 @@ def counted(on: Setting, chosen: Scenarios | None = None) -> Finding:
 
     Parameters
     ----------
-    on : Setting
-        The device.
     chosen : mapping of str to Scenario, optional
         By name; none: all of `scenarios` and `variants`.
     """
@@ -252,8 +244,6 @@ def tensor_cores(on: Setting, cases: Mapping[str, dict[str, Any]] = TENSOR_CASES
     ----------
     on : Setting
         The device; a GPU runs `CROWDED`, too.
-    cases : mapping of str to dict
-        Scenarios by name, as a file has them.
     """
     able = capability(on)
     if able is not None and able < CAPABILITY:
@@ -453,8 +443,6 @@ def sample_fault(wanted: list[Sample], output: Callable[[int], F32]) -> str:
 
     Parameters
     ----------
-    wanted : list of Sample
-        Rows of O with their right values.
     output : callable
         Returns O of a head, (Nq, dv).
     """

@@ -29,89 +29,44 @@ class CannotRunError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a check is given.
+    """What a check is given."""
 
-    Attributes
-    ----------
-    device : Device
-        Where the kernels run.
-    quick : bool
-        Whether only what is short is asked for.
-    """
-
-    device: Device
-    quick: bool = False
+    device: Device  # where the kernels run
+    quick: bool = False  # whether only what is short is asked for
 
 
 @dataclass(frozen=True, slots=True)
 class ReportTable:
-    """Figures for people.
+    """Figures for people."""
 
-    Attributes
-    ----------
-    title : str
-        What they are.
-    header : tuple of str
-        Names of the columns.
-    rows : tuple of tuple of str
-        As many texts each as there are columns.
-    """
-
-    title: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    title: str  # what they are
+    header: tuple[str, ...]  # names of the columns
+    rows: tuple[tuple[str, ...], ...]  # as many texts each as there are columns
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check has found.
+    """What a check has found."""
 
-    Attributes
-    ----------
-    summary : str
-        What was checked, in one line.
-    faults : tuple of str
-        Everything that is wrong; none if the check is passed.
-    tables : tuple of Table
-        Figures for people.
-    figures : dict
-        The same for programs, in a form that JSON allows.
-    misses : tuple of str
-        Where right kernels are slower than they should be.
-    """
-
-    summary: str
-    faults: tuple[str, ...] = ()
-    tables: tuple[ReportTable, ...] = ()
+    summary: str  # what was checked, in one line
+    faults: tuple[str, ...] = ()  # everything that is wrong; none if the check is passed
+    tables: tuple[ReportTable, ...] = ()  # figures for people
+    # the same for programs, in a form that JSON allows
     figures: dict[str, Any] = field(default_factory=dict)
-    misses: tuple[str, ...] = ()
+    misses: tuple[str, ...] = ()  # where right kernels are slower than they should be
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a check.
+    """The outcome of a check."""
 
-    Attributes
-    ----------
-    name : str
-        Its name.
-    status : str
-        One of `STATUSES`.
-    summary : str
-        What was checked, or why nothing was.
-    faults, tables, figures, misses
-        As in `Finding`.
-    seconds : float
-        Time that it took.
-    """
-
-    name: str
-    status: Status
-    summary: str
-    faults: tuple[str, ...] = ()
+    name: str  # its name
+    status: Status  # one of `STATUSES`
+    summary: str  # what was checked, or why nothing was
+    faults: tuple[str, ...] = ()  # faults, tables, figures, misses: as in `Finding`
     tables: tuple[ReportTable, ...] = ()
     figures: dict[str, Any] = field(default_factory=dict)
-    seconds: float = 0.0
+    seconds: float = 0.0  # time that it took
     misses: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
@@ -154,17 +109,7 @@ def capability(on: Setting) -> int | None:
 
 
 def carry_out(name: str, check: Check, make_setting: Callable[[], Setting]) -> Outcome:
-    """Do one check; whatever it raises becomes its outcome.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    check : callable
-        The check.
-    make_setting : callable
-        Returns what it is given; may raise, too.
-    """
+    """Do one check; whatever it raises becomes its outcome."""
     started = time.perf_counter()
     try:
         found = check(make_setting())

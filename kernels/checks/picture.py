@@ -15,18 +15,10 @@ _FONT = 'font-family="Inter, sans-serif" fill="#333333"'
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Some curves, both axes logarithmic.
+    """Some curves, both axes logarithmic."""
 
-    Attributes
-    ----------
-    title : str
-        What is drawn, with its unit.
-    curves : mapping
-        Name to points (x, y), both above 0.
-    """
-
-    title: str
-    curves: Mapping[str, Sequence[tuple[float, float]]]
+    title: str  # what is drawn, with its unit
+    curves: Mapping[str, Sequence[tuple[float, float]]]  # name to points (x, y), both above 0
 
 
 def svg(charts: Sequence[Chart], note: str) -> str:
@@ -34,8 +26,6 @@ def svg(charts: Sequence[Chart], note: str) -> str:
 
     Parameters
     ----------
-    charts : sequence of Chart
-        Those without points are drawn empty.
     note : str
         One line below them: the device and the shapes.
     """

@@ -17,13 +17,6 @@ def ended(command: Sequence[str], seconds: float) -> subprocess.CompletedProcess
     A tool that watches a program starts it as another process. If that process were not stopped, it
     would go on using the GPU, and the next check would time both.
 
-    Parameters
-    ----------
-    command : sequence of str
-        The program and its arguments.
-    seconds : float
-        After which it is stopped.
-
     Raises
     ------
     OSError

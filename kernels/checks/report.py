@@ -41,15 +41,7 @@ def one_line(text: str) -> str:
 
 
 def markdown(outcomes: Sequence[Outcome], *, quick: bool) -> str:
-    """Return the report as Markdown.
-
-    Parameters
-    ----------
-    outcomes : sequence of Outcome
-        Of all checks, in their order.
-    quick : bool
-        Whether only what is short was asked for.
-    """
+    """Return the report as Markdown."""
     facts = facts_of(outcomes)
     parts = [
         "# What the kernels do on a GPU",

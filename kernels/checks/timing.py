@@ -23,23 +23,13 @@ MOST = 200
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How long one launch takes.
+    """How long one launch takes."""
 
-    Attributes
-    ----------
-    median, least, most : float
-        Milliseconds, over the measurements.
-    launches : int
-        How many launches one measurement covers.
-    measurements : int
-        How many there are.
-    """
-
-    median: float
+    median: float  # median, least, most: milliseconds, over the measurements
     least: float
     most: float
-    launches: int
-    measurements: int
+    launches: int  # how many launches one measurement covers
+    measurements: int  # how many there are
 
     def as_json(self) -> dict[str, float]:
         """Return what JSON holds."""
@@ -81,8 +71,6 @@ def timed(
     ----------
     launch : callable
         Is given a number that goes up with each call, so that it can use another set of inputs.
-    quick : bool
-        Whether fewer measurements do.
     clock : Clock, optional
         The clock; none: that of CUDA.
     """
@@ -156,8 +144,6 @@ def matrix_rate(dtype: str, *, quick: bool) -> dict[str, Any]:
     ----------
     dtype : str
         ``float16`` or ``bfloat16``.
-    quick : bool
-        Whether a smaller one does.
 
     Returns
     -------

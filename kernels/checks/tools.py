@@ -172,8 +172,6 @@ def cubin_faults(
 
     Parameters
     ----------
-    ran : sequence of tuple
-        Workloads with the build of each.
     got, want : sequence of dict
         What each has left: cubins, compiled kernels.
     """
@@ -248,8 +246,6 @@ def sanitizer_faults(said: str, status: int) -> list[str]:
     ----------
     said : str
         Everything that it and the program have printed.
-    status : int
-        Its exit status.
 
     Raises
     ------
@@ -280,18 +276,10 @@ DRAM = ("dram__bytes_read.sum", "dram__bytes_write.sum")
 
 @dataclass(frozen=True, slots=True)
 class DramBytes:
-    """What a hardware counter counted for one kernel.
+    """What a hardware counter counted for one kernel."""
 
-    Attributes
-    ----------
-    kernel : str
-        Its name.
-    read, write : int
-        Bytes.
-    """
-
-    kernel: str
-    read: int
+    kernel: str  # its name
+    read: int  # read, write: bytes
     write: int
 
 

@@ -96,8 +96,6 @@ def fill(text: str, numbers: Numbers, formats: Formats) -> str:
     ----------
     text : str
         With ``{{ expression | format }}``.
-    numbers : Numbers
-        What the expressions ask.
     formats : mapping
         One function for each of `FORMATS` but ``text``.
 

@@ -55,24 +55,12 @@ _kept_trace = lru_cache(maxsize=2)(_trace)
 
 @dataclass(frozen=True)
 class Numbers:
-    """What the expressions of a step may ask for; nothing is computed before it is needed.
+    """What the expressions of a step may ask for; nothing is computed before it is needed."""
 
-    Attributes
-    ----------
-    scenario : Scenario
-        The step's.
-    cursor : Cursor
-        The place of the step.
-    most_scores : int
-        Scores of a run whose end may be asked for.
-    watch : callable
-        Shows the race in the run's kernel without a barrier.
-    """
-
-    scenario: Scenario
-    cursor: Cursor
-    most_scores: int = RUN_SCORES
-    watch: Watch = recorded_race
+    scenario: Scenario  # the step's
+    cursor: Cursor  # the place of the step
+    most_scores: int = RUN_SCORES  # scores of a run whose end may be asked for
+    watch: Watch = recorded_race  # shows the race in the run's kernel without a barrier
 
     @property
     def workload(self) -> Workload:

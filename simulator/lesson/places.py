@@ -55,17 +55,6 @@ class Framing:
 def cursor_of(program: TileProgram, place: PlaceTable, here: Cursor, key: str) -> Cursor:
     """Return the cursor that a place means.
 
-    Parameters
-    ----------
-    program : TileProgram
-        The run.
-    place : PlaceTable
-        What the step says.
-    here : Cursor
-        The place of the previous step.
-    key : str
-        Names the place in errors.
-
     Raises
     ------
     InputError

@@ -95,8 +95,6 @@ def find_lesson(name: str, folder: Path = LESSONS) -> Path:
     ----------
     name : str
         A ``.md`` file, or a lesson of `folder` by its name, with its number or without.
-    folder : Path
-        Where names are looked up.
 
     Raises
     ------
@@ -157,14 +155,8 @@ def parse_lesson(
 
     Parameters
     ----------
-    text : str
-        Markdown, lines ending in a line feed.
-    source : str
-        Names the origin in mistakes.
     folder : Path or None
         Where relative paths start; the working folder if None.
-    layouts : collection of str
-        Names of layouts; any if empty.
     """
     lines = text.split("\n")
     front, begin, mistakes = _front(lines, source)
@@ -440,8 +432,6 @@ def resolve_step(
 
     Parameters
     ----------
-    lesson : Lesson
-        The lesson.
     number : int
         Which of its good steps, from 0.
     formats : mapping

@@ -30,34 +30,20 @@ TEXTS = ("title", "caption", "question", "answer", "notes")
 
 @dataclass(frozen=True, slots=True)
 class NewStep:
-    """A view, and what is said about it, from which a step is made.
+    """A view, and what is said about it, from which a step is made."""
 
-    Attributes
-    ----------
-    title : str
-        Its heading, one line.
-    scenario : Scenario
-        The one that is shown.
-    cursor, start : Cursor
-        The place of the step; and where it starts, if it plays.
-    row : int
-        The query row that is explained.
-    layout, panel : str
-        Name of the layout, and of its panel in front of others; "" for those of the previous step.
-    points : tuple of Pointer
-        What to point at.
-    caption, question, answer, notes : str
-        Markdown with formulas and ``{{ }}``; question and answer, or neither.
-    """
-
-    title: str
-    scenario: Scenario
-    cursor: Cursor
+    title: str  # its heading, one line
+    scenario: Scenario  # the one that is shown
+    cursor: Cursor  # cursor, start: the place of the step; and where it starts, if it plays
     start: Cursor | None = None
-    row: int = 0
+    row: int = 0  # the query row that is explained
+    # layout, panel: name of the layout, and of its panel in front of others; "" for those of the
+    # previous step
     layout: str = ""
     panel: str = ""
-    points: tuple[Pointer, ...] = ()
+    points: tuple[Pointer, ...] = ()  # what to point at
+    # caption, question, answer, notes: Markdown with formulas and ``{{ }}``; question and answer,
+    # or neither
     caption: str = ""
     question: str = ""
     answer: str = ""
@@ -88,10 +74,6 @@ def record_step(path: Path, step: NewStep, copy_of: Path | None = None) -> int:
 
     Parameters
     ----------
-    path : Path
-        The lesson.
-    step : NewStep
-        What to add.
     copy_of : Path, optional
         A lesson of which the new file begins as a copy.
 
@@ -151,10 +133,6 @@ def with_step(text: str, step: NewStep, source: str = "lesson", folder: Path | N
 
     Parameters
     ----------
-    text : str
-        The lesson.
-    step : NewStep
-        What to add.
     source, folder
         As in `parse_lesson`.
 

@@ -14,74 +14,34 @@ from simulator.program.playback import Cursor
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One good step of a lesson; its numbers are not computed yet.
+    """One good step of a lesson; its numbers are not computed yet."""
 
-    Attributes
-    ----------
-    title, caption : str
-        Its heading, and Markdown with formulas between dollar signs and ``{{ }}``.
-    line : int
-        Line of its heading in the file, from 1.
-    said : StepTable
-        What its author wrote, including notes, question and answer.
-    scenario : Scenario
-        Complete.
-    start : Cursor or None
-        Where playing starts; None: the step does not play.
-    cursor : Cursor
-        The place of the step, or where playing ends.
-    row : int
-        The query row that is explained.
-    layout : str
-        Name of the window's layout.
-    panel : str
-        Name of the panel that is in front of others in its place; "" for the layout's first.
-    choices : ChooseTable
-        What is chosen in panels.
-    points : tuple of Pointer
-        What it points at.
-    pace : float
-        How many times as fast as usual it plays.
-    camera : Framing
-        What of the score matrix is in sight.
-    """
-
+    # title, caption: its heading, and Markdown with formulas between dollar signs and ``{{ }}``
     title: str
     caption: str
-    line: int
-    said: StepTable
-    scenario: Scenario
-    start: Cursor | None
-    cursor: Cursor
-    row: int
-    layout: str
+    line: int  # line of its heading in the file, from 1
+    said: StepTable  # what its author wrote, including notes, question and answer
+    scenario: Scenario  # complete
+    start: Cursor | None  # where playing starts; None: the step does not play
+    cursor: Cursor  # the place of the step, or where playing ends
+    row: int  # the query row that is explained
+    layout: str  # name of the window's layout
+    # name of the panel that is in front of others in its place; "" for the layout's first
     panel: str
-    choices: ChooseTable
-    points: tuple[Pointer, ...]
-    pace: float
-    camera: Framing
+    choices: ChooseTable  # what is chosen in panels
+    points: tuple[Pointer, ...]  # what it points at
+    pace: float  # how many times as fast as usual it plays
+    camera: Framing  # what of the score matrix is in sight
 
 
 @dataclass(frozen=True, slots=True)
 class LessonMistake:
-    """Something in a lesson that cannot be used.
+    """Something in a lesson that cannot be used."""
 
-    Attributes
-    ----------
-    source : str
-        The file.
-    line : int
-        Line in it, from 1.
-    step : str
-        Title of the step, which is left out; "" for the front matter.
-    mistake : Mistake
-        Key, value and what was expected.
-    """
-
-    source: str
-    line: int
-    step: str
-    mistake: Mistake
+    source: str  # the file
+    line: int  # line in it, from 1
+    step: str  # title of the step, which is left out; "" for the front matter
+    mistake: Mistake  # key, value and what was expected
 
     def __str__(self) -> str:
         return str(InputError(f"{self.source}:{self.line}", [self.mistake]))
@@ -89,59 +49,32 @@ class LessonMistake:
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A lesson as far as it can be used.
+    """A lesson as far as it can be used."""
 
-    Attributes
-    ----------
-    source : str
-        Its file.
-    title, summary : str
-        What it is about.
-    order : int
-        Its place in the list of lessons.
-    steps : tuple of Step
-        Those that can be shown.
-    mistakes : tuple of LessonMistake
-        What is wrong with the others.
-    carried : Scenario
-        The scenario that a further step would change.
-    """
-
-    source: str
-    title: str
+    source: str  # its file
+    title: str  # title, summary: what it is about
     summary: str
-    order: int
-    steps: tuple[Step, ...]
-    mistakes: tuple[LessonMistake, ...]
-    carried: Scenario
+    order: int  # its place in the list of lessons
+    steps: tuple[Step, ...]  # those that can be shown
+    mistakes: tuple[LessonMistake, ...]  # what is wrong with the others
+    carried: Scenario  # the scenario that a further step would change
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedStep:
-    """A step with its numbers computed: what a player shows.
+    """A step with its numbers computed: what a player shows."""
 
-    Attributes
-    ----------
-    lesson : str
-        Title of the whole lesson.
-    number, count : int
-        Which step, from 0, of how many.
-    title, caption : str
-        Heading, and Markdown with formulas between dollar signs; all numbers are in it.
-    notes, question, answer : str
-        For the speaker; "" where there is none.
-    scenario, start, cursor, row, layout, panel, choices, points, pace, camera
-        As in `Step`.
-    """
-
-    lesson: str
-    number: int
+    lesson: str  # title of the whole lesson
+    number: int  # number, count: which step, from 0, of how many
     count: int
+    # title, caption: heading, and Markdown with formulas between dollar signs; all numbers are in
+    # it
     title: str
     caption: str
-    notes: str
+    notes: str  # notes, question, answer: for the speaker; "" where there is none
     question: str
     answer: str
+    # scenario, start, cursor, row, layout, panel, choices, points, pace, camera: as in `Step`
     scenario: Scenario
     start: Cursor | None
     cursor: Cursor

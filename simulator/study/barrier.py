@@ -20,33 +20,18 @@ RECORDED = "A recorded run"
 
 @dataclass(frozen=True, slots=True)
 class BarrierRace:
-    """A write and a read of shared memory that nothing orders any more.
+    """A write and a read of shared memory that nothing orders any more."""
 
-    Attributes
-    ----------
-    kernel : str
-        Its name.
-    barrier, at : str
-        What was taken away, and its line: ``__syncthreads()``, ``flash2.cu:77``.
-    tensor : str
-        What lies there.
-    writes, reads : str
-        Lines of the kernel.
-    writer, reader : int
-        Threads of one block, counted from 0.
-    seen : str
-        Where, in a few words.
-    """
-
-    kernel: str
+    kernel: str  # its name
+    # barrier, at: what was taken away, and its line: ``__syncthreads()``, ``flash2.cu:77``
     barrier: str
     at: str
-    tensor: str
-    writes: str
+    tensor: str  # what lies there
+    writes: str  # writes, reads: lines of the kernel
     reads: str
-    writer: int
+    writer: int  # writer, reader: threads of one block, counted from 0
     reader: int
-    seen: str = RECORDED
+    seen: str = RECORDED  # where, in a few words
 
 
 Watch = Callable[[Workload, str], BarrierRace]

@@ -82,23 +82,12 @@ class RowSums:
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """Sums of dQ in random orders beside those in the order of column blocks.
+    """Sums of dQ in random orders beside those in the order of column blocks."""
 
-    Attributes
-    ----------
-    numbers : int
-        Numbers of dQ, all heads.
-    moved : int
-        Of these, how many have other bits in at least one order.
-    most_ulp : int
-        By how many float32 numbers one of them moves at most.
-    sum_bytes, share_bytes : int
-        Room in HBM for one sum of each number, and for a share from each tile.
-    """
-
-    numbers: int
-    moved: int
-    most_ulp: int
+    numbers: int  # numbers of dQ, all heads
+    moved: int  # of these, how many have other bits in at least one order
+    most_ulp: int  # by how many float32 numbers one of them moves at most
+    # sum_bytes, share_bytes: room in HBM for one sum of each number, and for a share from each tile
     sum_bytes: int
     share_bytes: int
 
@@ -114,12 +103,8 @@ def random_orders(trace: Trace, orders: int = 20, seed: int = 0) -> Orders:
 
     Parameters
     ----------
-    trace : Trace
-        A run whose tiles add to dQ in HBM.
     orders : int
         How many random orders each row block is tried in.
-    seed : int
-        Of the orders.
     """
     w, random = trace.workload, np.random.default_rng(seed)
     numbers = moved = most = 0
@@ -152,15 +137,7 @@ def shares(trace: Trace, head: int, i: int) -> Iterator[F32]:
 
 
 def row_sums(trace: Trace, head: int, i: int) -> RowSums:
-    """Return what the column blocks of a run add to dQ of a row block.
-
-    Parameters
-    ----------
-    trace : Trace
-        A run whose tiles add to dQ in HBM.
-    head, i : int
-        Which row block.
-    """
+    """Return what the column blocks of a run add to dQ of a row block."""
     program, w = trace.program, trace.workload
     assert isinstance(trace.engine, BackwardEngine)
     weights_name, rows_name = AddQueryGradient.factors

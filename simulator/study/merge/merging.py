@@ -131,17 +131,6 @@ def parts_of(w: Workload, inputs: Inputs, head: int, row: int, most: int = MOST_
 
     If the run has splits, they are these, unless they are too few or too many to merge by hand.
 
-    Parameters
-    ----------
-    w : Workload
-        A run with a softmax.
-    inputs : Inputs
-        Its Q, K and V.
-    head, row : int
-        Which row, as the run counts them.
-    most : int
-        Most partials.
-
     Raises
     ------
     InputError

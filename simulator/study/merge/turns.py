@@ -24,19 +24,11 @@ its column blocks as they start (kernels/cuda/flash2_backward.cu)."""
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """How long the launch takes that adds to dQ, if nobody waits and if all wait for their turn.
+    """How long the launch takes that adds to dQ, if nobody waits and if all wait for their turn."""
 
-    Attributes
-    ----------
-    at_once, in_turn : float
-        Seconds.
-    counter_bytes : int
-        Room in HBM for the counters.
-    """
-
-    at_once: float
+    at_once: float  # at_once, in_turn: seconds
     in_turn: float
-    counter_bytes: int
+    counter_bytes: int  # room in HBM for the counters
 
     @property
     def longer(self) -> float:
@@ -49,11 +41,6 @@ def turns_of(program: TileProgram) -> Turns | None:
 
     One thread block is on a multiprocessor at a time. A tile takes the roofline time of its own
     bytes and FLOPs on one multiprocessor, and the addition that of reading and writing its sums.
-
-    Parameters
-    ----------
-    program : TileProgram
-        A run whose tiles add to dQ in HBM.
     """
     number = program.forming
     launch, w = program.launches[number], program.workload

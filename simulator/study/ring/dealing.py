@@ -36,10 +36,6 @@ def dealt(layout: Layout, length: int, devices: int) -> tuple[Pieces, ...]:
     layout : str
         ``contiguous``: device n holds part n of as many as there are devices. ``zigzag``: device n
         holds parts n and 2g - 1 - n of 2g. ``striped``: device n holds every g-th token from n on.
-    length : int
-        Tokens of the sequence.
-    devices : int
-        How many there are, g.
     """
     if layout == "striped":
         return tuple((range(n, length, devices),) for n in range(devices))

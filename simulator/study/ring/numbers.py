@@ -80,12 +80,6 @@ def ring_numbers(
 
     Parameters
     ----------
-    ring : Ring
-        The problem dealt out.
-    inputs : Inputs
-        Q, K and V of its heads one by one.
-    head : int
-        Which head.
     progress : callable, optional
         Told the share done.
     """

@@ -33,21 +33,11 @@ MOST_UNEVEN = 2**12
 
 @dataclass(frozen=True, eq=False)
 class Ring:
-    """A problem dealt out to devices.
+    """A problem dealt out to devices."""
 
-    Attributes
-    ----------
-    workload : Workload
-        The problem, its heads one by one, as flash2 has it.
-    devices : int
-        How many there are, g.
-    layout : str
-        How rows and keys are dealt out.
-    """
-
-    workload: Workload
-    devices: int
-    layout: Layout
+    workload: Workload  # the problem, its heads one by one, as flash2 has it
+    devices: int  # how many there are, g
+    layout: Layout  # how rows and keys are dealt out
 
     @cached_property
     def rows(self) -> tuple[Pieces, ...]:

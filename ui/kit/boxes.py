@@ -57,6 +57,10 @@ class Box:
         """Return the largest width of which the box has any use at a height."""
         return math.inf
 
+    def most_height(self, style: Style) -> float:
+        """Return the largest height of which the box has any use."""
+        return math.inf
+
     def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
         """Yield the box and the boxes in it with their places, the lowest first."""
         yield Placed(self, rect)
@@ -76,6 +80,9 @@ class Placed(NamedTuple):
     rect: QRectF
 
 
+_Length = Callable[[Box], float]
+
+
 @dataclass(frozen=True, eq=False)
 class Line(Box):
     """Boxes one after another: a `Row` or a `Column`."""
@@ -88,10 +95,11 @@ class Line(Box):
         return style.px(self.gap) * max(len(self.parts) - 1, 0)
 
     def shared(
-        self, style: Style, room: float, least: Callable[[Box], float]
+        self, style: Style, room: float, least: _Length, most: _Length
     ) -> Iterator[tuple[Box, float, float]]:
         """Yield the boxes that stay, where each begins along the line, and its length."""
-        parts, gap = [(each, least(each)) for each in self.parts], style.px(self.gap)
+        gap = style.px(self.gap)
+        parts = [(each, min(least(each), most(each))) for each in self.parts]
         while True:
             spare = room - sum(size for _, size in parts) - gap * (len(parts) - 1)
             goes = [n for n, (each, _) in enumerate(parts) if each.may_go]
@@ -107,7 +115,7 @@ class Line(Box):
         at = 0.0
         for each, size in parts:
             more = spare * each.grow / grow if spare > 0 and grow else 0.0
-            length = size * shrunk + more if each.grow else size * squeezed
+            length = min(size * shrunk + more, most(each)) if each.grow else size * squeezed
             yield each, at, length
             at += length + gap * squeezed
 
@@ -122,13 +130,13 @@ class Row(Line):
         return max((each.height(style, each.width(style)) for each in self.parts), default=0.0)
 
     def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
-        def least(part: Box) -> float:
-            wanted = max(rect.width() * part.share, part.width(style))
-            return min(wanted, part.most_width(style, rect.height()))
-
+        wide, high = rect.width(), rect.height()
         yield Placed(self, rect)
-        for part, at, length in self.shared(style, rect.width(), least):
-            yield from part.place(style, QRectF(rect.x() + at, rect.y(), length, rect.height()))
+        for part, at, length in self.shared(
+            style, wide, lambda part: max(wide * part.share, part.width(style)),
+            lambda part: part.most_width(style, high),
+        ):  # fmt: skip
+            yield from part.place(style, QRectF(rect.x() + at, rect.y(), length, high))
 
 
 class Column(Line):
@@ -146,12 +154,13 @@ class Column(Line):
         return last.most_width(style, height - taken)
 
     def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
-        def least(part: Box) -> float:
-            return max(rect.height() * part.share, part.height(style, rect.width()))
-
+        wide, high = rect.width(), rect.height()
         yield Placed(self, rect)
-        for part, at, length in self.shared(style, rect.height(), least):
-            yield from part.place(style, QRectF(rect.x(), rect.y() + at, rect.width(), length))
+        for part, at, length in self.shared(
+            style, high, lambda part: max(high * part.share, part.height(style, wide)),
+            lambda part: part.most_height(style),
+        ):  # fmt: skip
+            yield from part.place(style, QRectF(rect.x(), rect.y() + at, wide, length))
 
 
 @dataclass(frozen=True, eq=False)

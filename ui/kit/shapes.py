@@ -228,12 +228,15 @@ class Grid(Box):
     names: tuple[str, ...] = ()
     heat: Heat | None = None  # the colours of all cells
 
+    def most_height(self, style: Style) -> float:
+        return style.px(self.size[1]) * self.shape[0]
+
     def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
         line, rows, columns = style.px(LINE), *self.shape
         left = max((text_width(style.text_font(LABEL), each) for each in self.names), default=0.0)
         left = left + style.px(8) if 0 < left < rect.width() / 6 else 0.0
         wide = min(rect.width() - left, style.px(self.size[0]) * columns)
-        high = min(rect.height(), style.px(self.size[1]) * rows)
+        high = min(rect.height(), self.most_height(style))
         cells = QRectF(rect.x() + left, rect.y(), wide, high)
         yield Placed(self, cells)
         some = range(rows) if high >= rows * line else (0, rows - 1) if high >= 2 * line else (0,)

@@ -50,6 +50,7 @@ class Study(Generic[Found, State]):
     slider: Slider | None = None
     seconds = 0.0  # how long the way to a state is shown at speed 1; 0: never
     room = QSizeF(430, 260)  # with less room at scale 1 letters are smaller
+    smallest = 0.0  # scale of letters below which rather words are left out
     share = 0.6  # of the height that the picture has at least, before words are left out
 
     def said(self, trace: Trace) -> Chosen:

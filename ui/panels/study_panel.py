@@ -61,7 +61,9 @@ class StudyPicture(StatePicture[State]):
         asked = self.state, self.style_now, self.size()
         if self._scene is None or self._scene[0] != asked:
             rect = QRectF(self.rect())
-            style = readable(fitting(self.style_now, rect, self._study.room))
+            fitted, least = fitting(self.style_now, rect, self._study.room), self._study.smallest
+            scale = max(fitted.scale, min(self.style_now.scale, least))
+            style = readable(replace(fitted, scale=scale))
             self._scene = asked, scene(whole(self._study, self.state), style, rect)
         return self._scene[1]
 

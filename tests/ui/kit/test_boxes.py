@@ -133,6 +133,8 @@ def test_a_grid_says_which_cell_the_pointer_is_on() -> None:
     assert found.at(QPointF(ROOM.right() - 1, 30)) == []
     drawn = drawn_words(found.paint, ROOM)
     assert sorted(each.text for each in drawn) == ["7", "9", *names]
+    below = scene(Column((grid, Box(name="below", high=5)), gap=0), STYLE, ROOM).where("below")
+    assert below.y() == place.bottom()  # of more height there is no use
     assert texts(Column((grid,)), QRectF(0, 0, 20, 100)) == []  # too narrow for words and names
     image = painted(found.paint, 200, 100)
     corner = (place.topLeft() + QPointF(41, 17)).toPoint()

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
-from PySide6.QtCore import QSizeF, Qt
+from PySide6.QtCore import Qt
 
 from simulator.run.trace import Trace
 from simulator.study.merge.block_sums import BlockSums, block_sums
@@ -31,7 +31,7 @@ class Merge(Study[Found, MergeState]):
 
     name, title, doing = "merge", "Merge", "partials of a row"
     pictured = "Partials of a row, or sums of gradients"
-    choices, room, share = CHOICES, QSizeF(430, 216), 0.5
+    choices, smallest, share = CHOICES, 0.92, 0.5
 
     def lesson(self, said: Chosen) -> Chosen:
         return {**super().lesson(said), "subject": PARTIALS if "order" in said else SUMS}

@@ -29,7 +29,7 @@ def words_of_partials(state: RowMerge) -> Words:
         said.append(
             "Drag one onto another to merge them; arrows choose, Enter merges with the next."
         )
-    return Words((title, f"{count}, merged in any order"), sentences=tuple(said))
+    return Words((title, f"{count}, merged in any order", count), sentences=tuple(said))
 
 
 def _dealt(parts: Parts) -> str:

@@ -17,7 +17,7 @@ from tests.helpers.runs import scenario, trace_of
 from tests.helpers.waiting import settle
 from ui.kit.boxes import scene
 from ui.look.names import fitting
-from ui.look.theme import THEMES, Style
+from ui.look.theme import DARK, Style
 from ui.panels.merge.study import MERGE
 from ui.panels.merge.words import words_of_sums
 from ui.panels.study_panel import whole
@@ -91,7 +91,7 @@ STATES = (STATE, STATE.ordered(DRAWN), STATE.ordered("from the last"), LONE, BLI
 @pytest.mark.parametrize("number", range(len(STATES)))
 def test_in_a_small_place_less_is_said_and_no_letters_are_small(qapp, number, size) -> None:
     state, rect = STATES[number], QRectF(0, 0, *size)
-    style = fitting(Style(THEMES["dark"]), rect, MERGE.room)
+    style = Style(DARK, max(fitting(Style(DARK), rect, MERGE.room).scale, MERGE.smallest))
     shown = MergeState(row_merge(TRACE, 0, 0), state)
     drawn = drawn_words(scene(whole(MERGE, shown), style, rect).paint, rect)
     assert not faults(drawn, rect)

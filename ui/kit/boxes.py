@@ -80,7 +80,14 @@ class Placed(NamedTuple):
     rect: QRectF
 
 
-_Length = Callable[[Box], float]
+@dataclass(frozen=True, eq=False)
+class Canvas(Box):
+    """What a function paints."""
+
+    draw: Callable[[QPainter, Style, QRectF], None]
+
+    def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
+        self.draw(painter, style, rect)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,34 +96,49 @@ class Line(Box):
 
     parts: tuple[Box, ...]
     gap: float = 6.0
+    over: Callable[[QPainter, Style, Where], None] | None = None  # paints upon the boxes inside
 
     def gaps(self, style: Style) -> float:
         """Return the length of all gaps."""
         return style.px(self.gap) * max(len(self.parts) - 1, 0)
 
-    def shared(
-        self, style: Style, room: float, least: _Length, most: _Length
-    ) -> Iterator[tuple[Box, float, float]]:
-        """Yield the boxes that stay, where each begins along the line, and its length."""
-        gap = style.px(self.gap)
-        parts = [(each, min(least(each), most(each))) for each in self.parts]
+    def sizes(self, part: Box, style: Style, rect: QRectF) -> tuple[float, float]:
+        """Return the least length of a part along the line, and the largest."""
+        raise NotImplementedError
+
+    def cut(self, rect: QRectF, at: float, length: float) -> QRectF:
+        """Return a piece of a rectangle along the line."""
+        raise NotImplementedError
+
+    def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
+        inner = list(self._inner(style, rect))
+        yield Placed(self, rect)
+        yield from inner
+        if (draw := self.over) is not None:
+            where = {box.name: place for box, place in inner if box.name is not None}
+            yield Placed(Canvas(lambda painter, style, _: draw(painter, style, where)), rect)
+
+    def _inner(self, style: Style, rect: QRectF) -> Iterator[Placed]:
+        gap, room = style.px(self.gap), rect.width() if isinstance(self, Row) else rect.height()
+        parts = [(each, *self.sizes(each, style, rect)) for each in self.parts]
+        parts = [(each, min(least, most), most) for each, least, most in parts]
         while True:
-            spare = room - sum(size for _, size in parts) - gap * (len(parts) - 1)
-            goes = [n for n, (each, _) in enumerate(parts) if each.may_go]
+            spare = room - sum(size for _, size, _ in parts) - gap * (len(parts) - 1)
+            goes = [n for n, (each, *_) in enumerate(parts) if each.may_go]
             if spare >= 0 or not goes:
                 break
             del parts[goes[-1]]
-        grow = sum(each.grow for each, _ in parts)
-        grown = sum(size for each, size in parts if each.grow)
+        grow = sum(each.grow for each, *_ in parts)
+        grown = sum(size for each, size, _ in parts if each.grow)
         firm = room - spare - grown
         # Where nothing more may go, what grows gives way first, and nothing leaves the picture.
         shrunk = max(room - firm, 0.0) / grown if spare < 0 and grown else 1.0
         squeezed = min(room / firm, 1.0) if firm else 1.0
         at = 0.0
-        for each, size in parts:
+        for each, size, most in parts:
             more = spare * each.grow / grow if spare > 0 and grow else 0.0
-            length = min(size * shrunk + more, most(each)) if each.grow else size * squeezed
-            yield each, at, length
+            length = min(size * shrunk + more, most) if each.grow else size * squeezed
+            yield from each.place(style, self.cut(rect, at, length))
             at += length + gap * squeezed
 
 
@@ -129,14 +151,12 @@ class Row(Line):
     def height(self, style: Style, width: float) -> float:
         return max((each.height(style, each.width(style)) for each in self.parts), default=0.0)
 
-    def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
-        wide, high = rect.width(), rect.height()
-        yield Placed(self, rect)
-        for part, at, length in self.shared(
-            style, wide, lambda part: max(wide * part.share, part.width(style)),
-            lambda part: part.most_width(style, high),
-        ):  # fmt: skip
-            yield from part.place(style, QRectF(rect.x() + at, rect.y(), length, high))
+    def sizes(self, part: Box, style: Style, rect: QRectF) -> tuple[float, float]:
+        least = max(rect.width() * part.share, part.width(style))
+        return least, part.most_width(style, rect.height())
+
+    def cut(self, rect: QRectF, at: float, length: float) -> QRectF:
+        return QRectF(rect.x() + at, rect.y(), length, rect.height())
 
 
 class Column(Line):
@@ -153,45 +173,12 @@ class Column(Line):
         taken = sum(each.height(style, math.inf) for each in above) + self.gaps(style)
         return last.most_width(style, height - taken)
 
-    def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
-        wide, high = rect.width(), rect.height()
-        yield Placed(self, rect)
-        for part, at, length in self.shared(
-            style, high, lambda part: max(high * part.share, part.height(style, wide)),
-            lambda part: part.most_height(style),
-        ):  # fmt: skip
-            yield from part.place(style, QRectF(rect.x(), rect.y() + at, wide, length))
+    def sizes(self, part: Box, style: Style, rect: QRectF) -> tuple[float, float]:
+        least = max(rect.height() * part.share, part.height(style, rect.width()))
+        return least, part.most_height(style)
 
-
-@dataclass(frozen=True, eq=False)
-class Canvas(Box):
-    """What a function paints."""
-
-    draw: Callable[[QPainter, Style, QRectF], None]
-
-    def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
-        self.draw(painter, style, rect)
-
-
-@dataclass(frozen=True, eq=False)
-class Over(Box):
-    """A box with something painted over (or below) it at the places of the boxes in it."""
-
-    part: Box
-    draw: Callable[[QPainter, Style, Where], None]
-    below: bool = False
-
-    def width(self, style: Style) -> float:
-        return self.part.width(style)
-
-    def height(self, style: Style, width: float) -> float:
-        return self.part.height(style, width)
-
-    def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
-        inner = list(self.part.place(style, rect))
-        where = {each.box.name: each.rect for each in inner if each.box.name is not None}
-        drawn = Placed(Canvas(lambda painter, style, _: self.draw(painter, style, where)), rect)
-        yield from (drawn, *inner) if self.below else (*inner, drawn)
+    def cut(self, rect: QRectF, at: float, length: float) -> QRectF:
+        return QRectF(rect.x(), rect.y() + at, rect.width(), length)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFont, QImage, QPainter
 
 from simulator.base.dtypes import F32
@@ -81,19 +81,17 @@ class Card(Box):
     """A filled box with a border around another box."""
 
     part: Box
-    ground: Tone = "field"
     border: Tone = "grid"
     thick: float = 1.0
-    pad: float = 3.0
 
     def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
         yield Placed(self, rect)
-        pad = style.px(self.pad)
+        pad = style.px(3)
         yield from self.part.place(style, rect.adjusted(pad, pad, -pad, -pad))
 
     def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        ground, border = ink(style, self.ground), ink(style, self.border)
+        ground, border = ink(style, "field"), ink(style, self.border)
         card(painter, rect, ground, border, style.px(4), style.px(self.thick))
 
 
@@ -142,8 +140,8 @@ class Image(Box):
         return max(height, 0.0) if self.square else super().most_width(style, height)
 
     def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
-        side = QSizeF(1, 1).scaled(rect.size(), Qt.AspectRatioMode.KeepAspectRatio)
-        yield Placed(self, QRectF(rect.topLeft(), side) if self.square else rect)
+        side = min(rect.width(), rect.height())
+        yield Placed(self, QRectF(rect.x(), rect.y(), side, side) if self.square else rect)
 
     def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)

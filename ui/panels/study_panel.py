@@ -186,8 +186,8 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
 
     def take_choices(self, choices: ChooseTable) -> None:
         """Show what a lesson has chosen."""
-        keys = {each.name: each.lesson for each in self.study.choices if each.lesson}
-        told = {name: getattr(choices, key) for name, key in keys.items()}
+        asked = [each for each in self.study.choices if each.lesson]
+        told = {each.name: getattr(choices, each.lesson) for each in asked}
         said = {name: value for name, value in told.items() if value is not None}
         for name, value in self.study.lesson(said).items():
             self.bar.choose(name, value)

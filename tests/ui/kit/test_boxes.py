@@ -7,7 +7,7 @@ from PySide6.QtGui import QColor, QImage, QPainter
 
 from tests.helpers.drawn_words import drawn_words, faults
 from tests.ui.panels.test_memory import painted
-from ui.kit.boxes import Box, Canvas, Column, Over, Row, Where, scene
+from ui.kit.boxes import Box, Canvas, Column, Row, Where, scene
 from ui.kit.shapes import Bar, Bars, Cell, Grid, Heat, Image, Legend, Paragraph, Text
 from ui.look.theme import DARK, Style
 
@@ -103,9 +103,9 @@ def test_something_is_painted_over_boxes_where_they_are() -> None:
 
     ground = Canvas(lambda painter, style, rect: painter.fillRect(rect, QColor("#0000FF")),
                     name="b", grow=1)  # fmt: skip
-    for below, seen in ((False, "#ff0000"), (True, "#0000ff")):
-        found = scene(Over(Row((ground,)), draw, below=below), STYLE, QRectF(0, 0, 8, 8))
-        assert painted(found.paint).pixelColor(4, 4).name() == seen
+    row = Row((Box(wide=4), Row((ground,), grow=1)), gap=0, over=draw)
+    image = painted(scene(row, STYLE, QRectF(0, 0, 8, 8)).paint)
+    assert [image.pixelColor(x, 4).name() for x in (2, 6)] == ["#000000", "#ff0000"]
 
 
 def test_a_legend_takes_as_many_lines_as_it_needs_and_names_every_colour() -> None:

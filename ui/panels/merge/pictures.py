@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from PySide6.QtCore import QLineF, QRectF
+from PySide6.QtCore import QLineF, QPointF, QRectF
 from PySide6.QtGui import QPainter, QPen
 
 from simulator.study.merge.block_sums import FIRST, BlockSums
 from simulator.study.merge.by_hand import RowMerge
 from simulator.study.merge.merging import Node, height
-from ui.kit.boxes import Box, Column, Over, Placed, Where, ink
+from ui.kit.boxes import Box, Canvas, Column, Placed, Where, ink
 from ui.kit.shapes import Card, Cell, Grid, Heat, Image, Text
 from ui.look.draw import CENTRE
 from ui.look.heat import signed_limit
@@ -26,20 +26,31 @@ _FIELDS = (("sign", 0, 1), ("exponent", 1, 9), ("fraction", 9, 32))
 
 @dataclass(frozen=True, eq=False)
 class _Tree(Box):
-    """Nodes: the middle of each across as a share of the room, and its level from the top."""
+    """Nodes with lines from each to what it was merged to."""
 
-    nodes: tuple[tuple[float, int, Box], ...]
+    nodes: tuple[tuple[float, int, Box], ...]  # middle as a share of the width, level, node
     count: int  # nodes beside each other
     levels: int
-    most: tuple[float, float] = (128, 46)  # width and height of a node
+    lines: tuple[tuple[Node, Node], ...]
 
     def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
-        px, down = style.px, rect.height() / self.levels
-        wide = min(px(self.most[0]), rect.width() / self.count - px(4))
-        high = min(px(self.most[1]), max(down - px(10), px(6)))
+        px, down, inner = style.px, rect.height() / self.levels, list[Placed]()
+        wide = min(px(128), rect.width() / self.count - px(4))
+        high = min(px(46), max(down - px(10), px(6)))
         for x, level, node in self.nodes:
             left = rect.x() + x * rect.width() - wide / 2
-            yield from node.place(style, QRectF(left, rect.y() + level * down, wide, high))
+            inner += node.place(style, QRectF(left, rect.y() + level * down, wide, high))
+        where = {box.name: place for box, place in inner}
+
+        def draw(painter: QPainter, style: Style, rect: QRectF) -> None:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(QPen(ink(style, "muted"), style.px(1.4)))
+            for start, end in ((where[one], where[to]) for one, to in self.lines):
+                foot = QPointF(start.center().x(), start.bottom())
+                painter.drawLine(QLineF(foot, QPointF(end.center().x(), end.y())))
+
+        yield Placed(Canvas(draw), rect)
+        yield from inner
 
 
 def tree(state: RowMerge) -> Box:
@@ -59,15 +70,7 @@ def tree(state: RowMerge) -> Box:
     for root in state.forest:
         find(root)
     nodes = tuple((x, height(node), _node(state, node)) for node, x in places.items())
-
-    def draw(painter: QPainter, style: Style, where: Where) -> None:
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(QPen(ink(style, "muted"), style.px(1.4)))
-        for one, to in lines:
-            start, end = where[one], where[to]
-            painter.drawLine(QLineF(start.center().x(), start.bottom(), end.center().x(), end.y()))
-
-    return Over(_Tree(nodes, count, 1 + max(map(height, state.forest))), draw, below=True)
+    return _Tree(nodes, count, 1 + max(map(height, state.forest)), tuple(lines))
 
 
 def _node(state: RowMerge, node: Node) -> Box:
@@ -105,7 +108,7 @@ def numbers(state: BlockSums) -> Box:
         "How many float32 numbers each sum is from that in order; press one to see its bits",
         "Float32 numbers from the sum in order",
     )
-    return Over(Column((
+    return Column((
         Text(captions, "muted", wide=0, may_go=True), Box(high=4),
         Grid(apart.shape, said, (64, 26), tuple(f"row {row}" for row in state.rows),
              Heat(moved, 0.0, max(float(apart.max()), 1.0), "P"), id="sum", name="cells", high=32,
@@ -114,7 +117,7 @@ def numbers(state: BlockSums) -> Box:
         Grid((2, len(state.bits[0])), bits, (14, 16),
              (FIRST, state.order if state.order != FIRST else "again"), name="bits", high=32),
         Box(name="fields", high=16, may_go=True), Box(high=4, may_go=True),
-    ), gap=0), _draw_fields)  # fmt: skip
+    ), gap=0, over=_draw_fields)  # fmt: skip
 
 
 def _draw_fields(painter: QPainter, style: Style, where: Where) -> None:
@@ -123,6 +126,4 @@ def _draw_fields(painter: QPainter, style: Style, where: Where) -> None:
     wide = bits.width() / _FIELDS[-1][2]
     for name, begin, end in _FIELDS:
         place = QRectF(bits.x() + begin * wide, below.y(), (end - begin) * wide, below.height())
-        text = Text(name, "muted", CENTRE)
-        if text.width(style) <= place.width() + 1:
-            text.paint(painter, style, place)
+        Text((name, ""), "muted", CENTRE).paint(painter, style, place)

@@ -27,7 +27,7 @@ from simulator.study.ring.state import (
     ring_found,
 )
 from simulator.study.ring.timeline import ring_timeline
-from ui.kit.boxes import Box, Column, Over, Row, Tone, Where, ink
+from ui.kit.boxes import Box, Column, Row, Tone, Where, ink
 from ui.kit.shapes import Bar, Bars, Heat, Image, Legend, Text, axis
 from ui.look.draw import CENTRE
 from ui.look.heat import finite_range, pooled, signed_limit, word_image
@@ -148,7 +148,7 @@ def _lanes(state: RingState) -> Box:
     )  # fmt: skip
     half = clock_text(found.seconds / 2, found.seconds)
     ends = Row((Box(wide=57), replace(axis("0", half, time_text(found.seconds)), grow=1)), gap=0)
-    return Over(Column((Column(lanes, gap=3, grow=1), ends), gap=0), partial(_draw_over, state))
+    return Column((Column(lanes, gap=3, grow=1), ends), gap=0, over=partial(_draw_over, state))
 
 
 def _bars(state: RingState, device: int) -> Iterator[Bar]:

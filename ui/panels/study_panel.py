@@ -51,7 +51,6 @@ class StudyPicture(StatePicture[State]):
         self._scene: tuple[object, Scene] | None = None
         self._pressed: list[Hashable] = []
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setMouseTracking(True)
 
     @property
     def scene(self) -> Scene | None:
@@ -89,11 +88,6 @@ class StudyPicture(StatePicture[State]):
         state, spots = self.state, self._spots(event)
         if state is not None:
             self._take(self._study.drag(state, a, b) for a in self._pressed for b in spots)
-
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        state = self.state
-        if state is not None:
-            self._take(self._study.hover(state, at) for at in (*self._spots(event), None))
 
     def event(self, event: QEvent) -> bool:
         """Keep its keys from the run while it has the keyboard focus, and show tooltips."""

@@ -63,11 +63,14 @@ def shown(request: pytest.FixtureRequest, qapp: object) -> Iterator[Shown]:
 
 
 def in_turn(panel: StudyPanel, session: Session) -> Iterator[str]:
-    """Choose each value of each choice that has a sense here, the others as usual."""
+    """Choose the values of each choice that has a sense here, of lists the first and the last.
+
+    The other choices are as usual.
+    """
     assert session.trace is not None
     yield USUAL
     for choice in panel.study.choices:
-        for value in choice.values:
+        for value in choice.values[:: len(choice.values) - 1 if choice.listed else 1]:
             if choice.name not in panel.study.hidden(session.trace, panel.chosen):
                 panel.bar.choose(choice.name, value)
                 session.settle()

@@ -56,6 +56,10 @@ test-races: ## watch every kernel in every variant, then without each of its bar
 	@.ci/setup test $(EXTRAS)
 	QT_QPA_PLATFORM=offscreen nice $(PY) -m pytest --all -n $(JOBS) -o norecursedirs=.* tests/kernels/watch $(ARGS)
 
+test-gpu-double: ## run CuPy and the checks for a GPU on a driver that carries out PTX on the CPU (network, g++, python3-dev)
+	@.ci/setup test gpu-double
+	QT_QPA_PLATFORM=offscreen nice $(PY) -m pytest -n $(JOBS) --dist loadfile tests/kernels/gpu_double $(ARGS)
+
 test-older-cuda: build/venv-older-cuda/made ## compile every kernel with the NVRTC of gpu-cuda12, for older GPUs too: 4 minutes
 	QT_QPA_PLATFORM=offscreen nice build/venv-older-cuda/bin/python -m pytest --all -n $(JOBS) \
 	  -W ignore::UserWarning:cupy._environment tests/kernels/test_compile_gate.py $(ARGS)
@@ -141,5 +145,5 @@ clean: ## remove what was generated (.venv stays: rm -rf .venv)
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
-.PHONY: help run test test-all test-peers test-architectures test-ptx test-races test-older-cuda lint report soak fuzz mutants bench bench-peers \
+.PHONY: help run test test-all test-peers test-architectures test-ptx test-races test-gpu-double test-older-cuda lint report soak fuzz mutants bench bench-peers \
   package test-package pictures docs-pictures small-transformer docs-film clean

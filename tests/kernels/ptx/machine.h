@@ -23,6 +23,9 @@ struct Window {  // a block's shared memory
     if (at % bytes)
         host::fail("line %d of the PTX: %s address %#llx is not a multiple of %llu", line, space,
                    (unsigned long long)at, (unsigned long long)bytes);
+    if (*space == 'g')
+        host::fail("line %d of the PTX: %llu bytes at global address %#llx lie outside of every array",
+                   line, (unsigned long long)bytes, (unsigned long long)at);
     host::fail("line %d of the PTX: %llu bytes at %s address %#llx lie outside (a launch gave %llu)",
                line, (unsigned long long)bytes, space, (unsigned long long)at,
                (unsigned long long)launched);
@@ -39,9 +42,28 @@ template <u64 BYTES> inline unsigned char* shared(const Window& window, u64 at, 
 
 constexpr u64 NOTHING = 4096;  // no array begins below: such an address is an offset to null
 
+// Where arrays are, in their order, if whoever launches says so: gpu_double/driver.cpp does.
+struct Span { u64 first, end; };
+struct Spans { const Span* spans; u64 count; };
+extern "C" __attribute__((visibility("default"))) Spans allocated;
+Spans allocated = {nullptr, 0};
+
+inline bool in_an_array(u64 at, u64 bytes)
+{
+    u64 low = 0, high = allocated.count;
+    while (low < high) {  // the first that ends beyond the address
+        const u64 middle = (low + high) / 2;
+        if (allocated.spans[middle].end > at) high = middle;
+        else low = middle + 1;
+    }
+    return low < allocated.count && allocated.spans[low].first <= at &&
+           at + bytes <= allocated.spans[low].end;
+}
+
 template <u64 BYTES> inline unsigned char* global(u64 at, int line)
 {
-    if (at % BYTES || at < NOTHING) refuse("global", at, BYTES, line);
+    if (at % BYTES || at < NOTHING || (allocated.spans && !in_an_array(at, BYTES)))
+        refuse("global", at, BYTES, line);
     return reinterpret_cast<unsigned char*>(at);
 }
 

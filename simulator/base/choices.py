@@ -35,6 +35,11 @@ class Choice:
         return tuple(each.value for each in self.options)
 
     @property
+    def lesson_values(self) -> tuple[str | int, ...]:
+        """The values as lessons write them: numbers without quotes."""
+        return tuple(int(each) if each.isdecimal() else each for each in self.values)
+
+    @property
     def usual(self) -> str:
         """The value that holds until somebody chooses."""
         return self.first or self.options[0].value

@@ -198,7 +198,7 @@ else:
         "_ChosenInStudies",
         __base__=_Chosen,
         **{
-            choice.lesson: (Literal[choice.values] | None, None)
+            choice.lesson: (Literal[choice.lesson_values] | None, None)
             for choices in STUDIES
             for choice in choices
             if choice.lesson

@@ -29,11 +29,12 @@ class Words(NamedTuple):
 
 
 class Slider(NamedTuple):
-    """A slider: its object name, which lessons use too, its name for screen readers, its tip."""
+    """A slider: its object name, its name for screen readers, its tip, and the key of lessons."""
 
     name: str
     title: str
     tip: str
+    lesson: str = "step"
 
 
 class Study(Generic[Found, State]):
@@ -62,7 +63,7 @@ class Study(Generic[Found, State]):
         return {each.name: said.get(each.name, each.usual) for each in self.choices if each.lesson}
 
     def hidden(self, trace: Trace, chosen: Chosen) -> frozenset[str]:
-        """Return the names of choices that have no sense for a run."""
+        """Return the names of choices, or of the slider, that have no sense for a run."""
         return frozenset()
 
     def needs(self, trace: Trace, view: View, chosen: Chosen) -> Hashable:
@@ -98,6 +99,10 @@ class Study(Generic[Found, State]):
     def frees(self, before: State, after: State) -> str:
         """Return the name of a choice that no longer holds after what a user did: it becomes ""."""
         return ""
+
+    def explains(self, before: State, after: State) -> tuple[int, int] | None:
+        """Return of which picked head which row is to be explained after what a user did."""
+        return None
 
     def mark(self, state: State) -> tuple[int, int]:
         """Return where the slider is, and its largest value."""

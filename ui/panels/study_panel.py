@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QSlider, QToolTip, QWidget
 
 from simulator.base.choices import one_of
 from simulator.lesson.tables import ChooseTable
+from simulator.run.trace import Trace
 from ui.kit.boxes import Box, Column, Scene, scene
 from ui.kit.shapes import Paragraph
 from ui.look.names import fitting, readable
@@ -129,7 +130,8 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
         self.chosen = {each.name: each.usual for each in study.choices}
         self._said: Chosen = {}
         self._hidden: frozenset[str] = frozenset()
-        self._asked: object = None
+        self._asked: tuple[Trace, Hashable] | None = None
+        self._mark = 0  # where the slider is to be, in numbers that are still being computed, too
         self._found: Found | None = None
         self._view: View | None = None
         self.picture: StudyPicture[State] = StudyPicture(self, study)
@@ -176,36 +178,39 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
         self.chosen[name] = one_of(choice.values, value)
         self._hide_choices()
         if self._known() and self._found is not None:
-            self._draw(self.study.state(self._found, self.chosen, self.state, name))
+            self._go(self.study.state(self._found, self.chosen, self.state, name))
 
     def take_choices(self, choices: ChooseTable) -> None:
         """Show what a lesson has chosen."""
         asked = [each for each in self.study.choices if each.lesson]
         told = {each.name: getattr(choices, each.lesson) for each in asked}
-        said = {name: value for name, value in told.items() if value is not None}
+        said = {name: str(value) for name, value in told.items() if value is not None}
         for name, value in self.study.lesson(said).items():
             self.bar.choose(name, value)
-        if self.study.slider is not None and choices.step is not None:
-            self.slider.setValue(choices.step)
+        if self.study.slider is not None:
+            self._mark = getattr(choices, self.study.slider.lesson) or 0
+            if self.state is not None:
+                self._go(self.study.marked(self.state, self._mark))
 
     def change(self, state: State) -> None:
-        """Show another state of what was found; another mark ends what is under way."""
-        before, study = self.state, self.study
-        if before is not None and (freed := study.frees(before, state)):
+        """Show the state after what a user did."""
+        before, trace = self.state, self._session.trace
+        if before is not None and (freed := self.study.frees(before, state)):
             self.chosen[freed] = ""
             self._show_chosen()
-        self._draw(state)
-        if before is None or study.mark(before) == study.mark(state):
-            return
-        (self.clock.start if self._controls and study.moves(before, state) else self.clock.finish)()
+        self._mark, _ = self.study.mark(state)
+        self._go(state)
+        explained = None if before is None else self.study.explains(before, state)
+        if explained is not None and self._asked is not None and self._asked[0] is trace:
+            self._session.explain(*explained)
 
     def hideEvent(self, event: QHideEvent) -> None:
         super().hideEvent(event)
         self.clock.finish()
 
     def show_controls(self, on: bool) -> None:
-        self.slider.setVisible(on and self.study.slider is not None)
         super().show_controls(on)
+        self._show_slider()
 
     def arrange(self) -> None:
         """Give the slider a line below the choices."""
@@ -226,7 +231,13 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
             self._hidden = hidden
             for name in self.chosen:
                 self.bar.show_choice(name, name not in hidden)
-            self.arrange()
+            self._show_slider()
+
+    def _show_slider(self) -> None:
+        slider = self.study.slider
+        shown = slider is not None and slider.name not in self._hidden
+        self.slider.setVisible(shown and self._controls)
+        self.arrange()
 
     def _slide(self, value: int) -> None:
         if self.state is not None:
@@ -248,7 +259,9 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
                 self.clock.finish()
                 self._found = found
                 state = self.study.state(found, self.chosen, self.state, "")
-                self._draw(self.study.marked(state, self.slider.value()))
+                if self._view is not None:
+                    state = self.study.follow(state, self._view)
+                self._go(self.study.marked(state, self._mark))
 
         self._session.derive(self.study, needs, done)
         return False
@@ -261,6 +274,15 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
                 self.picture.update()
             else:
                 self._draw(state)
+
+    def _go(self, state: State) -> None:
+        """Show another state and the way to it, if there is one; another mark ends it."""
+        before = self.state
+        self._draw(state)
+        if before is not None and self._controls and self.study.moves(before, state):
+            self.clock.start()
+        elif before is not None and self.study.mark(before) != self.study.mark(state):
+            self.clock.finish()
 
     def _draw(self, state: State) -> None:
         value, most = self.study.mark(state)

@@ -15,11 +15,7 @@ from kernels.errors import comes_from_device
 from simulator.base.errors import InputError, refuse, safe_text
 from simulator.lesson.places import Framing, Pointer
 from simulator.problem.scenario import Scenario, load_scenario, save_scenario
-from simulator.program.playback import (
-    Cursor,
-    clamped,
-    first_cursor,
-)
+from simulator.program.playback import Cursor, clamped, end_of_visit, first_cursor
 from simulator.run.cell_values import exists, moved_cell
 from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace
@@ -386,6 +382,24 @@ class Session(Playing):
         """Explain another query row, as soon as its row block is at hand."""
         self._row, self._chosen = row, True
         self._ask()
+
+    def explain(self, head: int, row: int, key: int | None = None) -> None:
+        """Show a row of one of the picked heads at a key, or else in a tile that the row has."""
+        trace = self.trace
+        if trace is None:
+            return
+        w, program, here = trace.workload, trace.program, trace.program.visit(self._cursor.visit)
+        own = min(max(row + trace.single_heads[0].mask.shift, 0), w.seqlen_k - 1) // w.cols
+        head, row = w.packed(head, row)
+        for j in (here.j, own) if key is None else (key // w.cols,):
+            visit = program.index(head, row // w.rows, j, here.launch)
+            if visit is not None:
+                self.go(end_of_visit(program, visit))
+                break
+        if key is None:
+            self.choose_row(row)
+        else:
+            self.select(Cell("S", row, key))
 
     def select(self, cell: Cell | None) -> None:
         """Select a cell that the run has; its row is explained, too, unless it is of K or V."""

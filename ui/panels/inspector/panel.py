@@ -15,8 +15,6 @@ from simulator.base.errors import InputError
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import with_values
 from simulator.problem.workload import Workload
-from simulator.program.playback import end_of_visit
-from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace
 from simulator.study.attention_map import (
     AttentionMaps,
@@ -423,26 +421,9 @@ class InspectorPanel(Panel[None]):
 
     def go(self) -> None:
         """Show on the board the head, row and key that are read."""
-        session, trace = self._session, self.trace
-        if trace is None or session.view is None or trace is not session.trace:
-            return
-        w, pointer = trace.workload, self.pointer
-        single, (head, row) = trace.single_heads[0], w.packed(self.head, pointer.row)
-        here = trace.program.visit(session.cursor.visit)
-        if pointer.key is None:  # a tile that the row has: this column block's, or its own place's
-            own = min(max(pointer.row + single.mask.shift, 0), w.seqlen_k - 1) // w.cols
-            blocks = [here.j, own]
-        else:
-            blocks = [pointer.key // w.cols]
-        for j in blocks:
-            index = trace.program.index(head, row // w.rows, j, here.launch)
-            if index is not None:
-                session.go(end_of_visit(trace.program, index))
-                break
-        if pointer.key is None:
-            session.choose_row(row)
-        else:
-            session.select(Cell("S", row, pointer.key))
+        session, trace, pointer = self._session, self.trace, self.pointer
+        if trace is not None and session.view is not None and trace is session.trace:
+            session.explain(self.head, pointer.row, pointer.key)
 
     def show_controls(self, on: bool) -> None:
         self.bar.setVisible(on)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from simulator.base.choices import Choice, Option
 from simulator.lesson.tables import ChooseTable
-from simulator.program.playback import end_of_visit
 from simulator.run.trace import Trace
 from simulator.study.smoothing.regression import BANDWIDTHS, Regression, regression
 from ui.look.theme import Style
@@ -210,16 +209,7 @@ class KernelPanel(PlotPanel[None]):
             self.state = at_row(state, pick)
             self._draw()
             return
-        w, session = trace.workload, self._session
-        head, row = w.packed(state.points.head, pick)
-        here = trace.program.visit(session.cursor.visit)
-        own = min(max(pick + state.workload.mask.shift, 0), w.seqlen_k - 1) // w.cols
-        for j in (here.j, own):
-            index = trace.program.index(head, row // w.rows, j, here.launch)
-            if index is not None:
-                session.go(end_of_visit(trace.program, index))
-                break
-        session.choose_row(row)
+        self._session.explain(state.points.head, pick)
 
     def show_controls(self, on: bool) -> None:
         super().show_controls(on)

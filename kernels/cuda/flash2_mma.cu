@@ -43,11 +43,14 @@
 #define ROW_FRAGMENTS (ROWS / FRAGMENT)        // of a warp's rows
 #define KEEP_Q (ROWS * HEAD_DIM / 64 <= 32)    // in registers, of which it takes so many
 #define LOG2_E 1.4426950408889634f
+#ifndef SWIZZLE
+#define SWIZZLE 1  // 0: every row in the same order, a rung of kernels/checks/ladder.py
+#endif
 
 // Offset in bytes of a chunk in a swizzled tile.
 __device__ __forceinline__ unsigned swizzled(int row, int chunk)
 {
-    return (unsigned)(row * CHUNKS + (chunk ^ (row & 7))) * 16;
+    return (unsigned)(row * CHUNKS + (chunk ^ SWIZZLE * (row & 7))) * 16;
 }
 
 // The address of the chunk 2 n after one of the first two of a row. There + 2 n is ^ 2 n, which

@@ -47,6 +47,7 @@ TIMED = (64, 64, 64, 8, 1)
 TENSOR_64, TENSOR_128 = (128, 64, 64, 4, 1), (128, 64, 128, 4, 2)
 LATENT, LATENT_VALUES = (64, 64, 576, 8, 2), 512  # FlashMLA's tile: 164 096 bytes of shared memory
 TENSOR_8_WARPS = (128, 64, 128, 8, 1)
+LADDER = (128, 64, 64, 16, 1)
 CAUSAL, UNMASKED = ("-DCAUSAL=1", "-DBUFFERS=2"), ("-DCAUSAL=0", "-DBUFFERS=2")
 ONE_BUFFER = ("-DCAUSAL=1", "-DBUFFERS=1")
 NVRTC = USUAL_NVRTC if nvrtc_reason() else int(nvrtc_version().partition(".")[0])
@@ -119,6 +120,11 @@ GATES = [
         Gate("flash2_mma", "fast", tiles, ("sm_80", "sm_89", "sm_90", "sm_120"), mask)
         for tiles in (TENSOR_128, TENSOR_8_WARPS)
         for mask in (CAUSAL, UNMASKED)
+    ),
+    Gate("flash2_mma", "fast", TENSOR_64, ("sm_80",), (*UNMASKED, "-DSWIZZLE=0")),
+    *(
+        Gate("ladder", "fast", LADDER, ("sm_80", "sm_90", "sm_120"), ("-DCAUSAL=1", rung))
+        for rung in ("-DRUNG=1", "-DRUNG=2")
     ),
     # Of sm_80 alone by its own choice; on sm_90 it would spill 120 bytes at d = 128.
     Gate("flash2_mma", "fast", TENSOR_64, ("sm_80", "sm_90"), ONE_BUFFER),

@@ -22,6 +22,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 #include <vector>
 
@@ -92,6 +93,15 @@ std::map<unsigned, Acquired> acquired;  // by the block that runs
 // By kind, array, both places, whether they write, and how far the threads are from each other.
 std::map<std::tuple<int, int, unsigned, unsigned, int, int, int>, Fault> faults;
 
+// What the lanes of a warp ask of shared memory with one instruction, the same time that they come by.
+struct Asked { int bytes; bool writes; std::vector<std::pair<int, unsigned>> lanes; };
+// What Python reads of all accesses at a place; watch.py has the same layout.
+struct Phases { uint64_t place, accesses, phases, offset; int bytes, writes; };
+bool counting;
+std::map<std::tuple<int, unsigned, unsigned>, Asked> asked;  // by warp, place, and how often before
+std::map<std::pair<int, unsigned>, unsigned> times_at;       // by thread and place
+std::map<unsigned, Phases> phases;                           // by place
+
 int thread_of(const Thread& t) { return t.warp * 32 + t.lane; }
 
 void add(Kind kind, int array, int64_t offset, int bytes, const Access* before, bool before_writes,
@@ -137,6 +147,39 @@ void keep(Cell& cell, const Access& now)
         }
     }
     if (same_warp(cell.reads[0], cell.reads[1]) && !same_warp(cell.reads[0], now)) cell.reads[2] = now;
+}
+
+// A phase serves as many lanes, in order, as ask for 128 bytes together: one word of each bank. What a
+// lane before has asked for is there already.
+unsigned phases_of(const Asked& each)
+{
+    const int at_once = std::max(1, 128 / std::max(4, each.bytes));
+    std::map<int, std::map<unsigned, std::set<unsigned>>> words;  // by group of lanes and bank
+    std::set<unsigned> known;
+    for (const auto& [lane, offset] : each.lanes)
+        if (known.insert(offset).second)
+            for (unsigned word = offset / 4; word <= (offset + each.bytes - 1) / 4; ++word)
+                words[lane / at_once][word % 32].insert(word);
+    size_t sum = 0;
+    for (const auto& [group, banks] : words) {
+        size_t most = 0;
+        for (const auto& [bank, of_bank] : banks) most = std::max(most, of_bank.size());
+        sum += most;
+    }
+    return static_cast<unsigned>(sum);
+}
+
+void count_phases()
+{
+    for (const auto& [key, each] : asked) {
+        const unsigned place = std::get<1>(key), offset = each.lanes[0].second;
+        Phases& all = phases.insert({place, {place, 0, 0, offset, each.bytes, each.writes}}).first->second;
+        ++all.accesses;
+        all.phases += phases_of(each);
+        all.offset = std::min<uint64_t>(all.offset, offset);
+    }
+    asked.clear();
+    times_at.clear();
 }
 
 void touch(Cell& cell, int array, int64_t offset, int bytes, const Access& now, bool writes)
@@ -199,6 +242,13 @@ void see(const void* address, int bytes, bool writes, const void* returns, char 
         if (a - dynamic >= dynamic_limit)
             return see_shared(FIXED_SHARED, fixed.start, cells_of(block->shared_bytes),
                               a < dynamic ? a : a - dynamic_limit, bytes, writes, now);
+        if (counting) {
+            const int thread = thread_of(*block->running);
+            Asked& of_warp = asked[{thread / 32, now.place, times_at[{thread, now.place}]++}];
+            of_warp.bytes = bytes;
+            of_warp.writes = writes;
+            of_warp.lanes.push_back({thread % 32, static_cast<unsigned>(a - dynamic)});
+        }
         if (a + bytes > dynamic + block->shared_bytes)
             return add(OUTSIDE, SHARED, a - dynamic, bytes, nullptr, false, now, writes);
         return see_shared(SHARED, dynamic, 0, a, bytes, writes, now);
@@ -274,7 +324,11 @@ void begins(uint64_t number, size_t threads)
     copies.clear();
 }
 
-void ends() { block_number = 0; }
+void ends()
+{
+    count_phases();
+    block_number = 0;
+}
 
 void passed(bool whole_block)
 {
@@ -356,6 +410,22 @@ HOST_PUBLIC int watch_end(watch::Fault* found, int most)
         if (count++ < most) found[count - 1] = fault;
     for (const watch::Array& array : watch::arrays) free(array.cells);
     watch::arrays.clear();
+    return count;
+}
+
+// From now on phases are counted, or no longer.
+HOST_PUBLIC void watch_count(int on)
+{
+    watch::counting = on;
+    watch::phases.clear();
+}
+
+// Copies up to `most` places that were counted; returns how many there are.
+HOST_PUBLIC int watch_counted(watch::Phases* found, int most)
+{
+    int count = 0;
+    for (const auto& [place, each] : watch::phases)
+        if (count++ < most) found[count - 1] = each;
     return count;
 }
 

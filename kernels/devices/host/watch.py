@@ -26,7 +26,7 @@ KINDS: tuple[Kind, ...] = ("race", "outside", "unwritten", "unwaited")
 IN_TURN = "-DIN_TURN"
 """The definition that promises that blocks add up floats one after the other."""
 MOST = 4096
-"""Pairs of places in machine code that are told apart in one launch."""
+"""Pairs of places in machine code that are told apart in one launch, and places."""
 _SHARED, _FIXED, _NOWHERE = -1, -2, -3
 
 
@@ -185,6 +185,31 @@ class Fault:
         return f"at byte {self.offset} of {self.array}, which has {self.size}"
 
 
+@dataclass(frozen=True, slots=True)
+class Phases:
+    """Accesses of warps to dynamic shared memory at one place of a kernel, and their phases.
+
+    Attributes
+    ----------
+    bytes : int
+        Of one lane.
+    writes : bool
+        Whether it writes.
+    offset : int
+        The first byte of shared memory that is accessed there.
+    accesses : int
+        Of warps.
+    phases : int
+        Of all these accesses together; one serves a word of each of the 32 banks.
+    """
+
+    bytes: int
+    writes: bool
+    offset: int
+    accesses: int
+    phases: int
+
+
 class _Given(ctypes.Structure):
     _fields_ = (("start", ctypes.c_uint64), ("bytes", ctypes.c_uint64), ("item", ctypes.c_uint))
 
@@ -202,6 +227,17 @@ class _Found(ctypes.Structure):
         ("blocks", ctypes.c_int64 * 2),
         ("told", ctypes.c_int),
         ("times", ctypes.c_uint64),
+    )
+
+
+class _Counted(ctypes.Structure):
+    _fields_ = (
+        ("place", ctypes.c_uint64),
+        ("accesses", ctypes.c_uint64),
+        ("phases", ctypes.c_uint64),
+        ("offset", ctypes.c_uint64),
+        ("bytes", ctypes.c_int),
+        ("writes", ctypes.c_int),
     )
 
 
@@ -227,6 +263,19 @@ class WatchedModule(HostModule):
         """Return a kernel by name."""
         super().get_function(name)
         return WatchedKernel(self, name)
+
+    def count_phases(self) -> None:
+        """Count the phases of all launches that follow."""
+        self.library.watch_count(1)
+
+    def phases(self) -> list[Phases]:
+        """Return what has been counted, one for each place."""
+        found = (_Counted * MOST)()
+        count = min(self.library.watch_counted(found, MOST), MOST)
+        return [
+            Phases(each.bytes, bool(each.writes), each.offset, each.accesses, each.phases)
+            for each in found[:count]
+        ]
 
     @cached_property
     def origins(self) -> list[tuple[str, int]]:

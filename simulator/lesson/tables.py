@@ -11,8 +11,8 @@ from simulator.base.choices import Choice
 from simulator.base.limits import TEXT_LETTERS, TITLE_LETTERS
 from simulator.base.tables import Table
 from simulator.problem.models import models
-from simulator.study.merge.state import CHOICES as MERGE
-from simulator.study.ring.state import CHOICES as RING
+from simulator.study.merge.choices import CHOICES as MERGE
+from simulator.study.ring.choices import CHOICES as RING
 from simulator.study.sparse.patterns import NAMES
 
 Tensor = Literal["Q", "K", "V", "C", "S", "m", "l", "O"]

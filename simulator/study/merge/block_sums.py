@@ -11,6 +11,7 @@ from simulator.base.dtypes import F32
 from simulator.problem.intervals import I64
 from simulator.program.algorithms import TENSORS, takes_turns
 from simulator.run.trace import Trace
+from simulator.study.merge.choices import DRAWN, FIRST
 from simulator.study.merge.gradient_sums import (
     MOST_TERMS,
     SUM,
@@ -22,9 +23,6 @@ from simulator.study.merge.gradient_sums import (
 )
 from simulator.study.merge.turns import Turns, turns_of
 
-FIRST, REVERSED, DRAWN = "in order", "from the last", "any order"
-"""The order with which others are compared; that shown first, where differences are seen; and the
-order that a seed decides."""
 TRIED = 20
 """How many random orders are tried."""
 _MOST_TILES = 2**10

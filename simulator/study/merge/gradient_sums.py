@@ -27,6 +27,7 @@ from simulator.problem.intervals import I64
 from simulator.program.algorithms import TENSORS
 from simulator.program.gradient_ops import AddQueryGradient
 from simulator.run.trace import Trace
+from simulator.study.merge.choices import DRAWN, FIRST, REVERSED, TREE
 from simulator.study.merge.merging import Node, as_list, as_tree, backwards
 
 MOST_TERMS = 128
@@ -43,10 +44,10 @@ def _drawn(nodes: Sequence[Node], seed: int) -> Node:
 
 
 ORDERS: dict[str, Callable[[Sequence[Node], int], Node]] = {
-    "in order": lambda nodes, seed: as_list(nodes),
-    "from the last": lambda nodes, seed: backwards(nodes),
-    "tree": lambda nodes, seed: as_tree(nodes),
-    "any order": _drawn,
+    FIRST: lambda nodes, seed: as_list(nodes),
+    REVERSED: lambda nodes, seed: backwards(nodes),
+    TREE: lambda nodes, seed: as_tree(nodes),
+    DRAWN: _drawn,
 }
 """Orders of adding up, by their names; each takes the seed of what is drawn."""
 
@@ -72,7 +73,7 @@ class RowSums:
 
     def apart(self, order: str, seed: int = 0) -> I64:
         """Return how many float32 numbers each sum is from that in order, (rows, d)."""
-        return _apart(self.total("in order"), self.total(order, seed))
+        return _apart(self.total(FIRST), self.total(order, seed))
 
     def _sum(self, node: Node) -> F32:
         if isinstance(node, int):

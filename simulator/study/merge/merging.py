@@ -29,6 +29,7 @@ from simulator.program.state import State, Values
 from simulator.program.tile_program import TileProgram
 from simulator.run.row_sums import ulps
 from simulator.run.trace import trace_of
+from simulator.study.merge.choices import MERGES
 from simulator.study.schedule.splits import splitting, with_splits
 
 MOST_PARTS = 8
@@ -186,12 +187,9 @@ def backwards(nodes: Sequence[Node]) -> Node:
     return as_list(tuple(reversed(nodes)))
 
 
-ORDERS: dict[str, Callable[[Sequence[Node]], Node]] = {
-    "list": as_list,
-    "list, from the last": backwards,
-    "tree": as_tree,
-    "all at once": at_once,
-}
+ORDERS: dict[str, Callable[[Sequence[Node]], Node]] = dict(
+    zip(MERGES, (as_list, backwards, as_tree, at_once), strict=True)
+)
 """Orders of merging, by their names."""
 
 

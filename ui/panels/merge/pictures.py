@@ -9,8 +9,9 @@ import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF
 from PySide6.QtGui import QPainter, QPen
 
-from simulator.study.merge.block_sums import FIRST, BlockSums
+from simulator.study.merge.block_sums import BlockSums
 from simulator.study.merge.by_hand import RowMerge
+from simulator.study.merge.choices import FIRST
 from simulator.study.merge.merging import Node, height
 from ui.kit.boxes import Box, Canvas, Column, Placed, Where, ink
 from ui.kit.shapes import Card, Cell, Grid, Heat, Image, Text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from PySide6.QtCore import Qt
@@ -11,8 +11,8 @@ from PySide6.QtCore import Qt
 from simulator.run.trace import Trace
 from simulator.study.merge.block_sums import BlockSums, block_sums
 from simulator.study.merge.by_hand import RowMerge, row_merge
+from simulator.study.merge.choices import CHOICES, PARTIALS, SUMS
 from simulator.study.merge.gradient_sums import adds_to_rows
-from simulator.study.merge.state import CHOICES, PARTIALS, SUMS, MergeState
 from ui.kit.boxes import Box
 from ui.panels.merge.pictures import numbers, tree
 from ui.panels.merge.words import bits_of, trees, words_of_partials, words_of_sums
@@ -23,11 +23,30 @@ from ui.session.view import View
 Found = tuple[RowMerge, BlockSums | None]
 
 
-class Merge(Study[Found, MergeState]):
-    """Partials of the selected row, merged in an order that has a name or by hand.
+@dataclass(frozen=True, eq=False)
+class MergeState:
+    """Partials of a row, and of a backward pass the sums of its row block."""
 
-    Of a run whose tiles add to sums of their rows in HBM these sums are shown, too, in any order.
-    """
+    partials: RowMerge
+    sums: BlockSums | None = None
+    subject: str = SUMS  # what is shown, if there are both
+
+    @property
+    def shown(self) -> RowMerge | BlockSums:
+        """What is shown."""
+        return self.partials if self.sums is None or self.subject == PARTIALS else self.sums
+
+    def chosen(self, name: str, value: str) -> MergeState:
+        """Return the state after a choice."""
+        if name == "subject":
+            return replace(self, subject=value)
+        if name == "order":
+            return replace(self, partials=self.partials.ordered(value))
+        return replace(self, sums=self.sums and self.sums.ordered(value))
+
+
+class Merge(Study[Found, MergeState]):
+    """Partials of the selected row, and of a run whose tiles add to sums in HBM these sums."""
 
     name, title, doing = "merge", "Merge", "partials of a row"
     pictured = "Partials of a row, or sums of gradients"

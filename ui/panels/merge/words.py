@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from simulator.study.merge.block_sums import DRAWN, FIRST, TRIED, BlockSums
+from simulator.study.merge.block_sums import TRIED, BlockSums
 from simulator.study.merge.by_hand import RowMerge
+from simulator.study.merge.choices import DRAWN, FIRST
 from simulator.study.merge.merging import Node, Parts, leaves
 from ui.look.units import bytes_text, number_text, plural, ulp_text
 from ui.panels.study import Words

@@ -15,9 +15,9 @@ from simulator.base.dtypes import F32
 from simulator.problem.hardware import links
 from simulator.program.playback import SECONDS_PER_MOVE
 from simulator.run.trace import Trace
+from simulator.study.ring.choices import CHOICES
 from simulator.study.ring.dealing import DEVICES, LAYOUTS
 from simulator.study.ring.state import (
-    CHOICES,
     CHOSEN,
     DONE,
     LATER,

@@ -8,17 +8,17 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtTest import QTest
 
 from simulator.lesson.tables import ChooseTable
-from simulator.study.merge.block_sums import DRAWN, BlockSums, block_sums
+from simulator.study.merge.block_sums import BlockSums, block_sums
 from simulator.study.merge.by_hand import row_merge
+from simulator.study.merge.choices import DRAWN
 from simulator.study.merge.gradient_sums import ORDERS, added_up
-from simulator.study.merge.state import MergeState
 from tests.helpers.drawn_words import drawn_words, faults
 from tests.helpers.runs import scenario, trace_of
 from tests.helpers.waiting import settle
 from ui.kit.boxes import scene
 from ui.look.names import fitting
 from ui.look.theme import DARK, Style
-from ui.panels.merge.study import MERGE
+from ui.panels.merge.study import MERGE, MergeState
 from ui.panels.merge.words import words_of_sums
 from ui.panels.study_panel import whole
 

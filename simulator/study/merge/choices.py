@@ -1,0 +1,40 @@
+"""What can be chosen of merges: partials of a row or sums of a gradient, and orders with names."""
+
+from __future__ import annotations
+
+from simulator.base.choices import Choice, Option
+
+PARTIALS, SUMS = "partials", "sums"
+MERGES = {
+    "list": "Each is merged with all before it, as in a running update.",
+    "list, from the last": "The same from the last to the first.",
+    "tree": "Neighbours in pairs, then neighbours of those.",
+    "all at once": "All together, as split-KV's second kernel does (Dao et al. 2023).",
+}
+"""Orders of merging partials."""
+ADDITIONS = {
+    "in order": "In the order of column blocks, as with deterministic = True of FlashAttention.",
+    "from the last": "The same from the last column block to the first.",
+    "tree": "Neighbours in pairs, then neighbours of those.",
+    "any order": "As atomic additions come: press again for another draw.",
+}
+"""Orders of adding up a gradient."""
+FIRST, REVERSED, TREE, DRAWN = ADDITIONS
+"""With the first others are compared, the second is shown first, and a seed decides the last."""
+
+
+def _named(orders: dict[str, str]) -> tuple[Option, ...]:
+    return tuple(
+        Option(name, name.capitalize(), name.capitalize(), orders[name]) for name in orders
+    )
+
+
+CHOICES = (
+    Choice("subject", (
+        Option(PARTIALS, "Partials", "Partials", "Partial (m, ℓ, O) of the row."),
+        Option(SUMS, "Sums of gradients", "Sums", "What column blocks add to the gradient of the "
+               "queries, in orders that leave other bits."),
+    ), first=SUMS),
+    Choice("sums", _named(ADDITIONS), lesson="sums", first=REVERSED),
+    Choice("order", _named({"apart": "Nothing is merged yet.", **MERGES}), lesson="merge"),
+)  # fmt: skip

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kernels.checks.ladder import RUNGS, launched
 from kernels.checks.numbers import tensor_cores
 from kernels.checks.outcome import Setting
 from kernels.devices.host.module import Order, Schedule
@@ -24,6 +25,7 @@ from tests.kernels.ptx.runs import (
     ptx_faults,
     run_fast,
     run_traced,
+    written,
 )
 from tests.kernels.ptx.translate import Semantics
 
@@ -72,6 +74,19 @@ def test_tensor_cores_that_cut_sums_off(late: bool) -> None:
     semantics = Semantics(exponential_ulps=2, truncates=True)
     device = PtxDevice("compute_80", Schedule(Order.RANDOM, seed=3, late=late), semantics)
     assert tensor_cores(Setting(device), TENSOR_CASE).faults == ()
+
+
+@pytest.mark.long
+def test_the_first_rungs_of_the_ladder_leave_the_bits_of_flash2() -> None:
+    w, inputs = workload_of(
+        scenario(
+            "flash2", nq=150, nk=140, d=64, rows=128, cols=64, dtype="float16",
+            mask={"causal": True},
+        )
+    )  # fmt: skip
+    device = PtxDevice("compute_80", Schedule(Order.RANDOM, seed=1, late=True))
+    flash2, *others = (written(launched(rung, w, inputs, device)) for rung in RUNGS[:3])
+    assert [other_bits(flash2, each) for each in others] == [[], []]
 
 
 @pytest.mark.long

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernels.build.sources import whole_source
+from kernels.checks.ladder import RUNGS, launched
 from kernels.checks.tools import tensor_scenarios
 from kernels.cuda.specs import KERNELS
 from kernels.devices.barriers import WithoutBarrier
@@ -16,9 +17,9 @@ from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import read_inputs, resolve
 from tests.kernels.watch.watched import case
 
-TENSOR_CORES = "flash2_mma"
+TENSOR_CORES, LADDER = "flash2_mma", "ladder"
 BARRIER = re.compile(r"__sync(?:threads|warp)\(\);|wait_for_copies<\d>\(\);")
-SOURCES = (*KERNELS, TENSOR_CORES)
+SOURCES = (*KERNELS, TENSOR_CORES, LADDER)
 BARRIERS = [
     pytest.param(name, found.start(), found.end(), id=f"{name}-{n}")
     for name in SOURCES
@@ -43,10 +44,15 @@ def test_a_barrier_that_is_taken_away_is_told(
 ) -> None:
     code = whole_source(name)
     device = WithoutBarrier(code, f"{code[:start]};{code[end:]}")
-    if name == TENSOR_CORES:
+    if name in (TENSOR_CORES, LADDER):
         for table in tensor_scenarios():
             workload = resolve(parse_scenario(table))
-            launch_all(workload, read_inputs(workload), device, "tensor cores")
+            inputs = read_inputs(workload)
+            if name == TENSOR_CORES:
+                launch_all(workload, inputs, device, "tensor cores")
+                continue
+            for rung in (rung for rung in RUNGS if rung.source == LADDER):
+                launched(rung, workload, inputs, device)
     else:
         for variant in TRIED.get(name, ("plain",)):
             for build in ("fast", "trace"):

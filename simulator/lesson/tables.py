@@ -13,6 +13,7 @@ from simulator.base.tables import Table
 from simulator.problem.models import models
 from simulator.study.merge.choices import CHOICES as MERGE
 from simulator.study.ring.choices import CHOICES as RING
+from simulator.study.schedule.choices import CHOICES as SCHEDULE
 from simulator.study.sparse.patterns import NAMES
 
 Tensor = Literal["Q", "K", "V", "C", "S", "m", "l", "O"]
@@ -152,7 +153,7 @@ class CameraTable(Table):
         return self
 
 
-STUDIES: tuple[tuple[Choice, ...], ...] = (MERGE, RING)
+STUDIES: tuple[tuple[Choice, ...], ...] = (MERGE, RING, SCHEDULE)
 """The choices of studies; a lesson makes those that have a key."""
 
 
@@ -176,8 +177,6 @@ class _Chosen(Table):
     summed: bool | None = None
     at_once: Literal[1, 2, 4, 8] | None = None
     places: Literal["run", "none", "causal", "rope"] | None = None
-    schedule: Literal["run", "orders", "algorithms", "splits"] | None = None
-    blocks: Literal["index", "longest", "persistent"] | None = None
     cache: Literal["server", "run", "hand"] | None = None
     page: Literal[2, 4, 8, 16] | None = None
     prompts: Literal["shared", "apart"] | None = None

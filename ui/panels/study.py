@@ -96,6 +96,10 @@ class Study(Generic[Found, State]):
         """Return the state after what was pressed is let go on something else."""
         return None
 
+    def hover(self, state: State, at: Hashable) -> State | None:
+        """Return the state while the pointer is there; None: on nothing."""
+        return None
+
     def frees(self, before: State, after: State) -> str:
         """Return the name of a choice that no longer holds after what a user did: it becomes ""."""
         return ""

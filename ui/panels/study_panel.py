@@ -52,6 +52,7 @@ class StudyPicture(StatePicture[State]):
         self._scene: tuple[object, Scene] | None = None
         self._pressed: list[Hashable] = []
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setMouseTracking(True)
 
     @property
     def scene(self) -> Scene | None:
@@ -77,7 +78,7 @@ class StudyPicture(StatePicture[State]):
     def _take(self, answers: Iterable[State | None]) -> None:
         """Take the first state with which the study answers, of the highest box that it knows."""
         after = next((each for each in answers if each is not None), None)
-        if after is not None:
+        if after is not None and after is not self.state:
             self.changed.emit(after)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
@@ -89,6 +90,11 @@ class StudyPicture(StatePicture[State]):
         state, spots = self.state, self._spots(event)
         if state is not None:
             self._take(self._study.drag(state, a, b) for a in self._pressed for b in spots)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        state = self.state
+        if state is not None:
+            self._take(self._study.hover(state, at) for at in (*self._spots(event), None))
 
     def event(self, event: QEvent) -> bool:
         """Keep its keys from the run while it has the keyboard focus, and show tooltips."""
@@ -192,6 +198,10 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
             if self.state is not None:
                 self._go(self.study.marked(self.state, self._mark))
 
+    def completed(self, state: State) -> State:
+        """Return a state with what the panel has beside the study: nothing."""
+        return state
+
     def change(self, state: State) -> None:
         """Show the state after what a user did."""
         before, trace = self.state, self._session.trace
@@ -244,15 +254,15 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
             self.change(self.study.marked(self.state, value))
 
     def _known(self) -> bool:
-        """Return whether what is needed was asked for already; else ask for it."""
+        """Return whether what is needed is there; ask for it if nobody has."""
         trace, view = self._session.trace, self._view
         if trace is None or view is None:
             return False
         needs = self.study.needs(trace, view, self.chosen)
         asked = trace, needs
         if asked == self._asked:
-            return True
-        self._asked = asked
+            return self._found is not None
+        self._asked, self._found = asked, None
 
         def done(found: Found) -> None:
             if self._asked == asked:
@@ -290,6 +300,6 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
         self.slider.setRange(0, most)
         self.slider.setValue(value)
         self.slider.blockSignals(blocked)
-        self.picture.state = state
+        self.picture.state = state = self.completed(state)
         said = (each.rstrip(".") for each in self.study.described(state) if each)
         self.describe(". ".join(said) + ".")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -43,12 +44,12 @@ class Events:
     names: tuple[str, ...]
     timed: bool = True
 
-    @property
+    @cached_property
     def used(self) -> int:
         """How many lanes there are down to the last that has an event which takes time."""
         return int(self.lane[self.end > self.start].max(initial=-1)) + 1
 
-    @property
+    @cached_property
     def seconds(self) -> float:
         """When the last one ends: seconds, or turns."""
         return float(self.end.max(initial=0.0))

@@ -7,10 +7,11 @@ from simulator.base.errors import InputError
 from simulator.lesson.reader import load_lesson
 from simulator.problem.scenario import Scenario
 from simulator.program.algorithms import algorithm_of
+from simulator.study.schedule.state import TimelineRow
 from tests.helpers.runs import program_of
 from tests.simulator.lesson.test_lesson_numbers import computed
 from ui.look.layouts import LAYOUT_PANELS
-from ui.panels.schedule.model import TimelineRow, schedule_state
+from ui.panels.schedule.study import schedule_state
 
 LESSON = load_lesson(LESSONS / "24-schedules.md", LAYOUT_PANELS)
 ROWS, CAUSAL, DECODING = (LESSON.steps[n].scenario for n in (1, 2, 4))

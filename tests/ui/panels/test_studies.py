@@ -28,6 +28,16 @@ RUNS = {
          "tiling": {"rows": 128, "cols": 128, "devices": 8}},
         {"attention": {"algorithm": "linear", "seqlen_q": 16, "head_dim": 4}},
     ),
+    "schedule": (
+        {"attention": {"heads": 8, "seqlen_q": 2048, "head_dim": 64}, "mask": {"causal": True},
+         "tiling": {"rows": 64, "cols": 64}},
+        {"attention": {"algorithm": "split-kv", "heads": 8, "kv_heads": 2, "seqlen_q": 1,
+                       "seqlen_k": 16384, "head_dim": 64, "dtype": "float16"},
+         "tiling": {"rows": 16, "cols": 128}},
+        {"attention": {"algorithm": "flash2-backward", "seqlen_q": 64, "head_dim": 8}, **CAUSAL},
+        {"attention": {"algorithm": "naive", "seqlen_q": 1, "seqlen_k": 131072, "head_dim": 64},
+         "tiling": {"rows": 1, "cols": 128}},
+    ),
 }  # fmt: skip
 """Runs of which each study shows what it has to show, and one of which it says why it does not."""
 SIZES = ((430, 300), (640, 540), (960, 810), (640, 1000))

@@ -156,6 +156,20 @@ def test_the_picture_follows_the_cursor(panel, study, session):
     assert (panel.state.visit, study.computed) == (len(session.trace) - 1, [2])
 
 
+def test_a_picture_that_is_about_to_be_replaced_stays_at_its_place(panel, study, session):
+    session.last()
+    session.settle()
+    study.go_on.clear()
+    panel.bar.choose("factor", "3")
+    panel.show_view(session.view)
+    panel.bar.choose("unit", "lines")
+    assert (panel.state.product, panel.state.visit, panel.state.unit) == (16, 0, "rows")
+    study.go_on.set()
+    session.settle()
+    now = panel.state
+    assert (now.product, now.visit, now.unit) == (24, len(session.trace) - 1, "lines")
+
+
 def test_keys_pointer_and_slider_change_the_state(panel):
     place = panel.picture.scene.where("right").center().toPoint()
     QTest.mouseClick(panel.picture, Qt.MouseButton.LeftButton, pos=place)

@@ -12,23 +12,26 @@ from kernels.cuda.needs import block_needs
 from simulator.base.assets import SCENARIOS
 from simulator.code.code_lines import exemplars
 from simulator.lesson.tables import ChooseTable
-from simulator.problem.scenario import Scenario, load_scenario, with_values
+from simulator.problem.scenario import load_scenario, with_values
 from simulator.program.algorithms import ALGORITHMS
-from simulator.program.playback import last_cursor
 from simulator.study.compare import comparison_of
 from simulator.study.schedule.blocks import count_all
+from simulator.study.schedule.choices import CHOICES
 from simulator.study.schedule.placing import ORDERS
 from simulator.study.schedule.schedule import schedule_of
 from tests.helpers.by_hand import choosing
+from tests.helpers.drawn_words import drawn_words
 from tests.helpers.runs import program_of, scenario
 from tests.helpers.waiting import settle
-from tests.ui.panels.test_memory import assert_tidy, painted, record_texts
+from tests.ui.panels.test_memory import painted
+from ui.kit.boxes import scene
 from ui.look.theme import THEMES, Style
 from ui.look.units import time_text
-from ui.panels.schedule import painter
-from ui.panels.schedule.model import WHATS, ScheduleState, What, schedule_state
-from ui.panels.schedule.painter import lane_height, paint_schedule, schedule_layout
-from ui.session.session import Session
+from ui.panels.schedule.study import SCHEDULE, schedule_state
+from ui.panels.schedule.words import figures, told
+from ui.panels.study_panel import whole
+
+WHATS = CHOICES[0].values
 
 
 @pytest.fixture
@@ -44,6 +47,20 @@ def panel_of(window):
     return window.docks.panel("schedule")
 
 
+def drawn(state, size, theme="dark"):
+    """Return a state with the words around it in a place of some size."""
+    return scene(whole(SCHEDULE, state), Style(THEMES[theme]), QRectF(0, 0, *size))
+
+
+def bar_at(panel, row, event):
+    """Return the middle of a bar, once it is drawn."""
+    events, bars = panel.state.shown[row].events, panel.picture.scene.where(row)
+    lane = next(box for box, rect in panel.picture.scene.placed if rect == bars).lane
+    along = (events.start[event] + events.end[event]) / 2 / panel.state.across(events)
+    down = (events.top[event] + events.height[event] / 2) * lane
+    return QPointF(bars.x() + along * bars.width(), bars.y() + down)
+
+
 def test_a_batch_has_the_blocks_of_all_its_sequences():
     batch = load_scenario(SCENARIOS / "batch.toml")
     for sequence in (0, 2):
@@ -53,10 +70,10 @@ def test_a_batch_has_the_blocks_of_all_its_sequences():
         sizes = [count_all([each]) for each in row.schedule.programs]
         assert len(sizes) == len(batch.batch.lengths)
         assert len(row.events.names) == sum(sizes)
-        assert f"sequence {sequence}, KV head 0" in state.told
-        assert "3 sequences of the batch run in the same launches" in state.words[0]
+        assert f"sequence {sequence}, KV head 0" in told(state)[0]
+        assert "3 sequences of the batch run in the same launches" in state.sentences[0]
     state = schedule_state(program, "splits", "index")
-    assert "for sequence 2 by itself" in " ".join(state.words)
+    assert "for sequence 2 by itself" in " ".join(state.sentences)
 
 
 def test_it_shows_the_schedule_of_the_run_and_says_that_it_is_a_model(window):
@@ -73,31 +90,14 @@ def test_it_shows_the_schedule_of_the_run_and_says_that_it_is_a_model(window):
     assert "128 multiprocessors never have anything to do" in words
 
 
-def test_a_choice_before_the_bars_of_another_run_are_there_waits_for_them(window):
-    panel, session = panel_of(window), window.session
-    session.start(scenario("flash2", nq=4, nk=4), None)
-    settle(window)
-    short, other = panel.state, Session("numpy")
-    other.start(scenario("flash2", nq=40, nk=40), None)
-    other.settle()
-    other.go(last_cursor(other.trace.program))
-    other.settle()
-    for _ in range(2):  # the second time the bars have been asked for, and are not there
-        panel.show_view(other.view)
-    panel.choose("order", panel.order)
-    assert panel.state is short
-    settle(window)
-    assert panel.state.program is other.trace.program
-    assert panel.state.visit == len(other.trace) - 1
-    other.close()
-
-
 def test_the_block_at_work_is_that_of_the_cursor(window):
     panel, session = panel_of(window), window.session
     seen = set()
     for _ in range(4):
         visit = session.view.snapshot.visit
-        assert panel.state.told.startswith(f"At work: head {visit.head}, row block {visit.i}: SM")
+        assert told(panel.state)[0].startswith(
+            f"At work: head {visit.head}, row block {visit.i}: SM"
+        )
         seen.add(visit.i)
         window.actions_by_name["row_block_forward"].trigger()
         settle(window)
@@ -109,7 +109,7 @@ def test_of_several_orders_it_is_told_in_which_the_block_is_there(window):
     panel.take_choices(ChooseTable(schedule="orders"))
     settle(window)
     first = panel.state.rows[0].title
-    assert panel.state.told.startswith(f"At work, {first}: head 0, row block ")
+    assert told(panel.state)[0].startswith(f"At work, {first}: head 0, row block ")
 
 
 def test_every_view_and_order_has_its_rows(window):
@@ -126,15 +126,12 @@ def test_every_view_and_order_has_its_rows(window):
 def test_what_the_mouse_points_at_is_told(window):
     panel = panel_of(window)
     picture = panel.picture
-    lay = schedule_layout(panel.state, picture.style_now, QRectF(picture.rect()))
-    bars = lay.rows[0][1]
-    deep = lane_height(panel.state.rows[0].events, bars, lay.style)
-    at = QPointF(bars.x() + 2, bars.y() + 3.5 * deep)
-    QTest.mouseMove(picture, at.toPoint())
+    QTest.mouseMove(picture, bar_at(panel, 0, 3).toPoint())
     settle(window)
     assert panel.state.pointed == (0, 3)
-    assert panel.state.told.startswith("head 0, row block 3: SM 3, 0.0 ns to ")
-    assert picture.event_at(QPointF(bars.x() + 2, bars.bottom() - 2)) is None
+    assert told(panel.state)[0].startswith("head 0, row block 3: SM 3, 0.0 ns to ")
+    QTest.mouseMove(picture, picture.scene.where(0).toRect().bottomLeft())
+    assert panel.state.pointed is None
 
 
 def test_controls_are_hidden_in_a_film(window):
@@ -151,16 +148,16 @@ def test_a_schedule_is_exported_and_set_beside_itself_as_a_trace(window, tmp_pat
     settle(window)
     choosing(window.actions_by_name["open_trace"].trigger, path)
     settle(window)
-    model, trace = panel.state.rows
-    assert json.loads(path.read_text())["otherData"]["note"] == " ".join(panel.state.words)
+    model, trace = panel.state.shown
+    assert json.loads(path.read_text())["otherData"]["note"] == " ".join(panel.state.sentences)
     assert trace.schedule is None
     assert trace.title == "schedule.json: a trace from elsewhere"
     assert sorted(trace.events.names) == sorted(model.events.names)
     assert trace.events.seconds == pytest.approx(model.events.seconds, abs=1e-11)
     panel.take_choices(ChooseTable(schedule="orders"))
     settle(window)
-    assert panel.state.rows[-1] is trace
-    assert len(panel.state.rows) == len(ORDERS) + 1
+    assert panel.state.shown[-1] is trace
+    assert len(panel.state.shown) == len(ORDERS) + 1
 
 
 def test_a_log_without_times_has_turns_beside_the_times(window, tmp_path):
@@ -171,17 +168,12 @@ def test_a_log_without_times_has_turns_beside_the_times(window, tmp_path):
     alone = panel.state.seconds
     choosing(window.actions_by_name["open_trace"].trigger, path)
     settle(window)
-    model, log = panel.state.rows
+    model, log = panel.state.shown
     assert log.title == "clc.log: a log from elsewhere"
-    assert "the log has no times" in log.figures[0]
+    assert "the log has no times" in figures(panel.state, log)[0]
     assert panel.state.seconds == alone == model.events.seconds  # turns are no seconds
-    bars = schedule_layout(panel.state, panel.picture.style_now, QRectF(panel.picture.rect())).rows[
-        1
-    ][1]
-    at = QPointF(bars.x() + 0.75 * bars.width(), bars.y() + 0.25 * bars.height())
-    panel.picture.pointed.emit(panel.picture.event_at(at))
-    assert panel.state.told == "m_blk 2, h 1, b 0, s 0, taken by cta 4: SM 4, turn 2"
-    assert panel.picture.event_at(at + QPointF(0, 0.5 * bars.height())) is None
+    QTest.mouseMove(panel.picture, bar_at(panel, 1, 2).toPoint())
+    assert told(panel.state)[0] == "m_blk 2, h 1, b 0, s 0, taken by cta 4: SM 4, turn 2"
 
 
 def test_what_is_no_trace_is_said(window, tmp_path):
@@ -190,7 +182,7 @@ def test_what_is_no_trace_is_said(window, tmp_path):
     choosing(window.actions_by_name["open_trace"].trigger, path)
     settle(window)
     assert "expected a list of events" in window.messages.text()
-    assert len(panel_of(window).state.rows) == 1
+    assert len(panel_of(window).state.shown) == 1
 
 
 LONG = {"nq": 1, "nk": 16384, "d": 64, "heads": 8, "rows": 16, "cols": 128, "dtype": "float16"}
@@ -202,7 +194,7 @@ def test_every_algorithm_has_a_schedule(algorithm: str) -> None:
     (row,) = state.rows
     assert row.schedule.seconds > 0
     assert len(state.working(row)) >= 1
-    assert state.told.startswith("At work: ")
+    assert told(state)[0].startswith("At work: ")
 
 
 def test_one_query_and_a_long_cache_leave_a_gpu_empty_without_splits() -> None:
@@ -211,8 +203,8 @@ def test_one_query_and_a_long_cache_leave_a_gpu_empty_without_splits() -> None:
     one, auto = state.rows
     assert one.schedule.idle > 0.9
     assert auto.schedule.seconds < one.schedule.seconds / 10
-    assert state.words[-1] == "bytes: 4.00 times as many not packed"
-    assert "packing: 4 query heads share each KV head" in " ".join(state.words)
+    assert state.sentences[-1] == "bytes: 4.00 times as many not packed"
+    assert "packing: 4 query heads share each KV head" in " ".join(state.sentences)
 
 
 def test_flash_attention_2_fills_a_gpu_where_flash_attention_1_does_not() -> None:
@@ -221,19 +213,16 @@ def test_flash_attention_2_fills_a_gpu_where_flash_attention_1_does_not() -> Non
     idle = {row.schedule.program.algorithm.name: row.schedule.idle for row in state.rows}
     assert idle["flash1"] > 0.9
     assert idle["flash2"] < 0.3
-    assert any("no more thread blocks than heads" in words for words in state.words)
+    assert any("no more thread blocks than heads" in words for words in state.sentences)
 
 
-def test_times_of_algorithms_are_neither_said_nor_drawn_on_one_axis(monkeypatch, qapp) -> None:
+def test_times_of_algorithms_are_neither_said_nor_drawn_on_one_axis(qapp) -> None:
     """The model takes every reload from HBM, so FlashAttention-1 would be behind naive."""
     chosen = scenario("flash2", nq=2048, d=64, heads=8, rows=64, cols=64, dtype="float16")
     program = program_of(chosen)
     state = schedule_state(program, "algorithms", "index")
-    drawn = record_texts(monkeypatch, painter)
-    painted(
-        lambda p: paint_schedule(p, state, Style(THEMES["dark"]), QRectF(0, 0, 900, 600)), 900, 600
-    )
-    said = " ".join(each.text for each in drawn)
+    rect = QRectF(0, 0, 900, 600)
+    said = " ".join(each.text for each in drawn_words(drawn(state, (900, 600)).paint, rect))
     assert not re.search(r"≈|\d (s|ms|µs|ns)\b", said)
     assert "times of algorithms cannot be compared" in said
     assert [state.across(row.events) for row in state.rows] == [
@@ -244,7 +233,9 @@ def test_times_of_algorithms_are_neither_said_nor_drawn_on_one_axis(monkeypatch,
     )
     share = 100 * (1 - total.compulsory / total.counters.bytes)
     title = ALGORITHMS[total.algorithm].title
-    assert state.words[0].endswith(f"though L2 may have it: {share:.0f} % of the bytes of {title}.")
+    assert state.sentences[0].endswith(
+        f"though L2 may have it: {share:.0f} % of the bytes of {title}."
+    )
 
 
 def test_persistent_blocks_that_are_behind_are_explained() -> None:
@@ -255,7 +246,7 @@ def test_persistent_blocks_that_are_behind_are_explained() -> None:
     for chosen in (uneven, even):
         state = schedule_state(program_of(chosen), "orders", "index")
         seconds = {row.schedule.order: row.schedule.seconds for row in state.rows}
-        explained = "the start of each block, is not in the model" in " ".join(state.words)
+        explained = "the start of each block, is not in the model" in " ".join(state.sentences)
         assert explained == (seconds["persistent"] > seconds["index"]) == (chosen is uneven)
 
 
@@ -270,38 +261,16 @@ def test_what_has_no_schedule_says_why() -> None:
     assert "as many query heads of each KV head" in row.why
 
 
-STATES: tuple[tuple[Scenario, str], ...] = (
-    (scenario("flash2", nq=2048, d=64, heads=8, rows=64, cols=64, mask={"causal": True}), "run"),
-    (scenario("flash2", nq=2048, d=64, heads=8, rows=64, cols=64), "algorithms"),
-    (scenario("flash2", nq=2048, d=64, heads=8, rows=64, cols=64, mask={"causal": True}), "orders"),
-    (scenario("flash2", kv_heads=2, **LONG), "splits"),
-    (scenario("naive", nq=1, nk=131072, d=64), "run"),
-)
-
-
-@pytest.mark.parametrize("size", [(430, 260), (620, 420), (1500, 1100)])
-@pytest.mark.parametrize("number", range(len(STATES)))
-def test_words_stand_apart_and_are_whole(monkeypatch, qapp, number, size) -> None:
-    chosen, what = STATES[number]
-    state: ScheduleState = schedule_state(program_of(chosen), what, "index")
-    drawn = record_texts(monkeypatch, painter)
-    rect = QRectF(0, 0, *size)
-    for theme in THEMES.values():
-        drawn.clear()
-        painted(lambda p, t=theme: paint_schedule(p, state, Style(t), rect), *size)
-        assert len(drawn) >= 3
-        assert_tidy(drawn, rect)
-
-
 def test_the_mark_alone_moves_with_the_cursor(qapp) -> None:
-    state = schedule_state(program_of(STATES[0][0]), "run", "index")
-    rect, style = QRectF(0, 0, 600, 400), Style(THEMES["dark"])
+    causal = {"mask": {"causal": True}}
+    program = program_of(scenario("flash2", nq=2048, d=64, heads=8, rows=64, cols=64, **causal))
+    state = schedule_state(program, "run", "index")
     first, later = (
-        painted(lambda p, s=each: paint_schedule(p, s, style, rect), 600, 400)
+        painted(drawn(each, (600, 400)).paint, 600, 400)
         for each in (state, replace(state, visit=len(state.program) - 1))
     )
     marked = THEMES["dark"].current.lower()
-    bars = schedule_layout(state, style, rect).rows[0][1].toAlignedRect()
+    bars = drawn(state, (600, 400)).where(0).toAlignedRect()
     changed = [
         (x, y)
         for x in range(bars.left(), bars.right())
@@ -319,8 +288,8 @@ def test_times_that_a_launch_exceeds_say_so_in_every_view(what):
         for n in (16, 8192)
     )
     said = "A launch alone takes some 3 µs."
-    assert said in short.words
-    assert said not in long.words
+    assert said in short.sentences
+    assert said not in long.sentences
 
 
 @pytest.mark.parametrize("size", [(430, 260), (624, 280), (720, 400), (1500, 1100)])
@@ -332,8 +301,9 @@ def test_what_auto_chooses_is_said_in_any_room(qapp, size, long) -> None:
     (auto,) = (row for row in state.rows if "auto" in row.title)
     splits = auto.schedule.program.workload.splits
     assert splits > 1
-    said = " ".join(schedule_layout(state, Style(THEMES["dark"]), QRectF(0, 0, *size)).said)
-    assert said.startswith(f'splits = "auto": {splits} splits, the fewest whose waves (')
+    lines = drawn_words(drawn(state, size).paint, QRectF(0, 0, *size))
+    said = " ".join(each.text for each in lines)
+    assert f'splits = "auto": {splits} splits, the fewest whose waves (' in said
     before = said.partition("A launch alone")[0].partition("without splits")[0]
     assert "are at least 0.85 as full as the fullest (" in before
     assert not said.endswith(":")
@@ -351,7 +321,7 @@ def test_the_longest_block_ends_last_or_not_as_is_said(rows: int, heads: int, wo
     sizes = {"nq": rows, "d": 64, "heads": heads, "rows": 64, "cols": 64, "dtype": "float16"}
     program = program_of(scenario("flash2", mask={"causal": True}, **sizes))
     for order in ORDERS:
-        said = schedule_state(program, "run", order).words
+        said = schedule_state(program, "run", order).sentences
         assert sum(each.endswith(words) for each in said if "longest thread" in each) == 1
     (row,) = schedule_state(program, "run", "longest").rows
     events = row.events
@@ -361,10 +331,10 @@ def test_the_longest_block_ends_last_or_not_as_is_said(rows: int, heads: int, wo
 
 
 @pytest.mark.parametrize("what", WHATS)
-def test_no_wave_is_told_as_none(what: What) -> None:
+def test_no_wave_is_told_as_none(what: str) -> None:
     state = schedule_state(program_of(load_scenario(SCENARIOS / "causal.toml")), what, "index")
     for row in state.rows:
-        said = next(part for part in row.figures[0].split(", ") if part.endswith(" waves"))
+        said = next(part for part in figures(state, row)[0].split(", ") if part.endswith(" waves"))
         waves = [float(each) for each in said.removesuffix(" waves").split(" + ")]
         exact = [
             len(each.blocks) / (row.schedule.gpu.sms * each.residency.blocks)
@@ -382,8 +352,8 @@ def test_who_has_nothing_to_do_in_a_launch_may_have_in_the_next() -> None:
     counts = [len(each.blocks) for each in naive.schedule.launches]
     assert naive.events.used == max(counts) > min(counts) == flash2.events.used
     idle = f"{flash2.schedule.gpu.sms - min(counts)} multiprocessors"
-    (one,) = (words for words in state.words if words.startswith(naive.title))
-    (other,) = (words for words in state.words if words.startswith(flash2.title))
+    (one,) = (words for words in state.sentences if words.startswith(naive.title))
+    (other,) = (words for words in state.sentences if words.startswith(flash2.title))
     assert one.endswith(f"{idle} have nothing to do in this launch.")
     assert other.endswith(f"{idle} never have anything to do.")
 
@@ -396,12 +366,12 @@ def test_what_limits_thread_blocks_on_a_multiprocessor_is_told_in_bytes() -> Non
     assert (
         "A thread block of the kernel takes 160.5 KiB of shared memory, so that 1 fits on a "
         "multiprocessor."
-    ) in state.words
+    ) in state.sentences
 
 
 def test_registers_that_nobody_has_compiled_are_told_once():
     sizes = {"nq": 512, "heads": 16, "d": 64, "rows": 64, "cols": 64, "dtype": "float16"}
     program = program_of(scenario("flash2-backward", **sizes))
-    words = " ".join(schedule_state(program, "run", "index").words)
+    words = " ".join(schedule_state(program, "run", "index").sentences)
     assert words.count("Registers are those that the sources of the kernels state") == 1
     assert "A thread of the kernel takes 128 registers, so that 2 thread blocks fit on a" in words

@@ -1,0 +1,23 @@
+"""What can be chosen of schedules: which rows are shown, and in which order blocks start."""
+
+from simulator.base.choices import Choice, Option
+
+CHOICES = (
+    Choice("what", (
+        Option("run", "This run", "Run", "The thread blocks of this run."),
+        Option("orders", "Orders", "Orders",
+               "The same thread blocks, started in other orders (Graham 1969)."),
+        Option("algorithms", "Algorithms", "Others",
+               "The same problem with other algorithms, each over its own time."),
+        Option("splits", "Splits", "Splits",
+               'What splits = "auto" chooses, and why (Flash-Decoding, Dao et al. 2023).'),
+    ), lesson="schedule"),
+    Choice("order", (
+        Option("index", "order of the grid", "", "Blocks start in the order of the grid."),
+        Option("longest", "longest first", "", "The blocks with the most work start first."),
+        Option("persistent", "persistent", "",
+               "As many thread blocks as fit; each takes every so many-th piece. The model leaves "
+               "out what they save: the start of each block."),
+    ), listed=True, lesson="blocks"),
+)  # fmt: skip
+ORDER_NAMES = {each.value: each.text for each in CHOICES[1].options}

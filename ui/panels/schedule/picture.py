@@ -1,0 +1,127 @@
+"""Thread blocks as bars: multiprocessors downwards, time across."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtGui import QPainter
+
+from simulator.study.schedule.events import Events
+from simulator.study.schedule.state import ScheduleState
+from ui.kit.boxes import Box, Column, Placed, Row, Tone, ink
+from ui.kit.shapes import Card, Paragraph, Text, axis
+from ui.look.draw import CENTRE, RIGHT, outline
+from ui.look.heat import hatching
+from ui.look.kept import draw_kept
+from ui.look.theme import Style
+from ui.look.units import clock_text, plural, time_text
+from ui.panels.schedule.words import figures
+
+_FAINTEST = 0.25
+"""How much of its colour the block with the least work has."""
+_TONES = 8
+_LANE = 7
+"""So high a lane is at least, if lanes with nothing on them take less room for it."""
+_USED = 0.6
+"""Most of the height that lanes get in this way."""
+_NAME = 12
+"""Letters of a lane's name, at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline(Box):
+    """Events on lanes, whose names are at the left; the pointer finds (`id`, event)."""
+
+    events: Events
+    seconds: float  # what its width stands for
+    tone: str
+    marks: tuple[tuple[int, Tone], ...]  # framed events
+    widest: str  # the name that takes the most room
+    lane: float = 0.0  # the height of a lane with events; those below the last share the rest
+
+    def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
+        events, left = self.events, _name("", self.widest).width(style)
+        bars = rect.adjusted(left + style.px(5), 0, 0, 0)
+        lane, used = bars.height() / max(len(events.lanes), 1), events.used
+        if 0 < used < len(events.lanes):
+            lane = max(lane, min(style.px(_LANE), _USED * bars.height() / used))
+        yield Placed(replace(self, lane=lane), bars)
+        names = _name(events.lanes[0], self.widest), _name(events.lanes[-1], self.widest)
+        beside = QRectF(rect.x(), rect.y(), left, rect.height())
+        yield from Column((names[0], Box(grow=1), names[1]), gap=0).place(style, beside)
+        idle, rest = len(events.lanes) - used, bars.adjusted(0, used * lane, 0, 0)
+        said = Text(f"{plural(idle, 'multiprocessor')} with nothing to do", "muted", CENTRE)
+        place = QRectF(0, 0, said.width(style) + style.px(16), style.px(20))
+        place.moveCenter(rest.center())
+        if idle and rest.contains(place):
+            yield from Card(said, border="field").place(style, place)
+
+    def spot(self, rect: QRectF, at: QPointF) -> Hashable:
+        along = (at.x() - rect.x()) / rect.width() * self.seconds
+        found = self.events.at((at.y() - rect.y()) / self.lane, along)
+        return None if found is None else (self.id, found)
+
+    def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
+        key = style.theme.name, style.scale, self.tone, self.seconds
+        draw_kept(painter, self.events, key, rect, style.theme.field,
+                  lambda inner: self._paint_bars(inner, style, rect))  # fmt: skip
+        outline(painter, rect.adjusted(-1, -1, 1, 1), style.theme.grid)
+        events, across = self.events, rect.width() / (self.seconds or 1.0)
+        for n, tone in self.marks:
+            x, wide = events.start[n] * across, (events.end[n] - events.start[n]) * across
+            box = QRectF(rect.x() + float(x), rect.y() + float(events.top[n]) * self.lane,
+                         max(float(wide), style.px(3)),
+                         max(float(events.height[n]) * self.lane, style.px(3)))  # fmt: skip
+            outline(painter, box.adjusted(-1, -1, 1, 1), ink(style, tone), max(style.px(2), 2))
+
+    def _paint_bars(self, painter: QPainter, style: Style, bars: QRectF) -> None:
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+        events, lane, theme = self.events, self.lane, style.theme
+        unused = bars.adjusted(0, math.ceil(events.used * lane), 0, 0)
+        painter.fillRect(unused, hatching(theme.field, theme.border, style.scale))
+        shares = np.linspace(_FAINTEST, 1, _TONES).tolist()
+        tones = [ink(style, ("field", self.tone, share)) for share in shares]
+        across = bars.width() / (self.seconds or 1.0)
+        left, right = (np.floor(bars.x() + each * across) for each in (events.start, events.end))
+        top, bottom = (np.floor(bars.y() + each * lane)
+                       for each in (events.top, events.top + events.height))  # fmt: skip
+        # A gap tells neighbours apart, where there is room for one.
+        wide = np.where(right - left >= 4, right - left - 1, np.maximum(right - left, 1))
+        high = np.where(bottom - top >= 4, bottom - top - 1, np.maximum(bottom - top, 1))
+        tone = np.round(events.weight * (_TONES - 1)).astype(int)
+        for n in np.flatnonzero(events.end > events.start).tolist():
+            painter.fillRect(QRectF(left[n], top[n], wide[n], high[n]), tones[tone[n]])
+
+
+def _name(name: str, widest: str) -> Text:
+    """Return the name of a lane, which takes as much room as the widest."""
+    return Text((name[:_NAME], widest), "muted", RIGHT, may_go=True)
+
+
+def timelines(state: ScheduleState) -> Box:
+    """Return all rows, each with its figures above its bars, and the axis that they share."""
+    drawn = [row.events for row in state.shown if row.events]
+    names = (each.lanes[n][:_NAME] for each in drawn for n in (0, -1))
+    widest, rows = max(names, key=len, default=""), list[Box]()
+    for n, row in enumerate(state.shown):
+        title = Text(row.title, row.colour, bold=True)
+        if row.events is None:
+            rows.append(Column((title, Paragraph(row.why), Box(grow=1)), gap=0, grow=1))
+            continue
+        marks: list[tuple[int, Tone]] = [(each, "current") for each in state.working(row)]
+        if state.pointed is not None and state.pointed[0] == n:
+            marks.append((state.pointed[1], "text"))
+        said = Text(figures(state, row), align=RIGHT, grow=1)
+        bars = Timeline(row.events, state.across(row.events), row.colour, tuple(marks), widest,
+                        id=n, name=n, grow=1, high=8)  # fmt: skip
+        rows.append(Column((Row((title, said), gap=12), bars), gap=2, grow=1))
+    if whole := state.seconds:
+        marked = axis("0", clock_text(whole / 2, whole), time_text(whole))
+        rows.append(Row((_name("", widest), replace(marked, grow=1)), gap=5))
+    else:
+        rows.append(Box(high=4))
+    return Column(tuple(rows), gap=4)

@@ -91,7 +91,7 @@ class Canvas(Box):
 
 
 @dataclass(frozen=True, eq=False)
-class Line(Box):
+class Stack(Box):
     """Boxes one after another: a `Row` or a `Column`."""
 
     parts: tuple[Box, ...]
@@ -142,7 +142,7 @@ class Line(Box):
             at += length + gap * squeezed
 
 
-class Row(Line):
+class Row(Stack):
     """Boxes from left to right, all as high as the row."""
 
     def width(self, style: Style) -> float:
@@ -159,7 +159,7 @@ class Row(Line):
         return QRectF(rect.x() + at, rect.y(), length, rect.height())
 
 
-class Column(Line):
+class Column(Stack):
     """Boxes from top to bottom, all as wide as the column."""
 
     def width(self, style: Style) -> float:

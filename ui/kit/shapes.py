@@ -204,8 +204,8 @@ class Bars(Box):
                 draw_text(painter, place, bar.words, font, ink(style, bar.ink), CENTRE)
 
 
-class Cell(NamedTuple):
-    """What stands in a cell of a `Grid`; without a colour of their own words can be read there."""
+class GridCell(NamedTuple):
+    """What stands in a cell of a `CellGrid`; words without a colour can be read there."""
 
     words: str = ""
     ink: Tone | None = None
@@ -213,7 +213,7 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Grid(Box):
+class CellGrid(Box):
     """Cells of one size, with the names of rows at the left; the pointer finds (`id`, row, column).
 
     Words are left out if they do not fit in every cell. Names but the first and the last go if
@@ -221,7 +221,7 @@ class Grid(Box):
     """
 
     shape: tuple[int, int]  # rows and columns
-    cells: Mapping[tuple[int, int], Cell]  # what stands in some of them
+    cells: Mapping[tuple[int, int], GridCell]  # what stands in some of them
     size: tuple[float, float]  # largest width and height of a cell
     names: tuple[str, ...] = ()
     heat: Heat | None = None  # the colours of all cells

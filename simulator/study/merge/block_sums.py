@@ -15,8 +15,8 @@ from simulator.study.merge.choices import DRAWN, FIRST
 from simulator.study.merge.gradient_sums import (
     MOST_TERMS,
     SUM,
+    BlockTerms,
     Orders,
-    RowSums,
     random_orders,
     rooms,
     row_sums,
@@ -36,7 +36,7 @@ class BlockSums:
     where: str  # head and row block, in words
     tensor: str = ""  # what is summed
     rows: range = range(0)
-    sums: RowSums | None = None  # what column blocks add; None: `why` not
+    sums: BlockTerms | None = None  # what column blocks add; None: `why` not
     order: str = FIRST
     seed: int = 0  # of an order that is drawn
     chosen: tuple[int, int] | None = None  # whose bits are shown; None: of what moves most

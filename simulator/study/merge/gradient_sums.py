@@ -53,7 +53,7 @@ ORDERS: dict[str, Callable[[Sequence[Node], int], Node]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class RowSums:
+class BlockTerms:
     """What column blocks add to dQ of a row block.
 
     Attributes
@@ -137,7 +137,7 @@ def shares(trace: Trace, head: int, i: int) -> Iterator[F32]:
     return iter(row_sums(trace, head, i).terms)
 
 
-def row_sums(trace: Trace, head: int, i: int) -> RowSums:
+def row_sums(trace: Trace, head: int, i: int) -> BlockTerms:
     """Return what the column blocks of a run add to dQ of a row block."""
     program, w = trace.program, trace.workload
     assert isinstance(trace.engine, BackwardEngine)
@@ -148,7 +148,7 @@ def row_sums(trace: Trace, head: int, i: int) -> RowSums:
         if any(isinstance(op, AddQueryGradient) for op in program.ops(visit.index))
     ]
     if not visits:  # its rows see nothing
-        return RowSums((), ())
+        return BlockTerms((), ())
     weights = trace.engine.row_pairs(head, i)[weights_name]
     keys = getattr(trace.inputs, rows_name.lower())[w.kv_head_of[head]]
     terms = (
@@ -158,7 +158,7 @@ def row_sums(trace: Trace, head: int, i: int) -> RowSums:
         ).astype(np.float32)
         for visit in visits
     )
-    return RowSums(tuple(visit.j for visit in visits), tuple(terms))
+    return BlockTerms(tuple(visit.j for visit in visits), tuple(terms))
 
 
 def added_up(terms: Sequence[F32]) -> F32:

@@ -8,7 +8,7 @@ from PySide6.QtGui import QColor, QImage, QPainter
 from tests.helpers.drawn_words import drawn_words, faults
 from tests.ui.panels.test_memory import painted
 from ui.kit.boxes import Box, Canvas, Column, Row, Where, scene
-from ui.kit.shapes import Bar, Bars, Cell, Grid, Heat, Image, Legend, Paragraph, Text
+from ui.kit.shapes import Bar, Bars, CellGrid, GridCell, Heat, Image, Legend, Paragraph, Text
 from ui.look.theme import DARK, Style
 
 pytestmark = pytest.mark.usefixtures("qapp")
@@ -120,10 +120,10 @@ def test_a_legend_takes_as_many_lines_as_it_needs_and_names_every_colour() -> No
 
 
 def test_a_grid_says_which_cell_the_pointer_is_on() -> None:
-    cells = {(0, 0): Cell("7"), (1, 2): Cell("9", frame="bad")}
+    cells = {(0, 0): GridCell("7"), (1, 2): GridCell("9", frame="bad")}
     heat = Heat(np.zeros((2, 4), np.float32), 0.0, 1.0, "P")
     names = "row 5", "row 6"
-    grid = Grid((2, 4), cells, (20, 16), names, heat, id="sum", name="grid", grow=1)
+    grid = CellGrid((2, 4), cells, (20, 16), names, heat, id="sum", name="grid", grow=1)
     found = scene(Column((grid,)), STYLE, ROOM)
     place = found.where("grid")
     assert (place.width(), place.height()) == (80, 32)

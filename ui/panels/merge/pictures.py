@@ -14,7 +14,7 @@ from simulator.study.merge.by_hand import RowMerge
 from simulator.study.merge.choices import FIRST
 from simulator.study.merge.merging import Node, height
 from ui.kit.boxes import Box, Canvas, Column, Placed, Where, ink
-from ui.kit.shapes import Card, Cell, Grid, Heat, Image, Text
+from ui.kit.shapes import Card, CellGrid, GridCell, Heat, Image, Text
 from ui.look.draw import CENTRE
 from ui.look.heat import signed_limit
 from ui.look.theme import Style
@@ -98,11 +98,11 @@ def numbers(state: BlockSums) -> Box:
     """Return by how much each sum moves, above the bits of one of them."""
     apart, differing = state.apart, state.differing
     moved = np.where(apart > 0, apart, -np.inf).astype(np.float32)
-    said = {(row, column): Cell(str(apart[row, column])) for row, column in np.argwhere(apart > 0)}
-    said[state.at] = said.get(state.at, Cell())._replace(frame="current")
+    said = {(i, j): GridCell(str(apart[i, j])) for i, j in np.argwhere(apart > 0)}
+    said[state.at] = said.get(state.at, GridCell())._replace(frame="current")
     bits = {
-        (row, n): Cell(bit, "bad", "bad") if n in differing else
-        Cell(bit, "muted" if 1 <= n < 9 else "text")
+        (row, n): GridCell(bit, "bad", "bad") if n in differing else
+        GridCell(bit, "muted" if 1 <= n < 9 else "text")
         for row, each in enumerate(state.bits) for n, bit in enumerate(each)
     }  # fmt: skip
     captions = (
@@ -111,11 +111,11 @@ def numbers(state: BlockSums) -> Box:
     )
     return Column((
         Text(captions, "muted", wide=0, may_go=True), Box(high=4),
-        Grid(apart.shape, said, (64, 26), tuple(f"row {row}" for row in state.rows),
+        CellGrid(apart.shape, said, (64, 26), tuple(f"row {row}" for row in state.rows),
              Heat(moved, 0.0, max(float(apart.max()), 1.0), "P"), id="sum", name="cells", high=32,
              grow=1),
         Box(high=6), Text(bits_of(state), wide=0),
-        Grid((2, len(state.bits[0])), bits, (14, 16),
+        CellGrid((2, len(state.bits[0])), bits, (14, 16),
              (FIRST, state.order if state.order != FIRST else "again"), name="bits", high=32),
         Box(name="fields", high=16, may_go=True), Box(high=4, may_go=True),
     ), gap=0, over=_draw_fields)  # fmt: skip

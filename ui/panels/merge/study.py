@@ -45,7 +45,7 @@ class MergeState:
         return replace(self, sums=self.sums and self.sums.ordered(value))
 
 
-class Merge(Study[Found, MergeState]):
+class MergeStudy(Study[Found, MergeState]):
     """Partials of the selected row, and of a run whose tiles add to sums in HBM these sums."""
 
     name, title, doing = "merge", "Merge", "partials of a row"
@@ -125,4 +125,4 @@ class Merge(Study[Found, MergeState]):
         return None if shown.sums is None else numbers(shown)
 
 
-MERGE = Merge()
+MERGE = MergeStudy()

@@ -49,7 +49,7 @@ _TONES: tuple[Tone, ...] = (
 _NAMES = ((CHOSEN, "this device"), (NOW, "this step"), (DONE, "done"), (LATER, "to come"))
 
 
-class Ring(Study[RingFound, RingState]):
+class RingStudy(Study[RingFound, RingState]):
     """The run dealt out to a ring of devices: each device and step, links, and the same O.
 
     Blocks are seen on their way to a step that follows the one shown, as long as a load takes on
@@ -124,7 +124,7 @@ class Ring(Study[RingFound, RingState]):
         return Column((Row((mask, beside), gap=12, share=0.75, grow=1), legend), gap=4)
 
 
-RING = Ring()
+RING = RingStudy()
 
 
 def _mask(state: RingState, style: Style) -> QImage:

@@ -58,7 +58,8 @@ test-races: ## watch every kernel in every variant, then without each of its bar
 
 test-gpu-double: ## run CuPy and the checks for a GPU on a driver that carries out PTX on the CPU (network, g++, python3-dev)
 	@.ci/setup test gpu-double
-	QT_QPA_PLATFORM=offscreen nice $(PY) -m pytest -n $(JOBS) --dist loadfile tests/kernels/gpu_double $(ARGS)
+	$(PY) -m tests.kernels.gpu_double.build
+	QT_QPA_PLATFORM=offscreen nice $(PY) -m pytest -n $(JOBS) --dist worksteal tests/kernels/gpu_double $(ARGS)
 
 test-older-cuda: build/venv-older-cuda/made ## compile every kernel with the NVRTC of gpu-cuda12, for older GPUs too: 4 minutes
 	QT_QPA_PLATFORM=offscreen nice build/venv-older-cuda/bin/python -m pytest --all -n $(JOBS) \

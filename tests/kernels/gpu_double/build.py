@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import subprocess
 import sys
 import sysconfig
-import tarfile
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
@@ -61,16 +59,17 @@ def _runtime() -> Path:
 
     Raises
     ------
-    subprocess.CalledProcessError
-        A command failed, such as pip where there is no network; it has said why.
+    SystemExit
+        A command failed, such as pip where there is no network: with what it said.
     """
     name = f"cupy-{version('cupy-cuda13x')}"
     path = BUILD / f"{name}-{sys.implementation.cache_tag}.so"
     if path.exists():
         return path
     source = BUILD / name
-    if not source.exists():
+    if not (BUILD / f"{name}.tar.gz").exists():
         _fetch(name)
+    _run(["tar", "xf", f"{name}.tar.gz", f"{name}/cupy_backends"], BUILD)
     (source / "cuda_profiler_api.h").write_text(_PROFILER, encoding="utf-8")
     given = ",".join(f"{key}={value}" for key, value in _SETTINGS.items())
     _run([sys.executable, "-m", "cython", "--cplus", "-3", "-E", given, f"{_RUNTIME}.pyx"], source)
@@ -80,7 +79,7 @@ def _runtime() -> Path:
 
 
 def _fetch(name: str) -> None:
-    """Unpack CuPy's source archive, of which only the bindings are needed.
+    """Fetch CuPy's source archive.
 
     pip asks an archive for its metadata, for which CuPy's set-up wants CUDA unless it is told to
     make stubs.
@@ -89,11 +88,6 @@ def _fetch(name: str) -> None:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
     command += ["--no-build-isolation", "--no-binary", "cupy", "--dest", "."]
     _run([*command, name.replace("-", "==")], BUILD, with_stubs)
-    with tarfile.open(BUILD / f"{name}.tar.gz") as archive:
-        bindings = [m for m in archive if m.name.startswith(f"{name}/cupy_backends/")]
-        archive.extractall(BUILD / "unpacked", bindings, filter="data")
-    (BUILD / "unpacked" / name).rename(BUILD / name)
-    shutil.rmtree(BUILD / "unpacked")
 
 
 def _compiled(source: Path, target: Path, options: Sequence[str]) -> None:
@@ -108,7 +102,9 @@ def _compiled(source: Path, target: Path, options: Sequence[str]) -> None:
 
 def _run(command: Sequence[str], folder: Path, env: dict[str, str] | None = None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    subprocess.run(command, cwd=folder, env=env, check=True)
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
 
 
 def on_double(*arguments: str, **gpu: int) -> subprocess.CompletedProcess[str]:
@@ -127,3 +123,7 @@ def on_double(*arguments: str, **gpu: int) -> subprocess.CompletedProcess[str]:
         cwd=ROOT, env={**environment(), **said}, timeout=_SECONDS,
         capture_output=True, text=True, check=False,
     )  # fmt: skip
+
+
+if __name__ == "__main__":
+    environment()

@@ -11,6 +11,7 @@ from simulator.base.choices import Choice
 from simulator.base.limits import TEXT_LETTERS, TITLE_LETTERS
 from simulator.base.tables import Table
 from simulator.problem.models import models
+from simulator.study.latent.choices import CHOICES as LATENT
 from simulator.study.merge.choices import CHOICES as MERGE
 from simulator.study.ring.choices import CHOICES as RING
 from simulator.study.schedule.choices import CHOICES as SCHEDULE
@@ -153,7 +154,7 @@ class CameraTable(Table):
         return self
 
 
-STUDIES: tuple[tuple[Choice, ...], ...] = (MERGE, RING, SCHEDULE)
+STUDIES: tuple[tuple[Choice, ...], ...] = (LATENT, MERGE, RING, SCHEDULE)
 """The choices of studies; a lesson makes those that have a key."""
 
 
@@ -171,7 +172,6 @@ class _Chosen(Table):
     hands: Literal["angles", "before", "turned"] | None = None
     over: Literal["N", "Br", "Bc", "d", "map", "variants"] | None = None
     order: Literal["shuffle", "reach"] | None = None
-    latent: Literal["ways", "sharing"] | None = None
     generation: Literal["bytes", "flops", "time", "equal"] | None = None
     way: Literal["cache", "again", "no mask"] | None = None
     summed: bool | None = None

@@ -11,6 +11,7 @@ from simulator.base.choices import Choice
 from simulator.run.trace import Trace
 from ui.kit.boxes import Box
 from ui.kit.shapes import Wordings
+from ui.plots.model import PlotModel
 from ui.session.tasks import Report
 from ui.session.view import View
 
@@ -38,15 +39,16 @@ class Slider(NamedTuple):
 
 
 class Study(Generic[Found, State]):
-    """What a panel shows of a run: a slow, pure `compute`, quick states, boxes and words.
+    """What a panel shows of a run: a slow, pure `compute`, quick states, and boxes and words.
 
-    A state is frozen data, compared by identity. What a user does returns another state.
+    In the place of boxes and words there may be a plot. A state is frozen data, compared by
+    identity. What a user does returns another state.
     """
 
     name: str  # of the dock
     title: str  # of the dock, for screen readers
     doing: str  # what the user reads while it computes
-    pictured: str  # what the picture is, for screen readers
+    pictured: str = ""  # what a picture of boxes is, for screen readers; a plot has a name
     choices: tuple[Choice, ...] = ()
     slider: Slider | None = None
     seconds = 0.0  # how long the way to a state is shown at speed 1; 0: never
@@ -125,6 +127,10 @@ class Study(Generic[Found, State]):
         return state
 
     # --- what is seen ---------------------------------------------------------------------
+
+    def plot(self, state: State) -> PlotModel | None:
+        """Return the plot that stands in the place of picture and words; None: these."""
+        return None
 
     def picture(self, state: State) -> Box | None:
         """Return the picture as boxes; None: words say why there is none."""

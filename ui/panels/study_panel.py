@@ -1,4 +1,4 @@
-"""The dock of any study: choices, a slider, and a picture of boxes between words."""
+"""The dock of any study: choices, a slider, and a picture of boxes between words, or a plot."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from dataclasses import replace
 from typing import Any, Generic
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QHelpEvent, QHideEvent, QKeyEvent, QMouseEvent, QPainter
+from PySide6.QtGui import (
+    QHelpEvent,
+    QHideEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import QSlider, QToolTip, QWidget
 
 from simulator.base.choices import one_of
@@ -20,6 +27,7 @@ from ui.look.theme import Style
 from ui.panels.base import StatePicture
 from ui.panels.picture_panel import PicturePanel
 from ui.panels.study import Chosen, Found, State, Study
+from ui.plots.widget import PlotView
 from ui.safety.overrides import guarded
 from ui.session.panel_clock import PanelClock
 from ui.session.session import Session
@@ -27,6 +35,8 @@ from ui.session.view import View
 
 _SLIDER = 22
 """Height of the slider, pixels."""
+_KEPT = 2
+"""Results of a run that are kept: going back and forth between two choices computes nothing."""
 
 
 def whole(study: Study[Any, State], state: State) -> Box:
@@ -138,10 +148,16 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
         self._hidden: frozenset[str] = frozenset()
         self._asked: tuple[Trace, Hashable] | None = None
         self._mark = 0  # where the slider is to be, in numbers that are still being computed, too
+        self._kept: dict[tuple[Trace, Hashable], Found] = {}
         self._found: Found | None = None
         self._view: View | None = None
         self.picture: StudyPicture[State] = StudyPicture(self, study)
         self.picture.changed.connect(self.change)
+        self.plot = PlotView()
+        self.plot.setParent(self)
+        self.plot.hide()
+        self.bar.fit_pressed.connect(self.plot.fit)
+        self.plot.zoomed.connect(self.bar.fit_button.setEnabled)
         self.slider = QSlider(Qt.Orientation.Horizontal, self)
         self.slider.setPageStep(1)
         self.slider.setVisible(study.slider is not None)
@@ -161,6 +177,7 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
 
     def forget(self) -> None:
         self.clock.finish()
+        self._kept.clear()
         self._asked = self._found = self._view = self.picture.state = None
 
     def show_view(self, view: View, model: None = None) -> None:
@@ -175,7 +192,9 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
             self._show_chosen()
         self._hide_choices()
         if self._known() and self.state is not None:
-            self._draw(self.study.follow(self.state, view))
+            state = self.study.follow(self.state, view)
+            if state is not self.state:
+                self._draw(state)
 
     def choose(self, name: str, value: str) -> None:
         """Accept a choice."""
@@ -222,13 +241,23 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
         super().show_controls(on)
         self._show_slider()
 
+    def set_style(self, style: Style) -> None:
+        with self.plot.laid_out_once():
+            self.plot.set_style(style)
+            super().set_style(style)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        with self.plot.laid_out_once():
+            super().resizeEvent(event)
+
     def arrange(self) -> None:
-        """Give the slider a line below the choices."""
+        """Give the slider a line below the choices, and the plot the place of the picture."""
         super().arrange()
         if not self.slider.isHidden():
             place = self.picture.geometry()
             self.slider.setGeometry(place.x(), place.y(), place.width(), _SLIDER)
             self.picture.setGeometry(place.adjusted(0, _SLIDER, 0, 0))
+        self.plot.setGeometry(self.picture.geometry())
 
     def _show_chosen(self) -> None:
         for name, value in self.chosen.items():
@@ -267,13 +296,18 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
         def done(found: Found) -> None:
             if self._asked == asked:
                 self.clock.finish()
+                of_run = [(a, b) for a, b in self._kept.items() if a[0] is trace and a != asked]
+                self._kept = dict([*of_run, (asked, found)][-_KEPT:])
                 self._found = found
                 state = self.study.state(found, self.chosen, self.state, "")
                 if self._view is not None:
                     state = self.study.follow(state, self._view)
                 self._go(self.study.marked(state, self._mark))
 
-        self._session.derive(self.study, needs, done)
+        if asked in self._kept:
+            done(self._kept[asked])
+        else:
+            self._session.derive(self.study, needs, done)
         return False
 
     def _moved(self) -> None:
@@ -301,5 +335,15 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
         self.slider.setValue(value)
         self.slider.blockSignals(blocked)
         self.picture.state = state = self.completed(state)
-        said = (each.rstrip(".") for each in self.study.described(state) if each)
-        self.describe(". ".join(said) + ".")
+        plot = self.study.plot(state)
+        if (plot is None) != self.plot.isHidden():
+            self.plot.setHidden(plot is None)
+            self.picture.setHidden(plot is not None)
+            self.bar.fit_button.setHidden(plot is None)
+            self.arrange()
+        if plot is None:
+            said = (each.rstrip(".") for each in self.study.described(state) if each)
+            self.describe(". ".join(said) + ".")
+        else:
+            self.plot.show_model(plot)
+            self.describe(plot.summary)

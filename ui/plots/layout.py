@@ -13,7 +13,7 @@ from PySide6.QtCore import QPointF, QRectF, QSizeF
 from PySide6.QtGui import QFont
 
 from ui.look.draw import fitted, text_width, wrapped
-from ui.look.names import fitting
+from ui.look.names import fitting, readable
 from ui.look.theme import Style
 from ui.plots.labels import Wanted, place_labels, spread
 from ui.plots.model import F64, Curve, HeatMap, Level, PlotModel
@@ -127,7 +127,7 @@ def line_height(style: Style) -> float:
 
 def fitted_style(style: Style, rect: QRectF) -> Style:
     """Return the style at the text scale that suits a place."""
-    return fitting(style, rect, MIN_SIZE)
+    return readable(fitting(style, rect, MIN_SIZE))
 
 
 def plot_layout(model: PlotModel, style: Style, rect: QRectF, x: Range, y: Range) -> PlotLayout:
@@ -205,8 +205,11 @@ _END = re.compile(r"(?<! al)[.;] ")
 
 
 def _wrapped(text: str, font: QFont, width: float, most: int) -> list[str]:
-    """Return a text in at most so many lines: its last sentences are left out, or the end."""
-    lines = wrapped(text, font, width) if text else []
+    """Return a text in at most so many lines: its last sentences are left out.
+
+    The first one may take a line more; with less its end is left out.
+    """
+    lines = fewer = wrapped(text, font, width) if text else []
     if len(lines) <= most:
         return lines
     shorter = text
@@ -215,6 +218,8 @@ def _wrapped(text: str, font: QFont, width: float, most: int) -> list[str]:
         fewer = wrapped(f"{shorter}.", font, width)
         if len(fewer) <= most:
             return fewer
+    if len(fewer) <= most + 1:
+        return fewer
     return [*lines[: most - 1], fitted(font, " ".join(lines[most - 1 :]), width)]
 
 

@@ -189,7 +189,7 @@ PANELS = (
         "latent", "Latent", "C",
         "One latent for all heads: attended to in two ways, and what sharing a cache costs "
         "(Liu et al. 2024).",
-        "latent.panel:LatentPanel", room=_LARGE,
+        "latent.study:LATENT", room=_LARGE,
     ),
     PanelSpec(
         "generation", "Generation", "Q",

@@ -13,7 +13,7 @@ Liu et al. (DeepSeek-AI) 2024, "DeepSeek-V2", section 2.1.2.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -33,6 +33,8 @@ from simulator.study.sweep import Figures, figures_of
 
 Way = Literal["absorbed", "projected"]
 Quantity = Literal["flops", "bytes", "time"]
+WAYS: tuple[Way, ...] = get_args(Way)
+QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
 NARROWER = 4
 """How many times narrower a key of a head is than the latent if nothing says it, as in DeepSeek-V3:
 512 and 128."""
@@ -124,7 +126,7 @@ class LatentLayer:
         return tuple(sorted({*(2**n for n in range(keys.bit_length()) if 2**n <= keys), keys}))
 
     def _projected_wins(self, quantity: Quantity, queries: int) -> bool:
-        prices = [self.price(way, queries).of(quantity) for way in ("absorbed", "projected")]
+        prices = [self.price(way, queries).of(quantity) for way in WAYS]
         return prices[1] < prices[0]
 
     def attention(self, way: Way, queries: int | None = None) -> Workload:
@@ -284,3 +286,28 @@ def _projected_dims(w: Workload) -> tuple[int, int]:
             raise refuse(str(w.file.path), f"shape of {name}", shape, expected)
         sizes.append(shape[2])
     return sizes[0], sizes[1]
+
+
+# --- what is shown -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class TwoWays:
+    """What both ways cost a layer, and what they compute."""
+
+    layer: LatentLayer  # a run's, or of a model if the run has no latent
+    prices: dict[Way, tuple[Price, ...]]  # of each way, for each of the layer's numbers of queries
+    # from how many queries on making K and V costs less, of each quantity
+    crossovers: dict[Quantity, int | None]
+    both: BothWays  # O in both ways
+    queries: int | None  # of the run; None if the layer is not the run's
+
+
+def two_ways(w: Workload, inputs: Inputs) -> TwoWays:
+    """Compute both ways for a run, or for a model if the run has no latent."""
+    layer = latent_layer(w)
+    own = layer.model is None
+    prices = {way: tuple(layer.price(way, n) for n in layer.counts) for way in WAYS}
+    crossovers = {each: layer.crossover(each) for each in QUANTITIES}
+    both = both_ways(layer, inputs if own else None)
+    return TwoWays(layer, prices, crossovers, both, w.seqlen_q if own else None)

@@ -1,21 +1,29 @@
 """What every study in a dock keeps to, at all sizes, in all themes, at the desk and on stage."""
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import cycle
 
 import pytest
 from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QPainter
 
 from simulator.problem.scenario import parse_scenario
 from tests.helpers.drawn_words import drawn_words, faults
 from tests.helpers.random_pages import overlapping
 from ui.look.theme import THEMES, Style, Theme, stage_label, stage_scale
 from ui.panels.study_panel import StudyPanel
+from ui.plots.painter import paint_over
 from ui.session.session import Session
 from ui.window.panel_specs import PANELS
 
 CAUSAL = {"mask": {"causal": True}, "tiling": {"rows": 4, "cols": 4}}
 RUNS = {
+    "latent": (
+        {"attention": {"algorithm": "mla", "heads": 4, "seqlen_q": 1, "seqlen_k": 256,
+                       "latent_dim": 32, "rope_dim": 8}},
+        {"input": {"source": "capture", "name": "passage-layer1"}},
+    ),
     "merge": (
         {"attention": {"seqlen_q": 256, "head_dim": 64}, "mask": {"causal": True},
          "tiling": {"rows": 32, "cols": 32}},
@@ -39,7 +47,7 @@ RUNS = {
          "tiling": {"rows": 1, "cols": 128}},
     ),
 }  # fmt: skip
-"""Runs of which each study shows what it has to show, and one of which it says why it does not."""
+"""Runs of which a study shows what it has to show, and one of which it says why it does not."""
 SIZES = ((430, 300), (640, 540), (960, 810), (640, 1000))
 STAGES = {(640, 540): (1280, 720), (960, 810): (1920, 1080), (430, 300): (1280, 720)}
 """Windows on stage in which a panel is so large."""
@@ -97,6 +105,14 @@ def styles(size: tuple[int, int], themes: Iterable[Theme]) -> Iterator[Style]:
             yield Style(theme, stage_scale(*STAGES[size]), stage_label(*STAGES[size]))
 
 
+def paint(panel: StudyPanel, painter: QPainter) -> None:
+    """Paint the boxes of a panel, or the words of its plot."""
+    if panel.plot.isHidden():
+        panel.picture.scene.paint(painter)
+    else:
+        paint_over(painter, panel.plot.model, panel.plot.plot_layout())
+
+
 def test_every_study_is_here(qapp: object) -> None:
     session = Session("numpy")
     made = {spec.name: spec.make(session) for spec in PANELS}
@@ -112,8 +128,8 @@ def test_words_are_whole_and_apart_and_large_enough(shown: Shown) -> None:
             panel.resize(*size)
             for style in styles(size, THEMES.values() if chosen == USUAL else [next(turns)]):
                 panel.set_style(style)
-                picture, rect = panel.picture, QRectF(panel.picture.rect())
-                drawn = drawn_words(picture.scene.paint, rect)
+                rect = QRectF(panel.picture.rect())
+                drawn = drawn_words(partial(paint, panel), rect)
                 assert drawn
                 wrong = faults(drawn, rect)
                 assert not wrong, (chosen, size, style.theme.name, style.scale, wrong)
@@ -124,11 +140,12 @@ def test_words_are_whole_and_apart_and_large_enough(shown: Shown) -> None:
 def test_what_is_shown_is_said_and_keys_reach_everything(shown: Shown) -> None:
     panel, session = shown
     for chosen in in_turn(panel, session):
-        said = panel.accessibleDescription()
-        title = panel.study.words(panel.state).title
+        said, plotted = panel.accessibleDescription(), not panel.plot.isHidden()
+        title = panel.plot.model.note if plotted else panel.study.words(panel.state).title
         assert said.startswith(title if isinstance(title, str) else title[0]), chosen
-        assert panel.picture.accessibleDescription() == said
-        controls = [*panel.bar.shown(), panel.picture]
+        picture = panel.plot if plotted else panel.picture
+        assert picture.accessibleDescription() == said
+        controls = [*panel.bar.shown(), picture]
         controls += [panel.slider] if panel.study.slider else []
         for each in controls:
             assert each.accessibleName(), each

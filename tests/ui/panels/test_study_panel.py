@@ -16,6 +16,7 @@ from simulator.run.trace import Trace
 from ui.kit.boxes import Box, Row
 from ui.panels.study import Chosen, Slider, Study, Words
 from ui.panels.study_panel import StudyPanel
+from ui.plots.model import Axis, Curve, PlotModel
 from ui.session.session import Session
 from ui.session.tasks import Report
 from ui.session.view import View
@@ -89,6 +90,11 @@ class Product(Study[int, Rows]):
     def picture(self, state: Rows) -> Box:
         return Row((Box(grow=1), Box(id=1, name="right", tip="the right part", grow=1)), gap=0)
 
+    def plot(self, state: Rows) -> PlotModel | None:
+        axis, curve = Axis("x", str), Curve("rows", "rows", "Q", (1.0, 2.0), (1.0, state.product))
+        plotted = PlotModel("A plot", axis, axis, (curve,), summary=f"{state.product} are plotted.")
+        return plotted if state.unit == "time" else None
+
     def words(self, state: Rows) -> Words:
         return Words(f"{state.product} {state.unit}", "told", ("A sentence.",))
 
@@ -128,6 +134,19 @@ def test_only_what_is_needed_is_computed_again(panel, study, session):
     panel.bar.choose("factor", "3")
     session.settle()
     assert (panel.state.product, panel.state.unit, study.computed) == (24, "lines", [2, 3])
+
+
+def test_going_back_and_forth_computes_nothing_but_another_run_does(panel, study, session):
+    for factor in ("3", "2", "3"):
+        panel.bar.choose("factor", factor)
+        session.settle()
+        assert panel.state.product == 8 * int(factor)
+    assert study.computed == [2, 3]
+    session.propose(parse_scenario({"attention": {"seqlen_q": 6, "head_dim": 4}}), "fewer rows")
+    session.settle()
+    panel.show_view(session.view)
+    session.settle()
+    assert (panel.state.product, study.computed) == (18, [2, 3, 3])
 
 
 def test_of_several_results_only_the_latest_is_shown(panel, study, session):
@@ -212,3 +231,19 @@ def test_what_cannot_be_chosen_is_refused(panel):
 def test_words_stand_around_the_picture_and_are_read_aloud(panel):
     assert panel.accessibleDescription() == "16 rows. told. A sentence."
     assert panel.picture.accessibleName() == "Two parts"
+
+
+def test_a_plot_stands_in_the_place_of_the_picture(panel):
+    place = panel.picture.geometry()
+    assert panel.plot.isHidden()
+    panel.bar.choose("unit", "time")
+    assert (panel.plot.isVisible(), panel.picture.isVisible()) == (True, False)
+    assert (panel.plot.geometry(), panel.plot.model.name) == (place, "A plot")
+    assert panel.accessibleDescription() == "16 are plotted."
+    panel.plot.zoom(2)
+    assert panel.bar.fit_button.isVisible()
+    panel.bar.fit_button.click()
+    assert not panel.plot.is_zoomed
+    panel.bar.choose("unit", "rows")
+    assert (panel.plot.isVisible(), panel.picture.isVisible()) == (False, True)
+    assert not panel.bar.fit_button.isVisible()

@@ -7,6 +7,7 @@ from PySide6.QtTest import QTest
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import with_values
 from simulator.study.latent.sharing import shipped_layer
+from simulator.study.latent.two_ways import latent_layer
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def test_the_key_opens_it(window):
 def test_curves_are_the_prices(window, quantity):
     panel = panel_of(window)
     press(panel, "quantity", quantity)
-    layer, model = panel.ways.layer, panel.plot.model
+    layer, model = latent_layer(window.session.trace.single_heads[0]), panel.plot.model
     for way, curve in zip(("absorbed", "projected"), model.curves, strict=True):
         assert curve.xs == tuple(map(float, layer.counts))
         assert curve.ys == tuple(layer.price(way, n).of(quantity) for n in layer.counts)
@@ -69,6 +70,5 @@ def test_a_run_without_a_latent_shows_a_model(window, qapp):
     session.settle()
     qapp.processEvents()
     session.settle()
-    assert panel.ways.layer.model is not None
-    assert panel.ways.layer.model.name in panel.plot.model.note
+    assert "DeepSeek-V2: 128 heads" in panel.plot.model.note
     assert "this run" not in {level.label for level in panel.plot.model.levels}

@@ -13,6 +13,7 @@ from simulator.base.tables import Table
 from simulator.problem.models import models
 from simulator.study.latent.choices import CHOICES as LATENT
 from simulator.study.merge.choices import CHOICES as MERGE
+from simulator.study.order.choices import CHOICES as ORDER
 from simulator.study.ring.choices import CHOICES as RING
 from simulator.study.schedule.choices import CHOICES as SCHEDULE
 from simulator.study.sparse.patterns import NAMES
@@ -154,7 +155,7 @@ class CameraTable(Table):
         return self
 
 
-STUDIES: tuple[tuple[Choice, ...], ...] = (LATENT, MERGE, RING, SCHEDULE)
+STUDIES: tuple[tuple[Choice, ...], ...] = (LATENT, MERGE, ORDER, RING, SCHEDULE)
 """The choices of studies; a lesson makes those that have a key."""
 
 
@@ -171,18 +172,14 @@ class _Chosen(Table):
     positions: Literal["clocks", "maps", "far"] | None = None
     hands: Literal["angles", "before", "turned"] | None = None
     over: Literal["N", "Br", "Bc", "d", "map", "variants"] | None = None
-    order: Literal["shuffle", "reach"] | None = None
     generation: Literal["bytes", "flops", "time", "equal"] | None = None
     way: Literal["cache", "again", "no mask"] | None = None
     summed: bool | None = None
     at_once: Literal[1, 2, 4, 8] | None = None
-    places: Literal["run", "none", "causal", "rope"] | None = None
     cache: Literal["server", "run", "hand"] | None = None
     page: Literal[2, 4, 8, 16] | None = None
     prompts: Literal["shared", "apart"] | None = None
     step: Number | None = None
-    window: Annotated[int, Field(ge=1, le=2**20)] | None = None
-    layers: Annotated[int, Field(ge=1, le=64)] | None = None
     global_layers: Number | None = None
     mask: Annotated[str, AfterValidator(_known_mask)] | None = None
     jacobian: bool | None = None

@@ -45,7 +45,8 @@ class _Engine(QPaintEngine):
 
     def drawTextItem(self, at: QPointF, item: QTextItem) -> None:
         ink = QFontMetricsF(item.font()).tightBoundingRect(item.text()).translated(at)
-        place = QRectF(at.x(), ink.y(), item.width(), ink.height())
+        flat = QRectF(at.x(), ink.y(), item.width(), ink.height())
+        place = self.painter().worldTransform().mapRect(flat)
         self.drawn.append(Drawn(item.text(), place, item.font().pixelSize()))
 
     def ignore(self, *_: object) -> None:

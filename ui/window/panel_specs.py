@@ -183,7 +183,7 @@ PANELS = (
         "order", "Order", "O",
         "What shuffling the tokens does to rows of O, and which tokens layers let hear of which "
         "(Vaswani et al. 2017, section 3.5).",
-        "order.panel:OrderPanel", room=_LARGE,
+        "order.study:ORDER", room=_LARGE,
     ),
     PanelSpec(
         "latent", "Latent", "C",

@@ -12,6 +12,7 @@ Vaswani et al. 2017, section 3.5; Lee et al. 2019, "Set Transformer", property 1
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
@@ -58,12 +59,12 @@ class Shuffled:
     after: F32
     bound: float
 
-    @property
+    @cached_property
     def places(self) -> NDArray[np.int64]:
         """Where each token stands afterwards, (N,)."""
         return np.argsort(self.order)
 
-    @property
+    @cached_property
     def apart(self) -> F64:
         """How far the row of each token is from where it was, (N,), as a share of a row's length.
 

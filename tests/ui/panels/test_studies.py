@@ -30,6 +30,12 @@ RUNS = {
         {"attention": {"algorithm": "flash2-backward", "seqlen_q": 64, "head_dim": 8}, **CAUSAL},
         {"attention": {"algorithm": "linear", "seqlen_q": 16, "head_dim": 4}},
     ),
+    "order": (
+        {"attention": {"heads": 2, "seqlen_q": 20, "head_dim": 8}, **CAUSAL},
+        {"attention": {"seqlen_q": 1024, "head_dim": 8}, "mask": {"causal": True, "window": 64},
+         "tiling": {"rows": 128, "cols": 128}},
+        {"attention": {"seqlen_q": 4, "seqlen_k": 24, "head_dim": 4}, **CAUSAL},
+    ),
     "ring": (
         {"attention": {"heads": 2, "seqlen_q": 32, "head_dim": 4, "dtype": "float16"}, **CAUSAL},
         {"attention": {"seqlen_q": 8192, "head_dim": 64, "dtype": "float16"},

@@ -56,7 +56,7 @@ class Text(Box):
         return text_width(self.font(style), self.wordings[-1]) + 1
 
     def height(self, style: Style, width: float) -> float:
-        return style.px(self.high or LINE) * len(self.lines(style, width))
+        return style.px(self.high or LINE)
 
     def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
         lines = self.lines(style, rect.width())
@@ -74,6 +74,9 @@ class Paragraph(Text):
 
     def width(self, style: Style) -> float:
         return 0.0
+
+    def height(self, style: Style, width: float) -> float:
+        return super().height(style, width) * len(self.lines(style, width))
 
 
 @dataclass(frozen=True, eq=False)

@@ -242,6 +242,8 @@ def _mixed_rgb(first: int, second: int, share: float) -> int:
 
 def wrapped(text: str, font: QFont, width: float) -> list[str]:
     """Return a text as lines of at most `width` pixels, broken between words."""
+    if text_width(font, text) <= width:
+        return [text]
     lines: list[str] = []
     for word in text.split(" "):  # not at the thin spaces of a number
         longer = f"{lines[-1]} {word}" if lines else word

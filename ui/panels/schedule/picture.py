@@ -12,8 +12,8 @@ from PySide6.QtGui import QPainter
 
 from simulator.study.schedule.events import Events
 from simulator.study.schedule.state import ScheduleState
-from ui.kit.boxes import Box, Column, Placed, Row, Tone, ink
-from ui.kit.shapes import Card, Paragraph, Text, axis
+from ui.kit.boxes import Box, Canvas, Column, Placed, Row, Tone, ink
+from ui.kit.shapes import Paragraph, Text, axis
 from ui.look.draw import CENTRE, RIGHT, outline
 from ui.look.heat import hatching
 from ui.look.kept import draw_kept
@@ -55,10 +55,13 @@ class Timeline(Box):
         yield from Column((names[0], Box(grow=1), names[1]), gap=0).place(style, beside)
         idle, rest = len(events.lanes) - used, bars.adjusted(0, used * lane, 0, 0)
         said = Text(f"{plural(idle, 'multiprocessor')} with nothing to do", "muted", CENTRE)
-        place = QRectF(0, 0, said.width(style) + style.px(16), style.px(20))
+        place = QRectF(0, 0, said.width(style) + style.px(16), style.px(14))
         place.moveCenter(rest.center())
         if idle and rest.contains(place):
-            yield from Card(said, border="field").place(style, place)
+            yield Placed(
+                Canvas(lambda inner, _, at: inner.fillRect(at, ink(style, "field"))), place
+            )
+            yield Placed(said, place)
 
     def spot(self, rect: QRectF, at: QPointF) -> Hashable:
         along = (at.x() - rect.x()) / rect.width() * self.seconds
@@ -99,7 +102,7 @@ class Timeline(Box):
 
 def _name(name: str, widest: str) -> Text:
     """Return the name of a lane, which takes as much room as the widest."""
-    return Text((name[:_NAME], widest), "muted", RIGHT, may_go=True)
+    return Text((name[:_NAME], widest), "muted", RIGHT, high=14, may_go=True)
 
 
 def timelines(state: ScheduleState) -> Box:
@@ -118,7 +121,7 @@ def timelines(state: ScheduleState) -> Box:
         said = Text(figures(state, row), align=RIGHT, grow=1)
         bars = Timeline(row.events, state.across(row.events), row.colour, tuple(marks), widest,
                         id=n, name=n, grow=1, high=8)  # fmt: skip
-        rows.append(Column((Row((title, said), gap=12), bars), gap=2, grow=1))
+        rows.append(Column((Row((title, said), gap=8), bars), gap=2, grow=1))
     if whole := state.seconds:
         marked = axis("0", clock_text(whole / 2, whole), time_text(whole))
         rows.append(Row((_name("", widest), replace(marked, grow=1)), gap=5))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from math import inf
 
 from simulator.base.errors import InputError
+from simulator.program.algorithms import algorithm_of
 from simulator.program.traffic import compulsory_bytes
 from simulator.study.schedule.choices import ORDER_NAMES
 from simulator.study.schedule.placing import placed
@@ -42,7 +43,7 @@ def figures(state: ScheduleState, row: TimelineRow) -> tuple[str, ...]:
         return _counted(row)
     found, own = row.schedule, row.schedule.launches
     blocks = " + ".join(count_text(len(each.blocks)) for each in own)
-    idle = f"idle {100 * found.idle:.0f} %"
+    short = idle = f"idle {100 * found.idle:.0f} %"
     said = [
         idle,
         f"{blocks} thread block{'' if blocks == '1' else 's'}",
@@ -50,11 +51,11 @@ def figures(state: ScheduleState, row: TimelineRow) -> tuple[str, ...]:
     ]
     if state.seconds:
         spent, least = time_text(found.seconds), time_text(found.least)
-        said[0] = f"≈ {spent} (roofline {least}), {idle}"
+        said[0], short = f"≈ {spent} (roofline {least}), {idle}", f"≈ {spent}, {idle}"
         said.append(f"tail {time_text(sum(each.tail for each in own))}")
     fit = " + ".join(f"{each.residency.blocks} ({each.residency.limit})" for each in own)
     said.append(f"{fit} on a multiprocessor")
-    return *(", ".join(said[:n]) for n in range(len(said), 0, -1)), idle, ""
+    return *(", ".join(said[:n]) for n in range(len(said), 0, -1)), short, idle, ""
 
 
 def _counted(row: TimelineRow) -> tuple[str, ...]:
@@ -76,8 +77,8 @@ def told(state: ScheduleState) -> Wordings:
         return _told(state, "", state.shown[row], event)
     found = [each for each in state.rows if state.working(each)]
     if not found:
-        some = any(each.events for each in state.shown)
-        return "Point at a thread block: it is told here." if some else ""
+        own = algorithm_of(state.program.workload).title
+        return f"None of these thread blocks is at work: the run is {own}."
     # Of several orders it is told in which of them the block is there.
     begins = f"At work, {found[0].title}: " if len(found) > 1 else "At work: "
     return _told(state, begins, found[0], state.working(found[0]).start)

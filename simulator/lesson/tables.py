@@ -16,6 +16,7 @@ from simulator.study.merge.choices import CHOICES as MERGE
 from simulator.study.order.choices import CHOICES as ORDER
 from simulator.study.ring.choices import CHOICES as RING
 from simulator.study.schedule.choices import CHOICES as SCHEDULE
+from simulator.study.serving.choices import CHOICES as PAGES
 from simulator.study.sparse.patterns import NAMES
 
 Tensor = Literal["Q", "K", "V", "C", "S", "m", "l", "O"]
@@ -155,7 +156,7 @@ class CameraTable(Table):
         return self
 
 
-STUDIES: tuple[tuple[Choice, ...], ...] = (LATENT, MERGE, ORDER, RING, SCHEDULE)
+STUDIES: tuple[tuple[Choice, ...], ...] = (LATENT, MERGE, ORDER, PAGES, RING, SCHEDULE)
 """The choices of studies; a lesson makes those that have a key."""
 
 
@@ -176,9 +177,6 @@ class _Chosen(Table):
     way: Literal["cache", "again", "no mask"] | None = None
     summed: bool | None = None
     at_once: Literal[1, 2, 4, 8] | None = None
-    cache: Literal["server", "run", "hand"] | None = None
-    page: Literal[2, 4, 8, 16] | None = None
-    prompts: Literal["shared", "apart"] | None = None
     step: Number | None = None
     global_layers: Number | None = None
     mask: Annotated[str, AfterValidator(_known_mask)] | None = None

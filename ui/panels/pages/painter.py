@@ -10,6 +10,7 @@ from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QPainter
 
 from simulator.study.serving.pages import CacheStep, Running, Waste, filled
+from simulator.study.serving.state import PagesState
 from ui.look.draw import (
     LEFT,
     RIGHT,
@@ -24,7 +25,7 @@ from ui.look.draw import (
 from ui.look.names import first_that_fits, fitting, readable
 from ui.look.theme import LABEL, Style
 from ui.look.units import plural
-from ui.panels.pages.state import PagesState, sequence_name
+from ui.panels.pages.words import sentences, sequence_name, stretches, title, waits
 
 MIN_SIZE = QSizeF(460, 330)
 """Below this the text shrinks."""
@@ -59,14 +60,15 @@ def pages_layout(state: PagesState, style: Style, rect: QRectF) -> PagesLayout:
     """Return where the parts of the picture stand; `style` is fitted already."""
     px = style.px
     line, gap, strip = px(16), px(6), px(_STRIP)
-    lines = sum(len(wrapped(text, style.text_font(LABEL), rect.width())) for text in state.words)
+    font = style.text_font(LABEL)
+    lines = sum(len(wrapped(text, font, rect.width())) for text in sentences(state))
     words = QRectF(rect.x(), rect.bottom() - lines * line, rect.width(), lines * line)
     legend = QRectF(rect.x(), words.y() - gap - line, rect.width(), line)
     two = QRectF(rect.x(), legend.y() - gap - strip, rect.width(), strip)
     one = two.translated(0, -(line + strip + px(2)))
-    stretches = one.translated(0, -(line + strip + px(2) + gap))
+    above = one.translated(0, -(line + strip + px(2) + gap))
     top = rect.y() + 2 * line + gap
-    bottom = stretches.y() - line - gap
+    bottom = above.y() - line - gap
     wide = rect.width() * (1 - _TABLES) - gap
     across = _across(state.server.places, QSizeF(wide, bottom - top), style)
     down = ceil(state.server.places / across)
@@ -80,7 +82,7 @@ def pages_layout(state: PagesState, style: Style, rect: QRectF) -> PagesLayout:
     )  # fmt: skip
     left = rect.x() + wide + 2 * gap
     tables = QRectF(left, top, rect.right() - left, bottom - top)
-    return PagesLayout(boxes, tables, stretches, (one, two), legend, words)
+    return PagesLayout(boxes, tables, above, (one, two), legend, words)
 
 
 def _across(places: int, room: QSizeF, style: Style) -> int:
@@ -105,7 +107,7 @@ def paint_pages(painter: QPainter, state: PagesState, style: Style, rect: QRectF
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     line = px(16)
     head = QRectF(rect.x(), rect.y(), rect.width(), line)
-    draw_text(painter, head, first_that_fits(state.title, rect.width(), bold), bold, theme.text)
+    draw_text(painter, head, first_that_fits(title(state), rect.width(), bold), bold, theme.text)
     now = state.now
     heads = (
         (lay.places[0].x(), _places_words(state, _numbers_of(state, style, lay))),
@@ -123,7 +125,7 @@ def paint_pages(painter: QPainter, state: PagesState, style: Style, rect: QRectF
         _paint_bar(painter, waste, name, style, box)
     _paint_legend(painter, style, lay.legend)
     y = lay.words.y()
-    for text in state.words:
+    for text in sentences(state):
         for words in wrapped(text, font, rect.width()):
             draw_text(painter, QRectF(rect.x(), y, rect.width(), line), words, font, theme.muted)
             y += line
@@ -271,7 +273,7 @@ def _paint_tables(
 ) -> None:
     px, theme, font = style.px, style.theme, style.text_font(LABEL)
     rows = [(each.request, _table_words(state, each)) for each in now.running]
-    waits = state.waits
+    waiting = waits(state)
     kept = rows[: _rows_kept(rect, len(rows), style)]
     for n, (request, texts) in enumerate(kept):
         box = _table_row(rect, n, style)
@@ -282,17 +284,16 @@ def _paint_tables(
         text = first_that_fits(texts, place.width(), font)
         draw_text(painter, place, text, font, theme.text)
     box = _table_row(rect, len(kept), style)
-    if waits:
-        draw_text(painter, box, first_that_fits(waits, rect.width(), font), font, theme.muted)
+    if waiting:
+        draw_text(painter, box, first_that_fits(waiting, rect.width(), font), font, theme.muted)
 
 
 def _paint_stretches(painter: QPainter, state: PagesState, style: Style, rect: QRectF) -> None:
     px, theme, font = style.px, style.theme, style.text_font(LABEL)
     line, beside, slots = px(16), state.beside, state.server.slots
-    title = first_that_fits(state.stretches, rect.width(), font)
-    draw_text(
-        painter, QRectF(rect.x(), rect.y() - line, rect.width(), line), title, font, theme.muted
-    )
+    said = first_that_fits(stretches(state), rect.width(), font)
+    head = QRectF(rect.x(), rect.y() - line, rect.width(), line)
+    draw_text(painter, head, said, font, theme.muted)
     painter.fillRect(rect, QColor(theme.field))
     slot = rect.width() / slots
     for each in beside.running:

@@ -9,16 +9,17 @@ from PySide6.QtCore import QEvent, QRectF, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QLabel, QSlider, QToolButton, QWidget
 
-from simulator.base.choices import Choice, Option
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.workload import Workload
 from simulator.study.serving.by_hand import FIRST, CacheMove, Kind, may
+from simulator.study.serving.choices import CHOICES, HAND, RUN, SHARED
+from simulator.study.serving.state import PagesState, hand_state, pages_state, run_state
 from ui.look.draw import text_width
 from ui.look.names import fitting
 from ui.look.theme import LABEL, Style
 from ui.panels.base import Panel, StatePicture
 from ui.panels.pages.painter import MIN_SIZE, paint_pages, sequence_at
-from ui.panels.pages.state import PagesState, hand_state, pages_state, run_state
+from ui.panels.pages.words import sentences, title
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.session.session import Session
@@ -26,30 +27,8 @@ from ui.session.view import View
 from ui.widgets.choice_bar import Button, PlotBar, bar_sheet, lines_of, put_in_lines
 from ui.widgets.sheet import set_sheet
 
-PAGE_SIZES = (2, 4, 8, 16)
-USUAL_SIZE = 4
-SHARED, APART = "shared", "apart"
-SERVER, RUN, HAND = "server", "run", "hand"
 _SIDE = 8
 _HIGH = 22
-CHOICES = (
-    Choice("cache", (
-        Option(SERVER, "a server", "", "Sequences that grow and end, step by step."),
-        Option(RUN, "this run", "", "The sequences of the run, if its cache lies in pages."),
-        Option(HAND, "by hand", "", "Sequences that you grow, fork and end."),
-    ), listed=True),
-    Choice("page", tuple(
-        Option(str(n), f"pages of {n}", "", "How many tokens a page has.") for n in PAGE_SIZES
-    ), listed=True),
-    Choice("prompts", (
-        Option(SHARED, "prompts shared", "",
-               "Samples of one prompt share its pages, and copy one before they write into it "
-               "(Kwon et al. 2023, section 4.4)."),
-        Option(APART, "prompts apart", "", "Each sample has the whole prompt in pages of its own."),
-    ), listed=True),
-)  # fmt: skip
-
-
 _KEYS = {Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Home, Qt.Key.Key_End}
 
 
@@ -106,7 +85,7 @@ class PagesPanel(Panel[None]):
 
     def __init__(self, session: Session) -> None:
         super().__init__("pages_panel", "Pages")
-        self.page, self.sharing, self.shows = USUAL_SIZE, True, SERVER
+        self._said = {each.name: each.usual for each in CHOICES}
         self.moves: tuple[CacheMove, ...] = FIRST
         """What has been done by hand."""
         self.chosen = 0
@@ -116,9 +95,8 @@ class PagesPanel(Panel[None]):
         self.bar.setParent(self)
         self.bar.fit_button.hide()
         self.bar.chosen.connect(self.choose)
-        self.bar.show_chosen("cache", SERVER)
-        self.bar.show_chosen("page", str(self.page))
-        self.bar.show_chosen("prompts", SHARED)
+        for name, value in self._said.items():
+            self.bar.show_chosen(name, value)
         self.slider = StepSlider(Qt.Orientation.Horizontal, self)
         self.slider.setObjectName("pages_step")
         self.slider.setAccessibleName("Step")
@@ -146,26 +124,22 @@ class PagesPanel(Panel[None]):
         workload = view.snapshot.program.workload
         if workload is not self._workload:
             self._workload = workload
-            if self.shows == RUN:
+            if self._said["cache"] == RUN:
                 self._renew()
 
     def choose(self, name: str, value: str) -> None:
         """Accept a choice."""
-        if name == "cache":
-            self.shows = value
-        elif name == "page":
-            self.page = int(value)
+        self._said[name] = value
+        if name == "page":
             # Other pages may have kept other sequences, whose moves would be about nobody.
             self.moves, self.chosen = FIRST, 0
-        else:
-            self.sharing = value == SHARED
         self._renew()
 
     def take_choices(self, choices: ChooseTable) -> None:
         """Show what a lesson has chosen."""
-        self.bar.choose("cache", choices.cache or SERVER)
-        self.bar.choose("page", str(choices.page or USUAL_SIZE))
-        self.bar.choose("prompts", APART if choices.prompts == APART else SHARED)
+        for each in CHOICES:
+            said = getattr(choices, each.lesson)
+            self.bar.choose(each.name, each.usual if said is None else str(said))
         self.slider.setValue(choices.step or 0)
         self.go(self.slider.value())
 
@@ -207,7 +181,7 @@ class PagesPanel(Panel[None]):
 
     def _take_moves(self, moves: tuple[CacheMove, ...]) -> None:
         self.moves = moves
-        state = hand_state(self.page, moves, self.chosen)
+        state = hand_state(int(self._said["page"]), moves, self.chosen)
         self.chosen = max(state.chosen, 0)
         for kind, *_ in _MOVES:
             self.buttons[kind].setEnabled(may(state.now, CacheMove(kind, state.chosen)))
@@ -215,10 +189,11 @@ class PagesPanel(Panel[None]):
         self._draw(state)
 
     def _renew(self) -> None:
-        of_run = run_state(self._workload) if self.shows == RUN and self._workload else None
-        state = of_run or pages_state(self.page, sharing=self.sharing)
-        if self.shows == HAND:
-            state = hand_state(self.page, self.moves, self.chosen)
+        shows, page = self._said["cache"], int(self._said["page"])
+        of_run = run_state(self._workload) if shows == RUN and self._workload else None
+        state = of_run or pages_state(page, sharing=self._said["prompts"] == SHARED)
+        if shows == HAND:
+            state = hand_state(page, self.moves, self.chosen)
         self.bar.show_choice("page", not state.of_run)
         self.bar.show_choice("prompts", not (state.of_run or state.by_hand))
         blocked = self.slider.blockSignals(True)
@@ -232,7 +207,7 @@ class PagesPanel(Panel[None]):
 
     def _draw(self, state: PagesState) -> None:
         self.picture.state = state
-        words = " ".join((f"{state.title[0]}.", *state.words))
+        words = " ".join((f"{title(state)[0]}.", *sentences(state)))
         self.picture.setAccessibleDescription(words)
         self.setAccessibleDescription(words)
         self.picture.update()
@@ -243,7 +218,7 @@ class PagesPanel(Panel[None]):
         for widget in (self.slider, self.label):
             widget.setVisible(on and self.slider.maximum() > 0)
         for button in self.buttons.values():
-            button.setVisible(on and self.shows == HAND)
+            button.setVisible(on and self._said["cache"] == HAND)
         self._arrange()
 
     def set_style(self, style: Style) -> None:
@@ -282,7 +257,7 @@ class PagesPanel(Panel[None]):
             self.label.setGeometry(side, top, wide, high)
             self.slider.setGeometry(side + wide, top, max(width - wide, 40), high)
             top += high + 3
-        if self._controls and self.shows == HAND:
+        if self._controls and self._said["cache"] == HAND:
             font = small.text_font(12)
             sizes = [text_width(font, each.text()) + small.px(16) for each in self.buttons.values()]
             groups: list[tuple[list[QWidget], list[float]]] = [

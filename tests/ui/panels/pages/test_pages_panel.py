@@ -20,12 +20,13 @@ from simulator.study.serving.pages import (
     served_in_stretches,
     usual_server,
 )
+from simulator.study.serving.state import hand_state, pages_state, run_state
 from tests.ui.panels.test_memory import assert_tidy, painted, record_texts
 from ui.look.names import fitting, readable
 from ui.look.theme import DARK, THEMES, Style
 from ui.panels.pages import painter
 from ui.panels.pages.painter import paint_pages
-from ui.panels.pages.state import hand_state, pages_state, run_state
+from ui.panels.pages.words import stretches
 
 
 @pytest.fixture
@@ -169,8 +170,8 @@ def test_words_by_hand_stand_apart_and_are_whole(monkeypatch, qapp) -> None:
 
 def test_one_fits_and_several_fit() -> None:
     one, two = hand_state(4, FIRST, 0), hand_state(4, (*FIRST, CacheMove("fork", 0)), 0)
-    assert one.stretches[0].endswith("32 slots: 1 fits, 0 would wait")
-    assert two.stretches[0].endswith("32 slots: 2 fit, 0 would wait")
+    assert stretches(one)[0].endswith("32 slots: 1 fits, 0 would wait")
+    assert stretches(two)[0].endswith("32 slots: 2 fit, 0 would wait")
 
 
 @pytest.mark.parametrize("size", [(460, 330), (625, 290), (640, 460), (1500, 1100)])

@@ -1,0 +1,87 @@
+"""What is shown of pages: a server's cache at a step, in pages and in stretches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simulator.problem.workload import Workload
+from simulator.study.serving.by_hand import CacheMove, by_hand
+from simulator.study.serving.pages import (
+    CacheStep,
+    Server,
+    Waste,
+    paged_waste,
+    served_in_pages,
+    served_in_stretches,
+    stretched_waste,
+    usual_server,
+)
+from simulator.study.serving.run_cache import run_cache
+
+
+@dataclass(frozen=True, slots=True)
+class PagesState:
+    """A server, everything that happens, and the step that is shown."""
+
+    server: Server  # the cache and the requests
+    sharing: bool  # whether samples of one prompt share its pages
+    # in_pages, in_stretches: after each step, dealt out in pages and in stretches
+    in_pages: tuple[CacheStep, ...]
+    in_stretches: tuple[CacheStep, ...]
+    step: int = 0  # which step is shown; past its end a run stays as it was last
+    of_run: bool = False  # whether it is the cache of the run that is shown, which does not change
+    # what has been done by hand, if it is the cache that is changed by hand
+    moves: tuple[CacheMove, ...] = ()
+    chosen: int = -1  # which of its sequences the next move is about
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether it is the cache that is changed by hand."""
+        return bool(self.moves)
+
+    @property
+    def steps(self) -> int:
+        """How many steps there are until the slower one is done."""
+        return max(len(self.in_pages), len(self.in_stretches))
+
+    @property
+    def now(self) -> CacheStep:
+        """The cache in pages."""
+        return self.in_pages[min(self.step, len(self.in_pages) - 1)]
+
+    @property
+    def beside(self) -> CacheStep:
+        """The cache in stretches."""
+        return self.in_stretches[min(self.step, len(self.in_stretches) - 1)]
+
+    @property
+    def wastes(self) -> tuple[Waste, Waste]:
+        """Where the slots go, in pages and in stretches."""
+        return paged_waste(self.server, self.now), stretched_waste(self.server, self.beside)
+
+
+def pages_state(page: int, *, sharing: bool) -> PagesState:
+    """Return the usual server with pages of so many tokens, at its first step."""
+    server = usual_server(page)
+    return PagesState(
+        server,
+        sharing,
+        tuple(served_in_pages(server, sharing=sharing)),
+        tuple(served_in_stretches(server)),
+    )
+
+
+def run_state(workload: Workload) -> PagesState | None:
+    """Return the cache of a run; None of a run without pages."""
+    found = run_cache(workload)
+    if found is None:
+        return None
+    server, in_pages, in_stretches = found
+    return PagesState(server, False, (in_pages,), (in_stretches,), of_run=True)
+
+
+def hand_state(page: int, moves: tuple[CacheMove, ...], chosen: int) -> PagesState:
+    """Return the cache after some moves by hand, at least one; a sequence that runs is chosen."""
+    server, in_pages, in_stretches = by_hand(page, moves)
+    chosen = min(chosen, len(in_pages.running) - 1)
+    return PagesState(server, True, (in_pages,), (in_stretches,), moves=moves, chosen=chosen)

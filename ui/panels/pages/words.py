@@ -1,0 +1,141 @@
+"""What is said of a cache in pages, beside stretches."""
+
+from __future__ import annotations
+
+from string import ascii_lowercase
+
+from simulator.study.serving.by_hand import MOST
+from simulator.study.serving.pages import CacheStep, Running, Server
+from simulator.study.serving.state import PagesState
+from ui.look.units import plural
+
+
+def title(state: PagesState) -> tuple[str, ...]:
+    """Return the picture's title, longest first."""
+    if state.of_run:
+        sequences = plural(len(state.now.running), "sequence")
+        return (f"The cache of this run: {sequences}", sequences)
+    if state.by_hand:
+        taken = len(state.now.counts)
+        pages = f"{taken} of {plural(state.server.places, 'page')} taken"
+        return (
+            f"By hand: {plural(len(state.now.running), 'sequence')}, {pages}", pages
+        )  # fmt: skip
+    end = f"step {state.step} of {state.steps - 1}"
+    return (f"A server's cache of {state.server.slots} tokens, {end}", f"Cache, {end}", end)
+
+
+def sentences(state: PagesState) -> tuple[str, ...]:
+    """Return what has happened, and what the two ways come to."""
+    if state.by_hand:
+        return (_last_move(state), _shared(state))
+    return (_of_run(state),) if state.of_run else (_events(state), _ends(state))
+
+
+def waits(state: PagesState) -> tuple[str, ...]:
+    """Return who has no room yet, and who is answered, longest first."""
+    if state.of_run:
+        return ()
+    now = state.now
+    return (f"{plural(now.waiting, 'sequence')} waiting, {now.done} answered",
+            f"{now.waiting} waiting, {now.done} done")  # fmt: skip
+
+
+def stretches(state: PagesState) -> tuple[str, ...]:
+    """Return what the stretches are, longest first."""
+    if state.of_run:
+        return ("the same sequences in stretches as long as the longest", "in stretches")
+    if state.by_hand:
+        count = len(state.beside.running)
+        fit = f"{count} fit{'s' * (count == 1)}, {state.beside.waiting} would wait"
+        return (f"the same sequences in stretches of {MOST} slots: {fit}",
+                f"in stretches: {fit}", "in stretches")  # fmt: skip
+    running = (
+        f"{plural(len(state.beside.running), 'sequence')} running, {state.beside.waiting} waiting"
+    )
+    return (f"the same requests in stretches, reserved for the longest answer: {running}",
+            f"in stretches: {running}", "in stretches")  # fmt: skip
+
+
+def _of_run(state: PagesState) -> str:
+    """Return in words what pages and stretches hold without a token."""
+    pages, stretches = state.wastes
+    longest = max(each.tokens for each in state.now.running)
+    return (
+        f"There is room for stretches of {longest} slots, one for each sequence. In pages "
+        f"{plural(pages.inside, 'slot')} of {pages.used + pages.inside} "
+        f"{'is' if pages.inside == 1 else 'are'} held without a token; "
+        f"in stretches {stretches.inside} of {stretches.used + stretches.inside}."
+    )
+
+
+def sequence_name(server: Server, each: Running) -> str:
+    """Return the number of a request, with a letter for its sample if it has several."""
+    several = len(server.requests[each.request].answers) > 1
+    return f"{each.request}{ascii_lowercase[each.sample] if several else ''}"
+
+
+def _events(state: PagesState) -> str:
+    """Return in words what the step has done in pages."""
+    if state.step >= len(state.in_pages):
+        return f"In pages all was answered after {len(state.in_pages)} steps."
+    said = _changes(state.now)
+    return f"This step: {', '.join(said)}." if said else "This step: no page was taken or given."
+
+
+def _changes(now: CacheStep) -> list[str]:
+    """Return in words what happened to pages."""
+    said = [
+        f"{plural(len(places), 'page')} {what}"
+        for places, what in (
+            ([place for place in now.taken if place not in now.copied], "taken"),
+            (now.copied, "copied, because others read it"),
+            (now.given, "given back"),
+        )
+        if places
+    ]
+    lost = dict.fromkeys(now.preempted)  # two samples of a request are one
+    return said + [f"request {number} gave its pages back and waits" for number in lost]
+
+
+_DONE = {
+    "admit": "A sequence was admitted", "grow": "A sequence has one token more",
+    "fork": "A sequence was forked: both read the same pages",
+    "end": "A sequence ended",
+}  # fmt: skip
+
+
+def _last_move(state: PagesState) -> str:
+    """Return in words what the last move has done, and what a server does if no page is free."""
+    now, kind = state.now, state.moves[-1].kind
+    if now.preempted:
+        begins = "No page was free, so the sequence that came last gives its own back"
+    elif kind == "admit" and now.waiting:
+        begins = "There are too few free pages, so the new sequence waits"
+    else:
+        begins = _DONE[kind]
+    said = _changes(now)
+    return f"{begins}: {', '.join(said)}." if said else f"{begins}. No page was taken or given."
+
+
+def _shared(state: PagesState) -> str:
+    """Return in words what sharing saves, and what pages hold without a token."""
+    waste = state.wastes[0]
+    shared = sum(count > 1 for count in state.now.counts.values())
+    return (
+        f"{plural(shared, 'page')} read by several sequences, which saves "
+        f"{plural(waste.saved, 'slot')}; {plural(waste.inside, 'slot')} held without a token. "
+        "Click a sequence to choose it."
+    )
+
+
+def _ends(state: PagesState) -> str:
+    """Return when each of the two is done, and how many ran at once."""
+    one, other = (
+        max(len(moment.running) for moment in moments)
+        for moments in (state.in_pages, state.in_stretches)
+    )
+    return (
+        f"In pages up to {one} sequences run at once and all is answered after "
+        f"{len(state.in_pages)} steps; in stretches up to {other}, after {len(state.in_stretches)}."
+    )

@@ -11,7 +11,7 @@ import pytest
 
 from kernels.build.sources import FOLDER, whole_source
 from kernels.devices.barriers import WithoutBarrier
-from kernels.devices.host.watch import watch_reason
+from tests.kernels.watch.watched import needs_watch
 from ui.app.cli import main
 from ui.app.races_command import run
 
@@ -25,10 +25,6 @@ rows = 32
 cols = 16
 """
 WHOLE = "__syncthreads();  // the tiles are whole"
-
-needs_watch = pytest.mark.skipif(
-    bool(watch_reason()) and not os.environ.get("CI"), reason=watch_reason()
-)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from kernels.devices.host.device import HostDevice
 from kernels.devices.host.module import Order, Schedule
 from kernels.errors import KernelError
 from simulator.problem.scenario import PACKED
+from simulator.problem.workload import Inputs, Workload
 from tests.kernels.helpers import (
     ALGORITHMS,
     SCHEDULES,
@@ -304,6 +305,22 @@ FAULTS = (
 )
 
 
+def workload_for(algorithm: str, mask: Mapping[str, Any], nk: int) -> tuple[Workload, Inputs]:
+    """Return what a fault is looked for in."""
+    # A latent is as wide as key and value together: then scores as large have more rounding errors.
+    scale = 0.25 if PACKED.get(algorithm) == "latent" else 1.0
+    workload, inputs = workload_of(
+        scenario(algorithm, mask=dict(mask), scale=scale, **{**WARPS_AND_TAILS, "nk": nk})
+    )
+    if algorithm != "naive":
+        # Scores that grow along the keys: tile after tile brings a new maximum, up to about 100.
+        k = inputs.k * np.linspace(1, 14, inputs.k.shape[1], dtype=np.float32)[:, None]
+        k = k.astype(np.float16).astype(np.float32)
+        v = k[..., : workload.value_dim] if workload.latent else inputs.v
+        inputs = replace(inputs, k=k, v=v)
+    return workload, inputs
+
+
 def findings(
     algorithm: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -316,17 +333,7 @@ def findings(
     # A fault is the same without optimisation, and compiled in half the time.
     quick = tuple("-O0" if flag == "-O2" else flag for flag in compiler.FLAGS)
     monkeypatch.setattr(compiler, "FLAGS", quick)
-    # A latent is as wide as key and value together: then scores as large have more rounding errors.
-    scale = 0.25 if PACKED.get(algorithm) == "latent" else 1.0
-    workload, inputs = workload_of(
-        scenario(algorithm, mask=dict(mask), scale=scale, **{**WARPS_AND_TAILS, "nk": nk})
-    )
-    if algorithm != "naive":
-        # Scores that grow along the keys: tile after tile brings a new maximum, up to about 100.
-        k = inputs.k * np.linspace(1, 14, inputs.k.shape[1], dtype=np.float32)[:, None]
-        k = k.astype(np.float16).astype(np.float32)
-        v = k[..., : workload.value_dim] if workload.latent else inputs.v
-        inputs = replace(inputs, k=k, v=v)
+    workload, inputs = workload_for(algorithm, mask, nk)
     own = whole_source(algorithm)  # another may be compiled before it: that of a forward pass
 
     def changed(code: str) -> str:

@@ -10,7 +10,6 @@ import pytest
 
 from kernels.build.sources import FOLDER
 from kernels.devices.barriers import SEEN, UNSEEN, race_without
-from kernels.devices.host.watch import watch_reason
 from simulator.base.assets import ASSETS, LESSONS
 from simulator.base.errors import InputError
 from simulator.lesson.reader import load_lesson, resolve_step
@@ -18,6 +17,7 @@ from simulator.lesson.record import MOST_WORDS, word_count
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import Workload, resolve
 from simulator.study.barrier import RECORDED, BarrierRace, recorded_race
+from tests.kernels.watch.watched import needs_watch
 from ui.look.layouts import LAYOUT_PANELS
 from ui.look.lesson_text import FORMATS
 
@@ -32,10 +32,6 @@ from simulator.problem.workload import resolve
 from tests.kernels.watch.test_barrier_races import LESSON, STEP
 print(race_without(resolve(LESSON.steps[STEP].scenario), sys.argv[1]))
 """
-
-needs_watch = pytest.mark.skipif(
-    bool(watch_reason()) and not os.environ.get("CI"), reason=watch_reason()
-)
 
 
 def workload(of: dict[str, object], **more: object) -> Workload:

@@ -1,6 +1,5 @@
 """What is seen of a kernel that is watched: races, bounds, unwritten memory, or nothing."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,9 @@ import pytest
 from kernels.cuda.specs import KERNELS
 from kernels.devices.host.device import HostDevice
 from kernels.devices.host.module import Order, Schedule
-from kernels.devices.host.watch import Fault, watch_reason
+from kernels.devices.host.watch import Fault
 from kernels.devices.races import launch_all
-from tests.kernels.watch.watched import case
+from tests.kernels.watch.watched import case, needs_watch
 
 CODE = r"""
 extern "C" __global__ void turned(float* out)
@@ -62,9 +61,6 @@ extern "C" __global__ void read_by_all(float* out, const float* in, int barriers
 }
 """
 
-needs_watch = pytest.mark.skipif(
-    bool(watch_reason()) and not os.environ.get("CI"), reason=watch_reason()
-)
 pytestmark = needs_watch
 
 

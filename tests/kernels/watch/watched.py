@@ -1,13 +1,20 @@
 """Small workloads whose kernels are watched."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
+from kernels.devices.host.watch import watch_reason
 from simulator.problem.latent import fitting
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
+
+needs_watch = pytest.mark.skipif(
+    bool(watch_reason()) and not os.environ.get("CI"), reason=watch_reason()
+)
 
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "plain": {},

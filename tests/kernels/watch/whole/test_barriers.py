@@ -1,6 +1,5 @@
 """Every barrier of every kernel, taken away: the race is seen, so none is redundant."""
 
-import os
 import re
 from pathlib import Path
 
@@ -11,11 +10,10 @@ from kernels.checks.ladder import RUNGS, launched
 from kernels.checks.tools import tensor_scenarios
 from kernels.cuda.specs import KERNELS
 from kernels.devices.barriers import WithoutBarrier
-from kernels.devices.host.watch import watch_reason
 from kernels.devices.races import launch_all
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import read_inputs, resolve
-from tests.kernels.watch.watched import case
+from tests.kernels.watch.watched import case, needs_watch
 
 TENSOR_CORES, LADDER = "flash2_mma", "ladder"
 BARRIER = re.compile(r"__sync(?:threads|warp)\(\);|wait_for_copies<\d>\(\);")
@@ -33,9 +31,7 @@ TRIED: dict[str, tuple[str, ...]] = {
 }
 """Variants of a workload in which a barrier may be needed; of others the plain one."""
 
-pytestmark = pytest.mark.skipif(
-    bool(watch_reason()) and not os.environ.get("CI"), reason=watch_reason()
-)
+pytestmark = needs_watch
 
 
 @pytest.mark.parametrize(("name", "start", "end"), BARRIERS)

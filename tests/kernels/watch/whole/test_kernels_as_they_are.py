@@ -1,6 +1,5 @@
 """Every kernel in every variant and build, watched as it is: nothing is told of it."""
 
-import os
 from itertools import product
 from pathlib import Path
 
@@ -8,13 +7,10 @@ import pytest
 
 from kernels.cuda.specs import KERNELS
 from kernels.devices.host.device import HostDevice
-from kernels.devices.host.watch import watch_reason
 from kernels.devices.races import builds_of, launch_all
-from tests.kernels.watch.watched import VARIANTS, case, has
+from tests.kernels.watch.watched import VARIANTS, case, has, needs_watch
 
-pytestmark = pytest.mark.skipif(
-    bool(watch_reason()) and not os.environ.get("CI"), reason=watch_reason()
-)
+pytestmark = needs_watch
 
 WATCHED = [
     (algorithm, variant)

@@ -103,7 +103,8 @@ class Product(Study[int, Rows]):
 def session(qapp: object) -> Iterator[Session]:
     session = Session("numpy")
     session.motion = False
-    session.propose(parse_scenario({"attention": {"seqlen_q": 8, "head_dim": 4}}), "a run")
+    run = {"attention": {"seqlen_q": 8, "head_dim": 4}, "tiling": {"rows": 4, "cols": 4}}
+    session.propose(parse_scenario(run), "a run")
     session.settle()
     yield session
     session.close()

@@ -66,25 +66,21 @@ def _counted(row: TimelineRow) -> tuple[str, ...]:
     if row.events.timed:
         return (plural(count, "event"),)
     said = plural(count, "tile")
-    full = f"{said} after each block's first, in their order: the log has no times"
-    return full, f"{said} in their order, without times", f"{said}, no times"
+    return f"{said} after each block's first: the log has no times", f"{said}, no times"
 
 
 def told(state: ScheduleState) -> Wordings:
     """Return the event under the mouse, or the one at work, and in short."""
+    found, begins = [each for each in state.rows if state.working(each)], ""
     if state.pointed is not None:
-        row, event = state.pointed
-        return _told(state, "", state.shown[row], event)
-    found = [each for each in state.rows if state.working(each)]
-    if not found:
+        row, event = state.shown[state.pointed[0]], state.pointed[1]
+    elif found:
+        row, event = found[0], state.working(found[0]).start
+        # Of several orders it is told in which of them the block is there.
+        begins = f"At work, {row.title}: " if len(found) > 1 else "At work: "
+    else:
         own = algorithm_of(state.program.workload).title
         return f"None of these thread blocks is at work: the run is {own}."
-    # Of several orders it is told in which of them the block is there.
-    begins = f"At work, {found[0].title}: " if len(found) > 1 else "At work: "
-    return _told(state, begins, found[0], state.working(found[0]).start)
-
-
-def _told(state: ScheduleState, begins: str, row: TimelineRow, event: int) -> Wordings:
     events = row.events
     assert events is not None
     end = float(events.end[event])
@@ -109,8 +105,7 @@ def sentences(state: ScheduleState) -> Iterator[str]:
             if row.schedule and (said := _reasons(row.schedule)):
                 yield f"{row.title}: {said[0][0].lower()}{said[0][1:]}"
     elif found and state.what == "orders":
-        yield from _orders(found)
-        yield short
+        yield from (*_orders(found), short)
     elif found:
         yield from _run(found[0], short)
 
@@ -149,34 +144,23 @@ def _launch_words(each: LaunchSchedule, sms: int, *, alone: bool) -> Iterator[st
     fits = f"fit{'s' * (fit.blocks == 1)} on a multiprocessor."
     if launch.in_turn and len(launch.visits) > 1:
         kind = "row" if launch.by_rows else "column"
-        yield (
-            f"The {kind} blocks of a head follow each other in one thread block, so there are no "
-            "more thread blocks than heads."
-        )
+        yield f"The {kind} blocks of a head run in turn: no more thread blocks than heads."
     if blocks < sms:
-        has = "has" if sms - blocks == 1 else "have"
-        nothing = f"never {has} anything to do" if alone else f"{has} nothing to do in this launch"
-        yield (
-            f"{plural(blocks, 'thread block')} for {count_text(sms)} multiprocessors: "
-            f"{plural(sms - blocks, 'multiprocessor')} {nothing}."
-        )
+        idle, has = plural(sms - blocks, "multiprocessor"), "has" if sms - blocks == 1 else "have"
+        does = f"never {has} anything to do" if alone else f"{has} nothing to do in this launch"
+        some = plural(blocks, "thread block")
+        yield f"{some} for {count_text(sms)} multiprocessors: {idle} {does}."
     busy = [work for work in each.works if work]
     uneven = max(busy) / min(busy) if busy else 1.0
     if uneven > _UNEVEN:
-        yield (
-            f"The longest thread block takes {factor_text(uneven)} as long as the shortest: "
-            f"{_longest_ends(each)}."
-        )
+        more, ends = factor_text(uneven), _longest_ends(each)
+        yield f"The longest thread block takes {more} as long as the shortest: {ends}."
     if fit.is_shared:
-        yield (
-            f"A thread block of the kernel takes {bytes_text(fit.shared)} of shared memory, so "
-            f"that {count_text(fit.blocks)} {fits}"
-        )
+        taken, some = bytes_text(fit.shared), count_text(fit.blocks)
+        yield f"A thread block of the kernel takes {taken} of shared memory, so that {some} {fits}"
     if fit.is_registers:
-        yield (
-            f"A thread of the kernel takes {fit.registers} registers, so that "
-            f"{plural(fit.blocks, 'thread block')} {fits}"
-        )
+        some = plural(fit.blocks, "thread block")
+        yield f"A thread of the kernel takes {fit.registers} registers, so that {some} {fits}"
 
 
 def _longest_ends(each: LaunchSchedule) -> str:

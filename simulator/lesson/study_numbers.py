@@ -20,11 +20,9 @@ from simulator.study.order.reach import MOST_TOKENS, cone, stack
 from simulator.study.order.reach import global_layers as spread_layers
 from simulator.study.order.shuffle import PLACES as DEPENDS
 from simulator.study.order.shuffle import order_of, shuffled
-from simulator.study.positions import (
-    FACTOR,
+from simulator.study.positions.choices import FACTOR, SHIFT, TRAINED
+from simulator.study.positions.scores import (
     PLACES,
-    SHIFT,
-    TRAINED,
     PlacedScores,
     Stretched,
     placed,

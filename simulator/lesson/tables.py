@@ -14,6 +14,7 @@ from simulator.problem.models import models
 from simulator.study.latent.choices import CHOICES as LATENT
 from simulator.study.merge.choices import CHOICES as MERGE
 from simulator.study.order.choices import CHOICES as ORDER
+from simulator.study.positions.choices import CHOICES as POSITIONS
 from simulator.study.ring.choices import CHOICES as RING
 from simulator.study.schedule.choices import CHOICES as SCHEDULE
 from simulator.study.serving.choices import CHOICES as PAGES
@@ -156,7 +157,9 @@ class CameraTable(Table):
         return self
 
 
-STUDIES: tuple[tuple[Choice, ...], ...] = (LATENT, MERGE, ORDER, PAGES, RING, SCHEDULE)
+STUDIES: tuple[tuple[Choice, ...], ...] = (
+    LATENT, MERGE, ORDER, PAGES, POSITIONS, RING, SCHEDULE,
+)  # fmt: skip
 """The choices of studies; a lesson makes those that have a key."""
 
 
@@ -170,8 +173,6 @@ class _Chosen(Table):
     layer: Literal["flow", "stage", "row", "head", "heads"] | None = None
     stage: Literal["q", "k", "v", "o", "concat", "y"] | None = None
     kernel: Literal["keys", "factors", "regression", "again", "features", "scores"] | None = None
-    positions: Literal["clocks", "maps", "far"] | None = None
-    hands: Literal["angles", "before", "turned"] | None = None
     over: Literal["N", "Br", "Bc", "d", "map", "variants"] | None = None
     generation: Literal["bytes", "flops", "time", "equal"] | None = None
     way: Literal["cache", "again", "no mask"] | None = None

@@ -17,7 +17,7 @@ from PySide6.QtGui import QColor, QFont, QPainter
 from simulator.problem.positions import Turning
 from simulator.program.algorithms import TENSORS
 from simulator.run.snapshot import Snapshot
-from simulator.study.positions import C128, pairs_of, speeds_of
+from simulator.study.positions.scores import C128, pairs_of, speeds_of
 from ui.board.layout import BoardLayout
 from ui.look.clocks import paint_clock, turn_text
 from ui.look.draw import CENTRE, LEFT, draw_text, outline, text_width

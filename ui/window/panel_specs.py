@@ -177,7 +177,7 @@ PANELS = (
         "positions", "Positions", "R",
         "RoPE as hands of clocks, one vector at all places, and scores beyond the trained length "
         "(Su et al. 2021).",
-        "positions.panel:PositionsPanel", room=_LARGE,
+        "positions.study:POSITIONS", room=_LARGE,
     ),
     PanelSpec(
         "order", "Order", "O",

@@ -7,7 +7,7 @@ import pytest
 
 from simulator.problem.positions import Rotary
 from simulator.problem.workload import read_inputs, resolve
-from simulator.study.positions import (
+from simulator.study.positions.scores import (
     energies,
     far_scores,
     learned_scores,

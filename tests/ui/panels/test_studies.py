@@ -36,6 +36,13 @@ RUNS = {
          "tiling": {"rows": 128, "cols": 128}},
         {"attention": {"seqlen_q": 4, "seqlen_k": 24, "head_dim": 4}, **CAUSAL},
     ),
+    "positions": (
+        {"attention": {"heads": 2, "seqlen_q": 40, "head_dim": 16},
+         "position": {"kind": "rope", "offset": 2}, **CAUSAL},
+        {"attention": {"seqlen_q": 2, "head_dim": 2}},
+        {"attention": {"seqlen_q": 2048, "head_dim": 128},
+         "tiling": {"rows": 128, "cols": 128}},
+    ),
     "ring": (
         {"attention": {"heads": 2, "seqlen_q": 32, "head_dim": 4, "dtype": "float16"}, **CAUSAL},
         {"attention": {"seqlen_q": 8192, "head_dim": 64, "dtype": "float16"},

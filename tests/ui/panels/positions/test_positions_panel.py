@@ -1,20 +1,19 @@
 """The positions dock in the window: clocks, one vector at all places, scores over distance."""
 
 import cmath
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QImage, QPainter
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import with_values
 from simulator.problem.workload import read_inputs, resolve
-from ui.look.theme import THEMES, Style
-from ui.panels.positions.clocks import paint_clocks, shown_pairs, shown_rows
-from ui.panels.positions.maps import paint_maps
-from ui.panels.positions.state import Asked, positions_state
+from simulator.study.positions.choices import FACTOR, SHIFT, TRAINED
+from simulator.study.positions.scores import positions_state
+from ui.panels.positions.pictures import Clocks, Maps, shown_pairs, shown_rows
 
 
 @pytest.fixture
@@ -35,7 +34,7 @@ def press(panel, view) -> None:
     panel.window().session.settle()
 
 
-def state_of(row: int = 3, rope: bool = True, **asked):
+def state_of(row: int = 3, rope: bool = True, hands: str = "angles"):
     from simulator.base.assets import SCENARIOS
     from simulator.problem.scenario import load_scenario
 
@@ -43,7 +42,8 @@ def state_of(row: int = 3, rope: bool = True, **asked):
     if rope:
         said = with_values(said, {"position": {"kind": "rope", "offset": 2}})
     w = resolve(said)
-    return positions_state(w, read_inputs(w), 1, row, Asked(**asked))
+    state = positions_state(w, read_inputs(w), 1, row, SHIFT, TRAINED, FACTOR)
+    return replace(state, hands=hands)
 
 
 def test_the_key_opens_it_on_the_row_of_the_board(window, qapp):
@@ -58,16 +58,15 @@ def test_the_key_opens_it_on_the_row_of_the_board(window, qapp):
 
 def test_each_view_shows_its_part_and_its_choices(window):
     panel = panel_of(window)
-    for view, part, choice in (
-        ("maps", panel.maps, "shift"), ("far", panel.plot, "trained"),
-        ("clocks", panel.clocks, "hands"),
-    ):  # fmt: skip
+    for view, part, choice in (("maps", Maps, "shift"), ("far", None, "trained"),
+                               ("clocks", Clocks, "hands")):  # fmt: skip
         press(panel, view)
-        assert part.isVisible()
-        assert sum(each.isVisible() for each in (panel.maps, panel.plot, panel.clocks)) == 1
+        assert (panel.plot.isVisible(), panel.picture.isVisible()) == (part is None, bool(part))
+        if part is not None:
+            assert isinstance(panel.study.picture(panel.state), part)
         assert panel.bar.lists[choice].isVisible()
     panel.take_choices(ChooseTable(positions="far"))
-    assert panel.view == "far"
+    assert panel.state.view == "far"
     panel.choose("factor", "16")
     window.session.settle()
     assert panel.plot.model.x_range == (0.0, 16 * 2048)
@@ -99,17 +98,3 @@ def test_rows_and_pairs_that_have_clocks():
     assert shown_rows(state_of(row=0), 3) == [0, 1, 2]
     assert shown_pairs(state, 99) == list(range(16))
     assert shown_pairs(state, 4) == [0, 5, 10, 15]
-
-
-@pytest.mark.parametrize("size", [(420, 230), (300, 160), (900, 500), (500, 900)])
-@pytest.mark.parametrize("theme", THEMES)
-def test_pictures_can_be_painted_at_any_size(theme, size, qapp):
-    state = state_of()
-    for paint in (paint_clocks, paint_maps):
-        image = QImage(*size, QImage.Format.Format_ARGB32_Premultiplied)
-        image.fill(0)
-        painter = QPainter(image)
-        paint(painter, state, Style(THEMES[theme]), QRectF(0, 0, *size))
-        painter.end()
-        pixels = np.frombuffer(image.constBits(), np.uint32)
-        assert (pixels != 0).sum() > 2000

@@ -22,16 +22,18 @@ from simulator.base.dtypes import DType, round_to
 from simulator.base.matmul import matmul
 from simulator.problem.positions import Rotary
 from simulator.problem.scores import alibi_slopes
-from simulator.problem.workload import Workload
+from simulator.problem.workload import Inputs, Workload
+from simulator.study.positions.choices import CLOCKS
 
 F64 = NDArray[np.float64]
 C128 = NDArray[np.complex128]
 
 PLACES = 48
 """Places at which one vector is shown."""
-SHIFT, TRAINED, FACTOR = 1000, 2048, 4
-"""What is shown first: a shift of all places, the longest text of a training, and how many times as
-long texts are to be."""
+AROUND = 48
+"""Rows before and after the one that is explained whose queries are kept."""
+POINTS = 120
+"""Points of a curve over distance."""
 SLOWEST, FASTEST = 1.0, 32.0
 """Turns within the trained length below which YaRN stretches a pair whole, and above which not."""
 
@@ -265,3 +267,66 @@ def far_scores(way: Stretched, squares: F64, longest: int, points: int) -> tuple
     waves = np.cos(middles[:, None] * way.speeds) * ratio**2
     means: F64 = matmul(waves, squares[:, None])[:, 0] * way.temper
     return middles.astype(np.float64), means
+
+
+# --- what is shown of a row -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class PositionsState:
+    """A row of a head, and what positions make of its query."""
+
+    workload: Workload  # shapes and tokens, heads one by one
+    row: int
+    shift: int  # added to all places
+    trained: int  # the longest text of a training
+    factor: int  # how many times as long texts are to be
+    rotary: Rotary  # the run's, or RoPE's own
+    rows: range  # rows around it
+    pairs: C128  # (rows, pairs), their queries' pairs before they are turned
+    speeds: F64  # (pairs,), radians from place to place
+    kinds: tuple[PlacedScores, ...]  # its query at all places, under every kind of positions
+    errors: dict[DType, float]  # by how much the shift moves scores under RoPE
+    ways: tuple[Stretched, ...]  # RoPE for longer texts
+    far: tuple[tuple[F64, F64], ...]  # distances and scores of each of them
+    view: str = CLOCKS  # what is shown
+    # what clocks show: the ``angles`` of places alone, or pairs of the queries ``before`` they are
+    # turned or ``turned``
+    hands: str = "angles"
+
+    @property
+    def place(self) -> int:
+        """The position of the row."""
+        rows = range(self.row, self.row + 1)
+        return int(self.workload.mask.positions(rows)[0]) + self.rotary.offset
+
+    def hand(self, row: int, pair: int) -> complex:
+        """Return a hand: its length, 1 for the longest of the row, and its angle from 0."""
+        turned = complex(np.exp(1j * (self.place + row - self.row) * self.speeds[pair]))
+        if self.hands == "angles":
+            return turned
+        own = self.pairs[row - self.rows.start]
+        before = complex(own[pair]) / (float(np.abs(own).max()) or 1.0)
+        return before if self.hands == "before" else before * turned
+
+    def turn(self, pair: int) -> float:
+        """Return after how many places a pair has turned once."""
+        return float(2 * np.pi / self.speeds[pair])
+
+
+def positions_state(
+    w: Workload, inputs: Inputs, head: int, row: int, shift: int, trained: int, factor: int
+) -> PositionsState:
+    """Return what is shown of a row; it takes some milliseconds."""
+    rotary = rotary_of(w)
+    vector = inputs.q[head, row].astype(np.float64)
+    rows = range(max(0, row - AROUND), min(w.queries, row + AROUND + 1))
+    pairs = pairs_of(inputs.q[head, rows.start : rows.stop], rotary)
+    if w.position is not None:  # they were turned when they were read
+        pairs = pairs * np.exp(-1j * rotary.angles(w.mask.positions(rows)))
+    ways, squares = stretched(rotary, trained, factor), energies(vector, rotary) * w.logit_scale
+    return PositionsState(
+        w, row, shift, trained, factor, rotary, rows, pairs, speeds_of(rotary),
+        placed(w, vector, PLACES, shift), shift_errors(w, vector, PLACES, shift), ways,
+        tuple(far_scores(way, squares, trained * factor - 1, POINTS) for way in ways),
+    )  # fmt: skip

@@ -1,0 +1,61 @@
+"""What is said of hands and of the scores of one vector at all places."""
+
+from __future__ import annotations
+
+from simulator.study.positions.scores import PLACES, PlacedScores, PositionsState
+from ui.look.units import count_text, number_text
+from ui.panels.study import Words
+
+_ROUNDING = 1e-12
+"""What differs by less does not differ: float64 rounds."""
+_HANDS = {
+    "angles": "By how much each place turns a pair, from twelve o'clock",
+    "before": "The query of every row before it is turned",
+    "turned": "The query of every row, each pair turned by its place",
+}
+
+
+def row_name(state: PositionsState) -> str:
+    """Return the row in words: ``row 8 “it”``."""
+    token, name = state.workload.query_token(state.row), f"row {count_text(state.row)}"
+    return f"{name} “{token}”" if token else name
+
+
+def clock_words(state: PositionsState) -> Words:
+    """Return what stands around the clocks."""
+    last, theta = len(state.speeds) - 1, f"θ = {state.rotary.theta:g}"
+    return Words(_HANDS[state.hands], sentences=(
+        "Two numbers of a query or key are a hand. Pair 0 turns once in "
+        f"{number_text(state.turn(0), 2)} tokens, pair {last} once in "
+        f"{count_text(round(state.turn(last)))} tokens: fast hands tell neighbours apart, slow "
+        "ones near from far. A place changes a score only through the angle between the hands of "
+        "query and key.",
+        f"This run turns Q and K so, {theta}." if state.workload.position else
+        f"This run has no rotary positions: shown are RoPE's with {theta}.",
+    ))  # fmt: skip
+
+
+def map_words(state: PositionsState) -> Words:
+    """Return what stands around the maps."""
+    errors = ", ".join(f"{number_text(off, 2)} in {dtype}" for dtype, off in state.errors.items())
+    query = f"The query of {row_name(state)} at {PLACES} places"
+    return Words((f"{query}, as query and as key", query), sentences=(
+        "With RoPE scores depend on the distance alone, so every diagonal has one colour "
+        "(Toeplitz). What is added to the vectors, sinusoids or a learned table, meets the vector "
+        "itself too.",
+        f"A shift of all places by {count_text(state.shift)} leaves them unmoved but for rounding: "
+        f"with RoPE by {errors}, as a share of the largest.",
+    ))  # fmt: skip
+
+
+def figures(kind: PlacedScores) -> tuple[tuple[str, ...], ...]:
+    """Return what is said of a map, in two lines, longest first."""
+    off, moved = (
+        "0" if value < _ROUNDING else f"{100 * value:.0f} %" if value >= 0.01 else
+        number_text(value, 2)
+        for value in (kind.off, kind.moved)
+    )  # fmt: skip
+    return (
+        (f"differs along diagonals by {off}", f"along diagonals {off}", f"diagonals {off}", ""),
+        (f"a shift moves it by {moved}", f"shift moves {moved}", f"shift {moved}", ""),
+    )

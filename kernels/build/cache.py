@@ -43,14 +43,8 @@ def kept(name: str, make: Callable[[Path], None], *, again: bool = False, most: 
 
     Parameters
     ----------
-    name : str
-        Its name.
     make : callable
         Writes it under another path; it is then moved, so that it is whole or not there.
-    again : bool
-        Make it again even if it is there.
-    most : int
-        Bytes that stay in the cache.
     """
     folder = cache_folder()
     path = folder / name

@@ -53,26 +53,16 @@ _LIMIT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a kernel takes, as the assembler says, and its machine code.
+    """What a kernel takes, as the assembler says, and its machine code."""
 
-    Attributes
-    ----------
-    registers : int
-        Of each thread.
-    stack, spill_stores, spill_loads : int
-        Bytes of each thread in local memory, and the bytes that spill instructions move.
-    shared : int
-        Static shared memory of a block, in bytes; what a launch adds is not known here.
-    code : int
-        Bytes of machine code; 0 of a log alone.
-    """
-
-    registers: int
+    registers: int  # of each thread
+    # stack, spill_stores, spill_loads: bytes of each thread in local memory, and the bytes that
+    # spill instructions move
     stack: int
     spill_stores: int
     spill_loads: int
-    shared: int
-    code: int = 0
+    shared: int  # static shared memory of a block, in bytes; what a launch adds is not known here
+    code: int = 0  # bytes of machine code; 0 of a log alone
 
     @property
     def spilled(self) -> int:
@@ -85,40 +75,22 @@ class Limit:
     """Most that a build of a kernel may take on any architecture, as its source says.
 
     It holds for the tilings of the compile gate (tests/kernels/test_compile_gate.py).
-
-    Attributes
-    ----------
-    registers, stack, spilled : int
-        As in `Usage`.
-    code : int or None
-        Likewise; None: as many as it takes.
     """
 
-    registers: int
+    registers: int  # registers, stack, spilled: as in `Usage`
     stack: int
     spilled: int
-    code: int | None = None
+    code: int | None = None  # likewise; None: as many as it takes
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A source compiled for one architecture.
+    """A source compiled for one architecture."""
 
-    Attributes
-    ----------
-    code : bytes
-        A cubin, which the driver loads as it is.
-    usage : dict
-        Kernel name to `Usage`.
-    seconds : float
-        Time that it took.
-    ptx : str
-        What the cubin was assembled from, if it was asked for: the PTX of the same number.
-    """
-
-    code: bytes
-    usage: dict[str, Usage]
-    seconds: float
+    code: bytes  # a cubin, which the driver loads as it is
+    usage: dict[str, Usage]  # kernel name to `Usage`
+    seconds: float  # time that it took
+    # what the cubin was assembled from, if it was asked for: the PTX of the same number
     ptx: str = ""
 
 
@@ -295,15 +267,6 @@ def limits(text: str, value_dim: int = 0, nvrtc: int = USUAL_NVRTC) -> dict[tupl
 
     It may go on with ``, 40 KiB of code``. A line for ``fast VALUE_DIM>128`` takes the place of one
     before it where values are longer, one for ``fast NVRTC 12`` where that compiler needs more.
-
-    Parameters
-    ----------
-    text : str
-        The source.
-    value_dim : int
-        Numbers of a value.
-    nvrtc : int
-        The major version of the compiler.
     """
     return {
         (kernel, build): Limit(int(registers), int(stack), int(spilled), _bytes(code))

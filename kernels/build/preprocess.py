@@ -51,8 +51,6 @@ class Preprocessor:
 
     Parameters
     ----------
-    lines : sequence of str
-        The whole text.
     options : sequence of str
         Definitions of the build, ``-DBR=64``.
     """

@@ -31,21 +31,11 @@ _INDEX = "index.json"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A kernel source with the options that it was compiled with.
+    """A kernel source with the options that it was compiled with."""
 
-    Attributes
-    ----------
-    source : str
-        Such as ``flash2``.
-    options : tuple of str
-        Its definitions.
-    targets : tuple of str
-        What it was compiled for, such as ``sm_90`` or ``compute_75``.
-    """
-
-    source: str
-    options: tuple[str, ...]
-    targets: tuple[str, ...]
+    source: str  # such as ``flash2``
+    options: tuple[str, ...]  # its definitions
+    targets: tuple[str, ...]  # what it was compiled for, such as ``sm_90`` or ``compute_75``
 
     @property
     def key(self) -> str:
@@ -69,13 +59,7 @@ def kept_name(code: str, options: Sequence[str], version: str, target: str) -> s
 
 
 def packed(machine: Mapping[str, bytes]) -> bytes:
-    """Return the file with a kernel's code.
-
-    Parameters
-    ----------
-    machine : mapping
-        Target to cubin or PTX.
-    """
+    """Return the file with a kernel's code."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w:xz", preset=6) as archive:
         for target, content in machine.items():
@@ -128,8 +112,6 @@ def fitting(targets: Sequence[str], capability: int) -> str | None:
 
     Parameters
     ----------
-    targets : sequence of str
-        The targets that there are.
     capability : int
         Of the GPU, 90 for sm_90.
 

@@ -31,24 +31,13 @@ def _text(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a kernel's text.
+    """A line of a kernel's text."""
 
-    Attributes
-    ----------
-    file : str
-        Such as ``flash2.cu``.
-    shown : int
-        Its number there, from 1.
-    number : int or None
-        Its number in `source`, from 1; 0 if it goes with the line before, None if it is not there.
-    text : str
-        The text of the line.
-    """
-
-    file: str
-    shown: int
+    file: str  # such as ``flash2.cu``
+    shown: int  # its number there, from 1
+    # its number in `source`, from 1; 0 if it goes with the line before, None if it is not there
     number: int | None
-    text: str
+    text: str  # the text of the line
 
 
 @cache

@@ -35,21 +35,12 @@ MARGIN = 64
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Bytes that records of launches may take.
+    """Bytes that records of launches may take."""
 
-    Attributes
-    ----------
-    details : int
-        Details that one launch records; a longer row block is recorded in several.
-    kept : int
-        Details that are kept.
-    batch : int
-        Records of the row blocks that one launch covers.
-    """
-
+    # details that one launch records; a longer row block is recorded in several
     details: int = 12 * MIB
-    kept: int = 48 * MIB
-    batch: int = 64 * MIB
+    kept: int = 48 * MIB  # details that are kept
+    batch: int = 64 * MIB  # records of the row blocks that one launch covers
 
 
 ROOM = Room()
@@ -94,17 +85,6 @@ class KernelEngine:
 
     In naive, m and l are those of the whole row, the same after every column block: its kernels
     have no running statistics. In split-kv, they are those of the split that a column block is in.
-
-    Parameters
-    ----------
-    workload : Workload
-        Shapes, mask, tiles.
-    inputs : Inputs
-        Q, K and V.
-    device : Device
-        Where the kernels run.
-    room : Room
-        Bytes that records may take.
 
     Raises
     ------
@@ -488,15 +468,9 @@ def with_scratch(
 
     Parameters
     ----------
-    device : Device
-        Where they are.
     w : Workload
         For naive this is S and P, for its backward pass dP and dS; for split-kv, O and LSE of each
         split; for others nothing.
-    tensors : Tensors
-        The tensors that stay from launch to launch.
-    part : Part
-        Heads and row blocks that are launched.
     stored : type, optional
         The type of S and P in HBM.
     """

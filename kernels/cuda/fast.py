@@ -21,12 +21,6 @@ class FastRun:
 
     Parameters
     ----------
-    workload : Workload
-        Shapes, mask, tiles.
-    inputs : Inputs
-        Q, K and V.
-    device : Device
-        Where the kernels run.
     scores_as_element : bool
         Whether naive's numbers of pairs are as wide in HBM as Q: their bytes are counted so, and so
         naive is timed. Otherwise they are float32, as in the trace build.
@@ -81,13 +75,9 @@ def after_forward(
 
     Parameters
     ----------
-    device : Device
-        Where they are.
     w : Workload
         A backward pass starts with what its forward pass leaves, which runs now; others with
         nothing.
-    inputs : Inputs
-        Q, K and V.
     tensors : Tensors
         As `place_tensors` makes them.
     scores_as_element : bool

@@ -67,27 +67,15 @@ class Module(Protocol):
 
 
 class Device(Protocol):
-    """A machine that runs kernels.
+    """A machine that runs kernels."""
 
-    Attributes
-    ----------
-    name : str
-        ``host`` or ``cupy``.
-    label : str
-        What it is, for people.
-    shared_limit : int
-        Shared memory that one block may take, in bytes.
-    block_flops : int
-        Most work of one thread block in a launch, so that a run can be stopped, its progress shown,
-        and no watchdog of a screen ends the launch.
-    blocks_at_once : int
-        Thread blocks that work at the same time, at least: launches of more take longer.
-    """
-
-    name: str
-    label: str
-    shared_limit: int
+    name: str  # ``host`` or ``cupy``
+    label: str  # what it is, for people
+    shared_limit: int  # shared memory that one block may take, in bytes
+    # most work of one thread block in a launch, so that a run can be stopped, its progress shown,
+    # and no watchdog of a screen ends the launch
     block_flops: int
+    # thread blocks that work at the same time, at least: launches of more take longer
     blocks_at_once: int
 
     def upload(self, array: NDArray[Any]) -> Buffer:
@@ -108,28 +96,17 @@ class Device(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Buffers that the trace build fills; None: not recorded.
+    """Buffers that the trace build fills; None: not recorded."""
 
-    Attributes
-    ----------
-    kinds : Buffer or None
-        (heads, row blocks, columns) uint8, kind of each tile.
-    m, l, alpha : Buffer or None
-        (heads, row blocks * Br, columns) float32, after each visit.
-    counters : Buffer or None
-        (heads, row blocks, columns, counters) uint64.
-    details : Buffer or None
-        As `kernels.cuda.records.detail_type` lays them out, one for each of `columns`.
-    columns : range
-        Column blocks that have details; if there are any, the launch covers a single row block.
-    """
-
-    kinds: Buffer | None = None
+    kinds: Buffer | None = None  # (heads, row blocks, columns) uint8, kind of each tile
+    # m, l, alpha: (heads, row blocks * Br, columns) float32, after each visit
     m: Buffer | None = None
     l: Buffer | None = None
     alpha: Buffer | None = None
-    counters: Buffer | None = None
+    counters: Buffer | None = None  # (heads, row blocks, columns, counters) uint64
+    # as `kernels.cuda.records.detail_type` lays them out, one for each of `columns`
     details: Buffer | None = None
+    # column blocks that have details; if there are any, the launch covers a single row block
     columns: range = range(0)
 
     def arguments(self) -> list[Any]:
@@ -144,94 +121,66 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class Tensors:
-    """The tensors of a workload in a device's memory.
+    """The tensors of a workload in a device's memory."""
 
-    Attributes
-    ----------
-    q, k, v : Buffer
-        (heads, Nq, d), (kv_heads, Nk, d), (kv_heads, Nk, dv), as wide as the dtype.
-    kv_head_of : Buffer
-        (heads,) int32.
-    o : Buffer
-        (heads, Nq, dv), as wide as the dtype; float32 in flash1.
-    lse, m, l : Buffer or None
-        (heads, Nq) float32: LSE of flash2 and split-kv, m and l of flash1.
-    s, p : Buffer or None
-        (heads of the launch, rows of the launch, Nk) for naive, float32 unless the build says that
-        they are as wide as the dtype.
-    o_partial, lse_partial : Buffer or None
-        (heads of the launch, splits, rows of the launch, dv) and the same without dv, float32:
-        what the splits of split-kv leave.
-    run_offsets, runs : Buffer or None
-        Which tiles are visited: `kernels.cuda.runs.Runs`.
-    slopes : Buffer or None
-        (query heads,) float32, ALiBi's; None without them.
-    biases : Buffer or None
-        (query heads, bias_span) float32, what scores gain at each distance; None for nothing.
-    document_of, block_mask : Buffer or None
-        (Nk,) int32, which document each key is in; (row blocks, key blocks) uint8, which are
-        visible. None if the mask says nothing of them.
-    sink : Buffer or None
-        (query heads,) float32, sink logits; None without any.
-    projection, state : Buffer or None
-        (f, d) and (kv_heads, f, dv + 1) float32 for linear attention: the directions of a feature
-        map that has some, and what the keys add up to.
-    c : Buffer or None
-        (kv_heads, Nk, d), a latent in the place of K and V.
-    decay, strength : Buffer or None
-        (kv_heads, Nk, f) and (kv_heads, Nk) float32, the gates of what updates a state with one.
-    table : Buffer or None
-        (places,) int32, where the pages of K and V lie, which are then
-        (kv_heads, places * page size, width).
-    do, d : Buffer or None
-        (heads, Nq, dv) as wide as the dtype and (heads, Nq) float32: the gradient of O that a
-        backward pass starts with, and its products with O.
-    dq_acc, dq, dk, dv : Buffer or None
-        (heads, Nq, d) float32, and the gradients, as wide as the dtype.
-    turns : Buffer or None
-        (heads, row blocks + 1) int32, where column blocks add to dQ in turn: how many have added
-        to the rows of each row block, and at last a number for each that starts.
-    column_offsets, columns : Buffer or None
-        As `run_offsets` and `runs`, there: which column blocks visit each row block.
-    dp, ds : Buffer or None
-        (heads, Nq, Nk), gradients of P and S as wide as these.
-    """
-
+    # q, k, v: (heads, Nq, d), (kv_heads, Nk, d), (kv_heads, Nk, dv), as wide as the dtype
     q: Buffer
     k: Buffer
     v: Buffer
-    kv_head_of: Buffer
-    o: Buffer
+    kv_head_of: Buffer  # (heads,) int32
+    o: Buffer  # (heads, Nq, dv), as wide as the dtype; float32 in flash1
+    # lse, m, l: (heads, Nq) float32: LSE of flash2 and split-kv, m and l of flash1
     lse: Buffer | None = None
     m: Buffer | None = None
     l: Buffer | None = None
+    # s, p: (heads of the launch, rows of the launch, Nk) for naive, float32 unless the build says
+    # that they are as wide as the dtype
     s: Buffer | None = None
     p: Buffer | None = None
+    # o_partial, lse_partial: (heads of the launch, splits, rows of the launch, dv) and the same
+    # without dv, float32: what the splits of split-kv leave
     o_partial: Buffer | None = None
     lse_partial: Buffer | None = None
+    # run_offsets, runs: which tiles are visited: `kernels.cuda.runs.Runs`
     run_offsets: Buffer | None = None
     runs: Buffer | None = None
-    slopes: Buffer | None = None
+    slopes: Buffer | None = None  # (query heads,) float32, ALiBi's; None without them
+    # (query heads, bias_span) float32, what scores gain at each distance; None for nothing
     biases: Buffer | None = None
+    # document_of, block_mask: (Nk,) int32, which document each key is in; (row blocks, key blocks)
+    # uint8, which are visible. None if the mask says nothing of them
     document_of: Buffer | None = None
     block_mask: Buffer | None = None
-    sink: Buffer | None = None
+    sink: Buffer | None = None  # (query heads,) float32, sink logits; None without any
+    # projection, state: (f, d) and (kv_heads, f, dv + 1) float32 for linear attention: the
+    # directions of a feature map that has some, and what the keys add up to
     projection: Buffer | None = None
     state: Buffer | None = None
-    c: Buffer | None = None
+    c: Buffer | None = None  # (kv_heads, Nk, d), a latent in the place of K and V
+    # decay, strength: (kv_heads, Nk, f) and (kv_heads, Nk) float32, the gates of what updates a
+    # state with one
     decay: Buffer | None = None
     strength: Buffer | None = None
+    # (places,) int32, where the pages of K and V lie, which are then (kv_heads, places * page size,
+    # width)
     table: Buffer | None = None
+    # do, d: (heads, Nq, dv) as wide as the dtype and (heads, Nq) float32: the gradient of O that a
+    # backward pass starts with, and its products with O
     do: Buffer | None = None
     d: Buffer | None = None
+    # dq_acc, dq, dk, dv: (heads, Nq, d) float32, and the gradients, as wide as the dtype
     dq_acc: Buffer | None = None
     dq: Buffer | None = None
     dk: Buffer | None = None
     dv: Buffer | None = None
+    # (heads, row blocks + 1) int32, where column blocks add to dQ in turn: how many have added to
+    # the rows of each row block, and at last a number for each that starts
     turns: Buffer | None = None
+    # column_offsets, columns: as `run_offsets` and `runs`, there: which column blocks visit each
+    # row block
     column_offsets: Buffer | None = None
     columns: Buffer | None = None
-    dp: Buffer | None = None
+    dp: Buffer | None = None  # dp, ds: (heads, Nq, Nk), gradients of P and S as wide as these
     ds: Buffer | None = None
 
 
@@ -285,14 +234,8 @@ def prepared(
     ----------
     module : Module
         The workload's kernels, the trace build if there is a recording.
-    w : Workload
-        Shapes, mask, tiles.
     kernel : str
         Name, one of `SPECS`.
-    part : Part
-        Heads and row blocks that it covers.
-    tensors : Tensors
-        What it reads and writes.
     recording : Recording, optional
         What the trace build fills.
 

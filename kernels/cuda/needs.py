@@ -20,8 +20,6 @@ def block_needs(w: Workload, cubin: bytes | None = None) -> tuple[BlockNeeds, ..
 
     Parameters
     ----------
-    w : Workload
-        Shapes and tiles.
     cubin : bytes, optional
         The kernels as they were compiled: with the registers that they take. Without it, registers
         are the limit that stands beside the kernel. It was checked at some tilings; at others a

@@ -60,15 +60,9 @@ def recording(
 
     Parameters
     ----------
-    device : Device
-        Where.
-    w : Workload
-        Tiles.
     kernel : str
         The kernel that is launched: naive's softmax works on whole rows, as if they were one column
         block; if splits are joined, each split is a column.
-    part : Part
-        Heads and row blocks of the launch.
     counters : bool
         Whether requested bytes are counted.
     """

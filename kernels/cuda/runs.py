@@ -35,12 +35,8 @@ def tile_runs(grid: TileGrid, visits: Intervals, *, by_rows: bool) -> Runs:
 
     Parameters
     ----------
-    grid : TileGrid
-        Its tiles.
     visits : Intervals
         The inner blocks that each outer block visits, with or without tiles that the mask empties.
-    by_rows : bool
-        Whether the outer blocks are row blocks.
     """
     visited = grid.visited_columns if by_rows else grid.visited_rows
     full = grid.full_columns if by_rows else grid.full_rows

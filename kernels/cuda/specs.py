@@ -27,21 +27,11 @@ _LARGEST = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class LaunchPart:
-    """The heads and row blocks that one launch covers.
+    """The heads and row blocks that one launch covers."""
 
-    Attributes
-    ----------
-    heads : range
-        Query heads.
-    blocks : range
-        Row blocks of each of them.
-    columns : range or None
-        Column blocks, where a launch goes over them; None for all.
-    """
-
-    heads: range
-    blocks: range
-    columns: range | None = None
+    heads: range  # query heads
+    blocks: range  # row blocks of each of them
+    columns: range | None = None  # column blocks, where a launch goes over them; None for all
 
     @staticmethod
     def whole(w: Workload) -> LaunchPart:
@@ -156,43 +146,23 @@ def _a_tile_threads(w: Workload) -> int:
 
 @dataclass(frozen=True, slots=True)
 class KernelSpec:
-    """One kernel.
+    """One kernel."""
 
-    Attributes
-    ----------
-    name : str
-        Its name in the source.
-    arguments : tuple of str
-        The arguments of every build, in the order of its parameters.
-    shared : callable
-        Workload to the dynamic shared memory of a block, in bytes. Operands are as wide there as in
-        HBM.
-    grid : callable
-        Workload and part to the thread blocks across, down and, if they have it, in depth.
-    threads : callable
-        Workload to the threads of a block.
-    fixed_bytes : int
-        Shared memory in addition to that of the launch.
-    columns : callable
-        Workload to the columns that are recorded of each row block: its column blocks, unless the
-        kernel has none.
-    whole_rows : bool
-        Whether a block works on whole rows of S.
-    joins : bool
-        Whether it joins what the splits of a row block have left.
-    when : callable
-        Whether it is one of the kernels of a workload of its algorithm.
-    """
-
-    name: str
-    arguments: tuple[str, ...]
+    name: str  # its name in the source
+    arguments: tuple[str, ...]  # the arguments of every build, in the order of its parameters
+    # workload to the dynamic shared memory of a block, in bytes. Operands are as wide there as in
+    # HBM
     shared: Callable[[Workload], int]
+    # workload and part to the thread blocks across, down and, if they have it, in depth
     grid: Callable[[Workload, LaunchPart], tuple[int, ...]] = _a_block_each
-    threads: Callable[[Workload], int] = _a_tile_threads
-    fixed_bytes: int = 0
+    threads: Callable[[Workload], int] = _a_tile_threads  # workload to the threads of a block
+    fixed_bytes: int = 0  # shared memory in addition to that of the launch
+    # workload to the columns that are recorded of each row block: its column blocks, unless the
+    # kernel has none
     columns: Callable[[Workload], int] = _column_blocks
-    whole_rows: bool = False
-    joins: bool = False
+    whole_rows: bool = False  # whether a block works on whole rows of S
+    joins: bool = False  # whether it joins what the splits of a row block have left
+    # whether it is one of the kernels of a workload of its algorithm
     when: Callable[[Workload], bool] = _always
 
     @property
@@ -221,12 +191,8 @@ class KernelSpec:
 
         Parameters
         ----------
-        w : Workload
-            Shapes and tiles.
         block_flops, at_once : int
             Most work of a thread block, and thread blocks that work at the same time.
-        by_rows : bool
-            Whether heads may be cut into row blocks.
         """
         whole = LaunchPart.whole(w)
         step = self.row_blocks(w, block_flops, at_once)

@@ -42,10 +42,6 @@ class TensorCoreRun:
     ----------
     workload : Workload
         Of flash2: shapes, causal or no mask.
-    inputs : Inputs
-        Q, K and V.
-    device : Device
-        Where the kernel runs.
     capability : int, optional
         Compute capability of the GPU, 90 for sm_90; none: the CPU, which can emulate any.
     warps : int
@@ -140,10 +136,6 @@ def check(w: Workload, device: Device, capability: int | None = None, buffers: i
 
     Parameters
     ----------
-    w : Workload
-        What it is to run.
-    device : Device
-        Where.
     capability : int, optional
         Compute capability of the GPU, 90 for sm_90.
     buffers : int

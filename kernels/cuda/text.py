@@ -23,8 +23,6 @@ def shown_lines(w: Workload, *, recording: bool) -> tuple[CodeLine, ...]:
 
     Parameters
     ----------
-    w : Workload
-        What the kernels are compiled for.
     recording : bool
         Whether the text is as in the files. Otherwise it is what the fast build of the workload
         compiles, and nothing that records is in it.

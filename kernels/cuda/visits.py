@@ -21,16 +21,8 @@ def recorded_tile(
 
     Parameters
     ----------
-    w : Workload
-        Tiles and mask.
-    inputs : Inputs
-        Q, K and V.
     visit : Visit
         The visit; if it works on whole rows, it has the details of all their columns.
-    block : RowBlock
-        Its row block.
-    details : Details
-        The recorded column blocks that include it.
     """
     algorithm, r, c = algorithm_of(w), len(visit.rows), len(visit.cols)
     again = partial(gone_through, w, inputs, visit)

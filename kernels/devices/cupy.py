@@ -123,13 +123,7 @@ class CupyDevice:
 
 
 class CupyModule:
-    """Compiled source in the GPU's memory.
-
-    Parameters
-    ----------
-    loaded : cupy.cuda.function.Module
-        The source as the driver has it.
-    """
+    """Compiled source in the GPU's memory."""
 
     def __init__(self, loaded: Any) -> None:
         self._loaded = loaded
@@ -140,13 +134,7 @@ class CupyModule:
 
 
 class CupyKernel:
-    """A kernel in the GPU's memory.
-
-    Parameters
-    ----------
-    function : cupy.cuda.function.Function
-        The kernel as the driver has it.
-    """
+    """A kernel in the GPU's memory."""
 
     def __init__(self, function: Any) -> None:
         from cupy_backends.cuda.api import driver

@@ -10,21 +10,11 @@ from functools import cache
 
 @dataclass(frozen=True, slots=True)
 class GpuStatus:
-    """What the CUDA driver says.
+    """What the CUDA driver says."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the first device, empty when there is none.
-    driver : str
-        CUDA version that the driver supports, such as ``13.0``; empty without a driver.
-    reason : str
-        Why there is no usable GPU, in words a user can act on; empty when there is one.
-    """
-
-    name: str
-    driver: str
-    reason: str
+    name: str  # name of the first device, empty when there is none
+    driver: str  # CUDA version that the driver supports, such as ``13.0``; empty without a driver
+    reason: str  # why there is no usable GPU, in words a user can act on; empty when there is one
 
     @property
     def available(self) -> bool:

@@ -52,10 +52,6 @@ def watched(w: Workload, inputs: Inputs, device: HostDevice | None = None) -> It
 
     Parameters
     ----------
-    w : Workload
-        Shapes, mask, tiles.
-    inputs : Inputs
-        Q, K and V.
     device : HostDevice, optional
         One that watches: its `faults` grow.
 

@@ -28,18 +28,10 @@ def _opened() -> Device:
 
 @dataclass(frozen=True, slots=True)
 class GpuAccess:
-    """The GPU of a machine.
+    """The GPU of a machine."""
 
-    Attributes
-    ----------
-    status : callable
-        Returns whether there is one.
-    opened : callable
-        Returns it as a device.
-    """
-
-    status: Callable[[], GpuStatus] = gpu_status
-    opened: Callable[[], Device] = _opened
+    status: Callable[[], GpuStatus] = gpu_status  # returns whether there is one
+    opened: Callable[[], Device] = _opened  # returns it as a device
 
 
 GPU = GpuAccess()
@@ -62,10 +54,6 @@ def choose_engine(
     ----------
     name : str
         One of `ENGINES`; ``auto`` takes the GPU if there is one and otherwise NumPy.
-    workload : Workload
-        What it is to run.
-    inputs : Inputs
-        Q, K and V.
     gpu : Gpu, optional
         Which GPU; none: that of this machine.
 

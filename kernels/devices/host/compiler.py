@@ -42,21 +42,11 @@ _LINE = 300
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """The C++ compiler that the host engine uses.
+    """The C++ compiler that the host engine uses."""
 
-    Attributes
-    ----------
-    command : str
-        Path of the compiler; empty when there is none.
-    version : str
-        First line of what it says about itself.
-    reason : str
-        Why there is none, in words a user can act on; empty when there is one.
-    """
-
-    command: str
-    version: str
-    reason: str
+    command: str  # path of the compiler; empty when there is none
+    version: str  # first line of what it says about itself
+    reason: str  # why there is none, in words a user can act on; empty when there is one
 
     @property
     def available(self) -> bool:
@@ -116,12 +106,8 @@ def shared_library(
 
     Parameters
     ----------
-    source : str
-        C++, into which the shim turns CUDA.
     options : tuple of str
         Definitions, ``-DNAME=value``.
-    again : bool
-        Make it again even if it is kept.
     watch : bool
         Whether watch.cpp sees what the kernels read and write.
 

@@ -18,8 +18,6 @@ class HostDevice:
 
     Parameters
     ----------
-    schedule : Schedule
-        Orders and workers.
     watch : bool
         Whether what kernels read and write is watched. One worker then runs all blocks.
 

@@ -43,24 +43,13 @@ class Order(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How the CPU emulates the GPU: a right kernel gives the same numbers with every schedule.
+    """How the CPU emulates the GPU: a right kernel gives the same numbers with every schedule."""
 
-    Attributes
-    ----------
-    order : Order
-        Of threads and blocks.
-    seed : int
-        Of the random order.
-    workers : int
-        Threads of the operating system; 0 for one on each core.
-    late : bool
-        Whether an asynchronous copy arrives only when the kernel waits for it, and there is NaN
-        until then; otherwise it arrives at once.
-    """
-
-    order: Order = Order.FORWARD
-    seed: int = 0
-    workers: int = 0
+    order: Order = Order.FORWARD  # of threads and blocks
+    seed: int = 0  # of the random order
+    workers: int = 0  # threads of the operating system; 0 for one on each core
+    # whether an asynchronous copy arrives only when the kernel waits for it, and there is NaN until
+    # then; otherwise it arrives at once
     late: bool = False
 
 
@@ -85,10 +74,6 @@ class HostModule:
         Raw CUDA C without includes; its kernels are ``extern "C"``.
     options : sequence of str
         Definitions, ``-DNAME=value``; options of NVRTC alone are left out.
-    schedule : Schedule
-        Orders and workers.
-    watch : bool
-        Whether it is compiled to be watched.
 
     Attributes
     ----------
@@ -167,8 +152,6 @@ class HostKernel:
 
         Parameters
         ----------
-        grid, block : tuple of int
-            One to three sizes.
         args : sequence
             Arrays for pointers (C-contiguous) and NumPy scalars of exactly the right type.
         shared_mem : int

@@ -51,24 +51,13 @@ def watch_reason() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A line of a kernel's source.
+    """A line of a kernel's source."""
 
-    Attributes
-    ----------
-    file : str
-        Such as ``flash2.cu``.
-    line : int
-        In the file, counted from 1.
-    text : str
-        What stands there.
-    within : tuple of int
-        Lines of the text that was compiled: the one that accesses memory, then the call of its
-        function, and so on to the kernel itself.
-    """
-
-    file: str
-    line: int
-    text: str
+    file: str  # such as ``flash2.cu``
+    line: int  # in the file, counted from 1
+    text: str  # what stands there
+    # lines of the text that was compiled: the one that accesses memory, then the call of its
+    # function, and so on to the kernel itself
     within: tuple[int, ...]
 
     def __str__(self) -> str:
@@ -77,24 +66,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the accesses of a fault.
+    """One of the accesses of a fault."""
 
-    Attributes
-    ----------
-    place : Place
-        Where the kernel itself, or a function that it calls, does it.
-    called : Place
-        The kernel's own line: `place`, or the call that leads there.
-    verb : str
-        ``reads``, ``writes``, or ``adds to`` in the case of an atomic operation.
-    thread, block : int
-        Which thread of which block did it first, counted from 0.
-    """
-
-    place: Place
-    called: Place
-    verb: str
-    thread: int
+    place: Place  # where the kernel itself, or a function that it calls, does it
+    called: Place  # the kernel's own line: `place`, or the call that leads there
+    verb: str  # ``reads``, ``writes``, or ``adds to`` in the case of an atomic operation
+    thread: int  # thread, block: which thread of which block did it first, counted from 0
     block: int
 
     def __str__(self) -> str:
@@ -105,38 +82,19 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that a kernel must not do.
+    """Something that a kernel must not do."""
 
-    Attributes
-    ----------
-    kind : str
-        ``race``, ``outside`` (of all arrays), ``unwritten`` (shared memory is read before
-        anything is written there), ``unwaited`` (a copy may not have landed yet).
-    kernel : str
-        Its name.
-    array : str
-        The parameter's name, or ``shared memory``; the nearest one if it is outside.
-    offset, bytes : int
-        Bytes from the start of the array, and how many are accessed there.
-    size : int
-        Bytes of the array; 0 if that is not known.
-    first : Side or None
-        The earlier access of two.
-    second : Side
-        The access, or the later one.
-    times : int
-        How often it happened.
-    """
-
+    # ``race``, ``outside`` (of all arrays), ``unwritten`` (shared memory is read before anything is
+    # written there), ``unwaited`` (a copy may not have landed yet)
     kind: Kind
-    kernel: str
-    array: str
-    offset: int
+    kernel: str  # its name
+    array: str  # the parameter's name, or ``shared memory``; the nearest one if it is outside
+    offset: int  # offset, bytes: bytes from the start of the array, and how many are accessed there
     bytes: int
-    size: int
-    first: Side | None
-    second: Side
-    times: int
+    size: int  # bytes of the array; 0 if that is not known
+    first: Side | None  # the earlier access of two
+    second: Side  # the access, or the later one
+    times: int  # how often it happened
 
     @property
     def apart(self) -> int:
@@ -187,27 +145,13 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Phases:
-    """Accesses of warps to dynamic shared memory at one place of a kernel, and their phases.
+    """Accesses of warps to dynamic shared memory at one place of a kernel, and their phases."""
 
-    Attributes
-    ----------
-    bytes : int
-        Of one lane.
-    writes : bool
-        Whether it writes.
-    offset : int
-        The first byte of shared memory that is accessed there.
-    accesses : int
-        Of warps.
-    phases : int
-        Of all these accesses together; one serves a word of each of the 32 banks.
-    """
-
-    bytes: int
-    writes: bool
-    offset: int
-    accesses: int
-    phases: int
+    bytes: int  # of one lane
+    writes: bool  # whether it writes
+    offset: int  # the first byte of shared memory that is accessed there
+    accesses: int  # of warps
+    phases: int  # of all these accesses together; one serves a word of each of the 32 banks
 
 
 class _Given(ctypes.Structure):
@@ -248,8 +192,6 @@ class WatchedModule(HostModule):
     ----------
     code, options, schedule
         As of `HostModule`; one worker runs all blocks.
-    faults : list of Fault
-        Takes what is seen.
     """
 
     def __init__(

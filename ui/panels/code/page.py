@@ -27,49 +27,24 @@ CURRENT_SHARE = 0.2
 
 @dataclass(frozen=True, slots=True)
 class PaperRow:
-    """One line of the algorithm laid out.
+    """One line of the algorithm laid out."""
 
-    Attributes
-    ----------
-    box : QRectF
-        All of it, margin and wrapped lines included.
-    pieces : tuple of Piece
-        Its words and formulas.
-    baseline : float
-        Of its first line, where its number stands.
-    """
-
-    box: QRectF
-    pieces: tuple[Piece, ...]
-    baseline: float
+    box: QRectF  # all of it, margin and wrapped lines included
+    pieces: tuple[Piece, ...]  # its words and formulas
+    baseline: float  # of its first line, where its number stands
 
 
 @dataclass(frozen=True, slots=True)
 class PaperLayout:
-    """Places of the lines of a paper.
+    """Places of the lines of a paper."""
 
-    Attributes
-    ----------
-    style : Style
-        At which text scale: smaller than asked for where a formula is wider than the page.
-    margin : float
-        Width of the column of marks and numbers.
-    rows : tuple of PaperRow
-        The algorithm's lines.
-    title : tuple of Piece
-        Over them.
-    note : tuple of Piece
-        Under them.
-    height : float
-        Of it all.
-    """
-
+    # at which text scale: smaller than asked for where a formula is wider than the page
     style: Style
-    margin: float
-    rows: tuple[PaperRow, ...]
-    title: tuple[Piece, ...]
-    note: tuple[Piece, ...]
-    height: float
+    margin: float  # width of the column of marks and numbers
+    rows: tuple[PaperRow, ...]  # the algorithm's lines
+    title: tuple[Piece, ...]  # over them
+    note: tuple[Piece, ...]  # under them
+    height: float  # of it all
 
     def row_at(self, y: float) -> int | None:
         """Return which line is at a height."""
@@ -90,10 +65,6 @@ def paper_layout(paper: Paper, style: Style, width: float) -> PaperLayout:
 
     Parameters
     ----------
-    paper : Paper
-        The algorithm.
-    style : Style
-        Theme and text scale.
     width : float
         Of the page, in pixels.
     """
@@ -165,10 +136,6 @@ def paint_paper(
     ----------
     painter : QPainter
         With the page's upper left corner at its origin.
-    paper : Paper
-        The algorithm.
-    layout : PaperLayout
-        Where its lines stand.
     current : collection of int
         Places of the lines that run now: framed, and an arrow in the margin.
     marked : collection of int

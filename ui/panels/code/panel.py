@@ -76,13 +76,7 @@ def code_lines(algorithm: str, variant: frozenset[Variant] = frozenset()) -> Cod
 
 @guarded
 class CodePanel(Panel[None]):
-    """Three texts of which the current line is framed; a click on another runs to it.
-
-    Parameters
-    ----------
-    session : Session
-        What it shows, and which runs.
-    """
+    """Three texts of which the current line is framed; a click on another runs to it."""
 
     def __init__(self, session: Session) -> None:
         super().__init__("code_panel", "Code")

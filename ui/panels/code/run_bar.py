@@ -32,23 +32,12 @@ from ui.widgets.sheet import set_sheet
 
 @dataclass(frozen=True, slots=True)
 class _Until:
-    """One choice of what to run until.
+    """One choice of what to run until."""
 
-    Attributes
-    ----------
-    text : str
-        In the list.
-    tip : str
-        What exactly counts, in one sentence.
-    fields : tuple of str
-        Which fields it needs.
-    make : callable or None
-        The bar to the condition; None for the breakpoints that are set.
-    """
-
-    text: str
-    tip: str
-    fields: tuple[str, ...]
+    text: str  # in the list
+    tip: str  # what exactly counts, in one sentence
+    fields: tuple[str, ...]  # which fields it needs
+    # the bar to the condition; None for the breakpoints that are set
     make: Callable[[RunBar], Condition] | None
 
 

@@ -46,8 +46,6 @@ class CodeView(QPlainTextEdit):
 
     Parameters
     ----------
-    name : str
-        What it is, for those who hear it.
     language : str
         ``python`` or ``cuda``.
     explain : callable

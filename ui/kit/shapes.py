@@ -100,32 +100,46 @@ class Card(Box):
 
 @dataclass(frozen=True, eq=False)
 class Legend(Box):
-    """What colours stand for, on as many lines as the entries need."""
+    """What colours, or what functions paint, stand for; in short if that takes fewer lines."""
 
-    entries: tuple[tuple[Tone, str], ...]
+    entries: tuple[tuple[Tone | Callable[[QPainter, Style, QRectF], None], Wordings], ...]
 
-    def places(self, style: Style, width: float) -> list[QRectF]:
-        """Return the place of each entry inside a width."""
-        line, font, out = style.px(LINE), style.text_font(LABEL), list[QRectF]()
+    def placed(self, style: Style, width: float) -> list[tuple[str, QRectF]]:
+        """Return the words and the place of each entry inside a width."""
+        said = [(words,) if isinstance(words, str) else words for _, words in self.entries]
+        names = ([each[at] for each in said] for at in (0, -1))
+        return min((self._lines(each, style, width) for each in names), key=_last_line)
+
+    def _lines(self, names: list[str], style: Style, width: float) -> list[tuple[str, QRectF]]:
+        line, font, out = style.px(LINE), style.text_font(LABEL), list[tuple[str, QRectF]]()
         x = y = 0.0
-        for _, name in self.entries:
+        for name in names:
             wide = line + text_width(font, name) + 1
             if x > 0 and x + wide > width:
                 x, y = 0.0, y + line
-            out.append(QRectF(x, y, wide, line))
-            x += wide + line
+            out.append((name, QRectF(x, y, wide, line)))
+            x += wide + 0.75 * line
         return out
 
     def height(self, style: Style, width: float) -> float:
-        return self.places(style, width)[-1].bottom()
+        return _last_line(self.placed(style, width))
 
     def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
-        line, places = style.px(LINE), self.places(style, rect.width())
-        for (tone, name), place in zip(self.entries, places, strict=True):
+        line, placed = style.px(LINE), self.placed(style, rect.width())
+        for (tone, _), (name, place) in zip(self.entries, placed, strict=True):
             x, y = rect.x() + place.x(), rect.y() + place.y()
-            painter.fillRect(QRectF(x, y + 0.2 * line, 0.6 * line, 0.6 * line), ink(style, tone))
+            swatch = QRectF(x, y + 0.2 * line, 0.6 * line, 0.6 * line)
+            if callable(tone):
+                tone(painter, style, swatch)
+            else:
+                painter.fillRect(swatch, ink(style, tone))
             words = QRectF(x + line, y, place.width() - line, line)
             draw_text(painter, words, name, style.text_font(LABEL), style.theme.muted)
+
+
+def _last_line(placed: list[tuple[str, QRectF]]) -> float:
+    """Return where the last line of a legend ends."""
+    return placed[-1][1].bottom()
 
 
 @dataclass(frozen=True, eq=False)

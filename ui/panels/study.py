@@ -38,6 +38,14 @@ class Slider(NamedTuple):
     lesson: str = "step"
 
 
+class Act(NamedTuple):
+    """A button: its name, what stands on it, what it does."""
+
+    name: str
+    title: str
+    tip: str
+
+
 class Study(Generic[Found, State]):
     """What a panel shows of a run: a slow, pure `compute`, quick states, and boxes and words.
 
@@ -51,6 +59,7 @@ class Study(Generic[Found, State]):
     pictured: str = ""  # what a picture of boxes is, for screen readers; a plot has a name
     choices: tuple[Choice, ...] = ()
     slider: Slider | None = None
+    acts: tuple[Act, ...] = ()
     seconds = 0.0  # how long the way to a state is shown at speed 1; 0: never
     room = QSizeF(430, 260)  # with less room at scale 1 letters are smaller
     smallest = 0.0  # scale of letters below which rather words are left out
@@ -65,7 +74,7 @@ class Study(Generic[Found, State]):
         return {each.name: said.get(each.name, each.usual) for each in self.choices if each.lesson}
 
     def hidden(self, trace: Trace, chosen: Chosen) -> frozenset[str]:
-        """Return the names of choices, or of the slider, that have no sense for a run."""
+        """Return the names of choices, acts, or of the slider, that have no sense for a run."""
         return frozenset()
 
     def needs(self, trace: Trace, view: View, chosen: Chosen) -> Hashable:
@@ -96,6 +105,10 @@ class Study(Generic[Found, State]):
 
     def drag(self, state: State, one: Hashable, onto: Hashable) -> State | None:
         """Return the state after what was pressed is let go on something else."""
+        return None
+
+    def act(self, state: State, name: str) -> State | None:
+        """Return the state after a press on a button; None: it cannot be pressed."""
         return None
 
     def hover(self, state: State, at: Hashable) -> State | None:

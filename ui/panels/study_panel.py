@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Generic
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
@@ -22,6 +23,7 @@ from simulator.lesson.tables import ChooseTable
 from simulator.run.trace import Trace
 from ui.kit.boxes import Box, Column, Scene, scene
 from ui.kit.shapes import Paragraph
+from ui.look.draw import text_width
 from ui.look.names import fitting, readable
 from ui.look.theme import Style
 from ui.panels.base import StatePicture
@@ -32,9 +34,12 @@ from ui.safety.overrides import guarded
 from ui.session.panel_clock import PanelClock
 from ui.session.session import Session
 from ui.session.view import View
+from ui.widgets.choice_bar import Button, bar_sheet, lines_of, put_in_lines
+from ui.widgets.sheet import set_sheet
 
 _SLIDER = 22
 """Height of the slider, pixels."""
+_KEYS = {Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Home, Qt.Key.Key_End}
 _KEPT = 2
 """Results of a run that are kept: going back and forth between two choices computes nothing."""
 
@@ -133,6 +138,19 @@ class StudyPicture(StatePicture[State]):
 
 
 @guarded
+class _Slider(QSlider):
+    """A slider that has its keys while it has the focus, which otherwise step the run."""
+
+    def event(self, event: QEvent) -> bool:
+        """Keep its keys from the run."""
+        asks = event.type() is QEvent.Type.ShortcutOverride
+        if asks and isinstance(event, QKeyEvent) and event.key() in _KEYS:
+            event.accept()
+            return True
+        return super().event(event)
+
+
+@guarded
 class StudyPanel(PicturePanel, Generic[Found, State]):
     """A study in a dock.
 
@@ -158,7 +176,7 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
         self.plot.hide()
         self.bar.fit_pressed.connect(self.plot.fit)
         self.plot.zoomed.connect(self.bar.fit_button.setEnabled)
-        self.slider = QSlider(Qt.Orientation.Horizontal, self)
+        self.slider = _Slider(Qt.Orientation.Horizontal, self)
         self.slider.setPageStep(1)
         self.slider.setVisible(study.slider is not None)
         if study.slider is not None:
@@ -166,6 +184,15 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
             self.slider.setAccessibleName(study.slider.title)
             self.slider.setToolTip(study.slider.tip)
         self.slider.valueChanged.connect(self._slide)
+        self.buttons = {each.name: Button(self) for each in study.acts}
+        for name, title, tip in study.acts:
+            button = self.buttons[name]
+            button.setText(title)
+            button.setAccessibleName(title)
+            button.setToolTip(tip)
+            button.setAccessibleDescription(tip)
+            button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+            button.clicked.connect(partial(self._act, name))
         self.clock = PanelClock(session, self, study.seconds)
         self.clock.moved.connect(self._moved)
         self._show_chosen()
@@ -239,11 +266,13 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
 
     def show_controls(self, on: bool) -> None:
         super().show_controls(on)
-        self._show_slider()
+        self._show_parts()
 
     def set_style(self, style: Style) -> None:
         with self.plot.laid_out_once():
             self.plot.set_style(style)
+            for button in self.buttons.values():
+                set_sheet(button, bar_sheet(style))
             super().set_style(style)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -251,12 +280,25 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
             super().resizeEvent(event)
 
     def arrange(self) -> None:
-        """Give the slider a line below the choices, and the plot the place of the picture."""
+        """Give slider and buttons lines below the choices, and the plot the picture's place."""
         super().arrange()
+        place = self.picture.geometry()
         if not self.slider.isHidden():
-            place = self.picture.geometry()
             self.slider.setGeometry(place.x(), place.y(), place.width(), _SLIDER)
-            self.picture.setGeometry(place.adjusted(0, _SLIDER, 0, 0))
+            place.adjust(0, _SLIDER, 0, 0)
+        if shown := [each for each in self.buttons.values() if not each.isHidden()]:
+            style = self.bar.style_now
+            font = style.text_font(12)
+            sizes = [text_width(font, each.text()) + style.px(16) for each in shown]
+            lines = lines_of(sizes, style.px(10), place.width())
+            groups: list[tuple[list[QWidget], list[float]]] = [
+                ([each], [size]) for each, size in zip(shown, sizes, strict=True)
+            ]
+            _, deep = put_in_lines(groups, lines, style)
+            for each in shown:
+                each.move(each.pos() + place.topLeft())
+            place.adjust(0, deep, 0, 0)
+        self.picture.setGeometry(place)
         self.plot.setGeometry(self.picture.geometry())
 
     def _show_chosen(self) -> None:
@@ -270,13 +312,20 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
             self._hidden = hidden
             for name in self.chosen:
                 self.bar.show_choice(name, name not in hidden)
-            self._show_slider()
+            self._show_parts()
 
-    def _show_slider(self) -> None:
+    def _show_parts(self) -> None:
         slider = self.study.slider
         shown = slider is not None and slider.name not in self._hidden
         self.slider.setVisible(shown and self._controls)
+        for name, button in self.buttons.items():
+            button.setVisible(name not in self._hidden and self._controls)
         self.arrange()
+
+    def _act(self, name: str) -> None:
+        after = None if self.state is None else self.study.act(self.state, name)
+        if after is not None:
+            self.change(after)
 
     def _slide(self, value: int) -> None:
         if self.state is not None:
@@ -334,6 +383,8 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
         self.slider.setRange(0, most)
         self.slider.setValue(value)
         self.slider.blockSignals(blocked)
+        for name, button in self.buttons.items():
+            button.setEnabled(self.study.act(state, name) is not None)
         self.picture.state = state = self.completed(state)
         plot = self.study.plot(state)
         if (plot is None) != self.plot.isHidden():

@@ -121,7 +121,7 @@ PANELS = (
         "pages", "Pages", "F",
         "Sequences of a server in pages of one cache: taken, shared, copied and given back "
         "(Kwon et al. 2023).",
-        "pages.panel:PagesPanel", room=_LARGE,
+        "pages.study:PAGES", room=_LARGE,
     ),
     PanelSpec(
         "values", "Values", "V",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 from simulator.problem.paging import pages_of
 from simulator.study.serving.pages import (
@@ -23,6 +23,7 @@ from simulator.study.serving.pages import (
 
 Kind = Literal["admit", "grow", "fork", "end"]
 """A new sequence; a token more; another sequence with the same pages; pages given back."""
+KINDS: tuple[Kind, ...] = get_args(Kind)
 SLOTS = 64
 """Slots of the cache: few, so that it is soon full. All page sizes divide the number."""
 MOST = 32

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simulator.problem.workload import Workload
-from simulator.study.serving.by_hand import CacheMove, by_hand
+from simulator.study.serving.by_hand import FIRST, CacheMove, by_hand
 from simulator.study.serving.pages import (
     CacheStep,
+    Running,
     Server,
     Waste,
     paged_waste,
@@ -33,6 +34,7 @@ class PagesState:
     # what has been done by hand, if it is the cache that is changed by hand
     moves: tuple[CacheMove, ...] = ()
     chosen: int = -1  # which of its sequences the next move is about
+    made: tuple[CacheMove, ...] = FIRST  # the same, also while another cache is shown
 
     @property
     def by_hand(self) -> bool:
@@ -53,6 +55,10 @@ class PagesState:
     def beside(self) -> CacheStep:
         """The cache in stretches."""
         return self.in_stretches[min(self.step, len(self.in_stretches) - 1)]
+
+    def readers(self, place: int) -> list[Running]:
+        """Return the sequences that read a place."""
+        return [each for each in self.now.running if place in each.pages]
 
     @property
     def wastes(self) -> tuple[Waste, Waste]:
@@ -82,6 +88,6 @@ def run_state(workload: Workload) -> PagesState | None:
 
 def hand_state(page: int, moves: tuple[CacheMove, ...], chosen: int) -> PagesState:
     """Return the cache after some moves by hand, at least one; a sequence that runs is chosen."""
-    server, in_pages, in_stretches = by_hand(page, moves)
-    chosen = min(chosen, len(in_pages.running) - 1)
-    return PagesState(server, True, (in_pages,), (in_stretches,), moves=moves, chosen=chosen)
+    server, one, other = by_hand(page, moves)
+    chosen = max(min(chosen, len(one.running) - 1), 0)
+    return PagesState(server, True, (one,), (other,), moves=moves, chosen=chosen, made=moves)

@@ -119,6 +119,17 @@ def test_a_legend_takes_as_many_lines_as_it_needs_and_names_every_colour() -> No
         assert not faults(drawn, rect)
 
 
+def test_a_legend_is_short_where_that_takes_fewer_lines() -> None:
+    named = (("S", ("a token of a sequence", "token")), ("K", "free"))
+    for wide, words in ((400, "a token of a sequence"), (150, "token")):
+        found = scene(Column((Legend(named, name="legend"),)), STYLE, QRectF(0, 0, wide, 100))
+        assert found.where("legend").height() == 16
+        assert [each.text for each in drawn_words(found.paint, QRectF(0, 0, wide, 100))] == [
+            words,
+            "free",
+        ]
+
+
 def test_a_grid_says_which_cell_the_pointer_is_on() -> None:
     cells = {(0, 0): GridCell("7"), (1, 2): GridCell("9", frame="bad")}
     heat = Heat(np.zeros((2, 4), np.float32), 0.0, 1.0, "P")

@@ -36,6 +36,12 @@ RUNS = {
          "tiling": {"rows": 128, "cols": 128}},
         {"attention": {"seqlen_q": 4, "seqlen_k": 24, "head_dim": 4}, **CAUSAL},
     ),
+    "pages": (
+        {"attention": {"algorithm": "paged", "heads": 2, "seqlen_q": 1, "head_dim": 4},
+         "batch": {"lengths": [9, 30, 17, 4]},
+         "tiling": {"rows": 4, "cols": 8, "page_size": 4, "splits": 2}},
+        {"attention": {"seqlen_q": 16, "head_dim": 4}},
+    ),
     "positions": (
         {"attention": {"heads": 2, "seqlen_q": 40, "head_dim": 16},
          "position": {"kind": "rope", "offset": 2}, **CAUSAL},

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from string import ascii_lowercase
+from typing import Literal
 
 from simulator.study.serving.by_hand import MOST
-from simulator.study.serving.pages import CacheStep, Running, Server
+from simulator.study.serving.pages import CacheStep, Running, Server, Waste
 from simulator.study.serving.state import PagesState
 from ui.look.units import plural
+
+Numbers = Literal["beside", "below", "alone", "none"]
+"""Where the number of a place stands in its box: beside the sequence, below it, alone, nowhere."""
+_SAID = (
+    {"tokens": "tokens", "inside": "held without a token",
+     "outside": "in holes too small for the next", "free": "free"},
+    {"tokens": "tokens", "inside": "held", "outside": "in holes", "free": "free"},
+)  # fmt: skip
+"""The parts of a bar, longest first."""
 
 
 def title(state: PagesState) -> tuple[str, ...]:
@@ -38,7 +49,7 @@ def waits(state: PagesState) -> tuple[str, ...]:
         return ()
     now = state.now
     return (f"{plural(now.waiting, 'sequence')} waiting, {now.done} answered",
-            f"{now.waiting} waiting, {now.done} done")  # fmt: skip
+            f"{now.waiting} waiting, {now.done} done", f"{now.waiting} waiting")  # fmt: skip
 
 
 def stretches(state: PagesState) -> tuple[str, ...]:
@@ -139,3 +150,45 @@ def _ends(state: PagesState) -> str:
         f"In pages up to {one} sequences run at once and all is answered after "
         f"{len(state.in_pages)} steps; in stretches up to {other}, after {len(state.in_stretches)}."
     )
+
+
+def places_words(server: Server, numbers: Numbers) -> tuple[str, ...]:
+    """Return what the places are, and what the numbers in them say, longest first."""
+    places = f"{plural(server.places, 'place')} of {server.page} tokens"
+    if numbers in ("none", "alone"):
+        return (places,)
+    one, other = ("left", "right") if numbers == "beside" else ("above", "below")
+    return (
+        f"{places}, with their sequence ({one}) and number ({other})",
+        f"{places}: sequence, number",
+        places,
+    )
+
+
+def place_texts(state: PagesState, readers: Sequence[Running], place: int) -> tuple[str, ...]:
+    """Return who reads a place, longest first."""
+    count = len(readers)
+    name = sequence_name(state.server, readers[0]) if count == 1 else str(readers[0].request)
+    if place in state.now.copied:
+        return f"{name} copy", name, ""
+    return (f"{name} ×{count}", f"×{count}", "") if count > 1 else (name, "")
+
+
+def table_words(server: Server, each: Running) -> tuple[str, ...]:
+    """Return the block table of a sequence, and what is left of it where it is too long."""
+    begins = f"{sequence_name(server, each)}: {each.tokens}"
+    pages = f"{begins}, {plural(len(each.pages), 'page')}"
+    return f"{begins}, {' '.join(map(str, each.pages))}", pages, begins
+
+
+def parts(waste: Waste) -> dict[str, int]:
+    """Return the slots of each part of a bar."""
+    return {"tokens": waste.used, "inside": waste.inside, "outside": waste.outside,
+            "free": waste.free}  # fmt: skip
+
+
+def bar_words(waste: Waste, name: str) -> tuple[str, ...]:
+    """Return where the slots go, longest first."""
+    shared = [f"{waste.saved} shared"] if waste.saved else []
+    sizes = ([f"{n} {words[part]}" for part, n in parts(waste).items() if n] for words in _SAID)
+    return tuple(f"{name}: {', '.join(each + shared)}" for each in sizes)

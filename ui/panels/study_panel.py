@@ -48,9 +48,10 @@ def whole(study: Study[Any, State], state: State) -> Box:
     """Return a picture with the words around it: where there is little room the last go first."""
     (title, told, sentences), picture = study.words(state), study.picture(state)
     parts: list[Box] = [Paragraph(title, bold=True, size=12.5), Box(high=4)]
-    parts.append(replace(picture or Box(), share=study.share if picture else 0.0, grow=1))
+    parts += [replace(picture, share=study.share, grow=1)] if picture else []
     parts += [Paragraph(told, "current", may_go=True)] if told else []
     parts += [Paragraph(each, "muted", may_go=picture is not None) for each in sentences]
+    parts += [] if picture else [Box(grow=1)]
     return Column(tuple(parts), gap=0)
 
 

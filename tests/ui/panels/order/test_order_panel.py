@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPointF, Qt
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtTest import QTest
 
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.masks import Mask
 from simulator.study.order.reach import cone, global_layers, stack
 from simulator.study.order.shuffle import order_of, shuffled
+from tests.helpers.drawn_words import drawn_words
 from tests.helpers.waiting import settle
 from ui.look.units import number_text
 
@@ -75,7 +76,11 @@ def test_what_cannot_be_shuffled_is_said(open_window, qapp):
     window.desk.take("inspector")
     window.docks.open("order")
     settle(window)
-    assert panel_of(window).accessibleDescription().endswith("there is no one order to shuffle.")
+    panel = panel_of(window)
+    assert panel.accessibleDescription().endswith("there is no one order to shuffle.")
+    rect = QRectF(panel.picture.rect())
+    (title, *said) = drawn_words(panel.picture.scene.paint, rect)
+    assert said[0].ink.top() < title.ink.bottom() + 2 * title.ink.height()
 
 
 def test_the_cone_is_the_product_of_the_masks(window):

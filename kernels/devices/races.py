@@ -9,7 +9,7 @@ from kernels.cuda.fast import FastRun
 from kernels.cuda.linear import kernel_engine
 from kernels.cuda.tensor_core import TensorCoreRun, check
 from kernels.devices.host.device import HostDevice
-from kernels.devices.host.watch import Fault
+from kernels.devices.host.watch import KernelFault
 from kernels.errors import KernelError
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of, tile_program
@@ -66,9 +66,9 @@ def watched(w: Workload, inputs: Inputs, device: HostDevice | None = None) -> It
         yield build
 
 
-def told_once(faults: list[Fault]) -> list[Fault]:
+def told_once(faults: list[KernelFault]) -> list[KernelFault]:
     """Return faults without those that other launches have shown at the same lines."""
-    kept: dict[object, Fault] = {}
+    kept: dict[object, KernelFault] = {}
     for fault in faults:
         sides = (fault.first, fault.second)
         key = fault.kind, fault.kernel, *(str(side.place) + side.verb for side in sides if side)

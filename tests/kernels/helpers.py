@@ -20,7 +20,7 @@ from kernels.cuda.linear import kernel_engine
 from kernels.cuda.specs import KERNELS
 from kernels.devices.host.compiler import find_compiler
 from kernels.devices.host.device import HostDevice
-from kernels.devices.host.module import HostModule, Order, Schedule
+from kernels.devices.host.module import HostModule, ThreadOrder, ThreadSchedule
 from simulator.problem.scenario import PACKED, Scenario, load_scenario, with_values
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.program.algorithms import algorithm_of, tile_program
@@ -38,9 +38,9 @@ needs_compiler = pytest.mark.skipif(
 )
 
 SCHEDULES = (
-    Schedule(Order.FORWARD),
-    Schedule(Order.REVERSE),
-    Schedule(Order.RANDOM, seed=7),
+    ThreadSchedule(ThreadOrder.FORWARD),
+    ThreadSchedule(ThreadOrder.REVERSE),
+    ThreadSchedule(ThreadOrder.RANDOM, seed=7),
 )
 
 TILINGS: tuple[dict[str, Any], ...] = (
@@ -80,7 +80,9 @@ class ChangedDevice(HostDevice):
         Orders and workers.
     """
 
-    def __init__(self, change: Callable[[str], str], schedule: Schedule | None = None) -> None:
+    def __init__(
+        self, change: Callable[[str], str], schedule: ThreadSchedule | None = None
+    ) -> None:
         super().__init__(schedule)
         self._change = change
 
@@ -140,8 +142,8 @@ def kernel_scenarios(draw: st.DrawFn, algorithm: str) -> Scenario:
 def faults(
     workload: Workload,
     inputs: Inputs,
-    schedules: tuple[Schedule, ...],
-    made: Callable[[Schedule], HostDevice] = HostDevice,
+    schedules: tuple[ThreadSchedule, ...],
+    made: Callable[[ThreadSchedule], HostDevice] = HostDevice,
 ) -> list[str]:
     """Return all that is wrong with the kernels on a workload; an error counts, too.
 

@@ -10,7 +10,7 @@ import pytest
 from kernels.build.sources import whole_source
 from kernels.devices.host import compiler
 from kernels.devices.host.device import HostDevice
-from kernels.devices.host.module import Order, Schedule
+from kernels.devices.host.module import ThreadOrder, ThreadSchedule
 from kernels.errors import KernelError
 from simulator.problem.scenario import PACKED
 from simulator.problem.workload import Inputs, Workload
@@ -26,7 +26,7 @@ from tests.kernels.helpers import (
 
 pytestmark = needs_compiler
 
-ORDERS = (*SCHEDULES, Schedule(Order.RANDOM, seed=1))
+ORDERS = (*SCHEDULES, ThreadSchedule(ThreadOrder.RANDOM, seed=1))
 
 WARPS_AND_TAILS: dict[str, Any] = {
     "nq": 37, "nk": 70, "d": 8, "dv": 33, "rows": 20, "cols": 40, "heads": 4, "kv_heads": 2,
@@ -327,7 +327,7 @@ def findings(
     text: str,
     mask: Mapping[str, Any],
     nk: int,
-    made: Callable[[Callable[[str], str], Schedule], HostDevice] = ChangedDevice,
+    made: Callable[[Callable[[str], str], ThreadSchedule], HostDevice] = ChangedDevice,
 ) -> list[str]:
     """Return what the checks find wrong with a kernel's text on a device that `made` makes."""
     # A fault is the same without optimisation, and compiled in half the time.

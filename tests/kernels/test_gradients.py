@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kernels.cuda.engine import widened
 from kernels.cuda.fast import FastRun
 from kernels.devices.host.device import HostDevice
-from kernels.devices.host.module import Order, Schedule
+from kernels.devices.host.module import ThreadOrder, ThreadSchedule
 from simulator.problem.scenario import Scenario, with_values
 from simulator.program.algorithms import takes_turns
 from simulator.run.cosimulation import verify
@@ -34,13 +34,13 @@ pytestmark = needs_compiler
 NAME = "flash2-backward"
 NAIVE = "naive-backward"
 TENSORS = ("dq", "dk", "dv")
-IN_ORDER = Schedule(Order.FORWARD, workers=1)
+IN_ORDER = ThreadSchedule(ThreadOrder.FORWARD, workers=1)
 MASKS: tuple[dict[str, Any], ...] = (
     {}, {"causal": True}, {"window": 9, "sinks": 2}, {"causal": True, "window": 7, "sinks": 5},
 )  # fmt: skip
 
 
-def launched(chosen: Scenario, schedule: Schedule) -> dict[str, np.ndarray]:
+def launched(chosen: Scenario, schedule: ThreadSchedule) -> dict[str, np.ndarray]:
     """Return the gradients that the fast build leaves."""
     workload, inputs = workload_of(chosen)
     run = FastRun(workload, inputs, HostDevice(schedule))
@@ -54,7 +54,7 @@ def launched(chosen: Scenario, schedule: Schedule) -> dict[str, np.ndarray]:
     chosen=st.sampled_from((NAME, NAIVE)).flatmap(kernel_scenarios),
     schedule=st.sampled_from(SCHEDULES),
 )
-def test_any_workload(chosen: Scenario, schedule: Schedule) -> None:
+def test_any_workload(chosen: Scenario, schedule: ThreadSchedule) -> None:
     workload, inputs = workload_of(chosen)
     trace, engine = host_trace(workload, inputs, HostDevice(schedule))
     assert verify(trace).difference is None
@@ -84,7 +84,7 @@ def test_atomics_in_any_order_leave_other_bits_than_those_in_one() -> None:
     chosen = scenario(NAME, nq=40, nk=200, d=8, dv=8, rows=20, cols=20)
     again = [launched(chosen, IN_ORDER)["dq"] for _ in range(2)]
     assert again[0].tobytes() == again[1].tobytes()
-    schedules = [Schedule(Order.RANDOM, seed=seed, workers=1) for seed in range(4)]
+    schedules = [ThreadSchedule(ThreadOrder.RANDOM, seed=seed, workers=1) for seed in range(4)]
     others = [launched(chosen, schedule)["dq"] for schedule in schedules]
     moved = np.any([other != again[0] for other in others], axis=0)
     assert moved.mean() > 0.2
@@ -103,7 +103,7 @@ def test_in_turn_every_order_leaves_the_bits_of_blocks_one_by_one(mask: dict[str
     chosen = scenario(NAME, mask=mask, **sizes)
     in_turn = with_values(chosen, {"attention": {"deterministic": True}})
     assert takes_turns(workload_of(in_turn)[0])
-    schedules = [Schedule(Order.RANDOM, seed=seed, workers=4) for seed in range(4)]
+    schedules = [ThreadSchedule(ThreadOrder.RANDOM, seed=seed, workers=4) for seed in range(4)]
     found = [launched(in_turn, schedule) for schedule in (*SCHEDULES, IN_ORDER, *schedules)]
     for name in TENSORS:
         assert len({each[name].tobytes() for each in found}) == 1, name
@@ -193,5 +193,5 @@ def test_a_mistake_in_the_kernel_is_seen(name: str, line: str, other: str) -> No
         assert line in code or "backward" not in code
         return code.replace(line, other)
 
-    schedule = Schedule(Order.REVERSE, workers=1)
+    schedule = ThreadSchedule(ThreadOrder.REVERSE, workers=1)
     assert faults(*workload_of(chosen), (schedule,), lambda s: ChangedDevice(changed, s))

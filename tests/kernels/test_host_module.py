@@ -13,7 +13,7 @@ from kernels.build.cache import cache_folder, kept
 from kernels.devices.host import compiler
 from kernels.devices.host.compiler import find_compiler
 from kernels.devices.host.device import HostDevice
-from kernels.devices.host.module import SHARED_LIMIT, HostModule, Order, Schedule
+from kernels.devices.host.module import SHARED_LIMIT, HostModule, ThreadOrder, ThreadSchedule
 from kernels.errors import KernelError
 from tests.kernels.helpers import SCHEDULES, needs_compiler
 
@@ -103,7 +103,7 @@ def module() -> HostModule:
 def ordered(request: pytest.FixtureRequest, module: HostModule) -> Iterator[HostModule]:
     module.schedule = request.param
     yield module
-    module.schedule = Schedule()
+    module.schedule = ThreadSchedule()
 
 
 def test_continuous_integration_has_a_compiler() -> None:
@@ -131,7 +131,7 @@ def test_shared_memory_is_poisoned(module: HostModule) -> None:
     assert (out[:32] == 1).all()
     if sys.platform == "linux":
         assert np.isnan(out[32:]).all()
-    module.schedule = Schedule(workers=1)
+    module.schedule = ThreadSchedule(workers=1)
     module.get_function("unwritten")((2,), (64,), (out,), shared_mem=256)
     assert np.isnan(out).all()
 
@@ -143,7 +143,7 @@ def test_a_missing_barrier_shows_in_some_order(module: HostModule) -> None:
         out = np.zeros(64, dtype=np.float32)
         module.get_function("no_barrier")((1,), (64,), (out,))
         wrong += not np.array_equal(out, np.arange(63, -1, -1))
-    module.schedule = Schedule()
+    module.schedule = ThreadSchedule()
     assert wrong == len(SCHEDULES)
 
 
@@ -203,7 +203,7 @@ def test_the_other_way_to_switch_stacks(monkeypatch: pytest.MonkeyPatch, tmp_pat
     """Ucontext, which processors other than x86-64 use."""
     monkeypatch.setattr(compiler, "FLAGS", (*compiler.FLAGS, "-DHOST_UCONTEXT"))
     module = HostModule(CODE)
-    module.schedule = Schedule(Order.RANDOM, seed=3)
+    module.schedule = ThreadSchedule(ThreadOrder.RANDOM, seed=3)
     test_barriers_shuffles_and_shared_memory(module)
     test_threads_that_end_are_waited_for_no_more(module)
     with pytest.raises(KernelError, match="some threads wait at line"):

@@ -14,16 +14,16 @@ from kernels.cuda.specs import shared_bytes
 from kernels.cuda.tensor_core import TensorCoreRun
 from kernels.cuda.tensor_core import shared_bytes as tensor_bytes
 from kernels.devices.host.device import HostDevice
-from kernels.devices.host.module import Order, Schedule
+from kernels.devices.host.module import ThreadOrder, ThreadSchedule
 from kernels.devices.host.watch import Phases, watch_reason
 from tests.kernels.helpers import needs_compiler
 from tests.kernels.test_tensor_core import CASES, workload, wrong
 
 PAGE = Path(__file__).parents[2] / "docs" / "ladder.md"
 SCHEDULES = (
-    Schedule(Order.FORWARD),
-    Schedule(Order.REVERSE, late=True),
-    Schedule(Order.RANDOM, seed=5, late=True),
+    ThreadSchedule(ThreadOrder.FORWARD),
+    ThreadSchedule(ThreadOrder.REVERSE, late=True),
+    ThreadSchedule(ThreadOrder.RANDOM, seed=5, late=True),
 )
 needs_watch = pytest.mark.skipif(
     bool(watch_reason()) and not os.environ.get("CI"), reason=watch_reason()
@@ -72,7 +72,7 @@ def test_shared_memory_is_what_the_kernels_take() -> None:
 @needs_watch
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
 def test_nothing_is_told_of_a_rung(rung: Rung) -> None:
-    device = HostDevice(Schedule(late=True), watch=True)
+    device = HostDevice(ThreadSchedule(late=True), watch=True)
     launched(rung, *watched_workload(), device)
     assert [str(fault) for fault in device.faults] == []
 

@@ -22,7 +22,7 @@ from kernels.cuda.tensor_core import (
     resident,
     shared_bytes,
 )
-from kernels.devices.host.module import HostModule, Order, Schedule
+from kernels.devices.host.module import HostModule, ThreadOrder, ThreadSchedule
 from kernels.errors import KernelError
 from simulator.problem.hardware import Gpu, gpus
 from simulator.problem.masks import PairMask
@@ -31,9 +31,13 @@ from simulator.study.schedule.residency import BlockNeeds, residency
 from tests.helpers.runs import program_of, rounding, scenario, textbook
 from tests.kernels.helpers import ChangedDevice, needs_compiler, workload_of
 
-ORDERS = (Schedule(Order.FORWARD), Schedule(Order.REVERSE), Schedule(Order.RANDOM, seed=7))
+ORDERS = (
+    ThreadSchedule(ThreadOrder.FORWARD),
+    ThreadSchedule(ThreadOrder.REVERSE),
+    ThreadSchedule(ThreadOrder.RANDOM, seed=7),
+)
 SCHEDULES = tuple(
-    Schedule(order.order, order.seed, late=late) for order in ORDERS for late in (False, True)
+    ThreadSchedule(order.order, order.seed, late=late) for order in ORDERS for late in (False, True)
 )
 
 # --- the instructions ---------------------------------------------------------------------------
@@ -126,7 +130,7 @@ def workload(**changes: Any) -> tuple[Workload, Inputs]:
     return workload_of(scenario("flash2", **{**sizes, **changes}))
 
 
-def instructions(dtype: str, schedule: Schedule | None = None) -> HostModule:
+def instructions(dtype: str, schedule: ThreadSchedule | None = None) -> HostModule:
     texts = [(FOLDER / name).read_text(encoding="utf-8") for name in ("common.cuh", "mma.cuh")]
     options = build_options(workload(dtype=dtype)[0])
     return HostModule("".join(texts) + INSTRUCTIONS, options, schedule)
@@ -141,7 +145,7 @@ def fragment(matrix: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.nd
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("schedule", ORDERS, ids=lambda s: s.order.name)
-def test_mma(dtype: str, schedule: Schedule) -> None:
+def test_mma(dtype: str, schedule: ThreadSchedule) -> None:
     """Fragments as "Matrix fragments for mma.m16n8k16" of the PTX ISA defines them."""
     rng = np.random.default_rng(1)
     a, b, c = (
@@ -170,7 +174,7 @@ def test_mma(dtype: str, schedule: Schedule) -> None:
 
 @needs_compiler
 @pytest.mark.parametrize("schedule", ORDERS, ids=lambda s: s.order.name)
-def test_ldmatrix(schedule: Schedule) -> None:
+def test_ldmatrix(schedule: ThreadSchedule) -> None:
     """Lane n receives of row n / 4 the elements 2 (n % 4) and the next, .trans of a column."""
     x = np.arange(64 * 8, dtype=np.uint16).reshape(64, 8)
     rows = np.random.default_rng(2).permutation(64)[:32].astype(np.int32)
@@ -193,7 +197,7 @@ def test_ldmatrix(schedule: Schedule) -> None:
 def test_copies_land_at_once_or_when_they_are_waited_for(late: bool) -> None:
     x = np.arange(1, 25, dtype=np.uint16)
     seen = np.zeros((64, 4, 4, 8), dtype=np.uint16)  # thread, moment, chunk, element
-    instructions("float16", Schedule(late=late)).get_function("copies")(
+    instructions("float16", ThreadSchedule(late=late)).get_function("copies")(
         (1,), (64,), (x, seen), shared_mem=64 * 64
     )
     there = [x[:8], x[8:16], 0 * x[:8], x[16:]]
@@ -267,7 +271,7 @@ def growing(inputs: Inputs, w: Workload) -> Inputs:
 def run(
     w: Workload,
     inputs: Inputs,
-    schedule: Schedule,
+    schedule: ThreadSchedule,
     warps: int = 4,
     buffers: int = 2,
     text: str = "",

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.devices.host.compiler import find_compiler
-from kernels.devices.host.module import SHARED_LIMIT, HostModule, Schedule
-from kernels.devices.host.watch import Fault, WatchedModule, watch_reason
+from kernels.devices.host.module import SHARED_LIMIT, HostModule, ThreadSchedule
+from kernels.devices.host.watch import KernelFault, WatchedModule, watch_reason
 from kernels.errors import KernelError
 
 
@@ -37,14 +37,14 @@ class HostDevice:
     block_flops = 2**29  # about half a second
     blocks_at_once = 1
 
-    def __init__(self, schedule: Schedule | None = None, *, watch: bool = False) -> None:
+    def __init__(self, schedule: ThreadSchedule | None = None, *, watch: bool = False) -> None:
         compiler = find_compiler()
         if reason := watch_reason() if watch else compiler.reason:
             raise KernelError(reason)
         self.watch = watch
-        self.faults: list[Fault] = []
+        self.faults: list[KernelFault] = []
         self.label = f"CPU, CUDA kernels through {compiler.word}"
-        self.schedule = schedule or Schedule()
+        self.schedule = schedule or ThreadSchedule()
 
     def upload(self, array: NDArray[Any]) -> NDArray[Any]:
         """Return the array itself: the kernels only read what is uploaded."""

@@ -29,7 +29,7 @@ _KERNEL = re.compile(
 _DYNAMIC = re.compile(r"extern\s+__shared__\s[^;]*?(\w+)\s*\[\s*\]\s*;")
 
 
-class Order(IntEnum):
+class ThreadOrder(IntEnum):
     """The order in which blocks run, and threads that could all continue.
 
     Forward keeps all threads at the same place. Reverse lets the last warp run as far ahead as the
@@ -42,10 +42,10 @@ class Order(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class ThreadSchedule:
     """How the CPU emulates the GPU: a right kernel gives the same numbers with every schedule."""
 
-    order: Order = Order.FORWARD  # of threads and blocks
+    order: ThreadOrder = ThreadOrder.FORWARD  # of threads and blocks
     seed: int = 0  # of the random order
     workers: int = 0  # threads of the operating system; 0 for one on each core
     # whether an asynchronous copy arrives only when the kernel waits for it, and there is NaN until
@@ -94,11 +94,11 @@ class HostModule:
         self,
         code: str,
         options: Sequence[str] = (),
-        schedule: Schedule | None = None,
+        schedule: ThreadSchedule | None = None,
         *,
         watch: bool = False,
     ) -> None:
-        self.schedule = schedule or Schedule()
+        self.schedule = schedule or ThreadSchedule()
         self.kernels = tuple(dict.fromkeys(_KERNEL.findall(code)))
         self.unit = _translation_unit(code, self.kernels)
         self.definitions = tuple(option for option in options if option.startswith("-D"))
@@ -128,7 +128,7 @@ class HostKernel:
         -1 lets the GPU choose.
     """
 
-    def __init__(self, library: ctypes.CDLL, name: str, schedule: Schedule) -> None:
+    def __init__(self, library: ctypes.CDLL, name: str, schedule: ThreadSchedule) -> None:
         self.name = name
         self.max_dynamic_shared_size_bytes = 48 * 1024
         self.preferred_shared_memory_carveout = -1

@@ -17,7 +17,7 @@ import numpy as np
 
 from kernels.build.sources import FOLDER, whole_lines
 from kernels.devices.host.compiler import SECONDS, find_compiler, preprocessed
-from kernels.devices.host.module import HostKernel, HostModule, Schedule
+from kernels.devices.host.module import HostKernel, HostModule, ThreadSchedule
 from kernels.errors import KernelError
 
 Kind = Literal["race", "outside", "unwritten", "unwaited"]
@@ -81,7 +81,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class KernelFault:
     """Something that a kernel must not do."""
 
     # ``race``, ``outside`` (of all arrays), ``unwritten`` (shared memory is read before anything is
@@ -195,7 +195,7 @@ class WatchedModule(HostModule):
     """
 
     def __init__(
-        self, code: str, options: Sequence[str], schedule: Schedule, faults: list[Fault]
+        self, code: str, options: Sequence[str], schedule: ThreadSchedule, faults: list[KernelFault]
     ) -> None:
         super().__init__(code, options, replace(schedule, workers=1), watch=True)
         self.faults = faults
@@ -299,7 +299,7 @@ class WatchedKernel(HostKernel):
         module = self._module
         lines = module.lines([place for each in found for place in each.places])
         names = module.parameters(self.name)
-        faults: dict[object, Fault] = {}
+        faults: dict[object, KernelFault] = {}
         for each in found:
             file, inner = lines[each.places[1]]
             emulated = file not in ("kernel.cu", "cuda_on_cpu.h") and not each.told
@@ -315,7 +315,7 @@ class WatchedKernel(HostKernel):
             sides = [self._side(each, n, lines) if each.places[n] else None for n in (0, 1)]
             second = sides[1]
             assert second is not None
-            fault = Fault(
+            fault = KernelFault(
                 KINDS[each.kind], self.name, array, each.offset, each.bytes, size, sides[0], second,
                 each.times,
             )  # fmt: skip

@@ -14,7 +14,7 @@ from kernels.build.cache import kept
 from kernels.build.nvrtc import OPTIONS, compile_ptx, nvrtc_reason, nvrtc_version
 from kernels.devices.host.compiler import find_compiler
 from kernels.devices.host.device import HostDevice
-from kernels.devices.host.module import HostModule, Schedule
+from kernels.devices.host.module import HostModule, ThreadSchedule
 from tests.kernels.ptx.translate import USUAL, Semantics, translated
 
 needs_ptx = pytest.mark.skipif(
@@ -44,7 +44,7 @@ class PtxDevice(HostDevice):
     def __init__(
         self,
         arch: str = "compute_90",
-        schedule: Schedule | None = None,
+        schedule: ThreadSchedule | None = None,
         semantics: Semantics = USUAL,
         change: Callable[[str], str] = str,
     ) -> None:
@@ -55,7 +55,7 @@ class PtxDevice(HostDevice):
     @staticmethod
     def of(
         arch: str, semantics: Semantics = USUAL, change: Callable[[str], str] = str
-    ) -> Callable[[Schedule], PtxDevice]:
+    ) -> Callable[[ThreadSchedule], PtxDevice]:
         """Return what makes a device for a schedule."""
         return lambda schedule: PtxDevice(arch, schedule, semantics, change)
 

@@ -12,11 +12,11 @@ from kernels.cuda.fast import FastRun
 from kernels.cuda.launch import Tensors
 from kernels.cuda.linear import kernel_engine
 from kernels.devices.host.device import HostDevice
-from kernels.devices.host.module import Order, Schedule
+from kernels.devices.host.module import ThreadOrder, ThreadSchedule
 from simulator.problem.workload import Inputs, Workload
 from tests.kernels.helpers import faults
 
-IN_ORDER = Schedule(Order.FORWARD, workers=1)
+IN_ORDER = ThreadSchedule(ThreadOrder.FORWARD, workers=1)
 """Blocks one after the other: sums that atomics make have the same bits each time."""
 UNITS = 4
 """Most by which a float32 number may differ from the host build's, in units in the last place of
@@ -76,7 +76,10 @@ def further_apart(w: Workload, ours: Left, theirs: Left, units: float = UNITS) -
 
 
 def ptx_faults(
-    w: Workload, inputs: Inputs, schedule: Schedule, made: Callable[[Schedule], HostDevice]
+    w: Workload,
+    inputs: Inputs,
+    schedule: ThreadSchedule,
+    made: Callable[[ThreadSchedule], HostDevice],
 ) -> list[str]:
     """Return all that is wrong with the PTX of both builds on a workload.
 

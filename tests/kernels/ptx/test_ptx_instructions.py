@@ -8,7 +8,7 @@ import pytest
 
 from kernels.build.sources import FOLDER
 from kernels.cuda.engine import narrowed, widened
-from kernels.devices.host.module import HostModule, Order, Schedule
+from kernels.devices.host.module import HostModule, ThreadOrder, ThreadSchedule
 from kernels.errors import KernelError
 from tests.kernels.helpers import needs_compiler
 from tests.kernels.ptx.device import PtxDevice, needs_ptx
@@ -334,10 +334,14 @@ OPTIONS = tuple(
     f"-D{name}={value}"
     for name, value in {"BR": 128, "BC": 64, "HEAD_DIM": 64, "VALUE_DIM": 64, "WARPS": 4}.items()
 )
-ORDERS = (Schedule(Order.FORWARD), Schedule(Order.REVERSE), Schedule(Order.RANDOM, seed=7))
+ORDERS = (
+    ThreadSchedule(ThreadOrder.FORWARD),
+    ThreadSchedule(ThreadOrder.REVERSE),
+    ThreadSchedule(ThreadOrder.RANDOM, seed=7),
+)
 
 
-def together(dtype: str, schedule: Schedule, semantics: Semantics = USUAL) -> HostModule:
+def together(dtype: str, schedule: ThreadSchedule, semantics: Semantics = USUAL) -> HostModule:
     texts = [(FOLDER / name).read_text(encoding="utf-8") for name in ("common.cuh", "mma.cuh")]
     element = {"float16": 1, "bfloat16": 2}[dtype]
     device = PtxDevice("compute_80", schedule, semantics)
@@ -348,7 +352,7 @@ def together(dtype: str, schedule: Schedule, semantics: Semantics = USUAL) -> Ho
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("schedule", ORDERS, ids=lambda s: s.order.name)
 @pytest.mark.parametrize("truncates", [False, True])
-def test_mma_multiplies_matrices(dtype: str, schedule: Schedule, truncates: bool) -> None:
+def test_mma_multiplies_matrices(dtype: str, schedule: ThreadSchedule, truncates: bool) -> None:
     rng = np.random.default_rng(1)
     shapes = ((16, 16), (16, 8), (16, 8))
     a, b, c = (rng.integers(-8, 9, shape).astype(np.float32) for shape in shapes)
@@ -367,7 +371,7 @@ def test_mma_multiplies_matrices(dtype: str, schedule: Schedule, truncates: bool
 
 @needs_ptx
 @pytest.mark.parametrize("schedule", ORDERS, ids=lambda s: s.order.name)
-def test_ldmatrix_deals_rows_out(schedule: Schedule) -> None:
+def test_ldmatrix_deals_rows_out(schedule: ThreadSchedule) -> None:
     x = np.arange(64 * 8, dtype=np.uint16).reshape(64, 8)
     rows = np.random.default_rng(2).permutation(64)[:32].astype(np.int32)
     out = np.zeros((32, 8), dtype=np.uint32)

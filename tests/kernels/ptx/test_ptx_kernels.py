@@ -7,7 +7,7 @@ import pytest
 from kernels.checks.ladder import RUNGS, launched
 from kernels.checks.numbers import tensor_cores
 from kernels.checks.outcome import Setting
-from kernels.devices.host.module import Order, Schedule
+from kernels.devices.host.module import ThreadOrder, ThreadSchedule
 from simulator.problem.scenario import load_scenario
 from tests.conformance.check import HERE
 from tests.kernels.helpers import (
@@ -46,7 +46,7 @@ CASES = (
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_algorithm_in_both_builds(algorithm: str) -> None:
     w, inputs = workload_of(scenario(algorithm, **SIZES))
-    schedule = Schedule(Order.RANDOM, seed=ALGORITHMS.index(algorithm))
+    schedule = ThreadSchedule(ThreadOrder.RANDOM, seed=ALGORITHMS.index(algorithm))
     assert ptx_faults(w, inputs, schedule, PtxDevice.of("compute_90")) == []
 
 
@@ -72,7 +72,9 @@ TENSOR_CASE = {
 @pytest.mark.parametrize("late", [False, True])
 def test_tensor_cores_that_cut_sums_off(late: bool) -> None:
     semantics = Semantics(exponential_ulps=2, truncates=True)
-    device = PtxDevice("compute_80", Schedule(Order.RANDOM, seed=3, late=late), semantics)
+    device = PtxDevice(
+        "compute_80", ThreadSchedule(ThreadOrder.RANDOM, seed=3, late=late), semantics
+    )
     assert tensor_cores(Setting(device), TENSOR_CASE).faults == ()
 
 
@@ -84,7 +86,7 @@ def test_the_first_rungs_of_the_ladder_leave_the_bits_of_flash2() -> None:
             mask={"causal": True},
         )
     )  # fmt: skip
-    device = PtxDevice("compute_80", Schedule(Order.RANDOM, seed=1, late=True))
+    device = PtxDevice("compute_80", ThreadSchedule(ThreadOrder.RANDOM, seed=1, late=True))
     flash2, *others = (written(launched(rung, w, inputs, device)) for rung in RUNGS[:3])
     assert [other_bits(flash2, each) for each in others] == [[], []]
 

@@ -9,8 +9,8 @@ import pytest
 
 from kernels.cuda.specs import KERNELS
 from kernels.devices.host.device import HostDevice
-from kernels.devices.host.module import Order, Schedule
-from kernels.devices.host.watch import Fault
+from kernels.devices.host.module import ThreadOrder, ThreadSchedule
+from kernels.devices.host.watch import KernelFault
 from kernels.devices.races import launch_all
 from tests.kernels.watch.watched import case, needs_watch
 
@@ -64,14 +64,14 @@ extern "C" __global__ void read_by_all(float* out, const float* in, int barriers
 pytestmark = needs_watch
 
 
-@pytest.fixture(params=tuple(Order), ids=lambda order: order.name.lower())
+@pytest.fixture(params=tuple(ThreadOrder), ids=lambda order: order.name.lower())
 def device(request: pytest.FixtureRequest) -> Iterator[HostDevice]:
-    return HostDevice(Schedule(request.param), watch=True)
+    return HostDevice(ThreadSchedule(request.param), watch=True)
 
 
 def launched(
     device: HostDevice, kernel: str, *given: Any, blocks: int = 1, shared: int = 0
-) -> list[Fault]:
+) -> list[KernelFault]:
     """Return what is seen of one launch of 64 threads a block."""
     kernel_ = device.module(CODE, ()).get_function(kernel)
     kernel_((blocks,), (64,), given, shared_mem=shared)

@@ -33,7 +33,7 @@ _NAME = 12
 
 
 @dataclass(frozen=True, eq=False)
-class Timeline(Box):
+class TimelineBox(Box):
     """Events on lanes, whose names are at the left; the pointer finds (`id`, event)."""
 
     events: Events
@@ -119,7 +119,7 @@ def timelines(state: ScheduleState) -> Box:
         if state.pointed is not None and state.pointed[0] == n:
             marks.append((state.pointed[1], "text"))
         said = Text(figures(state, row), align=RIGHT, grow=1)
-        bars = Timeline(row.events, state.across(row.events), row.colour, tuple(marks), widest,
+        bars = TimelineBox(row.events, state.across(row.events), row.colour, tuple(marks), widest,
                         id=n, name=n, grow=1, high=8)  # fmt: skip
         rows.append(Column((Row((title, said), gap=8), bars), gap=2, grow=1))
     if whole := state.seconds:

@@ -13,7 +13,7 @@ from kernels.build.sources import whole_source
 from kernels.cuda.tensor_core import TensorCoreRun
 from kernels.devices.barriers import WithoutBarrier
 from kernels.devices.host.device import HostDevice
-from kernels.devices.host.module import Schedule
+from kernels.devices.host.module import ThreadSchedule
 from kernels.devices.races import launch_all
 from kernels.errors import KernelError
 from simulator.problem.workload import Inputs, Workload
@@ -99,7 +99,7 @@ ON_ONE_SIDE = (
 )  # fmt: skip
 """What it is, its text, the mistake, of what it is one, and who shows it."""
 
-DEVICES: dict[str, Callable[[Callable[[str], str], Schedule], HostDevice]] = {
+DEVICES: dict[str, Callable[[Callable[[str], str], ThreadSchedule], HostDevice]] = {
     "host": ChangedDevice,
     "ptx": lambda change, schedule: PtxDevice("compute_90", schedule, change=change),
 }

@@ -10,7 +10,7 @@ import pytest
 from kernels.checks.numbers import TENSOR_CASES, tensor_cores
 from kernels.checks.outcome import Setting
 from kernels.cuda.specs import KERNELS
-from kernels.devices.host.module import Order, Schedule
+from kernels.devices.host.module import ThreadOrder, ThreadSchedule
 from simulator.problem.scenario import load_scenario, with_values
 from simulator.program.algorithms import takes_turns
 from tests.conformance.check import HERE, find_cases
@@ -28,7 +28,7 @@ from tests.kernels.ptx.translate import USUAL, Semantics
 pytestmark = needs_ptx
 
 CASES = [each for each in find_cases(HERE) if load_scenario(each).attention.algorithm in KERNELS]
-ORDERS = (Order.FORWARD, Order.REVERSE, Order.RANDOM)
+ORDERS = (ThreadOrder.FORWARD, ThreadOrder.REVERSE, ThreadOrder.RANDOM)
 SHAPES: tuple[dict[str, Any], ...] = (
     {"nq": 50, "nk": 90, "heads": 4, "kv_heads": 2, "mask": {"causal": True}, **TILINGS[2]},
     {"nq": 13, "nk": 17, "heads": 2, "mask": {"window": 5, "sinks": 2}, **TILINGS[0]},
@@ -43,7 +43,7 @@ FREE = Semantics(exponential_ulps=2, truncates=True)
 @pytest.mark.parametrize("shape", SHAPES, ids=("float32", "float16"))
 def test_every_algorithm_in_both_builds(shape: dict[str, Any], algorithm: str, arch: str) -> None:
     w, inputs = workload_of(scenario(algorithm, **shape))
-    schedule = Schedule(ORDERS[ARCHITECTURES.index(arch)], seed=5)
+    schedule = ThreadSchedule(ORDERS[ARCHITECTURES.index(arch)], seed=5)
     assert ptx_faults(w, inputs, schedule, PtxDevice.of(arch)) == []
 
 
@@ -55,7 +55,8 @@ def test_column_blocks_that_take_turns(arch: str) -> None:
     w, inputs = workload_of(chosen)
     assert takes_turns(w)
     left = [
-        run_fast(w, inputs, PtxDevice(arch, Schedule(order, seed=2, workers=4))) for order in ORDERS
+        run_fast(w, inputs, PtxDevice(arch, ThreadSchedule(order, seed=2, workers=4)))
+        for order in ORDERS
     ]
     traced = run_traced(w, inputs, PtxDevice(arch, IN_ORDER))
     for each in (*left[1:], traced):
@@ -65,7 +66,7 @@ def test_column_blocks_that_take_turns(arch: str) -> None:
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
 def test_conformance(case: Path, arch: str) -> None:
-    device = PtxDevice(arch, Schedule(Order.REVERSE))
+    device = PtxDevice(arch, ThreadSchedule(ThreadOrder.REVERSE))
     assert conformance_faults(case, device) == []
     w, inputs = workload_of(load_scenario(case))
     left = [run(w, inputs, PtxDevice(arch, IN_ORDER)) for run in (run_fast, run_traced)]
@@ -80,9 +81,11 @@ TURNS = list(enumerate(product(ORDERS, (False, True))))
     ("number", "schedule"), TURNS, ids=lambda x: "" if isinstance(x, int) else f"{x[0].name}-{x[1]}"
 )
 @pytest.mark.parametrize("name", TENSOR_CASES)
-def test_tensor_cores(name: str, number: int, schedule: tuple[Order, bool]) -> None:
+def test_tensor_cores(name: str, number: int, schedule: tuple[ThreadOrder, bool]) -> None:
     order, late = schedule
     semantics = (USUAL, FREE)[number // 3]
     arch = ARCHITECTURES[number % 3]
-    device = PtxDevice(arch, Schedule(order, seed=1, late=late), replace(semantics, optimise=1))
+    device = PtxDevice(
+        arch, ThreadSchedule(order, seed=1, late=late), replace(semantics, optimise=1)
+    )
     assert tensor_cores(Setting(device), {name: TENSOR_CASES[name]}).faults == ()

@@ -41,7 +41,7 @@ _TIPS = {
 
 
 @guarded
-class _Slider(QSlider):
+class _KeyedSlider(QSlider):
     """A slider that does not move when one scrolls over it."""
 
     def __init__(self, parent: QWidget) -> None:
@@ -90,7 +90,7 @@ class InspectorBar(QWidget):
 
     def _make_slider(self, name: str) -> None:
         self.labels[name] = QLabel(self)
-        slider = self.sliders[name] = _Slider(self)
+        slider = self.sliders[name] = _KeyedSlider(self)
         slider.setObjectName(name)
         slider.setAccessibleName(name)
         tip = f"{_TIPS[name]} Up and Down move it."

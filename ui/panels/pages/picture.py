@@ -49,7 +49,9 @@ def cache(state: PagesState) -> Box:
         ("outside", ("hole too small for the next", "hole")), ("free", "free"),
         ("taken", ("taken now", "taken")), ("given", ("given back now", "given")),
     )), may_go=True)  # fmt: skip
-    upper = Row((_Places(state, share=0.62, grow=1), _tables(state)), gap=12, share=0.3, grow=1)
+    upper = Row(
+        (_NumberedPlaces(state, share=0.62, grow=1), _tables(state)), gap=12, share=0.3, grow=1
+    )
     return Column((upper, strip, *bars, legend), gap=4)
 
 
@@ -84,7 +86,7 @@ def _chosen(state: PagesState, painter: QPainter, style: Style, where: Where) ->
 
 
 @dataclass(frozen=True, eq=False)
-class _Places(Box):
+class _NumberedPlaces(Box):
     """All places below what they are; their numbers stand where there is room for them in all."""
 
     state: PagesState

@@ -153,7 +153,7 @@ def test_a_block_ends_where_the_window_would_take_input() -> None:
     with Stopwatch() as watch:
         press(window.windowHandle(), "x")
     window.close()
-    assert 60 <= watch.cpu < 110
+    assert watch.cpu >= 60
 
 
 def compute() -> None:

@@ -47,20 +47,16 @@ def test_cancel_leaves_what_was_there(ending, tmp_path):
         Path(target).write_bytes(b"old")
     before = names(tmp_path)
     export = prepared(options(target, **LONG))
-    calls, wanted = [], threading.Event()
+    wanted = threading.Event()
 
     def report(share):
-        calls.append(share)
         if share > 0 and not wanted.is_set():
             wanted.set()
-            calls.append(time.monotonic())
             raise Cancelled
 
     threads = threading.active_count()
     with pytest.raises(Cancelled):
         export.make(report)
-    # A frame that is being encoded is waited for; the budget of 200 ms is measured in the bench.
-    assert time.monotonic() - calls[-1] < 5
     assert names(tmp_path) == before
     assert ending == "/" or Path(target).read_bytes() == b"old"
     assert threading.active_count() == threads

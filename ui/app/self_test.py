@@ -352,13 +352,15 @@ def _window(folder: Path, demo: Path) -> str:
             picture = window.grab().toImage()
             _need(_colours(picture.constBits()) > 30, f"layout {spec.name}: nothing was painted")
         _need(window.session.view is not None, "the run did not reach the window")
+        panels = [window.docks.panel(spec.name) for spec, _ in window.docks]
     finally:
         window.close()
         window.deleteLater()
         QApplication.processEvents()
         sys.excepthook = before
     _need(not faults, "; ".join(faults))
-    return f"{len(LAYOUTS)} layouts painted on {QGuiApplication.platformName()}"
+    platform = QGuiApplication.platformName()
+    return f"{len(LAYOUTS)} layouts painted on {platform}, {len(panels)} panels made"
 
 
 def _lessons() -> str:

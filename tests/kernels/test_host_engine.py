@@ -148,7 +148,7 @@ def test_tiles_mean_what_numpys_mean(algorithm: str, mask: dict[str, int]) -> No
 def whole_kinds(engine: KernelEngine) -> np.ndarray:
     """Return the kinds that a kernel met, (heads, Tr, Tc)."""
     w = engine.workload
-    part = engine_module.Part.whole(w)
+    part = engine_module.LaunchPart.whole(w)
     return engine._run(part, range(0)).kinds
 
 

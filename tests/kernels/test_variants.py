@@ -49,7 +49,7 @@ def test_every_definition_is_tried_with_every_algorithm(tmp_path: Path) -> None:
 def test_no_definition_of_the_sources_is_missing(tmp_path: Path) -> None:
     named: set[str] = set()
     for path in FOLDER.glob("*.cu*"):
-        if "mma" not in path.name:
+        if "mma" not in path.name and path.name != "ladder.cu":
             for line in re.findall(r"^\s*#\s*(?:el)?if.*", path.read_text("utf-8"), re.MULTILINE):
                 named |= set(re.findall(r"\b[A-Z_]{3,}\b", line))
     every = set().union(*defined(tmp_path).values())

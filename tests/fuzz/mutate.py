@@ -329,7 +329,8 @@ def _members(data: bytes, rng: Random, others: Sequence[bytes]) -> bytes:
                          zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA))  # fmt: skip
     with zipfile.ZipFile(out, "w", method) as archive:
         for each, content in files.items():
-            archive.writestr(each, content)
+            entry = zipfile.ZipInfo(each)  # of no time: a file comes from its numbers alone
+            archive.writestr(entry, content, method)
     return out.getvalue()
 
 

@@ -134,7 +134,7 @@ class _Stripped:
         return at
 
     def _match(self, at: int, step: int = 1) -> int:
-        """Return the place of the bracket that belongs to one."""
+        """Return the place of the bracket that closes or opens another one."""
         depth = 0
         while 0 <= at < len(self._tokens):
             depth += (self._text(at) in OPENING) - (self._text(at) in CLOSING)

@@ -33,21 +33,16 @@ PADDED = 8
 class Rung:
     """One kernel of the ladder."""
 
-    name: str
-    """Its trick."""
-    source: str
-    """Its file; its kernel has the same name."""
+    name: str  # the trick
+    source: str  # the file, and the kernel in it
     warps: int
     definitions: dict[str, int] = field(default_factory=dict)
-    pads: tuple[int, int, int] = (0, 0, 0)
-    """Elements after each row of Q, K and V in shared memory."""
-    buffers: int = 2
-    """Tiles each of K and V there."""
-    keeps_scores: bool = False
-    """Whether S is there, too."""
+    pads: tuple[int, int, int] = (0, 0, 0)  # elements after each row of Q, K and V on chip
+    buffers: int = 2  # tiles each of K and V on chip
+    keeps_scores: bool = False  # whether S is on chip, too
 
     def options(self, w: Workload) -> tuple[str, ...]:
-        """Return the definitions that it is compiled with."""
+        """Return the definitions for the compiler."""
         sizes = {"BR": ROWS, "BC": COLS, "HEAD_DIM": w.head_dim, "VALUE_DIM": w.head_dim}
         values = sizes | {"WARPS": self.warps, "ELEMENT": ELEMENT[w.dtype]} | self.definitions
         values["CAUSAL"] = int(w.mask.causal)
@@ -85,7 +80,7 @@ def launched(
     Parameters
     ----------
     w : Workload
-        Of flash2, with tiles of `ROWS` by `COLS`.
+        A workload of flash2 with tiles of `ROWS` by `COLS`.
     counted : list of Phases, optional
         Takes the phases, if the device watches.
     """

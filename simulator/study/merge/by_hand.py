@@ -54,7 +54,7 @@ class RowMerge:
         return replace(self, selected=min(max(self.selected + by, 0), len(self.forest) - 1))
 
     def shift(self, by: int) -> RowMerge:
-        """Return the state with the selected one in the place of a neighbour."""
+        """Return the state with the selected partial in the place of a neighbour."""
         other, forest = self.selected + by, list(self.forest)
         if not 0 <= other < len(forest):
             return self

@@ -41,7 +41,7 @@ class Full:
 
 @dataclass(frozen=True, slots=True)
 class Policy(ABC):
-    """A rule for what leaves."""
+    """A rule which says which tokens leave the cache."""
 
     name: str  # in a word or two
     says: str  # what it keeps, with its source

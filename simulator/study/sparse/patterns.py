@@ -46,7 +46,7 @@ Progress = Callable[[float], None]
 
 @dataclass(frozen=True, slots=True)
 class Knobs:
-    """What patterns are made with."""
+    """The parameters of the sparse patterns."""
 
     block: int  # rows and keys of a block
     k: int  # blocks of keys that a row of blocks sees, about

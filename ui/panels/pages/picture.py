@@ -40,7 +40,7 @@ _EDGES: dict[str, tuple[Tone, float]] = {"taken": ("current", 2.5), "given": ("b
 
 
 def cache(state: PagesState) -> Box:
-    """Return all of the cache, beside stretches."""
+    """Return the picture of the cache in pages, and in stretches below it."""
     wastes = zip(("in pages", "in stretches"), state.wastes, strict=True)
     bars = (_strip(Text(bar_words(w, name)), partial(_bar, w)) for name, w in wastes)
     strip = _strip(Text(stretches(state), "muted"), partial(_stretches, state))

@@ -76,6 +76,9 @@ build/venv-older-cuda/made: pyproject.toml
 	$(PY) -c '$(PACKAGES)' > "$$($(@D)/bin/python -c '$(PACKAGES)')/of-the-suite.pth"
 	touch $@
 
+approve: ## write the approved wordings of panels anew: read what changed, then commit it
+	APPROVE=1 QT_QPA_PLATFORM=offscreen $(PY) -m pytest -q tests/ui/panels/test_studies.py -k said
+
 lint: ## ruff and mypy --strict
 	@.ci/setup test
 	$(PY) -m ruff check .
@@ -146,5 +149,5 @@ clean: ## remove what was generated (.venv stays: rm -rf .venv)
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
-.PHONY: help run test test-all test-peers test-architectures test-ptx test-races test-gpu-double test-older-cuda lint report soak fuzz mutants bench bench-peers \
+.PHONY: approve help run test test-all test-peers test-architectures test-ptx test-races test-gpu-double test-older-cuda lint report soak fuzz mutants bench bench-peers \
   package test-package pictures docs-pictures small-transformer docs-film clean

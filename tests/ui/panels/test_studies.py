@@ -1,14 +1,17 @@
 """What every study in a dock keeps to, at all sizes, in all themes, at the desk and on stage."""
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import cycle
+from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QPainter
 
 from simulator.problem.scenario import parse_scenario
+from tests.helpers.approved import check
 from tests.helpers.drawn_words import drawn_words, faults
 from tests.helpers.random_pages import overlapping
 from ui.look.theme import THEMES, Style, Theme, stage_label, stage_scale
@@ -68,6 +71,8 @@ RUNS = {
 }  # fmt: skip
 """Runs of which a study shows what it has to show, and one of which it says why it does not."""
 SIZES = ((430, 300), (640, 540), (960, 810), (640, 1000))
+APPROVED = Path(__file__).parent / "approved"
+"""What is read aloud of each run: all as usual, then of each choice the sentences that differ."""
 STAGES = {(640, 540): (1280, 720), (960, 810): (1920, 1080), (430, 300): (1280, 720)}
 """Windows on stage in which a panel is so large."""
 
@@ -156,12 +161,20 @@ def test_words_are_whole_and_apart_and_large_enough(shown: Shown) -> None:
         assert not overlapping(panel), chosen
 
 
-def test_what_is_shown_is_said_and_keys_reach_everything(shown: Shown) -> None:
+def test_what_is_shown_is_said_and_keys_reach_everything(
+    shown: Shown, request: pytest.FixtureRequest
+) -> None:
     panel, session = shown
+    usual: list[str] = []
+    told: list[str] = []
     for chosen in in_turn(panel, session):
         said, plotted = panel.accessibleDescription(), not panel.plot.isHidden()
         title = panel.plot.model.note if plotted else panel.study.words(panel.state).title
         assert said.startswith(title if isinstance(title, str) else title[0]), chosen
+        sentences = re.split(r"(?<=\.) |\n", said)
+        if new := [each for each in sentences if each not in usual]:
+            told += [f"# {chosen}", *new, ""]
+        usual = usual or sentences
         picture = panel.plot if plotted else panel.picture
         assert picture.accessibleDescription() == said
         controls = [*panel.bar.shown(), picture]
@@ -169,3 +182,4 @@ def test_what_is_shown_is_said_and_keys_reach_everything(shown: Shown) -> None:
         for each in controls:
             assert each.accessibleName(), each
             assert each.focusPolicy() & Qt.FocusPolicy.TabFocus, each
+    check("\n".join(told), APPROVED / f"{request.node.callspec.id}.txt")

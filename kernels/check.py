@@ -49,10 +49,7 @@ def main(
 ) -> int:
     """Do what the command line says; return the exit status.
 
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        The command line; none: that of the process.
+    arguments: the command line; none: that of the process.
     """
     parser = argparse.ArgumentParser(prog="kernels.check", description=(__doc__ or "").strip())
     parser.add_argument("--quick", action="store_true", help="small sizes, fewer measurements")
@@ -123,20 +120,11 @@ def check_all(
 ) -> int:
     """Do the checks one after another, print the outcome of each, write the report.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Their names; the device is checked first in any case.
-    output : Path or None
-        Folder of the report; None: it is not written.
-    earlier : sequence of Outcome
-        The outcomes of an earlier report on the same machine; a check that is done again replaces
-        its outcome.
-
-    Returns
-    -------
-    int
-        Exit status.
+    names: their names; the device is checked first in any case.
+    output: folder of the report; None: it is not written.
+    earlier: the outcomes of an earlier report on the same machine; a check that is done again
+        replaces its outcome.
+    Returns: exit status.
     """
     device = run("device", quick)
     if device.status == "not run":  # which says nothing about the GPU

@@ -41,10 +41,7 @@ def cache_folder() -> Path:
 def kept(name: str, make: Callable[[Path], None], *, again: bool = False, most: int = KEPT) -> Path:
     """Return a file of the cache.
 
-    Parameters
-    ----------
-    make : callable
-        Writes it under another path; it is then moved, so that it is whole or not there.
+    make: writes it under another path; it is then moved, so that it is whole or not there.
     """
     folder = cache_folder()
     path = folder / name

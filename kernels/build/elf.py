@@ -22,10 +22,7 @@ def architecture(cubin: bytes) -> int:
 def elf_size(elf: bytes) -> int:
     """Return the bytes that an ELF file must have, as its headers say.
 
-    Parameters
-    ----------
-    elf : bytes
-        A 64-bit little-endian one that has its section headers.
+    elf: a 64-bit little-endian one that has its section headers.
     """
     programs, sections = struct.unpack_from("<QQ", elf, 32)
     each_program, count, each_section, many = struct.unpack_from("<HHHH", elf, 54)

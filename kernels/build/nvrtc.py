@@ -111,10 +111,7 @@ def nvrtc_reason() -> str:
 def nvrtc_version() -> str:
     """Return NVRTC's version, such as ``13.0``.
 
-    Raises
-    ------
-    KernelError
-        There is no NVRTC.
+    Raises KernelError: there is no NVRTC.
     """
     _need_nvrtc()
     from cupy_backends.cuda.libs import nvrtc
@@ -126,15 +123,8 @@ def nvrtc_version() -> str:
 def newest_target(capability: int) -> str:
     """Return the target to compile for: the GPU itself, or PTX if NVRTC does not know it yet.
 
-    Parameters
-    ----------
-    capability : int
-        Of the GPU, 90 for sm_90.
-
-    Raises
-    ------
-    KernelError
-        There is no NVRTC, or the GPU is older than all that it compiles for.
+    capability: of the GPU, 90 for sm_90.
+    Raises KernelError: there is no NVRTC, or the GPU is older than all that it compiles for.
     """
     _need_nvrtc()
     from cupy_backends.cuda.libs import nvrtc
@@ -156,23 +146,13 @@ def compile_cubin(
 ) -> Compiled:
     """Compile a source for one architecture.
 
-    Parameters
-    ----------
-    text : str
-        CUDA C without includes, because no folder of headers is given.
-    name : str
-        What messages call it, such as ``flash2.cu``.
-    arch : str
-        Such as ``sm_90a``.
-    options : sequence of str
-        Definitions, in addition to `OPTIONS`.
-    with_ptx : bool
-        Return the PTX as well, which then needs no compilation of its own.
-
-    Raises
-    ------
-    KernelError
-        There is no NVRTC, or it refuses the source: its own words are in the message.
+    text: CUDA C without includes, because no folder of headers is given.
+    name: what messages call it, such as ``flash2.cu``.
+    arch: such as ``sm_90a``.
+    options: definitions, in addition to `OPTIONS`.
+    with_ptx: return the PTX as well, which then needs no compilation of its own.
+    Raises KernelError: there is no NVRTC, or it refuses the source: its own words are in the
+        message.
     """
     started = time.perf_counter()
     asked = (f"-arch={arch}", "--ptxas-options=-v", *options)
@@ -187,17 +167,9 @@ def compile_cubin(
 def compile_ptx(text: str, name: str, arch: str, options: Sequence[str] = ()) -> str:
     """Compile a source to PTX, which drivers of later GPUs compile further.
 
-    Parameters
-    ----------
-    text, name, options
-        As for `compile_cubin`.
-    arch : str
-        Such as ``compute_80``.
-
-    Raises
-    ------
-    KernelError
-        As for `compile_cubin`.
+    text, name, options: as for `compile_cubin`.
+    arch: such as ``compute_80``.
+    Raises KernelError: as for `compile_cubin`.
     """
     return _compile(text, name, (f"-arch={arch}", *options), ptx=True)[1]
 
@@ -233,11 +205,8 @@ def _compile(
 def parse_usage(log: str) -> dict[str, Usage]:
     """Return what each kernel takes, from the log of the assembler's option ``-v``.
 
-    Raises
-    ------
-    KernelError
-        The log names a kernel but not its figures: a later assembler may use other words, and a
-        check that finds no figures would accept everything.
+    Raises KernelError: the log names a kernel but not its figures: a later assembler may use other
+        words, and a check that finds no figures would accept everything.
     """
     found: dict[str, Usage] = {}
     pieces = _ENTRY.split(log)
@@ -284,14 +253,10 @@ def over_limits(
 ) -> list[str]:
     """Return in words where a build is over its limits; a kernel without limits counts, too.
 
-    Parameters
-    ----------
-    usage : dict
-        Kernel name to `Usage`, as compiled.
-    allowed : dict
-        As `limits` returns them.
-    build : str
-        ``fast``, ``trace`` or ``in_turn``, the fast build in which thread blocks wait for others.
+    usage: kernel name to `Usage`, as compiled.
+    allowed: as `limits` returns them.
+    build: ``fast``, ``trace`` or ``in_turn``, the fast build in which thread blocks wait for
+        others.
     """
     faults = []
     for kernel, taken in usage.items():

@@ -49,10 +49,7 @@ class Preprocessor:
     Other macros, such as ``ROWS``, are left as they are; so are conditions that ask which compiler
     it is.
 
-    Parameters
-    ----------
-    options : sequence of str
-        Definitions of the build, ``-DBR=64``.
+    options: definitions of the build, ``-DBR=64``.
     """
 
     def __init__(self, lines: Sequence[str], options: Sequence[str]) -> None:

@@ -46,14 +46,9 @@ def stripped(name: str, options: tuple[str, ...], *, headers: bool = True) -> tu
     Conditions of the build are decided. Macros that mean something else in other builds stand as
     what they mean, and so do parameters. With its headers the text compiles to the same arithmetic.
 
-    Parameters
-    ----------
-    name : str
-        The algorithm, or the name of the file without its ending.
-    options : tuple of str
-        Definitions of the build; none is ``-DTRACE``.
-    headers : bool
-        Whether all headers are in it, or only those that do some ops, which people read.
+    name: the algorithm, or the name of the file without its ending.
+    options: definitions of the build; none is ``-DTRACE``.
+    headers: whether all headers are in it, or only those that do some ops, which people read.
     """
     source = whole_lines(name)
     build = Preprocessor([line.text for line in source], options)

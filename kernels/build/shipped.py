@@ -72,10 +72,7 @@ def packed(machine: Mapping[str, bytes]) -> bytes:
 def unpacked(path: Path) -> dict[str, bytes]:
     """Return the code in a file by its target.
 
-    Raises
-    ------
-    KernelError
-        The file is damaged.
+    Raises KernelError: the file is damaged.
     """
     found: dict[str, bytes] = {}
     try:
@@ -110,10 +107,7 @@ def read_index(folder: Path = FOLDER) -> dict[str, Entry]:
 def fitting(targets: Sequence[str], capability: int) -> str | None:
     """Return the target whose code a GPU runs: its own, an earlier one of its kind, or PTX.
 
-    Parameters
-    ----------
-    capability : int
-        Of the GPU, 90 for sm_90.
+    capability: of the GPU, 90 for sm_90.
 
     References
     ----------
@@ -134,10 +128,7 @@ def machine_code(
 ) -> tuple[str, bytes] | None:
     """Return the shipped code of a source for a GPU, and its file name; None if there is none.
 
-    Raises
-    ------
-    KernelError
-        Its file is damaged.
+    Raises KernelError: its file is damaged.
     """
     path = folder / f"{key(code, options)}.tar.xz"
     if not path.exists():

@@ -51,12 +51,8 @@ def outcome_apart(
 ) -> Outcome:
     """Do a check in its own process.
 
-    Parameters
-    ----------
-    name : str
-        One of `CHECKS`.
-    most : float
-        Seconds that it may take. If it is stopped before, it is not to blame.
+    name: one of `CHECKS`.
+    most: seconds that it may take. If it is stopped before, it is not to blame.
     """
     with tempfile.TemporaryDirectory(prefix="tilescope-check-") as folder:
         path = Path(folder) / "outcome.json"

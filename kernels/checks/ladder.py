@@ -77,12 +77,8 @@ def launched(
 ) -> Tensors:
     """Run a rung on the CPU.
 
-    Parameters
-    ----------
-    w : Workload
-        A workload of flash2 with tiles of `ROWS` by `COLS`.
-    counted : list of Phases, optional
-        Takes the phases, if the device watches.
+    w: a workload of flash2 with tiles of `ROWS` by `COLS`.
+    counted: takes the phases, if the device watches.
     """
     tensors = place_tensors(device, w, inputs)
     module = device.module(whole_source(rung.source), rung.options(w))

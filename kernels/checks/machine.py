@@ -49,10 +49,7 @@ def device(on: Setting) -> Finding:
 def driver(place: str) -> str:
     """Return the version of the driver of a GPU.
 
-    Parameters
-    ----------
-    place : str
-        Its place on the bus, as CUDA says it: nvidia-smi counts GPUs in another order.
+    place: its place on the bus, as CUDA says it: nvidia-smi counts GPUs in another order.
     """
     return said(
         "nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader", f"--id={place}"

@@ -54,10 +54,7 @@ Hopper."""
 class TraceRun:
     """The trace build as the window launches it, for all heads at once; used like `FastRun`.
 
-    Parameters
-    ----------
-    counters : bool
-        Whether requested bytes are counted, too.
+    counters: whether requested bytes are counted, too.
     """
 
     def __init__(
@@ -153,10 +150,7 @@ def ours(runs: list[Any], device: Device) -> Candidate:
 def torch_candidate(name: str, w: Workload, sets: list[Inputs]) -> Candidate:
     """Return PyTorch's scaled_dot_product_attention with one backend.
 
-    Parameters
-    ----------
-    name : str
-        One of `TORCH`.
+    name: one of `TORCH`.
     """
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -398,10 +392,7 @@ def curves(
 ) -> Finding:
     """Measure time and memory of naive and flash2 as N grows.
 
-    Parameters
-    ----------
-    measured : callable, optional
-        Returns ``bytes`` and ``ms`` of a run; none: `size_and_time`.
+    measured: returns ``bytes`` and ``ms`` of a run; none: `size_and_time`.
     """
     if on.device.name != "cupy":
         raise CannotRunError("memory is measured on a GPU only")

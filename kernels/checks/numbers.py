@@ -120,10 +120,8 @@ def first_kernel(on: Setting, host: Callable[[], Device] = HostDevice) -> Findin
     S is products and sums alone, so that all its bits are the same; P and O are near, because
     exponentials are rounded in other ways.
 
-    Parameters
-    ----------
-    host : callable
-        Returns the CPU as a device; without a compiler there is none, and float64 takes its place.
+    host: returns the CPU as a device; without a compiler there is none, and float64 takes its
+        place.
     """
     w, inputs = numbers_of(parse_scenario(small(BASELINE.name)))
     run = FastRun(w, inputs, on.device)
@@ -169,10 +167,7 @@ def conformance(on: Setting, folder: Path = CONFORMANCE) -> Finding:
 def against_float64(on: Setting, chosen: Scenarios | None = None) -> Finding:
     """Compare every op of every tile of the scenarios with the float64 interpreter.
 
-    Parameters
-    ----------
-    chosen : mapping of str to Scenario, optional
-        By name; none: the demos.
+    chosen: by name; none: the demos.
     """
     shares: dict[str, float] = {}
     faults = []
@@ -199,10 +194,7 @@ def against_float64(on: Setting, chosen: Scenarios | None = None) -> Finding:
 def same_bits(on: Setting, chosen: Scenarios | None = None) -> Finding:
     """Compare fast and trace build to the last bit, and the fast build with itself.
 
-    Parameters
-    ----------
-    chosen : mapping of str to Scenario, optional
-        By name; none: all of `scenarios` and `variants`.
+    chosen: by name; none: all of `scenarios` and `variants`.
     """
 
     def found(scenario: Scenario) -> list[str]:
@@ -220,10 +212,7 @@ def same_bits(on: Setting, chosen: Scenarios | None = None) -> Finding:
 def counted(on: Setting, chosen: Scenarios | None = None) -> Finding:
     """Compare the bytes that the kernels count with the tile program's, tensor by tensor.
 
-    Parameters
-    ----------
-    chosen : mapping of str to Scenario, optional
-        By name; none: all of `scenarios` and `variants`.
+    chosen: by name; none: all of `scenarios` and `variants`.
     """
 
     def found(scenario: Scenario) -> list[str]:
@@ -240,10 +229,7 @@ def counted(on: Setting, chosen: Scenarios | None = None) -> Finding:
 def tensor_cores(on: Setting, cases: Mapping[str, dict[str, Any]] = TENSOR_CASES) -> Finding:
     """Compare each of the tensor-core kernel's builds with float64.
 
-    Parameters
-    ----------
-    on : Setting
-        The device; a GPU runs `CROWDED`, too.
+    on: the device; a GPU runs `CROWDED`, too.
     """
     able = capability(on)
     if able is not None and able < CAPABILITY:
@@ -409,21 +395,11 @@ def rounding_faults(w: Workload, inputs: Inputs, o: F32, lse: F32) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Rows of O with their right values.
+    """Rows of O with their right values."""
 
-    Attributes
-    ----------
-    head : int
-        Query head.
-    rows : range
-        Query rows.
-    exact : ndarray
-        (rows, dv) float64, O.
-    """
-
-    head: int
-    rows: range
-    exact: F64
+    head: int  # query head
+    rows: range  # query rows
+    exact: F64  # (rows, dv) float64, O
 
 
 def samples(w: Workload, inputs: Inputs) -> list[Sample]:
@@ -441,10 +417,7 @@ def samples(w: Workload, inputs: Inputs) -> list[Sample]:
 def sample_fault(wanted: list[Sample], output: Callable[[int], F32]) -> str:
     """Return where the error of O is more than rounding to float16 explains, or "".
 
-    Parameters
-    ----------
-    output : callable
-        Returns O of a head, (Nq, dv).
+    output: returns O of a head, (Nq, dv).
     """
     for sample in wanted:
         exact, rows = sample.exact, sample.rows

@@ -24,10 +24,7 @@ class Chart:
 def svg(charts: Sequence[Chart], note: str) -> str:
     """Return a picture of charts side by side.
 
-    Parameters
-    ----------
-    note : str
-        One line below them: the device and the shapes.
+    note: one line below them: the device and the shapes.
     """
     width, height = WIDTH * len(charts), HEIGHT + 24
     parts = [

@@ -17,12 +17,8 @@ def ended(command: Sequence[str], seconds: float) -> subprocess.CompletedProcess
     A tool that watches a program starts it as another process. If that process were not stopped, it
     would go on using the GPU, and the next check would time both.
 
-    Raises
-    ------
-    OSError
-        It does not start.
-    subprocess.TimeoutExpired
-        It was stopped.
+    Raises OSError: it does not start.
+    Raises subprocess.TimeoutExpired: it was stopped.
     """
     pipe = subprocess.PIPE
     with subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True) as process:

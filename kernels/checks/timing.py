@@ -67,12 +67,8 @@ def timed(
 ) -> Timing:
     """Measure how long a launch takes on the GPU.
 
-    Parameters
-    ----------
-    launch : callable
-        Is given a number that goes up with each call, so that it can use another set of inputs.
-    clock : Clock, optional
-        The clock; none: that of CUDA.
+    launch: is given a number that goes up with each call, so that it can use another set of inputs.
+    clock: the clock; none: that of CUDA.
     """
     on = clock or _cuda()
     count = 0
@@ -114,10 +110,7 @@ def summary(times: Sequence[float], launches: int) -> Timing:
 def visible_pairs(w: Workload) -> int:
     """Return how many pairs of query and key a causal mask, or none, leaves of one head.
 
-    Raises
-    ------
-    ValueError
-        The workload has a window.
+    Raises ValueError: the workload has a window.
     """
     if w.mask.window:
         raise ValueError(f"window {w.mask.window}: only causal or no mask is timed")
@@ -140,15 +133,8 @@ def tera_per_second(amount: float, milliseconds: float) -> float:
 def matrix_rate(dtype: str, *, quick: bool) -> dict[str, Any]:
     """Measure the rate of a large matrix product with PyTorch, the most that kernels can reach.
 
-    Parameters
-    ----------
-    dtype : str
-        ``float16`` or ``bfloat16``.
-
-    Returns
-    -------
-    dict
-        Size, times and ``tflops``.
+    dtype: ``float16`` or ``bfloat16``.
+    Returns: size, times and ``tflops``.
     """
     import torch
 

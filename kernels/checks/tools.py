@@ -95,10 +95,7 @@ def case_command(tables: Sequence[dict[str, Any]], builds: Sequence[str], place:
 def done(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     """Run a command in the checkout until it ends.
 
-    Raises
-    ------
-    CannotRunError
-        It does not start or does not end.
+    Raises CannotRunError: it does not start or does not end.
     """
     try:
         return ended(command, SECONDS)
@@ -109,10 +106,7 @@ def done(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
 def tool(name: str) -> str:
     """Return the path of a tool of the CUDA toolkit, which is often not on PATH.
 
-    Raises
-    ------
-    CannotRunError
-        There is none.
+    Raises CannotRunError: there is none.
     """
     stated = (os.environ.get(variable) for variable in ("CUDA_PATH", "CUDA_HOME"))
     homes = [Path(home) for home in (*stated, "/usr/local/cuda") if home]
@@ -170,10 +164,7 @@ def cubin_faults(
 ) -> list[str]:
     """Return what cubins have left that compiled kernels have not.
 
-    Parameters
-    ----------
-    got, want : sequence of dict
-        What each has left: cubins, compiled kernels.
+    got, want: what each has left: cubins, compiled kernels.
     """
     if len(got) != len(want):
         return [f"{len(got)} outputs, expected {len(want)}"]
@@ -242,15 +233,8 @@ def sanitizer_command(what: str, watched: Sequence[str]) -> list[str]:
 def sanitizer_faults(said: str, status: int) -> list[str]:
     """Return what compute-sanitizer has found.
 
-    Parameters
-    ----------
-    said : str
-        Everything that it and the program have printed.
-
-    Raises
-    ------
-    CannotRunError
-        It has checked nothing, because it does not support this GPU or system.
+    said: everything that it and the program have printed.
+    Raises CannotRunError: it has checked nothing, because it does not support this GPU or system.
     """
     lines = [line.removeprefix("=========").strip() for line in said.splitlines()]
     summary = [line for line in lines if re.match(r"(ERROR|RACECHECK) SUMMARY: ", line)]
@@ -341,11 +325,8 @@ def dram_figure(w: Workload, read: int, write: int, bounds: tuple[int, int, int]
 def parse_ncu(said: str) -> list[DramBytes]:
     """Return the DRAM bytes of each kernel, in the order of their launches.
 
-    Parameters
-    ----------
-    said : str
-        What ``ncu --csv --print-units=base`` has written: other lines, then a table with one
-        line for each metric of each kernel.
+    said: what ``ncu --csv --print-units=base`` has written: other lines, then a table with one line
+        for each metric of each kernel.
     """
     lines = said.splitlines()
     start = next((n for n, line in enumerate(lines) if line.startswith('"ID"')), len(lines))

@@ -29,12 +29,8 @@ COUNTERS = (
 def total(counted: Iterable[NDArray[np.uint64]], tensors: Iterable[str]) -> Counters:
     """Return the sums of counters, by tensor.
 
-    Parameters
-    ----------
-    counted : iterable of ndarray
-        (..., counters) uint64 of each launch, bytes and FLOPs.
-    tensors : iterable of str
-        Tensors that have an entry even if nothing of them was requested.
+    counted: (..., counters) uint64 of each launch, bytes and FLOPs.
+    tensors: tensors that have an entry even if nothing of them was requested.
     """
     sums = np.zeros(len(COUNTERS), dtype=np.uint64)
     for launch in counted:

@@ -48,31 +48,18 @@ ROOM = Room()
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What a launch of each of the algorithm's kernels has recorded.
+    """What a launch of each of the algorithm's kernels has recorded."""
 
-    Attributes
-    ----------
-    kinds : ndarray
-        (heads, row blocks, Tc) uint8.
-    m, l, alpha : ndarray
-        (heads, row blocks * Br, Tc) float32; (.., 1) and no alpha in naive.
-    counters : tuple of ndarray
-        Of each kernel, (heads, row blocks, columns, counters) uint64.
-    details : ndarray or None
-        (columns,) of `detail_type`.
-    p : ndarray or None
-        (heads, rows, Nk) float32, naive's P in HBM, if details are recorded.
-    joined : Joined or None
-        How the splits of the one row block were joined, if details are recorded.
-    """
-
-    kinds: NDArray[np.uint8]
+    kinds: NDArray[np.uint8]  # (heads, row blocks, Tc) uint8
+    # m, l, alpha: (heads, row blocks * Br, Tc) float32; (.., 1) and no alpha in naive
     m: F32
     l: F32
     alpha: F32
+    # of each kernel, (heads, row blocks, columns, counters) uint64
     counters: tuple[NDArray[np.uint64], ...]
-    details: NDArray[np.void] | None
-    p: F32 | None
+    details: NDArray[np.void] | None  # (columns,) of `detail_type`
+    p: F32 | None  # (heads, rows, Nk) float32, naive's P in HBM, if details are recorded
+    # how the splits of the one row block were joined, if details are recorded
     joined: Joined | None
 
 
@@ -86,12 +73,8 @@ class KernelEngine:
     In naive, m and l are those of the whole row, the same after every column block: its kernels
     have no running statistics. In split-kv, they are those of the split that a column block is in.
 
-    Raises
-    ------
-    InputError
-        The tiles do not fit the device's shared memory.
-    KernelError
-        The kernels cannot be compiled.
+    Raises InputError: the tiles do not fit the device's shared memory.
+    Raises KernelError: the kernels cannot be compiled.
     """
 
     def __init__(
@@ -175,10 +158,7 @@ class KernelEngine:
     def counted_visits(self) -> tuple[NDArray[np.uint64], ...]:
         """Run everything and return the counters of each launch.
 
-        Returns
-        -------
-        tuple of ndarray
-            For each kernel (heads, row blocks, columns, counters) uint64, in the order of
+        Returns: for each kernel (heads, row blocks, columns, counters) uint64, in the order of
             `kernels.cuda.counters.COUNTERS`. What is stored before a head's first visit, or for a
             row block that has no visit, is counted in that row block's column 0.
         """
@@ -344,10 +324,7 @@ class KernelEngine:
 def check_fits(w: Workload, device: Device) -> None:
     """Refuse tiles that do not fit into the device's shared memory.
 
-    Raises
-    ------
-    InputError
-        Which tiles, what they need and what there is.
+    Raises InputError: which tiles, what they need and what there is.
     """
     need, limit = most_shared_bytes(w), device.shared_limit
     if need <= limit:
@@ -369,10 +346,7 @@ def check_fits(w: Workload, device: Device) -> None:
 def place_tensors(device: Device, w: Workload, inputs: Inputs) -> Tensors:
     """Return a workload's tensors on a device; what kernels write is filled with NaN.
 
-    Raises
-    ------
-    KernelError
-        The inputs lack a gate, which a kernel would read at address 0.
+    Raises KernelError: the inputs lack a gate, which a kernel would read at address 0.
     """
     gate = w.rule.gate if w.rule else None
     if gate and inputs.gate is None:
@@ -466,13 +440,9 @@ def with_scratch(
 ) -> Tensors:
     """Return the tensors with memory for what the launches over a part pass to each other.
 
-    Parameters
-    ----------
-    w : Workload
-        For naive this is S and P, for its backward pass dP and dS; for split-kv, O and LSE of each
+    w: for naive this is S and P, for its backward pass dP and dS; for split-kv, O and LSE of each
         split; for others nothing.
-    stored : type, optional
-        The type of S and P in HBM.
+    stored: the type of S and P in HBM.
     """
     heads, rows = len(part.heads), len(part.rows(w))
     if algorithm_of(w).stores_scores:

@@ -19,16 +19,9 @@ from simulator.program.tile_program import TileProgram
 class FastRun:
     """A workload whose kernels are launched without any record.
 
-    Parameters
-    ----------
-    scores_as_element : bool
-        Whether naive's numbers of pairs are as wide in HBM as Q: their bytes are counted so, and so
-        naive is timed. Otherwise they are float32, as in the trace build.
-
-    Attributes
-    ----------
-    tensors : Tensors
-        On the device; O and everything else that is written is NaN until the first launch.
+    scores_as_element: whether naive's numbers of pairs are as wide in HBM as Q: their bytes are
+        counted so, and so naive is timed. Otherwise they are float32, as in the trace build.
+    tensors: on the device; O and everything else that is written is NaN until the first launch.
     """
 
     def __init__(
@@ -73,15 +66,10 @@ def after_forward(
 ) -> Tensors:
     """Return the tensors of a workload with what an earlier pass has left.
 
-    Parameters
-    ----------
-    w : Workload
-        A backward pass starts with what its forward pass leaves, which runs now; others with
+    w: a backward pass starts with what its forward pass leaves, which runs now; others with
         nothing.
-    tensors : Tensors
-        As `place_tensors` makes them.
-    scores_as_element : bool
-        As of `FastRun`.
+    tensors: as `place_tensors` makes them.
+    scores_as_element: as of `FastRun`.
     """
     name = algorithm_of(w).forward
     if name is None:

@@ -230,19 +230,10 @@ def prepared(
 ) -> Callable[[], None]:
     """Return a function that launches one kernel, once or again and again.
 
-    Parameters
-    ----------
-    module : Module
-        The workload's kernels, the trace build if there is a recording.
-    kernel : str
-        Name, one of `SPECS`.
-    recording : Recording, optional
-        What the trace build fills.
-
-    Returns
-    -------
-    callable
-        Launches it. Everything else that takes time on the host has been done before.
+    module: the workload's kernels, the trace build if there is a recording.
+    kernel: name, one of `SPECS`.
+    recording: what the trace build fills.
+    Returns: launches it. Everything else that takes time on the host has been done before.
     """
     spec, function = SPECS[kernel], module.get_function(kernel)
     shared = spec.shared(w)

@@ -18,12 +18,9 @@ def block_needs(w: Workload, cubin: bytes | None = None) -> tuple[BlockNeeds, ..
 
     Shared memory is what the kernel is launched with.
 
-    Parameters
-    ----------
-    cubin : bytes, optional
-        The kernels as they were compiled: with the registers that they take. Without it, registers
-        are the limit that stands beside the kernel. It was checked at some tilings; at others a
-        kernel may take more, or fewer.
+    cubin: the kernels as they were compiled: with the registers that they take. Without it,
+        registers are the limit that stands beside the kernel. It was checked at some tilings; at
+        others a kernel may take more, or fewer.
     """
     stated = limits(source(w.algorithm), w.value_dim)
     taken = registers(cubin) if cubin else {}

@@ -58,13 +58,9 @@ def recording(
 ) -> Recording:
     """Return buffers for a launch, filled with NaN; no tile is visited and nothing counted yet.
 
-    Parameters
-    ----------
-    kernel : str
-        The kernel that is launched: naive's softmax works on whole rows, as if they were one column
-        block; if splits are joined, each split is a column.
-    counters : bool
-        Whether requested bytes are counted.
+    kernel: the kernel that is launched: naive's softmax works on whole rows, as if they were one
+        column block; if splits are joined, each split is a column.
+    counters: whether requested bytes are counted.
     """
     heads, blocks = len(part.heads), len(part.blocks)
     columns = SPECS[kernel].columns(w)
@@ -90,26 +86,16 @@ def detail_buffer(device: Device, w: Workload, columns: range) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """What the joining of the splits has recorded of one row block.
+    """What the joining of the splits has recorded of one row block."""
 
-    Attributes
-    ----------
-    o_partial, lse_partial : ndarray
-        (splits, rows, dv) and (splits, rows) float32, as they were in HBM.
-    m, l : ndarray
-        (rows,) float32, largest LSE and sum of the weights.
-    w : ndarray
-        (splits, rows) float32, weights.
-    o : ndarray
-        (rows, dv) float32, before it is divided by l.
-    """
-
+    # o_partial, lse_partial: (splits, rows, dv) and (splits, rows) float32, as they were in HBM
     o_partial: F32
     lse_partial: F32
+    # m, l: (rows,) float32, largest LSE and sum of the weights
     m: F32
     l: F32
-    w: F32
-    o: F32
+    w: F32  # (splits, rows) float32, weights
+    o: F32  # (rows, dv) float32, before it is divided by l
 
     @property
     def bytes(self) -> int:
@@ -120,27 +106,13 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """Everything about some visits of one row block.
+    """Everything about some visits of one row block."""
 
-    Attributes
-    ----------
-    columns : range
-        Their column blocks.
-    visits : ndarray
-        (len(columns),) of `detail_type`; NaN if a tile is skipped.
-    alpha : ndarray
-        (rows, len(columns)) float32; none for naive, which rescales nothing.
-    p : ndarray or None
-        (rows, keys of the columns) float32: naive's P in HBM, divided by l.
-    joined : Joined or None
-        For split-kv, how the row block's splits were joined.
-    """
-
-    columns: range
-    visits: NDArray[np.void]
-    alpha: F32
-    p: F32 | None
-    joined: Joined | None = None
+    columns: range  # their column blocks
+    visits: NDArray[np.void]  # (len(columns),) of `detail_type`; NaN if a tile is skipped
+    alpha: F32  # (rows, len(columns)) float32; none for naive, which rescales nothing
+    p: F32 | None  # (rows, keys of the columns) float32: naive's P in HBM, divided by l
+    joined: Joined | None = None  # for split-kv, how the row block's splits were joined
 
     @property
     def bytes(self) -> int:
@@ -158,19 +130,10 @@ class Details:
 def carried_on(values: F32, visited: NDArray[np.bool_], start: F32) -> F32:
     """Return statistics after every column block; a skipped tile leaves the last ones.
 
-    Parameters
-    ----------
-    values : ndarray
-        (rows, columns) float32, NaN in skipped tiles.
-    visited : ndarray
-        (columns,) bool.
-    start : ndarray
-        (rows,) float32, the values before the first visit.
-
-    Returns
-    -------
-    ndarray
-        (rows, columns) float32.
+    values: (rows, columns) float32, NaN in skipped tiles.
+    visited: (columns,) bool.
+    start: (rows,) float32, the values before the first visit.
+    Returns: (rows, columns) float32.
     """
     columns = np.arange(visited.size)
     last = np.maximum.accumulate(np.where(visited, columns, -1))

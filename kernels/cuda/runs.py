@@ -15,28 +15,19 @@ I32 = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """The runs that `Walk` of common.cuh goes through.
+    """The runs that `Walk` of common.cuh goes through."""
 
-    Attributes
-    ----------
-    offsets : ndarray
-        (outer blocks,) int32: where the runs of each block begin.
-    runs : ndarray
-        (runs, 3) int32, laid out as `Run` of common.cuh: the first inner block, the one after the
-        last, and their `TileKind`. After the runs of each block there is an empty one.
-    """
-
-    offsets: I32
+    offsets: I32  # (outer blocks,) int32: where the runs of each block begin
+    # (runs, 3) int32, laid out as `Run` of common.cuh: the first inner block, the one after the
+    # last, and their `TileKind`. After the runs of each block there is an empty one.
     runs: I32
 
 
 def tile_runs(grid: TileGrid, visits: Intervals, *, by_rows: bool) -> Runs:
     """Return the tiles that a launch visits.
 
-    Parameters
-    ----------
-    visits : Intervals
-        The inner blocks that each outer block visits, with or without tiles that the mask empties.
+    visits: the inner blocks that each outer block visits, with or without tiles that the mask
+        empties.
     """
     visited = grid.visited_columns if by_rows else grid.visited_rows
     full = grid.full_columns if by_rows else grid.full_rows

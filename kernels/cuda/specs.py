@@ -189,10 +189,8 @@ class KernelSpec:
         head of FlashAttention-1, whose K and V would be loaded again, or of a recurrence, which
         would go through earlier tokens again; and a column block, whose dK and dV are sums.
 
-        Parameters
-        ----------
-        block_flops, at_once : int
-            Most work of a thread block, and thread blocks that work at the same time.
+        block_flops, at_once: most work of a thread block, and thread blocks that work at the same
+            time.
         """
         whole = LaunchPart.whole(w)
         step = self.row_blocks(w, block_flops, at_once)

@@ -38,26 +38,12 @@ CAPABILITY = 80
 class TensorCoreRun:
     """A workload on the tensor-core kernel, used like `kernels.cuda.fast.FastRun`.
 
-    Parameters
-    ----------
-    workload : Workload
-        Of flash2: shapes, causal or no mask.
-    capability : int, optional
-        Compute capability of the GPU, 90 for sm_90; none: the CPU, which can emulate any.
-    warps : int
-        Warps of a block, 4 or 8.
-    buffers : int, optional
-        Tiles each of K and V in shared memory, 1 or 2; none: `most_resident`.
-
-    Attributes
-    ----------
-    tensors : Tensors
-        On the device; O and LSE are NaN until the first launch.
-
-    Raises
-    ------
-    KernelError
-        The kernel cannot run this workload, or not on this device.
+    workload: of flash2: shapes, causal or no mask.
+    capability: compute capability of the GPU, 90 for sm_90; none: the CPU, which can emulate any.
+    warps: warps of a block, 4 or 8.
+    buffers: tiles each of K and V in shared memory, 1 or 2; none: `most_resident`.
+    tensors: on the device; O and LSE are NaN until the first launch.
+    Raises KernelError: the kernel cannot run this workload, or not on this device.
     """
 
     def __init__(
@@ -134,17 +120,9 @@ def grid(w: Workload) -> tuple[int, int]:
 def check(w: Workload, device: Device, capability: int | None = None, buffers: int = 2) -> None:
     """Refuse what the kernel cannot run.
 
-    Parameters
-    ----------
-    capability : int, optional
-        Compute capability of the GPU, 90 for sm_90.
-    buffers : int
-        Tiles each of K and V in shared memory.
-
-    Raises
-    ------
-    KernelError
-        The first thing that it cannot do, and what it could.
+    capability: compute capability of the GPU, 90 for sm_90.
+    buffers: tiles each of K and V in shared memory.
+    Raises KernelError: the first thing that it cannot do, and what it could.
     """
     need, limit = shared_bytes(w, buffers), device.shared_limit
     for wrong, what in (

@@ -21,11 +21,8 @@ def kernel_lines(algorithm: str) -> tuple[CodeLine, ...]:
 def shown_lines(w: Workload, *, recording: bool) -> tuple[CodeLine, ...]:
     """Return the lines of a workload's kernels that people read.
 
-    Parameters
-    ----------
-    recording : bool
-        Whether the text is as in the files. Otherwise it is what the fast build of the workload
-        compiles, and nothing that records is in it.
+    recording: whether the text is as in the files. Otherwise it is what the fast build of the
+        workload compiles, and nothing that records is in it.
     """
     options = () if recording else build_options(w, trace=False)
     return _shown_lines(w.algorithm, options, recording=recording)

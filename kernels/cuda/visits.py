@@ -19,10 +19,7 @@ def recorded_tile(
 ) -> Tile:
     """Return a visit's numbers: those of the kernel if it recorded them.
 
-    Parameters
-    ----------
-    visit : Visit
-        The visit; if it works on whole rows, it has the details of all their columns.
+    visit: the visit; if it works on whole rows, it has the details of all their columns.
     """
     algorithm, r, c = algorithm_of(w), len(visit.rows), len(visit.cols)
     again = partial(gone_through, w, inputs, visit)

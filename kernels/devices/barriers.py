@@ -41,10 +41,7 @@ def race_without(w: Workload, barrier: str) -> BarrierRace:
 
     Where kernels can be watched it runs now, on the CPU; it takes some seconds.
 
-    Raises
-    ------
-    InputError
-        There is no such barrier or no race without it, or nothing is recorded.
+    Raises InputError: there is no such barrier or no race without it, or nothing is recorded.
     """
     if watch_reason():
         return replace(recorded_race(w, barrier), seen=UNSEEN)

@@ -43,10 +43,8 @@ def block_flops(attributes: Mapping[str, int]) -> int:
 class CupyDevice:
     """Runs the kernels on the first GPU.
 
-    Raises
-    ------
-    KernelError
-        There is no usable GPU, or CuPy is not installed: why, in words a user can act on.
+    Raises KernelError: there is no usable GPU, or CuPy is not installed: why, in words a user can
+        act on.
     """
 
     name = "cupy"
@@ -93,10 +91,8 @@ class CupyDevice:
     def module(self, code: str, options: tuple[str, ...]) -> Module:
         """Load a source's kernels: from the bundle, or else as NVRTC compiles them.
 
-        Raises
-        ------
-        KernelError
-            They are not in the bundle and there is no NVRTC, or the driver does not accept them.
+        Raises KernelError: they are not in the bundle and there is no NVRTC, or the driver does not
+            accept them.
         """
         found = machine_code(code, options, self.capability)
         content = compiled(code, options, self.capability) if found is None else found[1]
@@ -182,10 +178,7 @@ class CupyKernel:
 def compiled(code: str, options: tuple[str, ...], capability: int) -> bytes:
     """Return a source compiled by NVRTC for a GPU, which the user's cache keeps.
 
-    Raises
-    ------
-    KernelError
-        There is no NVRTC, or it refuses the source or is too new for the GPU.
+    Raises KernelError: there is no NVRTC, or it refuses the source or is too new for the GPU.
     """
     reason = nvrtc_reason()
     if reason and getattr(sys, "frozen", False):

@@ -50,15 +50,9 @@ def launch_all(w: Workload, inputs: Inputs, device: HostDevice, build: str) -> N
 def watched(w: Workload, inputs: Inputs, device: HostDevice | None = None) -> Iterator[str]:
     """Launch everything of a workload; yield the name of each build when it is done.
 
-    Parameters
-    ----------
-    device : HostDevice, optional
-        One that watches: its `faults` grow.
-
-    Raises
-    ------
-    KernelError
-        This machine cannot watch, or a kernel did something after which it cannot go on.
+    device: one that watches: its `faults` grow.
+    Raises KernelError: this machine cannot watch, or a kernel did something after which it cannot
+        go on.
     """
     device = device or HostDevice(watch=True)
     for build in builds_of(w, device):

@@ -20,10 +20,7 @@ Of tiles of a few cells they are most of what is kept.
 class BoundedCache(Generic[V]):
     """Keep recent values up to a number of bytes; the newest value is kept whatever its size.
 
-    Parameters
-    ----------
-    limit : int
-        Most bytes to keep.
+    limit: most bytes to keep.
     """
 
     def __init__(self, limit: int, size_of: Callable[[V], int]) -> None:

@@ -48,10 +48,7 @@ class Choice:
 def one_of(values: Iterable[Value], value: str) -> Value:
     """Return the one of some values that an option stands for.
 
-    Raises
-    ------
-    ValueError
-        It stands for none of them.
+    Raises ValueError: it stands for none of them.
     """
     for each in values:
         if each == value:

@@ -18,17 +18,10 @@ _LINE = 80
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """A change of the scenario with which a value that was refused can be used.
+    """A change of the scenario with which a value that was refused can be used."""
 
-    Attributes
-    ----------
-    words : str
-        What one gets, as a button says it.
-    values : mapping
-        The change: tables and keys as in the file, e.g. ``{"input": {"source": "random"}}``.
-    """
-
-    words: str
+    words: str  # what one gets, as a button says it
+    # The change: tables and keys as in the file, e.g. ``{"input": {"source": "random"}}``.
     values: Mapping[str, Mapping[str, object]]
 
     def __str__(self) -> str:
@@ -42,25 +35,14 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """One value that cannot be used.
+    """One value that cannot be used."""
 
-    Attributes
-    ----------
-    key : str
-        Dotted name in the scenario (``attention.kv_heads``) or the part of a file
-        (``tensor k``); empty when the whole file is at fault.
-    value : str
-        The offending value, as it is shown.
-    expected : str
-        What would have been accepted.
-    remedy : Remedy or None
-        How the value can be had all the same.
-    """
-
+    # dotted name in the scenario (``attention.kv_heads``) or the part of a file (``tensor k``);
+    # empty when the whole file is at fault
     key: str
-    value: str
-    expected: str
-    remedy: Remedy | None = None
+    value: str  # the offending value, as it is shown
+    expected: str  # what would have been accepted
+    remedy: Remedy | None = None  # how the value can be had all the same
 
     def __str__(self) -> str:
         head = f"{self.key} = {self.value}" if self.key and self.value else self.key or self.value
@@ -70,12 +52,8 @@ class Mistake:
 class InputError(ValueError):
     """An error of a scenario or an input file that cannot be used, told in one line.
 
-    Parameters
-    ----------
-    source : str
-        The file, or what stands for it ("scenario" for one that is being edited).
-    mistakes : sequence of Mistake
-        What is wrong, most important first; at least one.
+    source: the file, or what stands for it ("scenario" for one that is being edited).
+    mistakes: what is wrong, most important first; at least one.
     """
 
     def __init__(self, source: str, mistakes: Sequence[Mistake], others: int = 0) -> None:

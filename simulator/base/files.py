@@ -29,12 +29,8 @@ _UNTOUCHED = 3600.0
 def open_regular(path: Path) -> IO[bytes]:
     """Open a file to read it; a pipe may never end, and opening one may already wait for ever.
 
-    Raises
-    ------
-    OSError
-        It cannot be read, or is neither a file nor a folder.
-    ValueError
-        No file can have this name.
+    Raises OSError: it cannot be read, or is neither a file nor a folder.
+    Raises ValueError: no file can have this name.
     """
     return open(path, "rb", opener=regular)
 
@@ -68,16 +64,9 @@ def check_target(
 ) -> None:
     """Refuse a file to write, before anything is computed for it.
 
-    Parameters
-    ----------
-    command : str
-        Whose option ``-o`` names it.
-
-    Raises
-    ------
-    InputError
-        Its ending is not known, its folder is missing, it or what is beside it is no regular file,
-        or an input.
+    command: whose option ``-o`` names it.
+    Raises InputError: its ending is not known, its folder is missing, it or what is beside it is no
+        regular file, or an input.
     """
     if path.suffix not in endings:
         raise refuse(command, "-o", str(path), f"a file that ends in {', '.join(endings)}")
@@ -97,11 +86,8 @@ def check_target(
 def part_of(path: Path, token: str = "") -> Path:
     """Return another name in the folder of `path`, for the file while it is written.
 
-    Parameters
-    ----------
-    token : str
-        Eight hexadecimal digits, by which another process knows the name; without it new ones are
-        drawn.
+    token: eight hexadecimal digits, by which another process knows the name; without it new ones
+        are drawn.
     """
     return path.with_name(f".{_short(path.name)}.{token or secrets.token_hex(4)}.part")
 
@@ -137,10 +123,7 @@ def clear_stale(path: Path) -> None:
 def _lock(file: IO[bytes]) -> None:
     """Lock a file until it is closed.
 
-    Raises
-    ------
-    OSError
-        Another process has locked it.
+    Raises OSError: another process has locked it.
     """
     if sys.platform != "win32":
         import fcntl
@@ -153,15 +136,9 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object], token: st
 
     A device is never replaced by a file.
 
-    Parameters
-    ----------
-    token : str
-        For `part_of`.
-
-    Raises
-    ------
-    InputError
-        The folder is missing or not writable, or the disk is full; `path` is as it was.
+    token: for `part_of`.
+    Raises InputError: the folder is missing or not writable, or the disk is full; `path` is as it
+        was.
     """
     try:
         with suppress(FileNotFoundError):

@@ -77,17 +77,9 @@ _DEEP_KEY = re.compile(rf"(?<![A-Za-z0-9_-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{
 def read_bounded(path: Path, most: int, what: str) -> bytes:
     """Return the content of a file.
 
-    Parameters
-    ----------
-    most : int
-        Most bytes that it may have.
-
-    Raises
-    ------
-    OSError, ValueError
-        It cannot be read, or is a pipe or a device.
-    InputError
-        It has more bytes.
+    most: most bytes that it may have.
+    Raises OSError, ValueError: it cannot be read, or is a pipe or a device.
+    Raises InputError: it has more bytes.
     """
     with open_regular(path) as file:
         data = file.read(most + 1)  # the size may be unknown, as in /proc
@@ -100,10 +92,7 @@ def read_bounded(path: Path, most: int, what: str) -> bytes:
 def check_toml(text: str) -> None:
     """Refuse TOML whose keys have so many parts that parsing them takes minutes.
 
-    Raises
-    ------
-    ValueError
-        In words, what is too deep.
+    Raises ValueError: in words, what is too deep.
     """
     if _DEEP_KEY.search(text):
         raise ValueError(f"keys of at most {KEY_PARTS} parts")

@@ -16,12 +16,8 @@ def matmul(a: NDArray[Any], b: NDArray[Any], out: NDArray[Any] | None = None) ->
     that, too. So a flag counts only if a number of the result is not finite; then the caller's
     `numpy.errstate` decides, as usual.
 
-    Parameters
-    ----------
-    a, b : ndarray
-        As `numpy.matmul` takes them.
-    out : ndarray, optional
-        Where the product goes; neither `a` nor `b`.
+    a, b: as `numpy.matmul` takes them.
+    out: where the product goes; neither `a` nor `b`.
     """
     flags: list[str] = []
     with np.errstate(

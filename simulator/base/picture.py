@@ -18,17 +18,10 @@ Box = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Picture:
-    """A picture in pieces, which are labels as tokens are: nothing is computed of them.
+    """A picture in pieces, which are labels as tokens are: nothing is computed of them."""
 
-    Attributes
-    ----------
-    pixels : ndarray
-        (height, width, 3) uint8, read-only: red, green and blue.
-    boxes : ndarray
-        (Nk, 4) int32, read-only: `Box` of each key, four zeros for a key that is no piece.
-    """
-
-    pixels: NDArray[np.uint8]
+    pixels: NDArray[np.uint8]  # (height, width, 3) uint8, read-only: red, green and blue
+    # (Nk, 4) int32, read-only: `Box` of each key, four zeros for a key that is no piece
     boxes: NDArray[np.int32]
 
     def __eq__(self, other: object) -> bool:
@@ -56,11 +49,8 @@ def checked_picture(
 
     Edges between two pixels go to the nearer one.
 
-    Raises
-    ------
-    InputError
-        One is there without the other, or has another shape; the picture is too large; or a piece
-        is not inside it.
+    Raises InputError: one is there without the other, or has another shape; the picture is too
+        large; or a piece is not inside it.
     """
     if pixels is None and boxes is None:
         return None

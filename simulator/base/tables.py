@@ -41,10 +41,7 @@ class Table(BaseModel):
 def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the content of a TOML file.
 
-    Raises
-    ------
-    InputError
-        The file is missing, too long, is not UTF-8 or is not TOML.
+    Raises InputError: the file is missing, too long, is not UTF-8 or is not TOML.
     """
     try:
         text = read_bounded(Path(path), TOML_BYTES, "TOML")
@@ -63,10 +60,7 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
 def parse_toml(text: str) -> dict[str, Any]:
     """Return the content of a TOML text.
 
-    Raises
-    ------
-    ValueError, RecursionError
-        It is not TOML, or nests too deep.
+    Raises ValueError, RecursionError: it is not TOML, or nests too deep.
     """
     check_toml(text)
     return tomllib.loads(text)

@@ -22,10 +22,7 @@ def shares(ours: NDArray[np.floating], exact: F64, size: float) -> F64:
     units in the last place) times the largest sum of terms, for O also times the terms of its own
     sum, and the same relative to the number itself.
 
-    Parameters
-    ----------
-    size : float
-        Largest sum of terms of a score, times the size of the terms where the numbers are sums
+    size: largest sum of terms of a score, times the size of the terms where the numbers are sums
         that may cancel.
     """
     with np.errstate(invalid="ignore", over="ignore"):

@@ -428,10 +428,7 @@ _CITATION = re.compile(r"(?P<source>.*), lines? (?P<first>\d+)(?:-(?P<last>\d+))
 def cited_lines(algorithm: str, cites: str) -> tuple[int, ...]:
     """Return the places in an algorithm's lines, from 0, that a citation names.
 
-    Parameters
-    ----------
-    cites : str
-        As an op says it: ``Dao 2023, Algorithm 1, lines 14-15``.
+    cites: as an op says it: ``Dao 2023, Algorithm 1, lines 14-15``.
     """
     lines = PAPERS[algorithm].lines
     whole = [n for n, line in enumerate(lines) if line.source == cites]

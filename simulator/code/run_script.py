@@ -201,31 +201,19 @@ _SCORING = ("scale", "temperature", "softcap", "slopes", "sink_logits")
 
 @dataclass(frozen=True, slots=True)
 class ShownRow:
-    """A row of one head, as the engine has computed it.
+    """A row of one head, as the engine has computed it."""
 
-    Attributes
-    ----------
-    head, row : int
-        Which one, of the heads one by one.
-    lse : float
-        ``m + ln l``.
-    o : ndarray
-        (dv,) float32, read-only.
-    """
-
+    # head, row: which one, of the heads one by one
     head: int
     row: int
-    lse: float
-    o: F32
+    lse: float  # ``m + ln l``
+    o: F32  # (dv,) float32, read-only
 
 
 def shown_rows(trace: Trace, head: int, row: int) -> tuple[ShownRow, ...]:
     """Return a row and some others of its row block, from the engine.
 
-    Parameters
-    ----------
-    head, row : int
-        As tiles have them: of packed heads the row among all of them.
+    head, row: as tiles have them: of packed heads the row among all of them.
     """
     w = trace.workload
     i = row // w.rows
@@ -241,16 +229,9 @@ def shown_rows(trace: Trace, head: int, row: int) -> tuple[ShownRow, ...]:
 def run_script(trace: Trace, head: int, row: int) -> str:
     """Return a script that computes the run's O and checks rows that the engine has computed.
 
-    Parameters
-    ----------
-    head, row : int
-        What is shown; the script checks this row, and others of its row block.
-
-    Raises
-    ------
-    InputError
-        A fault is on: the script computes attention as it should be; or the mask or the scores are
-        of a kind that it cannot write, or there is no softmax.
+    head, row: what is shown; the script checks this row, and others of its row block.
+    Raises InputError: a fault is on: the script computes attention as it should be; or the mask or
+        the scores are of a kind that it cannot write, or there is no softmax.
     """
     w = trace.single_heads[0]
     if w.faults.on:

@@ -82,18 +82,15 @@ _TOLERANCE = {
 def tile_arrays(snapshot: Snapshot) -> dict[str, np.ndarray[Any, Any]]:
     """Return the arrays of the current visit, before and after it.
 
-    Returns
-    -------
-    dict
-        ``q`` (r, d), ``k`` (c, d), ``v`` (c, dv), ``s`` and ``p`` (r, c), ``m_prev m l_prev l
+    Returns: ``q`` (r, d), ``k`` (c, d), ``v`` (c, dv), ``s`` and ``p`` (r, c), ``m_prev m l_prev l
         alpha beta m_tile l_tile`` (r,), ``o_prev o`` (r, dv), float32; ``mask`` (r, c) bool;
         ``bias`` (r, c) float64, what scores lose with distance, (1, 1) for nothing; ``softcap``, 0
-        for none; ``indices``, int64: head, KV head, i, j, first row, first key; ``scale``,
-        ``keys`` (how many there are), ``largest_qk`` (largest sum of ``|q| |k|`` of the rows),
+        for none; ``indices``, int64: head, KV head, i, j, first row, first key; ``scale``, ``keys``
+        (how many there are), ``largest_qk`` (largest sum of ``|q| |k|`` of the rows),
         ``largest_v``, ``engine`` and ``scenario`` (TOML). Where the visit divides by l: ``o_out``
-        (r, dv) or ``p_out`` (r, c); where it loads sink logits, ``sink`` (n,). A
-        visit that joins splits has ``o_partial`` (splits, r, dv), ``lse_partial`` and ``w``
-        (splits, r) in place of ``k``, ``v``, ``s`` and ``p``.
+        (r, dv) or ``p_out`` (r, c); where it loads sink logits, ``sink`` (n,). A visit that joins
+        splits has ``o_partial`` (splits, r, dv), ``lse_partial`` and ``w`` (splits, r) in place of
+        ``k``, ``v``, ``s`` and ``p``.
     """
     w, visit, t = snapshot.program.workload, snapshot.visit, snapshot.tile
     rows, cols = (slice(part.start, part.stop) for part in (visit.rows, visit.cols))
@@ -129,12 +126,8 @@ def tile_arrays(snapshot: Snapshot) -> dict[str, np.ndarray[Any, Any]]:
 def tile_script(snapshot: Snapshot, arrays: str, script: str) -> str:
     """Return a script that recomputes the current visit in float64 and compares.
 
-    Parameters
-    ----------
-    snapshot : Snapshot
-        The state; the script does the whole visit, wherever the cursor is in it.
-    arrays, script : str
-        Names of the two files, which are in one folder.
+    snapshot: the state; the script does the whole visit, wherever the cursor is in it.
+    arrays, script: names of the two files, which are in one folder.
     """
     w, visit = snapshot.program.workload, snapshot.visit
     launch, algorithm = snapshot.program.launches[visit.launch], snapshot.program.algorithm
@@ -226,21 +219,11 @@ def _checks(snapshot: Snapshot, op: Op, made: tuple[str, ...], own: bool) -> lis
 def save_tile(snapshot: Snapshot, path: Path) -> tuple[Path, Path]:
     """Write the current tile's arrays and, in the same folder, the script that recomputes it.
 
-    Parameters
-    ----------
-    path : Path
-        The ``.npz``; the script has the same name and ends in ``.py``.
-
-    Returns
-    -------
-    tuple of Path
-        Arrays and script.
-
-    Raises
-    ------
-    InputError
-        `path` does not end in .npz, a file cannot be written (what was there is as it was), the run
-        has no softmax, or a fault is on: the script recomputes the update as it should be.
+    path: the ``.npz``; the script has the same name and ends in ``.py``.
+    Returns: arrays and script.
+    Raises InputError: `path` does not end in .npz, a file cannot be written (what was there is as
+        it was), the run has no softmax, or a fault is on: the script recomputes the update as it
+        should be.
     """
     if snapshot.program.workload.faults.on:
         raise refuse("values", "faults", "on", "a scenario without faults for the script to agree")

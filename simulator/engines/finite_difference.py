@@ -19,17 +19,10 @@ STEP = 2.0**-14
 
 @dataclass(frozen=True, slots=True)
 class LossDifference:
-    """The loss with a number moved up and down, in float64.
+    """The loss with a number moved up and down, in float64."""
 
-    Attributes
-    ----------
-    number : float
-        What is moved.
-    up, down : float
-        The loss with `STEP` more and with `STEP` less of it.
-    """
-
-    number: float
+    number: float  # what is moved
+    # up, down: the loss with `STEP` more and with `STEP` less of it
     up: float
     down: float
 
@@ -44,15 +37,8 @@ def difference_of(
 ) -> LossDifference:
     """Move one number of Q, K or V and compute O from its definition.
 
-    Parameters
-    ----------
-    tensor : str
-        ``q``, ``k`` or ``v``.
-
-    Raises
-    ------
-    InputError
-        There is no such number, or no gradient of O.
+    tensor: ``q``, ``k`` or ``v``.
+    Raises InputError: there is no such number, or no gradient of O.
     """
     upstream = inputs.upstream
     if upstream is None:

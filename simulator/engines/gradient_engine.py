@@ -47,10 +47,7 @@ _MOST_PAIRS = 2**28
 class GradientEngine:
     """Runs a backward pass op by op, in float32 or float64, and with faults.
 
-    Raises
-    ------
-    InputError
-        It would have to store numbers of more pairs than memory has room for.
+    Raises InputError: it would have to store numbers of more pairs than memory has room for.
     """
 
     name = "numpy"
@@ -142,10 +139,7 @@ class GradientEngine:
 
         Row block by row block: terms are added up in the same order as by column blocks.
 
-        Returns
-        -------
-        dict
-            ``dQ`` (query heads of it, Nq, d), ``dK`` (Nk, d), ``dV`` (Nk, dv), float32 numbers
+        Returns: ``dQ`` (query heads of it, Nq, d), ``dK`` (Nk, d), ``dV`` (Nk, dv), float32 numbers
             that the dtype can represent.
         """
         w, program = self.workload, self._program
@@ -299,10 +293,7 @@ def _is_of(op: Op, names: Collection[str]) -> bool:
 def check_stored_pairs(program: TileProgram) -> None:
     """Refuse runs whose launches pass on numbers of more pairs than memory has room for.
 
-    Raises
-    ------
-    InputError
-        It names the length and the most pairs.
+    Raises InputError: it names the length and the most pairs.
     """
     w = program.workload
     stored = {*program.kept, *(spec.name for spec in program.algorithm.tensors)}

@@ -17,10 +17,7 @@ from simulator.program.tile_program import TileProgram, Visit
 class Interpreter:
     """A tile program on a float64 state, in program order.
 
-    Parameters
-    ----------
-    left : mapping of str to ndarray
-        What an earlier pass has left in HBM, by tensor, (heads, Nq, ...): O and LSE, where a
+    left: what an earlier pass has left in HBM, by tensor, (heads, Nq, ...): O and LSE, where a
         backward pass starts with them.
     """
 

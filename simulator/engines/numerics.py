@@ -53,16 +53,10 @@ def joined(ranges: Sequence[Span]) -> list[Span]:
 def scores_into(x: F32, scaled_q_t: F32, k: F32, ranges: Sequence[Span]) -> int:
     """Fill the first rows of `x` with scaled scores, one key a row; return how many.
 
-    Parameters
-    ----------
-    x : ndarray
-        (at least as many keys as the ranges have, rows) float32, written to.
-    scaled_q_t : ndarray
-        (d, rows) float32, queries times the scale.
-    k : ndarray
-        (Nk, d) float32.
-    ranges : sequence of (start, stop)
-        Ascending key ranges; there is one product for each, so equal ranges give equal bits.
+    x: (at least as many keys as the ranges have, rows) float32, written to.
+    scaled_q_t: (d, rows) float32, queries times the scale.
+    k: (Nk, d) float32.
+    ranges: ascending key ranges; there is one product for each, so equal ranges give equal bits.
     """
     at = 0
     for start, stop in ranges:
@@ -74,14 +68,10 @@ def scores_into(x: F32, scaled_q_t: F32, k: F32, ranges: Sequence[Span]) -> int:
 def mask_into(x: F32, ranges: Sequence[Span], visible: Visible) -> None:
     """Set the hidden pairs of scores that `scores_into` filled to -inf, in place.
 
-    Parameters
-    ----------
-    x : ndarray
-        (keys, rows) float32.
-    ranges : sequence of (start, stop)
-        The same key ranges.
-    visible : callable
-        ``visible(start, stop)`` gives the mask (rows, stop - start), None where it hides nothing.
+    x: (keys, rows) float32.
+    ranges: the same key ranges.
+    visible: ``visible(start, stop)`` gives the mask (rows, stop - start), None where it hides
+        nothing.
     """
     at = 0
     for start, stop in ranges:

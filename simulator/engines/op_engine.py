@@ -48,11 +48,8 @@ class _Walk:
 class OpEngine:
     """Runs a workload op by op. Numbers that overflow become infinite or NaN without a warning.
 
-    Parameters
-    ----------
-    number : dtype, optional
-        What it computes in. With float64 and without faults, the other engines are compared with
-        it; arrays are then float64 where their descriptions say float32.
+    number: what it computes in. With float64 and without faults, the other engines are compared
+        with it; arrays are then float64 where their descriptions say float32.
     """
 
     name = "numpy"

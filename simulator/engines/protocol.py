@@ -22,57 +22,30 @@ from simulator.program.tile_program import TileProgram, Visit
 
 @dataclass(frozen=True, slots=True)
 class RowBlock:
-    """What an engine knows about one row block after its last visit.
+    """What an engine knows about one row block after its last visit."""
 
-    Attributes
-    ----------
-    m : ndarray
-        (rows, Tc) float32, running maximum after each column block.
-    l : ndarray
-        (rows, Tc) float32, running sum of exponentials after each column block.
-    o : ndarray
-        (rows, dv) float32, the output as it is in HBM: rounded to the dtype, except that flash1
-        keeps it in float32.
-    lse : ndarray
-        (rows,) float32, ``m + ln l``; -inf for a row that saw nothing.
-    extra : object
-        What the engine itself keeps, to give the numbers of single tiles quickly.
-    bytes : int
-        Memory that all of it takes.
-    """
-
-    m: F32
-    l: F32
+    m: F32  # (rows, Tc) float32, running maximum after each column block
+    l: F32  # (rows, Tc) float32, running sum of exponentials after each column block
+    # (rows, dv) float32, the output as it is in HBM: rounded to the dtype, except that flash1 keeps
+    # it in float32
     o: F32
-    lse: F32
-    extra: object
-    bytes: int
+    lse: F32  # (rows,) float32, ``m + ln l``; -inf for a row that saw nothing
+    extra: object  # what the engine itself keeps, to give the numbers of single tiles quickly
+    bytes: int  # memory that all of it takes
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """The numbers of one visit, read-only; r and c are its rows and columns.
+    """The numbers of one visit, read-only; r and c are its rows and columns."""
 
-    Attributes
-    ----------
-    ops : tuple of Op
-        What the visit does.
-    seen : ndarray
-        (r, c) bool, which pairs are visible.
-    states : tuple of mapping
-        The newest numbers by name before the first op, and after each op: m and l (r,), O (r, dv)
-        and S and P (r, c) where they exist, the loaded tiles, and the other numbers of ops (such as
-        ``alpha`` and ``m_tile``). In naive's softmax launch the tile is the whole row block.
-    blank : mapping
-        m, l and O of rows that have seen nothing.
-    unmasked : ndarray or None
-        (r, c) float32, the scores before the mask, if the visit itself does not make them.
-    """
-
-    ops: tuple[Op, ...]
-    seen: NDArray[np.bool_]
+    ops: tuple[Op, ...]  # what the visit does
+    seen: NDArray[np.bool_]  # (r, c) bool, which pairs are visible
+    # The newest numbers by name before the first op, and after each op: m and l (r,), O (r, dv) and
+    # S and P (r, c) where they exist, the loaded tiles, and the other numbers of ops (such as
+    # ``alpha`` and ``m_tile``). In naive's softmax launch the tile is the whole row block.
     states: tuple[Numbers, ...]
-    blank: Numbers
+    blank: Numbers  # m, l and O of rows that have seen nothing
+    # (r, c) float32, the scores before the mask, if the visit itself does not make them
     unmasked: F32 | None = None
 
     @property
@@ -184,10 +157,7 @@ class _Recorded(dict[str, Values]):
 class Again(State):
     """A state in which a visit is computed again; nothing is stored.
 
-    Parameters
-    ----------
-    loads : mapping of str to ndarray
-        What the visit loads beside them, as it is to be loaded.
+    loads: what the visit loads beside them, as it is to be loaded.
     """
 
     def __init__(
@@ -245,15 +215,10 @@ def gone_through(
 ) -> Tile:
     """Return a visit's numbers after each op, from those that an engine has recorded.
 
-    Parameters
-    ----------
-    before : mapping of str to ndarray
-        The numbers of its rows that exist before it.
-    recorded : mapping of str to ndarray
-        Those numbers of ops that the engine has recorded (`Op.recorded`). The ops compute the
+    before: the numbers of its rows that exist before it.
+    recorded: those numbers of ops that the engine has recorded (`Op.recorded`). The ops compute the
         others from them, in float32.
-    unmasked : ndarray, optional
-        (r, c) float32, scores before the mask, if no op of the visit makes them.
+    unmasked: (r, c) float32, scores before the mask, if no op of the visit makes them.
     """
     algorithm = algorithm_of(w)
     ops = algorithm.ops(w, visit)
@@ -340,10 +305,7 @@ def pairs_of(
 ) -> dict[str, F32]:
     """Return S, P, dP and dS of a row block of a backward pass.
 
-    Returns
-    -------
-    dict
-        (rows, Nk) each; NaN in skipped tiles.
+    Returns: (rows, Nk) each; NaN in skipped tiles.
     """
     w = program.workload
     shape = len(w.grid.row_range(i)), w.seqlen_k

@@ -52,29 +52,22 @@ LOWEST = np.finfo(np.float32).min  # of the finite numbers
 
 @dataclass(frozen=True, slots=True)
 class RowBlockWalk:
-    """What the online softmax of one row block produced; every array is read-only.
+    """What the online softmax of one row block produced; every array is read-only."""
 
-    Attributes
-    ----------
-    m : ndarray of float32, shape (rows, Tc)
-        Running maximum of the scaled scores after column block j; -inf before any visible pair.
-    l : ndarray of float32, shape (rows, Tc)
-        Running sum of exponentials relative to ``m[:, j]``; 0 before any visible pair.
-    o : ndarray of float32, shape (rows, dv)
-        Normalised output; 0 for a row that saw nothing.
-    lse : ndarray of float32, shape (rows,)
-        Log-sum-exp of the visible scaled scores, m + ln l; -inf for a row that saw nothing.
-    checkpoints : ndarray of float32, shape (n, rows, dv)
-        Unnormalised accumulator, relative to the running maximum, after ``checkpoint_at`` tiles.
-    checkpoint_at : ndarray of int64, shape (n,)
-        Numbers of visited tiles, ascending from 0 to all of them.
-    """
-
+    # ndarray of float32, shape (rows, Tc): running maximum of the scaled scores after column block
+    # j; -inf before any visible pair
     m: F32
+    # ndarray of float32, shape (rows, Tc): running sum of exponentials relative to ``m[:, j]``; 0
+    # before any visible pair
     l: F32
-    o: F32
+    o: F32  # ndarray of float32, shape (rows, dv): normalised output; 0 for a row that saw nothing
+    # ndarray of float32, shape (rows,): log-sum-exp of the visible scaled scores, m + ln l; -inf
+    # for a row that saw nothing
     lse: F32
+    # ndarray of float32, shape (n, rows, dv): unnormalised accumulator, relative to the running
+    # maximum, after ``checkpoint_at`` tiles
     checkpoints: F32
+    # ndarray of int64, shape (n,): numbers of visited tiles, ascending from 0 to all of them
     checkpoint_at: NDArray[np.int64]
 
     def __post_init__(self) -> None:
@@ -98,34 +91,18 @@ def walk_row_block(
 ) -> RowBlockWalk:
     """Walk one row block over its visited column blocks [1]_, [2]_.
 
-    Parameters
-    ----------
-    q : ndarray of float32, shape (rows, d)
-        Queries of the row block, valid rows only.
-    k, v : ndarray of float32, shapes (Nk, d) and (Nk, dv)
-        All keys and values, C-contiguous.
-    scale : float
-        Factor from q.k to the logit, temperature included.
-    cols : int
-        Column block width Bc in keys; the last block may be narrower.
-    spans : sequence of (start, stop)
-        Visited column blocks j as disjoint ascending intervals.
-    visible : callable
-        ``visible(k0, k1)`` gives the mask of keys k0..k1-1, bool of shape (rows, k1 - k0), or
+    q: ndarray of float32, shape (rows, d): queries of the row block, valid rows only.
+    k, v: ndarray of float32, shapes (Nk, d) and (Nk, dv): all keys and values, C-contiguous.
+    scale: factor from q.k to the logit, temperature included.
+    cols: column block width Bc in keys; the last block may be narrower.
+    spans: visited column blocks j as disjoint ascending intervals.
+    visible: ``visible(k0, k1)`` gives the mask of keys k0..k1-1, bool of shape (rows, k1 - k0), or
         None if every pair is visible.  Called from worker threads if ``threads`` > 1.
-    change : callable, optional
-        Makes scores of scaled products, as `numerics.change_in` takes it.
-    start : tuple of ndarray, optional
-        (rows,) float32 each, m and l before the first tile: a sink is a key that has been seen.
-    keeps : float, optional
-        By how much m must grow to move; without it, by anything.
-    threads : int
-        Threads that share the chunks; more than one pays only with BLAS limited to one thread.
-
-    Returns
-    -------
-    RowBlockWalk
-        Statistics after every column block, output and checkpoints.
+    change: makes scores of scaled products, as `numerics.change_in` takes it.
+    start: (rows,) float32 each, m and l before the first tile: a sink is a key that has been seen.
+    keeps: by how much m must grow to move; without it, by anything.
+    threads: threads that share the chunks; more than one pays only with BLAS limited to one thread.
+    Returns: statistics after every column block, output and checkpoints.
     """
     rows, n_keys = q.shape[0], k.shape[0]
     cols = min(cols, max(n_keys, CHUNK_KEYS))  # one tile of as many keys as there are

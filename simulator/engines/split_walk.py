@@ -37,34 +37,17 @@ KEPT_BYTES = 4 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """What the tiles of a split are computed from.
+    """What the tiles of a split are computed from."""
 
-    Attributes
-    ----------
-    q : ndarray
-        (rows, d) float32, queries times the scale.
-    k, v : ndarray
-        (Nk, d) and (Nk, dv) float32.
-    cols : int
-        Keys of a column block; the last one may have fewer.
-    columns : ndarray
-        The visited column blocks, ascending.
-    visible : callable
-        As `numerics.mask_into` takes it.
-    change : callable or None
-        As `numerics.change_in` takes it.
-    keeps : float or None
-        By how much m must grow to move; None: by anything.
-    """
-
-    q: F32
+    q: F32  # (rows, d) float32, queries times the scale
+    # k, v: (Nk, d) and (Nk, dv) float32
     k: F32
     v: F32
-    cols: int
-    columns: I64
-    visible: Visible
-    change: Change | None
-    keeps: float | None
+    cols: int  # keys of a column block; the last one may have fewer
+    columns: I64  # the visited column blocks, ascending
+    visible: Visible  # as `numerics.mask_into` takes it
+    change: Change | None  # as `numerics.change_in` takes it
+    keeps: float | None  # by how much m must grow to move; None: by anything
 
     def stacks(self, first: int, stop: int) -> Iterator[TileStack]:
         """Yield the tiles from the `first`-th on before the `stop`-th, in stacks of one width."""
@@ -112,21 +95,11 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class TileStack:
-    """Tiles of one split that follow each other and have equally many keys.
+    """Tiles of one split that follow each other and have equally many keys."""
 
-    Attributes
-    ----------
-    first : int
-        How many tiles of the split come before.
-    tiles : int
-        How many they are.
-    keys : range
-        Those of all of them.
-    """
-
-    first: int
-    tiles: int
-    keys: range
+    first: int  # how many tiles of the split come before
+    tiles: int  # how many they are
+    keys: range  # those of all of them
 
     @property
     def width(self) -> int:
@@ -136,26 +109,16 @@ class TileStack:
 
 @dataclass(frozen=True, slots=True)
 class SplitWalk:
-    """What the tiles of a split leave, after none of them, one, two and so on to all.
+    """What the tiles of a split leave, after none of them, one, two and so on to all."""
 
-    Attributes
-    ----------
-    split : Split
-        What it was computed from.
-    m, l : ndarray
-        (tiles + 1, rows) float32.
-    sums : ndarray
-        (kept, rows, dv + 1) float32: O, not divided, and l beside it, after every `apart`-th tile
-        and last after all.
-    apart : int
-        How many tiles are between two that are kept.
-    """
-
-    split: Split
+    split: Split  # what it was computed from
+    # m, l: (tiles + 1, rows) float32
     m: F32
     l: F32
+    # (kept, rows, dv + 1) float32: O, not divided, and l beside it, after every `apart`-th tile and
+    # last after all
     sums: F32
-    apart: int
+    apart: int  # how many tiles are between two that are kept
 
     @property
     def bytes(self) -> int:

@@ -80,10 +80,7 @@ def first_mistake(text: str) -> tuple[str, InputError] | None:
 def check(content: str) -> None:
     """Refuse the content of a ``{{ }}`` that can never be a number, without computing anything.
 
-    Raises
-    ------
-    InputError
-        It is no expression, has an unknown name, or names an unknown format.
+    Raises InputError: it is no expression, has an unknown name, or names an unknown format.
     """
     tree, _, _ = _parsed(content)
     _check(tree.body, content)
@@ -92,17 +89,9 @@ def check(content: str) -> None:
 def fill(text: str, numbers: Numbers, formats: Formats) -> str:
     """Return a text with its numbers filled in.
 
-    Parameters
-    ----------
-    text : str
-        With ``{{ expression | format }}``.
-    formats : mapping
-        One function for each of `FORMATS` but ``text``.
-
-    Raises
-    ------
-    InputError
-        A number cannot be computed here; the expression is named.
+    text: with ``{{ expression | format }}``.
+    formats: one function for each of `FORMATS` but ``text``.
+    Raises InputError: a number cannot be computed here; the expression is named.
     """
     return replaced(text, lambda content: _written(content, numbers, formats))
 

@@ -15,39 +15,22 @@ from simulator.run.snapshot import Cell
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """One thing that a step points at; the others are None.
+    """One thing that a step points at; the others are None."""
 
-    Attributes
-    ----------
-    tile : (int, int) or None
-        Row block and column block.
-    row : int or None
-        Query row.
-    cell : Cell or None
-        A cell of the current head.
-    line : int or None
-        Place in the lines of the algorithm's paper, from 0, as `code_lines` counts them.
-    barrier : str
-        The comment beside a barrier of the algorithm's kernel, which is taken away; "" for none.
-    """
-
-    tile: tuple[int, int] | None = None
-    row: int | None = None
-    cell: Cell | None = None
+    tile: tuple[int, int] | None = None  # row block and column block
+    row: int | None = None  # query row
+    cell: Cell | None = None  # a cell of the current head
+    # place in the lines of the algorithm's paper, from 0, as `code_lines` counts them
     line: int | None = None
+    # the comment beside a barrier of the algorithm's kernel, which is taken away; "" for none
     barrier: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """What of the score matrix is in sight, as far as the shape of the board allows.
+    """What of the score matrix is in sight, as far as the shape of the board allows."""
 
-    Attributes
-    ----------
-    rows, keys : (float, float)
-        First and last, from 0; they may reach beyond the matrix.
-    """
-
+    # rows, keys: first and last, from 0; they may reach beyond the matrix
     rows: tuple[float, float]
     keys: tuple[float, float]
 
@@ -55,10 +38,7 @@ class Framing:
 def cursor_of(program: TileProgram, place: PlaceTable, here: Cursor, key: str) -> Cursor:
     """Return the cursor that a place means.
 
-    Raises
-    ------
-    InputError
-        The run has no such place.
+    Raises InputError: the run has no such place.
     """
     if place.end:
         return first_cursor() if place.end == "first" else last_cursor(program)
@@ -104,10 +84,7 @@ def _check_tile(program: TileProgram, tile: tuple[int, int], key: str) -> None:
 def framing_of(program: TileProgram, camera: CameraTable) -> Framing:
     """Return what a step wants to be in sight.
 
-    Raises
-    ------
-    InputError
-        The run has no such tile.
+    Raises InputError: the run has no such tile.
     """
     w = program.workload
     if camera.tile is None:
@@ -129,10 +106,7 @@ def whole(program: TileProgram) -> Framing:
 def pointer_of(program: TileProgram, point: PointTable) -> Pointer:
     """Return what a step points at.
 
-    Raises
-    ------
-    InputError
-        The run has no such thing.
+    Raises InputError: the run has no such thing.
     """
     w = program.workload
     if point.tile is not None:

@@ -91,15 +91,8 @@ def lesson_before(path: Path) -> LessonTitle | None:
 def find_lesson(name: str, folder: Path = LESSONS) -> Path:
     """Return the file of a lesson.
 
-    Parameters
-    ----------
-    name : str
-        A ``.md`` file, or a lesson of `folder` by its name, with its number or without.
-
-    Raises
-    ------
-    InputError
-        There is no lesson of that name; a file is checked when it is read.
+    name: a ``.md`` file, or a lesson of `folder` by its name, with its number or without.
+    Raises InputError: there is no lesson of that name; a file is checked when it is read.
     """
     if name.lower().endswith(".md"):
         return Path(name)
@@ -113,18 +106,10 @@ def find_lesson(name: str, folder: Path = LESSONS) -> Path:
 def load_lesson(path: str | os.PathLike[str], layouts: Collection[str] = ()) -> Lesson:
     """Read a lesson; a broken step is left out and told in `Lesson.mistakes`.
 
-    Parameters
-    ----------
-    path : path
-        The file; scenarios and inputs that it names are looked up in its folder.
-    layouts : collection of str
-        Names that a step's `layout` may have; any if empty. A mapping gives the names of the
+    path: the file; scenarios and inputs that it names are looked up in its folder.
+    layouts: names that a step's `layout` may have; any if empty. A mapping gives the names of the
         panels that each has.
-
-    Raises
-    ------
-    InputError
-        The file is missing, too long or is not UTF-8.
+    Raises InputError: the file is missing, too long or is not UTF-8.
     """
     return parse_lesson(read_text(Path(path)), str(path), Path(path).parent, layouts)
 
@@ -132,10 +117,7 @@ def load_lesson(path: str | os.PathLike[str], layouts: Collection[str] = ()) -> 
 def read_text(path: Path) -> str:
     """Return the text of a file.
 
-    Raises
-    ------
-    InputError
-        The file is missing, too long or is not UTF-8.
+    Raises InputError: the file is missing, too long or is not UTF-8.
     """
     try:
         data = read_bounded(path, LESSON_BYTES, "a lesson")
@@ -153,10 +135,7 @@ def parse_lesson(
 ) -> Lesson:
     """Return the lesson in a text, as `load_lesson` does.
 
-    Parameters
-    ----------
-    folder : Path or None
-        Where relative paths start; the working folder if None.
+    folder: where relative paths start; the working folder if None.
     """
     lines = text.split("\n")
     front, begin, mistakes = _front(lines, source)
@@ -430,22 +409,12 @@ def resolve_step(
     The result depends only on the lesson and the number, and on what can `watch` kernels: going
     back gives the same state.
 
-    Parameters
-    ----------
-    number : int
-        Which of its good steps, from 0.
-    formats : mapping
-        How numbers are written; ``ui.look.lesson_text.FORMATS``.
-    watch : callable
-        Shows a race of a kernel; by itself, what was recorded.
-
-    Raises
-    ------
-    IndexError
-        There is no such step.
-    InputError
-        A number cannot be computed, or the input cannot be read: file, line and expression are
-        named.
+    number: which of its good steps, from 0.
+    formats: how numbers are written; ``ui.look.lesson_text.FORMATS``.
+    watch: shows a race of a kernel; by itself, what was recorded.
+    Raises IndexError: there is no such step.
+    Raises InputError: a number cannot be computed, or the input cannot be read: file, line and
+        expression are named.
     """
     from simulator.lesson.expressions import fill
     from simulator.lesson.numbers import Numbers

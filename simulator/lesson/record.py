@@ -72,21 +72,10 @@ def is_shipped(path: Path) -> bool:
 def record_step(path: Path, step: NewStep, copy_of: Path | None = None) -> int:
     """Add a view as a step at the end of a lesson's file; if there is no such file, it is made.
 
-    Parameters
-    ----------
-    copy_of : Path, optional
-        A lesson of which the new file begins as a copy.
-
-    Returns
-    -------
-    int
-        How many steps the lesson has now.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read or written, is one of Tilescope's own, or is no lesson; or a text
-        cannot be in a lesson. The file stays as it was.
+    copy_of: a lesson of which the new file begins as a copy.
+    Returns: how many steps the lesson has now.
+    Raises InputError: the file cannot be read or written, is one of Tilescope's own, or is no
+        lesson; or a text cannot be in a lesson. The file stays as it was.
     """
     text = with_step(lesson_text(path, copy_of), step, str(path), path.parent)
     write_atomically(path, lambda out: out.write(text.encode("utf-8")))
@@ -96,10 +85,7 @@ def record_step(path: Path, step: NewStep, copy_of: Path | None = None) -> int:
 def lesson_text(path: Path, copy_of: Path | None = None) -> str:
     """Return the text that a step is added to: the file's, a copy's, or a new lesson's.
 
-    Raises
-    ------
-    InputError
-        As in `record_step`, except when writing.
+    Raises InputError: as in `record_step`, except when writing.
     """
     if is_shipped(path):
         raise refuse(str(path), "", "", "a file of yours: lessons that ship are not changed")
@@ -131,15 +117,8 @@ def with_step(text: str, step: NewStep, source: str = "lesson", folder: Path | N
 
     Of the scenario, only what differs from the previous step is written.
 
-    Parameters
-    ----------
-    source, folder
-        As in `parse_lesson`.
-
-    Raises
-    ------
-    InputError
-        The text is no lesson, or the step would not open in it.
+    source, folder: as in `parse_lesson`.
+    Raises InputError: the text is no lesson, or the step would not open in it.
     """
     _check_texts(source, step)
     lesson = parse_lesson(text, source, folder)
@@ -172,10 +151,7 @@ def with_step(text: str, step: NewStep, source: str = "lesson", folder: Path | N
 def filled(step: NewStep, formats: Formats) -> NewStep:
     """Return a step with the numbers filled into its texts, as they are at its cursor.
 
-    Raises
-    ------
-    InputError
-        One of them cannot be computed there.
+    Raises InputError: one of them cannot be computed there.
     """
     numbers = Numbers(step.scenario, step.cursor)
     title, caption, question, answer, notes = (

@@ -28,17 +28,10 @@ Parts = Sequence[tuple[I64, I64]]
 
 
 class _OpenRows(NamedTuple):
-    """Rows that the same documents and blocks are open to.
+    """Rows that the same documents and blocks are open to."""
 
-    Attributes
-    ----------
-    block : ndarray
-        Row block of each.
-    first, last : ndarray
-        The keys with which its first and last row are aligned.
-    """
-
-    block: I64
+    block: I64  # row block of each
+    # first, last: the keys with which its first and last row are aligned
     first: I64
     last: I64
 
@@ -54,10 +47,7 @@ class _Spans(NamedTuple):
 def visited(mask: Mask, parts: Parts, cols: int) -> Intervals:
     """Return the column blocks in which each row block sees anything.
 
-    Parameters
-    ----------
-    cols : int
-        ``Bc``.
+    cols: ``Bc``.
     """
     rows = _cut(mask, parts)
     seen = _seen(mask, rows, _open(mask, rows), cols, every=False)

@@ -27,22 +27,13 @@ Floats = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class FeatureMap:
-    """What φ is.
+    """What φ is."""
 
-    Attributes
-    ----------
-    name : str
-        ``elu1``, ``identity`` and ``unit`` (x over its length), which have a feature for each
-        number of a row, or ``performer``.
-    features : int
-        ``f``: how many numbers φ makes of a row.
-    depth : int
-        ``d``: how many numbers a row has.
-    """
-
+    # ``elu1``, ``identity`` and ``unit`` (x over its length), which have a feature for each number
+    # of a row, or ``performer``
     name: MapName
-    features: int
-    depth: int
+    features: int  # ``f``: how many numbers φ makes of a row
+    depth: int  # ``d``: how many numbers a row has
 
     @property
     def projects(self) -> bool:

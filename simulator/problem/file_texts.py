@@ -37,39 +37,20 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class FileTexts:
-    """What the texts of a file say.
+    """What the texts of a file say."""
 
-    Attributes
-    ----------
-    tokens : tuple of str
-        One for each key, or empty.
-    query_tokens : tuple of str
-        One for each query, if queries are of another text than keys; else empty.
-    model, layer : str
-        Where the numbers come from; empty when the file does not say.
-    scale : float or None
-        Softmax scale; None when the file does not say.
-    causal : bool or None
-        Whether the layer is causal; None when the file does not say.
-    window : int
-        Of the layer's mask; 0 for none.
-    softcap : float
-        Of its scores; 0 for none.
-    alibi : tuple of float
-        A slope for each query head; empty for none.
-    after : str
-        What the layer does to O before its output projection, ``gates O``; empty for nothing.
-    """
-
-    tokens: tuple[str, ...] = ()
+    tokens: tuple[str, ...] = ()  # one for each key, or empty
+    # one for each query, if queries are of another text than keys; else empty
     query_tokens: tuple[str, ...] = ()
+    # model, layer: where the numbers come from; empty when the file does not say
     model: str = ""
     layer: str = ""
-    scale: float | None = None
-    causal: bool | None = None
-    window: int = 0
-    softcap: float = 0.0
-    alibi: tuple[float, ...] = ()
+    scale: float | None = None  # softmax scale; None when the file does not say
+    causal: bool | None = None  # whether the layer is causal; None when the file does not say
+    window: int = 0  # of the layer's mask; 0 for none
+    softcap: float = 0.0  # of its scores; 0 for none
+    alibi: tuple[float, ...] = ()  # a slope for each query head; empty for none
+    # what the layer does to O before its output projection, ``gates O``; empty for nothing
     after: str = ""
 
 
@@ -78,10 +59,7 @@ def read_texts(
 ) -> FileTexts:
     """Return what the texts of a file say.
 
-    Raises
-    ------
-    InputError
-        One of them cannot be used.
+    Raises InputError: one of them cannot be used.
     """
     return FileTexts(
         tokens=_tokens(path, texts, "tokens", keys),

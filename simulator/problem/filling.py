@@ -56,10 +56,7 @@ stored by the forward pass or is computed again."""
 def attention_of(scenario: Scenario) -> Attention:
     """Return the shapes of the sequence that a run is of: with a batch its length is the keys'.
 
-    Raises
-    ------
-    InputError
-        The scenario says the number of keys in another way, too.
+    Raises InputError: the scenario says the number of keys in another way, too.
     """
     said, batch = scenario.attention, scenario.batch
     if not batch.lengths:
@@ -106,10 +103,7 @@ def file_shapes(file: InputFile) -> dict[str, int]:
 def random_shapes(scenario: Scenario) -> dict[str, int]:
     """Return the sizes of random input by the keys of a scenario, which must say them.
 
-    Raises
-    ------
-    InputError
-        It does not.
+    Raises InputError: it does not.
     """
     said = attention_of(scenario)
     latent = is_latent(said)
@@ -141,10 +135,7 @@ def picked_heads(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the chosen query heads and the KV head of each.
 
-    Raises
-    ------
-    InputError
-        There is no such head.
+    Raises InputError: there is no such head.
     """
     said = scenario.input.head
     picked = tuple(range(heads)) if said == "all" else said
@@ -174,11 +165,8 @@ def sink_logits(
 ) -> tuple[float, ...]:
     """Return the sink logits of the picked heads, as float32 has them; empty for none.
 
-    Raises
-    ------
-    InputError
-        The scenario wants those of the file and it has none; they cannot be read or are not finite;
-        or there is not one for each query head.
+    Raises InputError: the scenario wants those of the file and it has none; they cannot be read or
+        are not finite; or there is not one for each query head.
     """
     said, source = scenario.scores.sink_logits, SCENARIO
     stored = dict(file.extra).get(SINKS) if file else None
@@ -202,10 +190,8 @@ def sink_logits(
 def biases(scenario: Scenario, file: InputFile | None, picked: tuple[int, ...]) -> BiasTable | None:
     """Return what scores gain at each distance, if the file has it and the scenario wants it.
 
-    Raises
-    ------
-    InputError
-        The scenario wants it and the file has none; or it cannot be read, or is not finite.
+    Raises InputError: the scenario wants it and the file has none; or it cannot be read, or is not
+        finite.
     """
     said = scenario.scores.bias
     stored = dict(file.extra).get(BIAS) if file else None
@@ -230,10 +216,8 @@ def check_agreement(
 ) -> None:
     """Refuse a file that disagrees with the scenario: name both values, and a remedy.
 
-    Parameters
-    ----------
-    check : callable
-        Raises an `InputError` if another scenario cannot be used either, which is then no remedy.
+    check: raises an `InputError` if another scenario cannot be used either, which is then no
+        remedy.
     """
     said = scenario.attention
     # If only some heads are picked, a scenario may count those that run or those of the file.
@@ -304,10 +288,7 @@ def tiles(
 ) -> tuple[int, int]:
     """Return Br and Bc.
 
-    Raises
-    ------
-    InputError
-        They make too many blocks.
+    Raises InputError: they make too many blocks.
     """
     said = scenario.tiling
     if said.rows and said.cols:
@@ -340,10 +321,7 @@ def capture_names() -> tuple[str, ...]:
 def input_file(scenario: Scenario) -> InputFile | None:
     """Return the header of a scenario's input, with its picture; None for random input.
 
-    Raises
-    ------
-    InputError
-        It cannot be read, or there is no such capture.
+    Raises InputError: it cannot be read, or there is no such capture.
     """
     file = _header(scenario)
     if file is None:
@@ -374,10 +352,7 @@ def _header(scenario: Scenario) -> InputFile | None:
 def check_memory(source: str, rows: int, need: int) -> None:
     """Refuse a run that would not fit, before anything is allocated.
 
-    Raises
-    ------
-    InputError
-        So many bytes are not free.
+    Raises InputError: so many bytes are not free.
     """
     free = psutil.virtual_memory().available
     if need > 0.9 * free:
@@ -389,10 +364,7 @@ def check_memory(source: str, rows: int, need: int) -> None:
 def read_upstream(file: InputFile | None, drawn: Callable[[], F32]) -> F32:
     """Return the gradient of O of all heads, (H, Nq, dv): that of a file, or random numbers.
 
-    Raises
-    ------
-    InputError
-        That of the file cannot be used.
+    Raises InputError: that of the file cannot be used.
     """
     found = read_as_output(file, UPSTREAM)
     return drawn() if found is None else found
@@ -401,11 +373,8 @@ def read_upstream(file: InputFile | None, drawn: Callable[[], F32]) -> F32:
 def read_as_output(file: InputFile | None, name: str) -> F32 | None:
     """Return a tensor that has a number for each one of O, (H, Nq, dv); None without any.
 
-    Raises
-    ------
-    InputError
-        The file has one of other heads, rows or columns, or of another dtype; or it cannot be read
-        to its end, or holds NaN or Inf.
+    Raises InputError: the file has one of other heads, rows or columns, or of another dtype; or it
+        cannot be read to its end, or holds NaN or Inf.
     """
     stored = dict(file.extra).get(name) if file else None
     if file is None or stored is None:

@@ -22,22 +22,13 @@ each on a P100, 1.83 on a V100, 2.7 on an A100 and 2.64 on a Radeon Vega; with a
 
 @dataclass(frozen=True, slots=True)
 class Multiprocessor:
-    """What the thread blocks on one multiprocessor share.
+    """What the thread blocks on one multiprocessor share."""
 
-    Attributes
-    ----------
-    shared_kib : int
-        Shared memory, KiB.
-    threads, blocks : int
-        Most of them at a time.
-    reserved_kib : int
-        Shared memory that the system takes for each thread block, KiB.
-    """
-
-    shared_kib: int
+    shared_kib: int  # shared memory, KiB
+    # threads, blocks: most of them at a time
     threads: int
     blocks: int
-    reserved_kib: int = 1
+    reserved_kib: int = 1  # shared memory that the system takes for each thread block, KiB
 
 
 MULTIPROCESSORS: dict[float, Multiprocessor] = {
@@ -60,36 +51,16 @@ of each architecture "Shared memory": from 8.0 on 1 KiB of it is reserved for ea
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """A GPU, as far as the simulator needs to know it (`assets/gpus.toml` names the sources).
+    """A GPU, as far as the simulator needs to know it (`assets/gpus.toml` names the sources)."""
 
-    Attributes
-    ----------
-    name : str
-        Preset name, such as ``H100-SXM``.
-    tflops : float
-        Dense fp16/bf16 matrix rate with fp32 sums, 10**12 FLOP/s.
-    tbps : float
-        HBM bandwidth, 10**12 bytes/s.
-    sms : int
-        Streaming multiprocessors.
-    smem_kib : int
-        Shared memory that one thread block may take, KiB.
-    memory_gb : int
-        Device memory as the data sheet says it, 10**9 bytes.
-    capability : float
-        Compute capability, such as 8.9; 0 where there is none.
-    source : str
-        Where the figures come from.
-    """
-
-    name: str
-    tflops: float
-    tbps: float
-    sms: int
-    smem_kib: int
-    memory_gb: int
-    capability: float
-    source: str
+    name: str  # preset name, such as ``H100-SXM``
+    tflops: float  # dense fp16/bf16 matrix rate with fp32 sums, 10**12 FLOP/s
+    tbps: float  # HBM bandwidth, 10**12 bytes/s
+    sms: int  # streaming multiprocessors
+    smem_kib: int  # shared memory that one thread block may take, KiB
+    memory_gb: int  # device memory as the data sheet says it, 10**9 bytes
+    capability: float  # compute capability, such as 8.9; 0 where there is none
+    source: str  # where the figures come from
 
     @property
     def smem_bytes(self) -> int:
@@ -127,24 +98,12 @@ def gpus() -> dict[str, Gpu]:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What devices are connected with (`assets/links.toml` names the sources).
+    """What devices are connected with (`assets/links.toml` names the sources)."""
 
-    Attributes
-    ----------
-    name : str
-        Such as ``NVLink-4``.
-    gbps : float
-        Bandwidth of one direction as published, 10**9 bytes/s.
-    of : str
-        Which devices or ports have it.
-    source : str
-        Where the figure comes from.
-    """
-
-    name: str
-    gbps: float
-    of: str
-    source: str
+    name: str  # such as ``NVLink-4``
+    gbps: float  # bandwidth of one direction as published, 10**9 bytes/s
+    of: str  # which devices or ports have it
+    source: str  # where the figure comes from
 
     def seconds(self, size: int) -> float:
         """Return how long so many bytes take, without a delay at their start."""
@@ -165,18 +124,11 @@ def links() -> dict[str, Link]:
 
 @dataclass(frozen=True, slots=True)
 class TimeEstimate:
-    """Roofline time of some work: the longer of moving the bytes and computing the sums.
+    """Roofline time of some work: the longer of moving the bytes and computing the sums."""
 
-    Attributes
-    ----------
-    memory : float
-        Seconds that the requested bytes take at the HBM bandwidth.
-    compute : float or None
-        Seconds that the matmul FLOPs take at the dense matrix rate. None for float32, for which the
-        presets have no rate.
-    """
-
-    memory: float
+    memory: float  # seconds that the requested bytes take at the HBM bandwidth
+    # Seconds that the matmul FLOPs take at the dense matrix rate. None for float32, for which the
+    # presets have no rate.
     compute: float | None
 
     @property

@@ -73,20 +73,12 @@ _AT_ONCE = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much is read of a file; `simulator.base.limits` gives the reasons.
+    """How much is read of a file; `simulator.base.limits` gives the reasons."""
 
-    Attributes
-    ----------
-    header : int
-        Bytes of a safetensors header, and of the list of files in an .npz.
-    text : int
-        Bytes of one text in an .npz.
-    inflated, times : int
-        Bytes that the arrays of an .npz may inflate to, and how many times the file if it is more.
-    """
-
-    header: int = HEADER_BYTES
-    text: int = TOKEN_BYTES
+    header: int = HEADER_BYTES  # bytes of a safetensors header, and of the list of files in an .npz
+    text: int = TOKEN_BYTES  # bytes of one text in an .npz
+    # inflated, times: bytes that the arrays of an .npz may inflate to, and how many times the file
+    # if it is more
     inflated: int = INFLATED_BYTES
     times: int = INFLATED_TIMES
 
@@ -172,11 +164,8 @@ def is_npz(path: Path) -> bool:
 def read_header(path: Path, bounds: Bounds = BOUNDS) -> InputFile:
     """Read the header of a file: what it says about its tensors, without their numbers.
 
-    Raises
-    ------
-    InputError
-        The file is missing, truncated, of another kind, or lacks a tensor; or its shapes do
-        not fit together.
+    Raises InputError: the file is missing, truncated, of another kind, or lacks a tensor; or its
+        shapes do not fit together.
     """
     tensors, meta = stored_tensors(path, (*_TENSORS, *MORE), bounds)
     for name in _TENSORS:
@@ -195,10 +184,7 @@ def checked_extra(
 ) -> tuple[tuple[str, StoredTensor], ...]:
     """Return what a file has beside its inputs.
 
-    Raises
-    ------
-    InputError
-        Something of it has another shape.
+    Raises InputError: something of it has another shape.
     """
     extra = tuple((name, tensors[name]) for name in MORE if name in tensors)
     distances = q.shape[0], q.shape[1] + k.shape[1] - 1
@@ -217,10 +203,7 @@ def stored_tensors(
 ) -> tuple[dict[str, StoredTensor], dict[str, str]]:
     """Return which of some tensors are in a file, and its texts.
 
-    Raises
-    ------
-    InputError
-        The file is missing, truncated or of another kind.
+    Raises InputError: the file is missing, truncated or of another kind.
     """
     if path.suffix.lower() not in ENDINGS:
         raise refuse(str(path), "input.path", path.name, f"a {' or '.join(ENDINGS)} file")
@@ -237,10 +220,7 @@ def described(
 ) -> InputFile:
     """Return what a header says with its texts read.
 
-    Raises
-    ------
-    InputError
-        One of them cannot be used.
+    Raises InputError: one of them cannot be used.
     """
     return InputFile(
         path, q, k, v, read_texts(path, meta, q.shape[0], q.shape[1], k.shape[1]), stored
@@ -250,10 +230,7 @@ def described(
 def read_tensors(file: InputFile) -> tuple[F32, F32, F32]:
     """Read Q, K and V as float32 of the shapes in the header.
 
-    Raises
-    ------
-    InputError
-        The file cannot be read to its end.
+    Raises InputError: the file cannot be read to its end.
     """
     names = (("q", file.q), ("k", file.k), ("v", file.v))
     q, k, v = (read_tensor(file.path, name, tensor) for name, tensor in names)
@@ -263,10 +240,7 @@ def read_tensors(file: InputFile) -> tuple[F32, F32, F32]:
 def read_tensor(path: Path, name: str, tensor: StoredTensor) -> F32:
     """Read one tensor as float32 of the shape in the header.
 
-    Raises
-    ------
-    InputError
-        The file cannot be read to its end.
+    Raises InputError: the file cannot be read to its end.
     """
     read = _read_npz if is_npz(path) else _read_safetensors
     return _as_float32(read(path, name, tensor), tensor)
@@ -292,10 +266,7 @@ def read_kind(
 ) -> NDArray[Any] | None:
     """Read a tensor of a kind; None if the file has none of this name.
 
-    Raises
-    ------
-    InputError
-        It is of another type, or cannot be read to its end.
+    Raises InputError: it is of another type, or cannot be read to its end.
     """
     read = _npz_of_kind if is_npz(path) else _safetensors_of_kind
     return read(path, name, kind, bounds)
@@ -304,10 +275,7 @@ def read_kind(
 def check_finite(source: str, name: str, tensor: F32) -> None:
     """Refuse NaN and Inf, and name the first.
 
-    Raises
-    ------
-    InputError
-        There is one.
+    Raises InputError: there is one.
     """
     finite = np.isfinite(tensor)
     if not finite.all():
@@ -328,10 +296,7 @@ def _as_float32(stored: NDArray[np.generic], tensor: StoredTensor) -> F32:
 def without_batch(path: Path, name: str, tensor: StoredTensor) -> StoredTensor:
     """Return a tensor of heads without a batch axis of 1.
 
-    Raises
-    ------
-    InputError
-        It has other axes, or an empty one.
+    Raises InputError: it has other axes, or an empty one.
     """
     shape = tensor.shape
     if len(shape) == 4 and shape[0] == 1:

@@ -21,17 +21,11 @@ class Intervals:
 
     A question about one block takes time that grows with the logarithm of the number of its
     intervals, never with the number of blocks or the length of the intervals.
-
-    Attributes
-    ----------
-    offsets : ndarray
-        (blocks + 1,) int64: block `b` has the intervals ``offsets[b]`` to ``offsets[b + 1]``.
-    bounds : ndarray
-        (intervals, 2) int64: the first inner block of each, and the one after its last.
     """
 
+    # (blocks + 1,) int64: block `b` has the intervals ``offsets[b]`` to ``offsets[b + 1]``
     offsets: I64
-    bounds: I64
+    bounds: I64  # (intervals, 2) int64: the first inner block of each, and the one after its last
 
     def __post_init__(self) -> None:
         for array in (self.offsets, self.bounds):
@@ -49,12 +43,9 @@ class Intervals:
     def between(*bounds: I64) -> Intervals:
         """Return ``[bounds[0], bounds[1])``, ``[bounds[2], bounds[3])``, ... of every block.
 
-        Parameters
-        ----------
-        *bounds : ndarray
-            An even number of arrays of one shape, int64, ascending from each to the next. Arrays of
-            several loops may be stacked: their blocks then follow each other. Empty intervals are
-            left out.
+        *bounds: an even number of arrays of one shape, int64, ascending from each to the next.
+            Arrays of several loops may be stacked: their blocks then follow each other. Empty
+            intervals are left out.
         """
         flat = [np.broadcast_to(each, bounds[0].shape).ravel() for each in bounds]
         sides = list(zip(flat[::2], flat[1::2], strict=True))
@@ -248,10 +239,7 @@ class Intervals:
     def nth(self, block: int, n: int) -> int:
         """Return the inner block that a block visits after `n` others.
 
-        Raises
-        ------
-        IndexError
-            It does not visit so many.
+        Raises IndexError: it does not visit so many.
         """
         low, high = self._own(block)
         seek = self._seek

@@ -45,10 +45,7 @@ def is_latent(said: Attention) -> bool:
 def check_latent(scenario: Scenario) -> None:
     """Refuse what cannot be said beside a latent.
 
-    Raises
-    ------
-    InputError
-        The scenario says it.
+    Raises InputError: the scenario says it.
     """
     said, mistakes = scenario.attention, []
     for key in ("head_dim", "value_dim"):
@@ -73,15 +70,8 @@ def check_latent(scenario: Scenario) -> None:
 def latent_dims(said: Attention, width: int | None = None) -> tuple[int, int]:
     """Return ``latent_dim`` and ``rope_dim``.
 
-    Parameters
-    ----------
-    width : int, optional
-        Numbers of a row of the file's latent; without it, a rope_dim that is not said is 0.
-
-    Raises
-    ------
-    InputError
-        They do not add up to the width.
+    width: numbers of a row of the file's latent; without it, a rope_dim that is not said is 0.
+    Raises InputError: they do not add up to the width.
     """
     latent, rope = said.latent_dim, said.rope_dim
     if width is None:
@@ -100,10 +90,8 @@ def latent_dims(said: Attention, width: int | None = None) -> tuple[int, int]:
 def read_latent_header(path: Path, said: Attention) -> InputFile:
     """Read the header of a file with queries and a latent, which stands for k and v.
 
-    Raises
-    ------
-    InputError
-        It cannot be read, lacks a tensor, or its shapes do not fit together or what is said.
+    Raises InputError: it cannot be read, lacks a tensor, or its shapes do not fit together or what
+        is said.
     """
     tensors, meta = stored_tensors(path, ("q", LATENT, *MORE))
     for name in ("q", LATENT):
@@ -128,10 +116,7 @@ def read_latent_header(path: Path, said: Attention) -> InputFile:
 def read_latent(file: InputFile) -> tuple[F32, F32]:
     """Read Q, (H, Nq, d), and the latent as the keys of one head, (1, Nk, d), float32.
 
-    Raises
-    ------
-    InputError
-        The file cannot be read to its end.
+    Raises InputError: the file cannot be read to its end.
     """
     return read_tensor(file.path, "q", file.q), read_tensor(file.path, LATENT, file.k)
 

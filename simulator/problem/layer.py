@@ -36,19 +36,11 @@ _MADE = ("q", "k", "v")
 def read_layer_header(path: Path, said: Attention) -> InputFile:
     """Read the header of a layer's file: which Q, K and V its weights make.
 
-    Parameters
-    ----------
-    path : Path
-        A file with ``x`` (N, D), ``wq`` (D, H d), ``wk`` (D, Hkv d), ``wv`` (D, Hkv dv) and ``wo``
-        (H dv, D), and maybe biases of their columns.
-    said : Attention
-        How many heads there are, which no shape says; what it says of d is taken as well.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read or lacks a tensor, its shapes do not fit together, or the scenario
-        does not say how many heads there are.
+    path: a file with ``x`` (N, D), ``wq`` (D, H d), ``wk`` (D, Hkv d), ``wv`` (D, Hkv dv) and
+        ``wo`` (H dv, D), and maybe biases of their columns.
+    said: how many heads there are, which no shape says; what it says of d is taken as well.
+    Raises InputError: the file cannot be read or lacks a tensor, its shapes do not fit together, or
+        the scenario does not say how many heads there are.
     """
     tensors, meta = stored_tensors(path, ("x", *WEIGHTS, *BIASES, GATE))
     if GATE in tensors or meta.get("after", "").strip():
@@ -108,36 +100,20 @@ def _divided(path: Path, name: str, columns: int, by: int, words: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """x and the weights of a layer.
+    """x and the weights of a layer."""
 
-    Attributes
-    ----------
-    x : ndarray
-        (N, D) float32.
-    weights : mapping of str to ndarray
-        ``wq`` (D, H d), ``wk`` (D, Hkv d), ``wv`` (D, Hkv dv), ``wo`` (H dv, D), and the biases
-        that it has, all float32.
-    shapes : tuple of tuple of int
-        Of Q, K and V, heads first.
-    dtype : str
-        To which Q, K, V and O are rounded.
-    position : Rotary or None
-        How Q and K are then turned.
-    """
-
-    x: F32
+    x: F32  # (N, D) float32
+    # ``wq`` (D, H d), ``wk`` (D, Hkv d), ``wv`` (D, Hkv dv), ``wo`` (H dv, D), and the biases that
+    # it has, all float32
     weights: Mapping[str, F32]
-    shapes: tuple[tuple[int, ...], ...]
-    dtype: DType
-    position: Rotary | None = None
+    shapes: tuple[tuple[int, ...], ...]  # of Q, K and V, heads first
+    dtype: DType  # to which Q, K, V and O are rounded
+    position: Rotary | None = None  # how Q and K are then turned
 
     def heads(self, *, exact: bool = False) -> tuple[F32, F32, F32]:
         """Return Q, K and V, (H, N, d) each, rounded to the dtype; Q and K with their positions.
 
-        Parameters
-        ----------
-        exact : bool
-            Whether the products are taken in float64, and not in float32 as an engine's.
+        exact: whether the products are taken in float64, and not in float32 as an engine's.
         """
         q, k, v = self.unturned(exact=exact)
         if self.position is not None:
@@ -193,15 +169,8 @@ class Layer:
 def read_layer(file: InputFile, position: Rotary | None = None) -> Layer:
     """Read x and the weights of a layer whose header has been read.
 
-    Parameters
-    ----------
-    position : Rotary, optional
-        How its Q and K are turned.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read to its end, or holds NaN or Inf.
+    position: how its Q and K are turned.
+    Raises InputError: the file cannot be read to its end, or holds NaN or Inf.
     """
     stored = {name: read_tensor(file.path, name, tensor) for name, tensor in file.stored}
     for name, values in stored.items():

@@ -17,12 +17,9 @@ from simulator.problem.scenario import Scenario
 def check_linear(phi: FeatureMap, mask: Mask, said: Scenario, file: InputFile | None) -> None:
     """Refuse what a sum over all keys so far cannot leave out, and directions of other shapes.
 
-    Raises
-    ------
-    InputError
-        Scores are to be scaled or changed, the mask is neither causal nor absent, it is causal and
-        there are not as many queries as keys, or the directions in the file are not those of the
-        feature map.
+    Raises InputError: scores are to be scaled or changed, the mask is neither causal nor absent, it
+        is causal and there are not as many queries as keys, or the directions in the file are not
+        those of the feature map.
     """
     attention, scores = said.attention, said.scores
     for key, factor, usual in (
@@ -51,10 +48,8 @@ def check_linear(phi: FeatureMap, mask: Mask, said: Scenario, file: InputFile | 
 def check_mask(mask: Mask) -> None:
     """Refuse a mask that a sum over all keys so far cannot have.
 
-    Raises
-    ------
-    InputError
-        It is neither causal nor absent, or it is causal and there are not as many queries as keys.
+    Raises InputError: it is neither causal nor absent, or it is causal and there are not as many
+        queries as keys.
     """
     for key, value in (
         ("window", mask.window),
@@ -80,10 +75,7 @@ def check_mask(mask: Mask) -> None:
 def read_projection(phi: FeatureMap | None, file: InputFile | None, seed: int) -> F32 | None:
     """Return the directions of a feature map: those of the file, or drawn from the seed.
 
-    Raises
-    ------
-    InputError
-        The file cannot be read to its end, or holds NaN or Inf.
+    Raises InputError: the file cannot be read to its end, or holds NaN or Inf.
     """
     if phi is None or not phi.projects:
         return None

@@ -42,20 +42,12 @@ def mask_of(
 ) -> Mask:
     """Return which pairs a scenario leaves visible.
 
-    Parameters
-    ----------
-    file : InputFile or None
-        Says whether it is causal and has a window if the scenario does not, and has the blocks and
-        the pairs.
-    shapes : mapping
-        Query heads of the input, rows of one head, and keys, by the keys of a scenario.
-
-    Raises
-    ------
-    InputError
-        Documents that do not add up to the keys; blocks without a file that has them, or of another
-        number than rows and keys need; pairs that cannot be read; or nothing of blocks or pairs is
-        visible.
+    file: says whether it is causal and has a window if the scenario does not, and has the blocks
+        and the pairs.
+    shapes: query heads of the input, rows of one head, and keys, by the keys of a scenario.
+    Raises InputError: documents that do not add up to the keys; blocks without a file that has
+        them, or of another number than rows and keys need; pairs that cannot be read; or nothing of
+        blocks or pairs is visible.
     """
     said, seqlen_q, seqlen_k = scenario.mask, shapes["seqlen_q"], shapes["seqlen_k"]
     causal = bool(file and file.causal) if said.causal is None else said.causal
@@ -94,10 +86,7 @@ def mask_of(
 def read_block_mask(path: Path, size: int, seqlen_q: int, seqlen_k: int) -> BlockMask:
     """Read which blocks of `size` rows and keys are visible.
 
-    Raises
-    ------
-    InputError
-        The file has no such tensor, or not one that fits.
+    Raises InputError: the file has no such tensor, or not one that fits.
     """
     shape = -(-seqlen_q // size), -(-seqlen_k // size)
     if shape[0] * shape[1] > MOST_BLOCKS_OF_MASK:
@@ -118,19 +107,11 @@ def read_pair_mask(
 ) -> PairMask | None:
     """Read which pairs the tensor `mask` of a file shows; None if the file has none.
 
-    Parameters
-    ----------
-    path : Path
-        The file. An .npz has booleans; a safetensors file has their bits, packed along the keys
+    path: the file. An .npz has booleans; a safetensors file has their bits, packed along the keys
         from the highest bit of a byte on, and their shape as a text.
-    whole : tuple of int
-        Query heads of the input, rows of one head, and keys.
-
-    Raises
-    ------
-    InputError
-        It is of another type or shape, lacks its text or has too many pairs, or the file cannot be
-        read to its end.
+    whole: query heads of the input, rows of one head, and keys.
+    Raises InputError: it is of another type or shape, lacks its text or has too many pairs, or the
+        file cannot be read to its end.
     """
     read = _stored_pairs if is_npz(path) else _packed_pairs
     table = read(path, whole, picked, bounds)

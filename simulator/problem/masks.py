@@ -29,10 +29,7 @@ class BlockMask:
 
     Two are equal if they show the same pairs.
 
-    Parameters
-    ----------
-    table : ndarray
-        (row blocks, key blocks) bool: which of them are visible.
+    table: (row blocks, key blocks) bool: which of them are visible.
     """
 
     def __init__(self, size: int, table: Bools) -> None:
@@ -59,10 +56,7 @@ class PairMask:
 
     Two are equal if they show the same pairs.
 
-    Parameters
-    ----------
-    table : ndarray
-        (1 or heads, rows, keys) bool. Heads that all see the same are kept as one.
+    table: (1 or heads, rows, keys) bool. Heads that all see the same are kept as one.
     """
 
     def __init__(self, table: Bools) -> None:
@@ -104,10 +98,8 @@ class PairMask:
     def over(self, rows: int, *, every: bool = False) -> Bools:
         """Return what any block of heads sees whose rows follow each other, or what all of them do.
 
-        Parameters
-        ----------
-        rows : int
-            Those of the heads of a block. If all heads see the same, the rows of one are returned.
+        rows: those of the heads of a block. If all heads see the same, the rows of one are
+            returned.
         """
         key = rows, every
         if key not in self._over:
@@ -129,42 +121,23 @@ class Mask:
     visible. Tensor: it shows i and j. If it shows other pairs of each head, a tile is visited where
     any head sees a pair of it, and `of_head` says what one head sees.
 
-    Attributes
-    ----------
-    seqlen_q, seqlen_k : int
-        Rows and keys.
-    causal : bool
-        Whether a row sees no later key.
-    window : int
-        How far a row sees; 0 for no window.
-    sinks : int
-        First keys that the window never hides.
-    dilation : int
-        Of the keys in its window a row sees one in so many.
-    global_tokens : int
-        First keys that the window never hides, and whose rows see past it.
-    documents : tuple of int
-        Lengths that add up to seqlen_k; empty for one of any length.
-    blocks : BlockMask or None
-        Blocks of rows (not aligned) and keys; None for no such mask.
-    tensor : PairMask or None
-        Pairs of rows (not aligned) and keys, as the input file has them; None for no such mask.
-
     References
     ----------
     FlashAttention 2.1 for the alignment; Beltagy et al. 2020 (window, dilation, global tokens);
     Xiao et al. 2023 (sinks); Zaheer et al. 2020 (blocks).
     """
 
+    # seqlen_q, seqlen_k: rows and keys
     seqlen_q: int
     seqlen_k: int
-    causal: bool = False
-    window: int = 0
-    sinks: int = 0
-    dilation: int = 1
-    global_tokens: int = 0
-    documents: tuple[int, ...] = ()
-    blocks: BlockMask | None = None
+    causal: bool = False  # whether a row sees no later key
+    window: int = 0  # how far a row sees; 0 for no window
+    sinks: int = 0  # first keys that the window never hides
+    dilation: int = 1  # of the keys in its window a row sees one in so many
+    global_tokens: int = 0  # first keys that the window never hides, and whose rows see past it
+    documents: tuple[int, ...] = ()  # lengths that add up to seqlen_k; empty for one of any length
+    blocks: BlockMask | None = None  # blocks of rows (not aligned) and keys; None for no such mask
+    # pairs of rows (not aligned) and keys, as the input file has them; None for no such mask
     tensor: PairMask | None = None
 
     @property
@@ -196,11 +169,8 @@ class Mask:
     def of_lengths(self, seqlen_q: int, seqlen_k: int) -> Mask:
         """Return the same conditions for other lengths.
 
-        Raises
-        ------
-        InputError
-            Documents, blocks or a tensor say which pairs of these lengths are visible, and no
-            others.
+        Raises InputError: documents, blocks or a tensor say which pairs of these lengths are
+            visible, and no others.
         """
         if (seqlen_q, seqlen_k) != (self.seqlen_q, self.seqlen_k):
             block = self.blocks and self.blocks.size
@@ -384,12 +354,8 @@ class Mask:
     def visited_columns(self, rows: int, cols: int | I64) -> Intervals:
         """Return the column blocks in which each row block sees anything.
 
-        Parameters
-        ----------
-        rows : int
-            ``Br``.
-        cols : int or ndarray
-            ``Bc``, or several of them as (n, 1) int64: then the row blocks of the second follow
+        rows: ``Br``.
+        cols: ``Bc``, or several of them as (n, 1) int64: then the row blocks of the second follow
             those of the first.
         """
         if not self.simple:
@@ -465,13 +431,9 @@ class Mask:
     def visited_rows(self, rows: int | I64, cols: int) -> Intervals:
         """Return the row blocks that see anything of each column block.
 
-        Parameters
-        ----------
-        rows : int or ndarray
-            ``Br``, or several of them as (n, 1) int64: then the column blocks of the second
+        rows: ``Br``, or several of them as (n, 1) int64: then the column blocks of the second
             follow those of the first.
-        cols : int
-            ``Bc``.
+        cols: ``Bc``.
         """
         if not self.simple:
             each = [rows] if isinstance(rows, int) else rows.ravel().tolist()

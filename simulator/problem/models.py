@@ -32,60 +32,37 @@ Billions = Annotated[float, Field(gt=0, le=1e6)]
 class AttentionModel:
     """The attention of a model, as far as its KV cache and its projections depend on it.
 
-    Attributes
-    ----------
-    name : str
-        As published, or the name of a file.
-    layers : int
-        Attention layers.
-    heads : int
-        Query heads of a layer.
-    head_dim : int
-        Numbers of a key or value in one head: given, never computed as ``hidden / heads``. With
-        MLA, of a key without its RoPE part, and of a value.
-    kv_heads : int or None
-        KV heads of a layer; None with MLA, which caches none.
-    windowed_layers : int
-        How many layers keep `window` tokens at most.
-    window : int
-        Tokens; 0 when no layer is windowed.
-    latent_dim, rope_dim : int or None
-        MLA's cached row: d_c numbers of the latent and d_h^R of the key with RoPE.
-    query_latent_dim : int or None
-        MLA's d_c' of the queries, which is not cached; 0: queries are projected directly.
-        None: not known.
-    hidden : int or None
-        Width of the residual stream. None: not known.
-    params_billion : float or None
-        All parameters, 10**9, as published: rounded. None: not known.
-    active_params_billion : float or None
-        Of a mixture of experts, those that one token passes through. None: all.
-    learned_sinks : bool
-        Each head has a learned logit in the softmax's sum. It is a weight and is not cached.
-    kib_per_token : float or None
-        Cache of a token in float16 as the author states it; a file is refused if its shapes give
-        another number.
-
     References
     ----------
     Shazeer 2019, "Fast Transformer Decoding" (MQA). Ainslie et al. 2023, "GQA". DeepSeek-AI
     2024, "DeepSeek-V2", section 2.1 (MLA).
     """
 
-    name: str
-    layers: int
-    heads: int
+    name: str  # as published, or the name of a file
+    layers: int  # attention layers
+    heads: int  # query heads of a layer
+    # Numbers of a key or value in one head: given, never computed as ``hidden / heads``. With MLA,
+    # of a key without its RoPE part, and of a value.
     head_dim: int
-    kv_heads: int | None = None
-    windowed_layers: int = 0
-    window: int = 0
+    kv_heads: int | None = None  # KV heads of a layer; None with MLA, which caches none
+    windowed_layers: int = 0  # how many layers keep `window` tokens at most
+    window: int = 0  # tokens; 0 when no layer is windowed
+    # latent_dim, rope_dim: MLA's cached row: d_c numbers of the latent and d_h^R of the key with
+    # RoPE
     latent_dim: int | None = None
     rope_dim: int | None = None
+    # MLA's d_c' of the queries, which is not cached; 0: queries are projected directly. None: not
+    # known.
     query_latent_dim: int | None = None
-    hidden: int | None = None
+    hidden: int | None = None  # Width of the residual stream. None: not known.
+    # All parameters, 10**9, as published: rounded. None: not known.
     params_billion: float | None = None
+    # Of a mixture of experts, those that one token passes through. None: all.
     active_params_billion: float | None = None
+    # Each head has a learned logit in the softmax's sum. It is a weight and is not cached.
     learned_sinks: bool = False
+    # cache of a token in float16 as the author states it; a file is refused if its shapes give
+    # another number
     kib_per_token: float | None = None
 
     @property
@@ -175,15 +152,8 @@ def _wrong(key: str, value: object, expected: str) -> PydanticCustomError:
 def parse_model(name: str, data: Mapping[str, Any], source: str) -> AttentionModel:
     """Return the model that plain keys describe.
 
-    Parameters
-    ----------
-    data : mapping
-        Keys and values, as `tomllib` returns them.
-
-    Raises
-    ------
-    InputError
-        Names every key at fault, its value and what was expected.
+    data: keys and values, as `tomllib` returns them.
+    Raises InputError: names every key at fault, its value and what was expected.
     """
     if not (name and name.isprintable() and len(name) <= 80):
         raise refuse(source, "name", name, "1 to 80 characters that can be printed")
@@ -210,10 +180,7 @@ def models() -> Mapping[str, AttentionModel]:
 def load_model(path: str | os.PathLike[str]) -> AttentionModel:
     """Read a file with one model: its keys alone, also a `name` if wanted, or under ``[name]``.
 
-    Raises
-    ------
-    InputError
-        The file is missing, is not TOML, or holds a value that cannot be used.
+    Raises InputError: the file is missing, is not TOML, or holds a value that cannot be used.
     """
     data, source = read_toml(path), str(path)
     tables = [name for name, value in data.items() if isinstance(value, dict)]
@@ -233,10 +200,7 @@ def find_model(text: str) -> AttentionModel:
 
     Capital letters do not matter in a name.
 
-    Raises
-    ------
-    InputError
-        There is no such model; names that are like it are listed.
+    Raises InputError: there is no such model; names that are like it are listed.
     """
     if text.lower().endswith(".toml"):
         return load_model(text)
@@ -252,10 +216,7 @@ def find_model(text: str) -> AttentionModel:
 def with_kv_heads(model: AttentionModel, kv_heads: int) -> AttentionModel:
     """Return `model` with keys and values in `kv_heads` heads: MHA, GQA or MQA.
 
-    Raises
-    ------
-    InputError
-        `kv_heads` does not divide the query heads.
+    Raises InputError: `kv_heads` does not divide the query heads.
     """
     if kv_heads < 1 or model.heads % kv_heads:
         raise refuse(model.name, "kv_heads", kv_heads, f"a divisor of heads = {model.heads}")
@@ -276,10 +237,7 @@ def with_latent(
 
     Without a `query_latent_dim` queries are projected directly, as in DeepSeek-V2-Lite.
 
-    Raises
-    ------
-    InputError
-        A width is out of range.
+    Raises InputError: a width is out of range.
     """
     widths = {"latent_dim": (latent_dim, 1), "rope_dim": (rope_dim, 0)}
     for key, (value, least) in widths.items():
@@ -298,10 +256,7 @@ def with_latent(
 def with_window(model: AttentionModel, window: int, layers: int) -> AttentionModel:
     """Return `model` with `layers` of its layers windowed to `window` tokens; 0 and 0: none.
 
-    Raises
-    ------
-    InputError
-        The model has fewer layers, or one of the two is 0 and the other not.
+    Raises InputError: the model has fewer layers, or one of the two is 0 and the other not.
     """
     if not 0 <= layers <= model.layers:
         raise refuse(model.name, "windowed_layers", layers, f"0 to {model.layers}")
@@ -318,17 +273,9 @@ def with_shapes(
     As large a share of the layers is windowed as before. How many parameters it would have is not
     known.
 
-    Parameters
-    ----------
-    layers, head_dim : int
-        As in `AttentionModel`.
-    kv_heads : int or None
-        Of a model with keys and values; None with MLA.
-
-    Raises
-    ------
-    InputError
-        A count is out of range, or the KV heads do not divide the query heads.
+    layers, head_dim: as in `AttentionModel`.
+    kv_heads: of a model with keys and values; None with MLA.
+    Raises InputError: a count is out of range, or the KV heads do not divide the query heads.
     """
     if (layers, kv_heads, head_dim) == (model.layers, model.kv_heads, model.head_dim):
         return model

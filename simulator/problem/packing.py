@@ -23,15 +23,9 @@ from simulator.problem.masks import Mask
 
 @dataclass(frozen=True, slots=True)
 class PackedMask(Mask):
-    """A mask of packed rows: row `r` sees what row ``r mod queries`` of its head sees.
+    """A mask of packed rows: row `r` sees what row ``r mod queries`` of its head sees."""
 
-    Attributes
-    ----------
-    queries : int
-        Rows of one head; `seqlen_q` counts those of all heads of a KV head.
-    """
-
-    queries: int = 1
+    queries: int = 1  # rows of one head; `seqlen_q` counts those of all heads of a KV head
 
     @property
     def shift(self) -> int:
@@ -113,10 +107,7 @@ def _said(mask: Mask) -> dict[str, Any]:
 def group_of(picked: tuple[int, ...], kv_picked: tuple[int, ...]) -> int:
     """Return how many query heads share each KV head, all of them next to each other.
 
-    Raises
-    ------
-    InputError
-        The KV heads are not shared by equally many.
+    Raises InputError: the KV heads are not shared by equally many.
     """
     counts = [kv_picked.count(kv) for kv in sorted(set(kv_picked))]
     if len(set(counts)) > 1 or list(kv_picked) != sorted(kv_picked):
@@ -136,21 +127,11 @@ MOST_SPLITS = 128
 
 @dataclass(frozen=True, slots=True)
 class SplitChoice:
-    """Into how many runs the column blocks are divided, and why.
+    """Into how many runs the column blocks are divided, and why."""
 
-    Attributes
-    ----------
-    splits : int
-        So many.
-    answer : str
-        So many in words, with the reason that decides.
-    reasons : tuple of str
-        Line by line what was asked before.
-    """
-
-    splits: int
-    answer: str
-    reasons: tuple[str, ...]
+    splits: int  # so many
+    answer: str  # so many in words, with the reason that decides
+    reasons: tuple[str, ...]  # line by line what was asked before
 
 
 def chosen_splits(
@@ -158,10 +139,7 @@ def chosen_splits(
 ) -> SplitChoice:
     """Return what ``splits = "auto"`` means, with its reasons.
 
-    Parameters
-    ----------
-    thread_blocks : int
-        Row blocks of all KV heads: as many run at once without splits.
+    thread_blocks: row blocks of all KV heads: as many run at once without splits.
 
     References
     ----------

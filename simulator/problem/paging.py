@@ -39,21 +39,12 @@ class PageTable:
 
     Two are equal if they say the same.
 
-    Parameters
-    ----------
-    tokens : int
-        Tokens of the sequence; its last page may be partly empty.
-    entries : ndarray
-        (places,) int32: the place of each page; entries after those of the last page are never
+    tokens: tokens of the sequence; its last page may be partly empty.
+    entries: (places,) int32: the place of each page; entries after those of the last page are never
         read, and HBM has as many places as there are entries.
-    owners : ndarray, optional
-        (places,) int64: which sequence of a batch has each place; without it, the sequence is
+    owners: (places,) int64: which sequence of a batch has each place; without it, the sequence is
         alone.
-
-    Attributes
-    ----------
-    owners : ndarray or None
-        As given.
+    owners: as given.
     """
 
     def __init__(self, size: int, tokens: int, entries: I32, owners: I64 | None = None) -> None:
@@ -114,10 +105,7 @@ class PageTable:
     def scattered(self, tensor: F32) -> F32:
         """Return K or V as it lies in HBM, (kv_heads, places * size, width); NaN where nothing is.
 
-        Parameters
-        ----------
-        tensor : ndarray
-            (kv_heads, tokens, width) float32, in the order of the tokens.
+        tensor: (kv_heads, tokens, width) float32, in the order of the tokens.
         """
         token = self.tokens_at(np.arange(self.places))
         out = np.full((len(tensor), len(token), tensor.shape[2]), np.nan, dtype=tensor.dtype)
@@ -128,10 +116,7 @@ class PageTable:
 class PagedTensor:
     """K or V in pages, as ops read it: by place. Nothing is copied until it is read.
 
-    Parameters
-    ----------
-    tensor : ndarray
-        (kv_heads, tokens, width), in the order of the tokens.
+    tensor: (kv_heads, tokens, width), in the order of the tokens.
     """
 
     def __init__(self, tensor: NDArray[np.floating], table: PageTable) -> None:
@@ -160,10 +145,7 @@ def page_size_of(said: int | None, cols: int) -> int:
 def check_pages(pages: PageTable | None, scenario: Scenario, cols: int) -> None:
     """Refuse pages that tiles of so many keys would cut, if there are pages.
 
-    Raises
-    ------
-    InputError
-        The tiles are no whole number of pages.
+    Raises InputError: the tiles are no whole number of pages.
     """
     said = scenario.tiling.page_size
     if pages and said and cols % said:
@@ -216,11 +198,8 @@ def _shuffled(seed: int, pages: int) -> I32:
 def page_table(scenario: Scenario, file: InputFile | None, size: int, tokens: int) -> PageTable:
     """Return where the pages of a sequence lie: as its file says, or shuffled by the seed.
 
-    Raises
-    ------
-    InputError
-        The file's table is not one list of whole numbers; it is shorter than the sequence; or a
-        page lies at no place, or where another one does.
+    Raises InputError: the file's table is not one list of whole numbers; it is shorter than the
+        sequence; or a page lies at no place, or where another one does.
     """
     seed, batch = scenario.input.seed, scenario.batch
     if batch.lengths and tokens == batch.lengths[batch.shown]:

@@ -24,34 +24,19 @@ for a while."""
 
 @dataclass(frozen=True, slots=True)
 class Rotary:
-    """Rotary positions: pair n of a row at position p turns by ``p · theta^(-2 n / width)``.
+    """Rotary positions: pair n of a row at position p turns by ``p · theta^(-2 n / width)``."""
 
-    Attributes
-    ----------
-    theta : float
-        Base of the angles.
-    width : int
-        How many numbers of each row are turned, the first ones; even.
-    interleaved : bool
-        Whether pairs are ``(x_2n, x_2n+1)``; else ``(x_n, x_(n + width / 2))``.
-    offset : int
-        Added to every position.
-    """
-
-    theta: float
-    width: int
+    theta: float  # base of the angles
+    width: int  # how many numbers of each row are turned, the first ones; even
+    # whether pairs are ``(x_2n, x_2n+1)``; else ``(x_n, x_(n + width / 2))``
     interleaved: bool = False
-    offset: int = 0
+    offset: int = 0  # added to every position
 
     def angles(self, places: NDArray[np.int64], until: float = math.inf) -> F64:
         """Return the angle of each pair at some places, (rows, width / 2), in radians.
 
-        Parameters
-        ----------
-        places : ndarray
-            (rows,) int64, where the rows stand, without the offset.
-        until : float
-            How many places have been counted: a row stops to turn at its own.
+        places: (rows,) int64, where the rows stand, without the offset.
+        until: how many places have been counted: a row stops to turn at its own.
         """
         n = np.arange(self.width // 2)
         speeds = self.theta ** (-2.0 * n / self.width)
@@ -73,10 +58,7 @@ class Rotary:
     def turned(self, x: F32, first: int, dtype: DType, *, back: bool = False) -> F32:
         """Return rows that stand one after the other, turned in float64 and rounded once.
 
-        Parameters
-        ----------
-        x : ndarray
-            (heads, rows, d) float32.
+        x: (heads, rows, d) float32.
         """
         out = np.empty(x.shape, dtype=np.float32)
         at_once = max(1, AT_ONCE // (x.shape[0] * x.shape[2]))
@@ -90,22 +72,15 @@ class Rotary:
     def both(self, q: F32, k: F32, dtype: DType) -> tuple[F32, F32]:
         """Return queries and keys turned, the last query where the last key stands.
 
-        Parameters
-        ----------
-        q, k : ndarray
-            (H, Nq, d) and (Hkv, Nk, d) float32.
+        q, k: (H, Nq, d) and (Hkv, Nk, d) float32.
         """
         return self.turned(q, k.shape[1] - q.shape[1], dtype), self.turned(k, 0, dtype)
 
     def rotated(self, x: NDArray[np.floating], angles: F64) -> F64:
         """Return rows whose pairs have been turned by some angles, in float64.
 
-        Parameters
-        ----------
-        x : ndarray
-            (..., rows, d).
-        angles : ndarray
-            (rows, width / 2) float64, as `angles` returns them.
+        x: (..., rows, d).
+        angles: (rows, width / 2) float64, as `angles` returns them.
         """
         cos, sin = np.cos(angles), np.sin(angles)
         half = self.width // 2
@@ -119,24 +94,12 @@ class Rotary:
 
 @dataclass(frozen=True, eq=False)
 class Turning:
-    """Q or K of a head, and how positions turn it.
+    """Q or K of a head, and how positions turn it."""
 
-    Attributes
-    ----------
-    tensor : str
-        Which of the two.
-    rotary : Rotary
-        The run's positions.
-    places : ndarray
-        (rows,) int64, where its rows stand, without the offset.
-    before : ndarray
-        (rows, d) float32, as it is without places.
-    """
-
-    tensor: str
-    rotary: Rotary
-    places: NDArray[np.int64]
-    before: F32
+    tensor: str  # which of the two
+    rotary: Rotary  # the run's positions
+    places: NDArray[np.int64]  # (rows,) int64, where its rows stand, without the offset
+    before: F32  # (rows, d) float32, as it is without places
 
     @property
     def last(self) -> int:
@@ -170,28 +133,15 @@ class Turning:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A number of Q or K with the other one of its pair.
+    """A number of Q or K with the other one of its pair."""
 
-    Attributes
-    ----------
-    number : int
-        Which pair, 0 for the fastest.
-    place : int
-        Where the row stands.
-    angle : float
-        By how much the pair turns there, in radians.
-    own, other : float
-        Both numbers before; the other one with the sign with which it is added.
-    partner : int
-        The column of the other one.
-    """
-
-    number: int
-    place: int
-    angle: float
+    number: int  # which pair, 0 for the fastest
+    place: int  # where the row stands
+    angle: float  # by how much the pair turns there, in radians
+    # own, other: both numbers before; the other one with the sign with which it is added
     own: float
     other: float
-    partner: int
+    partner: int  # the column of the other one
 
     @property
     def turned(self) -> float:
@@ -210,10 +160,7 @@ def rotary(said: PositionTable, head_dim: int) -> Rotary | None:
 def check_share(fraction: float, head_dim: int) -> None:
     """Refuse a share of a head that is not some pairs of numbers.
 
-    Raises
-    ------
-    InputError
-        It is none.
+    Raises InputError: it is none.
     """
     width = fraction * head_dim
     if not math.isclose(width, 2 * round(width / 2)):

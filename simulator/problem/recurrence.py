@@ -31,24 +31,13 @@ from simulator.problem.scenario import Algorithm, Attention, Scenario
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Numbers that an update takes of each key, beside K and V.
+    """Numbers that an update takes of each key, beside K and V."""
 
-    Attributes
-    ----------
-    name : str
-        Of the tensor in a file, and of the key in scenarios that gives one number for all.
-    of_features : bool
-        Whether a key has one for each of its features, or one alone.
-    said : callable
-        What a scenario says in the place of the numbers; None for nothing.
-    drawn : callable
-        The numbers made of standard normal ones.
-    """
-
-    name: str
-    of_features: bool
+    name: str  # of the tensor in a file, and of the key in scenarios that gives one number for all
+    of_features: bool  # whether a key has one for each of its features, or one alone
+    # what a scenario says in the place of the numbers; None for nothing
     said: Callable[[Attention], float | None]
-    drawn: Callable[[F64], F64]
+    drawn: Callable[[F64], F64]  # the numbers made of standard normal ones
 
     def shape(self, kv_heads: int, keys: int, features: int) -> tuple[int, ...]:
         """Return the shape of the numbers of all KV heads."""
@@ -61,43 +50,25 @@ def _sigmoid(x: F64) -> F64:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What an algorithm without a softmax does with its state.
+    """What an algorithm without a softmax does with its state."""
 
-    Attributes
-    ----------
-    tokens : bool
-        Whether it goes token by token; otherwise chunk by chunk, or without a mask all at once.
-    sums : bool
-        Whether the state has the sum of the weights, by which a row is divided.
-    own_map : str or None
-        The one feature map that it takes; None for the one that the scenario says.
-    gate : Gate or None
-        What it takes beside K and V.
-    corrects : bool
-        Whether what the state has for a key is taken off its value.
-    """
-
+    # whether it goes token by token; otherwise chunk by chunk, or without a mask all at once
     tokens: bool = False
-    sums: bool = True
+    sums: bool = True  # whether the state has the sum of the weights, by which a row is divided
+    # the one feature map that it takes; None for the one that the scenario says
     own_map: MapName | None = None
-    gate: Gate | None = None
-    corrects: bool = False
+    gate: Gate | None = None  # what it takes beside K and V
+    corrects: bool = False  # whether what the state has for a key is taken off its value
 
     def weights(self, q: F64, k: F64, gate: F64 | None, rows: range) -> F64:
         """Return by how much each key's value counts in some rows, from the definition.
 
         Without a gate also of later keys, which the caller hides; before any division.
 
-        Parameters
-        ----------
-        q : ndarray
-            (rows, f) float64, features of the query rows.
-        k : ndarray
-            (Nk, f) float64, features of all keys.
-        gate : ndarray or None
-            (Nk, f) or (Nk,) float64.
-        rows : range
-            Which rows these are; they see the keys up to their own.
+        q: (rows, f) float64, features of the query rows.
+        k: (Nk, f) float64, features of all keys.
+        gate: (Nk, f) or (Nk,) float64.
+        rows: which rows these are; they see the keys up to their own.
         """
         if gate is None:
             return matmul(q, k.T)
@@ -134,10 +105,7 @@ GATES = tuple(rule.gate.name for rule in RULES.values() if rule.gate)
 def check_gate(rule: Rule, file: InputFile | None, features: int) -> None:
     """Refuse gates of another shape than that of K.
 
-    Raises
-    ------
-    InputError
-        The file has them for other heads, keys or features.
+    Raises InputError: the file has them for other heads, keys or features.
     """
     stored = dict(file.extra).get(rule.gate.name) if file and rule.gate else None
     if file and rule.gate and stored:
@@ -152,10 +120,7 @@ def read_gate(
 ) -> F32 | None:
     """Return the gates of all KV heads: as the scenario says, those of the file, or drawn.
 
-    Raises
-    ------
-    InputError
-        The file cannot be read to its end, or a number in it is not in 0 to 1.
+    Raises InputError: the file cannot be read to its end, or a number in it is not in 0 to 1.
     """
     gate = rule.gate if rule else None
     if gate is None:
@@ -178,10 +143,7 @@ def read_gate(
 def check_tokens(rule: Rule, causal: bool, seqlen: int, most: int) -> None:
     """Refuse a run token by token in which rows see later keys, or with too many tokens.
 
-    Raises
-    ------
-    InputError
-        The mask is not causal, or there are more tokens than `most`.
+    Raises InputError: the mask is not causal, or there are more tokens than `most`.
     """
     if not rule.tokens:
         return

@@ -334,15 +334,8 @@ class Scenario(Table):
 def parse_scenario(data: Mapping[str, Any], source: str = "scenario") -> Scenario:
     """Validate plain tables into a scenario.
 
-    Parameters
-    ----------
-    data : mapping
-        What `tomllib` returns.
-
-    Raises
-    ------
-    InputError
-        Names every key at fault, its value and what was expected.
+    data: what `tomllib` returns.
+    Raises InputError: names every key at fault, its value and what was expected.
     """
     try:
         return Scenario.model_validate(dict(data))
@@ -353,10 +346,8 @@ def parse_scenario(data: Mapping[str, Any], source: str = "scenario") -> Scenari
 def load_scenario(path: str | os.PathLike[str]) -> Scenario:
     """Read a scenario file.
 
-    Raises
-    ------
-    InputError
-        The file is missing, is not UTF-8, is not TOML, or holds a value that cannot be used.
+    Raises InputError: the file is missing, is not UTF-8, is not TOML, or holds a value that cannot
+        be used.
     """
     if Path(path).suffix.lower() in (".npz", ".safetensors"):
         expected = f'a scenario (.toml) whose [input] has source = "file" and path = "{path}"'
@@ -372,15 +363,8 @@ def load_scenario(path: str | os.PathLike[str]) -> Scenario:
 def with_values(scenario: Scenario, changes: Mapping[str, Mapping[str, Any] | str]) -> Scenario:
     """Return `scenario` with some values replaced; None removes one.
 
-    Parameters
-    ----------
-    changes : mapping
-        Tables and keys as in the file, e.g. ``{"mask": {"causal": True}}``.
-
-    Raises
-    ------
-    InputError
-        The result is not a valid scenario.
+    changes: tables and keys as in the file, e.g. ``{"mask": {"causal": True}}``.
+    Raises InputError: the result is not a valid scenario.
     """
     data = scenario_tables(scenario)
     for table, values in changes.items():
@@ -420,10 +404,7 @@ def scenario_toml(scenario: Scenario, folder: Path | None = None) -> str:
 def save_scenario(scenario: Scenario, path: str | os.PathLike[str]) -> None:
     """Write a scenario file, whole or not at all.
 
-    Raises
-    ------
-    InputError
-        The file cannot be written.
+    Raises InputError: the file cannot be written.
     """
     file = Path(path)
     text = scenario_toml(scenario, file.parent)

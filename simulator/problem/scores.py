@@ -35,27 +35,14 @@ T = TypeVar("T", bound=np.floating[Any])
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
-    """The score of a pair: ``scale / temperature · q·k``, soft-capped, less the distance's bias.
+    """The score of a pair: ``scale / temperature · q·k``, soft-capped, less the distance's bias."""
 
-    Attributes
-    ----------
-    scale : float
-        Softmax scale before the temperature.
-    temperature : float
-        Divides the scaled scores.
-    softcap : float
-        ``s = softcap · tanh(s / softcap)``; 0 for none.
-    slopes : tuple of float
-        Of each query head: ``s -= slope · |i' - j|``; empty for none.
-    sink_logits : tuple of float
-        Of each query head: a key of this score and of value 0 that every row sees first; empty for
-        none. Not one of the pairs' scores.
-    """
-
-    scale: float
-    temperature: float = 1.0
-    softcap: float = 0.0
-    slopes: tuple[float, ...] = ()
+    scale: float  # softmax scale before the temperature
+    temperature: float = 1.0  # divides the scaled scores
+    softcap: float = 0.0  # ``s = softcap · tanh(s / softcap)``; 0 for none
+    slopes: tuple[float, ...] = ()  # of each query head: ``s -= slope · |i' - j|``; empty for none
+    # Of each query head: a key of this score and of value 0 that every row sees first; empty for
+    # none. Not one of the pairs' scores.
     sink_logits: tuple[float, ...] = ()
 
     @property
@@ -76,11 +63,8 @@ class Scoring:
     def check(self, farthest: int) -> None:
         """Refuse numbers that float32 cannot represent: scores would be 0, infinite or NaN.
 
-        Raises
-        ------
-        InputError
-            The scale, what the temperature makes of it, the soft-cap, or a slope times that
-            distance, is one.
+        Raises InputError: the scale, what the temperature makes of it, the soft-cap, or a slope
+            times that distance, is one.
         """
         limits = np.finfo(np.float32)
         steps = (("scale", self.scale, self.scale), ("temperature", self.temperature, self.factor))
@@ -116,15 +100,9 @@ class Scoring:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BiasTable:
-    """What scores gain at each distance of query and key, for some query heads.
+    """What scores gain at each distance of query and key, for some query heads."""
 
-    Attributes
-    ----------
-    values : ndarray
-        (heads, Nq + Nk - 1) float32, read-only: entry n is for ``j - i' = n - (Nk - 1)``.
-    """
-
-    values: F32
+    values: F32  # (heads, Nq + Nk - 1) float32, read-only: entry n is for ``j - i' = n - (Nk - 1)``
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, BiasTable) and np.array_equal(self.values, other.values)
@@ -135,24 +113,13 @@ class BiasTable:
 
 @dataclass(frozen=True, slots=True)
 class DistanceBias:
-    """What the scores of a head lose with the distance of query and key.
+    """What the scores of a head lose with the distance of query and key."""
 
-    Attributes
-    ----------
-    mask : Mask
-        Where the rows stand among the keys.
-    slopes : tuple of float
-        Of the query heads whose rows these are, one after the other; empty for none.
-    queries : int
-        Rows of each of them.
-    table : ndarray or None
-        The rows of a `BiasTable` that are of these heads.
-    """
-
-    mask: Mask
+    mask: Mask  # where the rows stand among the keys
+    # of the query heads whose rows these are, one after the other; empty for none
     slopes: tuple[float, ...]
-    queries: int
-    table: F32 | None = None
+    queries: int  # rows of each of them
+    table: F32 | None = None  # the rows of a `BiasTable` that are of these heads
 
     @property
     def cites(self) -> str:

@@ -29,10 +29,7 @@ class TileGrid:
     No time or memory grows with the number of tiles, only with the number of row and column blocks
     and of the intervals that the mask makes of them.
 
-    Parameters
-    ----------
-    rows, cols : int
-        ``Br`` and ``Bc``.
+    rows, cols: ``Br`` and ``Bc``.
     """
 
     def __init__(self, mask: Mask, rows: int, cols: int) -> None:

@@ -52,81 +52,43 @@ Variant = Literal["changes", "sinks", "threshold"]
 
 @dataclass(frozen=True)
 class Workload:
-    """A scenario in which everything is said: tile programs and engines are made from it.
+    """A scenario in which everything is said: tile programs and engines are made from it."""
 
-    Attributes
-    ----------
-    scenario : Scenario
-        What the author wrote.
-    algorithm : str
-        As in scenarios.
-    heads, kv_heads : int
-        Query heads that run, and the distinct KV heads that they read. If query heads are packed,
-        those of one KV head count as one head here.
-    kv_head_of : tuple of int
-        KV head of each query head, (heads,).
-    seqlen_q, seqlen_k, head_dim, value_dim : int
-        ``Nq`` (if heads are packed, the rows of all of them); ``Nk``, ``d``, ``dv``.
-    dtype : str
-        Of Q, K, V, O in HBM.
-    scale : float
-        Softmax scale before the temperature.
-    temperature : float
-        Divides the scaled scores.
-    mask : Mask
-        Visibility.
-    rows, cols : int
-        ``Br`` and ``Bc``; the same where a run is `chunked`, and 1 where it goes token by token.
-    gpu : Gpu
-        Preset whose limits are shown.
-    file : InputFile or None
-        Header of the input file; None for random input.
-    picked : tuple of int
-        The chosen query heads among those of the input, (heads,).
-    input_heads : tuple of int
-        Query heads and KV heads of the input, before any are picked.
-    group : int
-        How many query heads are packed into one.
-    slopes : tuple of float
-        ALiBi's slopes of the chosen query heads; empty for none.
-    softcap : float
-        The cap of scaled scores; 0 for none.
-    biases : BiasTable or None
-        What scores of the chosen query heads gain at each distance.
-    sink_logits : tuple of float
-        Numbers of float32 that join the softmax of the chosen query heads; empty for none.
-    tile : tuple of int
-        Rows and columns of a tile of the same problem for an algorithm that has tiles.
-    latent : bool
-        Whether keys and values are one latent that all heads share: a value is the first
-        `value_dim` numbers of its key.
-    """
-
-    scenario: Scenario
-    algorithm: Algorithm
+    scenario: Scenario  # what the author wrote
+    algorithm: Algorithm  # as in scenarios
+    # heads, kv_heads: Query heads that run, and the distinct KV heads that they read. If query
+    # heads are packed, those of one KV head count as one head here.
     heads: int
     kv_heads: int
-    kv_head_of: tuple[int, ...]
+    kv_head_of: tuple[int, ...]  # KV head of each query head, (heads,)
+    # seqlen_q, seqlen_k, head_dim, value_dim: ``Nq`` (if heads are packed, the rows of all of
+    # them); ``Nk``, ``d``, ``dv``
     seqlen_q: int
     seqlen_k: int
     head_dim: int
     value_dim: int
-    dtype: DType
-    scale: float
-    temperature: float
-    mask: Mask
+    dtype: DType  # of Q, K, V, O in HBM
+    scale: float  # softmax scale before the temperature
+    temperature: float  # divides the scaled scores
+    mask: Mask  # visibility
+    # rows, cols: ``Br`` and ``Bc``; the same where a run is `chunked`, and 1 where it goes token by
+    # token
     rows: int
     cols: int
-    gpu: Gpu
-    file: InputFile | None
-    picked: tuple[int, ...]
-    input_heads: tuple[int, int]
-    group: int = 1
-    slopes: tuple[float, ...] = ()
-    softcap: float = 0.0
-    biases: BiasTable | None = None
+    gpu: Gpu  # preset whose limits are shown
+    file: InputFile | None  # header of the input file; None for random input
+    picked: tuple[int, ...]  # the chosen query heads among those of the input, (heads,)
+    input_heads: tuple[int, int]  # query heads and KV heads of the input, before any are picked
+    group: int = 1  # how many query heads are packed into one
+    slopes: tuple[float, ...] = ()  # ALiBi's slopes of the chosen query heads; empty for none
+    softcap: float = 0.0  # the cap of scaled scores; 0 for none
+    biases: BiasTable | None = None  # what scores of the chosen query heads gain at each distance
+    # numbers of float32 that join the softmax of the chosen query heads; empty for none
     sink_logits: tuple[float, ...] = ()
+    # rows and columns of a tile of the same problem for an algorithm that has tiles
     tile: tuple[int, int] = (0, 0)
+    # whether keys and values are one latent that all heads share: a value is the first `value_dim`
+    # numbers of its key
     latent: bool = False
 
     def __post_init__(self) -> None:
@@ -295,12 +257,9 @@ class Workload:
     def as_algorithm(self, name: Algorithm) -> Workload:
         """Return the same problem for another algorithm, with its query heads packed or not.
 
-        Raises
-        ------
-        InputError
-            The heads are to be packed, but not equally many of each KV head were picked; or there
-            is no softmax, and the mask is one that a sum over keys cannot have; or the algorithm
-            reads a latent, and there is none.
+        Raises InputError: the heads are to be packed, but not equally many of each KV head were
+            picked; or there is no softmax, and the mask is one that a sum over keys cannot have; or
+            the algorithm reads a latent, and there is none.
         """
         if PACKED.get(name) == "latent" and not self.latent:
             expected = f"a whole number: {name} reads a latent in the place of K and V"
@@ -434,39 +393,21 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Q, K and V of a workload, read-only.
+    """Q, K and V of a workload, read-only."""
 
-    Attributes
-    ----------
-    q : ndarray
-        (heads, Nq, d) float32, values representable in the workload's dtype.
-    k : ndarray
-        (kv_heads, Nk, d) float32, likewise.
-    v : ndarray
-        (kv_heads, Nk, dv) float32, likewise.
-    layer : Layer or None
-        The layer whose x and weights they are made of.
-    projection : ndarray or None
-        (f, d) float32, the directions of a feature map that projects.
-    gate : ndarray or None
-        (kv_heads, Nk, f) or (kv_heads, Nk) float32, what the update of a state takes of each key.
-    upstream : ndarray or None
-        (heads, Nq, dv) float32, the gradient of O, if gradients are computed.
-    unturned : tuple of ndarray or None
-        Q and K before positions turned them; None without positions.
-    output_gate : ndarray or None
-        (heads, Nq, dv) float32, what the layer of the file multiplies O by before its output
-        projection. No op reads it.
-    """
-
-    q: F32
-    k: F32
-    v: F32
-    layer: Layer | None = None
-    projection: F32 | None = None
+    q: F32  # (heads, Nq, d) float32, values representable in the workload's dtype
+    k: F32  # (kv_heads, Nk, d) float32, likewise
+    v: F32  # (kv_heads, Nk, dv) float32, likewise
+    layer: Layer | None = None  # the layer whose x and weights they are made of
+    projection: F32 | None = None  # (f, d) float32, the directions of a feature map that projects
+    # (kv_heads, Nk, f) or (kv_heads, Nk) float32, what the update of a state takes of each key
     gate: F32 | None = None
+    # (heads, Nq, dv) float32, the gradient of O, if gradients are computed
     upstream: F32 | None = None
+    # Q and K before positions turned them; None without positions
     unturned: tuple[F32, F32] | None = None
+    # (heads, Nq, dv) float32, what the layer of the file multiplies O by before its output
+    # projection. No op reads it.
     output_gate: F32 | None = None
 
     def given(self, w: Workload) -> dict[str, F32]:
@@ -479,11 +420,8 @@ class Inputs:
 def resolve(scenario: Scenario) -> Workload:
     """Fill in what a scenario leaves out, reading of a file its header, sink logits and picture.
 
-    Raises
-    ------
-    InputError
-        The input cannot be read, disagrees with the scenario, lacks a shape, or is larger
-        than the memory that is free.
+    Raises InputError: the input cannot be read, disagrees with the scenario, lacks a shape, or is
+        larger than the memory that is free.
     """
     file = input_file(scenario)
     said = scenario.attention
@@ -546,10 +484,8 @@ def resolve(scenario: Scenario) -> Workload:
 def read_inputs(workload: Workload) -> Inputs:
     """Draw or read Q, K and V.
 
-    Raises
-    ------
-    InputError
-        A file cannot be read to its end, or holds NaN or Inf: the first one is named.
+    Raises InputError: a file cannot be read to its end, or holds NaN or Inf: the first one is
+        named.
 
     Notes
     -----

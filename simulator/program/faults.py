@@ -127,38 +127,17 @@ def _of_one_head(values: Values, chip: Mapping[str, Values], w: Workload, visit:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One mistake.
+    """One mistake."""
 
-    Attributes
-    ----------
-    name : str
-        Its key in the scenario's table ``[faults]``.
-    title : str
-        Its name in pictures.
-    words : str
-        What goes wrong, in one sentence.
-    cites : str
-        The paper's line that is done wrong.
-    algorithms : tuple of str
-        Those that can make it; in the others it has no effect.
-    instead : str
-        Why the others cannot; empty where all can.
-    made : mapping
-        What ops make wrong.
-    without_alpha : bool
-        Whether the sums so far are kept as if alpha were 1.
-    late : callable or None
-        What happens to P between its sum and its use: P, the workload and the visit to P.
-    """
-
-    name: str
-    title: str
-    words: str
-    cites: str
-    algorithms: tuple[str, ...]
-    instead: str = ""
-    made: Wrong = field(default_factory=dict, repr=False)
-    without_alpha: bool = False
+    name: str  # its key in the scenario's table ``[faults]``
+    title: str  # its name in pictures
+    words: str  # what goes wrong, in one sentence
+    cites: str  # the paper's line that is done wrong
+    algorithms: tuple[str, ...]  # those that can make it; in the others it has no effect
+    instead: str = ""  # why the others cannot; empty where all can
+    made: Wrong = field(default_factory=dict, repr=False)  # what ops make wrong
+    without_alpha: bool = False  # whether the sums so far are kept as if alpha were 1
+    # what happens to P between its sum and its use: P, the workload and the visit to P
     late: Callable[[Values, Workload, Visit], Values] | None = None
 
 
@@ -325,10 +304,7 @@ class _FaultyChip(dict[str, Values]):
 def apply_with_faults(op: Op, state: State, w: Workload, visit: Visit, last_use: bool) -> None:
     """Do an op with the faults of a workload.
 
-    Parameters
-    ----------
-    last_use : bool
-        Whether the op is the one before which a late scale or mask changes P.
+    last_use: whether the op is the one before which a late scale or mask changes P.
     """
     on = (fault for fault in FAULTS if fault.name in w.faults.on)
     faults = tuple(fault for fault in on if w.algorithm in fault.algorithms)

@@ -20,10 +20,7 @@ class GroupLaunch(Launch):
     share it take their turns, and is stored once. The costs `start`, `first` and `last` are
     therefore of KV heads, and `inner` and `pair` of query heads.
 
-    Parameters
-    ----------
-    outer, inner : tuple of int
-        Length and block size of both loops: keys, and the rows of one query head.
+    outer, inner: length and block size of both loops: keys, and the rows of one query head.
     """
 
     def __init__(

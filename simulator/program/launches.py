@@ -45,38 +45,25 @@ class Cost:
 class Launch:
     """One kernel launch: heads, then outer blocks, then the visited inner blocks.
 
-    Parameters
-    ----------
-    visits : Intervals
-        Visited inner blocks of each outer block; with `splits`, of each run of each outer block.
-    whole_rows : bool
-        Whether a visit works on its whole row block at once; then there is one inner block.
-    splits : int
-        Into how many runs the inner blocks are divided; at the start of each run no key has been
-        seen.
-    continues : bool
-        Whether an outer block continues with the numbers that the previous launch left of its rows.
-    combines : bool
-        Whether a visit joins what the splits of its row block have left in HBM.
-    carries : bool
-        Whether what a row block leaves on chip goes on to the next, so that it depends on all
+    visits: visited inner blocks of each outer block; with `splits`, of each run of each outer
+        block.
+    whole_rows: whether a visit works on its whole row block at once; then there is one inner block.
+    splits: into how many runs the inner blocks are divided; at the start of each run no key has
+        been seen.
+    continues: whether an outer block continues with the numbers that the previous launch left of
+        its rows.
+    combines: whether a visit joins what the splits of its row block have left in HBM.
+    carries: whether what a row block leaves on chip goes on to the next, so that it depends on all
         before it.
-    of_keys : sequence of int, optional
-        For a launch that works on keys alone, once for each KV head: the KV head of each query
+    of_keys: for a launch that works on keys alone, once for each KV head: the KV head of each query
         head. Its visits are in the first query head of each KV head, and in row block 0, though
         they have no rows.
-    in_turn : bool
-        Whether one thread block works on all outer blocks of a head, one after the other.
-    row_each : bool
-        Whether each row of an outer block is the work of a thread block of its own.
-    forms : bool
-        Whether a visit forms a tile of scores; otherwise it works on rows alone.
-    sinks : ndarray, optional
-        How many sink logits each outer block loads; none without it.
-    page : int
-        Keys of a page, of which a whole inner block is a whole number.
-    makes : tuple of str
-        Numbers of every row that a visit makes on chip for itself alone.
+    in_turn: whether one thread block works on all outer blocks of a head, one after the other.
+    row_each: whether each row of an outer block is the work of a thread block of its own.
+    forms: whether a visit forms a tile of scores; otherwise it works on rows alone.
+    sinks: how many sink logits each outer block loads; none without it.
+    page: keys of a page, of which a whole inner block is a whole number.
+    makes: numbers of every row that a visit makes on chip for itself alone.
     """
 
     def __init__(

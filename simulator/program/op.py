@@ -44,23 +44,7 @@ class Gesture(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Op:
-    """One elementary move inside a visit.
-
-    Attributes
-    ----------
-    cites : str
-        Paper, algorithm and line.
-    flops : int
-        Matmul FLOPs; other arithmetic is not counted (docs/counting.md, "Bytes").
-    moves : tuple of Move
-        Tiles that cross between HBM and the chip.
-    allocates : tuple of ChipTile
-        Tiles that are on chip from here on.
-    frees : tuple of str
-        Names that are not on chip any more.
-    seldom : bool
-        Whether it has nothing to change yet, or seldom changes anything: nobody waits for it.
-    """
+    """One elementary move inside a visit."""
 
     name: ClassVar[str]
     """The op's word, as in docs/conventions.md; also its anchor in the kernel sources."""
@@ -88,11 +72,12 @@ class Op:
     shows: ClassVar[str] = ""
     """The op's line in the update of a state, and the number beside that line."""
 
-    cites: str
-    flops: int = 0
-    moves: tuple[TileMove, ...] = ()
-    allocates: tuple[ChipTile, ...] = ()
-    frees: tuple[str, ...] = ()
+    cites: str  # paper, algorithm and line
+    flops: int = 0  # matmul FLOPs; other arithmetic is not counted (docs/counting.md, "Bytes")
+    moves: tuple[TileMove, ...] = ()  # tiles that cross between HBM and the chip
+    allocates: tuple[ChipTile, ...] = ()  # tiles that are on chip from here on
+    frees: tuple[str, ...] = ()  # names that are not on chip any more
+    # whether it has nothing to change yet, or seldom changes anything: nobody waits for it
     seldom: bool = False
 
     factors: ClassVar[tuple[str, ...]] = ()
@@ -136,10 +121,8 @@ class Op:
     def terms(self, state: State, before: Values | None) -> Values | None:
         """Return how large the terms of each score are once the op was done, (r, c), like errors.
 
-        Parameters
-        ----------
-        before : ndarray or None
-            What this has returned for the op before; None in a visit that has made no scores yet.
+        before: what this has returned for the op before; None in a visit that has made no scores
+            yet.
         """
         return before
 

@@ -45,18 +45,10 @@ class Granularity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Playhead:
-    """A place in the time of a run that plays.
+    """A place in the time of a run that plays."""
 
-    Attributes
-    ----------
-    cursor : Cursor
-        Where the step that is under way leads.
-    done : float
-        Seconds of that step that have passed at speed 1: 0 where it begins.
-    """
-
-    cursor: Cursor
-    done: float
+    cursor: Cursor  # where the step that is under way leads
+    done: float  # seconds of that step that have passed at speed 1: 0 where it begins
 
 
 def first_cursor() -> Cursor:
@@ -105,13 +97,9 @@ def step(program: TileProgram, cursor: Cursor, by: Granularity, forward: bool = 
 def path_between(program: TileProgram, start: Cursor, end: Cursor, most: int) -> tuple[Cursor, ...]:
     """Return the cursors that lead from one to another, forwards or backwards.
 
-    Parameters
-    ----------
-    start, end : Cursor
-        Two cursors of it; the first is left out, the last is included.
-    most : int
-        Most cursors, at least 1: op by op if that is enough, otherwise tile by tile, otherwise this
-        many tiles at equal distances.
+    start, end: two cursors of it; the first is left out, the last is included.
+    most: most cursors, at least 1: op by op if that is enough, otherwise tile by tile, otherwise
+        this many tiles at equal distances.
     """
     forward = end >= start
     path: list[Cursor] = []
@@ -169,15 +157,8 @@ def seconds_between(program: TileProgram, before: Cursor, cursor: Cursor) -> flo
 def advanced(program: TileProgram, head: Playhead, seconds: float, by: Granularity) -> Playhead:
     """Return the playhead some time later, in the time that the steps on the way take.
 
-    Parameters
-    ----------
-    seconds : float
-        How much later, at speed 1.
-
-    Returns
-    -------
-    Playhead
-        The place; at the end of the run, the whole last step has been done.
+    seconds: how much later, at speed 1.
+    Returns: the place; at the end of the run, the whole last step has been done.
     """
     cursor, done = head.cursor, head.done + seconds
     if by is Granularity.OP:

@@ -23,52 +23,24 @@ Numbers = Mapping[str, Values]
 
 @dataclass(frozen=True, slots=True)
 class TileMove:
-    """One tile on its way between HBM and the chip.
+    """One tile on its way between HBM and the chip."""
 
-    Attributes
-    ----------
-    tensor : str
-        ``Q K V S P O LSE m l``.
-    head : int
-        Index along the tensor's first axis: the KV head for K and V.
-    rows : range
-        Rows of the tensor; for S and P the query rows.
-    cols : range or None
-        Keys, for S and P alone.
-    bytes : int
-        What the move asks of HBM.
-    split : int or None
-        Which of the splits, of a tensor that has some; None for all of them.
-    """
-
-    tensor: str
-    head: int
-    rows: range
-    cols: range | None
-    bytes: int
-    split: int | None = None
+    tensor: str  # ``Q K V S P O LSE m l``
+    head: int  # index along the tensor's first axis: the KV head for K and V
+    rows: range  # rows of the tensor; for S and P the query rows
+    cols: range | None  # keys, for S and P alone
+    bytes: int  # what the move asks of HBM
+    split: int | None = None  # which of the splits, of a tensor that has some; None for all of them
 
 
 @dataclass(frozen=True, slots=True)
 class ChipTile:
-    """A tile held on chip.
+    """A tile held on chip."""
 
-    Attributes
-    ----------
-    name : str
-        Tensor or statistic; one name is held once.
-    bytes : int
-        Its size.
-    place : str
-        ``shared`` memory, which the GPU preset limits for each block, or ``registers``.
-    stays : bool
-        Whether it outlives the visit, until its row or column block is done.
-    """
-
-    name: str
-    bytes: int
-    place: Place
-    stays: bool = False
+    name: str  # tensor or statistic; one name is held once
+    bytes: int  # its size
+    place: Place  # ``shared`` memory, which the GPU preset limits for each block, or ``registers``
+    stays: bool = False  # whether it outlives the visit, until its row or column block is done
 
 
 class State:
@@ -76,39 +48,22 @@ class State:
 
     HBM starts as NaN where an algorithm has not written, so that reading too early shows.
 
-    Parameters
-    ----------
-    q, k, v : ndarray
-        (heads, Nq, d), (kv_heads, Nk, d), (kv_heads, Nk, dv).
-    head : int, optional
-        The one query head for which tensors can be written; all without it.
-    rows : range, optional
-        The query rows for which they can be written; all without it.
-    tensors : tuple of TensorSpec
-        What can be written beside what all algorithms write.
-    features : int
-        How many numbers a feature map makes of a row.
-    projection : ndarray, optional
-        (f, d), the directions of a feature map: on chip from the start, and no bytes are counted.
-    sinks : ndarray, optional
-        (heads, query heads packed into one), logits that join the softmax.
-    given : mapping of str to ndarray
-        What HBM holds beside Q, K and V: gates, by the name of their tensor.
-    inputs : tuple of TensorSpec
-        The tensors in which Q, K and V lie; without one for values, they lie in the keys.
-    pages : PageTable, optional
-        Where the pages of K and V lie; without it they lie together.
-
-    Attributes
-    ----------
-    chip : mapping of str to ndarray
-        The newest numbers by name, those of the row block or tile at hand. A name that is not on
+    q, k, v: (heads, Nq, d), (kv_heads, Nk, d), (kv_heads, Nk, dv).
+    head: the one query head for which tensors can be written; all without it.
+    rows: the query rows for which they can be written; all without it.
+    tensors: what can be written beside what all algorithms write.
+    features: how many numbers a feature map makes of a row.
+    projection: (f, d), the directions of a feature map: on chip from the start, and no bytes are
+        counted.
+    sinks: (heads, query heads packed into one), logits that join the softmax.
+    given: what HBM holds beside Q, K and V: gates, by the name of their tensor.
+    inputs: the tensors in which Q, K and V lie; without one for values, they lie in the keys.
+    pages: where the pages of K and V lie; without it they lie together.
+    chip: the newest numbers by name, those of the row block or tile at hand. A name that is not on
         the chip any more stays until it is made or loaded again.
-    hbm : mapping of str to ndarray
-        Tensors in HBM: the inputs as they were given, and of the others the part that can be
+    hbm: tensors in HBM: the inputs as they were given, and of the others the part that can be
         written, (heads, rows, ...).
-    written : mapping of str to TensorSpec
-        The tensors that can be written.
+    written: the tensors that can be written.
     """
 
     def __init__(

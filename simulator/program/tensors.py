@@ -14,35 +14,23 @@ Axis = Literal["split", "row", "key", "depth", "value", "feature", "total", "own
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """A tensor in HBM, with one part for each query head, or for each KV head.
+    """A tensor in HBM, with one part for each query head, or for each KV head."""
 
-    Attributes
-    ----------
-    name : str
-        As in docs/counting.md.
-    axes : tuple of str
-        Of each head: ``split``, ``row`` for query rows, ``key``, ``depth`` for the head dimension,
-        ``value`` for the value dimension, ``feature`` for what a feature map makes of a row,
-        ``total`` for the value dimension and one more number, the sum of the weights, ``own``
-        for the query heads that are packed into one, and ``page`` for the pages of K and V, which
-        are the same for all heads.
-    empty : float
-        What stands in rows that have seen nothing.
-    width : str
-        Of its elements: that of the dtype, always that of float32 or of int32, or that of float32
-        where every tile adds to what HBM holds.
-    with_sink : str
-        What stands in rows that have seen nothing but a sink logit.
-    at : str
-        Beside which tensor it is seen, or in the place of which if it is as long and as wide as one
-        that is seen there; of its colours it is, too. Empty for a place of its own, or none.
-    """
-
-    name: str
+    name: str  # as in docs/counting.md
+    # of each head: ``split``, ``row`` for query rows, ``key``, ``depth`` for the head dimension,
+    # ``value`` for the value dimension, ``feature`` for what a feature map makes of a row,
+    # ``total`` for the value dimension and one more number, the sum of the weights, ``own`` for the
+    # query heads that are packed into one, and ``page`` for the pages of K and V, which are the
+    # same for all heads
     axes: tuple[Axis, ...]
-    empty: float = 0.0
+    empty: float = 0.0  # what stands in rows that have seen nothing
+    # of its elements: that of the dtype, always that of float32 or of int32, or that of float32
+    # where every tile adds to what HBM holds
     width: Literal["dtype", "float32", "int32", "sum"] = "dtype"
+    # what stands in rows that have seen nothing but a sink logit
     with_sink: Literal["empty", "logit", "one"] = "empty"
+    # Beside which tensor it is seen, or in the place of which if it is as long and as wide as one
+    # that is seen there; of its colours it is, too. Empty for a place of its own, or none.
     at: str = ""
 
     @property

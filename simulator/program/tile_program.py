@@ -32,121 +32,72 @@ __all__ = ["Counters", "TileAlgorithm", "TileProgram", "Visit"]
 
 @dataclass(frozen=True)
 class TileAlgorithm:
-    """An algorithm as a tile program uses it.
+    """An algorithm as a tile program uses it."""
 
-    Attributes
-    ----------
-    name : str
-        What scenarios and commands call it.
-    title, short_title : str
-        Its name in full, and on a button.
-    label, in_a_sentence : str
-        Its name beside a figure, and its name after other words.
-    colour : str
-        Its role in the theme, the same in all plots: "bad", "text", "good", or a tensor's.
-    line, mark : str
-        How its curves are drawn, and the points on them.
-    source : str
-        The paper.
-    about : str
-        What sets it apart from the others, in a few words.
-    launches : callable
-        Workload to the launches in their order.
-    visit_ops : callable
-        Workload and visit to the visit's ops in their order; `ops` has those before the tiles, too.
-    stores_scores : bool
-        Whether S and P go to HBM and back: launches follow each other over the same tiles, and the
-        softmax works on whole rows.
-    skips : bool
-        Whether tiles that the mask hides whole are left out.
-    normalises_each_tile : bool
-        Whether O is divided by l after each tile and, as l and m, goes to HBM and back in float32.
-    normalises_last : bool
-        Whether O is divided by l once, at the end of its row block or of its split.
-    walks : bool
-        Whether many of its tiles can be computed at once: by `simulator.engines.row_walk`, with
-        splits by `simulator.engines.split_engine`.
-    running : bool
-        Whether m and l after a column block are those of all keys of the row so far.
-    adds : bool
-        Whether its thread blocks add to the same sums in HBM: in any order, or in turn if a
-        scenario says that it is deterministic.
-    compared : bool
-        Whether other algorithms are compared with it; otherwise it is compared with them when it is
-        shown itself.
-    tensors : tuple of TensorSpec
-        What it writes to HBM in addition to the tensors that every algorithm has.
-    left : tuple of str
-        What a visit leaves on chip for the next of its row block, or for the next row block.
-    inputs : tuple of TensorSpec
-        What it reads for queries, keys and values: a tensor each, or one for keys and values.
-    gates : tuple of TensorSpec
-        What it reads beside these.
-    softmax : bool
-        Whether its weights are those of a softmax: there are scores, m and LSE.
-    sums : bool
-        Whether there is an l, the sum of a row's weights, by which O is divided.
-    forms : bool
-        Whether it forms weights of pairs, of some tiles at least.
-    formula : str
-        How its state changes with a token, in a line; empty where a tile is formed.
-    rows : tuple of str
-        Numbers of a token that are as long as a value; what is added to the state is the features
-        of its key times the last of them.
-    row_title : str
-        What the picture of one row is called.
-    near : tuple of str
-        Other algorithms that it is set beside, where they can run.
-    error_size : callable, optional
-        The size of the terms of a number, to which its rounding errors are relative: from its name,
-        what is on chip with it, and what no product of a row of V, and of dO, exceeds. Without it,
-        it is that of scores.
-    chip : tuple of TensorSpec
-        Numbers that it makes on chip beside S and P, of pairs or of rows.
-    forward : str or None
-        The algorithm of the forward pass before it, if it computes gradients.
-    after : tuple of str
-        What it always reads of that which its forward pass has left; `TileProgram.kept` has more.
-    exemplars : tuple of mapping
-        What small runs change in the usual one (causal, more queries than keys), so that all forms
-        of its ops occur in one of them.
-    """
-
-    name: Algorithm
+    name: Algorithm  # what scenarios and commands call it
+    # title, short_title: its name in full, and on a button
     title: str
     short_title: str
+    # label, in_a_sentence: its name beside a figure, and its name after other words
     label: str
     in_a_sentence: str
+    # its role in the theme, the same in all plots: "bad", "text", "good", or a tensor's
     colour: str
+    # line, mark: how its curves are drawn, and the points on them
     line: Literal["solid", "dash", "dot", "dashdot"]
     mark: Literal["square", "triangle", "circle", "diamond", "cross"]
-    source: str
-    about: str
-    launches: Callable[[Workload], tuple[Launch, ...]]
+    source: str  # the paper
+    about: str  # what sets it apart from the others, in a few words
+    launches: Callable[[Workload], tuple[Launch, ...]]  # workload to the launches in their order
+    # workload and visit to the visit's ops in their order; `ops` has those before the tiles, too
     visit_ops: Callable[[Workload, Visit], tuple[Op, ...]]
+    # whether S and P go to HBM and back: launches follow each other over the same tiles, and the
+    # softmax works on whole rows
     stores_scores: bool = False
-    skips: bool = True
+    skips: bool = True  # whether tiles that the mask hides whole are left out
+    # whether its thread blocks add to the same sums in HBM: in any order, or in turn if a scenario
+    # says that it is deterministic
     adds: bool = False
+    # whether O is divided by l after each tile and, as l and m, goes to HBM and back in float32
     normalises_each_tile: bool = False
+    # whether O is divided by l once, at the end of its row block or of its split
     normalises_last: bool = False
+    # whether many of its tiles can be computed at once: by `simulator.engines.row_walk`, with
+    # splits by `simulator.engines.split_engine`
     walks: bool = True
+    # whether m and l after a column block are those of all keys of the row so far
     running: bool = True
+    # whether other algorithms are compared with it; otherwise it is compared with them when it is
+    # shown itself
     compared: bool = True
+    # what it writes to HBM in addition to the tensors that every algorithm has
     tensors: tuple[TensorSpec, ...] = ()
+    # what a visit leaves on chip for the next of its row block, or for the next row block
     left: tuple[str, ...] = ("m", "l", "O")
+    # what it reads for queries, keys and values: a tensor each, or one for keys and values
     inputs: tuple[TensorSpec, ...] = INPUTS
-    gates: tuple[TensorSpec, ...] = ()
-    softmax: bool = True
-    sums: bool = True
-    forms: bool = True
-    formula: str = ""
+    gates: tuple[TensorSpec, ...] = ()  # what it reads beside these
+    softmax: bool = True  # whether its weights are those of a softmax: there are scores, m and LSE
+    sums: bool = True  # whether there is an l, the sum of a row's weights, by which O is divided
+    forms: bool = True  # whether it forms weights of pairs, of some tiles at least
+    formula: str = ""  # how its state changes with a token, in a line; empty where a tile is formed
+    # numbers of a token that are as long as a value; what is added to the state is the features of
+    # its key times the last of them
     rows: tuple[str, ...] = ("V",)
-    row_title: str = "Online softmax"
-    near: tuple[Algorithm, ...] = ()
+    row_title: str = "Online softmax"  # what the picture of one row is called
+    near: tuple[Algorithm, ...] = ()  # other algorithms that it is set beside, where they can run
+    # The size of the terms of a number, to which its rounding errors are relative: from its name,
+    # what is on chip with it, and what no product of a row of V, and of dO, exceeds. Without it, it
+    # is that of scores.
     error_size: Callable[[str, Numbers, float], float] | None = None
+    # numbers that it makes on chip beside S and P, of pairs or of rows
     chip: tuple[TensorSpec, ...] = ()
+    # the algorithm of the forward pass before it, if it computes gradients
     forward: Algorithm | None = None
+    # what it always reads of that which its forward pass has left; `TileProgram.kept` has more
     after: tuple[str, ...] = ()
+    # what small runs change in the usual one (causal, more queries than keys), so that all forms of
+    # its ops occur in one of them
     exemplars: tuple[Mapping[str, Mapping[str, Any]], ...] = ({},)
 
     def ops(self, w: Workload, visit: Visit) -> tuple[Op, ...]:
@@ -230,10 +181,7 @@ class TileAlgorithm:
 class TileProgram:
     """All visits of a workload and the ops of each.
 
-    Attributes
-    ----------
-    sizes : tuple of int
-        Visits of each launch.
+    sizes: visits of each launch.
     """
 
     def __init__(self, workload: Workload, algorithm: TileAlgorithm) -> None:
@@ -264,10 +212,7 @@ class TileProgram:
     def visit(self, index: int) -> Visit:
         """Return visit `index`.
 
-        Raises
-        ------
-        IndexError
-            `index` is not in ``0 .. len - 1``.
+        Raises IndexError: `index` is not in ``0 .. len - 1``.
         """
         if not 0 <= index < len(self):
             raise IndexError(f"visit {index}: expected 0 to {len(self) - 1}")

@@ -37,17 +37,11 @@ from simulator.program.state_ops import (
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """What a kind of op adds up.
+    """What a kind of op adds up."""
 
-    Attributes
-    ----------
-    count : callable
-        Of how many terms each number is the sum, from the op and the numbers before it.
-    first : callable
-        The numbers after the first terms, from the op, the numbers before it and how many terms.
-    """
-
+    # of how many terms each number is the sum, from the op and the numbers before it
     count: Callable[[Any, Numbers], int]
+    # the numbers after the first terms, from the op, the numbers before it and how many terms
     first: Callable[[Any, Numbers, int], dict[str, Values]]
 
 
@@ -63,10 +57,7 @@ def under_way(op: Op, before: Numbers, share: float) -> dict[str, Values]:
 
     Of a sum these are the sums of its first terms.
 
-    Parameters
-    ----------
-    share : float
-        0 to 1; with 1, the numbers that the op makes, but for rounding.
+    share: 0 to 1; with 1, the numbers that the op makes, but for rounding.
     """
     if isinstance(op, Rescale):
         return _rescaled(op, before, share)

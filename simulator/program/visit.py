@@ -11,58 +11,34 @@ from simulator.program.op import Op
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """The work on one (head, i, j) tile of the score matrix.
+    """The work on one (head, i, j) tile of the score matrix."""
 
-    Attributes
-    ----------
-    index : int
-        Place in the program.
-    launch : int
-        Which kernel launch it belongs to.
-    head, i, j : int
-        Query head, row block, column block. A visit of naive's softmax launch works on its whole
-        row block: then `j` is 0 and `cols` has all keys.
-    rows, cols : range
-        Valid query rows and keys.
-    kind : TileKind
-        PARTIAL or FULL.
-    first, last : bool
-        Whether it is the first or last visit of its outer block.
-    opens : bool
-        Whether it is the first visit of its head in this launch.
-    split : int
-        Which run of the column blocks it is in.
-    """
-
-    index: int
-    launch: int
+    index: int  # place in the program
+    launch: int  # which kernel launch it belongs to
+    # head, i, j: Query head, row block, column block. A visit of naive's softmax launch works on
+    # its whole row block: then `j` is 0 and `cols` has all keys.
     head: int
     i: int
     j: int
+    # rows, cols: valid query rows and keys
     rows: range
     cols: range
-    kind: TileKind
+    kind: TileKind  # PARTIAL or FULL
+    # first, last: whether it is the first or last visit of its outer block
     first: bool
     last: bool
-    opens: bool
-    split: int = 0
+    opens: bool  # whether it is the first visit of its head in this launch
+    split: int = 0  # which run of the column blocks it is in
 
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """Requested bytes of each tensor, and matmul FLOPs.
+    """Requested bytes of each tensor, and matmul FLOPs."""
 
-    Attributes
-    ----------
-    read, write : mapping of str to int
-        Bytes by tensor.
-    flops : int
-        Matmul FLOPs.
-    """
-
+    # read, write: bytes by tensor
     read: Mapping[str, int]
     write: Mapping[str, int]
-    flops: int
+    flops: int  # matmul FLOPs
 
     @property
     def read_bytes(self) -> int:

@@ -19,10 +19,7 @@ def traces_of(
 ) -> tuple[Trace, ...]:
     """Return the traces of a scenario: one for each sequence of its batch, or a single one.
 
-    Raises
-    ------
-    InputError
-        The scenario, its input or the engine cannot be used.
+    Raises InputError: the scenario, its input or the engine cannot be used.
     """
     return tuple(simulate(each, engine, source) for each in each_sequence(scenario))
 
@@ -44,10 +41,7 @@ def run_all(traces: Sequence[Trace], progress: Progress | None = None) -> dict[s
 def check_one(traces: Sequence[Trace], output: object) -> None:
     """Refuse to write arrays of several sequences: they have keys of different numbers.
 
-    Raises
-    ------
-    InputError
-        There are several.
+    Raises InputError: there are several.
     """
     if len(traces) > 1:
         expected = f"a scenario that says batch.sequence, a number from 0 to {len(traces) - 1}"

@@ -25,27 +25,17 @@ Progress = Callable[[float], None]
 
 @dataclass(frozen=True, slots=True)
 class LoopTurn:
-    """The visits of one turn of the outer loop, and which of them are searched.
+    """The visits of one turn of the outer loop, and which of them are searched."""
 
-    Attributes
-    ----------
-    launch, head, outer, split : int
-        Kernel launch, query head, number of the outer block and of the split.
-    start : int
-        Its first visit.
-    inner : ndarray
-        (visits,) int64, the inner block of each of its visits.
-    looked : range
-        Which of its visits are searched, counted from `start`.
-    """
-
+    # launch, head, outer, split: kernel launch, query head, number of the outer block and of the
+    # split
     launch: int
     head: int
     outer: int
     split: int
-    start: int
-    inner: I64
-    looked: range
+    start: int  # its first visit
+    inner: I64  # (visits,) int64, the inner block of each of its visits
+    looked: range  # which of its visits are searched, counted from `start`
 
     def order(self, forward: bool) -> range:
         """Return the visits to be searched in the order of the search, counted from `start`."""
@@ -109,30 +99,16 @@ class AtOp(OpCondition):
 
 @dataclass(frozen=True)
 class AtLine(OpCondition):
-    """Stops when an op of one line of code has been done.
+    """Stops when an op of one line of code has been done."""
 
-    Attributes
-    ----------
-    algorithm : str
-        Whose code it is: other algorithms never meet it.
-    tab : str
-        Which text: ``paper``, ``numpy`` or ``cuda``.
-    line : int
-        Line of that text.
-    label : str
-        The line in words.
-    runs : callable
-        Whether an op is one of the line.
-    once : bool
-        Whether ops of the line that follow one another in a visit count once, so that the run stops
-        only at the first of them.
-    """
-
-    algorithm: str
-    tab: str
-    line: int
-    label: str = field(compare=False)
+    algorithm: str  # whose code it is: other algorithms never meet it
+    tab: str  # which text: ``paper``, ``numpy`` or ``cuda``
+    line: int  # line of that text
+    label: str = field(compare=False)  # the line in words
+    # whether an op is one of the line
     runs: Callable[[Op], bool] = field(compare=False, repr=False)
+    # whether ops of the line that follow one another in a visit count once, so that the run stops
+    # only at the first of them
     once: bool = field(compare=False, default=False)
 
     @property
@@ -309,27 +285,16 @@ class MaximumChanged(OpCondition):
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """The end of a search.
+    """The end of a search."""
 
-    Attributes
-    ----------
-    cursor : Cursor
-        The place.
-    condition : Condition
-        What is met there.
-    """
-
-    cursor: Cursor
-    condition: Condition
+    cursor: Cursor  # the place
+    condition: Condition  # what is met there
 
 
 class Finder:
     """Searches a run, and keeps what it has found out for the next search.
 
-    Parameters
-    ----------
-    trace : Trace
-        The run; its engine is asked only if a condition needs numbers.
+    trace: the run; its engine is asked only if a condition needs numbers.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -350,12 +315,8 @@ class Finder:
     ) -> Hit | None:
         """Return the nearest place strictly after (or before) a cursor that meets a condition.
 
-        Parameters
-        ----------
-        progress : callable, optional
-            Told the share of the run that has been searched, 0 to 1; may raise to stop.
-        until : Cursor, optional
-            The farthest place that counts.
+        progress: told the share of the run that has been searched, 0 to 1; may raise to stop.
+        until: the farthest place that counts.
         """
         self._report = progress
         # Those that need numbers come last: they need not search beyond what the others found.

@@ -16,27 +16,14 @@ from simulator.run.snapshot import Cell, Snapshot
 
 @dataclass(frozen=True, slots=True)
 class CellValue:
-    """One cell at a cursor.
+    """One cell at a cursor."""
 
-    Attributes
-    ----------
-    cell : Cell
-        Which.
-    tensor : str
-        What is there now: ``P`` instead of S when there are exponentials.
-    value : float or None
-        A float32, as the engine has it; None while there is none, or where none is kept.
-    state : str
-        In words, where it is or why it is not there.
-    called : str
-        What it is called there, if not as its tensor.
-    """
-
-    cell: Cell
-    tensor: str
+    cell: Cell  # which
+    tensor: str  # what is there now: ``P`` instead of S when there are exponentials
+    # a float32, as the engine has it; None while there is none, or where none is kept
     value: float | None
-    state: str
-    called: str = ""
+    state: str  # in words, where it is or why it is not there
+    called: str = ""  # what it is called there, if not as its tensor
 
     @property
     def name(self) -> str:

@@ -22,28 +22,15 @@ MAX_VISITS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first number whose error is larger than rounding explains.
+    """The first number whose error is larger than rounding explains."""
 
-    Attributes
-    ----------
-    visit : Visit
-        Where.
-    op : str
-        The op after which it differs.
-    quantity : str
-        What differs, such as ``P[3, 7]``, counted inside the tile.
-    engine, exact : float
-        The engine's number and float64's.
-    allowed : float
-        The tolerance that it exceeds.
-    """
-
-    visit: Visit
-    op: str
-    quantity: str
+    visit: Visit  # where
+    op: str  # the op after which it differs
+    quantity: str  # what differs, such as ``P[3, 7]``, counted inside the tile
+    # engine, exact: the engine's number and float64's
     engine: float
     exact: float
-    allowed: float
+    allowed: float  # the tolerance that it exceeds
 
     def __str__(self) -> str:
         at = self.visit
@@ -56,25 +43,15 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result of a check.
+    """The result of a check."""
 
-    Attributes
-    ----------
-    visits, of : int
-        Visits checked, of how many.
-    difference : Difference or None
-        The first one, if any.
-    largest : float
-        Largest share of its tolerance that any number used, 0 to 1 when all agree.
-    settled : int
-        In how many rows of tiles float64 took the engine's side, because m grew by the rescale
-        threshold but for rounding.
-    """
-
+    # visits, of: visits checked, of how many
     visits: int
     of: int
-    difference: Difference | None
-    largest: float
+    difference: Difference | None  # the first one, if any
+    largest: float  # largest share of its tolerance that any number used, 0 to 1 when all agree
+    # in how many rows of tiles float64 took the engine's side, because m grew by the rescale
+    # threshold but for rounding
     settled: int = 0
 
     def __str__(self) -> str:
@@ -92,12 +69,8 @@ def verify(
 ) -> Verdict:
     """Compare every op of a run, or of whole row blocks spread over it, with float64.
 
-    Parameters
-    ----------
-    progress : callable, optional
-        Told the share done.
-    most : int
-        Visits to check if the run has more; whole row blocks may make it a few more.
+    progress: told the share done.
+    most: visits to check if the run has more; whole row blocks may make it a few more.
     """
     program = trace.program
     interpreter = Interpreter(program, trace.inputs, trace.left)
@@ -136,10 +109,7 @@ def verify(
 def visits_to_check(program: TileProgram, most: int = MAX_VISITS) -> Iterator[int]:
     """Yield the visits to check: all, or whole row blocks, which depend on nothing else.
 
-    Parameters
-    ----------
-    most : int
-        Visits after which no other row block begins.
+    most: visits after which no other row block begins.
     """
     total = len(program)
     launch = program.launches[0]

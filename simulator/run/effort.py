@@ -13,28 +13,17 @@ from simulator.program.algorithms import algorithm_of
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """Bounds of the computation.
+    """Bounds of the computation."""
 
-    Attributes
-    ----------
-    step : int
-        Products of float64 that a view may wait for: tens of milliseconds.
-    step_tiles : int
-        Tiles that it may wait for: of small ones most of the time is Python's.
-    small, small_tiles : int
-        Products and tiles up to which a head is computed together with the view.
-    scores : int
-        Scores of a head up to which all row blocks are computed; of a larger head as many, spread
-        over it.
-    searched : int
-        Scores of all heads up to which naive, which stores S and P, is searched for a wrong step.
-    """
-
-    step: int = 2**28
-    step_tiles: int = 1024
+    step: int = 2**28  # products of float64 that a view may wait for: tens of milliseconds
+    step_tiles: int = 1024  # tiles that it may wait for: of small ones most of the time is Python's
+    # small, small_tiles: products and tiles up to which a head is computed together with the view
     small: int = 2**25
     small_tiles: int = 100
+    # scores of a head up to which all row blocks are computed; of a larger head as many, spread
+    # over it
     scores: int = 2**26
+    # scores of all heads up to which naive, which stores S and P, is searched for a wrong step
     searched: int = 2**27
 
     def is_small(self, w: Workload) -> bool:

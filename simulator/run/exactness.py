@@ -72,19 +72,12 @@ class RowError(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ErrorStrip:
-    """Errors of all rows of a head.
+    """Errors of all rows of a head."""
 
-    Attributes
-    ----------
-    ulp : ndarray
-        (Nq,) float64, largest absolute error of the row's O in units of the last place, as a
-        float32, of its largest exact magnitude; 0 where it is not known.
-    states : ndarray
-        (Nq,) uint8, `RowError`.
-    """
-
+    # (Nq,) float64, largest absolute error of the row's O in units of the last place, as a float32,
+    # of its largest exact magnitude; 0 where it is not known
     ulp: F64
-    states: NDArray[np.uint8]
+    states: NDArray[np.uint8]  # (Nq,) uint8, `RowError`
 
     @property
     def worst(self) -> int | None:
@@ -110,37 +103,22 @@ class ErrorStrip:
 
 @dataclass(frozen=True, slots=True)
 class Exactness:
-    """The errors of the current head that are known at a cursor.
+    """The errors of the current head that are known at a cursor."""
 
-    Attributes
-    ----------
-    now : Strip
-        Errors of O so far: of the current row block as it is on chip, of the others as they are in
-        HBM.
-    half : Strip
-        Errors of the same rows at their end with exp(S), l and O in float16 and no maximum.
-    half_overflows : int
-        Rows among these in which an exp(S) overflows.
-    rescale : float or None
-        Of the rows that are known, the alpha so far that is furthest from 1; None if there is none.
-    largest : float or None
-        Of the rows that are known, the largest visible score so far.
-    rounding : float or None
-        Largest error of storing O in the dtype, in the strip's units; None where it is float32.
-    missing : bool
-        Whether `fill_errors` has something to compute.
-    gradients : tuple of tuple of str
-        Of a backward pass, the gradients that the strips are of instead: those of rows, and those
-        of keys; then nothing is known in float16, of alpha and of scores.
-    """
-
+    # errors of O so far: of the current row block as it is on chip, of the others as they are in
+    # HBM
     now: ErrorStrip
+    # errors of the same rows at their end with exp(S), l and O in float16 and no maximum
     half: ErrorStrip
-    half_overflows: int
+    half_overflows: int  # rows among these in which an exp(S) overflows
+    # of the rows that are known, the alpha so far that is furthest from 1; None if there is none
     rescale: float | None
-    largest: float | None
+    largest: float | None  # of the rows that are known, the largest visible score so far
+    # largest error of storing O in the dtype, in the strip's units; None where it is float32
     rounding: float | None
-    missing: bool
+    missing: bool  # whether `fill_errors` has something to compute
+    # of a backward pass, the gradients that the strips are of instead: those of rows, and those of
+    # keys; then nothing is known in float16, of alpha and of scores
     gradients: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
 
@@ -182,10 +160,7 @@ def exactness(
 ) -> Exactness:
     """Return what is known at a cursor, after computing what has changed with this step.
 
-    Parameters
-    ----------
-    report : RowReport
-        Not needed; the models of all panels are called in the same way.
+    report: not needed; the models of all panels are called in the same way.
     """
     record, w = _record(trace), trace.workload
     with record.lock:
@@ -203,12 +178,8 @@ def fill_errors(
 ) -> None:
     """Compute what is missing at a cursor; this takes long for long sequences.
 
-    Parameters
-    ----------
-    trace : Trace
-        The run; asked for row blocks from this thread.
-    progress : callable
-        Told the share done; may raise to stop. What has been done by then is kept.
+    trace: the run; asked for row blocks from this thread.
+    progress: told the share done; may raise to stop. What has been done by then is kept.
     """
     record, w = _record(trace), trace.workload
     number, needed = snapshot.visit.head, _needed(snapshot)
@@ -227,10 +198,7 @@ def fill_errors(
 def first_wrong_step(trace: Trace, progress: Progress, effort: Effort = EFFORT) -> Verdict | None:
     """Return what `verify` finds in a run with faults, on a separate engine.
 
-    Returns
-    -------
-    Verdict or None
-        None if naive's S and P of all heads are too large for float64 in memory.
+    Returns: none if naive's S and P of all heads are too large for float64 in memory.
     """
     w = trace.workload
     if not effort.searches(w):

@@ -16,24 +16,12 @@ MOST_TERMS = 512
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number of an explanation.
+    """A number of an explanation."""
 
-    Attributes
-    ----------
-    value : float
-        What it is.
-    cell : Cell
-        The cell that it is, or of whose row it is a statistic.
-    name : str
-        What it is called: ``q[12, 3]``, ``m before this tile, row 12``.
-    full : bool
-        Whether its last place matters, because another stands beside it.
-    """
-
-    value: float
-    cell: Cell
-    name: str
-    full: bool = False
+    value: float  # what it is
+    cell: Cell  # the cell that it is, or of whose row it is a statistic
+    name: str  # what it is called: ``q[12, 3]``, ``m before this tile, row 12``
+    full: bool = False  # whether its last place matters, because another stands beside it
 
 
 Part = str | Number
@@ -41,65 +29,31 @@ Part = str | Number
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One term of a sum.
+    """One term of a sum."""
 
-    Attributes
-    ----------
-    index : int
-        What is summed over: a depth or a key.
-    factors : tuple of Number
-        One or two.
-    product : float
-        Their exact product.
-    """
-
-    index: int
-    factors: tuple[Number, ...]
-    product: float
+    index: int  # what is summed over: a depth or a key
+    factors: tuple[Number, ...]  # one or two
+    product: float  # their exact product
 
 
 @dataclass(frozen=True, slots=True)
 class TermSum:
-    """A sum, term by term.
+    """A sum, term by term."""
 
-    Attributes
-    ----------
-    name : str
-        What it is: ``q12 · k5``.
-    over : str
-        What its index is: ``n`` for a depth, ``key``.
-    terms : tuple of Term
-        The first of them, at most `MOST_TERMS`.
-    count : int
-        How many there are.
-    total : float
-        All of them, added in float64.
-    """
-
-    name: str
-    over: str
-    terms: tuple[Term, ...]
-    count: int
-    total: float
+    name: str  # what it is: ``q12 · k5``
+    over: str  # what its index is: ``n`` for a depth, ``key``
+    terms: tuple[Term, ...]  # the first of them, at most `MOST_TERMS`
+    count: int  # how many there are
+    total: float  # all of them, added in float64
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The origin of the number in a cell.
+    """The origin of the number in a cell."""
 
-    Attributes
-    ----------
-    value : CellValue
-        The cell, its value now and what has become of it.
-    lines : tuple of tuple
-        Sentences and equations, of words and numbers.
-    sum : TermSum or None
-        The sum that the lines speak of.
-    """
-
-    value: CellValue
-    lines: tuple[tuple[Part, ...], ...]
-    sum: TermSum | None = None
+    value: CellValue  # the cell, its value now and what has become of it
+    lines: tuple[tuple[Part, ...], ...]  # sentences and equations, of words and numbers
+    sum: TermSum | None = None  # the sum that the lines speak of
 
 
 def products(

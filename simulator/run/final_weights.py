@@ -40,17 +40,10 @@ def maximum_of_output(now: Snapshot) -> F32:
 def maxima_of_output(now: Snapshot, m: F32, block: Callable[[int], RowBlock]) -> F32:
     """Return the m that O of each row of the head is relative to; of joined splits the largest.
 
-    Parameters
-    ----------
-    now : Snapshot
-        The state, which need not have numbers of the head yet.
-    m : ndarray
-        (Nq,) at the cursor, NaN for rows that have not been begun.
-
-    Returns
-    -------
-    ndarray
-        (Nq, 1) float32, or with splits one column for each: until they are joined, each has an O.
+    now: the state, which need not have numbers of the head yet.
+    m: (Nq,) at the cursor, NaN for rows that have not been begun.
+    Returns: (Nq, 1) float32, or with splits one column for each: until they are joined, each has an
+        O.
     """
     w, visit = now.program.workload, now.visit
     rows = slice(visit.rows.start, visit.rows.stop)
@@ -94,12 +87,9 @@ def weights_so_far(now: Snapshot) -> F32 | None:
 
     When the row is done, these are the weights of the softmax.
 
-    Returns
-    -------
-    ndarray or None
-        (Nq, Nk) float32, NaN where a row has no m and l or a tile is skipped. None for a problem
-        that is too large, where P in HBM is divided already, and where splits have sums of their
-        own.
+    Returns: (Nq, Nk) float32, NaN where a row has no m and l or a tile is skipped. None for a
+        problem that is too large, where P in HBM is divided already, and where splits have sums of
+        their own.
     """
     head = now.head
     if head is None or now.stores_scores or now.program.algorithm.tensors:

@@ -29,17 +29,10 @@ def made_so_far(now: Snapshot, left_by: LeftBy) -> dict[str, F32]:
 
     What was dropped after its visit is among it, as m and l are in a forward pass.
 
-    Parameters
-    ----------
-    now : Snapshot
-        The cursor; its numbers are those of its own rows and keys.
-
-    Returns
-    -------
-    dict
-        (Nq, n) or (Nk, n) float32 each, float64 in a run in float64, by the name of what lies there
-        in the end; NaN where there is nothing yet. Until then there are sums that HBM or the chip
-        has.
+    now: the cursor; its numbers are those of its own rows and keys.
+    Returns: (Nq, n) or (Nk, n) float32 each, float64 in a run in float64, by the name of what lies
+        there in the end; NaN where there is nothing yet. Until then there are sums that HBM or the
+        chip has.
     """
     algorithm, w = now.program.algorithm, now.program.workload
     given = {spec.name for spec in algorithm.gates}

@@ -18,10 +18,7 @@ from simulator.run.snapshot import Cell, Snapshot
 def explain_joined(snapshot: Snapshot, value: CellValue) -> Explanation:
     """Return where m, l or O of a row of the visit's row block come from.
 
-    Parameters
-    ----------
-    snapshot : Snapshot
-        State at the cursor, in a visit that joins splits.
+    snapshot: state at the cursor, in a visit that joins splits.
     """
     make = {"m": _maximum, "l": _sum, "O": _output}[value.cell.tensor]
     return make(snapshot, value)

@@ -38,20 +38,11 @@ half precision rounds, and an op that comes out wrong is not such a sum."""
 
 @dataclass(frozen=True, slots=True)
 class Flight:
-    """A tile on its way between HBM and the chip.
+    """A tile on its way between HBM and the chip."""
 
-    Attributes
-    ----------
-    move : Move
-        What moves.
-    loads : bool
-        Whether it flies to the chip.
-    begin, end : float
-        Shares of the op at which it leaves and lands.
-    """
-
-    move: TileMove
-    loads: bool
+    move: TileMove  # what moves
+    loads: bool  # whether it flies to the chip
+    # begin, end: shares of the op at which it leaves and lands
     begin: float
     end: float
 
@@ -91,18 +82,10 @@ def landed_between(
 ) -> tuple[str, ...]:
     """Return the tensors of which tiles land while a run goes on from one place to another.
 
-    Parameters
-    ----------
-    before, after : Playhead
-        The two places; what lands exactly at the second one has landed.
-    by : Granularity
-        How far one step goes. If it is more than an op, what a step moves lands where it begins.
-
-    Returns
-    -------
-    tuple of str
-        Each tensor once, in the order in which they land first. Of a long way only the first ops
-        are looked at.
+    before, after: the two places; what lands exactly at the second one has landed.
+    by: how far one step goes. If it is more than an op, what a step moves lands where it begins.
+    Returns: each tensor once, in the order in which they land first. Of a long way only the first
+        ops are looked at.
     """
     names: dict[str, None] = {}
     cursor, done = before.cursor, before.done
@@ -129,14 +112,10 @@ def landed_between(
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """An op that is being done; equal to itself alone, so that what is made of it can be kept.
+    """An op that is being done; equal to itself alone, so that what is made of it can be kept."""
 
-    Attributes
-    ----------
-    before, after : Snapshot
-        The snapshot one op earlier, which may be of another visit, and the one at its end.
-    """
-
+    # before, after: the snapshot one op earlier, which may be of another visit, and the one at its
+    # end
     before: Snapshot
     after: Snapshot
     _latest: dict[Hashable, Snapshot] = field(default_factory=dict, init=False, repr=False)

@@ -39,10 +39,7 @@ from simulator.run.snapshot import Cell, Snapshot
 def explain(snapshot: Snapshot, cell: Cell) -> Explanation:
     """Return where the number in a cell of the current head came from.
 
-    Parameters
-    ----------
-    cell : Cell
-        A cell of Q, K, V, S (or of P in its place), m, l or O.
+    cell: a cell of Q, K, V, S (or of P in its place), m, l or O.
 
     References
     ----------

@@ -21,10 +21,7 @@ def rescaled(
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the rows and column blocks at which m has moved though l was above 0.
 
-    Parameters
-    ----------
-    block : RowBlock
-        Its m and l after every column block; a skipped tile has left them as they were.
+    block: its m and l after every column block; a skipped tile has left them as they were.
     """
     rows = w.grid.row_range(i)
     m, l = (_with_start(w, head, rows, values, n) for n, values in enumerate((block.m, block.l)))
@@ -39,21 +36,12 @@ def rescaled(
 
 @dataclass(frozen=True, slots=True)
 class Skips:
-    """What the rows of the current tile do about a larger maximum.
+    """What the rows of the current tile do about a larger maximum."""
 
-    Attributes
-    ----------
-    moved : ndarray
-        (r,) bool, rows whose m has moved, so that their sums are rescaled.
-    skipped : ndarray
-        (r,) bool, rows whose maximum has grown by too little: m is kept, and P is above 1.
-    warps : ndarray
-        (warps,) bool, which of the warps of 32 rows rescale.
-    """
-
-    moved: NDArray[np.bool_]
+    moved: NDArray[np.bool_]  # (r,) bool, rows whose m has moved, so that their sums are rescaled
+    # (r,) bool, rows whose maximum has grown by too little: m is kept, and P is above 1
     skipped: NDArray[np.bool_]
-    warps: NDArray[np.bool_]
+    warps: NDArray[np.bool_]  # (warps,) bool, which of the warps of 32 rows rescale
 
 
 def skips(now: Snapshot) -> Skips | None:

@@ -27,10 +27,8 @@ _SUMMARY = "summary.json"
 def check_output(path: Path, workload: Workload) -> None:
     """Refuse an output before anything is computed for it.
 
-    Raises
-    ------
-    InputError
-        Its ending is not known, its folder is missing, or the arrays do not fit in memory.
+    Raises InputError: its ending is not known, its folder is missing, or the arrays do not fit in
+        memory.
     """
     w = workload
     inputs = [w.file.path] if w.file else []
@@ -61,20 +59,11 @@ def write_results(
 ) -> None:
     """Write a run, and its summary as ``summary.json`` in the same folder.
 
-    Parameters
-    ----------
-    path : Path
-        ``.npz`` or ``.json`` for the arrays, with the summary inside; ``.csv`` for the traffic
+    path: ``.npz`` or ``.json`` for the arrays, with the summary inside; ``.csv`` for the traffic
         after each visit.
-    summary : mapping
-        What `Trace.run` returns.
-    arrays : mapping
-        The same; not needed for ``.csv``.
-
-    Raises
-    ------
-    InputError
-        A file cannot be written; the old file stays as it was.
+    summary: what `Trace.run` returns.
+    arrays: the same; not needed for ``.csv``.
+    Raises InputError: a file cannot be written; the old file stays as it was.
     """
     text = json.dumps(summary, indent=1)
     if path.suffix == ".npz":

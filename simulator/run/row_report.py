@@ -19,38 +19,24 @@ _CHUNK = 8192
 
 @dataclass(frozen=True, slots=True)
 class RowReport:
-    """One row of the current row block at a cursor.
+    """One row of the current row block at a cursor."""
 
-    Attributes
-    ----------
-    row : int
-        Query row in the whole matrix.
-    scores : ndarray
-        (Nk,) float32, scaled scores, or similarities φ(q)·φ(k), or what later updates of a state
-        have left of them; -inf where the mask hides the pair.
-    seen : ndarray
-        (Nk,) bool, keys whose tile has been worked on up to the cursor, hidden ones included.
-    error : float or None
-        Largest absolute difference of the row's O so far, normalised, from float64 over the
-        same keys; None before the first accumulation and in launches without O.
-    ulp : float or None
-        The same in float32 units of the last place at the row's largest |O|.
-    """
-
-    row: int
+    row: int  # query row in the whole matrix
+    # (Nk,) float32, scaled scores, or similarities φ(q)·φ(k), or what later updates of a state have
+    # left of them; -inf where the mask hides the pair
     scores: F32
+    # (Nk,) bool, keys whose tile has been worked on up to the cursor, hidden ones included
     seen: NDArray[np.bool_]
+    # largest absolute difference of the row's O so far, normalised, from float64 over the same
+    # keys; None before the first accumulation and in launches without O
     error: float | None
-    ulp: float | None
+    ulp: float | None  # the same in float32 units of the last place at the row's largest |O|
 
 
 def row_report(snapshot: Snapshot, row: int) -> RowReport:
     """Return the report of a row of the snapshot's row block.
 
-    Parameters
-    ----------
-    row : int
-        Query row; if it is outside the current row block, the nearest row inside is taken.
+    row: query row; if it is outside the current row block, the nearest row inside is taken.
     """
     w, visit = snapshot.program.workload, snapshot.visit
     row = min(max(row, visit.rows.start), visit.rows.stop - 1)

@@ -20,19 +20,12 @@ from simulator.program.state import State
 
 @dataclass(frozen=True, slots=True)
 class RowSums:
-    """Sums of a row block over some tiles, relative to the maximum so far.
+    """Sums of a row block over some tiles, relative to the maximum so far."""
 
-    Attributes
-    ----------
-    m, l : ndarray
-        (rows,) float64, largest score and sum of exponentials.
-    o : ndarray
-        (rows, dv) float64, not divided by l.
-    """
-
+    # m, l: (rows,) float64, largest score and sum of exponentials
     m: F64
     l: F64
-    o: F64
+    o: F64  # (rows, dv) float64, not divided by l
 
     @property
     def top(self) -> float:
@@ -51,18 +44,12 @@ class HalfSums:
 
     S, exp(S), l and O are rounded to float16 after every tile; products of a tile are summed in
     float32, as tensor cores may.
-
-    Attributes
-    ----------
-    l, o : ndarray
-        (rows,) and (rows, dv) float32, numbers that float16 has.
-    over : ndarray
-        (rows,) bool, whether an exponential overflowed.
     """
 
+    # l, o: (rows,) and (rows, dv) float32, numbers that float16 has
     l: F32
     o: F32
-    over: NDArray[np.bool_]
+    over: NDArray[np.bool_]  # (rows,) bool, whether an exponential overflowed
 
     def add(self, s: F64, v: F32) -> HalfSums:
         """Return the sums after one more tile; every result is rounded to float16."""
@@ -196,18 +183,10 @@ def over(
 def ulps(ours: NDArray[np.floating], exact: F64) -> F64:
     """Return each row's largest error in float32 units of the last place, (rows,) float64.
 
-    Parameters
-    ----------
-    ours : ndarray
-        (rows, dv), O.
-    exact : ndarray
-        (rows, dv) float64.
-
-    Returns
-    -------
-    ndarray
-        Infinite if `ours` contains NaN or an infinity. The unit is that of the row's largest exact
-        magnitude.
+    ours: (rows, dv), O.
+    exact: (rows, dv) float64.
+    Returns: infinite if `ours` contains NaN or an infinity. The unit is that of the row's largest
+        exact magnitude.
     """
     with np.errstate(invalid="ignore", over="ignore"):
         off = np.abs(ours.astype(np.float64) - exact).max(axis=1)

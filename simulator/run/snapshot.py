@@ -28,22 +28,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell of a matrix of the current head, in the matrix's own rows and columns (K, not Kᵀ).
+    """A cell of a matrix of the current head, in the matrix's own rows and columns (K, not Kᵀ)."""
 
-    Attributes
-    ----------
-    tensor : str
-        ``Q K V S m l O``; S also where P is shown in its place; with `split`, what it leaves.
-    row, col : int
-        Counted from 0; the column of m and l is 0.
-    split : int or None
-        Which split has left it.
-    """
-
+    # ``Q K V S m l O``; S also where P is shown in its place; with `split`, what it leaves
     tensor: str
+    # row, col: counted from 0; the column of m and l is 0
     row: int
     col: int
-    split: int | None = None
+    split: int | None = None  # which split has left it
 
     @property
     def spec(self) -> TensorSpec:
@@ -62,33 +54,22 @@ class HeadNumbers:
     """All numbers of one head at a cursor, if the problem is small enough to draw every cell.
 
     NaN marks what does not exist yet, or does not exist any more: nothing is drawn there.
-
-    Attributes
-    ----------
-    s : ndarray
-        (Nq, Nk) float32, masked scaled scores of every visited tile of the run (-inf hidden,
-        NaN skipped); the tile states say which of them exist at the cursor.
-    p : ndarray
-        (Nq, Nk) float32, exponentials as their tile computed them, likewise.
-    m, l : ndarray
-        (Nq,) float32, running statistics at the cursor.
-    o : ndarray
-        (Nq, dv) float32, O at the cursor: on chip or in HBM.
-    others : mapping of str to ndarray
-        Of a backward pass its numbers of pairs, (Nq, Nk) each, of every tile of the run, and what
-        it has made at the cursor of rows and of keys, (Nq, n) and (Nk, n), by the name of the
-        tensor in whose place it is.
-    weights : ndarray or None
-        (Nq, Nk) float32, ``exp(S - m)`` of keys that have been used, with the m that O of their row
-        is relative to at the cursor; None without a rescale.
     """
 
+    # (Nq, Nk) float32, masked scaled scores of every visited tile of the run (-inf hidden, NaN
+    # skipped); the tile states say which of them exist at the cursor
     s: F32
-    p: F32
+    p: F32  # (Nq, Nk) float32, exponentials as their tile computed them, likewise
+    # m, l: (Nq,) float32, running statistics at the cursor
     m: F32
     l: F32
-    o: F32
+    o: F32  # (Nq, dv) float32, O at the cursor: on chip or in HBM
+    # of a backward pass its numbers of pairs, (Nq, Nk) each, of every tile of the run, and what it
+    # has made at the cursor of rows and of keys, (Nq, n) and (Nk, n), by the name of the tensor in
+    # whose place it is
     others: Mapping[str, F32] = field(default_factory=dict)
+    # (Nq, Nk) float32, ``exp(S - m)`` of keys that have been used, with the m that O of their row
+    # is relative to at the cursor; None without a rescale
     weights: F32 | None = None
 
     @property
@@ -106,23 +87,12 @@ class HeadNumbers:
 
 @dataclass(frozen=True, slots=True)
 class Partials:
-    """What the splits of the current row block leave in HBM for the visit that joins them.
+    """What the splits of the current row block leave in HBM for the visit that joins them."""
 
-    Attributes
-    ----------
-    o : ndarray
-        (splits, r, dv) float32, O of each split, divided by the sum over its keys alone.
-    lse : ndarray
-        (splits, r) float32, LSE of each split, -inf where a row sees none of its keys.
-    stored : tuple of bool
-        Of each split, whether it lies in HBM at the cursor.
-    weights : ndarray or None
-        (splits, r) float32, by how much each O counts; None until they have been made.
-    """
-
-    o: F32
-    lse: F32
-    stored: tuple[bool, ...]
+    o: F32  # (splits, r, dv) float32, O of each split, divided by the sum over its keys alone
+    lse: F32  # (splits, r) float32, LSE of each split, -inf where a row sees none of its keys
+    stored: tuple[bool, ...]  # of each split, whether it lies in HBM at the cursor
+    # (splits, r) float32, by how much each O counts; None until they have been made
     weights: F32 | None
 
 
@@ -132,60 +102,33 @@ _OF_FORWARD = ("S", "P")
 
 @dataclass(frozen=True)
 class Snapshot:
-    """State at a cursor.
+    """State at a cursor."""
 
-    Attributes
-    ----------
-    program : TileProgram
-        The run's visits and ops; ``program.workload`` has shapes, mask and hardware.
-    cursor : Cursor
-        The place in the run.
-    visit : Visit
-        The current visit.
-    ops : tuple of Op
-        Its ops; those up to and including ``cursor.op`` have been done.
-    tile : Tile
-        Its numbers, before and after.
-    counters : Counters
-        Requested bytes and FLOPs so far.
-    on_chip : tuple of ChipTile
-        Tiles on chip now.
-    head : HeadNumbers or None
-        The whole head's numbers if the problem is small enough.
-    q, k, v : ndarray
-        (Nq, d), (Nk, d), (Nk, dv) float32 of the current head, as tiles read them.
-    engine, device : str
-        What computed the numbers.
-    wrong : WrongNumbers or None
-        Which of them are wrong, where a fault is on.
-    partials : Partials or None
-        What the splits of the current row block leave behind; None without splits.
-    so_far : ndarray or None
-        (Nq, Nk) float32, the weights of `weights_so_far`, if they are to be shown.
-    gate : ndarray or None
-        (Nk, f) or (Nk,) float32, what the update of a state takes of each key, if anything; of a
-        backward pass (Nq, dv), the gradient of O.
-    unturned : mapping of str to ndarray
-        Q and K of the current head before positions turn them, by name; empty without positions.
-    """
-
+    # the run's visits and ops; ``program.workload`` has shapes, mask and hardware
     program: TileProgram
-    cursor: Cursor
-    visit: Visit
-    ops: tuple[Op, ...]
-    tile: Tile
-    counters: Counters
-    on_chip: tuple[ChipTile, ...]
-    head: HeadNumbers | None
+    cursor: Cursor  # the place in the run
+    visit: Visit  # the current visit
+    ops: tuple[Op, ...]  # its ops; those up to and including ``cursor.op`` have been done
+    tile: Tile  # its numbers, before and after
+    counters: Counters  # requested bytes and FLOPs so far
+    on_chip: tuple[ChipTile, ...]  # tiles on chip now
+    head: HeadNumbers | None  # the whole head's numbers if the problem is small enough
+    # q, k, v: (Nq, d), (Nk, d), (Nk, dv) float32 of the current head, as tiles read them
     q: F32
     k: F32
     v: F32
+    # engine, device: what computed the numbers
     engine: str
     device: str
-    wrong: WrongNumbers | None = None
+    wrong: WrongNumbers | None = None  # which of them are wrong, where a fault is on
+    # what the splits of the current row block leave behind; None without splits
     partials: Partials | None = None
+    # (Nq, Nk) float32, the weights of `weights_so_far`, if they are to be shown
     so_far: F32 | None = None
+    # (Nk, f) or (Nk,) float32, what the update of a state takes of each key, if anything; of a
+    # backward pass (Nq, dv), the gradient of O
     gate: F32 | None = None
+    # Q and K of the current head before positions turn them, by name; empty without positions
     unturned: Mapping[str, F32] = field(default_factory=dict)
 
     @property

@@ -117,10 +117,7 @@ class Trace:
     def snapshot(self, visit: int, op: int | None = None) -> Snapshot:
         """Return the state after `op` of `visit`, or after the whole visit.
 
-        Raises
-        ------
-        IndexError
-            There is no such visit or op.
+        Raises IndexError: there is no such visit or op.
         """
         last = len(self.program.ops(visit)) - 1
         if op is None:
@@ -240,15 +237,8 @@ class Trace:
     def arrays(self, progress: Progress | None = None) -> dict[str, F32]:
         """Return O, lse and, for flash1 and flash2, m and l after every column block.
 
-        Parameters
-        ----------
-        progress : callable, optional
-            Told the share done, 0 to 1; may raise to stop.
-
-        Returns
-        -------
-        dict
-            ``o`` (heads, Nq, dv), ``lse`` (heads, Nq), ``m`` and ``l`` (heads, Nq, Tc),
+        progress: told the share done, 0 to 1; may raise to stop.
+        Returns: ``o`` (heads, Nq, dv), ``lse`` (heads, Nq), ``m`` and ``l`` (heads, Nq, Tc),
             float32; of a backward pass also ``dq``, ``dk`` and ``dv``, shaped as Q, K and V are.
         """
         return self.run(keep_arrays=True, progress=progress)[1]
@@ -555,17 +545,9 @@ def simulate(
 ) -> Trace:
     """Return the trace of a scenario: nothing is computed until it is asked for.
 
-    Parameters
-    ----------
-    engine : str or callable
-        ``numpy``, or what makes another engine; with faults on, ``numpy`` makes them.
-    source : str
-        The file that the scenario has been read from, which errors name.
-
-    Raises
-    ------
-    InputError
-        The scenario, its input or the engine cannot be used.
+    engine: ``numpy``, or what makes another engine; with faults on, ``numpy`` makes them.
+    source: the file that the scenario has been read from, which errors name.
+    Raises InputError: the scenario, its input or the engine cannot be used.
     """
     if not isinstance(scenario, Scenario):
         scenario, source = load_scenario(scenario), str(scenario)

@@ -41,66 +41,34 @@ AT_ONCE, TILES_AT_ONCE = 2**25, 2**11
 
 @dataclass(frozen=True, slots=True)
 class LayerStage:
-    """One step from X to Y.
+    """One step from X to Y."""
 
-    Attributes
-    ----------
-    name : str
-        What it makes: a key of `LayerRun.shapes`.
-    takes : tuple of str
-        Of what it makes it.
-    flops : int
-        Of its matrix products.
-    bytes : int or None
-        Requested of HBM; None where docs/counting.md counts none.
-    error : float
-        Largest difference of what it makes from float64 of what it takes.
-    cites : str
-        Where the paper has it.
-    """
-
-    name: str
-    takes: tuple[str, ...]
-    flops: int
-    bytes: int | None
-    error: float
-    cites: str
+    name: str  # what it makes: a key of `LayerRun.shapes`
+    takes: tuple[str, ...]  # of what it makes it
+    flops: int  # of its matrix products
+    bytes: int | None  # requested of HBM; None where docs/counting.md counts none
+    error: float  # largest difference of what it makes from float64 of what it takes
+    cites: str  # where the paper has it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayerRun:
-    """A whole layer at the end of its run.
+    """A whole layer at the end of its run."""
 
-    Attributes
-    ----------
-    layer : Layer
-        x and the weights.
-    shapes : dict
-        Of all tensors by name: x, the weights and biases of `layer`, q, k, v and o with heads
-        first, concat and y.
-    stages : tuple of Stage
-        In the order in which they are done.
-    arrays : dict
-        The tensors that the stages make, float32; o as it is in HBM, concat rounded to the dtype.
-    flat : dict
-        Those of q, k, v and concat, with heads side by side: (N, heads · their width).
-    shares : ndarray
-        (H, N, D) float32, what each head gives to Y.
-    statistics : dict
-        ``m`` and ``l`` (H, N, Tc) after each column block, ``lse`` (H, N), where the engine records
-        them; of query heads one by one.
-    error : float
-        Largest difference of Y from float64, from x on.
-    """
-
-    layer: Layer
+    layer: Layer  # x and the weights
+    # of all tensors by name: x, the weights and biases of `layer`, q, k, v and o with heads first,
+    # concat and y
     shapes: dict[str, Shape]
-    stages: tuple[LayerStage, ...]
+    stages: tuple[LayerStage, ...]  # in the order in which they are done
+    # the tensors that the stages make, float32; o as it is in HBM, concat rounded to the dtype
     arrays: dict[str, F32]
+    # those of q, k, v and concat, with heads side by side: (N, heads · their width)
     flat: dict[str, F32]
-    shares: F32
+    shares: F32  # (H, N, D) float32, what each head gives to Y
+    # ``m`` and ``l`` (H, N, Tc) after each column block, ``lse`` (H, N), where the engine records
+    # them; of query heads one by one
     statistics: dict[str, F32]
-    error: float
+    error: float  # largest difference of Y from float64, from x on
 
     @property
     def heads(self) -> int:
@@ -154,10 +122,7 @@ def example_layer() -> tuple[Trace, Snapshot]:
 def compute_layer(trace: Trace, progress: Progress = lambda share: None) -> LayerRun:
     """Run a whole layer and hold each stage against float64; its result is kept with the run.
 
-    Parameters
-    ----------
-    progress : callable
-        Told the share done, 0 to 1; may raise to stop.
+    progress: told the share done, 0 to 1; may raise to stop.
     """
     layer = trace.whole_layer
     assert layer is not None

@@ -29,31 +29,21 @@ class WrongNumbers:
 
     The tolerance is that of `verify`; NaN and wrong infinities always count as wrong. What does not
     exist at the cursor is False.
-
-    Attributes
-    ----------
-    s, p : ndarray or None
-        (Nq, Nk) bool, S and P of all tiles of the head; None for large problems.
-    tile_s, tile_p : ndarray or None
-        (r, c) bool, S and P of the current tile; None while it has none.
-    m, l : ndarray
-        (rows,) bool; all rows of the head, or of large problems those of the row block.
-    o : ndarray
-        (rows, dv) bool, likewise.
-    newest : ndarray or None
-        (r, c) bool, what was made last of the pairs of the current tile; None while it has none.
-    others : mapping of str to ndarray
-        (rows or keys, n) bool, what a backward pass has made of all rows and keys of the head.
     """
 
+    # s, p: (Nq, Nk) bool, S and P of all tiles of the head; None for large problems
     s: Marks | None
     p: Marks | None
+    # tile_s, tile_p: (r, c) bool, S and P of the current tile; None while it has none
     tile_s: Marks | None
     tile_p: Marks | None
+    # m, l: (rows,) bool; all rows of the head, or of large problems those of the row block
     m: Marks
     l: Marks
-    o: Marks
+    o: Marks  # (rows, dv) bool, likewise
+    # (r, c) bool, what was made last of the pairs of the current tile; None while it has none
     newest: Marks | None = None
+    # (rows or keys, n) bool, what a backward pass has made of all rows and keys of the head
     others: Mapping[str, Marks] = field(default_factory=dict)
 
     @property
@@ -70,10 +60,7 @@ def exact_engine(workload: Workload, inputs: Inputs) -> Engine:
 def wrong_numbers(now: Snapshot, exact: Snapshot) -> WrongNumbers:
     """Return what is wrong in a snapshot.
 
-    Parameters
-    ----------
-    exact : Snapshot
-        That of the run without faults in float64, at the same cursor.
+    exact: that of the run without faults in float64, at the same cursor.
     """
     s = _scores(exact)
     size = max(_terms(exact), float(np.max(np.abs(s), initial=1.0, where=np.isfinite(s))))

@@ -57,110 +57,60 @@ class MapSettings:
 
 @dataclass(frozen=True, slots=True)
 class RowWeights:
-    """One row of one head.
+    """One row of one head."""
 
-    Attributes
-    ----------
-    head, row : int
-        Which one.
-    weights : ndarray
-        (Nk,) float32, the same numbers as in the map.
-    visible : int
-        Keys that the mask leaves; with 0 all weights are 0.
-    strongest : ndarray
-        (k,) int, visible keys by descending weight; of equal ones the earlier comes first.
-    entropy : float
-        In bits; 0 for a row that sees nothing. Of the weights among the keys: without a sink's.
-    share : float
-        Entropy divided by ``log2(visible)``, its largest value; NaN if fewer than two keys are
-        visible.
-    """
-
+    # head, row: which one
     head: int
     row: int
-    weights: F32
-    visible: int
+    weights: F32  # (Nk,) float32, the same numbers as in the map
+    visible: int  # keys that the mask leaves; with 0 all weights are 0
+    # (k,) int, visible keys by descending weight; of equal ones the earlier comes first
     strongest: Ints
+    # In bits; 0 for a row that sees nothing. Of the weights among the keys: without a sink's.
     entropy: float
+    # entropy divided by ``log2(visible)``, its largest value; NaN if fewer than two keys are
+    # visible
     share: float
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """The output of one row as a mean of values, beside a lookup of the strongest key.
+    """The output of one row as a mean of values, beside a lookup of the strongest key."""
 
-    Attributes
-    ----------
-    key : int
-        The strongest key, the first of equal ones; -1 for a row that sees nothing.
-    weight : float
-        Its weight.
-    soft : ndarray
-        (dv,) float64, ``weights @ V``; zeros for a row that sees nothing.
-    hard : ndarray
-        (dv,) float64, V of the strongest key; zeros likewise.
-    distance : float
-        Euclidean distance of the two.
-    """
-
-    key: int
-    weight: float
-    soft: F64
-    hard: F64
-    distance: float
+    key: int  # the strongest key, the first of equal ones; -1 for a row that sees nothing
+    weight: float  # its weight
+    soft: F64  # (dv,) float64, ``weights @ V``; zeros for a row that sees nothing
+    hard: F64  # (dv,) float64, V of the strongest key; zeros likewise
+    distance: float  # Euclidean distance of the two
 
 
 @dataclass(frozen=True, slots=True)
 class HeadDifference:
-    """Two heads on the same rows.
+    """Two heads on the same rows."""
 
-    Attributes
-    ----------
-    first, second : int
-        The heads.
-    weights : ndarray
-        (rows, Nk) float32, weights of the first minus those of the second, -1 to 1.
-    moved : ndarray
-        (rows,) float64, half the sum of the absolute differences: the share of the weight that is
-        on other keys, 0 for the same row and 1 for rows with no key in common.
-    """
-
+    # first, second: the heads
     first: int
     second: int
-    weights: F32
+    weights: F32  # (rows, Nk) float32, weights of the first minus those of the second, -1 to 1
+    # (rows,) float64, half the sum of the absolute differences: the share of the weight that is on
+    # other keys, 0 for the same row and 1 for rows with no key in common
     moved: F64
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionMaps:
-    """Weights of some heads, all under the same settings; arrays are read-only.
+    """Weights of some heads, all under the same settings; arrays are read-only."""
 
-    Attributes
-    ----------
-    settings : MapSettings
-        What they were made with.
-    mask : Mask
-        Which pairs are visible under them; `Mask.of_head` says it of a head of the workload.
-    heads : tuple of int
-        The query heads, in the order of the first axis.
-    rows : range
-        The query rows, in the order of the second axis.
-    weights : ndarray
-        (heads, rows, Nk) float32: ``softmax(Q K^T * scale / temperature)`` over the visible keys,
-        0 for hidden ones. A row that sees nothing is all 0.
-    entropy : ndarray
-        (heads, rows) float64, ``-sum p log2 p`` in bits; 0 for a row that sees nothing.
-    visible : ndarray
-        (heads, rows) int, keys that each row sees.
-    """
-
-    settings: MapSettings
+    settings: MapSettings  # what they were made with
+    # which pairs are visible under them; `Mask.of_head` says it of a head of the workload
     mask: Mask
-    heads: tuple[int, ...]
-    rows: range
+    heads: tuple[int, ...]  # the query heads, in the order of the first axis
+    rows: range  # the query rows, in the order of the second axis
+    # (heads, rows, Nk) float32: ``softmax(Q K^T * scale / temperature)`` over the visible keys, 0
+    # for hidden ones. A row that sees nothing is all 0.
     weights: F32
-    entropy: F64
-    visible: Ints
+    entropy: F64  # (heads, rows) float64, ``-sum p log2 p`` in bits; 0 for a row that sees nothing
+    visible: Ints  # (heads, rows) int, keys that each row sees
 
     @property
     def share(self) -> F64:
@@ -196,10 +146,7 @@ class AttentionMaps:
     def lookup(self, head: int, row: int, v: F32) -> Lookup:
         """Return what a row reads from V.
 
-        Parameters
-        ----------
-        v : ndarray
-            (Nk, dv) float32, values of the head's KV head.
+        v: (Nk, dv) float32, values of the head's KV head.
         """
         found = self.row(head, row, most=1)
         if not found.visible:
@@ -224,15 +171,8 @@ class AttentionMaps:
     def pooled(self, rows: int, cols: int) -> F32:
         """Return the largest weight of each block, for pictures smaller than the map.
 
-        Parameters
-        ----------
-        rows, cols : int
-            Most rows and columns of the result: blocks are `pool_block` of them long.
-
-        Returns
-        -------
-        ndarray
-            (heads, blocks of rows, blocks of keys) float32.
+        rows, cols: most rows and columns of the result: blocks are `pool_block` of them long.
+        Returns: (heads, blocks of rows, blocks of keys) float32.
         """
         _, all_rows, keys = self.weights.shape
         return frozen(_pooled(self.weights, pool_block(all_rows, rows), pool_block(keys, cols)))
@@ -241,15 +181,8 @@ class AttentionMaps:
 class HeadScores:
     """Scores of some heads in float64, from which maps are made again and again.
 
-    Parameters
-    ----------
-    part : Part or None
-        Heads and rows; all of them if None.
-
-    Raises
-    ------
-    InputError
-        The part has more than `Limits.weights` weights.
+    part: heads and rows; all of them if None.
+    Raises InputError: the part has more than `Limits.weights` weights.
     """
 
     def __init__(
@@ -284,17 +217,10 @@ class HeadScores:
     ) -> AttentionMaps:
         """Return the weights of the heads, or of some of them, under `settings`.
 
-        Parameters
-        ----------
-        settings : MapSettings or None
-            None for those of the workload.
-        heads : sequence of int or None
-            Some heads of the part; None for all.
-
-        Raises
-        ------
-        InputError
-            A temperature that leaves no usable scale, or a negative window or count of sinks.
+        settings: none for those of the workload.
+        heads: some heads of the part; None for all.
+        Raises InputError: a temperature that leaves no usable scale, or a negative window or count
+            of sinks.
         """
         settings = settings or self.settings
         factor = self._factor(settings)
@@ -366,23 +292,11 @@ def pooled_maps(
 ) -> F32:
     """Return small maps of all heads, however many weights they have, one part after another.
 
-    Parameters
-    ----------
-    size : (int, int)
-        Most rows and columns of each map.
-    progress : callable
-        Told the share done, 0 to 1; may raise to stop.
-
-    Returns
-    -------
-    ndarray
-        (heads, blocks of rows, blocks of keys) float32, the largest weight of each block, equal to
-        `AttentionMaps.pooled` of all rows.
-
-    Raises
-    ------
-    InputError
-        There are more than `Limits.pooled` weights, or the settings cannot be used.
+    size: most rows and columns of each map.
+    progress: told the share done, 0 to 1; may raise to stop.
+    Returns: (heads, blocks of rows, blocks of keys) float32, the largest weight of each block,
+        equal to `AttentionMaps.pooled` of all rows.
+    Raises InputError: there are more than `Limits.pooled` weights, or the settings cannot be used.
     """
     w = workload
     if w.heads * w.seqlen_q * w.seqlen_k > limits.pooled:

@@ -40,23 +40,12 @@ _MOST_NUMBERS = 2**24
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The weights after some steps of training.
+    """The weights after some steps of training."""
 
-    Attributes
-    ----------
-    step : int
-        How many.
-    heads : int
-        Query heads of each layer.
-    layers : tuple of Layer
-        x of the text and the weights.
-    embed, positions, unembed, bias : ndarray
-        (words, D), (N, D), (D, words), (words,), float64.
-    """
-
-    step: int
-    heads: int
-    layers: tuple[Layer, ...]
+    step: int  # how many
+    heads: int  # query heads of each layer
+    layers: tuple[Layer, ...]  # x of the text and the weights
+    # embed, positions, unembed, bias: (words, D), (N, D), (D, words), (words,), float64
     embed: F64
     positions: F64
     unembed: F64
@@ -65,24 +54,13 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A transformer, what it reads, and what the loss is measured on.
+    """A transformer, what it reads, and what the loss is measured on."""
 
-    Attributes
-    ----------
-    vocabulary : tuple of str
-        Its words.
-    text : ndarray
-        (N,) int, the words that the files' x are of.
-    held_out : mapping of str to ndarray
-        Sequences that it was not trained on, (sequences, N) int, by kind.
-    moments : tuple of Moment
-        Ascending.
-    """
-
-    vocabulary: tuple[str, ...]
-    text: Words
+    vocabulary: tuple[str, ...]  # its words
+    text: Words  # (N,) int, the words that the files' x are of
+    # sequences that it was not trained on, (sequences, N) int, by kind
     held_out: Mapping[str, Words]
-    moments: tuple[Checkpoint, ...]
+    moments: tuple[Checkpoint, ...]  # ascending
 
     @property
     def tokens(self) -> tuple[str, ...]:
@@ -102,47 +80,25 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What a forward pass makes of some sequences.
+    """What a forward pass makes of some sequences."""
 
-    Attributes
-    ----------
-    weights : tuple of ndarray
-        Of each layer, (sequences, heads, N, N) float64.
-    o : tuple of ndarray
-        Of each layer, (sequences, heads, N, dv) float64, zeros for a head that is off.
-    logits : ndarray
-        (sequences, N, words) float64.
-    """
-
-    weights: tuple[F64, ...]
+    weights: tuple[F64, ...]  # of each layer, (sequences, heads, N, N) float64
+    # of each layer, (sequences, heads, N, dv) float64, zeros for a head that is off
     o: tuple[F64, ...]
-    logits: F64
+    logits: F64  # (sequences, N, words) float64
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingFigures:
-    """Loss and jobs of heads at a checkpoint.
+    """Loss and jobs of heads at a checkpoint."""
 
-    Attributes
-    ----------
-    step : int
-        Which moment.
-    jobs : HeadJobs
-        Of all heads, in the order of `Model.heads`, on the text.
-    weights : ndarray
-        (heads, N, N) float64, of all heads on the text.
-    shares : ndarray
-        (heads,) float64, by how much Y of its layer moves without each.
-    loss : mapping of str to float
-        Mean −log of the probability of the next token on what was held out, in nats: of
-        ``sentences``, of ``repeated`` sequences, and of those places of them whose token has been
-        there before, so that the next one is known (``again``).
-    """
-
-    step: int
-    jobs: HeadJobs
-    weights: F64
-    shares: F64
+    step: int  # which moment
+    jobs: HeadJobs  # of all heads, in the order of `Model.heads`, on the text
+    weights: F64  # (heads, N, N) float64, of all heads on the text
+    shares: F64  # (heads,) float64, by how much Y of its layer moves without each
+    # mean −log of the probability of the next token on what was held out, in nats: of
+    # ``sentences``, of ``repeated`` sequences, and of those places of them whose token has been
+    # there before, so that the next one is known (``again``)
     loss: Mapping[str, float]
 
 
@@ -160,10 +116,7 @@ def layer_place(path: Path | None) -> tuple[Path, int, int] | None:
 def read_model(folder: Path) -> Model:
     """Read a model at all its moments.
 
-    Raises
-    ------
-    InputError
-        A file cannot be read or does not fit to the others.
+    Raises InputError: a file cannot be read or does not fit to the others.
     """
     rests = sorted(folder.glob("step-*-rest.safetensors"))
     if not 0 < len(rests) <= _MOST_MOMENTS:
@@ -257,12 +210,8 @@ def _held_out(path: Path, moment: Checkpoint) -> dict[str, Words]:
 def forward(moment: Checkpoint, words: Words, off: Collection[Head] = ()) -> Pass:
     """Return what a model makes of some sequences.
 
-    Parameters
-    ----------
-    words : ndarray
-        (sequences, N) int.
-    off : collection of (int, int)
-        Heads that give zeros to the concat.
+    words: (sequences, N) int.
+    off: heads that give zeros to the concat.
     """
     count, length = words.shape
     x = moment.embed[words] + moment.positions[:length]

@@ -53,10 +53,7 @@ def ways(w: Workload) -> dict[str, object]:
 def recorded_race(w: Workload, barrier: str) -> BarrierRace:
     """Return the race as it was seen when it was recorded.
 
-    Raises
-    ------
-    InputError
-        Nothing is recorded for this barrier and this workload.
+    Raises InputError: nothing is recorded for this barrier and this workload.
     """
     record = dict(_records().get(barrier, {}))
     if not record or record.pop("of") != ways(w):

@@ -80,10 +80,7 @@ class EngineRun:
 class Comparison:
     """Tile programs that differ only in the algorithm.
 
-    Parameters
-    ----------
-    program : TileProgram
-        The one that is shown; the others are made here.
+    program: the one that is shown; the others are made here.
     """
 
     def __init__(self, program: TileProgram) -> None:
@@ -279,15 +276,8 @@ def same_numbers_key(trace: Trace) -> tuple[dict[str, Any], int]:
 def run_all(trace: Trace, factory: EngineFactory, progress: Progress) -> dict[str, EngineRun]:
     """Run all of them on their engines, from the first tile to the last.
 
-    Parameters
-    ----------
-    progress : callable
-        Told the share done, 0 to 1; may raise to stop.
-
-    Returns
-    -------
-    dict
-        By algorithm.
+    progress: told the share done, 0 to 1; may raise to stop.
+    Returns: by algorithm.
     """
     out: dict[str, EngineRun] = {}
     names = beside(trace.workload.algorithm)

@@ -29,21 +29,11 @@ Progress = Callable[[float], object]
 
 @dataclass(frozen=True, slots=True)
 class FeatureErrors:
-    """Errors of O of a head against the softmax, as shares of the length of all of O.
+    """Errors of O of a head against the softmax, as shares of the length of all of O."""
 
-    Attributes
-    ----------
-    features : tuple of int
-        Numbers of random features, rising.
-    errors : ndarray
-        (features, seeds) float64, of each number and of each draw of directions.
-    elu1 : float
-        That of elu(x) + 1, which is no estimate of a softmax.
-    """
-
-    features: tuple[int, ...]
-    errors: F64
-    elu1: float
+    features: tuple[int, ...]  # numbers of random features, rising
+    errors: F64  # (features, seeds) float64, of each number and of each draw of directions
+    elu1: float  # that of elu(x) + 1, which is no estimate of a softmax
 
     @property
     def means(self) -> F64:
@@ -71,14 +61,9 @@ def feature_errors(
 ) -> FeatureErrors:
     """Return the errors of a head's O with so many features, for each of some draws, in float64.
 
-    Parameters
-    ----------
-    w : Workload
-        Mask, scale and temperature; its algorithm does not matter.
-    head : int
-        Query head, of `w` without packing.
-    progress : callable, optional
-        Told the share done.
+    w: mask, scale and temperature; its algorithm does not matter.
+    head: query head, of `w` without packing.
+    progress: told the share done.
     """
     plain = w.as_algorithm(BASELINE.name)
     inputs = plain.posed(inputs)

@@ -64,23 +64,16 @@ JOB_NAMES = tuple(job.name for job in JOBS)
 
 @dataclass(frozen=True, slots=True)
 class HeadJobs:
-    """Scores of some heads; arrays are read-only.
+    """Scores of some heads; arrays are read-only."""
 
-    Attributes
-    ----------
-    scores : ndarray
-        (heads, jobs) float64, 0 to 1: the weight on the keys of a job, a mean over the rows that
-        count. NaN if no row does.
-    even : ndarray
-        (jobs,) float64, the same for a head that reads all visible keys alike; a mean over heads
-        if they see different keys.
-    rows : ndarray
-        (jobs,) int, how many rows count: those that see a key of the job, and another one. Of heads
-        that see different keys it is the largest number.
-    """
-
+    # (heads, jobs) float64, 0 to 1: the weight on the keys of a job, a mean over the rows that
+    # count. NaN if no row does.
     scores: F64
+    # (jobs,) float64, the same for a head that reads all visible keys alike; a mean over heads if
+    # they see different keys
     even: F64
+    # (jobs,) int, how many rows count: those that see a key of the job, and another one. Of heads
+    # that see different keys it is the largest number.
     rows: Places
 
     def of(self, name: str) -> F64:
@@ -100,19 +93,12 @@ def head_jobs(
 ) -> HeadJobs:
     """Return what heads do.
 
-    Parameters
-    ----------
-    weights : ndarray
-        (heads, rows, keys), each row a softmax over the keys that it sees.
-    mask : Mask
-        Which those are, and where each row stands among the keys.
-    tokens : sequence of str
-        One for each key; empty: jobs that need them have no score.
-    placed : bool
-        Whether a row has a place of its own among the keys; queries of another text have none, and
-        jobs that need it have no score.
-    heads : sequence of int
-        Which heads these are, if each may see other keys.
+    weights: (heads, rows, keys), each row a softmax over the keys that it sees.
+    mask: which those are, and where each row stands among the keys.
+    tokens: one for each key; empty: jobs that need them have no score.
+    placed: whether a row has a place of its own among the keys; queries of another text have none,
+        and jobs that need it have no score.
+    heads: which heads these are, if each may see other keys.
     """
     if heads and mask.of_head(heads[0]) is not mask:
         alone = [
@@ -163,12 +149,8 @@ def head_distances(
     This is the Jensen–Shannon divergence of two heads' weights in bits (Lin 1991), a mean over the
     rows: 0 for the same map, 1 for heads that share no key in any row.
 
-    Parameters
-    ----------
-    weights : ndarray
-        (heads, rows, keys), each row a softmax, or all 0 where it sees nothing.
-    progress : callable
-        Told the share done, 0 to 1; may raise to stop.
+    weights: (heads, rows, keys), each row a softmax, or all 0 where it sees nothing.
+    progress: told the share done, 0 to 1; may raise to stop.
     """
     entropy = [_entropy(of_head) for of_head in weights]
     out = np.zeros((len(weights), len(weights)))
@@ -194,14 +176,9 @@ def shares_of_y(
     A head that is off gives zeros to the concat: Y loses its share, and nothing else changes in
     this layer. It is the length of that share over the length of Y, both over all rows.
 
-    Parameters
-    ----------
-    o : ndarray
-        (heads, N, dv), O of all heads.
-    wo : ndarray
-        (heads dv, D), W_O.
-    bias : ndarray or 0
-        (D,), added to Y.
+    o: (heads, N, dv), O of all heads.
+    wo: (heads dv, D), W_O.
+    bias: (D,), added to Y.
     """
     heads, _, depth = o.shape
     parts = matmul(o.astype(np.float64), wo.astype(np.float64).reshape(heads, depth, -1))

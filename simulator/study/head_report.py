@@ -29,29 +29,17 @@ Progress = Callable[[float], None]
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """Facts about a run's layer from the whole model beside it.
+    """Facts about a run's layer from the whole model beside it."""
 
-    Attributes
-    ----------
-    step, layer : int
-        The moment and the layer of the run.
-    off : (int, int) or None
-        The head that is switched off.
-    whole, now : Figures
-        Of this moment, with all heads and without the one that is off.
-    without : tuple of Figures
-        Of this moment without each of the heads alone.
-    course : tuple of Figures
-        Of every moment, without the one that is off.
-    """
-
+    # step, layer: the moment and the layer of the run
     step: int
     layer: int
-    off: Head | None
+    off: Head | None  # the head that is switched off
+    # whole, now: of this moment, with all heads and without the one that is off
     whole: TrainingFigures
     now: TrainingFigures
-    without: tuple[TrainingFigures, ...]
-    course: tuple[TrainingFigures, ...]
+    without: tuple[TrainingFigures, ...]  # of this moment without each of the heads alone
+    course: tuple[TrainingFigures, ...]  # of every moment, without the one that is off
 
     @property
     def trained(self) -> bool:
@@ -61,37 +49,19 @@ class Training:
 
 @dataclass(frozen=True, slots=True)
 class HeadReport:
-    """The heads of a run; if its whole model is known, those of all layers.
+    """The heads of a run; if its whole model is known, those of all layers."""
 
-    Attributes
-    ----------
-    heads : tuple of (int or None, int)
-        Layer and number of each; the layer is None if only that of the run is known.
-    jobs : HeadJobs
-        Their scores.
-    distances : ndarray
-        (heads, heads) float64, 0 to 1.
-    shares : ndarray or None
-        (heads,) float64, by how much Y of its layer moves without each alone; None if W_O is not
-        known.
-    part : str
-        Why these are not all heads and rows of the run; empty if they are.
-    tokens : bool
-        Whether tokens are known.
-    cross : bool
-        Whether queries are of another text than keys.
-    training : Training or None
-        What the whole model adds.
-    """
-
+    # layer and number of each; the layer is None if only that of the run is known
     heads: tuple[tuple[int | None, int], ...]
-    jobs: HeadJobs
-    distances: F64
+    jobs: HeadJobs  # their scores
+    distances: F64  # (heads, heads) float64, 0 to 1
+    # (heads,) float64, by how much Y of its layer moves without each alone; None if W_O is not
+    # known
     shares: F64 | None
-    part: str
-    tokens: bool
-    training: Training | None = None
-    cross: bool = False
+    part: str  # why these are not all heads and rows of the run; empty if they are
+    tokens: bool  # whether tokens are known
+    training: Training | None = None  # what the whole model adds
+    cross: bool = False  # whether queries are of another text than keys
 
     @property
     def layers(self) -> bool:
@@ -123,19 +93,10 @@ def head_report(
 ) -> HeadReport:
     """Return what is said of the heads of a run.
 
-    Parameters
-    ----------
-    part : Part
-        Heads and rows that are looked at, if the model is not known.
-    off : (int, int) or None
-        The head of the model that is switched off.
-    progress : callable
-        Told the share done, 0 to 1; may raise to stop.
-
-    Raises
-    ------
-    InputError
-        The files of the model cannot be read.
+    part: heads and rows that are looked at, if the model is not known.
+    off: the head of the model that is switched off.
+    progress: told the share done, 0 to 1; may raise to stop.
+    Raises InputError: the files of the model cannot be read.
     """
     place = model_place(workload)
     if place is not None:

@@ -24,27 +24,13 @@ Ints = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class RowJacobian:
-    """The Jacobian of a row, of its strongest keys.
+    """The Jacobian of a row, of its strongest keys."""
 
-    Attributes
-    ----------
-    keys : ndarray
-        (n,) int, the keys, ascending; read-only.
-    values : ndarray
-        (n, n) float64, dp_i / ds_j of these keys; read-only.
-    norm : float
-        Frobenius norm of the whole matrix, of all keys that the row sees.
-    trace : float
-        Of the whole matrix, ``1 - sum p^2``.
-    visible : int
-        Keys that the row sees.
-    """
-
-    keys: Ints
-    values: F64
-    norm: float
-    trace: float
-    visible: int
+    keys: Ints  # (n,) int, the keys, ascending; read-only
+    values: F64  # (n, n) float64, dp_i / ds_j of these keys; read-only
+    norm: float  # frobenius norm of the whole matrix, of all keys that the row sees
+    trace: float  # of the whole matrix, ``1 - sum p^2``
+    visible: int  # keys that the row sees
 
     @property
     def shown(self) -> float:
@@ -98,16 +84,10 @@ def row_jacobian(
 ) -> RowJacobian:
     """Return the Jacobian of a row of weights.
 
-    Parameters
-    ----------
-    weights : array_like
-        (Nk,), 0 for hidden keys; they are divided by their sum.
-    seen : array_like
-        (Nk,) bool, keys that the row sees.
-    most : int
-        Keys that are shown at most: the strongest, of equal ones the first.
-    sink : bool
-        Whether what they lack to 1 is the weight of a sink.
+    weights: (Nk,), 0 for hidden keys; they are divided by their sum.
+    seen: (Nk,) bool, keys that the row sees.
+    most: keys that are shown at most: the strongest, of equal ones the first.
+    sink: whether what they lack to 1 is the weight of a sink.
     """
     keys = np.flatnonzero(np.asarray(seen))
     if not keys.size:

@@ -69,17 +69,11 @@ class CacheBytes:
 
 @dataclass(frozen=True, slots=True)
 class CacheCurve:
-    """A cache while its sequences grow.
+    """A cache while its sequences grow."""
 
-    Attributes
-    ----------
-    tokens : ndarray of int64, shape (n,)
-        Tokens of each sequence.
-    logical, window_capped, allocated : ndarray of float64, shape (n,)
-        Bytes; whole numbers, exact up to 2**53.
-    """
-
-    tokens: I64
+    tokens: I64  # ndarray of int64, shape (n,): tokens of each sequence
+    # logical, window_capped, allocated: ndarray of float64, shape (n,): bytes; whole numbers, exact
+    # up to 2**53
     logical: F64
     window_capped: F64
     allocated: F64
@@ -91,10 +85,7 @@ def layer_row_bytes(model: AttentionModel, dtype: str) -> int:
     The bytes are whole: the numbers of a token, K and V together, are rounded up to a byte. This
     matters only for int4 and an odd count. Scales of fp8, int8 and int4 are not counted.
 
-    Raises
-    ------
-    InputError
-        The element type is not known.
+    Raises InputError: the element type is not known.
     """
     return whole_bytes(model.cached_numbers, dtype)
 
@@ -102,10 +93,7 @@ def layer_row_bytes(model: AttentionModel, dtype: str) -> int:
 def whole_bytes(numbers: int, dtype: str) -> int:
     """Return the whole bytes that so many numbers take.
 
-    Raises
-    ------
-    InputError
-        The element type is not known.
+    Raises InputError: the element type is not known.
     """
     if dtype not in ELEMENT_BITS:
         raise refuse("KV cache", "dtype", dtype, f"one of {', '.join(ELEMENT_TYPES)}")
@@ -133,10 +121,7 @@ def cache_bytes(
 ) -> CacheBytes:
     """Return the exact bytes of the cache of `batch` sequences of `tokens` tokens each.
 
-    Raises
-    ------
-    InputError
-        A count is out of range, or the element type is not known.
+    Raises InputError: a count is out of range, or the element type is not known.
     """
     _check("tokens", tokens, 0, MOST_TOKENS)
     _check("batch", batch, 1, MOST_SEQUENCES)
@@ -158,15 +143,8 @@ def cache_curve(
 ) -> CacheCurve:
     """Return `cache_bytes` for many lengths at once.
 
-    Parameters
-    ----------
-    tokens : array_like of int, shape (n,)
-        Tokens of each sequence.
-
-    Raises
-    ------
-    InputError
-        A count is out of range, or the element type is not known.
+    tokens: array_like of int, shape (n,): tokens of each sequence.
+    Raises InputError: a count is out of range, or the element type is not known.
     """
     n = _lengths(tokens)
     _check("batch", batch, 1, MOST_SEQUENCES)
@@ -202,20 +180,11 @@ def variants(
     ``MHA``, ``GQA``, ``MQA`` and ``MLA`` keep every token in every layer; ``windowed`` is the
     model's own way of sharing with windows. A way that is not known is left out.
 
-    Parameters
-    ----------
-    kv_heads : int, optional
-        KV heads of ``GQA``; the model's own unless given.
-    latent : (int, int), optional
-        latent_dim and rope_dim of ``MLA``; the model's own unless given.
-    window : int, optional
-        Window of ``windowed``, in as many layers as the model has windowed, or in all if it has
+    kv_heads: KV heads of ``GQA``; the model's own unless given.
+    latent: latent_dim and rope_dim of ``MLA``; the model's own unless given.
+    window: window of ``windowed``, in as many layers as the model has windowed, or in all if it has
         none; the model's own unless given.
-
-    Raises
-    ------
-    InputError
-        A choice does not fit the model.
+    Raises InputError: a choice does not fit the model.
     """
     whole = with_window(model, 0, 0)
     own = kv_heads or (model.kv_heads if model.kind == "GQA" else None)
@@ -240,12 +209,8 @@ def weight_bytes(
 
     The number is published and rounded, so the bytes are exact to two or three digits.
 
-    Parameters
-    ----------
-    dtype : str
-        Element type of the weights, which need not be the cache's.
-    active : bool
-        Only those that one token uses: fewer in a mixture of experts.
+    dtype: element type of the weights, which need not be the cache's.
+    active: only those that one token uses: fewer in a mixture of experts.
     """
     billions = model.params_billion
     if active and model.active_params_billion is not None:
@@ -281,10 +246,7 @@ def fit(
 ) -> Fit:
     """Return how many sequences of `tokens` tokens fit one GPU that has all weights.
 
-    Raises
-    ------
-    InputError
-        A count is out of range, or an element type is not known.
+    Raises InputError: a count is out of range, or an element type is not known.
     """
     _check("tokens", tokens, 1, MOST_TOKENS)
     sequence = cache_bytes(model, tokens, dtype, page_size=page_size).allocated
@@ -359,10 +321,7 @@ def decode_step(
     The new token's row is written in every layer; then its query reads everything that the layer
     contains, including this row.
 
-    Raises
-    ------
-    InputError
-        A count is out of range, or an element type is not known.
+    Raises InputError: a count is out of range, or an element type is not known.
     """
     _check("tokens", tokens, 1, MOST_TOKENS)
     _check("batch", batch, 1, MOST_SEQUENCES)

@@ -20,21 +20,13 @@ from simulator.run.whole_layer import LayerRun
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeadMatrices:
-    """What a head does, without the dimensions in which it does so.
+    """What a head does, without the dimensions in which it does so."""
 
-    Attributes
-    ----------
-    reads : ndarray
-        (D, D) float64, W_Q W_Kᵀ of the head: x_i times it times x_j is q_i · k_j without biases.
-    writes : ndarray
-        (D, D) float64, W_V W_O of the head: what a token that is read adds to Y.
-    asymmetry : float
-        ``‖A − Aᵀ‖ / ‖A‖`` of `reads`, Frobenius: 0 if it is symmetric, √2 if A and Aᵀ have nothing
-        in common, 2 if Aᵀ = −A; 0 for a matrix of zeros.
-    """
-
+    # (D, D) float64, W_Q W_Kᵀ of the head: x_i times it times x_j is q_i · k_j without biases
     reads: F64
-    writes: F64
+    writes: F64  # (D, D) float64, W_V W_O of the head: what a token that is read adds to Y
+    # ``‖A − Aᵀ‖ / ‖A‖`` of `reads`, Frobenius: 0 if it is symmetric, √2 if A and Aᵀ have nothing in
+    # common, 2 if Aᵀ = −A; 0 for a matrix of zeros
     asymmetry: float
 
 
@@ -57,25 +49,14 @@ def _columns(weights: F64, head: int, each: int) -> F64:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowShares:
-    """What each head gives to one row of Y.
+    """What each head gives to one row of Y."""
 
-    Attributes
-    ----------
-    given : ndarray
-        (H, D) float64, which sum to the row of Y without the bias of W_O.
-    total : ndarray
-        (D,) float64, that row of Y less the bias.
-    along : ndarray
-        (H,) float64, how much of `total` each head gives in its direction, ``given · total /
-        ‖total‖²``: they sum to 1, and one below 0 works against the others. 0 where the total is 0.
-    size : ndarray
-        (H,) float64, ``‖given‖``.
-    """
-
-    given: F64
-    total: F64
+    given: F64  # (H, D) float64, which sum to the row of Y without the bias of W_O
+    total: F64  # (D,) float64, that row of Y less the bias
+    # (H,) float64, how much of `total` each head gives in its direction, ``given · total /
+    # ‖total‖²``: they sum to 1, and one below 0 works against the others. 0 where the total is 0
     along: F64
-    size: F64
+    size: F64  # (H,) float64, ``‖given‖``
 
     @property
     def ends(self) -> tuple[F64, F64]:

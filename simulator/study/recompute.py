@@ -86,10 +86,7 @@ def kept_bytes(program: TileProgram) -> dict[str, int]:
 def passes_of(w: Workload, backward: Algorithm) -> Passes:
     """Return a backward pass and its forward pass on a workload.
 
-    Raises
-    ------
-    InputError
-        The workload is none of theirs.
+    Raises InputError: the workload is none of theirs.
     """
     forward = ALGORITHMS[backward].forward
     assert forward is not None

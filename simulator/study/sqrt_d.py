@@ -50,28 +50,18 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Softness:
-    """The size of scores, and of the weights that the softmax makes of them.
+    """The size of scores, and of the weights that the softmax makes of them."""
 
-    Attributes
-    ----------
-    variance : Estimate
-        Mean square of the scores, which is their variance: their mean is 0 by symmetry. The keys of
-        a trial share the query, so the error comes from the spread of the trials' means.
-    entropy : Estimate
-        Of the weights, ``-sum p log2 p``, in bits; ``log2(keys)`` at most.
-    gradient : Estimate
-        Trace of the softmax's Jacobian ``dp_i/ds_j = p_i (1 if i = j else 0) - p_i p_j``, that is
-        ``sum p_i (1 - p_i) = 1 - sum p_i^2``. The Jacobian has no negative eigenvalue, so this is
-        also the sum of the magnitudes of its eigenvalues, and half the sum of the magnitudes of its
-        entries. It is 0 when one key has all the weight and ``1 - 1/keys`` when all have the same.
-    scores : ndarray
-        (keys,) float64, those of the newest trial, read-only.
-    """
-
+    # Mean square of the scores, which is their variance: their mean is 0 by symmetry. The keys of a
+    # trial share the query, so the error comes from the spread of the trials' means.
     variance: Estimate
-    entropy: Estimate
+    entropy: Estimate  # of the weights, ``-sum p log2 p``, in bits; ``log2(keys)`` at most
+    # Trace of the softmax's Jacobian ``dp_i/ds_j = p_i (1 if i = j else 0) - p_i p_j``, that is
+    # ``sum p_i (1 - p_i) = 1 - sum p_i^2``. The Jacobian has no negative eigenvalue, so this is
+    # also the sum of the magnitudes of its eigenvalues, and half the sum of the magnitudes of its
+    # entries. It is 0 when one key has all the weight and ``1 - 1/keys`` when all have the same.
     gradient: Estimate
-    scores: F64
+    scores: F64  # (keys,) float64, those of the newest trial, read-only
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,18 +91,10 @@ def sqrt_d_experiment(
 ) -> Iterator[SqrtDResult]:
     """Draw vectors a few at a time and yield the result so far, at last with all of them.
 
-    Parameters
-    ----------
-    seed : int
-        The numbers of one d depend only on seed, d and `keys`; more trials continue the same
+    seed: the numbers of one d depend only on seed, d and `keys`; more trials continue the same
         numbers.
-    dims : sequence of int
-        The d to try; the next trials are always those of the d that is least far.
-
-    Raises
-    ------
-    InputError
-        A count out of range, or a d said twice.
+    dims: the d to try; the next trials are always those of the d that is least far.
+    Raises InputError: a count out of range, or a d said twice.
 
     References
     ----------
@@ -196,34 +178,23 @@ class _Running:
 
 @dataclass(frozen=True, slots=True)
 class OneDraw:
-    """The first trial of a stream: one query and its keys.
+    """The first trial of a stream: one query and its keys."""
 
-    Attributes
-    ----------
-    seed, d, keys : int
-        The stream.
-    plain, scaled : ndarray
-        (keys,) float64, weights softmax(q·k) and softmax(q·k/√d), both in the order of the scores,
-        largest first; read-only.
-    scores : ndarray
-        (keys,) float64, q·k in the same order, read-only.
-    """
-
+    # seed, d, keys: the stream
     seed: int
     d: int
     keys: int
+    # plain, scaled: (keys,) float64, weights softmax(q·k) and softmax(q·k/√d), both in the order of
+    # the scores, largest first; read-only
     plain: F64
     scaled: F64
-    scores: F64
+    scores: F64  # (keys,) float64, q·k in the same order, read-only
 
 
 def one_draw(seed: int = 0, d: int = DIMS[-1], keys: int = KEYS) -> OneDraw:
     """Return the weights of the first query that `sqrt_d_experiment` draws at a d.
 
-    Raises
-    ------
-    InputError
-        A count out of range.
+    Raises InputError: a count out of range.
     """
     _check(seed, (d,), keys, TRIALS)
     drawn = np.random.default_rng((seed, d)).standard_normal((keys + 1, d))

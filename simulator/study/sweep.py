@@ -104,12 +104,8 @@ def sweep(
 ) -> Sweep:
     """Return the figures of all algorithms at each of `values`, all else as in the workload.
 
-    Parameters
-    ----------
-    axis : str
-        ``N``, ``Br``, ``Bc`` or ``d``; `workload_at` says what each changes.
-    progress : callable, optional
-        Is given the share done.
+    axis: ``N``, ``Br``, ``Bc`` or ``d``; `workload_at` says what each changes.
+    progress: is given the share done.
     """
     kept = tuple(sorted(set(values)))
     figures: dict[str, list[Figures]] = {name: [] for name in beside(w.algorithm)}
@@ -127,12 +123,8 @@ def tiling_map(
 ) -> TilingMap:
     """Return the figures of the workload's algorithm with each pair of tile sizes.
 
-    Parameters
-    ----------
-    rows, cols : sequence of int
-        ``Br`` and ``Bc``.
-    progress : callable, optional
-        Told the share done.
+    rows, cols: ``Br`` and ``Bc``.
+    progress: told the share done.
     """
     Br, Bc = tuple(sorted(set(rows))), tuple(sorted(set(cols)))
     tell = progress or (lambda _: None)
@@ -293,10 +285,7 @@ def axis_values(w: Workload, axis: Axis) -> tuple[int, ...]:
 def map_sizes(length: int) -> tuple[int, ...]:
     """Return tile sizes for one side of a map: at most `MAP_SIZES`, evenly spread.
 
-    Parameters
-    ----------
-    length : int
-        Rows or keys to cut: no size is larger, and none makes too many blocks.
+    length: rows or keys to cut: no size is larger, and none makes too many blocks.
     """
     most = min(length, LARGEST_TILE)
     step = 1

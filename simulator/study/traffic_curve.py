@@ -20,27 +20,13 @@ OTHER_POINTS = 200
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrafficCurve:
-    """Requested bytes of one run at some of its visits.
+    """Requested bytes of one run at some of its visits."""
 
-    Attributes
-    ----------
-    algorithm : str
-        Whose run it is.
-    length : int
-        Visits of the run.
-    visits : ndarray
-        (n,) int64, how many visits are done at each point: 0 first, all of them last.
-    tensors : tuple of str
-        In the order of the program.
-    bytes : ndarray
-        (tensors, n) int64, read and written up to there.
-    """
-
-    algorithm: str
-    length: int
-    visits: I64
-    tensors: tuple[str, ...]
-    bytes: I64
+    algorithm: str  # whose run it is
+    length: int  # visits of the run
+    visits: I64  # (n,) int64, how many visits are done at each point: 0 first, all of them last
+    tensors: tuple[str, ...]  # in the order of the program
+    bytes: I64  # (tensors, n) int64, read and written up to there
 
     @property
     def totals(self) -> I64:
@@ -69,10 +55,7 @@ class RunTraffic:
 def curve(program: TileProgram, points: int = POINTS) -> TrafficCurve:
     """Return the bytes of a run at about `points` evenly spread visits and at every launch.
 
-    Parameters
-    ----------
-    points : int
-        Most points, in addition to one for each launch.
+    points: most points, in addition to one for each launch.
     """
     length = len(program)
     spread = np.linspace(0, length, min(length, points - 1) + 1).round().astype(np.int64)

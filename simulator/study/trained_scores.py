@@ -56,10 +56,7 @@ class TrainedScores:
 def trained_scores(w: Workload, inputs: Inputs) -> TrainedScores | None:
     """Return the spread of the scores of a workload's rows; None if no row sees two keys.
 
-    Parameters
-    ----------
-    w : Workload
-        Shapes, mask and scale, its heads one by one.
+    w: shapes, mask and scale, its heads one by one.
     """
     some = max(1, min(w.seqlen_q, _MOST // (w.heads * w.seqlen_k)))
     picked = np.unique(np.linspace(0, w.seqlen_q - 1, some).astype(int)).tolist()

@@ -75,15 +75,8 @@ class VariantTable:
 def fitted_power(xs: Sequence[float], ys: Sequence[float]) -> Power:
     """Fit ``y = c · x^exponent`` by least squares on the logarithms.
 
-    Parameters
-    ----------
-    xs, ys : sequence of float
-        Two points or more, above 0.
-
-    Raises
-    ------
-    InputError
-        There are fewer than two different x, or a number is not above 0.
+    xs, ys: two points or more, above 0.
+    Raises InputError: there are fewer than two different x, or a number is not above 0.
     """
     if len(set(xs)) < 2 or min(*xs, *ys) <= 0:
         raise refuse("fit", "points", str(list(zip(xs, ys, strict=True))), "two x or more above 0")
@@ -97,10 +90,7 @@ def fitted_power(xs: Sequence[float], ys: Sequence[float]) -> Power:
 def variant_table(w: Workload) -> VariantTable:
     """Return the variants of a scenario with their costs.
 
-    Parameters
-    ----------
-    w : Workload
-        The scenario: its lengths, dimensions, tiles, mask, dtype and GPU hold for all variants.
+    w: the scenario: its lengths, dimensions, tiles, mask, dtype and GPU hold for all variants.
     """
     heads = w.input_heads[0] if w.input_heads[0] > 1 else HEADS
     stored = dict(w.file.stored) if w.file else {}

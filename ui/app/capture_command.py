@@ -31,10 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Capture layers.
 
-    Raises
-    ------
-    InputError
-        There is no script, because this is the desktop binary.
+    Raises InputError: there is no script, because this is the desktop binary.
     """
     if not SCRIPT.is_file():
         expected = "a checkout, where make run EXTRAS=capture brings torch and transformers"

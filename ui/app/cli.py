@@ -47,10 +47,7 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str]) -> int:
     """Run a command.
 
-    Returns
-    -------
-    int
-        0 fine, 1 the answer is no, 2 wrong input, 130 interrupted.
+    Returns: 0 fine, 1 the answer is no, 2 wrong input, 130 interrupted.
     """
     fit_encoding()
     try:
@@ -83,10 +80,7 @@ def _obey(arguments: list[str]) -> int:
 def _tell(error: Exception) -> int:
     """Say in one line what went wrong and return the exit status; raise what is a mistake of ours.
 
-    Raises
-    ------
-    Exception
-        The error, if it says nothing about input or the system.
+    Raises Exception: the error, if it says nothing about input or the system.
     """
     if isinstance(error, BrokenPipeError):  # the reader has closed the pipe
         return 0

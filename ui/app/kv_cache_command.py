@@ -55,10 +55,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the counts, as one JSON object or as text.
 
-    Raises
-    ------
-    InputError
-        There is no such model, or its file cannot be used.
+    Raises InputError: there is no such model, or its file cannot be used.
     """
     model = find_model(options.model)
     answer = kv_cache_answer(

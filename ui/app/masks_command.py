@@ -37,10 +37,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print what each mask costs, or write one.
 
-    Raises
-    ------
-    InputError
-        The scenario, the function or a number cannot be used.
+    Raises InputError: the scenario, the function or a number cannot be used.
     """
     if (options.write is None) != (options.output is None):
         raise refuse("masks", "--write", options.write or "", "--write NAME with -o OUT.toml")

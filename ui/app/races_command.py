@@ -21,15 +21,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, device: HostDevice | None = None) -> int:
     """Watch every build of the scenario's kernels and print what is found; 1 if anything is.
 
-    Parameters
-    ----------
-    device : HostDevice, optional
-        One that watches; none: with the kernels as they are.
-
-    Raises
-    ------
-    InputError
-        The scenario cannot be used, or this machine cannot watch.
+    device: one that watches; none: with the kernels as they are.
+    Raises InputError: the scenario cannot be used, or this machine cannot watch.
     """
     w = resolve(load_scenario(options.scenario))
     _check(w)

@@ -69,10 +69,7 @@ def trials(demo: Path = DEMO) -> Iterator[Trial]:
 def run(demo: Path = DEMO) -> int:
     """Print a table of all trials; return 0 if none failed, else 1.
 
-    Parameters
-    ----------
-    demo : Path
-        The scenario that is run, exported and shown.
+    demo: the scenario that is run, exported and shown.
     """
     failed = count = 0
     for trial in trials(demo):
@@ -86,10 +83,7 @@ def run(demo: Path = DEMO) -> int:
 def attempts(folder: Path, demo: Path = DEMO) -> Iterator[tuple[str, Callable[[], str]]]:
     """Yield what is tried, and how.
 
-    Parameters
-    ----------
-    demo : Path
-        The scenario that is run, exported and shown.
+    demo: the scenario that is run, exported and shown.
     """
     yield "assets", _assets
     yield "texts", _texts
@@ -257,10 +251,7 @@ def _kernels() -> str:
 def conformance(case: Path = CASE) -> str:
     """Return how near a case is to its expected numbers, which did not come from Tilescope.
 
-    Raises
-    ------
-    FailedError
-        A number or a count is another.
+    Raises FailedError: a number or a count is another.
     """
     counts = json.loads(case.with_suffix(".expected.json").read_text(encoding="utf-8"))
     tolerance = counts.pop("tolerance")

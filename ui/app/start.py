@@ -47,16 +47,9 @@ def open_window(
 ) -> int:
     """Open the window and run until it is closed.
 
-    Parameters
-    ----------
-    log : str, optional
-        File for a log of all that is done; empty for the usual place. Without it only what goes
+    log: file for a log of all that is done; empty for the usual place. Without it only what goes
         wrong is kept, in the usual place.
-
-    Raises
-    ------
-    InputError
-        The log cannot be written, or there is no display.
+    Raises InputError: the log cannot be written, or there is no display.
     """
     if not has_display():
         raise refuse("tilescope", "", "", "a display; `run` and `export` work without one")

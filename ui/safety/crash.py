@@ -97,18 +97,12 @@ class CrashDesk(QObject):
     Further failures while the dialog is open are added to its report. A failure in this class is
     only written to the log: nothing is called that could cause it again.
 
-    Attributes
-    ----------
-    window : QWidget or None
-        The window under the dialog, which is closed when the user quits; None before there is one.
-    session : Reported or None
-        What the report describes.
-    autosave : Keeper or None
-        Keeps unsaved changes before the dialog asks.
-    cut_short : bool
-        Whether the window was not closed by its user: the next start offers unsaved changes.
-    quiet_seconds : float
-        A failure that comes again sooner is not told again.
+    window: the window under the dialog, which is closed when the user quits; None before there is
+        one.
+    session: what the report describes.
+    autosave: keeps unsaved changes before the dialog asks.
+    cut_short: whether the window was not closed by its user: the next start offers unsaved changes.
+    quiet_seconds: a failure that comes again sooner is not told again.
     """
 
     _caught = Signal(str, object)
@@ -251,12 +245,8 @@ class CrashDesk(QObject):
 class CrashDialog(QDialog):
     """Says in plain words that something went wrong; the details are for those who repair it.
 
-    Parameters
-    ----------
-    session : Reported or None
-        The session whose scenario and engine the report names.
-    window : QWidget or None
-        None: there is none yet, so one cannot go on.
+    session: the session whose scenario and engine the report names.
+    window: none: there is none yet, so one cannot go on.
     """
 
     def __init__(

@@ -69,10 +69,7 @@ _waiting: list[_Waiting] = []
 class Border:
     """Qt's border: an error that is raised inside is reported and goes no further.
 
-    Attributes
-    ----------
-    failed : bool
-        Whether anything was raised.
+    failed: whether anything was raised.
     """
 
     __slots__ = ("_what", "failed")
@@ -121,12 +118,8 @@ def raising() -> Iterator[None]:
     The frames of the error are not kept, because they contain painters, which must not live longer
     than what they paint on. The text of the traceback becomes a note.
 
-    Raises
-    ------
-    InputError
-        Which widget could not be drawn, and why, in one line.
-    Exception
-        What a slot raised, or the work itself.
+    Raises InputError: which widget could not be drawn, and why, in one line.
+    Raises Exception: what a slot raised, or the work itself.
     """
     found = _Waiting()
     _waiting.append(found)
@@ -154,10 +147,7 @@ def raising() -> Iterator[None]:
 class Errand(threading.Thread, Generic[Result]):
     """Work in another thread; its error is raised when its result is asked for.
 
-    Parameters
-    ----------
-    failed : callable, optional
-        Called in the thread where the work fails.
+    failed: called in the thread where the work fails.
     """
 
     def __init__(

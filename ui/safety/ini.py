@@ -27,10 +27,7 @@ _Sections = dict[str, dict[str, str]]
 class IniFile:
     """Values by their keys; what is put is written at once, and other windows' changes are seen.
 
-    Parameters
-    ----------
-    path : Path
-        The file. Whatever is there, nothing is raised: what cannot be read is absent, and what
+    path: the file. Whatever is there, nothing is raised: what cannot be read is absent, and what
         cannot be written is known to this object alone.
     """
 

@@ -43,23 +43,11 @@ def log_path() -> Path:
 def start_log(wanted: str | None = None, most_bytes: int = MOST_BYTES) -> Path | None:
     """Keep a log from now on; a crash of the interpreter is also written to it.
 
-    Parameters
-    ----------
-    wanted : str, optional
-        File for a log of all that is done; empty: `log_path`, which is told on stderr. Without it,
-        only warnings and failures go to `log_path`.
-    most_bytes : int
-        Most bytes of the file; then a new file begins and the old one is kept.
-
-    Returns
-    -------
-    Path or None
-        The file; None if nobody asked for one and none can be written.
-
-    Raises
-    ------
-    InputError
-        The log that was asked for cannot be written.
+    wanted: file for a log of all that is done; empty: `log_path`, which is told on stderr. Without
+        it, only warnings and failures go to `log_path`.
+    most_bytes: most bytes of the file; then a new file begins and the old one is kept.
+    Returns: the file; None if nobody asked for one and none can be written.
+    Raises InputError: the log that was asked for cannot be written.
     """
     stop_log()
     path = Path(wanted).absolute() if wanted else log_path()

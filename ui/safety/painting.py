@@ -23,11 +23,8 @@ WORDS = ("This panel could not be drawn.", "Not drawn.")
 def painting(widget: QWidget, *, covers: bool = True) -> Iterator[QPainter]:
     """Paint on a widget, inside its `paintEvent`; no error leaves it.
 
-    Parameters
-    ----------
-    covers : bool
-        Whether a failed picture is covered with the background of a panel and `WORDS`. Not for a
-        widget that is over or under something that is still right.
+    covers: whether a failed picture is covered with the background of a panel and `WORDS`. Not for
+        a widget that is over or under something that is still right.
     """
     with Border(widget) as border:
         painter = QPainter(widget)

@@ -21,10 +21,7 @@ _DOCKS_VERSION = 3
 def settings_path() -> Path:
     """Return the settings file: ``TILESCOPE_SETTINGS``, else a file in the user's configuration.
 
-    Raises
-    ------
-    InputError
-        ``TILESCOPE_SETTINGS`` is no name of a file.
+    Raises InputError: ``TILESCOPE_SETTINGS`` is no name of a file.
     """
     override = os.environ.get("TILESCOPE_SETTINGS")
     if override:
@@ -52,12 +49,8 @@ class Store(Protocol):
 class Settings:
     """Typed access to the settings file; a value that cannot be used counts as absent.
 
-    Parameters
-    ----------
-    path : Path, optional
-        The file; by default `settings_path`.
-    store : Store, optional
-        Where values are kept instead of a file.
+    path: the file; by default `settings_path`.
+    store: where values are kept instead of a file.
     """
 
     def __init__(self, path: Path | None = None, store: Store | None = None) -> None:

@@ -24,15 +24,8 @@ _LOST = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 def take_signals(handler: Callable[[int, FrameType | None], object]) -> dict[int, Any]:
     """Handle signals from now on, except those that this process is to ignore, as with nohup.
 
-    Parameters
-    ----------
-    handler : callable
-        As for `signal.signal`.
-
-    Returns
-    -------
-    dict
-        The handlers from before by their numbers; empty in another thread than the main one.
+    handler: as for `signal.signal`.
+    Returns: the handlers from before by their numbers; empty in another thread than the main one.
     """
     if threading.current_thread() is not threading.main_thread():
         return {}
@@ -53,10 +46,7 @@ def take_lost_screen(act: Callable[[], NoReturn]) -> Callable[[], None]:
 
     Qt's event loop sees most deaths itself. Xlib sees them first where a call is under way.
 
-    Returns
-    -------
-    callable
-        Puts back the function from before.
+    Returns: puts back the function from before.
     """
     set_handler = ctypes.CDLL("libX11.so.6").XSetIOErrorHandler
     set_handler.argtypes, set_handler.restype = (ctypes.c_void_p,), ctypes.c_void_p

@@ -28,10 +28,7 @@ def _stand_in(error: UnicodeError) -> tuple[str, int]:
 def send_off() -> bool:
     """Send what was printed to its reader, which may be gone.
 
-    Returns
-    -------
-    bool
-        False if it could not be written; standard error then says so.
+    Returns: false if it could not be written; standard error then says so.
     """
     if sys.stdout is None:  # closed
         return True

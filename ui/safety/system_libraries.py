@@ -49,15 +49,8 @@ def named_platforms(environment: Mapping[str, str]) -> tuple[str, ...]:
 def missing_libraries(platforms: Iterable[str]) -> list[str]:
     """Return the names of the libraries that are missing.
 
-    Parameters
-    ----------
-    platforms : iterable of str
-        Platforms of Qt, such as "xcb", in addition to what it needs for drawing.
-
-    Returns
-    -------
-    list of str
-        Such as "libxcb-cursor.so.0"; none if there is no linker to ask.
+    platforms: platforms of Qt, such as "xcb", in addition to what it needs for drawing.
+    Returns: such as "libxcb-cursor.so.0"; none if there is no linker to ask.
     """
     found = importlib.util.find_spec("PySide6")
     if not sys.platform.startswith("linux") or shutil.which("ldd") is None or found is None:

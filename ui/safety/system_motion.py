@@ -101,9 +101,6 @@ def _ask_mac() -> bool | None:
 def mac_answer(status: int, printed: str) -> bool | None:
     """Return what `defaults` has told.
 
-    Parameters
-    ----------
-    status : int
-        Its exit status, 0 if there is such a setting.
+    status: its exit status, 0 if there is such a setting.
     """
     return {"1": True, "0": False}.get(printed.strip()) if status == 0 else None

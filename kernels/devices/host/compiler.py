@@ -104,17 +104,10 @@ def shared_library(
 ) -> Path:
     """Return the shared library of a translation unit, made now if it is not kept.
 
-    Parameters
-    ----------
-    options : tuple of str
-        Definitions, ``-DNAME=value``.
-    watch : bool
-        Whether watch.cpp sees what the kernels read and write.
-
-    Raises
-    ------
-    KernelError
-        There is no compiler, or it refuses the source: its own words are in the message.
+    options: definitions, ``-DNAME=value``.
+    watch: whether watch.cpp sees what the kernels read and write.
+    Raises KernelError: there is no compiler, or it refuses the source: its own words are in the
+        message.
     """
     compiler = _compiler()
     flags = WATCHED if watch else ()

@@ -16,20 +16,9 @@ from kernels.errors import KernelError
 class HostDevice:
     """Runs unmodified CUDA kernels on the CPU.
 
-    Parameters
-    ----------
-    watch : bool
-        Whether what kernels read and write is watched. One worker then runs all blocks.
-
-    Attributes
-    ----------
-    faults : list of Fault
-        What has been seen since it was made.
-
-    Raises
-    ------
-    KernelError
-        There is no C++ compiler, or none that can watch.
+    watch: whether what kernels read and write is watched. One worker then runs all blocks.
+    faults: what has been seen since it was made.
+    Raises KernelError: there is no C++ compiler, or none that can watch.
     """
 
     name = "host"

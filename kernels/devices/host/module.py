@@ -68,26 +68,12 @@ class _Launch(ctypes.Structure):
 class HostModule:
     """CUDA C compiled for the CPU, used like `cupy.RawModule`.
 
-    Parameters
-    ----------
-    code : str
-        Raw CUDA C without includes; its kernels are ``extern "C"``.
-    options : sequence of str
-        Definitions, ``-DNAME=value``; options of NVRTC alone are left out.
-
-    Attributes
-    ----------
-    unit : str
-        The code with what Python calls.
-    definitions : tuple of str
-        The options that it was compiled with.
-    path : Path
-        The shared library.
-
-    Raises
-    ------
-    KernelError
-        There is no compiler, or it refuses the code.
+    code: raw CUDA C without includes; its kernels are ``extern "C"``.
+    options: definitions, ``-DNAME=value``; options of NVRTC alone are left out.
+    unit: the code with what Python calls.
+    definitions: the options that it was compiled with.
+    path: the shared library.
+    Raises KernelError: there is no compiler, or it refuses the code.
     """
 
     def __init__(
@@ -119,13 +105,9 @@ class HostModule:
 class HostKernel:
     """A kernel that runs on the CPU; it is called like `cupy.RawKernel`.
 
-    Attributes
-    ----------
-    max_dynamic_shared_size_bytes : int
-        It has no effect here; a GPU needs it for more than 48 KiB.
-    preferred_shared_memory_carveout : int
-        It has no effect here either: the share of L1 that a GPU uses as shared memory, in percent;
-        -1 lets the GPU choose.
+    max_dynamic_shared_size_bytes: it has no effect here; a GPU needs it for more than 48 KiB.
+    preferred_shared_memory_carveout: it has no effect here either: the share of L1 that a GPU uses
+        as shared memory, in percent; -1 lets the GPU choose.
     """
 
     def __init__(self, library: ctypes.CDLL, name: str, schedule: ThreadSchedule) -> None:
@@ -150,18 +132,10 @@ class HostKernel:
     ) -> None:
         """Run the kernel to its end.
 
-        Parameters
-        ----------
-        args : sequence
-            Arrays for pointers (C-contiguous) and NumPy scalars of exactly the right type.
-        shared_mem : int
-            Bytes of dynamic shared memory.
-
-        Raises
-        ------
-        KernelError
-            The arguments do not fit the kernel, or it did something forbidden: a barrier that
-            not all threads reach, a write past its shared memory.
+        args: arrays for pointers (C-contiguous) and NumPy scalars of exactly the right type.
+        shared_mem: bytes of dynamic shared memory.
+        Raises KernelError: the arguments do not fit the kernel, or it did something forbidden: a
+            barrier that not all threads reach, a write past its shared memory.
         """
         if len(args) != len(self._sizes):
             raise KernelError(f"{self.name}: {len(args)} arguments, expected {len(self._sizes)}")

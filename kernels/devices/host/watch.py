@@ -188,10 +188,7 @@ class _Counted(ctypes.Structure):
 class WatchedModule(HostModule):
     """A module of which everything that its kernels read and write is watched.
 
-    Parameters
-    ----------
-    code, options, schedule
-        As of `HostModule`; one worker runs all blocks.
+    code, options, schedule: as of `HostModule`; one worker runs all blocks.
     """
 
     def __init__(

@@ -60,10 +60,7 @@ def started(cites: str, *sums: tuple[str, int, int]) -> StartGradients:
 def error_size(name: str, chip: Numbers, largest: float) -> float:
     """Return the size of the terms of a number, to which its rounding errors are relative.
 
-    Parameters
-    ----------
-    largest : float
-        What no product of a row of dO and one of V exceeds.
+    largest: what no product of a row of dO and one of V exceeds.
     """
     finite = np.abs(chip.get("S", np.ones((1, 1))))
     exponent = float(np.max(finite, initial=1.0, where=np.isfinite(finite)))

@@ -108,10 +108,7 @@ def store_starts(
 ) -> list[Op]:
     """Return the ops that write what rows have that have seen no key.
 
-    Parameters
-    ----------
-    sinks : int or None
-        How many sink logits are loaded for them; None if a sink does not count there.
+    sinks: how many sink logits are loaded for them; None if a sink does not count there.
     """
     if not w.sink_logits or sinks is None:
         return [StoreConstants(cites=cites, moves=moves)]

@@ -31,12 +31,9 @@ EXEMPLARS = ({"attention": {"seqlen_q": 9}},)
 def launches(w: Workload, *, products: int, gate: TensorSpec | None = None) -> tuple[Launch, ...]:
     """Return the launch over the tokens of each head.
 
-    Parameters
-    ----------
-    products : int
-        How many products of a vector with the state, or of two vectors as large as it, a token has.
-    gate : TensorSpec, optional
-        What is read beside Q, K and V.
+    products: how many products of a vector with the state, or of two vectors as large as it, a
+        token has.
+    gate: what is read beside Q, K and V.
     """
     b, d, dv, phi = w.width, w.head_dim, w.value_dim, w.feature_map
     assert phi is not None

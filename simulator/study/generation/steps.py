@@ -61,36 +61,21 @@ class GenerationStep:
 
 @dataclass(frozen=True, eq=False)
 class Generation:
-    """A run step by step.
+    """A run step by step."""
 
-    Attributes
-    ----------
-    workload : Workload
-        The whole run in one causal pass, its heads one by one.
-    head : int
-        The head whose weights are shown.
-    at_once : int
-        Queries of a step.
-    steps : tuple of Step
-        The prompt, then the steps.
-    apart : ndarray
-        (steps,) float64: largest difference of a step's O from that of one causal pass over all
-        rows, all heads, relative to the largest number of O. Both are of NumPy's tile programs, in
-        float32, and O is not rounded to the dtype.
-    moved : tuple of ndarray
-        For each step (older rows,) float64: without the mask, by how much the O of each older row
-        of the head moves when the step's keys come, relative to the length of that row.
-    weights, free : ndarray
-        (N, N) float32, softmax weights of the head, 0 where the mask hides a key; and without the
-        mask.
-    """
-
-    workload: Workload
-    head: int
-    at_once: int
-    steps: tuple[GenerationStep, ...]
+    workload: Workload  # the whole run in one causal pass, its heads one by one
+    head: int  # the head whose weights are shown
+    at_once: int  # queries of a step
+    steps: tuple[GenerationStep, ...]  # the prompt, then the steps
+    # (steps,) float64: largest difference of a step's O from that of one causal pass over all rows,
+    # all heads, relative to the largest number of O. Both are of NumPy's tile programs, in float32,
+    # and O is not rounded to the dtype.
     apart: np.ndarray
+    # for each step (older rows,) float64: without the mask, by how much the O of each older row of
+    # the head moves when the step's keys come, relative to the length of that row
     moved: tuple[np.ndarray, ...]
+    # weights, free: (N, N) float32, softmax weights of the head, 0 where the mask hides a key; and
+    # without the mask
     weights: F32
     free: F32
 
@@ -140,12 +125,8 @@ def generation(
 ) -> Generation:
     """Return a run step by step.
 
-    Parameters
-    ----------
-    w : Workload
-        As many queries as keys; its mask is made causal.
-    progress : callable, optional
-        Told the share done.
+    w: as many queries as keys; its mask is made causal.
+    progress: told the share done.
     """
     w, inputs = w.as_algorithm(USUAL.name), w.as_algorithm(USUAL.name).posed(inputs)
     n = w.seqlen_k

@@ -80,10 +80,7 @@ def is_shown(w: Workload) -> bool:
 def shared_layer(w: Workload, inputs: Inputs, progress: Progress | None = None) -> SharedLayer:
     """Return what O of a layer loses with smaller caches.
 
-    Parameters
-    ----------
-    progress : callable, optional
-        Told the share done.
+    progress: told the share done.
     """
     w, inputs = w.as_algorithm(USUAL.name), w.as_algorithm(USUAL.name).posed(inputs)
     k, v = inputs.k.astype(np.float64), inputs.v.astype(np.float64)

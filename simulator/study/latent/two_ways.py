@@ -77,10 +77,7 @@ class LatentLayer:
     def price(self, way: Way, queries: int) -> Price:
         """Return what a way costs for so many queries of each head at the end of the keys.
 
-        Parameters
-        ----------
-        way : str
-            ``absorbed`` or ``projected``.
+        way: ``absorbed`` or ``projected``.
         """
         w = self.workload
         heads, keys, latent, b = w.heads, w.seqlen_k, w.value_dim, w.width
@@ -146,10 +143,7 @@ class LatentLayer:
 def latent_layer(w: Workload) -> LatentLayer:
     """Return a run's attention to a latent; of a run without one that of the first latent model.
 
-    Raises
-    ------
-    InputError
-        The file has projections that do not fit.
+    Raises InputError: the file has projections that do not fit.
     """
     if w.latent:
         nope, value = _projected_dims(w)
@@ -175,23 +169,12 @@ def latent_layer(w: Workload) -> LatentLayer:
 
 @dataclass(frozen=True, slots=True)
 class BothWays:
-    """O of some heads computed in both ways.
+    """O of some heads computed in both ways."""
 
-    Attributes
-    ----------
-    heads : int
-        How many of the first heads.
-    apart : float
-        Largest difference between the two, relative to the largest number of O.
-    drawn : bool
-        Whether the projections were drawn from the seed; else they are the file's.
-    absorbed, projected : ndarray
-        (heads, Nq, dv) float32, O of both ways, read-only.
-    """
-
-    heads: int
-    apart: float
-    drawn: bool
+    heads: int  # how many of the first heads
+    apart: float  # largest difference between the two, relative to the largest number of O
+    drawn: bool  # whether the projections were drawn from the seed; else they are the file's
+    # absorbed, projected: (heads, Nq, dv) float32, O of both ways, read-only
     absorbed: F32
     projected: F32
 
@@ -203,10 +186,7 @@ def both_ways(layer: LatentLayer, inputs: Inputs | None = None) -> BothWays:
     file has the projections: a run has its queries absorbed, and they cannot be told apart again.
     The numbers that positions have turned are the run's own.
 
-    Parameters
-    ----------
-    inputs : Inputs, optional
-        The run's; without them they are drawn.
+    inputs: the run's; without them they are drawn.
     """
     w = replace(layer.workload, dtype="float32")
     inputs = read_inputs(layer.workload) if inputs is None else w.posed(inputs)
@@ -251,10 +231,7 @@ def projections(layer: LatentLayer, heads: int) -> tuple[F32, F32, bool]:
 
     Drawn ones are standard normal over √dc, so that keys and values are as large as the latent.
 
-    Raises
-    ------
-    InputError
-        A number of the file is not finite.
+    Raises InputError: a number of the file is not finite.
     """
     w, picked = layer.workload, list(layer.workload.picked[:heads])
     stored = {} if w.file is None else dict(w.file.extra)

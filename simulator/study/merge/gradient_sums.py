@@ -54,18 +54,10 @@ ORDERS: dict[str, Callable[[Sequence[Node], int], Node]] = {
 
 @dataclass(frozen=True, eq=False)
 class BlockTerms:
-    """What column blocks add to dQ of a row block.
+    """What column blocks add to dQ of a row block."""
 
-    Attributes
-    ----------
-    columns : tuple of int
-        The column blocks, ascending.
-    terms : tuple of ndarray
-        (rows, d) float32, what each of them adds.
-    """
-
-    columns: tuple[int, ...]
-    terms: tuple[F32, ...]
+    columns: tuple[int, ...]  # the column blocks, ascending
+    terms: tuple[F32, ...]  # (rows, d) float32, what each of them adds
 
     def total(self, order: str, seed: int = 0) -> F32:
         """Return the sum in an order that has a name, (rows, d) float32."""
@@ -102,10 +94,7 @@ def adds_to_rows(trace: Trace) -> bool:
 def random_orders(trace: Trace, orders: int = 20, seed: int = 0) -> Orders:
     """Return what random orders of the column blocks change in the sums of dQ.
 
-    Parameters
-    ----------
-    orders : int
-        How many random orders each row block is tried in.
+    orders: how many random orders each row block is tried in.
     """
     w, random = trace.workload, np.random.default_rng(seed)
     numbers = moved = most = 0

@@ -41,46 +41,22 @@ Node: TypeAlias = "int | tuple[Node, ...]"
 
 @dataclass(frozen=True, eq=False)
 class Partial:
-    """What some keys leave of rows: O over the sum of their weights alone, and ln of that sum.
+    """What some keys leave of rows: O over the sum of their weights alone, and ln of that sum."""
 
-    Attributes
-    ----------
-    lse : ndarray
-        (rows,), m + ln l; -inf where a row sees none of the keys.
-    o : ndarray
-        (rows, dv).
-    """
-
-    lse: Values
-    o: Values
+    lse: Values  # (rows,), m + ln l; -inf where a row sees none of the keys
+    o: Values  # (rows, dv)
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """The partials of one row, and what they add up to.
+    """The partials of one row, and what they add up to."""
 
-    Attributes
-    ----------
-    partials : tuple of Partial
-        Of float32, in the order of their keys.
-    keys : tuple of range
-        The keys of each.
-    exact : ndarray
-        (1, dv) float64, O of the row from the definition.
-    ops : tuple of Op
-        What merges: the ops of the visit that joins splits.
-    own_splits : int
-        Into how many splits the run itself deals out its keys; 0 if it does not.
-    dealt_anew : bool
-        Whether the partials are not those of the run's own splits.
-    """
-
-    partials: tuple[Partial, ...]
-    keys: tuple[range, ...]
-    exact: F64
-    ops: tuple[Op, ...]
-    own_splits: int
-    dealt_anew: bool
+    partials: tuple[Partial, ...]  # of float32, in the order of their keys
+    keys: tuple[range, ...]  # the keys of each
+    exact: F64  # (1, dv) float64, O of the row from the definition
+    ops: tuple[Op, ...]  # what merges: the ops of the visit that joins splits
+    own_splits: int  # into how many splits the run itself deals out its keys; 0 if it does not
+    dealt_anew: bool  # whether the partials are not those of the run's own splits
 
     def result(self, node: Node) -> Partial:
         """Return what an order of merging makes."""
@@ -132,10 +108,7 @@ def parts_of(w: Workload, inputs: Inputs, head: int, row: int, most: int = MOST_
 
     If the run has splits, they are these, unless they are too few or too many to merge by hand.
 
-    Raises
-    ------
-    InputError
-        The heads of the run cannot be packed.
+    Raises InputError: the heads of the run cannot be packed.
     """
     own, query = w.single(head, row)
     own_splits = w.splits if algorithm_of(w).splits else 0

@@ -26,18 +26,12 @@ MOST_TOKENS = 512
 
 @dataclass(frozen=True, eq=False)
 class LayerStack:
-    """The layers of a model, as far as masks go.
+    """The layers of a model, as far as masks go."""
 
-    Attributes
-    ----------
-    local, everything : ndarray
-        (N, N) bool, what a row sees in a local and in a global layer; read-only.
-    is_global : tuple of bool
-        Of each layer from the first one, at the bottom, whether it is global.
-    """
-
+    # local, everything: (N, N) bool, what a row sees in a local and in a global layer; read-only
     local: Bools
     everything: Bools
+    # of each layer from the first one, at the bottom, whether it is global
     is_global: tuple[bool, ...]
 
     @property
@@ -64,16 +58,9 @@ def stack(local: Mask, everything: Mask, is_global: Sequence[bool]) -> LayerStac
 def cone(tables: Sequence[Bools], token: int) -> Bools:
     """Return which tokens a token can hear of, seen from the top.
 
-    Parameters
-    ----------
-    tables : sequence of ndarray
-        (N, N) bool, what rows see in each layer, the first layer first.
-
-    Returns
-    -------
-    ndarray
-        (layers + 1, N) bool: at [n] those whose numbers before layer n matter to it; at the end the
-        token alone.
+    tables: (N, N) bool, what rows see in each layer, the first layer first.
+    Returns: (layers + 1, N) bool: at [n] those whose numbers before layer n matter to it; at the
+        end the token alone.
     """
     now = np.zeros(len(tables[0]), dtype=np.bool_)
     now[token] = True

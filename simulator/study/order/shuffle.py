@@ -39,24 +39,13 @@ _ROUNDING = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 
 @dataclass(frozen=True, eq=False)
 class Shuffled:
-    """A head before and after its tokens were shuffled.
+    """A head before and after its tokens were shuffled."""
 
-    Attributes
-    ----------
-    order : ndarray
-        (N,) int64, the token that stands at each place afterwards.
-    before : ndarray
-        (N, dv) float32, O of the tokens in their order.
-    after : ndarray
-        (N, dv) float32, O of the shuffled run, by place.
-    bound : float
-        How far rows may be apart, as a share of a row's length, because sums in another order
-        round otherwise.
-    """
-
-    order: NDArray[np.int64]
-    before: F32
-    after: F32
+    order: NDArray[np.int64]  # (N,) int64, the token that stands at each place afterwards
+    before: F32  # (N, dv) float32, O of the tokens in their order
+    after: F32  # (N, dv) float32, O of the shuffled run, by place
+    # how far rows may be apart, as a share of a row's length, because sums in another order round
+    # otherwise
     bound: float
 
     @cached_property
@@ -104,15 +93,8 @@ def shuffled(
 ) -> Shuffled:
     """Run a head with its tokens in their order, and in another one.
 
-    Parameters
-    ----------
-    order : ndarray
-        (N,) int64, the token that is to stand at each place.
-
-    Raises
-    ------
-    InputError
-        Its tokens cannot be shuffled.
+    order: (N,) int64, the token that is to stand at each place.
+    Raises InputError: its tokens cannot be shuffled.
     """
     if shuffle_why_not(w):
         expected = f"as many as keys, at most {MOST}, to shuffle them"

@@ -136,34 +136,20 @@ def off_toeplitz(scores: F64) -> float:
 
 @dataclass(frozen=True, eq=False)
 class PlacedScores:
-    """Scores of one vector at all places under one kind of positions; arrays are read-only.
+    """Scores of one vector at all places under one kind of positions; arrays are read-only."""
 
-    Attributes
-    ----------
-    name, title : str
-        In figures; in words.
-    scores : ndarray
-        (places, places) float64, scaled.
-    off : float
-        How far they are from depending on the distance alone: `off_toeplitz`.
-    moved : float
-        By how much a shift of all places moves a score at most, over the largest score.
-    """
-
+    # name, title: in figures; in words
     name: str
     title: str
-    scores: F64
-    off: float
-    moved: float
+    scores: F64  # (places, places) float64, scaled
+    off: float  # how far they are from depending on the distance alone: `off_toeplitz`
+    moved: float  # by how much a shift of all places moves a score at most, over the largest score
 
 
 def placed(w: Workload, vector: F64, count: int, shift: int) -> tuple[PlacedScores, ...]:
     """Return the scores of one vector under every kind of positions, and what a shift does.
 
-    Parameters
-    ----------
-    vector : ndarray
-        (d,) float64, used as query and as key.
+    vector: (d,) float64, used as query and as key.
     """
     rotary, scale = rotary_of(w), w.logit_scale
     first = rotary.offset
@@ -205,22 +191,13 @@ def shift_errors(w: Workload, vector: F64, count: int, shift: int) -> dict[DType
 
 @dataclass(frozen=True, eq=False)
 class Stretched:
-    """One way to use RoPE for longer texts than it was trained on.
+    """One way to use RoPE for longer texts than it was trained on."""
 
-    Attributes
-    ----------
-    name, title : str
-        In figures; in words.
-    speeds : ndarray
-        (pairs,) float64, radians from place to place.
-    temper : float
-        What scores are multiplied by as well.
-    """
-
+    # name, title: in figures; in words
     name: str
     title: str
-    speeds: F64
-    temper: float = 1.0
+    speeds: F64  # (pairs,) float64, radians from place to place
+    temper: float = 1.0  # what scores are multiplied by as well
 
     def new_angles(self, trained: int, factor: float, before: F64) -> int:
         """Return how many pairs reach angles, in the longer text, that training has not seen."""
@@ -253,10 +230,7 @@ def far_scores(way: Stretched, squares: F64, longest: int, points: int) -> tuple
     Of each stretch of distances it is the mean, weighted with its two neighbours (a triangle),
     because fast pairs turn many times in one.
 
-    Parameters
-    ----------
-    squares : ndarray
-        (pairs,) `energies` of the vector, times the scale.
+    squares: (pairs,) `energies` of the vector, times the scale.
     """
     edges = np.unique(np.linspace(0, longest + 1, points + 1).astype(np.int64))
     starts, counts = edges[:-1], np.diff(edges)

@@ -50,27 +50,13 @@ class Rounded:
 
 @dataclass(frozen=True, eq=False)
 class Pressure:
-    """A layer and the smaller caches that were tried.
+    """A layer and the smaller caches that were tried."""
 
-    Attributes
-    ----------
-    layer : Layer
-        The layer.
-    exact : ndarray
-        (heads, N, dv) float64: its O with the whole cache.
-    bytes : int
-        Of the whole cache.
-    evicted : tuple of Evicted
-        Of each policy, the smallest budget first.
-    rounded : tuple of Rounded
-        Of each element type, one scale for all first.
-    """
-
-    layer: DecodedLayer
-    exact: F64
-    bytes: int
-    evicted: tuple[Evicted, ...]
-    rounded: tuple[Rounded, ...]
+    layer: DecodedLayer  # the layer
+    exact: F64  # (heads, N, dv) float64: its O with the whole cache
+    bytes: int  # of the whole cache
+    evicted: tuple[Evicted, ...]  # of each policy, the smallest budget first
+    rounded: tuple[Rounded, ...]  # of each element type, one scale for all first
 
     def of_policy(self, policy: Policy) -> tuple[Evicted, ...]:
         """Return the caches of a policy."""
@@ -109,12 +95,8 @@ def relative_error(o: F64, exact: F64) -> float:
 def pressure(w: Workload, inputs: Inputs, progress: Progress | None = None) -> Pressure:
     """Return what smaller caches cost a layer.
 
-    Parameters
-    ----------
-    w : Workload
-        As many queries as keys; its mask is made causal.
-    progress : callable, optional
-        Told the share done.
+    w: as many queries as keys; its mask is made causal.
+    progress: told the share done.
     """
     layer = layer_of(w, inputs)
     exact = _output(layer, layer.inputs)

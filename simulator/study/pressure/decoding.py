@@ -27,27 +27,13 @@ SEED = 0
 
 @dataclass(frozen=True, eq=False)
 class DecodedLayer:
-    """A layer whose tokens come one by one.
+    """A layer whose tokens come one by one."""
 
-    Attributes
-    ----------
-    workload : Workload
-        As many queries as keys, causal.
-    inputs : Inputs
-        Q, K and V.
-    scores : ndarray
-        (heads, N, N) float64; -inf where a key comes after its query.
-    starts : ndarray
-        (heads, N) float64: a learned logit in a row's sum, -inf where there is none.
-    values : ndarray
-        (kv_heads, N, dv) float64.
-    """
-
-    workload: Workload
-    inputs: Inputs
-    scores: F64
-    starts: F64
-    values: F64
+    workload: Workload  # as many queries as keys, causal
+    inputs: Inputs  # Q, K and V
+    scores: F64  # (heads, N, N) float64; -inf where a key comes after its query
+    starts: F64  # (heads, N) float64: a learned logit in a row's sum, -inf where there is none
+    values: F64  # (kv_heads, N, dv) float64
 
     @property
     def tokens(self) -> int:
@@ -63,21 +49,12 @@ class DecodedLayer:
 
 @dataclass(frozen=True, eq=False)
 class Decoded:
-    """A layer after all steps with a small cache.
+    """A layer after all steps with a small cache."""
 
-    Attributes
-    ----------
-    kept : ndarray
-        (kv_heads, N, N) bool: which tokens (columns) are read at each step (rows).
-    o : ndarray
-        (heads, N, dv) float64.
-    bytes : int
-        Of the cache when it is full, with the sums of a policy that keeps some.
-    """
-
+    # (kv_heads, N, N) bool: which tokens (columns) are read at each step (rows)
     kept: NDArray[np.bool_]
-    o: F64
-    bytes: int
+    o: F64  # (heads, N, dv) float64
+    bytes: int  # of the cache when it is full, with the sums of a policy that keeps some
 
 
 def layer_of(w: Workload, inputs: Inputs) -> DecodedLayer:
@@ -103,15 +80,8 @@ def layer_of(w: Workload, inputs: Inputs) -> DecodedLayer:
 def decoded(layer: DecodedLayer, policy: Policy, budget: int, seed: int = SEED) -> Decoded:
     """Return what a layer computes with a cache of `budget` tokens of each KV head.
 
-    Parameters
-    ----------
-    budget : int
-        Tokens that a KV head keeps at most, at least 1.
-
-    Raises
-    ------
-    InputError
-        The budget is below 1.
+    budget: tokens that a KV head keeps at most, at least 1.
+    Raises InputError: the budget is below 1.
     """
     if budget < 1:
         raise refuse("eviction", "budget", budget, "1 or more tokens")

@@ -16,27 +16,15 @@ SINKS = 4
 
 @dataclass(frozen=True, slots=True)
 class Full:
-    """A cache without a free place, before a token comes.
+    """A cache without a free place, before a token comes."""
 
-    Attributes
-    ----------
-    kept : ndarray
-        (kv_heads, tokens) bool: what each KV head keeps, `budget` tokens each.
-    mass : ndarray
-        (kv_heads, tokens) float64: sums of the softmax weights that each token has had so far.
-    budget : int
-        Tokens that a KV head keeps at most.
-    coming : int
-        The token that comes.
-    draw : ndarray
-        (kv_heads, tokens) float64: random numbers of this step, from 0 to 1.
-    """
-
+    # (kv_heads, tokens) bool: what each KV head keeps, `budget` tokens each
     kept: NDArray[np.bool_]
+    # (kv_heads, tokens) float64: sums of the softmax weights that each token has had so far
     mass: F64
-    budget: int
-    coming: int
-    draw: F64
+    budget: int  # tokens that a KV head keeps at most
+    coming: int  # the token that comes
+    draw: F64  # (kv_heads, tokens) float64: random numbers of this step, from 0 to 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,10 +54,7 @@ def scales_of(x: F64, dtype: Small, grain: Grain) -> F64:
 def rounded(x: F64, dtype: Small, grain: Grain) -> F64:
     """Return K or V, (kv_heads, tokens, n) float64, as they are after quantisation and back.
 
-    Raises
-    ------
-    InputError
-        A number is infinite or NaN.
+    Raises InputError: a number is infinite or NaN.
     """
     scales, most = scales_of(x, dtype, grain), LARGEST[dtype]
     units = x / scales

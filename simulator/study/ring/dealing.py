@@ -31,11 +31,9 @@ def dealt(layout: Layout, length: int, devices: int) -> tuple[Pieces, ...]:
 
     Parts are as equal as whole tokens can be, so some may be empty.
 
-    Parameters
-    ----------
-    layout : str
-        ``contiguous``: device n holds part n of as many as there are devices. ``zigzag``: device n
-        holds parts n and 2g - 1 - n of 2g. ``striped``: device n holds every g-th token from n on.
+    layout: ``contiguous``: device n holds part n of as many as there are devices. ``zigzag``:
+        device n holds parts n and 2g - 1 - n of 2g. ``striped``: device n holds every g-th token
+        from n on.
     """
     if layout == "striped":
         return tuple((range(n, length, devices),) for n in range(devices))

@@ -32,27 +32,15 @@ MOST_PAIRS = 2**24
 
 @dataclass(frozen=True, eq=False)
 class RingNumbers:
-    """One head of a ring.
+    """One head of a ring."""
 
-    Attributes
-    ----------
-    head : int
-        Which.
-    m, l : ndarray
-        (steps, Nq) float32 after each step: the maximum and the sum over all keys so far.
-    o : ndarray
-        (steps, Nq, dv) float32, over the sum of the keys so far, not rounded to the dtype.
-    exact : ndarray
-        (Nq, dv) float64, O from the definition.
-    apart : float
-        Largest difference of the last O from that of flash2 on one device, not rounded either.
-    """
-
-    head: int
+    head: int  # which
+    # m, l: (steps, Nq) float32 after each step: the maximum and the sum over all keys so far
     m: F32
     l: F32
-    o: F32
-    exact: F64
+    o: F32  # (steps, Nq, dv) float32, over the sum of the keys so far, not rounded to the dtype
+    exact: F64  # (Nq, dv) float64, O from the definition
+    # largest difference of the last O from that of flash2 on one device, not rounded either
     apart: float
 
     @property
@@ -78,10 +66,7 @@ def ring_numbers(
 ) -> RingNumbers:
     """Compute a head of a ring.
 
-    Parameters
-    ----------
-    progress : callable, optional
-        Told the share done.
+    progress: told the share done.
     """
     w, g = ring.workload, ring.devices
     m, l = np.empty((2, g, w.seqlen_q), dtype=np.float32)

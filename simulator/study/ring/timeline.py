@@ -21,33 +21,19 @@ from simulator.study.ring.work import RingWork
 
 @dataclass(frozen=True, eq=False)
 class RingTimeline:
-    """Seconds; each array has a row for each device and a column for each step.
+    """Seconds; each array has a row for each device and a column for each step."""
 
-    Attributes
-    ----------
-    work : RingWork
-        What is done.
-    link : Link
-        What devices are connected with.
-    overlapped : bool
-        Whether blocks travel during the work.
-    begins, works : ndarray
-        When a device begins a step, and how long its work takes.
-    leaves, sends : ndarray
-        When the block at hand leaves for the next device, and how long it takes; not in the last
-        step, where both are 0.
-    alone : float
-        How long one device would take for everything, as the usual algorithm.
-    """
-
-    work: RingWork
-    link: Link
-    overlapped: bool
+    work: RingWork  # what is done
+    link: Link  # what devices are connected with
+    overlapped: bool  # whether blocks travel during the work
+    # begins, works: when a device begins a step, and how long its work takes
     begins: F64
     works: F64
+    # leaves, sends: when the block at hand leaves for the next device, and how long it takes; not
+    # in the last step, where both are 0
     leaves: F64
     sends: F64
-    alone: float
+    alone: float  # how long one device would take for everything, as the usual algorithm
 
     @cached_property
     def seconds(self) -> float:

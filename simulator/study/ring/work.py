@@ -96,28 +96,17 @@ class Ring:
 
 @dataclass(frozen=True, eq=False)
 class RingWork:
-    """Counts of each device (first axis) in each step (second axis), of all heads; int64.
+    """Counts of each device (first axis) in each step (second axis), of all heads; int64."""
 
-    Attributes
-    ----------
-    ring : Ring
-        What was counted.
-    tiles, pairs : ndarray
-        Tiles that are visited, and pairs that the mask shows.
-    flops : ndarray
-        Matmul FLOPs of the visited tiles.
-    bytes : ndarray
-        Requested bytes of HBM: K and V of each visited tile; of each row block with one Q once, and
-        O and LSE in float32, which are written, and after the first step read before.
-    sent : ndarray
-        (devices, steps) bytes that a device sends to the next during a step; none in the last.
-    """
-
-    ring: Ring
+    ring: Ring  # what was counted
+    # tiles, pairs: tiles that are visited, and pairs that the mask shows
     tiles: I64
     pairs: I64
-    flops: I64
+    flops: I64  # matmul FLOPs of the visited tiles
+    # requested bytes of HBM: K and V of each visited tile; of each row block with one Q once, and O
+    # and LSE in float32, which are written, and after the first step read before
     bytes: I64
+    # (devices, steps) bytes that a device sends to the next during a step; none in the last
     sent: I64
 
 
@@ -149,10 +138,7 @@ def why_no_ring(w: Workload) -> str:
 def ring_work(ring: Ring) -> RingWork:
     """Return what each device computes and sends in each step.
 
-    Raises
-    ------
-    ValueError
-        There is a reason why not (`why_no_ring`).
+    Raises ValueError: there is a reason why not (`why_no_ring`).
     """
     w, g = ring.workload, ring.devices
     why = why_no_ring(w)

@@ -24,24 +24,16 @@ class ThreadBlocks:
 
     The blocks of a head follow each other, then the heads, then the splits, then the sequences of a
     batch.
-
-    Attributes
-    ----------
-    launch : Launch
-        Whose blocks they are; that of the first sequence of a batch.
-    shapes : tuple of tuple of int
-        Of each sequence splits, heads (KV heads where they work on keys alone), and blocks of each.
-    bytes, flops : ndarray
-        (thread blocks,) int64: requested bytes, read or written, and matmul FLOPs of each.
-    shared : bool
-        Whether a head here is a KV head with all query heads that share it.
     """
 
-    launch: Launch
+    launch: Launch  # whose blocks they are; that of the first sequence of a batch
+    # of each sequence splits, heads (KV heads where they work on keys alone), and blocks of each
     shapes: tuple[tuple[int, int, int], ...]
+    # bytes, flops: (thread blocks,) int64: requested bytes, read or written, and matmul FLOPs of
+    # each
     bytes: I64
     flops: I64
-    shared: bool = False
+    shared: bool = False  # whether a head here is a KV head with all query heads that share it
 
     def __len__(self) -> int:
         return len(self.bytes)

@@ -37,10 +37,7 @@ _LATEST = 1e15
 def trace_text(rows: Sequence[tuple[str, Events]], about: Mapping[str, str]) -> str:
     """Return events as the text of a trace.
 
-    Parameters
-    ----------
-    rows : sequence of (str, Events)
-        Each is a process of the trace, and its lanes are threads.
+    rows: each is a process of the trace, and its lanes are threads.
     """
     out: list[dict[str, Any]] = []
     for process, (title, events) in enumerate(rows):
@@ -65,10 +62,7 @@ def _named(kind: str, process: int, lane: int, name: str) -> dict[str, Any]:
 def write_trace(path: Path, rows: Sequence[tuple[str, Events]], about: Mapping[str, str]) -> None:
     """Write a trace file, whole or not at all.
 
-    Raises
-    ------
-    InputError
-        It cannot be written.
+    Raises InputError: it cannot be written.
     """
     text = trace_text(rows, about)
     write_atomically(path, lambda out: out.write(text.encode("utf-8")))
@@ -77,15 +71,8 @@ def write_trace(path: Path, rows: Sequence[tuple[str, Events]], about: Mapping[s
 def read_trace(path: Path) -> Events:
     """Read the events of a Chrome trace; times begin with the first of them.
 
-    Parameters
-    ----------
-    path : Path
-        A JSON file: a list of events, or an object with ``traceEvents``.
-
-    Raises
-    ------
-    InputError
-        It cannot be read, is too large, or has no event with a duration.
+    path: a JSON file: a list of events, or an object with ``traceEvents``.
+    Raises InputError: it cannot be read, is too large, or has no event with a duration.
     """
     try:
         said = json.loads(read_bounded(path, TRACE_BYTES, "a trace").decode("utf-8"))

@@ -39,10 +39,8 @@ def read_clc_log(path: Path) -> Events:
     The lines have no times: each tile takes a turn of its multiprocessor, and all turns are alike.
     Other lines of the log are passed over; so are queries after the last tile (``valid=0``).
 
-    Raises
-    ------
-    InputError
-        It cannot be read, is too large, a query is written otherwise, or none was given a tile.
+    Raises InputError: it cannot be read, is too large, a query is written otherwise, or none was
+        given a tile.
     """
     try:
         text = read_bounded(path, TRACE_BYTES, "a CLC log").decode("utf-8", errors="replace")

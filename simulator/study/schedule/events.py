@@ -14,35 +14,19 @@ from simulator.study.schedule.schedule import Schedule
 
 @dataclass(frozen=True, eq=False)
 class Events:
-    """What happened on which lane, from when to when; one entry for each event.
+    """What happened on which lane, from when to when; one entry for each event."""
 
-    Attributes
-    ----------
-    lanes : tuple of str
-        Names of the lanes, from top to bottom.
-    lane : ndarray
-        (events,) int64.
-    above, height : ndarray
-        (events,) float64: which part of its lane it takes, 0 to 1 from the top.
-    start, end : ndarray
-        (events,) float64, seconds; turns, if it is not `timed`.
-    weight : ndarray
-        (events,) float64, 0 to 1: how much work it is beside the largest.
-    names : tuple of str
-        What each is.
-    timed : bool
-        Whether its times are known, or only what comes after what on a lane.
-    """
-
-    lanes: tuple[str, ...]
-    lane: I64
+    lanes: tuple[str, ...]  # names of the lanes, from top to bottom
+    lane: I64  # (events,) int64
+    # above, height: (events,) float64: which part of its lane it takes, 0 to 1 from the top
     above: F64
     height: F64
+    # start, end: (events,) float64, seconds; turns, if it is not `timed`
     start: F64
     end: F64
-    weight: F64
-    names: tuple[str, ...]
-    timed: bool = True
+    weight: F64  # (events,) float64, 0 to 1: how much work it is beside the largest
+    names: tuple[str, ...]  # what each is
+    timed: bool = True  # whether its times are known, or only what comes after what on a lane
 
     @cached_property
     def used(self) -> int:

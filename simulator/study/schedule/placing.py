@@ -58,12 +58,8 @@ class Placement:
 def placed(work: Sequence[Any], sms: int, slots: int, order: Order) -> Placement:
     """Place pieces of work.
 
-    Parameters
-    ----------
-    work : sequence of numbers
-        How long each takes alone on a multiprocessor, none below 0.
-    order : str
-        One of `ORDERS`.
+    work: how long each takes alone on a multiprocessor, none below 0.
+    order: one of `ORDERS`.
 
     Notes
     -----

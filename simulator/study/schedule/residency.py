@@ -33,23 +33,13 @@ class BlockNeeds:
 
 @dataclass(frozen=True, slots=True)
 class Residency:
-    """How many thread blocks of a kernel fit on a multiprocessor.
+    """How many thread blocks of a kernel fit on a multiprocessor."""
 
-    Attributes
-    ----------
-    blocks : int
-        So many; 0 if not even one can start.
-    limits : tuple of (str, int)
-        How many each resource would allow, the scarcest first.
-    shared : int
-        Shared memory that a block of the kernel takes, bytes: its tiles, and what lies beside them.
-    registers, compiled
-        As in `BlockNeeds`.
-    """
-
-    blocks: int
-    limits: tuple[tuple[str, int], ...]
+    blocks: int  # so many; 0 if not even one can start
+    limits: tuple[tuple[str, int], ...]  # how many each resource would allow, the scarcest first
+    # shared memory that a block of the kernel takes, bytes: its tiles, and what lies beside them
     shared: int = 0
+    # registers, compiled: as in `BlockNeeds`
     registers: int = 0
     compiled: bool = False
 

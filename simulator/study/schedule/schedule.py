@@ -127,16 +127,9 @@ def schedule_of(
     an equal share of the GPU's bandwidth and matrix rate. A launch begins when the one before has
     ended.
 
-    Parameters
-    ----------
-    programs : sequence of TileProgram, optional
-        Those of all sequences of its batch, the run among them: each launch has the thread blocks
-        of all of them.
-
-    Raises
-    ------
-    ValueError
-        There is a reason why not (`why_no_schedule`).
+    programs: those of all sequences of its batch, the run among them: each launch has the thread
+        blocks of all of them.
+    Raises ValueError: there is a reason why not (`why_no_schedule`).
     """
     programs = tuple(programs) or (program,)
     why = why_no_schedule(program, needs, programs)

@@ -17,10 +17,7 @@ would be (hopper/heuristics.h, ``should_pack_gqa``)."""
 def splitting(w: Workload) -> Workload:
     """Return the same problem for an algorithm that deals keys out to splits, maybe its own.
 
-    Raises
-    ------
-    InputError
-        Its heads cannot be packed.
+    Raises InputError: its heads cannot be packed.
     """
     if algorithm_of(w).splits:
         return w

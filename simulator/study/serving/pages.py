@@ -189,12 +189,8 @@ class Pool:
 def served_in_pages(server: Server, *, sharing: bool = True) -> Iterator[CacheStep]:
     """Yield the cache after each step until all is answered, if it is dealt out in pages.
 
-    Parameters
-    ----------
-    server : Server
-        The cache and the requests; each alone has room in it.
-    sharing : bool
-        Whether samples of one prompt share its pages.
+    server: the cache and the requests; each alone has room in it.
+    sharing: whether samples of one prompt share its pages.
     """
     pool = Pool(server.places)
     waiting = _asked(server)

@@ -32,40 +32,19 @@ MOST = 512
 
 @dataclass(frozen=True, eq=False)
 class HeadPoints:
-    """Queries and keys of one head, on the scale on which a score is q·k; arrays are read-only.
+    """Queries and keys of one head, on the scale on which a score is q·k; arrays are read-only."""
 
-    Attributes
-    ----------
-    head : int
-        Which query head.
-    rows, keys : tuple of int
-        Query rows and keys that were taken.
-    q : ndarray
-        (n, d) float64, queries times the root of scale over temperature.
-    k : ndarray
-        (m, d) float64, keys times the same.
-    v : ndarray
-        (m, dv) float64, values.
-    seen : ndarray
-        (n, m) bool, pairs that the mask leaves.
-    of_keys : int
-        Keys that there are.
-    added : ndarray
-        (n, m) float64, what a soft-cap and a bias add to q·k; zeros where nothing does.
-    sink : float or None
-        The logit that joins the denominator of every row.
-    """
-
-    head: int
+    head: int  # which query head
+    # rows, keys: query rows and keys that were taken
     rows: tuple[int, ...]
     keys: tuple[int, ...]
-    q: F64
-    k: F64
-    v: F64
-    seen: NDArray[np.bool_]
-    of_keys: int
-    added: F64
-    sink: float | None = None
+    q: F64  # (n, d) float64, queries times the root of scale over temperature
+    k: F64  # (m, d) float64, keys times the same
+    v: F64  # (m, dv) float64, values
+    seen: NDArray[np.bool_]  # (n, m) bool, pairs that the mask leaves
+    of_keys: int  # keys that there are
+    added: F64  # (n, m) float64, what a soft-cap and a bias add to q·k; zeros where nothing does
+    sink: float | None = None  # the logit that joins the denominator of every row
 
     @property
     def changed(self) -> bool:
@@ -92,12 +71,9 @@ class HeadPoints:
 def head_points(w: Workload, inputs: Inputs, head: int, row: int, most: int = MOST) -> HeadPoints:
     """Return the queries, keys and values of a head, of a long input evenly spread ones.
 
-    Parameters
-    ----------
-    w : Workload
-        Shapes, mask and scale, its heads one by one.
-    head, row : int
-        The head, and a row that is taken in any case; so is the key with which it is aligned.
+    w: shapes, mask and scale, its heads one by one.
+    head, row: the head, and a row that is taken in any case; so is the key with which it is
+        aligned.
     """
     at = int(w.mask.positions(range(row, row + 1))[0])
     rows, keys = _spread(w.seqlen_q, most, row), _spread(w.seqlen_k, most, at)
@@ -153,24 +129,14 @@ def _spread(length: int, most: int, own: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyPlane:
-    """The plane in which the keys of a head spread most, and what lies in it.
+    """The plane in which the keys of a head spread most, and what lies in it."""
 
-    Attributes
-    ----------
-    share : float
-        Of the keys' variance, 0 to 1, that lies in the plane.
-    shares : tuple of float
-        Of each of the two axes.
-    axes : ndarray
-        (2, d) float64, the axes, each of length 1, or 0 where the keys have no such dimension.
-    keys, queries, blends : ndarray
-        (m, 2), (n, 2), (n, 2) float64, read-only: keys, queries, and for each row the mean of the
-        keys under its weights; from the mean of the keys on.
-    """
-
-    share: float
-    shares: tuple[float, float]
+    share: float  # of the keys' variance, 0 to 1, that lies in the plane
+    shares: tuple[float, float]  # of each of the two axes
+    # (2, d) float64, the axes, each of length 1, or 0 where the keys have no such dimension
     axes: F64
+    # keys, queries, blends: (m, 2), (n, 2), (n, 2) float64, read-only: keys, queries, and for each
+    # row the mean of the keys under its weights; from the mean of the keys on
     keys: F64
     queries: F64
     blends: F64
@@ -211,21 +177,11 @@ def key_plane(points: HeadPoints) -> KeyPlane:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MovedQuery:
-    """What a row would read if its query were elsewhere in the plane.
+    """What a row would read if its query were elsewhere in the plane."""
 
-    Attributes
-    ----------
-    place : tuple of float
-        Where in the plane; what the query has in other directions stays.
-    weights : ndarray
-        (m,) float64, read-only.
-    blend : tuple of float
-        The mean of the keys under them.
-    """
-
-    place: tuple[float, float]
-    weights: F64
-    blend: tuple[float, float]
+    place: tuple[float, float]  # where in the plane; what the query has in other directions stays
+    weights: F64  # (m,) float64, read-only
+    blend: tuple[float, float]  # the mean of the keys under them
 
 
 def moved_query(
@@ -233,12 +189,8 @@ def moved_query(
 ) -> MovedQuery:
     """Return what the query of a row reads if it is moved within the plane.
 
-    Parameters
-    ----------
-    at : int
-        Place of the row among `HeadPoints.rows`.
-    place : tuple of float
-        Where to; along an axis that the keys do not have it does not move.
+    at: place of the row among `HeadPoints.rows`.
+    place: where to; along an axis that the keys do not have it does not move.
     """
     by = np.array(place) - plane.queries[at]
     q = points.q[at] + matmul(by, plane.axes)
@@ -256,30 +208,18 @@ class Factors:
     """``exp(q·k)`` as a factor of the query, one of the key and a radial kernel of their distance.
 
     A soft-cap and a bias come after q·k, and are not in these.
-
-    Attributes
-    ----------
-    log_query : ndarray
-        (n,) float64, ``|q|² / 2``.
-    log_norm : ndarray
-        (m,) float64, ``|k|² / 2``.
-    log_radial : ndarray
-        (n, m) float64, ``-|q - k|² / 2``, of the differences themselves.
-    off : float
-        Largest relative difference between ``exp(q·k)`` and the product of the three.
-    radial_weights, norm_weights : ndarray
-        (n, m) float64, each factor alone divided by its sum over the visible keys.
-    moved : ndarray
-        (n,) float64, the share of each row's weight that the norm factor moves to other keys: half
-        the sum of absolute differences between the weights of q·k and `radial_weights`.
     """
 
-    log_query: F64
-    log_norm: F64
-    log_radial: F64
-    off: float
+    log_query: F64  # (n,) float64, ``|q|² / 2``
+    log_norm: F64  # (m,) float64, ``|k|² / 2``
+    log_radial: F64  # (n, m) float64, ``-|q - k|² / 2``, of the differences themselves
+    off: float  # largest relative difference between ``exp(q·k)`` and the product of the three
+    # radial_weights, norm_weights: (n, m) float64, each factor alone divided by its sum over the
+    # visible keys
     radial_weights: F64
     norm_weights: F64
+    # (n,) float64, the share of each row's weight that the norm factor moves to other keys: half
+    # the sum of absolute differences between the weights of q·k and `radial_weights`
     moved: F64
 
 

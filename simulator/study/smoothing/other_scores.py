@@ -75,14 +75,9 @@ def cosine(q: F64, k: F64) -> F64:
 def additive(q: F64, k: F64, wq: F64, wk: F64, v: F64) -> F64:
     """Return ``v · tanh(W_q q + W_k k)`` of each pair.
 
-    Parameters
-    ----------
-    q, k : ndarray
-        (r, d) and (c, d).
-    wq, wk : ndarray
-        (a, d), the two projections.
-    v : ndarray
-        (a,).
+    q, k: (r, d) and (c, d).
+    wq, wk: (a, d), the two projections.
+    v: (a,).
     """
     left, right = matmul(q, wq.T), matmul(k, wk.T)
     out = np.empty((len(q), len(k)))
@@ -94,15 +89,10 @@ def additive(q: F64, k: F64, wq: F64, wk: F64, v: F64) -> F64:
 def score_kinds(d: int, hidden: int, scale: float, seed: int = 0) -> tuple[ScoreKind, ...]:
     """Return the scores that are compared.
 
-    Parameters
-    ----------
-    hidden : int
-        Numbers of the additive score's hidden layer.
-    scale : float
-        Of the scaled dot product. The cosine is multiplied by scale times d, which is √d, so that
-        the two are the same for vectors of length √d.
-    seed : int
-        Of the additive score's W_q, W_k and v, which are drawn: nobody has trained them here.
+    hidden: numbers of the additive score's hidden layer.
+    scale: of the scaled dot product. The cosine is multiplied by scale times d, which is √d, so
+        that the two are the same for vectors of length √d.
+    seed: of the additive score's W_q, W_k and v, which are drawn: nobody has trained them here.
         Entries are normal with variance 1/d, those of v have variance 1.
     """
     rng = np.random.default_rng((seed, d, hidden))

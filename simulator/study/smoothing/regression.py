@@ -32,42 +32,20 @@ _PLACES = 201
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Regression:
-    """Examples of a function with noise, and what attention makes of them; arrays are read-only.
+    """Examples of a function with noise, and what attention makes of them; arrays are read-only."""
 
-    Attributes
-    ----------
-    xs, ys : ndarray
-        (n,) float64, the examples, rising in x.
-    places : ndarray
-        (p,) float64, new places, 0 to 1.
-    truth : ndarray
-        (p,) float64, the function.
-    bandwidth : float
-        h of the kernel.
-    smoothed : ndarray
-        (p,) float64, the Nadaraya-Watson estimator.
-    attended : ndarray
-        (p,) float64, attention with the keys that make its kernel radial.
-    dot : ndarray
-        (p,) float64, attention with q = x / h and k = x / h: the norm factor stays in.
-    off : float
-        Largest difference between `smoothed` and `attended`.
-    error : float
-        Root mean square of ``smoothed - truth``.
-    left_out : tuple of float
-        Leave-one-out errors of the estimator, root mean square, one for each of `BANDWIDTHS`.
-    """
-
+    # xs, ys: (n,) float64, the examples, rising in x
     xs: F64
     ys: F64
-    places: F64
-    truth: F64
-    bandwidth: float
-    smoothed: F64
-    attended: F64
-    dot: F64
-    off: float
-    error: float
+    places: F64  # (p,) float64, new places, 0 to 1
+    truth: F64  # (p,) float64, the function
+    bandwidth: float  # h of the kernel
+    smoothed: F64  # (p,) float64, the Nadaraya-Watson estimator
+    attended: F64  # (p,) float64, attention with the keys that make its kernel radial
+    dot: F64  # (p,) float64, attention with q = x / h and k = x / h: the norm factor stays in
+    off: float  # largest difference between `smoothed` and `attended`
+    error: float  # root mean square of ``smoothed - truth``
+    # leave-one-out errors of the estimator, root mean square, one for each of `BANDWIDTHS`
     left_out: tuple[float, ...]
 
     @property
@@ -110,10 +88,7 @@ def radial_keys(xs: F64, h: float) -> F64:
 def regression(seed: int = 0, bandwidth: float = 0.04) -> Regression:
     """Draw examples and return what attention predicts between them.
 
-    Raises
-    ------
-    InputError
-        The seed is negative, or the bandwidth not above 0.
+    Raises InputError: the seed is negative, or the bandwidth not above 0.
     """
     if seed < 0:
         raise refuse("regression", "seed", seed, "0 or more")

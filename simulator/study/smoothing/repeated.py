@@ -31,23 +31,13 @@ RANKED = 0.01
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Repeated:
-    """Rows after attention was done n = 0, 1, 2, ... times; arrays are read-only.
+    """Rows after attention was done n = 0, 1, 2, ... times; arrays are read-only."""
 
-    Attributes
-    ----------
-    spread : ndarray
-        (n + 1,) float64, the largest difference of two rows in any column, relative to that of X.
-    skipped : ndarray
-        (n + 1,) float64, the same with a skip connection: ``(X + A X) / 2`` each time.
-    ranks : tuple of int
-        Singular values of ``A^n`` of at least `RANKED` of the largest.
-    rate : float
-        Magnitude of A's second largest eigenvalue: what the spread is multiplied by in the end.
-    """
-
+    # (n + 1,) float64, the largest difference of two rows in any column, relative to that of X
     spread: F64
-    skipped: F64
-    ranks: tuple[int, ...]
+    skipped: F64  # (n + 1,) float64, the same with a skip connection: ``(X + A X) / 2`` each time
+    ranks: tuple[int, ...]  # singular values of ``A^n`` of at least `RANKED` of the largest
+    # magnitude of A's second largest eigenvalue: what the spread is multiplied by in the end
     rate: float
 
     @property
@@ -65,17 +55,10 @@ def row_spread(x: F64) -> float:
 def repeated(weights: F64, x: F64, times: int = TIMES) -> Repeated:
     """Do attention with the same weights again and again.
 
-    Parameters
-    ----------
-    weights : ndarray
-        (n, n) float64, rows that sum to 1.
-    x : ndarray
-        (n, c) float64, what it begins with.
-
-    Raises
-    ------
-    InputError
-        There are not as many rows as keys, or a row does not sum to 1, as one that sees nothing.
+    weights: (n, n) float64, rows that sum to 1.
+    x: (n, c) float64, what it begins with.
+    Raises InputError: there are not as many rows as keys, or a row does not sum to 1, as one that
+        sees nothing.
     """
     if weights.shape[0] != weights.shape[1]:
         shape = " x ".join(map(str, weights.shape))

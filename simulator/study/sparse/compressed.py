@@ -76,10 +76,7 @@ def compressed(
     once, and what they become written once. A scenario's biases, which depend on the distance of
     two tokens, have no meaning here, so with any the branch has no price.
 
-    Parameters
-    ----------
-    w, inputs, knobs, errors
-        As of `patterns` and `priced`.
+    w, inputs, knobs, errors: as of `patterns` and `priced`.
     """
     own = algorithm_of(w)
     name = w.algorithm if own.softmax and not own.stores_scores else USUAL.name

@@ -84,16 +84,9 @@ out.flush()
 def function_pattern(w: Workload, path: Path, seconds: float = SECONDS) -> Pattern:
     """Return the mask that a function of (head, i, j) makes.
 
-    Parameters
-    ----------
-    w : Workload
-        Lengths, and the heads that it is asked about.
-
-    Raises
-    ------
-    InputError
-        The file is missing or fails, takes too long, answers with anything but True or False, or
-        says one thing of one head and another of the next: a run has one mask.
+    w: lengths, and the heads that it is asked about.
+    Raises InputError: the file is missing or fails, takes too long, answers with anything but True
+        or False, or says one thing of one head and another of the next: a run has one mask.
     """
     source = str(path)
     if getattr(sys, "frozen", False):

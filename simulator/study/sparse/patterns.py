@@ -236,15 +236,10 @@ def priced(
 ) -> tuple[Priced, ...]:
     """Return what each pattern costs, and how far O is from O without it.
 
-    Parameters
-    ----------
-    w : Workload
-        Heads, tiles, GPU; naive, which visits every tile whatever the mask, counts as the usual
+    w: heads, tiles, GPU; naive, which visits every tile whatever the mask, counts as the usual
         algorithm.
-    progress : callable
-        Told the share done; may raise to stop.
-    errors : bool
-        Whether the errors are computed, which takes longest.
+    progress: told the share done; may raise to stop.
+    errors: whether the errors are computed, which takes longest.
     """
     own = algorithm_of(w)
     name = w.algorithm if own.softmax and not own.stores_scores else USUAL.name

@@ -180,11 +180,7 @@ def test_curves_are_read_back_for_their_workloads() -> None:
     ("said", "status", "found"),
     [
         ("========= COMPUTE-SANITIZER\n========= ERROR SUMMARY: 0 errors\n", 0, []),
-        (
-            "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)\n",
-            0,
-            [],
-        ),
+        ("========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)\n", 0, []),
         (
             "========= Invalid __global__ read of size 2 bytes\n=========     at flash2\n"
             "========= ERROR SUMMARY: 1 error\n",
@@ -201,7 +197,7 @@ def test_curves_are_read_back_for_their_workloads() -> None:
             ],
         ),
     ],
-)
+)  # fmt: skip
 def test_the_output_of_compute_sanitizer(said: str, status: int, found: list[str]) -> None:
     assert tools.sanitizer_faults(said, status) == found
 

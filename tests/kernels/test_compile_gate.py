@@ -205,19 +205,13 @@ def test_every_build_has_limits(source: str) -> None:
 @pytest.mark.parametrize(
     ("was", "planted", "found"),
     [
-        (
-            "registers",
-            "at most 20 registers, 0 bytes of stack, 0 bytes spilled",
-            "registers, at most 20",
-        ),
-        (
-            "code",
-            "at most 128 registers, 0 bytes of stack, 0 bytes spilled, 1 KiB of code",
-            "bytes of code, at most 1024",
-        ),
+        ("registers", "at most 20 registers, 0 bytes of stack, 0 bytes spilled",
+         "registers, at most 20"),
+        ("code", "at most 128 registers, 0 bytes of stack, 0 bytes spilled, 1 KiB of code",
+         "bytes of code, at most 1024"),
         ("missing", "", "no limits stand beside it"),
     ],
-)
+)  # fmt: skip
 def test_too_small_a_limit_is_found(was: str, planted: str, found: str) -> None:
     gate = next(g for g in GATES if g.source == "flash2")
     text = whole_source("flash2")

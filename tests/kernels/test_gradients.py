@@ -164,11 +164,8 @@ MISTAKES = (
     (NAIVE, "        __syncthreads();  // dO and V are whole", ""),
     (NAIVE, "            __syncthreads();  // the tiles are whole", ""),
     (NAIVE, "if (head != first_head || i != first_block)", "if (i != first_block)"),
-    (
-        NAIVE,
-        "detail_of(visit)->d[blockIdx.x % BR] = D;",
-        "detail_of(visit)->d[blockIdx.x % BR] = 0;",
-    ),
+    (NAIVE, "detail_of(visit)->d[blockIdx.x % BR] = D;",
+     "detail_of(visit)->d[blockIdx.x % BR] = 0;"),
     (NAME, "dS_row[n] = P_row[n] * (dS_row[n] - D);", "dS_row[n] = P_row[n] * dS_row[n];"),
     (NAME, "exponentials(P_row, LSE, keys);", "exponentials(P_row, 0.5f * LSE, keys);"),
     (NAME, "const float dQ = scale * sum;", "const float dQ = sum;"),
@@ -176,7 +173,7 @@ MISTAKES = (
     (NAME, "if (head != first_head || tile.at != first_block)", "if (tile.at != first_block)"),
     (NAME, "dV, 1.0f, keys, visit, WRITE_dV", "dV, 3.0f, keys, visit, WRITE_dV"),
     (NAME, "    __syncthreads();  // every warp needs P and dS of all rows", ""),
-)
+)  # fmt: skip
 
 
 @pytest.mark.sweep(keep=1)

@@ -202,14 +202,11 @@ def test_a_byte_less_of_shared_memory_is_too_little(
 @pytest.mark.parametrize(
     ("algorithm", "sizes", "message"),
     [
-        (
-            "flash2",
-            {"rows": 512, "cols": 512, "d": 64},
-            'tiling = "512 x 512": expected tiles that',
-        ),
+        ("flash2", {"rows": 512, "cols": 512, "d": 64},
+         'tiling = "512 x 512": expected tiles that'),
         ("naive", {"nk": 150_000, "d": 2}, "seqlen_k = 150000: expected rows of S that fit"),
     ],
-)
+)  # fmt: skip
 def test_tiles_that_do_not_fit(algorithm: str, sizes: dict[str, int], message: str) -> None:
     workload, inputs = workload_of(scenario(algorithm, nq=4, **sizes))
     need = most_shared_bytes(workload)

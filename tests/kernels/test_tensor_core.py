@@ -315,9 +315,7 @@ def wrong(w: Workload, inputs: Inputs, o: np.ndarray, lse: np.ndarray) -> list[s
 CASES: dict[str, dict[str, Any]] = {
     "whole tiles": {"nq": 128, "nk": 128},
     "causal, ragged": {"nq": 201, "nk": 201, "mask": {"causal": True}},
-    "groups, more keys": {
-        "nq": 70, "nk": 331, "mask": {"causal": True}, "heads": 4, "kv_heads": 2,
-    },
+    "groups, more keys": {"nq": 70, "nk": 331, "mask": {"causal": True}, "heads": 4, "kv_heads": 2},
     "a blind row block, more queries": {"nq": 331, "nk": 157, "mask": {"causal": True}},
     "one row, one key past a tile": {"nq": 1, "nk": 65, "heads": 2, "kv_heads": 1},
     "one key": {"nq": 129, "nk": 1},
@@ -419,11 +417,8 @@ FAULTS = (
         {"nk": 50, "mask": {}},  # later tiles find what earlier ones left, which is finite
     ),
     # Places and fragments.
-    Fault(
-        "V is read as if it were not swizzled",
-        "V_shared + swizzled(lane() % 16, lane() / 16)",
-        "V_shared + (lane() % 16 * CHUNKS + lane() / 16) * 16",
-    ),
+    Fault("V is read as if it were not swizzled", "V_shared + swizzled(lane() % 16, lane() / 16)",
+          "V_shared + (lane() % 16 * CHUNKS + lane() / 16) * 16"),
     Fault("the next chunk is added", "(chunk_shared ^ n % 4 * 32)", "(chunk_shared + n % 4 * 32)"),
     Fault("V is not transposed", "ldmatrix_transposed(v,", "ldmatrix(v,"),
     Fault("keys change places", "swizzled(lane() % 8 + lane() / 16 * 8, lane() / 8 % 2)",

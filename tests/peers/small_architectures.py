@@ -70,11 +70,8 @@ SWIN = {"image_size": 32, "patch_size": 2, "depths": [2, 2], "num_heads": [2, 4]
 
 # A key with a dot is of a config within the config.
 SETTINGS: dict[str, dict[str, Any]] = {
-    **dict.fromkeys(
-        ["axk2", "deepseek_v32", "esmc", "glm4_moe_lite", "glm_moe_dsa", "minicpm3", "hy_v4",
-         "mistral_large4_text", "mistral4"],
-        WHOLE_KV,
-    ),
+    **dict.fromkeys(["axk2", "deepseek_v32", "esmc", "glm4_moe_lite", "glm_moe_dsa", "minicpm3",
+                    "hy_v4", "mistral_large4_text", "mistral4"], WHOLE_KV),
     **dict.fromkeys(["axk1", "deepseek_v3", "longcat_flash", "youtu"], LATENT),
     "deepseek_v2": LATENT | {"num_experts_per_tok": 2},
     **dict.fromkeys(["qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "mixtral", "phi3", "phimoe",

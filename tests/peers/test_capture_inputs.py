@@ -117,20 +117,14 @@ def opened(path: Path) -> np.ndarray:
 PICTURES = {
     "ViT": ("1", "layers.1.attention.o_proj", "layers.0", ["CLS"]),
     "DeiT": ("1", "layers.1.attention.o_proj", "layers.0", ["CLS", "distillation"]),
-    "Dinov2WithRegisters": (
-        "1", "encoder.layer.1.attention.o_proj", "encoder.layer.0",
-        ["CLS", *(f"register {n}" for n in range(1, 5))],
-    ),
+    "Dinov2WithRegisters": ("1", "encoder.layer.1.attention.o_proj", "encoder.layer.0", ["CLS",
+                            *(f"register {n}" for n in range(1, 5))]),
     "Beit": ("1", "layers.1.attention.o_proj", "layers.0", ["CLS"]),
     "Yolos": ("1", "encoder.layer.1.attention.output.dense", "encoder.layer.0", ["CLS"]),
-    "CLIP": (
-        "vision_model.1", "vision_model.encoder.layers.1.self_attn.out_proj",
-        "vision_model.encoder.layers.0", ["CLS"],
-    ),
-    "Siglip": (
-        "vision_model.1", "vision_model.encoder.layers.1.self_attn.out_proj",
-        "vision_model.encoder.layers.0", [],
-    ),
+    "CLIP": ("vision_model.1", "vision_model.encoder.layers.1.self_attn.out_proj",
+             "vision_model.encoder.layers.0", ["CLS"]),
+    "Siglip": ("vision_model.1", "vision_model.encoder.layers.1.self_attn.out_proj",
+               "vision_model.encoder.layers.0", []),
 }  # fmt: skip
 """Layer; its output projection and the first layer, by their names; tokens before the patches."""
 

@@ -46,25 +46,15 @@ def make(kind: str, **settings: Any) -> Model:
 KINDS: dict[str, tuple[dict[str, Any], Callable[[Model], list[Any]]]] = {
     "Mistral": (GROUPED | {"sliding_window": 8}, lambda m: [n.self_attn.o_proj for n in m.layers]),
     "Qwen3": (GROUPED, lambda m: [n.self_attn.o_proj for n in m.layers]),
-    "Gemma2": (
-        GROUPED | {"sliding_window": 8, "attn_logit_softcapping": 2.0},
-        lambda m: [n.self_attn.o_proj for n in m.layers],
-    ),
-    "GptOss": (
-        GROUPED | {"sliding_window": 8, "num_local_experts": 4, "num_experts_per_tok": 2},
-        lambda m: [n.self_attn.o_proj for n in m.layers],
-    ),
-    "GPT2": (
-        {"vocab_size": 61, "n_embd": 64, "n_layer": 3, "n_head": 4, "n_positions": 128,
-         "initializer_range": 0.2},
-        lambda m: [n.attn.c_proj for n in m.h],
-    ),
+    "Gemma2": (GROUPED | {"sliding_window": 8, "attn_logit_softcapping": 2.0},
+               lambda m: [n.self_attn.o_proj for n in m.layers]),
+    "GptOss": (GROUPED | {"sliding_window": 8, "num_local_experts": 4, "num_experts_per_tok": 2},
+               lambda m: [n.self_attn.o_proj for n in m.layers]),
+    "GPT2": ({"vocab_size": 61, "n_embd": 64, "n_layer": 3, "n_head": 4, "n_positions": 128,
+             "initializer_range": 0.2}, lambda m: [n.attn.c_proj for n in m.h]),
     "Bert": (SIZES, lambda m: [n.attention.output.dense for n in m.encoder.layer]),
-    "Mpt": (
-        {"vocab_size": 61, "d_model": 64, "n_layers": 3, "n_heads": 4, "max_seq_len": 128,
-         "initializer_range": 0.2},
-        lambda m: [n.attn.out_proj for n in m.blocks],
-    ),
+    "Mpt": ({"vocab_size": 61, "d_model": 64, "n_layers": 3, "n_heads": 4, "max_seq_len": 128,
+            "initializer_range": 0.2}, lambda m: [n.attn.out_proj for n in m.blocks]),
 }  # fmt: skip
 SAYS = {
     "Mistral": {"window"},

@@ -25,50 +25,22 @@ SHAPES: dict[str, dict[str, Any]] = {
     "plain": {"nq": 8, "d": 4},
     "blind": {"nq": 9, "nk": 5, "rows": 4, "cols": 3, "mask": {"causal": True}},
     "window": {"nq": 16, "d": 8, "mask": {"window": 5}},
-    "sinks beside global tokens": {
-        "nq": 16,
-        "d": 8,
-        "mask": {"window": 3, "sinks": 4, "global_tokens": 2},
-    },
+    "sinks beside global tokens": {"nq": 16, "d": 8, "mask": {"window": 3, "sinks": 4,
+        "global_tokens": 2}},
     "sinks": {"nq": 16, "d": 8, "mask": {"causal": True, "window": 5, "sinks": 2}},
     "half": {"nq": 9, "heads": 4, "kv_heads": 2, "dtype": "float16", "temperature": 0.5},
     "rope": {"nq": 9, "nk": 12, "d": 8, "position": {"kind": "rope", "offset": 5}},
-    "pairs": {
-        "nq": 9,
-        "d": 8,
-        "heads": 2,
-        "dtype": "float16",
-        "position": {"kind": "rope", "interleaved": True, "fraction": 0.5, "theta": 100.0},
-    },
+    "pairs": {"nq": 9, "d": 8, "heads": 2, "dtype": "float16", "position": {"kind": "rope",
+              "interleaved": True, "fraction": 0.5, "theta": 100.0}},
     "softcap": {"nq": 9, "nk": 12, "d": 8, "scale": 3.0, "scores": {"softcap": 2.0}},
-    "alibi": {
-        "nq": 9,
-        "heads": 4,
-        "kv_heads": 2,
-        "mask": {"causal": True},
-        "scores": {"softcap": 5.0, "alibi": True},
-    },
-    "pattern": {
-        "nq": 9,
-        "nk": 14,
-        "mask": {
-            "causal": True,
-            "window": 5,
-            "sinks": 1,
-            "dilation": 2,
-            "global_tokens": 2,
-            "documents": [3, 6, 5],
-        },
-    },
-    "logits": {
-        "nq": 9,
-        "nk": 7,
-        "heads": 2,
-        "mask": {"causal": True},
-        "scores": {"sink_logits": [1.0, 30.0]},
-    },
+    "alibi": {"nq": 9, "heads": 4, "kv_heads": 2, "mask": {"causal": True},
+              "scores": {"softcap": 5.0, "alibi": True}},
+    "pattern": {"nq": 9, "nk": 14, "mask": {"causal": True, "window": 5, "sinks": 1, "dilation": 2,
+                "global_tokens": 2, "documents": [3, 6, 5]}},
+    "logits": {"nq": 9, "nk": 7, "heads": 2, "mask": {"causal": True},
+               "scores": {"sink_logits": [1.0, 30.0]}},
     "bfloat16": {"nq": 7, "nk": 12, "d": 5, "dv": 3, "dtype": "bfloat16"},
-}
+}  # fmt: skip
 
 
 def run(text: str, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:

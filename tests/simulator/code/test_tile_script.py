@@ -20,16 +20,10 @@ SHAPES: dict[str, dict[str, Any]] = {
     "blind": {"nq": 9, "nk": 5, "rows": 4, "cols": 3, "mask": {"causal": True}},
     "window": {"nq": 16, "d": 8, "mask": {"causal": True, "window": 5, "sinks": 2}},
     "changed": {"nq": 9, "mask": {"causal": True}, "scores": {"softcap": 2.0, "alibi": True}},
-    "sinks": {
-        "nq": 9,
-        "nk": 5,
-        "heads": 2,
-        "kv_heads": 1,
-        "mask": {"causal": True},
-        "scores": {"sink_logits": [1.0, -2.0]},
-    },
+    "sinks": {"nq": 9, "nk": 5, "heads": 2, "kv_heads": 1, "mask": {"causal": True},
+              "scores": {"sink_logits": [1.0, -2.0]}},
     "half": {"nq": 9, "heads": 4, "kv_heads": 2, "dtype": "float16", "temperature": 0.5},
-}
+}  # fmt: skip
 PLANTED = {
     ("flash2", 0): ("s", "m", "alpha", "p", "l", "o"),
     ("flash1", 0): ("s", "m_tile", "p", "l_tile", "m", "beta", "l", "o"),
@@ -132,15 +126,12 @@ def test_a_run_with_a_fault_has_no_script(tmp_path: Path) -> None:
     ("algorithm", "visit", "told"),
     [
         ("naive", 0, ["Naive attention, launch 1 (scores), head 3, tile (0, 0):",
-                      "query rows 0 to 3, keys 0 to 3.",
-                      "Dao et al. 2022, Algorithm 0, line 1."]),
+         "query rows 0 to 3, keys 0 to 3.", "Dao et al. 2022, Algorithm 0, line 1."]),
         ("naive", 15, ["Naive attention, launch 2 (softmax), head 1, row block 0:",
-                       "query rows 0 to 3, keys 0 to 6.",
-                       "Dao et al. 2022, Algorithm 0, line 2."]),
-        ("flash2", 11, ["FlashAttention-2, head 1, tile (2, 1):",
-                        "query rows 8 to 9, keys 4 to 6.",
-                        "Dao 2023, Algorithm 1, line 8.", "Dao 2023, Algorithm 1, line 9.",
-                        "Dao 2023, Algorithm 1, line 10.", "Dao 2023, Algorithm 1, lines 12-13."]),
+         "query rows 0 to 3, keys 0 to 6.", "Dao et al. 2022, Algorithm 0, line 2."]),
+        ("flash2", 11, ["FlashAttention-2, head 1, tile (2, 1):", "query rows 8 to 9, keys 4 to 6.",
+         "Dao 2023, Algorithm 1, line 8.", "Dao 2023, Algorithm 1, line 9.",
+         "Dao 2023, Algorithm 1, line 10.", "Dao 2023, Algorithm 1, lines 12-13."]),
     ],
 )  # fmt: skip
 def test_the_script_says_what_it_recomputes(algorithm: str, visit: int, told: list[str]) -> None:

@@ -346,15 +346,12 @@ def test_metadata_that_cannot_be_used(meta: dict[str, str], message: str, tmp_pa
         ("attention", {"seqlen_k": 5}, "attention.seqlen_k = 5: expected 6 as in x.safetensors"),
         ("attention", {"head_dim": 4}, "attention.head_dim = 4: expected 3 as in x.safetensors"),
         ("attention", {"value_dim": 3}, "attention.value_dim = 3: expected 2 as in x.safetensors"),
-        (
-            "attention",
-            {"dtype": "float16"},
-            'attention.dtype = "float16": expected "float32" as in x.safetensors',
-        ),
+        ("attention", {"dtype": "float16"},
+         'attention.dtype = "float16": expected "float32" as in x.safetensors'),
         ("attention", {"scale": 0.3}, "attention.scale = 0.3: expected 0.25 as in x.safetensors"),
         ("mask", {"causal": False}, "mask.causal = false: expected true as in x.safetensors"),
     ],
-)
+)  # fmt: skip
 def test_disagreements_name_both_values(
     table: str, said: dict[str, Any], message: str, tmp_path: Path
 ) -> None:

@@ -166,10 +166,8 @@ BAD = [
         '"paged", "mla", "linear", "linear-recurrent", "gla", "deltanet", "naive-backward" '
         'or "flash2-backward"',
     ),
-    (
-        "[attention]\nfeature_map = 'elu1'\nfeatures = 8",
-        'attention.features = 8: expected no features without feature_map = "performer"',
-    ),
+    ("[attention]\nfeature_map = 'elu1'\nfeatures = 8",
+     'attention.features = 8: expected no features without feature_map = "performer"'),
     ("[attention]\nfeature_map = 'relu'", 'attention.feature_map = "relu": expected "elu1" or'),
     ("[attention]\nalgorithm = 'flash9'", 'attention.algorithm = "flash9": expected "naive"'),
     ("[attention]\ndtype = 'float64'", 'attention.dtype = "float64": expected "float32"'),
@@ -197,10 +195,8 @@ BAD = [
     ("[tiling]\nrows = 0\ncols = 4", "tiling.rows = 0: expected at least 1"),
     ("[tiling]\ndevices = 1", "tiling.devices = 1: expected at least 2"),
     ("[tiling]\ndevices = 9", "tiling.devices = 9: expected at most 8"),
-    (
-        '[tiling]\nlayout = "round"',
-        'tiling.layout = "round": expected "contiguous", "zigzag" or "striped"',
-    ),
+    ('[tiling]\nlayout = "round"',
+     'tiling.layout = "round": expected "contiguous", "zigzag" or "striped"'),
     ("[tiling]\nrows = 4\ncols = 0", "tiling.cols = 0: expected at least 1"),
     ("[tiling]\nrows = 4", "tiling.rows = 4: expected tiling.cols beside it"),
     ("[tiling]\ncols = 4", "tiling.cols = 4: expected tiling.rows beside it"),
@@ -235,7 +231,7 @@ BAD = [
     ('[attention]\n"a\\nb" = 1', "attention.a b = 1: expected one of"),
     ("'" + "k" * 5000 + "' = 1", "kkk... = 1: expected one of title"),
     ("[hardware]\npreset = '''a\n\n" + "b" * 300 + "'''", 'hardware.preset = "a bbb'),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -350,33 +346,21 @@ def test_no_bytes_give_anything_but_a_scenario_or_an_input_error(data: bytes) ->
     [
         ({}, "attention.seqlen_q: expected a whole number"),
         ({"attention": {"seqlen_q": 4}}, "attention.head_dim: expected a whole number"),
-        (
-            {"attention": {"seqlen_q": 4, "head_dim": 4}, "input": {"head": [1]}},
-            "input.head = [1]: expected numbers from 0 to 0",
-        ),
-        (
-            {"input": {"source": "capture", "name": "../../etc/passwd"}},
-            'input.name = "../../etc/passwd": expected one of cat-because-layer0',
-        ),
-        (
-            {"attention": {"seqlen_q": 2**24, "head_dim": 1}, "tiling": {"rows": 1, "cols": 99}},
-            "tiling.rows = 1: expected tiles that cut seqlen_q = 16777216 into at most",
-        ),
+        ({"attention": {"seqlen_q": 4, "head_dim": 4}, "input": {"head": [1]}},
+         "input.head = [1]: expected numbers from 0 to 0"),
+        ({"input": {"source": "capture", "name": "../../etc/passwd"}},
+         'input.name = "../../etc/passwd": expected one of cat-because-layer0'),
+        ({"attention": {"seqlen_q": 2**24, "head_dim": 1}, "tiling": {"rows": 1, "cols": 99}},
+         "tiling.rows = 1: expected tiles that cut seqlen_q = 16777216 into at most"),
         # float32 holds neither: every score would be inf or 0.
-        (
-            {"attention": {"seqlen_q": 4, "head_dim": 4, "scale": 1e300}},
-            "attention.scale = 1e+300: expected",
-        ),
-        (
-            {"attention": {"seqlen_q": 4, "head_dim": 4, "temperature": 1e300}},
-            "attention.temperature = 1e+300: expected",
-        ),
-        (
-            {"attention": {"seqlen_q": 4, "head_dim": 4, "temperature": 5e-324}},
-            "attention.temperature = 5e-324: expected",
-        ),
+        ({"attention": {"seqlen_q": 4, "head_dim": 4, "scale": 1e300}},
+         "attention.scale = 1e+300: expected"),
+        ({"attention": {"seqlen_q": 4, "head_dim": 4, "temperature": 1e300}},
+         "attention.temperature = 1e+300: expected"),
+        ({"attention": {"seqlen_q": 4, "head_dim": 4, "temperature": 5e-324}},
+         "attention.temperature = 5e-324: expected"),
     ],
-)
+)  # fmt: skip
 def test_scenarios_that_do_not_resolve(said: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as error:
         resolve(parse_scenario(said))

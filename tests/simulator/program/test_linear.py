@@ -272,22 +272,18 @@ def tables(**changes: dict[str, Any]) -> dict[str, Any]:
     ("changes", "line"),
     [
         ({"mask": {"window": 3}}, "mask.window = 3: expected 0: linear attention is causal or"),
-        (
-            {"attention": {"seqlen_k": 9}, "mask": {"causal": True}},
-            "attention.seqlen_q = 8: expected 9 like seqlen_k: causal linear attention",
-        ),
+        ({"attention": {"seqlen_k": 9}, "mask": {"causal": True}},
+         "attention.seqlen_q = 8: expected 9 like seqlen_k: causal linear attention"),
         ({"mask": {"sinks": 2}}, "mask.sinks = 2: expected 0"),
         ({"attention": {"scale": 0.5}}, "attention.scale = 0.5: expected no scale: linear"),
-        (
-            {"attention": {"temperature": 2.0}},
-            "attention.temperature = 2.0: expected no temperature",
-        ),
+        ({"attention": {"temperature": 2.0}},
+         "attention.temperature = 2.0: expected no temperature"),
         ({"scores": {"softcap": 9.0}}, "scores.softcap = 9.0: expected none: linear attention"),
         ({"mask": {"documents": [4, 4]}}, "mask.documents = [4, 4]: expected none: linear"),
         ({"mask": {"global_tokens": 1, "window": 2}}, "mask.window = 2: expected 0: linear"),
         ({"scores": {"alibi": [1.0]}}, 'scores.alibi = "set": expected none: linear attention'),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_used_is_told_in_one_line(changes: dict[str, Any], line: str) -> None:
     chosen = parse_scenario(tables(**changes))  # a click on the algorithm comes as far as that
     with pytest.raises(InputError) as error:

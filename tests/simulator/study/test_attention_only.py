@@ -159,16 +159,9 @@ def test_the_files_are_small() -> None:
 @pytest.mark.parametrize(
     ("file", "change", "told"),
     [
-        (
-            "step-0000-rest",
-            {"embed": None},
-            "of these it has bias, heads, positions, step, unembed",
-        ),
-        (
-            "step-0000-rest",
-            {"bias": np.zeros(7, np.float16)},
-            "shape of embed = (9, 45)",
-        ),
+        ("step-0000-rest", {"embed": None},
+         "of these it has bias, heads, positions, step, unembed"),
+        ("step-0000-rest", {"bias": np.zeros(7, np.float16)}, "shape of embed = (9, 45)"),
         ("step-0000-rest", {"unembed": np.full((45, 9), np.nan, np.float16)}, "finite numbers"),
         ("step-0000-rest", {"heads": np.zeros(1, np.float32)}, "1 to 256 heads"),
         ("step-0000-rest", {"heads": np.full(1, 257, np.float32)}, "1 to 256 heads"),
@@ -182,7 +175,7 @@ def test_the_files_are_small() -> None:
         ("step-0000-layer1", {"wo": None}, "tensor wo"),
         ("step-0000-layer1", {"x": np.zeros((18, 44), np.float16)}, "expected"),
     ],
-)
+)  # fmt: skip
 def test_damaged_files_are_refused_in_one_line(
     tmp_path: Path, file: str, change: dict[str, np.ndarray | None], told: str
 ) -> None:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from simulator.base.errors import refuse
 from simulator.lesson.numbers import Numbers, known
 from simulator.problem.paging import PageTable
-from simulator.study.serving.pages import (
+from simulator.study.pages.pages import (
     CacheStep,
     Server,
     Waste,
@@ -17,7 +17,7 @@ from simulator.study.serving.pages import (
     stretched_waste,
     usual_server,
 )
-from simulator.study.serving.run_cache import run_cache
+from simulator.study.pages.run_cache import run_cache
 
 _WAYS = ("shared", "apart", "stretches")
 _RUN_WAYS = ("pages", "stretches")

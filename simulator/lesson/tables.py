@@ -14,10 +14,10 @@ from simulator.problem.models import models
 from simulator.study.latent.choices import CHOICES as LATENT
 from simulator.study.merge.choices import CHOICES as MERGE
 from simulator.study.order.choices import CHOICES as ORDER
+from simulator.study.pages.choices import CHOICES as PAGES
 from simulator.study.positions.choices import CHOICES as POSITIONS
 from simulator.study.ring.choices import CHOICES as RING
 from simulator.study.schedule.choices import CHOICES as SCHEDULE
-from simulator.study.serving.choices import CHOICES as PAGES
 from simulator.study.sparse.patterns import NAMES
 
 Tensor = Literal["Q", "K", "V", "C", "S", "m", "l", "O"]

@@ -4,7 +4,7 @@ import pytest
 
 from simulator.base.errors import InputError
 from simulator.problem.workload import resolve
-from simulator.study.serving.pages import (
+from simulator.study.pages.pages import (
     paged_waste,
     served_in_pages,
     served_in_stretches,

@@ -16,8 +16,8 @@ from simulator.problem.scenario import parse_scenario, scenario_tables, with_val
 from simulator.problem.workload import Workload, read_inputs, resolve
 from simulator.program.algorithms import ALGORITHMS
 from simulator.run.batch_run import run_all, traces_of
-from simulator.study.serving.pages import paged_waste, stretched_waste
-from simulator.study.serving.run_cache import run_cache
+from simulator.study.pages.pages import paged_waste, stretched_waste
+from simulator.study.pages.run_cache import run_cache
 from simulator.study.sweep import scenario_at, workload_at
 
 LENGTHS = st.lists(st.integers(1, 40), min_size=1, max_size=5)

@@ -9,7 +9,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter
 
 from simulator.study.kv_cache import CacheBytes, DecodeStep, Fit, GroupStep, decode_step, fit
-from simulator.study.serving.formula import CacheFormula, cache_formula, gpus_for
+from simulator.study.pages.formula import CacheFormula, cache_formula, gpus_for
 from ui.look.draw import CENTRE, LEFT, RIGHT, draw_text, mixed, outline, patterned, text_width
 from ui.look.names import first_that_fits
 from ui.look.theme import Style

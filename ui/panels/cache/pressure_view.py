@@ -7,9 +7,9 @@ from PySide6.QtWidgets import QLabel, QSlider
 
 from simulator.base.choices import Choice, Option
 from simulator.run.trace import Trace
-from simulator.study.pressure.costs import Evicted, Pressure, pressure, shown_run
-from simulator.study.pressure.decoding import Decoded
-from simulator.study.pressure.policies import POLICIES, policy_named
+from simulator.study.cache.costs import Evicted, Pressure, pressure, shown_run
+from simulator.study.cache.decoding import Decoded
+from simulator.study.cache.policies import POLICIES, policy_named
 from ui.look.draw import text_width
 from ui.look.theme import Style
 from ui.look.units import plural

@@ -10,8 +10,8 @@ from math import ceil
 from PySide6.QtCore import QRectF, QSizeF, Qt
 from PySide6.QtGui import QPainter
 
-from simulator.study.serving.pages import Waste, filled
-from simulator.study.serving.state import PagesState
+from simulator.study.pages.pages import Waste, filled
+from simulator.study.pages.state import PagesState
 from ui.kit.boxes import Box, Canvas, Column, Placed, Row, Tone, Where, ink
 from ui.kit.shapes import LINE, Legend, Text
 from ui.look.draw import LEFT, RIGHT, draw_text, hairline, outline, patterned, text_width

@@ -10,9 +10,9 @@ from PySide6.QtCore import QSizeF
 
 from simulator.base.choices import one_of
 from simulator.run.trace import Trace
-from simulator.study.serving.by_hand import FIRST, KINDS, CacheMove, may
-from simulator.study.serving.choices import CHOICES, HAND, RUN, SERVER, SHARED
-from simulator.study.serving.state import PagesState, hand_state, pages_state, run_state
+from simulator.study.pages.by_hand import FIRST, KINDS, CacheMove, may
+from simulator.study.pages.choices import CHOICES, HAND, RUN, SERVER, SHARED
+from simulator.study.pages.state import PagesState, hand_state, pages_state, run_state
 from ui.kit.boxes import Box
 from ui.panels.pages.picture import cache
 from ui.panels.pages.words import sentences, title

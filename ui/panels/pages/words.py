@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from string import ascii_lowercase
 from typing import Literal
 
-from simulator.study.serving.by_hand import MOST
-from simulator.study.serving.pages import CacheStep, Running, Server, Waste
-from simulator.study.serving.state import PagesState
+from simulator.study.pages.by_hand import MOST
+from simulator.study.pages.pages import CacheStep, Running, Server, Waste
+from simulator.study.pages.state import PagesState
 from ui.look.units import plural
 
 Numbers = Literal["beside", "below", "alone", "none"]

@@ -8,7 +8,7 @@ from PySide6.QtTest import QTest
 from simulator.problem.hardware import gpus
 from simulator.problem.models import models
 from simulator.study.kv_cache import cache_bytes, weight_bytes
-from simulator.study.serving.formula import gpus_for
+from simulator.study.pages.formula import gpus_for
 from tests.helpers.random_pages import overlapping
 from ui.look.theme import DARK, Style
 from ui.panels.cache.formula_line import columns, formula_text, paint_formula

@@ -12,14 +12,14 @@ from simulator.lesson.tables import ChooseTable
 from simulator.problem.paging import batch_tables
 from simulator.problem.scenario import load_scenario, with_values
 from simulator.problem.workload import resolve
-from simulator.study.serving.by_hand import FIRST, CacheMove
-from simulator.study.serving.pages import (
+from simulator.study.pages.by_hand import FIRST, CacheMove
+from simulator.study.pages.pages import (
     paged_waste,
     served_in_pages,
     served_in_stretches,
     usual_server,
 )
-from simulator.study.serving.state import hand_state, pages_state, run_state
+from simulator.study.pages.state import hand_state, pages_state, run_state
 from tests.helpers.drawn_words import drawn_words
 from ui.kit.boxes import scene
 from ui.look.theme import DARK, Style

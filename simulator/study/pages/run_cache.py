@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from simulator.problem.paging import PageTable, batch_tables, pages_of
 from simulator.problem.workload import Workload
-from simulator.study.serving.pages import CacheStep, Request, Running, Server
+from simulator.study.pages.pages import CacheStep, Request, Running, Server
 
 
 def run_cache(w: Workload) -> tuple[Server, CacheStep, CacheStep] | None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.problem.paging import pages_of
-from simulator.study.serving.pages import (
+from simulator.study.pages.pages import (
     CacheStep,
     Request,
     Running,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from simulator.problem.paging import pages_of
-from simulator.study.serving.pages import (
+from simulator.study.pages.pages import (
     CacheStep,
     Pool,
     Request,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simulator.problem.workload import Workload
-from simulator.study.serving.by_hand import FIRST, CacheMove, by_hand
-from simulator.study.serving.pages import (
+from simulator.study.pages.by_hand import FIRST, CacheMove, by_hand
+from simulator.study.pages.pages import (
     CacheStep,
     Running,
     Server,
@@ -17,7 +17,7 @@ from simulator.study.serving.pages import (
     stretched_waste,
     usual_server,
 )
-from simulator.study.serving.run_cache import run_cache
+from simulator.study.pages.run_cache import run_cache
 
 
 @dataclass(frozen=True, slots=True)

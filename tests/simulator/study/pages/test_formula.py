@@ -12,7 +12,7 @@ from simulator.problem.hardware import gpus
 from simulator.problem.models import models, with_shapes
 from simulator.study.head_sharing import kv_head_counts
 from simulator.study.kv_cache import CONVENTIONS, ELEMENT_TYPES, cache_bytes, weight_bytes
-from simulator.study.serving.formula import FormulaTerm, cache_formula, gpus_for
+from simulator.study.pages.formula import FormulaTerm, cache_formula, gpus_for
 
 
 @given(

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.problem.paging import pages_of
-from simulator.study.serving.by_hand import (
+from simulator.study.pages.by_hand import (
     FIRST,
     MOST,
     PROMPTS,
@@ -13,7 +13,7 @@ from simulator.study.serving.by_hand import (
     by_hand,
     may,
 )
-from simulator.study.serving.pages import Request, filled, holes, paged_waste, stretched_waste
+from simulator.study.pages.pages import Request, filled, holes, paged_waste, stretched_waste
 
 ADMIT = CacheMove("admit")
 

@@ -10,7 +10,7 @@ from safetensors import safe_open
 from safetensors.numpy import load_file
 
 from simulator.base.assets import CAPTURES
-from simulator.study.attention_only import read_model
+from simulator.study.jobs.attention_only import read_model
 
 SCRIPT = Path(__file__).parents[1] / "docs/train_small.py"
 

@@ -22,14 +22,14 @@ from simulator.program.algorithms import USUAL
 from simulator.program.playback import Cursor
 from simulator.run.whole_layer import LayerRun, compute_layer, known_layer
 from simulator.study.attention_map import HeadScores, settings_of
-from simulator.study.attention_only import Model as WholeModel
-from simulator.study.attention_only import TrainingFigures as HeadFigures
-from simulator.study.attention_only import figures as head_figures
-from simulator.study.attention_only import read_model
 from simulator.study.attention_part import MapPart
-from simulator.study.head_jobs import JOB_NAMES, HeadJobs, head_distances, head_jobs
-from simulator.study.head_report import model_place
 from simulator.study.head_sharing import head_sharing
+from simulator.study.jobs.attention_only import Model as WholeModel
+from simulator.study.jobs.attention_only import TrainingFigures as HeadFigures
+from simulator.study.jobs.attention_only import figures as head_figures
+from simulator.study.jobs.attention_only import read_model
+from simulator.study.jobs.jobs import JOB_NAMES, HeadJobs, head_distances, head_jobs
+from simulator.study.jobs.report import model_place
 from simulator.study.kv_cache import (
     CONVENTIONS,
     bytes_per_token,

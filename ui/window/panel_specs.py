@@ -165,13 +165,13 @@ PANELS = (
         "masks", "Masks", "G",
         "Longformer, BigBird, packed documents, NSA, DSA: price and error beside dense "
         "(Beltagy et al. 2020).",
-        "masks.panel:MasksPanel", room=_LARGE,
+        "sparse.panel:MasksPanel", room=_LARGE,
     ),
     PanelSpec(
         "kernel", "Kernel", "N",
         "Attention as a kernel smoother: keys as points, regression, and other scores "
         "(Tsai et al. 2019).",
-        "kernel.panel:KernelPanel", room=_LARGE,
+        "smoothing.panel:KernelPanel", room=_LARGE,
     ),
     PanelSpec(
         "positions", "Positions", "R",

@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from simulator.study.attention_only import Head
-from simulator.study.head_jobs import JOBS
-from simulator.study.head_report import HeadReport
+from simulator.study.jobs.attention_only import Head
+from simulator.study.jobs.jobs import JOBS
+from simulator.study.jobs.report import HeadReport
 from ui.look.units import count_text, number_text, plural
 
 NO_KEY = "–"

@@ -11,9 +11,9 @@ from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import with_values
 from simulator.program.playback import end_of_visit
 from simulator.run.trace import Trace
-from simulator.study.attention_only import Head
 from simulator.study.attention_part import fitting_part
-from simulator.study.head_report import HeadReport, head_report, model_place
+from simulator.study.jobs.attention_only import Head
+from simulator.study.jobs.report import HeadReport, head_report, model_place
 from ui.look.theme import Style
 from ui.panels.base import StatePicture
 from ui.panels.jobs.model import JobsState, head_name

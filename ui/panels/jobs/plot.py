@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from simulator.study.attention_only import TrainingFigures
-from simulator.study.head_jobs import JOBS
-from simulator.study.head_report import HeadReport, Training
+from simulator.study.jobs.attention_only import TrainingFigures
+from simulator.study.jobs.jobs import JOBS
+from simulator.study.jobs.report import HeadReport, Training
 from ui.look.units import count_text, number_text, plural
 from ui.panels.jobs.model import head_name
 from ui.plots.model import Axis, Curve, Dash, Level, Marker, PlotModel

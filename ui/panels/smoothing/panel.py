@@ -9,10 +9,11 @@ from simulator.study.smoothing.regression import BANDWIDTHS, Regression, regress
 from ui.look.theme import Style
 from ui.look.units import number_text
 from ui.panels.base import StatePicture
-from ui.panels.kernel.maps import factor_words, paint_factors
-from ui.panels.kernel.plots import again_plot, features_plot, keys_plot, regression_plot
-from ui.panels.kernel.scores import paint_scores, scores_summary
-from ui.panels.kernel.state import (
+from ui.panels.plot_panel import PlotPanel
+from ui.panels.smoothing.maps import factor_words, paint_factors
+from ui.panels.smoothing.plots import again_plot, features_plot, keys_plot, regression_plot
+from ui.panels.smoothing.scores import paint_scores, scores_summary
+from ui.panels.smoothing.state import (
     KernelState,
     at_row,
     kernel_state,
@@ -20,7 +21,6 @@ from ui.panels.kernel.state import (
     with_estimates,
     with_query_at,
 )
-from ui.panels.plot_panel import PlotPanel
 from ui.plots.widget import load_plots
 from ui.session.session import Session
 from ui.session.tasks import Report

@@ -12,7 +12,7 @@ from simulator.problem.masks import Mask
 from simulator.problem.scenario import parse_scenario
 from simulator.run.trace import simulate
 from simulator.study.attention_map import HeadScores
-from simulator.study.head_jobs import JOB_NAMES, head_distances, head_jobs, shares_of_y
+from simulator.study.jobs.jobs import JOB_NAMES, head_distances, head_jobs, shares_of_y
 
 MASKS = st.builds(
     Mask,

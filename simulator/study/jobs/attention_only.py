@@ -23,7 +23,7 @@ from simulator.problem.input_files import read_tensor, stored_tensors
 from simulator.problem.layer import BIASES, WEIGHTS, Layer, read_layer, read_layer_header
 from simulator.problem.masks import Mask
 from simulator.problem.scenario import Attention
-from simulator.study.head_jobs import HeadJobs, head_jobs, shares_of_y
+from simulator.study.jobs.jobs import HeadJobs, head_jobs, shares_of_y
 
 Words = NDArray[np.intp]
 Head = tuple[int, int]

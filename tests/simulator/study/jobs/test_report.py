@@ -10,10 +10,10 @@ from simulator.base.assets import CAPTURES, SCENARIOS
 from simulator.problem.scenario import load_scenario, parse_scenario, with_values
 from simulator.problem.workload import resolve
 from simulator.run.trace import Trace, simulate
-from simulator.study.attention_only import figures, read_model
 from simulator.study.attention_part import Limits, fitting_part
-from simulator.study.head_jobs import JOB_NAMES
-from simulator.study.head_report import HeadReport, head_report, model_place
+from simulator.study.jobs.attention_only import figures, read_model
+from simulator.study.jobs.jobs import JOB_NAMES
+from simulator.study.jobs.report import HeadReport, head_report, model_place
 from tests.helpers.runs import scenario, trace_of
 
 SMALL = CAPTURES / "small"

@@ -11,7 +11,7 @@ from simulator.base.matmul import matmul
 from simulator.study.smoothing.regression import BANDWIDTHS, EXAMPLES, Regression
 from simulator.study.smoothing.repeated import RANKED, TIMES
 from ui.look.units import count_text, number_text, tick_text
-from ui.panels.kernel.state import DRAWS, FEATURES, HOT, KernelState
+from ui.panels.smoothing.state import DRAWS, FEATURES, HOT, KernelState
 from ui.plots.model import Axis, Curve, Level, PlotMark, PlotModel
 
 _LABELLED = 6

@@ -10,7 +10,7 @@ from ui.look.draw import LEFT, RIGHT, card, draw_text, mixed, text_width, wrappe
 from ui.look.names import first_that_fits, fitting, readable
 from ui.look.theme import Style
 from ui.look.units import count_text, number_text
-from ui.panels.kernel.state import KernelState, ScoredRow
+from ui.panels.smoothing.state import KernelState, ScoredRow
 
 MIN_SIZE = QSizeF(470, 250)
 """Below this the text shrinks."""

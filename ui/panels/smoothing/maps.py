@@ -14,7 +14,7 @@ from ui.look.heat import HIDDEN, colour_map, hatching, heat_image, word_image
 from ui.look.names import first_that_fits, fitting, readable
 from ui.look.theme import Style
 from ui.look.units import number_text
-from ui.panels.kernel.state import KernelState
+from ui.panels.smoothing.state import KernelState
 
 MIN_SIZE = QSizeF(420, 230)
 """Below this the text shrinks."""

@@ -12,8 +12,8 @@ from simulator.base.assets import CAPTURES, SCENARIOS
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import load_scenario, with_values
 from simulator.program.playback import Cursor
-from simulator.study.attention_only import figures, read_model
-from simulator.study.head_jobs import JOBS, head_distances
+from simulator.study.jobs.attention_only import figures, read_model
+from simulator.study.jobs.jobs import JOBS, head_distances
 from ui.look.draw import text_width
 from ui.look.names import first_that_fits
 from ui.look.theme import DARK, LABEL, Style

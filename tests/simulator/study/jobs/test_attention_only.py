@@ -13,7 +13,7 @@ from simulator.base.errors import InputError
 from simulator.problem.scenario import parse_scenario
 from simulator.run.trace import simulate
 from simulator.study.attention_map import HeadScores
-from simulator.study.attention_only import (
+from simulator.study.jobs.attention_only import (
     Model,
     TrainingFigures,
     figures,
@@ -23,7 +23,7 @@ from simulator.study.attention_only import (
     read_model,
     said_before,
 )
-from simulator.study.head_jobs import head_jobs
+from simulator.study.jobs.jobs import head_jobs
 
 SMALL, BY_HAND = CAPTURES / "small", CAPTURES / "by-hand"
 

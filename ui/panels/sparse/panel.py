@@ -27,7 +27,7 @@ from ui.look.draw import text_width
 from ui.look.names import fitting
 from ui.look.theme import Style
 from ui.panels.base import Panel, StatePicture
-from ui.panels.masks.painter import (
+from ui.panels.sparse.painter import (
     MasksState,
     block_at,
     knobs_words,

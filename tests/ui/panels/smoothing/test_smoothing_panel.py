@@ -19,9 +19,9 @@ from simulator.study.smoothing.regression import BANDWIDTHS, regression
 from simulator.study.smoothing.repeated import repeated
 from ui.look.theme import THEMES, Style
 from ui.look.units import number_text
-from ui.panels.kernel.maps import paint_factors
-from ui.panels.kernel.scores import paint_scores
-from ui.panels.kernel.state import DRAWS, FEATURES, HOT, kernel_state
+from ui.panels.smoothing.maps import paint_factors
+from ui.panels.smoothing.scores import paint_scores
+from ui.panels.smoothing.state import DRAWS, FEATURES, HOT, kernel_state
 
 
 @pytest.fixture

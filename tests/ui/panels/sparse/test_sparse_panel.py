@@ -18,8 +18,8 @@ from simulator.study.sparse.patterns import Knobs, patterns, priced
 from tests.helpers.by_hand import choosing
 from tests.ui.panels.test_memory import record_texts
 from ui.look.theme import THEMES, Style
-from ui.panels.masks import painter as masks_painter
-from ui.panels.masks.painter import paint_masks, picture_of, places_of
+from ui.panels.sparse import painter as masks_painter
+from ui.panels.sparse.painter import paint_masks, picture_of, places_of
 from ui.session.painting import PAINTED
 
 

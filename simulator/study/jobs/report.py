@@ -13,7 +13,8 @@ from simulator.base.dtypes import F64
 from simulator.problem.masks import Mask
 from simulator.problem.workload import Inputs, Workload
 from simulator.study.attention_map import HeadScores
-from simulator.study.attention_only import (
+from simulator.study.attention_part import MapPart
+from simulator.study.jobs.attention_only import (
     Head,
     Model,
     TrainingFigures,
@@ -21,8 +22,7 @@ from simulator.study.attention_only import (
     layer_place,
     read_model,
 )
-from simulator.study.attention_part import MapPart
-from simulator.study.head_jobs import HeadJobs, head_distances, head_jobs, shares_of_y
+from simulator.study.jobs.jobs import HeadJobs, head_distances, head_jobs, shares_of_y
 
 Progress = Callable[[float], None]
 

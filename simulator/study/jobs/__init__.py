@@ -1,0 +1,1 @@
+"""Jobs of heads, and how they come about in a small trained model: the Jobs dock."""

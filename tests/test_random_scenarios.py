@@ -9,6 +9,7 @@ import pytest
 from simulator.run.cosimulation import verify
 from simulator.run.trace import simulate
 from tests.helpers.brute_force import expected, shares
+from tests.helpers.op_by_op import counted_by_ops
 from tests.helpers.random_scenarios import ALGORITHMS, Case, random_case
 
 HUNDREDS = 3
@@ -16,7 +17,10 @@ HUNDREDS = 3
 
 
 def faults(case: Case) -> list[str]:
-    """Return what is wrong with a run: arrays that differ from brute force, alarms of `verify`."""
+    """Return what is wrong with a run: arrays that differ from brute force, alarms of `verify`.
+
+    Counters are the sums over the ops before every visit, or an assertion fails.
+    """
     trace = simulate(case.path)
     arrays = trace.arrays()
     exact, size = expected(case)
@@ -28,6 +32,7 @@ def faults(case: Case) -> list[str]:
     report = verify(trace)
     if report.difference is not None:
         found.append(str(report))
+    counted_by_ops(trace.program)
     return [f"seed {case.seed}, {case.algorithm}: {each}" for each in found]
 
 

@@ -38,7 +38,10 @@ SESSION = [
     Path(f"ui/session/{name}.py") for name in ("session", "history", "runs", "tasks", "worker")
 ]
 SUITES = {
-    "simulator": (SIMULATOR, ["tests/simulator", "tests/test_conformance.py"]),
+    "simulator": (
+        SIMULATOR,
+        ["tests/simulator", "tests/test_conformance.py", "tests/test_random_scenarios.py"],
+    ),
     "ui": (
         SESSION,
         [

@@ -9,11 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.base.cache import ARRAY
 from simulator.base.dtypes import round_to
 from simulator.engines.interpreter import Interpreter
-from simulator.engines.numerics import visible_to
-from simulator.engines.op_engine import OpEngine
 from simulator.engines.protocol import Tile
 from simulator.engines.reference import reference_rows
 from simulator.problem.scenario import Scenario
@@ -31,7 +28,6 @@ from tests.helpers.runs import (
     textbook,
     trace_of,
 )
-from tests.helpers.tiles import NUMBERS
 
 HALF_ULP = {"float32": 0.0, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 """Largest relative error of rounding to nearest."""
@@ -268,91 +264,6 @@ def test_many_tiles(algorithm: str, dtype: str, mask: dict[str, Any]) -> None:
             check_close(tile.o, (step + tile.p @ v).astype(np.float64), limit, "o")
 
 
-@pytest.mark.long
-def test_both_numpy_engines_tell_the_same_of_every_visit() -> None:
-    """The one walks many tiles at once, the other every tile as the papers write it."""
-    for algorithm in ALGORITHMS:
-        # More tiles than either has between two checkpoints, with a gap among them.
-        gap = {"causal": True, "window": 36, "sinks": 34}
-        check_engines(
-            scenario(algorithm, nq=6, nk=74, dv=3, heads=2, rows=4, cols=1, seed=1, mask=gap)
-        )
-        # Rows and row blocks that see nothing, and a dtype that O is rounded to.
-        check_engines(
-            scenario(algorithm, nq=9, nk=5, rows=2, cols=2, mask={"causal": True}, dtype="float16")
-        )
-
-
-def check_engines(chosen: Scenario) -> None:
-    """Compare every number of the two engines."""
-    trace = trace_of(chosen)
-    w, plain = trace.workload, OpEngine(trace.workload, trace.inputs)
-
-    def check(one: np.ndarray, other: np.ndarray, what: str) -> None:
-        assert one.dtype == other.dtype == (np.bool_ if what == "seen" else np.float32)
-        np.testing.assert_allclose(one, other, rtol=5e-6, atol=5e-6, err_msg=what)
-
-    pairs = {
-        (head, i): (trace.row_block(head, i), plain.row_block(head, i))
-        for head in range(w.heads)
-        for i in range(w.grid.Tr)
-    }
-    for index in range(len(trace)):
-        visit = trace.program.visit(index)
-        ours = trace.tile(index)
-        theirs = plain.tile(visit, pairs[visit.head, visit.i][1])
-        for name in NUMBERS:
-            check(getattr(ours, name), getattr(theirs, name), name)
-    for (head, i), blocks in pairs.items():
-        check(*(block.lse for block in blocks), "lse")
-        kept = slice(-1 if w.algorithm == "naive" else 0, None)  # naive's m and l have no steps
-        for name in ("m", "l"):
-            check(*(getattr(block, name)[:, kept] for block in blocks), name)
-        for block in blocks:
-            stored = round_to(block.o, "float32" if w.algorithm == "flash1" else w.dtype)
-            np.testing.assert_array_equal(block.o, stored)
-            assert block.o.dtype == np.float32
-            for array in (block.m, block.l, block.o, block.lse):
-                assert not array.flags.writeable
-        near = HALF_ULP[w.dtype] * 2
-        np.testing.assert_allclose(blocks[0].o, blocks[1].o, rtol=near, atol=5e-6)
-        matrices = (
-            e.row_matrices(head, i, b) for e, b in zip((trace.engine, plain), blocks, strict=True)
-        )
-        for one, other in zip(*matrices, strict=True):
-            check(one, other, "S and P of the rows")
-
-
-def test_tiles_between_two_checkpoints_are_kept() -> None:
-    trace = trace_of(scenario("flash2", nq=4, nk=150, d=2, dv=3, rows=4, cols=1))
-    first, far = trace.tile(3), trace.tile(100)
-    # m and l after every tile, O and lse, and O after 0, 64, 128 and all tiles.
-    assert trace.row_block(0, 0).bytes == 5 * ARRAY + 4 * 4 * (150 + 150 + 3 + 1 + 4 * 3)
-    kept = trace.engine._stretches
-    # 64 tiles before and after the mask, and O before and after each of them; twice.
-    assert kept.bytes == 2 * (3 * ARRAY + 4 * (2 * 64 * 4 + 65 * 4 * 3))
-    for index, tile in ((3, first), (100, far)):
-        assert np.shares_memory(trace.tile(index).s, tile.s)
-    trace.forget()
-    assert kept.bytes == 0
-    assert not np.shares_memory(trace.tile(3).s, first.s)
-
-
-@pytest.mark.parametrize(
-    "mask", [{}, {"causal": True}, {"window": 4}, {"causal": True, "window": 3, "sinks": 5}]
-)
-def test_the_mask_is_asked_only_of_tiles_that_it_cuts(mask: dict[str, Any]) -> None:
-    trace = trace_of(scenario("flash2", nq=13, nk=14, rows=3, cols=4, mask=mask))
-    w, pairs = trace.workload, pairs_of(trace.workload)
-    kinds, matrix = pairs.kinds(w.rows, w.cols), pairs.matrix()
-    for i, j in np.ndindex(*kinds.shape):
-        keys = range(j * 4, min(j * 4 + 4, 14))
-        found = visible_to(w, 0, i)(keys.start, keys.stop)
-        assert (found is None) == (kinds[i, j] == 2)
-        if found is not None:
-            np.testing.assert_array_equal(found, matrix[i * 3 : i * 3 + 3, j * 4 : j * 4 + 4])
-
-
 # --- what must not matter ------------------------------------------------------------------
 
 
@@ -397,27 +308,6 @@ def test_tiling_and_algorithm_do_not_change_the_output(chosen: Scenario, Br: int
         stored = "float32" if w.algorithm == "flash1" else w.dtype
         limit = eps * 2 + HALF_ULP[stored] * float(np.abs(first.inputs.v).max())
         check_close(other.output, first.output.astype(np.float64), limit, algorithm)
-
-
-def test_picked_heads_are_those_of_the_whole() -> None:
-    whole = trace_of(scenario("flash2", nq=9, heads=6, kv_heads=2, seed=3))
-    some = trace_of(scenario("flash2", nq=9, heads=6, kv_heads=2, seed=3, head=[4, 1]))
-    np.testing.assert_array_equal(some.output, whole.output[[4, 1]])
-    assert some.workload.kv_head_of == (1, 0)
-    one = trace_of(scenario("flash2", nq=9, heads=6, kv_heads=2, seed=3, head=[5]))
-    np.testing.assert_array_equal(one.output, whole.output[[5]])
-    assert one.workload.kv_heads == 1
-    assert one.inputs.k.shape[0] == 1
-
-
-def test_temperature_divides_the_scores() -> None:
-    hot = trace_of(scenario("flash2", nq=9, temperature=4.0, scale=1.0))
-    weak = trace_of(scenario("flash2", nq=9, scale=0.25))
-    np.testing.assert_array_equal(hot.output, weak.output)
-    sharp = trace_of(scenario("flash2", nq=9, temperature=1e-4))
-    group = sharp.inputs
-    best = (group.q[0] @ group.k[0].T).argmax(axis=1)
-    check_close(sharp.output[0], group.v[0][best].astype(np.float64), 1e-3, "argmax")
 
 
 # --- the checks themselves -----------------------------------------------------------------

@@ -1,8 +1,6 @@
 """Faults: each does what it says, `verify` names its first step, and nothing breaks of NaN."""
 
-import gc
 import json
-import tracemalloc
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -25,7 +23,7 @@ from simulator.problem.scenario import (
     with_values,
 )
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
-from simulator.program.faults import FAULTS, fault_labels, without_effect
+from simulator.program.faults import FAULTS, without_effect
 from simulator.program.ops import over
 from simulator.run.cosimulation import verify
 from simulator.run.row_report import row_report
@@ -162,19 +160,6 @@ def test_late_faults_change_what_is_multiplied_by_v_alone() -> None:
             np.testing.assert_allclose(tile.p_used, weights * by, rtol=1e-6)
 
 
-def test_the_device_says_whether_faults_are_on() -> None:
-    assert faulty(causal("flash2")).engine.device == "CPU"
-    assert faulty(causal("flash2"), "late_mask").engine.device == "CPU, faults on"
-
-
-def test_tiles_between_two_checkpoints_are_kept() -> None:
-    trace = faulty(scenario("flash2", nq=4, nk=40, d=2, dv=3, rows=4, cols=1))
-    # m and l after every tile, O and lse, and m, l and O before tiles 16 and 32.
-    assert trace.row_block(0, 0).bytes >= 4 * 4 * (40 + 40 + 3 + 1 + 2 * 5)
-    tiles = [trace.tile(index) for index in (0, 15, 16, 31)]
-    assert [trace.tile(index) for index in (0, 15, 16, 31)] == tiles
-
-
 FIRST = {
     ("forget_alpha", "flash1"): ("combine", "l"),
     ("forget_alpha", "flash2"): ("row sum", "l"),
@@ -244,13 +229,6 @@ def test_overflow_is_quiet_and_its_summary_is_json(algorithm: str) -> None:
             row_report(now, now.visit.rows.start)
 
 
-def test_nan_is_not_shown_as_zero() -> None:
-    trace = faulty(causal("flash2", temperature=0.001), "no_maximum")
-    last = trace.snapshot(len(trace) - 1)
-    assert np.isnan(last.o).any()
-    assert np.isnan(row_report(last, last.visit.rows.stop - 1).error or 0.0)
-
-
 # --- scenarios, engines, words -----------------------------------------------------------------
 
 
@@ -290,17 +268,6 @@ def test_only_numpy_makes_faults() -> None:
     assert not isinstance(numpy_engine(resolve(causal("flash2")), inputs), OpEngine)
 
 
-def test_labels_go_from_long_to_short() -> None:
-    chosen = parse_scenario({"faults": {"late_mask": True, "forget_alpha": True}}).faults
-    long, middle, short = fault_labels(chosen)
-    assert long == "FAULTS: forget alpha, mask after the softmax"
-    assert (middle, short) == ("2 FAULTS", "FAULTS")
-    assert fault_labels(Scenario().faults) == ()
-    assert fault_labels(parse_scenario({"faults": {"no_maximum": True}}).faults)[0] == (
-        "FAULT: no maximum"
-    )
-
-
 @pytest.mark.parametrize(
     ("fault", "chosen", "why"),
     [
@@ -323,24 +290,6 @@ def test_why_a_fault_does_nothing_in_an_algorithm() -> None:
         for algorithm in ALGORITHMS:
             why = without_effect(row, resolve(scenario(algorithm, mask={"causal": True})))
             assert why == ("" if algorithm in row.algorithms else row.instead)
-
-
-@pytest.mark.parametrize("size", [1, 2, 8])
-def test_what_is_kept_of_small_tiles_takes_as_much_memory_as_is_counted(size: int) -> None:
-    shape = {"nq": 48, "nk": 48, "d": 4, "rows": size, "cols": size}
-    trace = faulty(scenario("flash2", **shape), "half_accumulator")
-    engine = trace.engine
-    assert isinstance(engine, OpEngine)
-    blocks = [engine.row_block(0, i) for i in range(4)]
-    gc.collect()
-    tracemalloc.start()
-    for i, block in enumerate(blocks):
-        for index in trace.program.of_row_block(0, i):
-            engine.tile(trace.program.visit(index), block)
-    gc.collect()
-    taken, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert 0.7 * taken < engine.kept_bytes < 1.5 * taken
 
 
 def test_the_matrices_of_a_head_leave_no_tile_behind() -> None:

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from simulator.base.errors import InputError
 from simulator.engines.reference import reference_rows
 from simulator.problem.scenario import Scenario, with_values
 from simulator.problem.workload import resolve
@@ -173,8 +172,3 @@ def test_a_forward_pass_cannot_make_it(fault: Fault) -> None:
     wrong = with_fault(fault.name, chosen)
     assert without_effect(fault, wrong.workload) == "it is a mistake of the backward pass"
     np.testing.assert_allclose(wrong.output, trace_of(chosen).output, atol=1e-6)
-
-
-def test_an_unknown_key_is_refused_and_those_of_gradients_are_named() -> None:
-    with pytest.raises(InputError, match="forget_dots"):
-        with_values(small(), {"faults": {"forget_dot": True}})

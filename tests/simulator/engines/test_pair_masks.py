@@ -156,14 +156,6 @@ def test_why_a_pair_is_hidden_says_that_it_is_the_file(tmp_path: Path) -> None:
     assert mask.of_head(1).why_hidden(5, 12).startswith("causal: ")
 
 
-def test_a_mask_costs_nothing(tmp_path: Path) -> None:
-    """Bytes and FLOPs of a mask that hides no pair are those without one."""
-    tensors = numbers(**SIZES)
-    plain = trace_of(file_scenario(written(tmp_path, tensors, "npz")))
-    path = written(tmp_path, {**tensors, "mask": np.ones((NQ, NK), dtype=bool)}, "npz")
-    assert trace_of(file_scenario(path)).program.totals == plain.program.totals
-
-
 @pytest.mark.parametrize("algorithm", LINEAR)
 def test_without_a_softmax_it_is_refused(algorithm: str, tmp_path: Path) -> None:
     sizes = {"q": (2, 6, 4), "k": (2, 6, 4), "v": (2, 6, 4)}

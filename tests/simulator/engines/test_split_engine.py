@@ -1,7 +1,6 @@
 """Tiles of a split many at a time, against the same run op by op: the same bits everywhere."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -114,13 +113,3 @@ def test_numbers_that_overflow_do_so_alike() -> None:
     huge = inputs.k.copy()
     huge[:, 7:19] *= np.float32(1e38)
     check_same(w, replace(inputs, k=huge))
-
-
-def test_the_memory_of_a_row_block_is_that_of_its_arrays() -> None:
-    chosen = scenario("split-kv", nq=5, nk=30, d=2, dv=3, rows=4, cols=2)
-    w = resolve(with_values(chosen, {"tiling": {"splits": 3}}))
-    block = numpy_engine(w, w.posed(read_inputs(w))).row_block(0, 0)
-    extra: Any = block.extra
-    partials = 3 * 4 * (3 + 1) * 4  # O and LSE of each split and row, 4 bytes each
-    own = sum(array.nbytes for array in (block.m, block.l, block.o, block.lse))
-    assert block.bytes == own + partials + sum(walk.bytes for walk in extra.splits)

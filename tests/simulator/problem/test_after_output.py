@@ -145,12 +145,6 @@ def test_the_command_and_the_chips_say_it(
     assert (f"the layer {done} before W_O" in chips) == bool(done)
 
 
-def test_of_long_words_a_chip_says_that_there_are_some(tmp_path: Path) -> None:
-    done = "multiplies O by the sigmoid of another projection of x"
-    path = write_safetensors(tmp_path / "mine.safetensors", numbers(), {"after": done})
-    assert "the layer may change O before W_O" in scenario_words(read(path)[0])
-
-
 def test_a_script_of_the_run_says_it(tmp_path: Path) -> None:
     said = {"after": 'norms """ O \\'}
     path = write_safetensors(tmp_path / "mine.safetensors", numbers(), said)

@@ -1,6 +1,5 @@
 """Sequences of a batch: each as if it were alone, with pages of its own in one cache."""
 
-import cProfile
 from math import ceil
 from typing import Any
 
@@ -181,20 +180,3 @@ def test_errors_name_the_key_and_what_was_expected(
     assert "\n" not in str(error.value)
     for word in words:
         assert word in str(error.value)
-
-
-def test_many_sequences_take_work_in_proportion_to_their_number() -> None:
-    """Counted as calls of functions: no clock."""
-
-    def calls(sequences: int) -> int:
-        chosen = parse_scenario({
-            "attention": {"algorithm": "paged", "seqlen_q": 1, "head_dim": 4},
-            "batch": {"lengths": [3] * sequences},
-            "tiling": {"rows": 16, "cols": 16, "page_size": 1},
-        })  # fmt: skip
-        profile = cProfile.Profile()
-        profile.runcall(lambda: run_all(traces_of(chosen)))
-        return sum(each.callcount for each in profile.getstats())
-
-    calls(2)  # what is made once
-    assert calls(120) < 4.4 * calls(30)

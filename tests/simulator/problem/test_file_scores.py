@@ -13,9 +13,7 @@ from safetensors.numpy import save_file
 from simulator.base.errors import InputError
 from simulator.code.run_script import run_script
 from simulator.problem.scenario import parse_scenario
-from simulator.run.cosimulation import verify
 from simulator.run.trace import Trace, simulate
-from tests.kernels.helpers import host_trace, needs_compiler, workload_of
 
 HEADS, KV_HEADS, NQ, NK, D = 4, 2, 9, 13, 8
 
@@ -39,88 +37,24 @@ def file(tmp_path: Path) -> Any:
     return write
 
 
-def opened(path: Path, algorithm: str = "flash2", engine: str = "numpy", **tables: Any) -> Trace:
+def opened(path: Path, algorithm: str = "flash2", **tables: Any) -> Trace:
     said = {"attention": {"algorithm": algorithm, **tables.pop("attention", {})},
             "input": {"source": "file", "path": str(path), **tables.pop("input", {})},
             "tiling": {"rows": 4, "cols": 5}, **tables}  # fmt: skip
-    if engine == "host":
-        return host_trace(*workload_of(parse_scenario(said)))[0]
     return simulate(parse_scenario(said))
-
-
-def by_loops(cap: float = 0.0, causal: bool = True, window: int = 0, bias: bool = True,
-             slopes: tuple[float, ...] = (0.0,) * HEADS) -> np.ndarray:  # fmt: skip
-    """Return O, (H, Nq, d), pair by pair in float64."""
-    t = {name: values.astype(np.float64) for name, values in tensors().items()}
-    out = np.zeros((HEADS, NQ, D))
-    for h in range(HEADS):
-        kv = h * KV_HEADS // HEADS
-        for i in range(NQ):
-            place, total = i + NK - NQ, 0.0
-            for j in range(NK):
-                if (causal and j > place) or (window and abs(place - j) >= window):
-                    continue
-                s = t["q"][h, i] @ t["k"][kv, j] / np.sqrt(D)
-                s = cap * np.tanh(s / cap) if cap else s
-                s += t["bias"][h, j - place + NK - 1] if bias else 0.0
-                weight = np.exp(s - slopes[h] * abs(place - j))
-                total += weight
-                out[h, i] += weight * t["v"][kv, j]
-            out[h, i] /= total
-    return out
-
-
-ALGORITHMS = ("naive", "flash1", "flash2", "split-kv")
-
-
-@pytest.mark.parametrize("engine", ["numpy", pytest.param("host", marks=needs_compiler)])
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_a_bias_of_the_file_is_added_by_distance(algorithm: str, engine: str, file: Any) -> None:
-    trace = opened(file(causal="true"), algorithm, engine)
-    assert trace.engine.name == engine
-    verdict = verify(trace)  # the ops in float64 say the same
-    assert verdict.difference is None
-    assert trace.workload.mask.causal
-    got = trace.workload.unpacked(trace.output)
-    np.testing.assert_allclose(got, by_loops(), atol=3e-6)
-    assert np.abs(by_loops(bias=False) - by_loops()).max() > 0.1
-
-
-def test_of_picked_heads_each_has_its_own_bias(file: Any) -> None:
-    trace = opened(file(causal="true"), input={"head": [3, 1]})
-    np.testing.assert_allclose(trace.output, by_loops()[[3, 1]], atol=3e-6)
 
 
 def test_what_a_file_says_of_scores_is_taken_unless_the_scenario_speaks(file: Any) -> None:
     slopes = (0.5, 0.25, 0.0, 1.0)
     path = file(causal="true", window="6", softcap="1.5", alibi=json.dumps(slopes))
-    trace = opened(path)
-    want = by_loops(cap=1.5, window=6, slopes=slopes)
-    np.testing.assert_allclose(trace.output, want, atol=3e-6)
-    assert (trace.workload.mask.window, trace.workload.scoring.softcap) == (6, 1.5)
+    w = opened(path).workload
+    assert (w.mask.window, w.softcap, w.slopes) == (6, 1.5, slopes)
+    np.testing.assert_array_equal(w.biases.values, tensors()["bias"])
+    picked = opened(path, input={"head": [3, 1]}).workload
+    np.testing.assert_array_equal(picked.biases.values, tensors()["bias"][[3, 1]])
     own = {"mask": {"window": 0}, "scores": {"softcap": 0, "alibi": False, "bias": False}}
-    np.testing.assert_allclose(opened(path, **own).output, by_loops(bias=False), atol=3e-6)
-
-
-@pytest.mark.parametrize("engine", ["numpy", pytest.param("host", marks=needs_compiler)])
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_the_window_of_a_layer_that_is_not_causal_has_two_sides(
-    algorithm: str, engine: str, file: Any
-) -> None:
-    trace = opened(file(causal="false", window="3"), algorithm, engine)
-    np.testing.assert_allclose(trace.output, by_loops(causal=False, window=3), atol=3e-6)
-    assert verify(trace).difference is None
-
-
-def test_layers_of_a_model_keep_their_own_windows(tmp_path: Path) -> None:
-    texts = {"model": "local and global", "causal": "true"}
-    local, whole = tmp_path / "layer-0.safetensors", tmp_path / "layer-1.safetensors"
-    save_file(tensors(), local, texts | {"layer": "0", "window": "4"})
-    save_file(tensors(), whole, texts | {"layer": "1"})
-    for path, window in ((local, 4), (whole, 0), (local, 4)):
-        trace = opened(path)
-        assert trace.workload.mask.window == window
-        np.testing.assert_allclose(trace.output, by_loops(window=window), atol=3e-6)
+    w = opened(path, **own).workload
+    assert (w.mask.window, w.softcap, w.slopes, w.biases) == (0, 0, (), None)
 
 
 def test_linear_attention_takes_nothing_of_it(file: Any) -> None:

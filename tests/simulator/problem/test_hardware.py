@@ -38,11 +38,6 @@ def test_float32_has_no_rate_so_that_its_time_is_that_of_its_bytes():
     assert time.bound == "memory"
 
 
-def test_where_nothing_is_moved_and_nothing_computed_no_time_is_needed():
-    time = time_estimate(gpus()["T4"], 0, 0, "float32")
-    assert (time.seconds, time.bound) == (0.0, "memory")
-
-
 def test_sizes_of_a_gpu_in_bytes():
     gpu = gpus()["H100-SXM"]
     assert gpu.name == "H100-SXM"

@@ -446,15 +446,6 @@ def test_what_an_npz_inflates_to_is_bounded(tmp_path: Path) -> None:
             )
 
 
-def test_texts_of_an_npz_are_bounded(tmp_path: Path) -> None:
-    path = whole_file(tmp_path, ".npz")
-    with zipfile.ZipFile(path) as archive:
-        size = archive.getinfo("tokens.npy").file_size
-    assert is_read(path, Bounds(text=size))
-    told = refused(path, Bounds(text=size - 1))
-    assert f"bytes of tokens = {size}: expected at most {size - 1}" in told
-
-
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_numbers_are_read_without_a_copy_of_them_beside(ending: str, tmp_path: Path) -> None:
     path, tensors = tmp_path / f"x{ending}", numbers(q=(4, 200_000, 3))
@@ -480,15 +471,6 @@ def test_pipes_and_devices_are_refused_without_a_wait(ending: str, tmp_path: Pat
     noise.symlink_to("/dev/urandom")  # it never ends
     for path in (pipe, noise):
         assert "it is a pipe, a socket or a device" in refusal(path)
-
-
-def test_endings_may_be_written_in_capitals(tmp_path: Path) -> None:
-    np.savez(tmp_path / "small.npz", **numbers())
-    (tmp_path / "small.npz").rename(tmp_path / "LARGE.NPZ")
-    write_safetensors(tmp_path / "LARGE.SafeTensors", numbers())
-    for name in ("LARGE.NPZ", "LARGE.SafeTensors"):
-        _, inputs = read(tmp_path / name)
-        assert np.array_equal(inputs.q, numbers()["q"])
 
 
 def test_numbers_of_an_npz_may_be_arrays_of_any_kind_of_number(tmp_path: Path) -> None:

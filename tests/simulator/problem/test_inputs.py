@@ -12,18 +12,17 @@ import psutil
 import pytest
 from safetensors.numpy import save_file
 
-from simulator import InputError, Trace, simulate
+from simulator import InputError, simulate
 from simulator.problem.filling import capture_names, input_bytes, run_bytes
 from simulator.problem.input_files import read_header
 from simulator.problem.positions import AT_ONCE
 from simulator.problem.scenario import Scenario, parse_scenario
 from simulator.problem.workload import read_inputs, resolve
 from simulator.program.algorithms import ALGORITHMS
-from tests.helpers.runs import check_close, scenario, textbook
+from tests.helpers.runs import scenario
 from tests.helpers.written_files import (
     SHAPES,
     as_float32,
-    file_scenario,
     numbers,
     read,
     write_safetensors,
@@ -137,14 +136,6 @@ def test_captures() -> None:
         assert np.abs(read_inputs(workload).q).max() > 0
 
 
-def test_numbers_of_a_file_reach_the_output(tmp_path: Path) -> None:
-    path = write_safetensors(tmp_path / "x.safetensors", numbers("bfloat16"))
-    trace: Trace = simulate(file_scenario(path, input={"head": [3]}, mask={"causal": True}))
-    o, lse = textbook(trace.workload, trace.inputs, 0)
-    check_close(trace.output[0], o, 2**-7, "o")
-    check_close(trace.lse[0], lse, 1e-5, "lse")
-
-
 # --- random input --------------------------------------------------------------------------
 
 
@@ -159,13 +150,6 @@ def test_random_input_is_the_documented_draw(seed: int) -> None:
     half = scenario(nq=5, nk=6, d=3, dv=2, heads=4, kv_heads=2, seed=seed, dtype="float16")
     rounded = read_inputs(resolve(half))
     np.testing.assert_array_equal(rounded.q, inputs.q.astype(np.float16).astype(np.float32))
-
-
-def test_picked_heads_of_random_input_are_those_of_all() -> None:
-    whole = read_inputs(resolve(scenario(heads=4, kv_heads=2)))
-    some = read_inputs(resolve(scenario(heads=4, kv_heads=2, head=[3, 2])))
-    np.testing.assert_array_equal(some.q, whole.q[[3, 2]])
-    np.testing.assert_array_equal(some.k, whole.k[[1]])
 
 
 # --- scales --------------------------------------------------------------------------------
@@ -266,18 +250,6 @@ def test_a_run_takes_no_more_memory_than_it_was_asked_for(
     assert need <= 2 * peak + 2**25
 
 
-def test_tiles_longer_than_the_sequence_take_no_memory() -> None:
-    chosen = parse_scenario({
-        "attention": {"seqlen_q": 5, "head_dim": 4}, "tiling": {"rows": 2**24, "cols": 2**24},
-    })  # fmt: skip
-    tracemalloc.start()
-    try:
-        simulate(chosen).summary()
-        assert tracemalloc.get_traced_memory()[1] < 2**22
-    finally:
-        tracemalloc.stop()
-
-
 def _check_estimate(chosen: Scenario, beside: int = 0) -> None:
     workload = resolve(chosen)
     tracemalloc.start()
@@ -288,17 +260,6 @@ def _check_estimate(chosen: Scenario, beside: int = 0) -> None:
         tracemalloc.stop()
     assert peak <= input_bytes(workload) * 1.01 + 50_000 + beside
     assert input_bytes(workload) <= 2 * peak
-
-
-def test_headers_are_read_without_the_numbers(tmp_path: Path) -> None:
-    path = tmp_path / "x.npz"
-    np.savez(path, **numbers(q=(4, 50_000, 3)))
-    tracemalloc.start()
-    try:
-        assert read_header(path).q.shape == (4, 50_000, 3)
-        assert tracemalloc.get_traced_memory()[1] < 1e6
-    finally:
-        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("algorithm", list(ALGORITHMS))

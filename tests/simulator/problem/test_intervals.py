@@ -1,6 +1,5 @@
 """Intervals of visited blocks against plain sets, whatever their number and their places."""
 
-import tracemalloc
 from itertools import pairwise
 
 import numpy as np
@@ -119,13 +118,6 @@ def test_every() -> None:
     assert Intervals.every(2, 7).sums.tolist() == [0, 7, 14]
 
 
-def test_nobody_can_change_them() -> None:
-    visits = Intervals.of([[(0, 2)]])
-    for array in (visits.offsets, visits.bounds):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 0
-
-
 @given(lists(), st.data())
 def test_two_loops_together(blocks: Lists, data: st.DataObject) -> None:
     other = data.draw(lists().filter(lambda drawn: len(drawn) >= len(blocks)))[: len(blocks)]
@@ -146,15 +138,3 @@ def test_a_turned_loop_has_the_same_visits(blocks: Lists) -> None:
         visitors = [n for n, visits in enumerate(expected) if inner in visits]
         assert turned.visited(inner).tolist() == visitors
         assert all(a[1] < b[0] for a, b in pairwise(turned.pairs(inner)))
-
-
-def test_a_loop_with_many_visits_is_turned_in_little_memory() -> None:
-    size = 2_000
-    first = np.arange(size)
-    causal = Intervals.between(np.zeros_like(first), first + 1)
-    tracemalloc.start()
-    turned = causal.turned(size)
-    _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert turned.bounds[7].tolist() == [7, size]
-    assert most < 2**20

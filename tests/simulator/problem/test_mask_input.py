@@ -9,9 +9,9 @@ from simulator import InputError
 from simulator.problem.mask_input import read_block_mask
 from simulator.problem.masks import Mask
 from simulator.problem.packing import PackedMask, packed, unpacked
-from simulator.problem.scenario import parse_scenario, with_values
+from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import resolve
-from tests.helpers.runs import Pairs, textbook, trace_of
+from tests.helpers.runs import Pairs
 from tests.helpers.written_files import numbers, read, refusal, write_safetensors
 
 TABLE = np.array([[True, False], [True, True], [False, True]])
@@ -25,22 +25,6 @@ def written(folder: Path, kind: str, table: np.ndarray) -> Path:
         np.savez(folder / "a.npz", **tensors)
         return folder / "a.npz"
     return write_safetensors(folder / "a.safetensors", tensors)
-
-
-@pytest.mark.parametrize("kind", ["npz", "safetensors"])
-def test_blocks_of_a_file_are_the_mask(tmp_path: Path, kind: str) -> None:
-    path = written(tmp_path, kind, TABLE)
-    w, inputs = read(path, mask={"block": 3}, tiling={"rows": 2, "cols": 2})
-    blocks = tuple(map(tuple, TABLE.tolist()))
-    seen = Pairs(7, 6, block=3, blocks=blocks).matrix()
-    np.testing.assert_array_equal(w.mask.visible(range(7), range(6)), seen)
-    exact = np.array([textbook(w, inputs, head)[0] for head in range(4)])
-    for algorithm in ("naive", "flash1", "flash2", "split-kv"):
-        trace = trace_of(with_values(w.scenario, {"attention": {"algorithm": algorithm}}))
-        output = trace.workload.unpacked(trace.output)
-        np.testing.assert_allclose(output, exact, atol=1e-6)
-        packed_rows = trace.workload.mask.visible(range(trace.workload.seqlen_q), range(6))
-        np.testing.assert_array_equal(packed_rows, np.tile(seen, (trace.workload.group, 1)))
 
 
 def test_a_file_with_blocks_that_nobody_asks_for_is_a_file_without(tmp_path: Path) -> None:

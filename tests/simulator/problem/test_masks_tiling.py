@@ -1,7 +1,6 @@
 """Masks and tiles against the definition, pair by pair; the published tile sizes."""
 
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
@@ -128,12 +127,6 @@ def test_edges_are_where_visible_pairs_end(drawn: tuple[Pairs, TileGrid]) -> Non
     check_edges(drawn[0])
 
 
-@pytest.mark.parametrize("causal", [False, True])
-def test_edges_of_small_masks(causal: bool) -> None:
-    for nq, nk, window, sinks in product((1, 5), (3, 6), (0, 1, 2), (0, 1, 4)):
-        check_edges(Pairs(nq, nk, causal, window, sinks))
-
-
 def check_edges(pairs: Pairs) -> None:
     """Compare the edges of a mask with the keys before which a row's visible pairs end."""
     mask = pairs.mask()
@@ -150,13 +143,6 @@ def check_edges(pairs: Pairs) -> None:
         # Where the window begins where the sinks end, a line between them does no harm.
         inside = {key for key in drawn_here if 0 < key < pairs.nk}
         assert inside - set(changes.tolist()) <= {mask.sinks}
-
-
-def test_a_mask_has_no_window_and_no_sinks_unless_they_are_given() -> None:
-    assert not Mask(5, 5).hides
-    assert Mask(5, 5).visible(range(5), range(5)).all()
-    window = Mask(5, 5, causal=True, window=2).visible(range(5), range(5))
-    np.testing.assert_array_equal(window, np.tri(5, dtype=bool) & ~np.tri(5, k=-2, dtype=bool))
 
 
 @given(grids())
@@ -178,43 +164,6 @@ def test_intervals_are_the_definition(drawn: tuple[Pairs, TileGrid]) -> None:
     np.testing.assert_array_equal(covered(grid.visited_rows, grid.Tr), (kinds > 0).T)
     np.testing.assert_array_equal(covered(grid.full_columns, grid.Tc), kinds == 2)
     np.testing.assert_array_equal(covered(grid.full_rows, grid.Tr), (kinds == 2).T)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("causal", [False, True])
-def test_small_grids_of_every_kind(causal: bool) -> None:
-    for nq, nk, window, sinks in product((1, 4, 5), (1, 3, 6), (0, 1, 2, 5), (0, 1, 2, 9)):
-        pairs = Pairs(nq, nk, causal, window, sinks)
-        for rows, cols in product((1, 2, 3), repeat=2):
-            grid = TileGrid(Mask(nq, nk, causal, window, sinks), rows, cols)
-            kinds = pairs.kinds(rows, cols)
-            np.testing.assert_array_equal(grid.kinds(), kinds)
-            np.testing.assert_array_equal(covered(grid.visited_rows, grid.Tr), (kinds > 0).T)
-            np.testing.assert_array_equal(covered(grid.full_rows, grid.Tr), (kinds == 2).T)
-
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_small_grids_of_dilated_windows(causal: bool) -> None:
-    for nk, window, dilation, free in product((4, 7), (1, 5), (2, 3), (0, 3)):
-        said = {"causal": causal, "window": window, "dilation": dilation}
-        for sinks, others in ((free, 0), (0, free)):
-            pairs = Pairs(6, nk, **said, sinks=sinks, global_tokens=others)
-            mask = pairs.mask()
-            for rows, cols in product((1, 2, 4), repeat=2):
-                kinds, tiles = pairs.kinds(rows, cols), kinds_of(mask, rows, cols)
-                np.testing.assert_array_equal(tiles, kinds)
-                assert mask.pairs_exist == kinds.any()
-
-
-def kinds_of(mask: Mask, rows: int, cols: int) -> np.ndarray:
-    """Return the kinds of all tiles, as the intervals of visited and of full ones tell them."""
-    grid = TileGrid(mask, rows, cols)
-    visited, full = (covered(each, grid.Tc) for each in (grid.visited_columns, grid.full_columns))
-    assert not (full & ~visited).any()
-    np.testing.assert_array_equal(covered(grid.visited_rows, grid.Tr), visited.T)
-    np.testing.assert_array_equal(covered(grid.full_rows, grid.Tr), full.T)
-    kinds: np.ndarray = visited.astype(int) + full
-    return kinds
 
 
 @given(grids())

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from simulator.engines.numpy_engine import numpy_engine
 from simulator.problem.masked_file import write_masked
 from simulator.problem.masks import BlockMask, Mask
-from simulator.run.trace import trace_of
 from tests.helpers.pictures import colours, tensors_of, texts_of
 from tests.helpers.written_files import read, refusal
 
@@ -61,15 +59,6 @@ def test_the_same_file_is_the_same_workload_and_another_picture_is_another(tmp_p
     assert hash(before) == hash(again)
     written(path, image=255 - tensors_of(3)["image"])
     assert read(path)[0] != before
-
-
-def test_no_number_of_a_run_depends_on_a_picture(tmp_path: Path) -> None:
-    found = []
-    for name, changed in (("with", {}), ("without", {"image": None, "patch_boxes": None})):
-        trace = trace_of(*read(written(tmp_path / f"{name}.safetensors", **changed)), numpy_engine)
-        last = trace.snapshot(len(trace.program) - 1)
-        found.append((last.counters, last.head.results["O"].tolist()))
-    assert found[0][:2] == found[1][:2]
 
 
 def boxes_with(key: int, box: list[float]) -> np.ndarray:

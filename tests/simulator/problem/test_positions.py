@@ -1,8 +1,5 @@
 """Rotary positions: what Q and K become, by plain loops, and what follows for scores."""
 
-import tomllib
-from cmath import exp
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,45 +8,14 @@ from hypothesis import strategies as st
 from simulator.base.dtypes import round_to
 from simulator.base.errors import InputError
 from simulator.problem.positions import Rotary
-from simulator.problem.scenario import parse_scenario, scenario_toml, with_values
+from simulator.problem.scenario import with_values
 from simulator.problem.workload import read_inputs, resolve
 from tests.helpers.runs import scenario
-
-
-def by_loops(x: np.ndarray, place: int, said: Rotary) -> np.ndarray:
-    """Return a row turned, each pair as a complex number."""
-    out, half = x.astype(float), said.width // 2
-    for n in range(half):
-        a, b = (2 * n, 2 * n + 1) if said.interleaved else (n, n + half)
-        angle = (place + said.offset) * said.theta ** (-2 * n / said.width)
-        turned = complex(x[a], x[b]) * exp(1j * angle)
-        out[a], out[b] = turned.real, turned.imag
-    return out
 
 
 def with_position(**said: object):
     plain = scenario(nq=5, nk=7, d=8, heads=4, kv_heads=2, dtype="float32", head=[1, 3])
     return with_values(plain, {"position": {"kind": "rope", **said}})
-
-
-@given(
-    theta=st.sampled_from([10.0, 10000.0, 500000.0]),
-    interleaved=st.booleans(),
-    fraction=st.sampled_from([0.25, 0.5, 1.0]),
-    offset=st.integers(-9, 1000),
-)
-def test_q_and_k_are_what_loops_say(theta, interleaved, fraction, offset) -> None:
-    said = with_position(theta=theta, interleaved=interleaved, fraction=fraction, offset=offset)
-    w, plain = resolve(said), resolve(with_values(said, {"position": {"kind": None}}))
-    assert w.position == Rotary(theta, round(8 * fraction), interleaved, offset)
-    assert plain.position is None
-    inputs, raw = read_inputs(w), read_inputs(plain)
-    for name, first in (("q", 7 - 5), ("k", 0)):
-        made, before = getattr(inputs, name), getattr(raw, name)
-        for head, row in np.ndindex(made.shape[:2]):
-            exact = by_loops(before[head, row], first + row, w.position)
-            np.testing.assert_allclose(made[head, row], exact, atol=2e-6)
-    np.testing.assert_array_equal(inputs.v, raw.v)
 
 
 @given(st.integers(-1000, 1000), st.integers(0, 30), st.integers(0, 30), st.booleans())
@@ -106,11 +72,6 @@ def test_what_cannot_be_used_is_named(said, words) -> None:
     with pytest.raises(InputError) as error:
         resolve(with_position(**said))
     assert words in str(error.value)
-
-
-def test_a_scenario_is_written_as_it_was_read() -> None:
-    said = with_position(theta=500000.0, interleaved=True, offset=-3)
-    assert parse_scenario(tomllib.loads(scenario_toml(said))) == said
 
 
 def test_heads_that_are_packed_keep_their_rows_as_they_were_before() -> None:

@@ -1,8 +1,5 @@
 """What is done to a scaled product before the mask: soft-cap, and ALiBi's bias."""
 
-import tomllib
-from math import exp, tanh
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +7,6 @@ from hypothesis import strategies as st
 
 from simulator.base.errors import InputError
 from simulator.problem.masks import Mask
-from simulator.problem.scenario import parse_scenario, scenario_toml
 from simulator.problem.scores import (
     ALIBI,
     RELATIVE,
@@ -19,8 +15,8 @@ from simulator.problem.scores import (
     Scoring,
     alibi_slopes,
 )
-from simulator.problem.workload import read_inputs, resolve
-from tests.helpers.runs import scenario, trace_of
+from simulator.problem.workload import resolve
+from tests.helpers.runs import scenario
 
 
 @pytest.mark.parametrize(
@@ -36,42 +32,6 @@ from tests.helpers.runs import scenario, trace_of
 )
 def test_slopes_are_those_of_the_paper(heads: int, slopes: list[float]) -> None:
     assert list(alibi_slopes(heads)) == pytest.approx(slopes, rel=1e-12)
-
-
-def by_loops(q, k, v, scale: float, cap: float, slopes: list[float]) -> np.ndarray:
-    """Return O of causal attention by plain loops in Python floats, (H, N, dv)."""
-    heads, n, _ = q.shape
-    out = np.zeros((heads, n, v.shape[2]))
-    for h in range(heads):
-        kv = h * k.shape[0] // heads
-        for i in range(n):
-            weights = []
-            for j in range(i + 1):
-                s = scale * sum(float(a) * float(b) for a, b in zip(q[h, i], k[kv, j], strict=True))
-                s = cap * tanh(s / cap) if cap else s
-                weights.append(exp(s - slopes[h] * abs(i - j)))
-            for j, weight in enumerate(weights):
-                out[h, i] += weight / sum(weights) * v[kv, j].astype(float)
-    return out
-
-
-@pytest.mark.parametrize("algorithm", ["naive", "flash1", "flash2", "split-kv"])
-@pytest.mark.parametrize("scores", [{"softcap": 1.5}, {"alibi": True}, {"alibi": [0.5, 0, 2, 1]},
-                                    {"softcap": 0.7, "alibi": True}], ids=str)  # fmt: skip
-def test_runs_are_what_loops_say(algorithm: str, scores: dict) -> None:
-    said = scenario(algorithm, nq=11, d=4, heads=4, kv_heads=2, rows=3, cols=4,
-                    mask={"causal": True}, scores=scores)  # fmt: skip
-    trace = trace_of(said)
-    raw = read_inputs(resolve(scenario("flash2", nq=11, d=4, heads=4, kv_heads=2)))
-    alibi = scores.get("alibi", False)
-    slopes = list(alibi_slopes(4)) if alibi is True else alibi or [0.0] * 4
-    want = by_loops(raw.q, raw.k, raw.v, 0.5, scores.get("softcap", 0.0), slopes)
-    blocks = [
-        np.concatenate([block.o for block in trace.engine.row_blocks(head)])
-        for head in range(trace.workload.heads)
-    ]
-    got = trace.workload.unpacked(np.stack(blocks))
-    np.testing.assert_allclose(got, want, atol=3e-6)
 
 
 def test_a_bias_says_what_it_does_and_whose_it_is() -> None:
@@ -155,9 +115,3 @@ def test_what_cannot_be_used_is_named(table: dict, line: str) -> None:
     with pytest.raises(InputError) as error:
         resolve(scenario(nq=4, heads=2, scores=table))
     assert line in str(error.value)
-
-
-@pytest.mark.parametrize("table", [{"softcap": 30.0}, {"alibi": True}, {"alibi": [0.5, 0.25]}])
-def test_a_scenario_is_written_as_it_was_read(table: dict) -> None:
-    said = scenario(nq=4, heads=2, scores=table)
-    assert parse_scenario(tomllib.loads(scenario_toml(said))) == said

@@ -20,7 +20,6 @@ from simulator.program.algorithms import ALGORITHMS, tile_program
 from simulator.program.faults import FAULTS, without_effect
 from simulator.program.tile_program import TileProgram
 from simulator.program.traffic import compulsory_bytes
-from simulator.run.cosimulation import verify
 from simulator.run.trace import Trace, tile_counts
 from tests.helpers.op_by_op import counted_by_ops
 from tests.helpers.runs import (
@@ -136,28 +135,6 @@ def test_tiles_are_those_of_each_query_head() -> None:
 # --- numbers --------------------------------------------------------------------------------------
 
 
-@given(OF_ALL)
-def test_gradients_are_those_of_float64(chosen: Scenario) -> None:
-    trace = trace_of(chosen)
-    arrays = trace.arrays()
-    tolerance = ROUNDING[trace.workload.dtype]
-    exact = dict(
-        zip(("dq", "dk", "dv"), exact_gradients(trace.workload, trace.inputs), strict=True)
-    )
-    for name, want in exact.items():
-        assert np.isfinite(arrays[name]).all(), name
-        size = 1 + np.abs(want).max()
-        np.testing.assert_allclose(arrays[name], want, atol=tolerance * size, err_msg=name)
-
-
-@given(OF_ALL)
-def test_every_op_agrees_with_float64(chosen: Scenario) -> None:
-    trace = trace_of(chosen)
-    verdict = verify(trace)
-    assert verdict.difference is None
-    assert verdict.visits == len(trace)
-
-
 @settings(max_examples=settings.default.max_examples // 3)
 @given(OF_ALL, st.randoms(use_true_random=False))
 def test_a_number_is_the_same_wherever_one_comes_from(chosen: Scenario, random: Any) -> None:
@@ -234,18 +211,6 @@ def test_keys_that_nobody_sees_have_no_gradient(name: str) -> None:
     assert not arrays["dk"][:, :8].any()
     assert not arrays["dv"][:, :8].any()
     assert arrays["dk"][:, 10:].all()
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_error_of_a_run_is_that_of_its_gradients(name: str) -> None:
-    trace = trace_of(scenario(name, nq=9, heads=2, kv_heads=1, mask={"causal": True}))
-    summary, arrays = trace.run(keep_arrays=True)
-    exact = exact_gradients(trace.workload, trace.inputs)
-    worst = max(
-        np.abs(arrays[name] - want).max()
-        for name, want in zip(("dq", "dk", "dv"), exact, strict=True)
-    )
-    assert summary["max_abs_error"] >= worst > 0
 
 
 # --- FlashAttention's shapes ----------------------------------------------------------------------

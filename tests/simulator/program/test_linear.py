@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from simulator.base.errors import InputError
 from simulator.engines.numpy_engine import op_engine
 from simulator.problem.scenario import Scenario, parse_scenario, with_values
-from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
+from simulator.problem.workload import Inputs, read_inputs, resolve
 from simulator.program.algorithms import beside, tile_program
 from simulator.program.faults import FAULTS, Fault, without_effect
 from simulator.program.state_ops import elu_plus_one, positive_features
@@ -24,11 +24,8 @@ from simulator.run.row_report import row_report
 from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace, tile_counts
 from simulator.study.roofline import roofline_of
-from tests.helpers.runs import WIDTHS, check_close, scenario, trace_of
+from tests.helpers.runs import WIDTHS, check_close, scenario, textbook, trace_of
 from tests.helpers.state_runs import (
-    check_counters,
-    check_every_op,
-    check_outputs,
     check_visits_alone,
     output_of,
 )
@@ -58,37 +55,7 @@ def linear(draw: st.DrawFn, longest: int = 14, dtypes: tuple[str, ...] = ("float
     )
 
 
-def definition(w: Workload, inputs: Inputs, head: int) -> np.ndarray:
-    """Return O of a head, one row after another, from the definition of its feature map alone."""
-    kv = w.kv_head_of[head]
-    q, k, v = (x.astype(float) for x in (inputs.q[head], inputs.k[kv], inputs.v[kv]))
-    causal, said = bool(w.scenario.mask.causal), w.scenario.attention
-
-    def phi(x: np.ndarray) -> np.ndarray:
-        if said.feature_map == "performer":
-            y, directions = x / w.head_dim**0.25, inputs.projection
-            return np.array([np.exp(row @ y - y @ y / 2) for row in directions.astype(float)])
-        return np.array([n + 1 if n > 0 else np.exp(n) for n in x])
-
-    rows = []
-    for i, row in enumerate(q):
-        keys = range(i + 1) if causal else range(len(k))
-        weights = np.array([phi(row) @ phi(k[j]) for j in keys])
-        rows.append(weights @ v[keys.start : keys.stop] / weights.sum())
-    return np.array(rows)
-
-
 # --- the numbers -------------------------------------------------------------------------------
-
-
-@given(linear())
-def test_the_ops_are_the_definition(chosen: Scenario) -> None:
-    check_outputs(chosen, definition)
-
-
-@given(linear(dtypes=("float32", "float16", "bfloat16")))
-def test_every_op_agrees_with_float64(chosen: Scenario) -> None:
-    check_every_op(chosen)
 
 
 @given(linear(), st.integers(1, 9))
@@ -137,7 +104,7 @@ def test_errors_are_those_of_linear_attention() -> None:
         assert (last, "features", True) in told
         end = trace.snapshot(len(trace) - 1)
         assert end.head is not None
-        exact = definition(trace.workload, trace.inputs, 1)
+        exact = textbook(trace.workload, trace.inputs, 1)[0]
         np.testing.assert_allclose(end.head.o, exact, atol=1e-5)
 
 
@@ -159,11 +126,6 @@ def test_numbers_of_a_chunk_came_from_the_state_and_its_own_keys() -> None:
 
 
 # --- what is counted ---------------------------------------------------------------------------
-
-
-@given(linear(dtypes=("float32", "float16")))
-def test_counters_are_those_of_the_ops(chosen: Scenario) -> None:
-    check_counters(chosen)
 
 
 @given(linear(dtypes=("float32", "float16")))

@@ -102,8 +102,3 @@ def test_what_an_op_says_names_what_it_makes(algorithm: str) -> None:
             rows = {"phi_Q": "Q", "phi_K": "K"}
             whose = " and ".join(rows[name] for name in op.makes)
             assert op.says == f"each row of {whose} becomes its features φ"
-
-
-def test_an_op_of_the_base_class_does_nothing_by_itself() -> None:
-    with pytest.raises(NotImplementedError):
-        Op(cites="").apply(ran("flash2").state)

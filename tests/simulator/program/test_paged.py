@@ -14,13 +14,14 @@ from safetensors.numpy import save_file
 from simulator.base.errors import InputError
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.problem.paging import PageTable, page_size_of
-from simulator.problem.scenario import Scenario, parse_scenario, scenario_tables, with_values
+from simulator.problem.scenario import Scenario, parse_scenario, with_values
 from simulator.problem.workload import Workload, read_inputs, resolve
 from simulator.program.algorithms import tile_program
 from simulator.program.tensors import TensorSpec
 from simulator.run.cosimulation import verify
 from simulator.run.trace import Trace
-from tests.helpers.runs import check_close, scenario, scenarios, textbook
+from tests.helpers.op_by_op import counted_by_ops
+from tests.helpers.runs import scenario, scenarios
 
 SPLITS = st.integers(1, 5)
 
@@ -64,19 +65,6 @@ def with_table(w: Workload, entries: list[int]) -> Workload:
 # --- the numbers -------------------------------------------------------------------------------
 
 
-@given(paged_scenarios())
-def test_every_head_gets_what_the_definition_says(chosen: Scenario) -> None:
-    trace = trace_of(resolve(chosen))
-    alone = resolve(with_values(chosen, {"attention": {"algorithm": "flash2"}}))
-    inputs = read_inputs(alone)
-    for head in range(alone.heads):
-        o, lse = textbook(alone, inputs, head)
-        loose = 2e-5 if alone.dtype == "float32" else 2e-2
-        check_close(trace.output[head], o, loose, "O")
-        np.testing.assert_allclose(trace.lse[head], lse, atol=1e-4)
-    assert verify(trace).difference is None
-
-
 @given(paged_scenarios(), st.randoms(use_true_random=False))
 def test_pages_in_any_order_give_the_same_bits_as_keys_that_lie_together(
     chosen: Scenario, random: Any
@@ -116,10 +104,7 @@ def test_what_is_no_key_of_the_sequence_is_never_read(chosen: Scenario, random: 
 def test_counters_are_those_of_the_ops_and_of_plain_loops(chosen: Scenario) -> None:
     w = resolve(chosen)
     program = tile_program(w)
-    now = program.counters(0)
-    for index in range(len(program)):
-        now = now.after(program.ops(index))
-        assert program.counters(index + 1) == now
+    now = counted_by_ops(program)
     entries = 0
     kinds, size = w.grid.kinds(), w.page_size
     for j in range(w.grid.Tc):
@@ -235,17 +220,3 @@ def test_a_page_that_a_tile_would_cut_is_refused() -> None:
     with pytest.raises(InputError, match=r"tiling\.page_size = 3: expected a divisor of Bc = 8"):
         resolve(paged(scenario(nq=1, nk=9, cols=8), 1, 3))
     assert gcd(3, 8) == page_size_of(3, 8)  # where tiles are swept, pages follow them
-
-
-def test_page_size_is_a_key_of_the_file() -> None:
-    chosen = parse_scenario({"tiling": {"rows": 4, "cols": 4, "page_size": 2}})
-    assert scenario_tables(chosen)["tiling"]["page_size"] == 2
-    for wrong in (0, "many", 1.5):
-        with pytest.raises(InputError, match=r"tiling\.page_size"):
-            parse_scenario({"tiling": {"page_size": wrong}})
-
-
-def test_a_table_that_is_handed_out_cannot_be_changed() -> None:
-    table = PageTable(2, 5, np.array([2, 0, 1], dtype=np.int32))
-    with pytest.raises(ValueError, match="read-only"):
-        table.entries[0] = 1

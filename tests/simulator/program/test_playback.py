@@ -11,13 +11,11 @@ from simulator.problem.scenario import Scenario
 from simulator.program.playback import (
     SECONDS_PER_MOVE,
     SECONDS_PER_OP,
-    SPEEDS,
     Cursor,
     Granularity,
     Playhead,
     advanced,
     clamped,
-    eased,
     end_of_visit,
     first_cursor,
     follows,
@@ -154,12 +152,6 @@ def test_a_walk_goes_op_by_op_then_by_tiles_then_evenly(
         assert abs(abs(visit - start.visit) - across * n / len(path)) <= 0.5
 
 
-def test_speeds_go_in_steps_of_one_two_and_five() -> None:
-    assert (SPEEDS[0], SPEEDS[3], SPEEDS[-1]) == (0.1, 1.0, 20.0)
-    for n, speed in enumerate(SPEEDS):
-        assert speed == (1, 2, 5)[n % 3] * 10.0 ** (n // 3) / 10
-
-
 # --- time ------------------------------------------------------------------------------------
 
 
@@ -248,10 +240,6 @@ def test_an_hour_of_jitter_and_stalls_keeps_the_clock() -> None:
     path = [Cursor(visit, op) for visit, count in counts.items() for op in range(count)]
     passed += sum(durations(program, path, Granularity.OP))
     assert passed == pytest.approx(20 * now, rel=1e-6)
-
-
-def test_a_motion_begins_and_ends_slowly() -> None:
-    assert [eased(x) for x in (0.0, 0.25, 0.5, 0.75, 1.0)] == [0, 0.0625, 0.5, 0.9375, 1]
 
 
 @given(SMALL, st.data())

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.engines.interpreter import Interpreter
 from simulator.problem.intervals import Intervals
 from simulator.problem.scenario import Scenario
 from simulator.problem.tiling import TileKind
@@ -21,6 +20,7 @@ from simulator.program.state import State, TileMove
 from simulator.program.tile_program import Visit
 from simulator.program.traffic import compulsory_bytes, floor_bytes, stored_bytes
 from simulator.run.trace import tile_counts
+from tests.helpers.op_by_op import counted_by_ops
 from tests.helpers.runs import (
     ALGORITHMS,
     WIDTHS,
@@ -81,14 +81,6 @@ def test_visits_are_those_of_plain_loops(chosen: Scenario) -> None:
 @given(scenarios())
 def test_index_inverts_visit(chosen: Scenario) -> None:
     check_index(chosen)
-
-
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_index_inverts_visit_where_sinks_lie_apart_from_the_window(algorithm: str) -> None:
-    check_index(
-        scenario(algorithm, nq=12, heads=2, rows=2, cols=1,
-                 mask={"causal": True, "window": 2, "sinks": 2})
-    )  # fmt: skip
 
 
 def check_index(chosen: Scenario) -> None:
@@ -166,29 +158,8 @@ def test_there_is_no_visit_outside(algorithm: str) -> None:
 
 @given(scenarios())
 def test_counters_are_those_of_the_ops_and_of_the_table(chosen: Scenario) -> None:
-    check_counters(chosen)
+    counted_by_ops(program_of(chosen))
     check_totals(chosen)
-
-
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_counts_where_row_blocks_see_nothing(algorithm: str) -> None:
-    chosen = scenario(
-        algorithm, nq=13, nk=7, d=3, dv=5, heads=4, kv_heads=2, rows=3, cols=2, dtype="float16",
-        mask={"causal": True, "window": 3, "sinks": 1},
-    )  # fmt: skip
-    check_counters(chosen)
-    check_totals(chosen)
-
-
-def check_counters(chosen: Scenario) -> None:
-    """Add up the ops of all visits."""
-    program = program_of(chosen)
-    now = program.counters(0)
-    assert now.bytes == now.flops == 0
-    for index in range(len(program)):
-        now = now.after(program.ops(index))
-        assert program.counters(index + 1) == now
-    assert program.totals == now
 
 
 def counts_of_the_table(w: Workload) -> tuple[Counter[str], Counter[str], int]:
@@ -454,25 +425,6 @@ def peak_of_whole_tiles(w: Workload) -> int:
     if w.algorithm == "naive":
         return max(b * (rows + cols) * d, 4 * w.seqlen_k, b * cols * (rows + dv))
     return b * (rows * d + cols * (d + dv))
-
-
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_ops_cite_the_paper(algorithm: str) -> None:
-    program = program_of(scenario(algorithm, mask={"causal": True}))
-    ops = [op for index in range(len(program)) for op in program.ops(index)]
-    assert all("Dao" in op.cites for op in ops)
-    assert {"load", "scores", "mask", "row max", "exponentials", "row sum"} <= {
-        op.name for op in ops
-    }
-
-
-def test_interpreter_reads_nothing_that_was_not_written() -> None:
-    # HBM starts as NaN, so a tile that is read too early would spoil the output.
-    for algorithm in ALGORITHMS:
-        program = program_of(scenario(algorithm, nq=9, nk=7, mask={"causal": True}, heads=2))
-        interpreter = Interpreter(program, read_inputs(program.workload))
-        interpreter.run()
-        assert abs(interpreter.output).max() < 10
 
 
 # --- at scale ------------------------------------------------------------------------------

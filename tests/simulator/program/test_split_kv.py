@@ -17,11 +17,11 @@ from simulator.problem.scenario import Scenario, parse_scenario, scenario_tables
 from simulator.problem.tiling import TileGrid, TileKind
 from simulator.problem.workload import read_inputs, resolve
 from simulator.program.algorithms import tile_program
-from simulator.run.cosimulation import verify
 from simulator.run.exactness import exactness
 from simulator.run.row_report import row_report
 from simulator.run.trace import Trace, tile_counts
-from tests.helpers.runs import Pairs, check_close, scenario, scenarios, textbook
+from tests.helpers.op_by_op import counted_by_ops
+from tests.helpers.runs import Pairs, scenario, scenarios
 
 SPLITS = st.integers(1, 7)
 
@@ -43,25 +43,6 @@ def even(chosen: Scenario) -> Scenario:
 
 
 # --- the numbers -------------------------------------------------------------------------------
-
-
-@given(scenarios(algorithms=["flash2"], longest=14, dtypes=["float32"]), SPLITS)
-def test_every_head_gets_what_it_gets_alone(chosen: Scenario, splits: int) -> None:
-    chosen = even(chosen)
-    trace, alone = run(split(chosen, splits)), resolve(chosen)
-    inputs = read_inputs(alone)
-    assert trace.output.shape == (alone.heads, alone.seqlen_q, alone.value_dim)
-    for head in range(alone.heads):
-        o, lse = textbook(alone, inputs, head)
-        check_close(trace.output[head], o, 2e-5, "O")
-        np.testing.assert_allclose(trace.lse[head], lse, atol=2e-5)
-    assert trace.summary()["max_abs_error"] < 1e-4
-
-
-@given(scenarios(algorithms=["flash2"], longest=14), SPLITS)
-def test_every_op_agrees_with_float64(chosen: Scenario, splits: int) -> None:
-    verdict = verify(run(split(even(chosen), splits)))
-    assert verdict.difference is None, str(verdict)
 
 
 def test_a_split_begins_with_nothing_seen_and_ends_with_its_own_share() -> None:
@@ -115,10 +96,8 @@ def test_errors_are_those_of_what_o_adds_up() -> None:
 @given(scenarios(algorithms=["flash2"], longest=14), SPLITS)
 def test_counters_are_those_of_the_ops(chosen: Scenario, splits: int) -> None:
     program = tile_program(resolve(split(even(chosen), splits)))
-    now = program.counters(0)
+    now = counted_by_ops(program)
     for index in range(len(program)):
-        now = now.after(program.ops(index))
-        assert program.counters(index + 1) == now
         visit = program.visit(index)
         assert program.index(visit.head, visit.i, visit.j, visit.launch) == index
     if not program.launches[0].per_head:
@@ -217,19 +196,6 @@ def test_the_choice_says_line_by_line_why() -> None:
     assert fullest.answer == (
         "5 splits, whose waves are the fullest (0.994 full): no fewer are at least 0.85 as full"
     )
-
-
-def test_one_split_is_named_as_one_and_two_as_two() -> None:
-    gpu = gpus()["H100-SXM"]
-    two, one = chosen_splits(64, 66, gpu), chosen_splits(64, 100, gpu, limit=1)
-    assert two.answer.startswith("2 splits, whose waves are the fullest (1.000 full): ")
-    assert one.answer.startswith("1 split, whose waves are the fullest (0.758 full): ")
-
-
-def test_just_as_many_thread_blocks_as_fill_a_gpu_are_not_split() -> None:
-    gpu = gpus()["V100-SXM"]
-    assert gpu.sms == 80
-    assert [chosen_splits(64, n, gpu).splits == 1 for n in (63, 64)] == [False, True]
 
 
 def test_a_scenario_says_how_many_or_leaves_the_choice() -> None:

@@ -5,41 +5,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
 
 from simulator import Trace
 from simulator.engines.numpy_engine import NumpyEngine, Tile
-from simulator.problem.scenario import Scenario, parse_scenario
+from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import read_inputs
 from simulator.program.tile_program import Visit
 from simulator.run.cosimulation import MAX_VISITS, verify, visits_to_check
-from tests.helpers.runs import ALGORITHMS, program_of, scenario, scenarios, trace_of
+from tests.helpers.runs import ALGORITHMS, program_of, scenario, trace_of
 from tests.helpers.tiles import with_number
-
-
-@given(scenarios())
-def test_the_engine_agrees(chosen: Scenario) -> None:
-    trace, shares = trace_of(chosen), []
-    verdict = verify(trace, shares.append)
-    assert verdict.difference is None, str(verdict)
-    assert (verdict.visits, verdict.of) == (len(trace), len(trace))
-    assert 0 <= verdict.largest <= 1
-    assert shares[-1] == 1
-
-
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize("scale", [1.0, 100.0])
-def test_large_logits_agree(algorithm: str, scale: float) -> None:
-    chosen = scenario(algorithm, nq=33, d=8, scale=scale, rows=8, cols=5, mask={"causal": True})
-    verdict = verify(trace_of(chosen))
-    assert verdict.difference is None, str(verdict)
-
-
-def test_how_far_it_is_is_told_every_sixteen_visits() -> None:
-    trace, told = trace_of(scenario(nq=40, nk=4, d=1, rows=1, cols=4)), []
-    verify(trace, told.append)
-    assert len(trace) == 40
-    assert told == [16 / 40, 32 / 40, 1.0]
 
 
 def test_whole_row_blocks_may_be_more_than_were_to_be_checked() -> None:

@@ -346,21 +346,6 @@ def test_the_furthest_alpha_of_a_head_is_between_two_maxima_that_exist(fault: st
     assert model.largest == pytest.approx(s[seen].max())
 
 
-def test_nothing_is_said_of_alphas_and_scores_before_there_are_any() -> None:
-    trace = simulate(run("flash2", {}))
-    model = at(trace, 0, 0)[1]
-    assert model.rescale is model.largest is None
-    model = at(trace, 0)[1]
-    assert model.rescale is None
-    assert model.largest is not None
-
-
-def test_an_alpha_beyond_all_numbers_is_infinite() -> None:
-    chosen = run("flash2", {}, temperature=1e-4)
-    trace = simulate(with_values(chosen, {"faults": {"drop_previous_maximum": True}}))
-    assert at(trace, len(trace) - 1)[1].rescale == np.inf
-
-
 def rising(faults: dict[str, bool]) -> Trace:
     """Return a run whose second tile holds scores so large that its alpha is 0 in float32."""
     k = np.array([0, 0, 200, 200], dtype=np.float32).reshape(1, 4, 1)

@@ -1,7 +1,5 @@
 """How much a view of the errors works out, and what is left to the work beside it."""
 
-import gc
-import sys
 from typing import Any
 
 import numpy as np
@@ -46,29 +44,6 @@ def test_a_long_way_is_left_to_the_work_beside_the_view() -> None:
     assert (model.now.states[:18] == RowError.KNOWN).all()
 
 
-def test_a_view_waits_for_a_thousand_tiles_at_most_and_keeps_few_states() -> None:
-    # Of tiles of one pair most of the time is Python's, and each state is seven small objects.
-    for keys in (1000, 1100):
-        trace = simulate(scenario("flash2", nq=1, nk=keys, d=2, rows=1, cols=1))
-        last = len(trace) - 1
-        trace.snapshot(last)
-        gc.collect()
-        before = sys.getallocatedblocks()
-        now, model = at(trace, last)
-        assert model.now.states[0] == (RowError.KNOWN if keys == 1000 else RowError.UNKNOWN)
-        assert sys.getallocatedblocks() - before < 3_000
-        fill_errors(trace, now, lambda share: None)
-        assert at(trace, last)[1].now.states[0] == RowError.KNOWN
-
-
-def test_a_long_row_block_may_be_stopped_before_its_end() -> None:
-    trace = simulate(scenario("flash2", nq=1, nk=1100, d=2, rows=1, cols=1))
-    now, _ = at(trace, 0, effort=LARGE)
-    told: list[float] = []
-    fill_errors(trace, now, told.append)
-    assert told == [n / 1100 for n in (0, 256, 512, 768, 1024, 1100)]
-
-
 def test_of_very_long_heads_some_row_blocks_are_worked_out() -> None:
     """As many as the scores of one row block go into the limit, spread from first to last."""
     for fit, wanted in ((3, {0, 4, 8}), (1, {0, 8}), (4, {0, 3, 5, 8})):
@@ -107,23 +82,6 @@ def test_a_view_waits_for_so_many_products_and_no_more() -> None:
     assert (at(trace, 512)[1].now.states == RowError.UNKNOWN).all()
     assert (at(trace, 511)[1].now.states == RowError.KNOWN).all()
     assert (at(trace, 512)[1].now.states == RowError.KNOWN).all()  # now it is a step away
-
-
-def test_row_blocks_to_work_out_are_as_many_as_the_scores_allow() -> None:
-    """Up to 2**26 scores of a head: 64 row blocks of 128 rows and 2**13 keys."""
-    trace = simulate(scenario("flash2", nq=2**13 + 1, nk=2**13, d=1, rows=128, cols=512))
-    now, model = at(trace, 0)
-    assert model.missing
-    told: list[float] = []
-
-    def stop(share: float) -> None:
-        told.append(share)
-        if share > 0:
-            raise InterruptedError
-
-    with pytest.raises(InterruptedError):
-        fill_errors(trace, now, stop)
-    assert told == [0.0, 1 / 64]
 
 
 def test_naive_goes_on_step_by_step_from_what_was_worked_out_beside_the_view() -> None:

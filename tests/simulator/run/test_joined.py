@@ -16,11 +16,9 @@ from simulator.problem.workload import resolve
 from simulator.run.cell_values import cell_value, exists
 from simulator.run.explanation import Number
 from simulator.run.provenance import explain
-from simulator.run.row_report import row_report
 from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace, simulate
 from tests.helpers.runs import scenario, scenarios, scored, trace_of
-from tests.helpers.tile_states import TileState, tile_states
 from tests.simulator.program.test_split_kv import SPLITS, even, run, split
 
 
@@ -86,10 +84,6 @@ def test_splits_without_a_visible_key_lie_there_from_the_first_op():
     assert first.partials is not None
     assert first.partials.stored == (False, True, True, True)
     assert np.isneginf(first.partials.lse[1:]).all()
-
-
-def test_other_algorithms_have_no_partials():
-    assert simulate(SCENARIOS / "flash2.toml").snapshot(0).partials is None
 
 
 # --- cells and where they come from ------------------------------------------------------------
@@ -187,11 +181,6 @@ def test_the_script_of_a_joining_visit_agrees(trace, tmp_path):
     assert "launch 2 (combine), head 0–3, row block 0" in told
 
 
-def test_joining_leaves_no_tile_current(trace):
-    visit = trace.program.visit(18)
-    assert set(np.unique(tile_states(trace.program, visit))) == {TileState.USED}
-
-
 def test_rows_are_told_by_their_heads(trace):
     w = trace.workload
     assert w.row_name(1, 2) == "row 2 (head 6)"
@@ -202,13 +191,6 @@ def test_rows_are_told_by_their_heads(trace):
     single, inputs = trace.single_heads
     assert (single.heads, single.seqlen_q) == (8, 1)
     np.testing.assert_array_equal(inputs.q[6, 0], trace.inputs.q[1, 2])
-
-
-def test_error_of_a_joined_row_is_small(trace):
-    now = trace.snapshot(19)
-    report = row_report(now, 1)
-    assert report.error is not None
-    assert report.error < 1e-6
 
 
 def test_lessons_may_ask_for_splits(trace):
@@ -267,15 +249,6 @@ def test_a_row_that_sees_nothing_has_no_maximum_of_splits() -> None:
     assert [line[-1] for line in weights[-2:]] == [": it has seen no key of this row"] * 2
     words = explain(now, Cell("m", 3, 0)).lines[0]
     assert str(words[-1]).startswith(", left by split")
-
-
-def test_every_number_of_an_explanation_is_of_a_cell_that_there_is(trace):
-    now = trace.snapshot(18, 6)
-    for name in ("m", "l", "O"):
-        parts = [part for line in explain(now, Cell(name, 2, 0)).lines for part in line]
-        cells = [part.cell for part in parts if isinstance(part, Number)]
-        assert cells
-        assert all(exists(trace.workload, cell) for cell in cells)
 
 
 def test_splits_have_cells_from_the_first_to_the_last_where_keys_are_dealt_out(trace):

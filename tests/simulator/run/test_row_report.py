@@ -34,16 +34,6 @@ def test_row_report(chosen: Scenario, row: int) -> None:
     check_report(trace_of(chosen), row)
 
 
-def test_one_run_of_each_algorithm() -> None:
-    """With sinks apart from the window, rows that see nothing, and two heads."""
-    for algorithm in ALGORITHMS:
-        gap = {"causal": True, "window": 3, "sinks": 2}
-        trace = trace_of(
-            scenario(algorithm, nq=13, nk=12, dv=3, heads=2, kv_heads=1, rows=4, cols=2, mask=gap)
-        )
-        check_report(trace, 9)
-
-
 def check_report(trace: Trace, row: int) -> None:
     """Compare the reports of all cursors with plain loops, and the errors with a bound."""
     w, eps = trace.workload, rounding(trace.workload, trace.inputs)

@@ -6,7 +6,6 @@ import pytest
 from simulator.base.cache import ARRAY
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.run.row_sums import (
-    RowSums,
     added,
     blank_half,
     blank_sums,
@@ -115,17 +114,6 @@ def test_the_unit_is_that_of_the_rows_largest_number_and_never_below_the_smalles
     exact = np.array([[-3.0, 0.5], [0.0, 0.0], [least / 64, 0.0]])
     ours = exact + np.array([[0.0, 2.0**-20], [0.0, least], [least / 2, 0.0]])
     assert ulps(ours, exact).tolist() == [4.0, 2.0**23, 2.0**22]
-
-
-def test_sums_start_from_nothing() -> None:
-    w, _ = drawn()
-    for i, rows in enumerate((4, 4, 1)):
-        blank = blank_sums(w, 0, w.grid.row_range(i))
-        assert isinstance(blank, RowSums)
-        assert (blank.m.shape, blank.l.shape, blank.o.shape) == ((rows,), (rows,), (rows, 2))
-        assert np.isneginf(blank.m).all()
-        assert not blank.l.any()
-        assert not blank.o.any()
 
 
 def test_a_sink_beyond_float16_is_infinite_without_a_warning() -> None:

@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 
 from simulator import Cursor, Snapshot, Trace, simulate
 from simulator.base.assets import SCENARIOS
-from simulator.base.cache import BoundedCache
 from simulator.base.errors import SCENARIO, InputError
 from simulator.engines.interpreter import Interpreter
 from simulator.problem.scenario import Scenario, save_scenario
-from simulator.problem.workload import Inputs
 from simulator.program.op import Op
 from simulator.program.tile_program import TileProgram
 from simulator.run.row_report import row_report
@@ -113,60 +111,6 @@ def test_a_visit_starts_where_the_one_before_ended(algorithm: str, mask: dict[st
     assert pairs > 50
 
 
-def test_caches_hold_no_more_than_they_may() -> None:
-    made = []
-
-    def make(size: int) -> Any:
-        return lambda: made.append(size) or "x" * size
-
-    cache: BoundedCache[str] = BoundedCache(10, len)
-    assert cache.get("a", make(4)) == "xxxx"
-    cache.get("b", make(4))
-    cache.get("a", make(4))  # held, and now the newest
-    cache.get("c", make(4))
-    assert made == [4, 4, 4]
-    assert ("a" in cache, "b" in cache, "c" in cache, cache.bytes) == (True, False, True, 8)
-    cache.get("d", make(50))  # the newest is kept whatever its size
-    assert ("d" in cache, "c" in cache, cache.bytes) == (True, False, 50)
-
-
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_a_trace_keeps_a_bounded_number_of_row_blocks(algorithm: str) -> None:
-    trace = trace_of(scenario(algorithm, nq=64, nk=512, rows=4, cols=16, d=8))
-    trace._blocks = BoundedCache(trace.row_block(0, 0).bytes * 3, lambda block: block.bytes)
-    for index in range(0, len(trace), 7):
-        trace.snapshot(index)
-    assert trace._blocks.bytes <= trace.row_block(0, 0).bytes * 3
-
-
-def test_what_was_asked_before_is_kept() -> None:
-    trace = trace_of(scenario("flash1", nq=16, d=4, dv=3, heads=2, mask={"causal": True}))
-    block, other = trace.row_block(0, 0), trace.row_block(0, 1)
-    assert trace.kept_bytes == block.bytes + other.bytes
-    assert trace.row_block(0, 0) is block
-    first, last = trace.snapshot(0), trace.snapshot(len(trace) - 1)
-    assert first.head is not None
-    assert last.head is not None
-    again = trace.snapshot(0).head
-    assert again is not None
-    assert again.s is first.head.s
-    blocks = sum(trace.row_block(head, i).bytes for head in range(2) for i in range(4))
-    heads = 2 * (16 * 16 + 16 * 16) * 4  # S and P of two heads
-    outputs = 3 * 4 * 3 * 4  # O of the row blocks before the last, as their last visit left it
-    weights = 2 * 16 * 16 * 4  # exp(S - m) at two cursors
-    tiles = sum(now.tile.bytes for now in (first, last))
-    assert trace.kept_bytes == blocks + heads + outputs + weights + tiles
-    assert trace.snapshot(0).tile is first.tile
-
-
-def test_two_heads_of_the_largest_size_are_kept() -> None:
-    trace = trace_of(scenario("flash2", nq=1024, d=1, heads=2, rows=256, cols=256))
-    first, _, again = (trace.snapshot(visit).head for visit in (0, len(trace) - 1, 1))
-    assert first is not None
-    assert again is not None
-    assert again.s is first.s
-
-
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_there_is_no_cursor_outside(algorithm: str) -> None:
     trace = trace_of(scenario(algorithm))
@@ -202,24 +146,6 @@ def test_nothing_that_is_handed_out_can_be_changed(chosen: Scenario) -> None:
 @given(scenarios(longest=12, dtypes=("float32",)))
 def test_snapshots_say_what_the_interpreter_holds(chosen: Scenario) -> None:
     check_ops(trace_of(chosen))
-
-
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize(
-    ("shape", "mask"),
-    [
-        ({"nq": 9, "nk": 4, "rows": 2, "cols": 2}, {"causal": True}),  # blind row blocks
-        ({"nq": 9, "nk": 5, "rows": 2, "cols": 2}, {"causal": True}),  # and a block half blind
-        ({"nq": 6, "nk": 6, "rows": 2, "cols": 9}, {"causal": True}),  # one column block
-        ({"nq": 3, "nk": 3, "rows": 4, "cols": 4}, {}),  # one tile
-        ({"nq": 12, "nk": 12, "rows": 3, "cols": 2}, {"causal": True, "window": 2, "sinks": 1}),
-        ({"nq": 5, "nk": 7, "rows": 1, "cols": 1, "heads": 2}, {}),
-    ],
-)
-def test_snapshots_of_corner_cases(
-    algorithm: str, shape: dict[str, Any], mask: dict[str, Any]
-) -> None:
-    check_ops(trace_of(scenario(algorithm, mask=mask, **shape)))
 
 
 def test_snapshots_of_one_run_of_each_algorithm() -> None:
@@ -291,14 +217,6 @@ def test_up_to_which_size_snapshots_carry_all_numbers(
     assert not trace_of(scenario("flash2", **{**shape, **more})).has_detail
 
 
-def test_large_problems_have_no_head_numbers() -> None:
-    trace = trace_of(scenario("flash2", nq=1100, d=2, rows=64, cols=64))
-    assert not trace.has_detail
-    assert trace.snapshot(0).head is None
-    many = trace_of(scenario("flash2", nq=200, d=2, rows=1, cols=1))
-    assert not many.has_detail
-
-
 @given(scenarios(longest=14))
 def test_tile_states(chosen: Scenario) -> None:
     trace = trace_of(chosen)
@@ -323,22 +241,9 @@ def test_tile_states(chosen: Scenario) -> None:
             assert states[tile] == expected
 
 
-def test_states_of_a_tile_are_numbered_as_they_follow_each_other() -> None:
-    # Kinds of tiles become states by their numbers: 0 is skipped in both.
-    names = ["SKIPPED", "PENDING", "CURRENT", "USED"]
-    assert {state.name: int(state) for state in TileState} == dict(
-        zip(names, range(4), strict=True)
-    )
-
-
 @given(scenarios(longest=12))
 def test_counters_rise_to_the_summary(chosen: Scenario) -> None:
     check_counters(trace_of(chosen))
-
-
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_counters_of_one_run(algorithm: str) -> None:
-    check_counters(trace_of(scenario(algorithm, nq=9, nk=7, heads=2, mask={"causal": True})))
 
 
 def check_counters(trace: Trace) -> None:
@@ -441,12 +346,6 @@ def test_what_is_wrong_is_told_of_the_file_that_was_given(tmp_path: Path) -> Non
     assert told.value.source.endswith("none.npz")
 
 
-def test_inputs_are_the_traces_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen = scenario("flash2", nq=4)
-    numbers = Inputs(*(np.zeros((1, 4, 4), np.float32) for _ in "qkv"))
-    assert not trace_of(chosen, numbers).output.any()
-
-
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_trace_that_has_forgotten_tells_the_same_again(algorithm: str) -> None:
     trace = simulate(SCENARIOS / f"{algorithm}.toml")
@@ -460,13 +359,3 @@ def test_a_trace_that_has_forgotten_tells_the_same_again(algorithm: str) -> None
     assert after.tile is not before.tile
     for name in ("s", "p", "m", "l", "o"):
         np.testing.assert_array_equal(getattr(after.tile, name), getattr(before.tile, name))
-
-
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_the_numbers_of_a_head_are_float32(algorithm: str) -> None:
-    trace = trace_of(scenario(algorithm, nq=8, mask={"causal": True}))
-    for visit in range(len(trace)):
-        head = trace.snapshot(visit).head
-        assert head is not None
-        for values in (head.s, head.p, head.m, head.l, head.o):
-            assert values.dtype == np.float32

@@ -74,17 +74,6 @@ def test_large_problems_mark_the_current_rows_as_small_ones_do(fault: str, algor
                 assert not (one & ~other).any()
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_a_large_run_without_faults_marks_nothing(algorithm: str) -> None:
-    trace = trace_of(causal(algorithm))
-    exact = Trace(trace.program, exact_engine(trace.workload, trace.inputs), trace.inputs)
-    for visit in range(len(trace)):
-        now, right = (replace(t.snapshot(visit), head=None) for t in (trace, exact))
-        found = wrong_numbers(now, right)
-        for marks in (found.tile_s, found.tile_p, found.m, found.l, found.o):
-            assert marks is None or not marks.any()
-
-
 @pytest.mark.parametrize(("dtype", "unit"), [("float16", 2.0**-10), ("bfloat16", 2.0**-7)])
 @pytest.mark.parametrize("algorithm", ["naive", "flash2"])
 def test_rounding_of_what_is_stored_is_no_mistake(algorithm: str, dtype: str, unit: float) -> None:

@@ -41,8 +41,8 @@ from simulator.study.smoothing.other_scores import ScoreCost, score_kinds
 from simulator.study.smoothing.regression import BANDWIDTHS, Regression, regression
 from simulator.study.smoothing.repeated import Repeated, repeated
 from simulator.study.sparse.patterns import Priced, patterns, priced, usual_knobs
-from simulator.study.sqrt_d import KEYS, Softness, one_draw, sqrt_d_experiment
-from simulator.study.trained_scores import TrainedScores, shipped_scores, trained_scores
+from simulator.study.sqrt_d.experiment import KEYS, Softness, one_draw, sqrt_d_experiment
+from simulator.study.sqrt_d.trained_scores import TrainedScores, shipped_scores, trained_scores
 from simulator.study.variants import VariantCost, variant_table
 
 _MOST_D = 4096

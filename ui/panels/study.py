@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from PySide6.QtCore import QSizeF, Qt
 
 from simulator.base.choices import Choice
+from simulator.problem.scenario import Scenario
 from simulator.run.trace import Trace
 from ui.kit.boxes import Box
 from ui.kit.shapes import Wordings
@@ -44,13 +45,14 @@ class Act(NamedTuple):
     name: str
     title: str
     tip: str
+    anew: bool = False  # whether all is computed again; else `act` says what it does
 
 
 class Study(Generic[Found, State]):
     """What a panel shows of a run: a slow, pure `compute`, quick states, and boxes and words.
 
-    In the place of boxes and words there may be a plot. A state is frozen data, compared by
-    identity. What a user does returns another state.
+    In the place of boxes and words, or below them, there may be a plot. A state is frozen data,
+    compared by identity. What a user does returns another state.
     """
 
     name: str  # of the dock
@@ -64,6 +66,7 @@ class Study(Generic[Found, State]):
     room = QSizeF(430, 260)  # with less room at scale 1 letters are smaller
     smallest = 0.0  # scale of letters below which rather words are left out
     share = 0.6  # of the height that the picture has at least, before words are left out
+    plotted = 1.0  # share of the height that a plot has; with less the picture stands above it
 
     def said(self, trace: Trace) -> Chosen:
         """Return the choices that a run makes itself."""
@@ -85,6 +88,13 @@ class Study(Generic[Found, State]):
         """Compute beside the window."""
         raise NotImplementedError
 
+    def results(self, trace: Trace, needs: Any, report: Report) -> Iterator[Found]:
+        """Yield what is known so far while computing, which is shown, and the result at last."""
+        yield self.compute(trace, needs, report)
+
+    def forget(self) -> None:
+        """Forget what is kept for other runs, before all is computed anew."""
+
     def state(self, found: Found, chosen: Chosen, before: State | None, changed: str) -> State:
         """Return the state of what was found, or after a choice with the name `changed`."""
         raise NotImplementedError
@@ -100,7 +110,15 @@ class Study(Generic[Found, State]):
         return None
 
     def press(self, state: State, at: Hashable) -> State | None:
-        """Return the state after a press on what is there."""
+        """Return the state after a press on a box with this id, or a click on a point's pick."""
+        return None
+
+    def move(self, state: State, x: float, y: float) -> State | None:
+        """Return the state after a mark of the plot is dragged to a place."""
+        return None
+
+    def proposes(self, state: State, at: Hashable) -> tuple[Scenario, str] | None:
+        """Return the run that a click on a point's pick asks for, and what it is called."""
         return None
 
     def drag(self, state: State, one: Hashable, onto: Hashable) -> State | None:
@@ -142,16 +160,16 @@ class Study(Generic[Found, State]):
     # --- what is seen ---------------------------------------------------------------------
 
     def plot(self, state: State) -> PlotModel | None:
-        """Return the plot that stands in the place of picture and words; None: these."""
+        """Return the plot in the place of picture and words, or below them; None: none."""
         return None
 
     def picture(self, state: State) -> Box | None:
         """Return the picture as boxes; None: words say why there is none."""
-        raise NotImplementedError
+        return None
 
     def words(self, state: State) -> Words:
         """Return what stands around the picture."""
-        raise NotImplementedError
+        return Words("")
 
     def described(self, state: State) -> tuple[str, ...]:
         """Return the sentences that are read aloud."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Generic
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import (
     QHelpEvent,
     QHideEvent,
@@ -28,7 +28,7 @@ from ui.look.names import fitting, readable
 from ui.look.theme import Style
 from ui.panels.base import StatePicture
 from ui.panels.picture_panel import PicturePanel
-from ui.panels.study import Chosen, Found, State, Study
+from ui.panels.study import Act, Chosen, Found, State, Study
 from ui.plots.widget import PlotView
 from ui.safety.overrides import guarded
 from ui.session.panel_clock import PanelClock
@@ -177,6 +177,8 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
         self.plot.hide()
         self.bar.fit_pressed.connect(self.plot.fit)
         self.plot.zoomed.connect(self.bar.fit_button.setEnabled)
+        self.plot.picked.connect(self._pick)
+        self.plot.moved.connect(self._move)
         self.slider = _Slider(Qt.Orientation.Horizontal, self)
         self.slider.setPageStep(1)
         self.slider.setVisible(study.slider is not None)
@@ -186,14 +188,14 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
             self.slider.setToolTip(study.slider.tip)
         self.slider.valueChanged.connect(self._slide)
         self.buttons = {each.name: Button(self) for each in study.acts}
-        for name, title, tip in study.acts:
-            button = self.buttons[name]
-            button.setText(title)
-            button.setAccessibleName(title)
-            button.setToolTip(tip)
-            button.setAccessibleDescription(tip)
+        for act in study.acts:
+            button = self.buttons[act.name]
+            button.setText(act.title)
+            button.setAccessibleName(act.title)
+            button.setToolTip(act.tip)
+            button.setAccessibleDescription(act.tip)
             button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-            button.clicked.connect(partial(self._act, name))
+            button.clicked.connect(partial(self._act, act))
         self.clock = PanelClock(session, self, study.seconds)
         self.clock.moved.connect(self._moved)
         self._show_chosen()
@@ -299,8 +301,12 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
             for each in shown:
                 each.move(each.pos() + place.topLeft())
             place.adjust(0, deep, 0, 0)
-        self.picture.setGeometry(place)
-        self.plot.setGeometry(self.picture.geometry())
+        above, below = QRect(place), place
+        if not (self.picture.isHidden() or self.plot.isHidden()):
+            above.setHeight(round((1 - self.study.plotted) * place.height()))
+            below.setTop(above.bottom() + 1)
+        self.picture.setGeometry(above)
+        self.plot.setGeometry(below)
 
     def _show_chosen(self) -> None:
         for name, value in self.chosen.items():
@@ -323,8 +329,27 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
             button.setVisible(name not in self._hidden and self._controls)
         self.arrange()
 
-    def _act(self, name: str) -> None:
-        after = None if self.state is None else self.study.act(self.state, name)
+    def _act(self, act: Act) -> None:
+        if act.anew:
+            self.study.forget()
+            self._kept.clear()
+            self._asked = None
+            self._known()
+        elif self.state is not None:
+            self._take(self.study.act(self.state, act.name))
+
+    def _pick(self, at: Hashable) -> None:
+        if self.state is not None:
+            proposed = self.study.proposes(self.state, at)
+            if proposed is not None:
+                self._session.propose(*proposed)
+            self._take(self.study.press(self.state, at))
+
+    def _move(self, x: float, y: float) -> None:
+        if self.state is not None:
+            self._take(self.study.move(self.state, x, y))
+
+    def _take(self, after: State | None) -> None:
         if after is not None:
             self.change(after)
 
@@ -343,21 +368,25 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
             return self._found is not None
         self._asked, self._found = asked, None
 
-        def done(found: Found) -> None:
+        def show(found: Found) -> None:
             if self._asked == asked:
                 self.clock.finish()
-                of_run = [(a, b) for a, b in self._kept.items() if a[0] is trace and a != asked]
-                self._kept = dict([*of_run, (asked, found)][-_KEPT:])
                 self._found = found
                 state = self.study.state(found, self.chosen, self.state, "")
                 if self._view is not None:
                     state = self.study.follow(state, self._view)
                 self._go(self.study.marked(state, self._mark))
 
+        def done(found: Found) -> None:
+            if self._asked == asked:
+                of_run = [(a, b) for a, b in self._kept.items() if a[0] is trace and a != asked]
+                self._kept = dict([*of_run, (asked, found)][-_KEPT:])
+            show(found)
+
         if asked in self._kept:
             done(self._kept[asked])
         else:
-            self._session.derive(self.study, needs, done)
+            self._session.derive(self.study, needs, done, show)
         return False
 
     def _moved(self) -> None:
@@ -384,18 +413,19 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
         self.slider.setRange(0, most)
         self.slider.setValue(value)
         self.slider.blockSignals(blocked)
-        for name, button in self.buttons.items():
-            button.setEnabled(self.study.act(state, name) is not None)
+        for act in self.study.acts:
+            does = act.anew or self.study.act(state, act.name) is not None
+            self.buttons[act.name].setEnabled(does)
         self.picture.state = state = self.completed(state)
         plot = self.study.plot(state)
         if (plot is None) != self.plot.isHidden():
             self.plot.setHidden(plot is None)
-            self.picture.setHidden(plot is not None)
+            self.picture.setHidden(plot is not None and self.study.plotted == 1)
             self.bar.fit_button.setHidden(plot is None)
             self.arrange()
-        if plot is None:
-            said = (each.rstrip(".") for each in self.study.described(state) if each)
-            self.describe(". ".join(said) + ".")
-        else:
+        said = [] if self.picture.isHidden() else self.study.described(state)
+        words = [". ".join(each.rstrip(".") for each in said if each) + "."] if said else []
+        if plot is not None:
             self.plot.show_model(plot)
-            self.describe(plot.summary)
+            words.append(plot.summary)
+        self.describe(" ".join(words))

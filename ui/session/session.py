@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
@@ -45,8 +45,8 @@ class Derivation(Protocol[Found_co]):
     name: str  # of the study: of each only the latest result counts
     doing: str  # what the user reads while it computes
 
-    def compute(self, trace: Trace, needs: Any, report: Report) -> Found_co:
-        """Compute in another thread; nothing but the run and `needs` changes the result."""
+    def results(self, trace: Trace, needs: Any, report: Report) -> Iterator[Found_co]:
+        """Yield results so far, the last one whole; only the run and `needs` change them."""
 
 
 class Attended(Protocol):
@@ -472,16 +472,28 @@ class Session(Playing):
         """Do something that takes long beside the window; an `InputError` is reported."""
         self.tasks.start(words, words, job, lambda _: None, aside=True)
 
-    def derive(self, study: Derivation[Found], needs: Any, done: Callable[[Found], None]) -> None:
+    def derive(
+        self, study: Derivation[Found], needs: Any, done: Callable[[Found], None],
+        so_far: Callable[[Found], None],
+    ) -> None:  # fmt: skip
         """Compute for a study beside the window, with progress and a way to cancel.
 
         `done` gets the result, unless the work was cancelled or another was asked for since.
+        `so_far` gets results on the way to it, as often as they can be shown.
         """
         trace = self.trace
-        if trace is not None:
-            self.tasks.start(
-                study.name, study.doing, lambda report: study.compute(trace, needs, report), done
-            )
+        if trace is None:
+            return
+
+        def job(report: Report) -> Found:
+            results = study.results(trace, needs, report)
+            found = next(results)
+            for after in results:
+                self.tasks.show(partial(so_far, found))
+                found = after
+            return found
+
+        self.tasks.start(study.name, study.doing, job, done)
 
     def run_all(self, done: Callable[[dict[str, EngineRun]], None]) -> None:
         """Run the algorithms that compare to their ends on their engines, beside the window.

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from ui.safety.log import LOG
 from ui.session.worker import Worker
@@ -17,6 +17,8 @@ Report = Callable[[float], None]
 """Is given the share done, 0 to 1; raises `Cancelled` when the work is no longer wanted."""
 _TELL_EVERY = 0.05
 """Seconds between two reports of progress that are passed on."""
+_SHOW_EVERY = 0.03
+"""Seconds between two results on the way that are shown."""
 
 
 class Cancelled(Exception):  # noqa: N818 - it is no error
@@ -45,10 +47,16 @@ class Tasks(QObject):
     """The exception of a task."""
     rested = Signal()
     """No work is left."""
+    _met = Signal(object)
+    """Shows something, from the thread that found it on its way."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._tasks: dict[str, _Task] = {}
+        self._shown = 0.0
+        self._seen = threading.Event()
+        self._seen.set()
+        self._met.connect(self._show)
         self._worker = Worker(self)
         self._worker.finished.connect(self._finished)
         self._worker.failed.connect(self._failed)
@@ -105,6 +113,21 @@ class Tasks(QObject):
             return task, result
 
         self._worker.submit(kind, run)
+
+    def show(self, what: Callable[[], None]) -> None:
+        """Let the window show something that work has found on its way; call it as often as found.
+
+        It is left out while the window is still showing the last, or has just shown it.
+        """
+        now = time.monotonic()
+        if self._seen.is_set() and now - self._shown > _SHOW_EVERY:
+            self._seen.clear()
+            self._shown = now
+            self._met.emit(what)
+
+    def _show(self, what: Callable[[], None]) -> None:
+        what()
+        QTimer.singleShot(0, self._seen.set)
 
     def cancel(self, kind: str | None = None) -> None:
         """Stop the work of a kind, or all work; what it would have changed stays as it is."""

@@ -100,7 +100,7 @@ PANELS = (
     PanelSpec(
         "roofline", "Roofline", "9",
         "FLOPs for each byte against what the GPU can do (Williams et al. 2009).",
-        "roofline.panel:RooflinePanel", "roofline.panel:roofline_model",
+        "roofline.study:ROOFLINE",
     ),
     PanelSpec(
         "exactness", "Exactness", "0",

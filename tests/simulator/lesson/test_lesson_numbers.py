@@ -32,7 +32,7 @@ from simulator.program.algorithms import ALGORITHMS
 from simulator.program.playback import Cursor, first_cursor, last_cursor
 from simulator.run.trace import simulate
 from simulator.study.jobs.attention_only import figures, read_model
-from simulator.study.sqrt_d import sqrt_d_experiment
+from simulator.study.sqrt_d.experiment import sqrt_d_experiment
 from tests.helpers.runs import fitted, needed_mask, pairs_of, program_of, textbook
 from tests.helpers.runs import scenario as drawn
 from ui.look.lesson_text import FORMATS

@@ -15,8 +15,8 @@ from simulator.study.order.shuffle import PLACES, order_of, shuffled
 from simulator.study.smoothing.kernel_smoother import factors, head_points, key_plane
 from simulator.study.smoothing.regression import BANDWIDTHS, regression
 from simulator.study.smoothing.repeated import repeated
-from simulator.study.sqrt_d import one_draw, sqrt_d_experiment
-from simulator.study.trained_scores import shipped_scores
+from simulator.study.sqrt_d.experiment import one_draw, sqrt_d_experiment
+from simulator.study.sqrt_d.trained_scores import shipped_scores
 from simulator.study.variants import variant_table
 from tests.helpers.runs import trace_of as run_of
 

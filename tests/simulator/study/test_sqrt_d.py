@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from simulator import InputError
-from simulator.study.sqrt_d import (
+from simulator.study.sqrt_d.experiment import (
     DIMS,
     DimPoint,
     Estimate,

@@ -7,7 +7,7 @@ import pytest
 
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import read_inputs, resolve
-from simulator.study.trained_scores import SHOWN, shipped_scores, trained_scores
+from simulator.study.sqrt_d.trained_scores import SHOWN, shipped_scores, trained_scores
 
 
 def found(**tables):

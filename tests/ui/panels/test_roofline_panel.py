@@ -16,7 +16,7 @@ from simulator.study.roofline import roofline_of
 from tests.helpers.runs import program_of, scenario
 from ui.look.theme import THEMES, Style
 from ui.look.units import bytes_text, time_text
-from ui.panels.roofline.plot import roofline_plot
+from ui.panels.roofline.plot import UnderRoof, roofline_plot
 from ui.plots.labels import nearest
 from ui.plots.layout import plot_layout
 
@@ -87,31 +87,15 @@ def test_six_runs_stand_under_the_scenarios_roof(of_all, shared):
     assert "estimate" in shared.plot.model.note.lower()
 
 
-def test_short_runs_are_held_against_a_launch():
-    plot = roofline_plot(roofline_of(program_of(scenario(nq=64, d=16, dtype="float16"))), "flash2",
-                         None, ())  # fmt: skip
-    assert plot.note.endswith("A launch alone takes some 3 µs.")
-    assert "less than a launch takes" in plot.summary
-
-
-def test_requested_bytes_bound_a_run_only_if_nothing_is_found_in_l2():
-    """FlashAttention-2 stood on the slope as memory-bound, where L2 has nearly all reloads."""
-    program = program_of(load_scenario(SCENARIOS / "real-scale.toml"))
-    found = roofline_of(program)
-    for compulsory, words in ((False, "as if nothing were found in L2"), (True, "moved once")):
-        plot = roofline_plot(found, "flash2", None, (), compulsory=compulsory)
-        assert words in plot.note
-        if not compulsory:
-            assert plot.summary.count("memory-bound") == plot.summary.count("-bound if nothing is")
-            assert "memory-bound" in plot.summary
+def plot_of(program, **more):
+    return roofline_plot(UnderRoof(roofline_of(program), program.workload.algorithm, **more))
 
 
 @pytest.mark.parametrize("name", BACKWARD)
 def test_a_backward_pass_is_not_called_prefill(name):
     program = program_of(scenario(name, nq=16, d=8, rows=4, cols=4, mask={"causal": True}))
-    found = roofline_of(program)
     timed = Measured(name, "a card", 0.02, program.totals.flops / 0.02)
-    plot = roofline_plot(found, name, found.part(name, program.totals), (timed,))
+    plot = plot_of(program, measured=(timed,), so_far=program.totals)
     said = ", ".join(mark.label for mark in plot.marks)
     markers = {mark.details[0]: mark.marker for mark in plot.marks if mark.details}
     for each in BACKWARD:
@@ -128,10 +112,8 @@ def test_a_backward_pass_is_not_called_prefill(name):
 @pytest.mark.parametrize("name", BACKWARD)
 def test_all_points_of_a_demo_are_named_with_their_times(qapp, name, size):
     program = program_of(load_scenario(SCENARIOS / f"{name}.toml"))
-    found = roofline_of(program)
     for visit in range(1, len(program), len(program) // 12):
-        part = found.part(name, program.counters(visit))
-        plot = roofline_plot(found, name, part, ())
+        plot = plot_of(program, so_far=program.counters(visit))
         layout = plot_layout(plot, Style(THEMES["dark"]), QRectF(0, 0, *size), *plot.fit())
         words = [label for label in layout.labels if label.curve is None]
         assert {mark.label for mark in plot.marks if mark.label} <= {label.text for label in words}
@@ -174,13 +156,14 @@ def test_another_gpu_can_be_chosen_by_keys(window, panel, qapp):
     assert [box.itemText(n) for n in range(box.count())] == list(gpus())
     box.setFocus()
     QTest.keyClick(box, Qt.Key.Key_Down)
-    assert box.currentText() == panel.gpu == "H200"
+    assert box.currentText() == "H200"
     assert marks(panel)["ridge"].x == pytest.approx(989 / 4.8)
     scenario = window.session.scenario
     assert scenario.hardware.preset == "H100-SXM"  # looking is not changing
     window.session.propose(with_values(scenario, {"hardware": {"preset": "T4"}}), "T4")
     window.session.settle()
-    assert panel.gpu == box.currentText() == "T4"
+    assert box.currentText() == "T4"
+    assert panel.plot.model.name == "Roofline of T4"
 
 
 def test_compulsory_bytes_can_be_counted_instead(of_all, shared):
@@ -193,19 +176,6 @@ def test_compulsory_bytes_can_be_counted_instead(of_all, shared):
     assert mark.y == 989e12
     assert "so far" not in marks(shared)
     assert "moved once" in " ".join(mark.details)
-
-
-def test_float32_has_no_flat_roof_and_says_why(open_window, qapp):
-    window = open_window("large-logits", (1280, 720))
-    panel = show(window, qapp)
-    assert window.session.trace.workload.dtype == "float32"
-    model = panel.plot.model
-    assert "ridge" not in marks(panel)
-    assert "no matrix rate for float32" in model.note
-    [curve] = model.curves
-    bandwidth = window.session.trace.workload.gpu.tbps * 1e12
-    assert len(curve.xs) == 2
-    assert all(y == bandwidth * x for x, y in zip(curve.xs, curve.ys, strict=True))
 
 
 def test_the_pointer_reads_figures(of_all, shared):
@@ -236,7 +206,7 @@ def test_nothing_is_measured_until_a_gpu_has_been(of_all, shared):
     assert not [mark for mark in shared.plot.model.marks if "timed" in mark.short]
     program = of_all.session.trace.program
     timed = Measured("flash2", "a card", 0.02, program.totals.flops / 0.02)
-    model = roofline_plot(roofline_of(program), "flash2", None, (timed,))
+    model = plot_of(program, measured=(timed,))
     [mark] = [mark for mark in model.marks if "timed" in mark.short]
     assert mark.y == timed.rate
     assert mark.label == "flash2 on a card: 20.0 ms"

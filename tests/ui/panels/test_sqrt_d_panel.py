@@ -8,8 +8,8 @@ from PySide6.QtTest import QTest
 
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import parse_scenario
-from simulator.study.sqrt_d import DIMS, DRAWN, one_draw, sqrt_d_experiment
-from simulator.study.trained_scores import shipped_scores, trained_scores
+from simulator.study.sqrt_d.experiment import DIMS, DRAWN, one_draw, sqrt_d_experiment
+from simulator.study.sqrt_d.trained_scores import shipped_scores, trained_scores
 from tests.helpers.runs import scenario, trace_of
 from ui.look.units import number_text
 from ui.panels.sqrt_d.plot import sqrt_d_plot, verdict

@@ -58,6 +58,11 @@ RUNS = {
          "tiling": {"rows": 128, "cols": 128, "devices": 8}},
         {"attention": {"algorithm": "linear", "seqlen_q": 16, "head_dim": 4}},
     ),
+    "roofline": (
+        {"attention": {"heads": 2, "seqlen_q": 512, "head_dim": 64, "dtype": "float16"},
+         "tiling": {"rows": 128, "cols": 64}},
+        {"attention": {"algorithm": "flash2-backward", "seqlen_q": 64, "head_dim": 8}, **CAUSAL},
+    ),
     "schedule": (
         {"attention": {"heads": 8, "seqlen_q": 2048, "head_dim": 64}, "mask": {"causal": True},
          "tiling": {"rows": 64, "cols": 64}},

@@ -11,10 +11,10 @@ from PySide6.QtTest import QTest
 
 from simulator.base.choices import Choice, Option
 from simulator.lesson.tables import ChooseTable
-from simulator.problem.scenario import parse_scenario
+from simulator.problem.scenario import Scenario, parse_scenario
 from simulator.run.trace import Trace
 from ui.kit.boxes import Box, Row
-from ui.panels.study import Chosen, Slider, Study, Words
+from ui.panels.study import Act, Chosen, Slider, Study, Words
 from ui.panels.study_panel import StudyPanel
 from ui.plots.model import Axis, Curve, PlotModel
 from ui.session.session import Session
@@ -78,6 +78,13 @@ class Product(Study[int, Rows]):
     def press(self, state: Rows, at: Hashable) -> Rows | None:
         return replace(state, part=at) if isinstance(at, int) else None
 
+    def move(self, state: Rows, x: float, y: float) -> Rows:
+        return replace(state, part=round(x))
+
+    def proposes(self, state: Rows, at: Hashable) -> tuple[Scenario, str] | None:
+        more = parse_scenario({"attention": {"seqlen_q": 12, "head_dim": 4}})
+        return (more, "more rows") if at == "more" else None
+
     def frees(self, before: Rows, after: Rows) -> str:
         return "unit" if after.part == 2 else ""
 
@@ -91,8 +98,11 @@ class Product(Study[int, Rows]):
         return Row((Box(grow=1), Box(id=1, name="right", tip="the right part", grow=1)), gap=0)
 
     def plot(self, state: Rows) -> PlotModel | None:
-        axis, curve = Axis("x", str), Curve("rows", "rows", "Q", (1.0, 2.0), (1.0, state.product))
-        plotted = PlotModel("A plot", axis, axis, (curve,), summary=f"{state.product} are plotted.")
+        picks: tuple[object, ...] = (1, "more")
+        ys = 1.0, float(state.product)
+        curve = Curve("rows", "rows", "Q", (1.0, 2.0), ys, picks=picks)
+        plotted = PlotModel("A plot", Axis("x", str), Axis("y", str), (curve,),
+                            summary=f"{state.product} are plotted.")  # fmt: skip
         return plotted if state.unit == "time" else None
 
     def words(self, state: Rows) -> Words:
@@ -248,3 +258,59 @@ def test_a_plot_stands_in_the_place_of_the_picture(panel):
     panel.bar.choose("unit", "rows")
     assert (panel.plot.isVisible(), panel.picture.isVisible()) == (False, True)
     assert not panel.bar.fit_button.isVisible()
+
+
+def test_points_are_picked_and_marks_moved(panel, session):
+    panel.bar.choose("unit", "time")
+    panel.plot.picked.emit(1)
+    assert panel.state.part == 1
+    panel.plot.moved.emit(2.2, 0.0)
+    assert panel.state.part == 2
+    panel.plot.picked.emit("more")
+    session.settle()
+    assert session.trace.workload.seqlen_q == 12
+
+
+def test_a_picture_stands_above_its_plot(session, study, qtbot):
+    study.plotted = 0.4
+    panel = StudyPanel(session, study)
+    qtbot.addWidget(panel)
+    panel.resize(640, 540)
+    panel.show()
+    panel.show_view(session.view)
+    session.settle()
+    whole = panel.picture.geometry()
+    panel.bar.choose("unit", "time")
+    above, below = panel.picture.geometry(), panel.plot.geometry()
+    assert panel.picture.isVisible()
+    assert above.united(below) == whole
+    assert below.top() == above.bottom() + 1
+    assert below.height() == pytest.approx(0.4 * whole.height(), abs=1)
+    assert panel.accessibleDescription() == "16 time. told. A sentence. 16 are plotted."
+
+
+class Growing(Product):
+    """A study that shows its product while it grows."""
+
+    acts = (Act("again", "Again", "Multiply again.", anew=True),)
+
+    def results(self, trace: Trace, needs: Any, report: Report) -> Iterator[int]:
+        for part in (1, 2, 3):
+            yield part
+            self.go_on.wait(10)
+        yield self.compute(trace, needs, report)
+
+
+def test_results_on_the_way_are_shown(session, qtbot):
+    study = Growing()
+    study.go_on.clear()
+    panel = StudyPanel(session, study)
+    qtbot.addWidget(panel)
+    panel.show()
+    panel.show_view(session.view)
+    study.go_on.set()
+    session.settle()
+    assert (study.shown[0], study.shown[-1]) == (1, 16)
+    panel.buttons["again"].click()
+    session.settle()
+    assert study.computed == [2, 2]

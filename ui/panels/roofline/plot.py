@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from simulator.problem.scenario import Algorithm
 from simulator.program.algorithms import ALGORITHMS
+from simulator.program.tile_program import Counters
 from simulator.study.gpu_report import Measured
 from simulator.study.roofline import Phase, Roof, Roofline, RooflinePoint, whole_phase
 from ui.look.units import (
@@ -31,10 +33,10 @@ _SIZES: dict[Phase, str] = {
 }
 """Words for the sizes of each phase."""
 _NO_RATE = (
-    "The presets hold no matrix rate for float32, so only the bandwidth is a roof and the "
-    "estimates are of bytes alone."
+    "The presets have no matrix rate for float32, so only the bandwidth is a roof. Estimates are "
+    "of bytes alone."
 )
-_ON_ROOF = "Estimates from data sheets{}: a point stands on the roof above its intensity."
+_ON_ROOF = "Estimates from data sheets{}. A point stands on the roof above its intensity."
 _CACHES = {"requested": ", as if nothing were found in L2", "compulsory": ", every byte moved once"}
 """What each kind of bytes supposes of caches."""
 
@@ -47,51 +49,50 @@ def _number(value: float) -> str:
     return f"{value:.3g}" if value < 1000 else count_text(round(value))
 
 
-def roofline_plot(
-    found: Roofline,
-    shown: str,
-    part: RooflinePoint | None,
-    measured: Sequence[Measured],
-    *,
-    compulsory: bool = False,
-) -> PlotModel:
-    """Return the roofline of a GPU.
+@dataclass(frozen=True, slots=True, eq=False)
+class UnderRoof:
+    """Runs under a roof, and how far one of them has come."""
 
-    Parameters
-    ----------
-    part : Place or None
-        The run up to the cursor; None: not drawn.
-    compulsory : bool
-        Whether FLOPs are counted for each compulsory byte, not for each requested one.
-    """
-    roof = found.roof
-    marks = [_run_mark(place, roof, shown, compulsory=compulsory) for place in found.places]
-    marks = _named_together(marks, found.places, roof)
+    runs: Roofline  # all algorithms
+    shown: Algorithm  # the algorithm of the run
+    measured: tuple[Measured, ...] = ()  # times of this run on a GPU
+    compulsory: bool = False  # whether FLOPs are counted for each compulsory byte
+    so_far: Counters | None = None  # of the run up to the cursor
+
+    @property
+    def roof(self) -> Roof:
+        """The GPU's limits."""
+        return self.runs.roof
+
+
+def roofline_plot(state: UnderRoof) -> PlotModel:
+    """Return the roofline of a GPU with the runs, and the run so far."""
+    found, roof = state.runs, state.roof
+    marks = _named_together([_run_mark(place, state) for place in found.places], state)
     spent = min(p.flops / mark.y for p, mark in zip(found.places, marks, strict=True))
-    if not compulsory:
-        marks += [_measured_mark(found, one) for one in measured]
-        if part is not None and part.flops:
-            marks.insert(0, _part_mark(part, roof))
+    if not state.compulsory:
+        marks += [_measured_mark(found, one) for one in state.measured]
+        if state.so_far is not None and state.so_far.flops:
+            marks.insert(0, _part_mark(found.part(state.shown, state.so_far), roof))
     xs = [mark.x for mark in marks]
     low, high = min(xs) / _ROOM, max(xs) * _ROOM
     if roof.ridge is not None:
         low, high = min(low, roof.ridge / _ROOM), max(high, roof.ridge * _ROOM)
     top = max(roof.at(high), *(mark.y for mark in marks))
-    kind = "compulsory" if compulsory else "requested"
-    marks += _roof_words(roof, low)
+    kind = "compulsory" if state.compulsory else "requested"
     said = _NO_RATE if roof.rate is None else _ON_ROOF.format(_CACHES[kind])
+    note = f"{said} {launch_words(spent)}".strip()
+    figures = ". ".join(", ".join(_lines(place, state)) for place in found.places)
     return PlotModel(
         name=f"Roofline of {roof.gpu.name}",
         x=Axis(f"FLOPs for each {kind} byte", _number, log=True),
         y=Axis("FLOP/s within reach", _flops, log=True),
         curves=(_roof_curve(roof, low, high),),
-        marks=tuple(marks),
-        note=f"{said} {launch_words(spent)}".strip(),
+        marks=(*marks, *_roof_words(roof, low)),
+        note=note,
         x_range=(low, high),
         y_range=(roof.at(low), top),
-        summary=". ".join(
-            ", ".join(_lines(place, roof, compulsory=compulsory)) for place in found.places
-        ),
+        summary=f"{note} {figures}.",
     )
 
 
@@ -122,28 +123,30 @@ def _roof_words(roof: Roof, low: float) -> list[PlotMark]:
     return out
 
 
-def _run_mark(place: RooflinePoint, roof: Roof, shown: str, *, compulsory: bool) -> PlotMark:
-    x = place.best_intensity if compulsory else place.intensity
+def _intensity(place: RooflinePoint, state: UnderRoof) -> float:
+    x = place.best_intensity if state.compulsory else place.intensity
     assert x is not None
-    own = place.algorithm == shown and place.phase != "decode"
-    name = _name((place,))
+    return x
+
+
+def _run_mark(place: RooflinePoint, state: UnderRoof) -> PlotMark:
+    x, name = _intensity(place, state), _name((place,))
+    own = place.algorithm == state.shown and place.phase != "decode"
     return PlotMark(
         x,
-        roof.at(x),
-        f"{name} ≈ {time_text(_seconds(place, roof, x))}",
+        state.roof.at(x),
+        f"{name} ≈ {time_text(_seconds(place, state))}",
         name,
         place.algorithm,
         _MARKERS[place.phase],
         6.0 if own else 4.5,
-        _lines(place, roof, compulsory=compulsory),
+        _lines(place, state),
     )
 
 
-def _named_together(
-    marks: Sequence[PlotMark], places: Sequence[RooflinePoint], roof: Roof
-) -> list[PlotMark]:
-    """Return marks with one label for those in one place, because there is no space for more."""
-    out = list(marks)
+def _named_together(marks: Sequence[PlotMark], state: UnderRoof) -> list[PlotMark]:
+    """Return marks with one label for all in one place, because there is no space for more."""
+    out, places = list(marks), state.runs.places
     for n, first in enumerate(marks):
         alike = [
             k
@@ -157,7 +160,7 @@ def _named_together(
             out[n] = replace(first, label="", short="")
             continue
         names = _name([places[k] for k in alike])
-        spent = sorted(_seconds(places[k], roof, marks[k].x) for k in alike)
+        spent = sorted(_seconds(places[k], state) for k in alike)
         said = " to ".join(dict.fromkeys((time_text(spent[0]), time_text(spent[-1]))))
         out[n] = replace(first, label=f"{names} ≈ {said}", short=names, role="muted")
     return out
@@ -172,25 +175,24 @@ def _name(places: Sequence[RooflinePoint]) -> str:
     return ", ".join(out)
 
 
-def _seconds(place: RooflinePoint, roof: Roof, intensity: float) -> float:
+def _seconds(place: RooflinePoint, state: UnderRoof) -> float:
     """Return the time of a run at the highest rate that the roofline allows."""
-    return place.flops / roof.at(intensity)
+    return place.flops / state.roof.at(_intensity(place, state))
 
 
-def _lines(place: RooflinePoint, roof: Roof, *, compulsory: bool) -> tuple[str, ...]:
+def _lines(place: RooflinePoint, state: UnderRoof) -> tuple[str, ...]:
     assert place.compulsory is not None
     assert place.best_intensity is not None
-    x = place.best_intensity if compulsory else place.intensity
-    fast = ", were every byte moved once" if compulsory else f", {bound_text(place.time)}"
-    if roof.rate is None and not compulsory:
-        fast = ", bytes alone"
+    fast = ", bytes alone" if state.roof.rate is None else f", {bound_text(place.time)}"
+    if state.compulsory:
+        fast = ", were every byte moved once"
     return (
         f"{ALGORITHMS[place.algorithm].title}, {_SIZES[place.phase]}",
         f"{count_text(place.flops)} FLOPs",
         f"{bytes_text(place.requested)} requested: {_number(place.intensity)} FLOP/B",
         f"{bytes_text(place.compulsory)} compulsory: {_number(place.best_intensity)} FLOP/B",
-        f"{estimate_text(_seconds(place, roof, x), roof.gpu.name)}{fast}",
-        f"{_flops(roof.at(x))} within reach",
+        f"{estimate_text(_seconds(place, state), state.roof.gpu.name)}{fast}",
+        f"{_flops(state.roof.at(_intensity(place, state)))} within reach",
     )
 
 

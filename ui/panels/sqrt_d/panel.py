@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QLabel, QSpinBox
 from simulator.base.choices import Choice, Option, one_of
 from simulator.lesson.tables import ChooseTable
 from simulator.run.trace import Trace
-from simulator.study.sqrt_d import DRAWN, KEYS, SqrtDResult, one_draw, sqrt_d_experiment
-from simulator.study.trained_scores import TrainedScores, shipped_scores, trained_scores
+from simulator.study.sqrt_d.experiment import DRAWN, KEYS, SqrtDResult, one_draw, sqrt_d_experiment
+from simulator.study.sqrt_d.trained_scores import TrainedScores, shipped_scores, trained_scores
 from ui.look.draw import text_width
 from ui.look.theme import Style
 from ui.look.units import count_text

@@ -8,8 +8,15 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from simulator.study.sqrt_d import DIMS, DimPoint, Estimate, OneDraw, Softness, SqrtDResult
-from simulator.study.trained_scores import Spread, TrainedScores
+from simulator.study.sqrt_d.experiment import (
+    DIMS,
+    DimPoint,
+    Estimate,
+    OneDraw,
+    Softness,
+    SqrtDResult,
+)
+from simulator.study.sqrt_d.trained_scores import Spread, TrainedScores
 from ui.look.units import count_text, number_text, plural, tick_text
 from ui.plots.model import Axis, Curve, Dash, Level, Marker, PlotMark, PlotModel
 

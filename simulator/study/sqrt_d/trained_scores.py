@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from simulator.base.matmul import matmul
 from simulator.problem.scenario import Scenario, parse_scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
-from simulator.study.sqrt_d import Estimate
+from simulator.study.sqrt_d.experiment import Estimate
 
 F64 = NDArray[np.float64]
 

@@ -1,0 +1,73 @@
+"""The algorithms under the roofline of a GPU, and the run up to the cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import replace
+from typing import Any
+
+from PySide6.QtCore import QSizeF
+
+from simulator.base.choices import Choice, Option
+from simulator.problem.hardware import gpus
+from simulator.run.trace import Trace
+from simulator.study.gpu_report import gpu_report, measured_run
+from simulator.study.roofline import roofline_of
+from ui.panels.roofline.plot import UnderRoof, roofline_plot
+from ui.panels.study import Chosen, Study
+from ui.plots.model import PlotModel
+from ui.plots.widget import load_plots
+from ui.session.tasks import Report
+from ui.session.view import View
+
+_GPU_TIP = (
+    "The GPU whose bandwidth and matrix rate are the roofs (Williams et al. 2009); the tiles stay "
+    "those of the scenario."
+)
+CHOICES = (
+    Choice("GPU", tuple(Option(name, name, name, _GPU_TIP) for name in gpus()), listed=True),
+    Choice("bytes", (
+        Option("requested", "Requested bytes", "Requested",
+               "FLOPs for each byte that tile loads and stores request: no caches."),
+        Option("compulsory", "Compulsory bytes", "Compulsory",
+               "FLOPs for each byte that has to move once: caches that miss nothing else."),
+    )),
+)  # fmt: skip
+
+
+class RooflineStudy(Study[UnderRoof, UnderRoof]):
+    """Prefill, backward passes and decode, and the run up to the cursor, on any GPU."""
+
+    name, title, doing, choices = "roofline", "Roofline", "the roofline", CHOICES
+    room = QSizeF(320, 230)
+
+    def said(self, trace: Trace) -> Chosen:
+        return {"GPU": trace.workload.gpu.name}
+
+    def needs(self, trace: Trace, view: View, chosen: Chosen) -> Hashable:
+        return ()
+
+    def compute(self, trace: Trace, needs: Any, report: Report) -> UnderRoof:
+        load_plots()
+        w, program = trace.workload, trace.program
+        measured = measured_run(w, program.totals.flops, gpu_report())
+        return UnderRoof(roofline_of(program), w.algorithm, (measured,) if measured else ())
+
+    def state(
+        self, found: UnderRoof, chosen: Chosen, before: UnderRoof | None, changed: str
+    ) -> UnderRoof:
+        return replace(
+            found,
+            runs=found.runs.on(gpus()[chosen["GPU"]]),
+            compulsory=chosen["bytes"] == "compulsory",
+            so_far=None if before is None else before.so_far,
+        )
+
+    def follow(self, state: UnderRoof, view: View) -> UnderRoof:
+        return replace(state, so_far=view.snapshot.counters)
+
+    def plot(self, state: UnderRoof) -> PlotModel:
+        return roofline_plot(state)
+
+
+ROOFLINE = RooflineStudy()

@@ -190,6 +190,21 @@ def in_current_tile(snapshot: Snapshot, cell: Cell) -> bool:
     return forms and cell.row in visit.rows and cell.col in visit.cols
 
 
+def why_not_formed(snapshot: Snapshot, cell: Cell) -> str:
+    """Return why a cell of S has no number; empty if its tile is one of a chunk with itself."""
+    w = snapshot.program.workload
+    if snapshot.program.algorithm.softmax:
+        return ""
+    if not w.chunked:
+        return "never formed: rows read a state that all keys are added to"
+    i, j = cell.row // w.rows, cell.col // w.cols
+    if i == j and snapshot.program.algorithm.forms:
+        return ""
+    if j <= i:
+        return "never formed: the key is in the state that this row reads"
+    return "hidden by the mask"
+
+
 def was_visited(snapshot: Snapshot, i: int, j: int) -> bool:
     """Return whether tile (i, j) of S was worked on before the current visit."""
     visit, forming = snapshot.visit, snapshot.program.forming
@@ -204,10 +219,7 @@ def _score_value(snapshot: Snapshot, cell: Cell) -> CellValue:
     i, j = cell.row // w.rows, cell.col // w.cols
     if in_current_tile(snapshot, cell):
         return _current_score(snapshot, cell)
-    algorithm = snapshot.program.algorithm
-    if not algorithm.softmax and not (w.chunked and algorithm.forms and i == j):
-        before = j <= i or not w.chunked
-        why = "never formed: the key is in the state" if before else "hidden by the mask"
+    if why := why_not_formed(snapshot, cell):
         return CellValue(cell, "S", None, why)
     if not snapshot.stores_scores and w.grid.kind(i, j) is TileKind.SKIPPED:
         return CellValue(cell, "S", None, f"tile ({i}, {j}) is skipped: never loaded")

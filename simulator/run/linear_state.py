@@ -20,7 +20,8 @@ def forms_tile(snapshot: Snapshot) -> bool:
     algorithm, launch = snapshot.program.algorithm, snapshot.launch
     if snapshot.op.before_tiles:
         return False
-    return algorithm.forms and (launch.forms if algorithm.softmax else launch.carries)
+    formed = launch.forms and not launch.combines if algorithm.softmax else launch.carries
+    return algorithm.forms and formed
 
 
 def added_to_state(snapshot: Snapshot) -> Values | None:
@@ -32,19 +33,6 @@ def added_to_state(snapshot: Snapshot) -> Values | None:
         row = snapshot.state.get(snapshot.program.algorithm.rows[-1])
         return None if row is None else matmul(phi.T, row)
     return matmul(phi.T, with_ones(snapshot.v[cols.start : cols.stop]))
-
-
-def why_not_formed(snapshot: Snapshot, cell: Cell) -> str:
-    """Return why a cell of S has no number; empty if its tile is one of a chunk with itself."""
-    w = snapshot.program.workload
-    if snapshot.program.algorithm.softmax:
-        return ""
-    if not w.chunked:
-        return "never formed: rows read a state that all keys are added to"
-    i, j = cell.row // w.rows, cell.col // w.cols
-    if i == j and snapshot.program.algorithm.forms:
-        return ""
-    return "never formed: the key is in the state that this row reads" if j <= i else "hidden"
 
 
 def explain_score(snapshot: Snapshot, value: CellValue, hidden: str) -> Explanation:

@@ -196,9 +196,7 @@ class Trace:
     @property
     def has_detail(self) -> bool:
         """Whether snapshots carry all numbers of the current head."""
-        w = self.workload
-        cells = w.seqlen_q * max(w.seqlen_k, w.value_dim)
-        return cells <= DETAIL_CELLS and w.grid.Tr * w.grid.Tc <= DETAIL_TILES
+        return is_detailed(self.workload)
 
     @cached_property
     def _outcome(self) -> tuple[F32, F32]:
@@ -497,6 +495,12 @@ class Trace:
         visit = self.program.visit(index)
         block = self.row_block(visit.head, visit.i)
         return self._outputs.get(index, lambda: self.engine.tile(visit, block).o)
+
+
+def is_detailed(w: Workload) -> bool:
+    """Return whether snapshots of a run carry all numbers of a head, so that cells are drawn."""
+    cells = w.seqlen_q * max(w.seqlen_k, w.value_dim)
+    return cells <= DETAIL_CELLS and w.grid.Tr * w.grid.Tc <= DETAIL_TILES
 
 
 def tile_counts(program: TileProgram) -> dict[str, int]:

@@ -44,6 +44,7 @@ from ui.board.marks import (
     paint_selection,
     paint_skips,
 )
+from ui.board.middle import middle_at
 from ui.board.pages import paint_pages
 from ui.board.partials import (
     paint_partial_mark,
@@ -60,7 +61,6 @@ from ui.board.scores import (
     paint_tile,
     paint_used,
 )
-from ui.board.state import finished_rows, numbers_in
 from ui.board.text import paint_margins, paint_titles, paint_words
 from ui.board.words import describe
 from ui.look.draw import mixed
@@ -355,10 +355,10 @@ def _paint_result(
             values = snapshot.head.results[name]
             _paint_values(painter, snapshot, style, lay, name, values, range(len(values)))
             return
-        faint = mixed(theme.empty, theme.tensor(name), 0.22)
-        for done in finished_rows(snapshot, name):
+        faint, middle = mixed(theme.empty, theme.tensor(name), 0.22), middle_at(snapshot)
+        for done in middle.finished(snapshot, name):
             painter.fillRect(_band(lay, name, done), faint)
-        found, own = numbers_in(snapshot, name)
+        found, own = middle.held(snapshot, name)
         if found is not None:
             _paint_values(painter, snapshot, style, lay, name, found, own)
 

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
-from simulator.program.algorithms import TENSORS
 from simulator.run.linear_state import forms_tile
 from simulator.run.snapshot import Snapshot
 from ui.board.beside import LEGEND_WIDTH
 from ui.board.fault_marks import paint_inset_marks, paint_mark_swatch
 from ui.board.layout import BoardLayout
-from ui.board.scores import shown_current, value_range
+from ui.board.middle import LegendRow, middle_at
+from ui.board.scores import shown_current
 from ui.board.words import sharing_choices
 from ui.look.draw import LEFT, RIGHT, draw_text, outline, text_width
 from ui.look.heat import KEPT, colour_map, word_image
@@ -30,13 +30,11 @@ from ui.look.pieces import (
     query_piece,
 )
 from ui.look.theme import Style
-from ui.look.units import number_text
 
 _LINE = 18
 """Height of the words under the magnified tile, at scale 1."""
 _LEAST_PICTURE = 32
 """Least width and height of the picture, at scale 1."""
-_Row = tuple[str, tuple[str, ...], str, str]
 """Name, maps, and the words at both ends of their bar."""
 
 
@@ -45,7 +43,7 @@ def paint_inset(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
 
     No line joins the two: it would cross the matrix as the edge of a mask does.
     """
-    if lay.inset.isNull() or not _has_scores(snapshot):
+    if lay.inset.isNull() or not forms_tile(snapshot):
         return
     theme, visit = style.theme, snapshot.visit
     line, box = style.px(_LINE), inset_box(snapshot, style, lay)
@@ -74,10 +72,6 @@ def inset_box(snapshot: Snapshot, style: Style, lay: BoardLayout) -> QRectF:
     share = min(room.width() / shape[1], room.height() / shape[0])
     width, height = round(shape[1] * share), round(shape[0] * share)
     return QRectF(round(room.left()), round(room.top()), width, height)
-
-
-def _has_scores(snapshot: Snapshot) -> bool:
-    return forms_tile(snapshot) and not snapshot.launch.combines
 
 
 def paint_board_picture(
@@ -128,20 +122,8 @@ def paint_legend(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
     theme, px = style.theme, style.px
     font = style.text_font(11)
     signed = (*(spec.name for spec in snapshot.program.algorithm.inputs), "O")
-    rows: list[_Row] = [(" ".join(signed), signed, "−", "+")]
-    softmax = snapshot.program.algorithm.softmax
-    if not snapshot.program.algorithm.forms:
-        pass  # no map of pairs
-    elif not softmax and snapshot.program.workload.chunked:
-        rows[:0] = [("φ(q)·φ(k)", ("P",), "0", _short_number(value_range(snapshot, "P")[1]))]
-    elif softmax and (snapshot.head is not None or _has_scores(snapshot)):
-        low, high = value_range(snapshot, "S")
-        top = value_range(snapshot, "P")[1]
-        rows[:0] = [
-            ("scores S", ("S",), _short_number(low), _short_number(high)),
-            ("weights P", ("P",), "0", _largest_weight(snapshot, top)),
-        ]
-        rows[2:2] = _gradient_row(snapshot)
+    own = LegendRow(" ".join(signed), signed, "−", "+")
+    rows = [*middle_at(snapshot).legend(snapshot), own]
     if lay.legend.width() < px(LEGEND_WIDTH):
         _paint_narrow_legend(painter, snapshot, style, lay.legend, rows)
         return
@@ -168,17 +150,8 @@ def paint_legend(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
         y += line
 
 
-def _gradient_row(snapshot: Snapshot) -> list[_Row]:
-    """Return what the map of the current tile spans, if it has gradients of pairs."""
-    found = snapshot.newest_pairs
-    if found is None or not TENSORS[found[0]].at:
-        return []
-    low, high = value_range(snapshot, found[0])
-    return [(found[0], (found[0],), _short_number(low), _short_number(high))]
-
-
 def _paint_narrow_legend(
-    painter: QPainter, snapshot: Snapshot, style: Style, place: QRectF, rows: Sequence[_Row]
+    painter: QPainter, snapshot: Snapshot, style: Style, place: QRectF, rows: Sequence[LegendRow]
 ) -> None:
     """Draw what the maps span beside the magnified tile: the names over the bars."""
     theme, px = style.theme, style.px
@@ -211,14 +184,3 @@ def _paint_maps(painter: QPainter, style: Style, bar: QRectF, maps: Sequence[str
         strip = QRectF(bar.left(), bar.top() + n * each, bar.width(), each)
         painter.drawImage(strip, word_image(words), QRectF(0, 0, 256, 1))
     outline(painter, bar.adjusted(-1, -1, 1, 1), style.theme.grid)
-
-
-def _largest_weight(snapshot: Snapshot, top: float) -> str:
-    """Return where the map of P ends: those above 1 look alike where a kept m lets them pass it."""
-    if top == 1 and snapshot.program.workload.threshold is not None:
-        return "≥ 1"
-    return f"{top:.2g}" if top <= 1 else number_text(top, 1)
-
-
-def _short_number(value: float) -> str:
-    return number_text(value, 0 if abs(value) >= 100 else 1)

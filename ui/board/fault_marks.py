@@ -16,8 +16,8 @@ from simulator.run.cell_values import row_numbers
 from simulator.run.snapshot import Snapshot
 from ui.board.layout import BoardLayout
 from ui.board.marks import at_least, visible_band
+from ui.board.middle import middle_at
 from ui.board.scores import clipped
-from ui.board.state import past_areas
 from ui.look.draw import CENTRE, card, draw_text, outline, text_width
 from ui.look.heat import KEPT, Sheet, word_image
 from ui.look.names import first_that_fits
@@ -57,7 +57,7 @@ def paint_wrong(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
     if wrong is None:
         return
     tile = wrong.newest
-    for area in past_areas(snapshot):
+    for area in middle_at(snapshot).areas(snapshot.program, visit):
         marks: Marks | None = getattr(wrong, area.name.lower())
         if marks is not None:
             rows, cols = area.rows, area.cols

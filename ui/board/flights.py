@@ -14,8 +14,8 @@ from simulator.program.algorithms import TENSORS
 from simulator.program.state import TileMove
 from simulator.run.motion import AT_HBM, Motion
 from ui.board.layout import BoardLayout
+from ui.board.middle import middle_at
 from ui.board.partials import split_places
-from ui.board.scores import value_range
 from ui.look.draw import mixed
 from ui.look.heat import Sheet, colour_map, heat_image, signed_limit
 from ui.look.kept import draw_kept_line, kept, place_key
@@ -250,7 +250,7 @@ def tile_sheet(move: TileMove, motion: Motion, style: Style) -> Sheet | None:
         if values is None or not np.isfinite(values).any():
             return None
         if TENSORS[name].of_pairs:  # in the map of the matrix that it leaves or reaches
-            low, high = value_range(motion.after, name)
+            low, high = middle_at(motion.after).value_range(motion.after, name)
         else:
             high = signed_limit(values[np.isfinite(values)])
             low = -high

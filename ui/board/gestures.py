@@ -24,6 +24,7 @@ from ui.board.corner import inset_box
 from ui.board.hands import paint_turning
 from ui.board.key_state import StatePlaces, state_places
 from ui.board.layout import BoardLayout
+from ui.board.middle import middle_at
 from ui.board.partials import lse_cell, split_places
 from ui.board.scene import (
     GestureScene,
@@ -71,13 +72,14 @@ def paint_gesture(
     if paint is None or not 0 < share < 1:
         return
     tile = lay.tile(visit.rows, visit.cols)
-    if motion.after.launch.combines:
+    middle = middle_at(motion.after)
+    if middle.joins:
         made = next((name for name in motion.made if name in lay.boxes), "O")
         tile = lay.row_band(made, visit.rows)
         paint = paint if motion.gesture is Gesture.SETTLE else _join
     if min(tile.width(), tile.height()) < _FEWEST_PIXELS and not lay.inset.isNull():
         tile = inset_box(motion.after, style, lay)
-    if tile.isEmpty() and not motion.after.launch.combines:
+    if tile.isEmpty() and not middle.joins:
         return
     painter.save()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
@@ -103,8 +105,7 @@ def _sum_depth(scene: GestureScene) -> None:
         _flash(scene)
     scene.painter.fillRect(QRectF(q.left(), q.top(), q.width() * scene.share, q.height()), glow)
     scene.painter.fillRect(QRectF(k.left(), k.top(), k.width(), k.height() * scene.share), glow)
-    over = "d" if motion.after.program.algorithm.softmax else "features"
-    words = f"Σ over {over}: {n} of {d} terms"
+    words = f"Σ over {middle_at(motion.after).sums_over}: {n} of {d} terms"
     if motion.after.op.factors:
         words = f"{motion.after.op.says}: {n} of {d} terms"
     say(scene, f"computed again, {words}" if again else words)

@@ -18,6 +18,7 @@ from PySide6.QtCore import QPointF, QRectF
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import TENSORS, algorithm_of
 from simulator.run.snapshot import Cell
+from simulator.run.trace import is_detailed
 from ui.board.beside import (
     LEAD,
     LINE,
@@ -31,7 +32,6 @@ from ui.board.beside import (
     shares,
     within,
 )
-from ui.board.state import is_detailed
 from ui.look.pieces import picture_of
 from ui.look.theme import Style
 

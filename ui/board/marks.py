@@ -11,8 +11,8 @@ from simulator.run.linear_state import forms_tile
 from simulator.run.rescales import WARP, skips
 from simulator.run.snapshot import Cell, Snapshot
 from ui.board.layout import BoardLayout
+from ui.board.middle import middle_at
 from ui.board.scores import numbers_fit
-from ui.board.state import moved_rows, tensors_at_work
 from ui.look.draw import hairline, outline
 from ui.look.theme import Style, Theme
 
@@ -29,7 +29,10 @@ def paint_frames(painter: QPainter, theme: Theme, lay: BoardLayout) -> None:
 def paint_bands(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
     """Outline the current row and column block in all their boxes, what just moved thicker."""
     theme, visit = style.theme, snapshot.visit
-    at_work, moved = tensors_at_work(snapshot), moved_rows(snapshot)
+    if snapshot.op.before_tiles:
+        return
+    at_work, op = middle_at(snapshot).at_work(snapshot), snapshot.op
+    moved = {move.tensor: move.rows for move in op.moves} if op.loads or op.stores else {}
     groups = [[name] for name in dict.fromkeys((lay.keys, lay.values, "Q"))]
     groups += [["m", "l", "LSE", "O"]]
     if snapshot.program.algorithm.backward:
@@ -70,7 +73,7 @@ def paint_current_outline(
     painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout
 ) -> None:
     """Outline the current tile, or where it is when it is too small to see."""
-    if snapshot.launch.combines or not forms_tile(snapshot):
+    if not forms_tile(snapshot):
         return
     tile = lay.tile(snapshot.visit.rows, snapshot.visit.cols)
     if not visible_band(tile, lay.boxes["S"]):

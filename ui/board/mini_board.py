@@ -6,12 +6,11 @@ from PySide6.QtCore import QLineF, QRectF
 from PySide6.QtGui import QColor, QPainter, QPen
 
 from simulator.problem.tiling import TileGrid
-from simulator.program.algorithms import algorithm_of
 from simulator.program.tile_program import TileProgram
 from simulator.study.compare import Position
 from ui.board.marks import at_least
+from ui.board.middle import Area, middle_of
 from ui.board.scores import clipped, tile_sheet
-from ui.board.state import Area, areas_before
 from ui.look.draw import mixed, outline
 from ui.look.heat import hatching
 from ui.look.theme import Style
@@ -26,10 +25,10 @@ def board_areas(program: TileProgram, position: Position) -> tuple[Area, ...]:
     """Return where tiles were worked on before the one at hand; all of them at the end."""
     if position.visit is None:
         return ()
+    middle = middle_of(program, position.visit)
     if position.finished:
-        w = program.workload
-        return (Area("P", not algorithm_of(w).passes_pairs, range(w.seqlen_q), range(w.seqlen_k)),)
-    return areas_before(program, position.visit)
+        return (middle.whole(program),)
+    return middle.areas(program, position.visit)
 
 
 def board_box(program: TileProgram, rect: QRectF) -> QRectF:
@@ -59,7 +58,6 @@ def paint_mini_board(
         Its tiles; one grid for several boards, so that they share their images.
     """
     theme, box = style.theme, board_box(program, rect)
-    stores = program.algorithm.stores_scores
     # The last blocks may be short of whole ones, the image has all alike: it reaches further.
     across = box.width() * grid.Tc * grid.cols / grid.mask.seqlen_k
     down = box.height() * grid.Tr * grid.rows / grid.mask.seqlen_q
@@ -89,10 +87,12 @@ def paint_mini_board(
             painter.drawLine(edge.topLeft(), edge.bottomLeft())
     outline(painter, box.adjusted(-1, -1, 1, 1), theme.grid)
     visit = position.visit
-    joins = visit is not None and program.launches[visit.launch].combines
-    if visit is not None and not position.finished and not joins:
+    if visit is None or position.finished:
+        return
+    middle = middle_of(program, visit)
+    if not middle.joins:
         tile = _place(grid, box, visit.rows, visit.cols)
-        bright = mixed(theme.empty, theme.tensor("S" if visit.launch == 0 and stores else "P"), 0.9)
+        bright = mixed(theme.empty, theme.tensor(middle.drawn_as(visit)), 0.9)
         painter.fillRect(tile, bright)
         around = at_least(tile, style.px(6)).intersected(box.adjusted(-3, -3, 3, 3))
         outline(painter, around.adjusted(-1, -1, 1, 1), theme.empty, style.px(2) + 2)

@@ -17,7 +17,7 @@ from simulator.program.algorithms import TENSORS
 from simulator.run.linear_state import forms_tile
 from simulator.run.snapshot import Snapshot
 from ui.board.layout import NUMBER_CELL, BoardLayout, number_size
-from ui.board.state import Area, current_values, past_areas
+from ui.board.middle import Area, middle_at, top_of
 from ui.look.draw import hairline, mixed, text_width
 from ui.look.heat import (
     KEPT,
@@ -25,7 +25,6 @@ from ui.look.heat import (
     ResultCache,
     Sheet,
     colour_map,
-    finite_range,
     hatching,
     heat_image,
     indices,
@@ -73,53 +72,6 @@ class Shown:
         return Sheet(heat_image(self.values, self.low, self.high, self.words))
 
 
-def value_range(snapshot: Snapshot, name: str) -> tuple[float, float]:
-    """Return what the map of ``S`` or ``P`` spans, the same for all tiles of a head.
-
-    A large problem knows its current tile alone. Exponentials end at 1. Naive divides them by
-    their sum, and where all rows are done the weights are divided, too: there the map ends at the
-    largest.
-    """
-    head, tile = snapshot.head, snapshot.tile
-    if not snapshot.program.algorithm.softmax:
-        return _similarity_range(snapshot, name)
-    if TENSORS[name].at:  # a gradient: of both signs
-        found = tile.last(name) if head is None else head.pairs[name]
-        limit = 1.0 if found is None else KEPT.get(found, "size", lambda: _largest(found))
-        return -limit, limit
-    if name == "S":
-        scores = tile.s if head is None else head.s
-        return KEPT.get(scores, "range", lambda: finite_range(scores))
-    final = snapshot.so_far
-    if final is not None and snapshot.completes:
-        return 0.0, KEPT.get(final, "range", lambda: finite_range(final))[1] or 1.0
-    divided = snapshot.visit.launch == 2 or snapshot.normalised
-    if not snapshot.stores_scores or not divided:
-        top = 1.0
-        if snapshot.program.workload.faults.on:  # exponentials may pass 1
-            weights = tile.p if head is None else head.p
-            top = max(top, KEPT.get(weights, "range", lambda: finite_range(weights))[1])
-        return 0.0, top
-    weights = tile.p if head is None else head.p
-    return 0.0, KEPT.get(weights, "range", lambda: finite_range(weights))[1] or 1.0
-
-
-def _largest(values: F32) -> float:
-    """Return the largest magnitude; 1 if there is no number."""
-    return float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) or 1.0
-
-
-def _similarity_range(snapshot: Snapshot, name: str) -> tuple[float, float]:
-    """Return what the map of similarities spans: they are positive, and 1 is no bound."""
-    found = snapshot.tile.last(name)
-    if snapshot.head is not None:
-        found = snapshot.head.pairs[name]
-    if found is None:
-        return 0.0, 1.0
-    known: F32 = found
-    return 0.0, KEPT.get(known, "range", lambda: finite_range(known))[1] or 1.0
-
-
 def paint_scores(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
     """Draw the score matrix without the current tile: past tiles, the grid, the mask's edge."""
     theme, box, w = style.theme, lay.boxes["S"], snapshot.program.workload
@@ -131,7 +83,7 @@ def paint_scores(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
             kind = "empty" if snapshot.head is not None else "pending"
             pending = _tile_window(w.grid, theme, kind, lay)
             pending.draw(painter, lay, box)
-        for area in past_areas(snapshot):
+        for area in middle_at(snapshot).areas(snapshot.program, snapshot.visit):
             _paint_area(painter, snapshot, theme, lay, area)
         _paint_grid(painter, w.grid, style, lay, box)
         _paint_mask_edges(painter, snapshot, style, lay, lay.visible_rows(), range(w.seqlen_k))
@@ -151,7 +103,7 @@ def paint_used(
         weights = np.where(np.isneginf(s), s, weights)
     dim = snapshot.so_far is None
     words = colour_map(style.theme, "P", dim=dim)
-    shown = Shown(weights, words, *value_range(snapshot, "P"), dim)
+    shown = Shown(weights, words, *middle_at(snapshot).value_range(snapshot, "P"), dim)
     place = lay.tile(rows, keys)
     _Window(shown.image(), 0, rows.start, len(keys), len(rows)).draw(painter, lay, place)
     _paint_grid(painter, w.grid, style, lay, place)
@@ -164,8 +116,7 @@ def paint_tile(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLa
     """Draw the current tile alone: its cells, the lines across it, its numbers."""
     visit, tile = snapshot.visit, lay.tile(snapshot.visit.rows, snapshot.visit.cols)
     # Of a tile of a few pixels, the outline is all that shows.
-    nothing = snapshot.launch.combines or not forms_tile(snapshot)
-    if nothing or min(tile.width(), tile.height()) < 3:
+    if not forms_tile(snapshot) or min(tile.width(), tile.height()) < 3:
         return
     with clipped(painter, tile):
         _paint_current(painter, snapshot, style.theme, lay)
@@ -229,15 +180,16 @@ def _paint_area(
 def _shown_area(snapshot: Snapshot, theme: Theme, area: Area) -> Shown | None:
     if snapshot.head is None:
         return None
+    middle = middle_at(snapshot)
     if area.dropped and snapshot.so_far is not None:
         whole = _without_hidden(snapshot, snapshot.so_far)
-        return Shown(whole, colour_map(theme, area.name), *value_range(snapshot, "P"))
+        return Shown(whole, colour_map(theme, area.name), *middle.value_range(snapshot, "P"))
     values: F32 = getattr(snapshot.head, area.name.lower())
     if area.dropped and snapshot.head.weights is not None:
         values = snapshot.head.weights
-    low, high = value_range(snapshot, area.name)
-    if area.name == "P" and snapshot.stores_scores:  # divided by l already, whatever the op
-        high = KEPT.get(values, "range", lambda: finite_range(values))[1] or 1.0
+    low, high = middle.value_range(snapshot, area.name)
+    if area.name == "P" and middle.keeps_divided:
+        high = top_of(values)
     words = colour_map(theme, area.name, dim=area.dropped)
     return Shown(_without_hidden(snapshot, values), words, low, high, area.dropped)
 
@@ -253,23 +205,19 @@ def _without_hidden(snapshot: Snapshot, values: F32) -> F32:
 
 def shown_current(snapshot: Snapshot, theme: Theme) -> Shown | None:
     """Return the current tile's numbers, in the maps of what is on chip."""
-    found, visit = current_values(snapshot), snapshot.visit
+    middle, visit = middle_at(snapshot), snapshot.visit
+    found = middle.current(snapshot)
     if snapshot.so_far is not None and snapshot.normalised:  # its rows are done
         whole = _without_hidden(snapshot, snapshot.so_far)
         values = whole[visit.rows.start : visit.rows.stop, visit.cols.start : visit.cols.stop]
-        return Shown(values, colour_map(theme, "P"), *value_range(snapshot, "P"))
+        return Shown(values, colour_map(theme, "P"), *middle.value_range(snapshot, "P"))
     if found is None:
-        if (
-            snapshot.stores_scores and snapshot.visit.launch == 2
-        ):  # P lies in HBM before it is loaded
-            found = "P", snapshot.tile.p
-        else:
-            return None
+        return None
     name, values = found
     if name != "S":
         made, seen = values, snapshot.tile.seen
         values = KEPT.get(made, "tile", lambda: np.where(seen, made, np.float32(-np.inf)))
-    return Shown(values, colour_map(theme, name), *value_range(snapshot, name))
+    return Shown(values, colour_map(theme, name), *middle.value_range(snapshot, name))
 
 
 def _paint_current(painter: QPainter, snapshot: Snapshot, theme: Theme, lay: BoardLayout) -> None:
@@ -385,7 +333,7 @@ def _paint_numbers(painter: QPainter, snapshot: Snapshot, style: Style, lay: Boa
     if not numbers_fit(style, *lay.cell):
         return
     if snapshot.head is not None:
-        for area in past_areas(snapshot):
+        for area in middle_at(snapshot).areas(snapshot.program, snapshot.visit):
             shown = _shown_area(snapshot, theme, area)
             assert shown is not None  # there is a head
             paint_numbers(painter, shown, style, lay, "S", area.rows, area.cols, (0, 0))

@@ -10,9 +10,9 @@ from simulator.code.code_lines import exemplars
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.problem.recurrence import RULES
 from simulator.problem.workload import read_inputs
-from simulator.run.cell_values import cell_value
+from simulator.run.cell_values import cell_value, why_not_formed
 from simulator.run.explanation import Explanation, Number
-from simulator.run.linear_state import added_to_state, why_not_formed
+from simulator.run.linear_state import added_to_state
 from simulator.run.provenance import explain
 from simulator.run.snapshot import Cell
 from tests.helpers.runs import fitted, scenario, trace_of
@@ -101,7 +101,7 @@ def test_only_a_chunk_with_itself_forms_similarities() -> None:
     now = trace.snapshot(len(trace) - 1)
     assert why_not_formed(now, Cell("S", 9, 8)) == ""
     assert why_not_formed(now, Cell("S", 9, 2)).endswith("is in the state that this row reads")
-    assert why_not_formed(now, Cell("S", 2, 9)) == "hidden"
+    assert why_not_formed(now, Cell("S", 2, 9)) == "hidden by the mask"
     whole = trace_of(scenario("linear", nq=10)).snapshot(0)
     assert why_not_formed(whole, Cell("S", 0, 0)).endswith("a state that all keys are added to")
     softmax = trace_of(scenario("flash2", nq=10)).snapshot(0)

@@ -21,8 +21,8 @@ from simulator.run.trace import Trace, simulate
 from tests.helpers.tile_states import tile_states
 from ui.board.board import paint_board
 from ui.board.layout import Viewport, board_layout
+from ui.board.middle import middle_at
 from ui.board.scores import TILES, tile_sheet
-from ui.board.state import current_values, past_areas
 from ui.board.text import wrapped
 from ui.board.words import caption_phrases, describe, formula, header_choices
 from ui.look.draw import text_width
@@ -100,23 +100,12 @@ def test_past_areas_cover_exactly_the_used_tiles(name: str) -> None:
             rows, cols = grid.row_range(i), grid.col_range(j)
             covering = [
                 area
-                for area in past_areas(snapshot)
+                for area in middle_at(snapshot).areas(snapshot.program, snapshot.visit)
                 if rows.start in area.rows and cols.start in area.cols
             ]
             assert len(covering) <= 1
             worked_on = bool(covering) and (snapshot.stores_scores or kinds[i, j] > 0)
             assert worked_on == bool(used[i, j]), (visit, i, j)
-
-
-def test_current_values_follow_the_ops() -> None:
-    trace = demo("causal")
-    shown = {}
-    for op, step in enumerate(trace.program.ops(5)):
-        found = current_values(trace.snapshot(5, op))
-        shown[step.name] = None if found is None else found[0]
-    assert shown["load"] is None
-    assert shown["scores"] == shown["row max"] == "S"
-    assert shown["exponentials"] == shown["accumulate"] == "P"
 
 
 @pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)
@@ -172,7 +161,10 @@ def test_what_does_not_exist_yet_is_empty() -> None:
 def test_naive_keeps_tiles_bright() -> None:
     trace, style = demo("naive"), Style(LIGHT)
     snapshot = trace.snapshot(7)
-    assert [(area.name, area.dropped) for area in past_areas(snapshot)] == [("S", False)] * 2
+    assert [
+        (area.name, area.dropped)
+        for area in middle_at(snapshot).areas(snapshot.program, snapshot.visit)
+    ] == [("S", False)] * 2
     image = painted(snapshot, style, 1180, 740)
     lay = board_layout(trace.workload, style, QRectF(0, 0, 1180, 740))
     grid = trace.workload.grid
@@ -259,8 +251,8 @@ def test_describe_reads_the_engines_numbers() -> None:
         f"K[3, 5] = {number_text(float(snapshot.k[3, 5]))}  ·  “{tokens[3]}”"
     )
     last = trace.workload.seqlen_q - 1
-    assert describe(snapshot, Cell("S", last, 0)).startswith(f"S[{last}, 0]: not computed yet")
-    assert describe(snapshot, Cell("O", last, 0)).startswith(f"O[{last}, 0]: not computed yet")
+    assert describe(snapshot, Cell("S", last, 0)).startswith(f"S[{last}, 0]: tile (")
+    assert describe(snapshot, Cell("O", last, 0)).startswith(f"O[{last}, 0]: not there yet")
     past = describe(snapshot, Cell("S", 0, 2))
     assert snapshot.head is not None
     assert number_text(float(snapshot.head.s[0, 2])) in past
@@ -316,9 +308,11 @@ def test_describe_never_makes_numbers_up_in_large_problems() -> None:
     index = trace.program.index(0, 20, 10)
     assert index is not None
     snapshot = trace.snapshot(index)
-    assert describe(snapshot, Cell("S", 0, 0)) == "S[0, 0]: tile (0, 0), used and dropped"
+    assert describe(snapshot, Cell("S", 0, 0)) == (
+        "S[0, 0]: tile (0, 0) was used and dropped: go there to see its numbers"
+    )
     assert describe(snapshot, Cell("m", 0, 0)) == (
-        "m[0]: numbers are shown for the current row block"
+        "m[0]: numbers are kept for the current row block alone"
     )
     row = snapshot.visit.rows[3]
     assert describe(snapshot, Cell("m", row, 0)).startswith(

@@ -18,9 +18,8 @@ from simulator.program.algorithms import TENSORS
 from simulator.program.tensors import symbol
 from simulator.run.snapshot import Cell
 from tests.helpers.runs import scenario
-from tests.ui.board.test_board import blocks_of_4096, demo, painted, passage, workload
+from tests.ui.board.test_board import demo, painted, passage, workload
 from ui.board.layout import Viewport, board_layout, clamped, locate, zoomed
-from ui.board.state import is_detailed
 from ui.look.draw import text_width
 from ui.look.theme import DARK, Style, load_fonts
 
@@ -194,12 +193,6 @@ def test_zooming_keeps_the_cell_under_the_pointer() -> None:
     assert lay.tokens
     assert view.zoom > 20
     assert locate(lay, point) == before
-
-
-@pytest.mark.long
-def test_whether_cells_are_drawn_follows_what_snapshots_carry() -> None:
-    for trace in (demo("causal"), demo("real-scale"), blocks_of_4096()):
-        assert is_detailed(trace.workload) == trace.has_detail
 
 
 # --- numbers, tokens and the magnifier --------------------------------------------------------

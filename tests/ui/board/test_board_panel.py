@@ -141,7 +141,7 @@ def test_hover_follows_the_snapshot(panel: BoardPanel, trace: Trace) -> None:
     panel.hovered.connect(read.append)
     mouse(panel, QEvent.Type.MouseMove, cell(panel, 41, 17), Qt.MouseButton.NoButton)
     panel.show_snapshot(trace.snapshot(0), 0)
-    assert read[-1] == "S[41, 17]: not computed yet"
+    assert read[-1] == "S[41, 17]: tile (2, 1) is not loaded yet"
 
 
 def test_another_problem_starts_unzoomed(panel: BoardPanel, trace: Trace) -> None:

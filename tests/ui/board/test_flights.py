@@ -6,7 +6,7 @@ from simulator.base.assets import SCENARIOS
 from simulator.run.motion import Motion
 from simulator.run.trace import simulate
 from ui.board.flights import tile_sheet
-from ui.board.scores import value_range
+from ui.board.middle import middle_at
 from ui.look.heat import colour_map, indices
 from ui.look.theme import DARK, Style
 
@@ -25,7 +25,7 @@ def test_weights_fly_in_the_map_of_their_matrix() -> None:
                 values = motion.after.state[move.tensor]
                 assert sheet is not None
                 words = colour_map(DARK, move.tensor)
-                low, high = value_range(motion.after, move.tensor)
+                low, high = middle_at(motion.after).value_range(motion.after, move.tensor)
                 wanted = words[indices(np.float32(values), low, high)]
                 height, width = values.shape
                 found = [[sheet.image.pixel(x, y) for x in range(width)] for y in range(height)]

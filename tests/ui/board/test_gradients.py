@@ -22,8 +22,8 @@ from tests.ui.panels.test_memory import painted, record_texts
 from ui.board import scene
 from ui.board.board import Marks, board_layout, describe, paint_board, paint_moving_board
 from ui.board.layout import BoardLayout, locate
-from ui.board.scores import shown_current, value_range
-from ui.board.state import past_areas
+from ui.board.middle import middle_at
+from ui.board.scores import shown_current
 from ui.board.words import caption_phrases, header_choices
 from ui.look.heat import colour_map
 from ui.look.names import op_label, short_op_label
@@ -125,7 +125,7 @@ def test_the_tile_shows_the_newest_numbers_of_its_pairs(demo: Trace) -> None:
         assert shown is not None
         np.testing.assert_array_equal(shown.values, found[1])  # nothing is hidden in this tile
         if found[0].startswith("d"):
-            low, high = value_range(now, found[0])
+            low, high = middle_at(now).value_range(now, found[0])
             assert low == -high < 0
         names.append(found[0])
     assert list(dict.fromkeys(names)) == ["S", "P", "dP", "dS"]
@@ -238,7 +238,7 @@ def test_what_lies_in_hbm_is_not_said_to_be_dropped() -> None:
         header = header_choices(now)[0]
         assert header.endswith("P, dP and dS go through HBM")
         assert ("all keys" in header) == now.launch.whole_rows
-        (area,) = past_areas(now)
+        (area,) = middle_at(now).areas(now.program, now.visit)
         assert (area.name, area.dropped) == ("P", False)
         assert (len(area.rows), len(area.cols)) == (16, 16)
         said = " ".join(caption_phrases(now, 20.0))

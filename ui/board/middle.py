@@ -1,0 +1,505 @@
+"""What stands in the middle of the board: scores on chip or in HBM, splits, a state, gradients.
+
+Which of them it is follows from the algorithm and the launch. `middle_of` is asked for it once;
+where things lie and what is said about them is then a method of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from simulator.base.dtypes import F32
+from simulator.program.algorithms import TENSORS
+from simulator.program.tile_program import TileProgram, Visit
+from simulator.run.cell_values import row_numbers
+from simulator.run.linear_state import forms_tile
+from simulator.run.snapshot import Snapshot
+from simulator.run.trace import DETAIL_TILES
+from ui.look.heat import KEPT, finite_range
+from ui.look.names import head_words
+from ui.look.units import number_text
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """A rectangle of the score matrix whose tiles were worked on before the current one."""
+
+    name: str  # ``S`` or ``P``: what it shows
+    dropped: bool  # whether its numbers are gone from the machine; else they lie in HBM
+    rows: range  # rows, cols: query rows and keys; skipped tiles among them stay as they are
+    cols: range
+
+
+class LegendRow(NamedTuple):
+    """A line of the legend: a name, the colour maps, and the numbers at their ends."""
+
+    name: str
+    maps: tuple[str, ...]
+    low: str
+    high: str
+
+
+class Middle:
+    """Scores of a tile at a time, which never leave the chip; what others stand in the place of."""
+
+    note = "S never leaves the chip"
+    """The end of the line above the board."""
+    joins = False
+    """Whether a visit joins what splits have left, and so has no tile of its own."""
+    sums_over = "d"
+    """What the products of a tile are sums over."""
+    keeps_divided = False
+    """Whether P lies in HBM as it was divided, whatever the current tile has."""
+    relative_to = "m"
+    """What exponentials of used tiles are relative to."""
+
+    # --- where ------------------------------------------------------------------------------
+
+    def areas(self, program: TileProgram, visit: Visit) -> tuple[Area, ...]:
+        """Return where tiles were worked on: programs run in order, so it is a few rectangles."""
+        return _worked_on("P", True, program, visit)
+
+    def whole(self, program: TileProgram) -> Area:
+        """Return the whole matrix once a head is done."""
+        return Area("P", not program.algorithm.passes_pairs, *_all_pairs(program))
+
+    def drawn_as(self, visit: Visit) -> str:
+        """Return what the current tile of a small board is coloured as, ``S`` or ``P``."""
+        return "P"
+
+    def at_work(self, now: Snapshot) -> frozenset[str]:
+        """Return the tensors whose blocks the current visit works on."""
+        return frozenset({"O", *(spec.name for spec in now.program.algorithm.inputs)})
+
+    def finished(self, now: Snapshot, name: str) -> tuple[range, ...]:
+        """Return the rows outside the current row block that hold m, l or O already."""
+        above, below = _other_rows(now)
+        if now.launch.by_rows:
+            return (above,) if now.launch.writes_output else ()
+        # flash1 wrote its blank m, l and O for all rows at the start.
+        return above, below
+
+    def held(self, now: Snapshot, name: str) -> tuple[F32 | None, range]:
+        """Return what the current rows, or keys, have in a box now, and which they are."""
+        return row_numbers(now).get(name), now.visit.rows
+
+    # --- numbers ----------------------------------------------------------------------------
+
+    def current(self, now: Snapshot) -> tuple[str, F32] | None:
+        """Return what the current tile holds: P once there are exponentials, before that S."""
+        return now.newest_pairs
+
+    def divided(self, now: Snapshot) -> bool:
+        """Return whether P of the current tile has been divided by its row's sum."""
+        return False
+
+    def value_range(self, now: Snapshot, name: str) -> tuple[float, float]:
+        """Return what the map of ``S`` or ``P`` spans, the same for all tiles of a head.
+
+        A large problem knows its current tile alone. Exponentials end at 1. Where they are divided
+        by their sum, the map ends at the largest.
+        """
+        head, tile = now.head, now.tile
+        if TENSORS[name].at:  # a gradient: of both signs
+            found = tile.last(name) if head is None else head.pairs[name]
+            limit = 1.0 if found is None else KEPT.get(found, "size", lambda: _largest(found))
+            return -limit, limit
+        if name == "S":
+            scores = tile.s if head is None else head.s
+            return KEPT.get(scores, "range", lambda: finite_range(scores))
+        final = now.so_far
+        if final is not None and now.completes:
+            return 0.0, top_of(final)
+        weights = tile.p if head is None else head.p
+        if self.divided(now):
+            return 0.0, top_of(weights)
+        if not now.program.workload.faults.on:
+            return 0.0, 1.0
+        largest = KEPT.get(weights, "range", lambda: finite_range(weights))[1]
+        return 0.0, max(1.0, largest)  # exponentials may pass 1
+
+    def legend(self, now: Snapshot) -> list[LegendRow]:
+        """Return what the maps of pairs span."""
+        if now.head is None and not forms_tile(now):
+            return []
+        low, high = self.value_range(now, "S")
+        top = self.value_range(now, "P")[1]
+        rows = [
+            LegendRow("scores S", ("S",), _short_number(low), _short_number(high)),
+            LegendRow("weights P", ("P",), "0", _largest_weight(now, top)),
+        ]
+        found = now.newest_pairs
+        if found is not None and TENSORS[found[0]].at:
+            name, ends = found[0], self.value_range(now, found[0])
+            rows.append(LegendRow(name, (name,), *map(_short_number, ends)))
+        return rows
+
+    # --- words ------------------------------------------------------------------------------
+
+    def header(self, now: Snapshot) -> tuple[str, ...]:
+        """Return the parts of the line above the board: the head, the places, and a note."""
+        rows, keys = _row_block(now), self.keys(now)
+        if now.launch.splits > 1:
+            split = f"split {now.visit.split} of {now.program.workload.splits}"
+            return _head(now), rows, split, keys, ""
+        return _head(now), rows, keys, self.note
+
+    def keys(self, now: Snapshot) -> str:
+        """Return which keys the visit works on."""
+        return f"column block j = {now.visit.j} of {now.program.workload.grid.Tc}"
+
+    def caption(self, now: Snapshot) -> str:
+        """Return what has become of the current tile."""
+        where = _tile(now)
+        if now.scores is None:
+            return f"{where} not computed yet"
+        # Weights of a row sum to 1 only after the division by its sum, which O alone goes through.
+        weights = f"P = exp(S − m) of {where}"
+        if now.made("O"):
+            return f"{weights} added to O, then dropped"
+        return f"{f'S of {where}' if now.weights is None else weights} in registers"
+
+    def notes(self, now: Snapshot) -> list[str]:
+        """Return what explains the rest of the matrix."""
+        w, out = now.program.workload, []
+        if now.partials is not None:
+            out.append("below the keys of a split: LSE and O that it leaves in HBM")
+        out += self.past(now)
+        visited = int(w.grid.visited_columns.sums[-1])
+        if now.program.algorithm.skips and visited < w.grid.Tr * w.grid.Tc:
+            out.append("hatched tiles are skipped")
+        return out
+
+    def past(self, now: Snapshot) -> list[str]:
+        """Return how the tiles before the current one are drawn."""
+        before = now.cursor.visit - 1
+        if before < 0 or now.program.visit(before).head != now.visit.head:
+            return []
+        if now.so_far is not None:
+            which = "all tiles" if now.normalised else "tiles before"
+            return [f"{which}: P / ℓ, with m and ℓ of their rows as they are now"]
+        shade = "dim" if now.head is not None else "shaded"
+        counted = now.head is not None and now.head.weights is not None
+        tail = f": exp(S − {self.relative_to}) of now" if counted else ""
+        return [f"{shade} tiles were used and dropped{tail}"]
+
+
+class JoinedSplits(Middle):
+    """What the splits of a row block have left in HBM, as they are joined."""
+
+    note = "no key is read any more"
+    joins = True
+    relative_to = "largest S"  # joined splits have no common m
+
+    def areas(self, program: TileProgram, visit: Visit) -> tuple[Area, ...]:
+        """Return the whole matrix: all splits are done."""
+        return (Area("P", True, *_all_pairs(program)),)
+
+    def at_work(self, now: Snapshot) -> frozenset[str]:
+        """Return O alone."""
+        return frozenset("O")
+
+    def keys(self, now: Snapshot) -> str:
+        """Return that the visit is of all splits."""
+        return f"all {now.program.workload.splits} splits"
+
+    def caption(self, now: Snapshot) -> str:
+        """Return whether the splits have been joined."""
+        if now.made("O"):
+            return f"O of row block {now.visit.i} is the sum of all splits by their weights w"
+        return f"splits of row block {now.visit.i} are joined"
+
+
+class StoredScores(Middle):
+    """Scores and weights that go to HBM and back: S, then whole rows of P, then O."""
+
+    note = "S and P are written to HBM"
+    keeps_divided = True
+
+    def areas(self, program: TileProgram, visit: Visit) -> tuple[Area, ...]:
+        """Return where S lies in HBM, and where P does."""
+        rows, keys = _all_pairs(program)
+        if visit.launch == 0:
+            return _worked_on("S", False, program, visit)
+        if visit.launch == 2:
+            return (Area("P", False, rows, keys),)
+        above, below = range(visit.rows.start), range(visit.rows.stop, rows.stop)
+        return Area("P", False, above, keys), Area("S", False, below, keys)
+
+    def drawn_as(self, visit: Visit) -> str:
+        """Return S while it is made."""
+        return "P" if visit.launch else "S"
+
+    def at_work(self, now: Snapshot) -> frozenset[str]:
+        """Return what the launch reads and makes."""
+        return frozenset(("QK", "ml", "VO")[now.visit.launch])
+
+    def finished(self, now: Snapshot, name: str) -> tuple[range, ...]:
+        """Return the rows that launches before this one, or visits of it, have made."""
+        above, below = _other_rows(now)
+        if name == "O":
+            return (above,) if now.visit.launch == 2 else ()
+        return ((), (above,), (above, below))[now.visit.launch]
+
+    def current(self, now: Snapshot) -> tuple[str, F32] | None:
+        """Return what the current tile holds: P lies in HBM before it is loaded."""
+        return now.newest_pairs or (("P", now.tile.p) if now.visit.launch == 2 else None)
+
+    def divided(self, now: Snapshot) -> bool:
+        """Return whether P is there as it lies in HBM."""
+        return now.visit.launch == 2 or now.normalised
+
+    def keys(self, now: Snapshot) -> str:
+        """Return which keys: the softmax goes over whole rows."""
+        return "all keys" if now.in_softmax_launch else super().keys(now)
+
+    def caption(self, now: Snapshot) -> str:
+        """Return where S or P of the current tile, or of its rows, is."""
+        where, row_block = _tile(now), f"row block {now.visit.i}"
+        if now.in_softmax_launch and now.stored("P"):
+            return f"P of {row_block} written to HBM"
+        if now.in_softmax_launch:
+            return f"{'S' if now.weights is None else 'P'} of {row_block} on chip"
+        if now.visit.launch == 2:
+            read = "still in" if now.weights is None else "read from"
+            return f"P of {where} added to O" if now.made("O") else f"P of {where} {read} HBM"
+        if now.scores is None:
+            return f"{where} not computed yet"
+        return f"S of {where} {'written to HBM' if now.stored('S') else 'in registers'}"
+
+    def notes(self, now: Snapshot) -> list[str]:
+        """Return what lies in HBM."""
+        launches = (
+            "finished tiles of S lie in HBM",
+            "rows above hold P, rows below S, all in HBM",
+            "P lies in HBM",
+        )
+        hides = now.program.workload.mask.hides
+        return [
+            launches[now.visit.launch],
+            *["hidden pairs are worked on all the same"] * hides,
+        ]
+
+
+class Gradients(Middle):
+    """Gradients of scores and weights, which a backward pass makes of the forward pass's."""
+
+    def areas(self, program: TileProgram, visit: Visit) -> tuple[Area, ...]:
+        """Return where P was computed again, or all of it where a forward pass has left it."""
+        if program.algorithm.passes_pairs:
+            return (Area("P", False, *_all_pairs(program)),)
+        if visit.launch == program.forming:
+            return _worked_on("P", True, program, visit)
+        return (Area("P", True, *_all_pairs(program)),) * (visit.launch > program.forming)
+
+    def at_work(self, now: Snapshot) -> frozenset[str]:
+        """Return all that the launch reads and writes."""
+        return frozenset({*now.launch.reads, *now.launch.writes})
+
+    def finished(self, now: Snapshot, name: str) -> tuple[range, ...]:
+        """Return the rows, or keys, of other blocks of which a result has been begun."""
+        w, visit, launches = now.program.workload, now.visit, now.program.launches
+        by_key = "key" in TENSORS[name].axes
+        own, count = (visit.cols, w.seqlen_k) if by_key else (visit.rows, w.seqlen_q)
+        before, after = range(own.start), range(own.stop, count)
+        forms = {*_forms(now, name)}
+        numbers = ({*each.writes, *each.makes} for each in launches)
+        first = next((n for n, each in enumerate(numbers) if forms & each), -1)
+        if visit.launch > first:
+            here = ({*op.makes, *(move.tensor for move in op.moves)} for op in now.ops)
+            return (before, after) if any(forms & each for each in here) else (range(count),)
+        return (before,) if visit.launch == first else ()
+
+    def held(self, now: Snapshot, name: str) -> tuple[F32 | None, range]:
+        """Return the newest number that is, or becomes, what the box is of."""
+        own = now.visit.cols if "key" in TENSORS[name].axes else now.visit.rows
+        numbers = (now.state.get(form) for form in _forms(now, name))
+        found = next((each for each in numbers if each is not None and len(each) == len(own)), None)
+        return None if found is None else found.reshape(len(own), -1), own
+
+    def header(self, now: Snapshot) -> tuple[str, ...]:
+        """Return the head, the places, and where numbers of pairs go."""
+        head, rows, keys, note = super().header(now)
+        if not now.launch.forms:
+            return head, rows, now.launch.name, "no key is read"
+        through = now.program.algorithm.passes_pairs
+        return head, rows, keys, "P, dP and dS go through HBM" if through else note
+
+    def keys(self, now: Snapshot) -> str:
+        """Return which keys: some launches go over whole rows."""
+        return "all keys" if now.launch.whole_rows else super().keys(now)
+
+    def caption(self, now: Snapshot) -> str:
+        """Return what the last op has made that has words of its own."""
+        by_rows = now.launch.whole_rows or not now.launch.forms
+        where = f"row block {now.visit.i}" if by_rows else _tile(now)
+        says = [op.says for op in now.past if op.says and not op.before_tiles]
+        if says:
+            return f"{where}: {says[-1]}"
+        if not now.launch.forms:
+            return f"{where}: {now.launch.name}"
+        again = now.visit_computes_again
+        does = "S and P are computed again" if again else f"loads for {now.launch.name}"
+        return f"{where}: {does}"
+
+    def past(self, now: Snapshot) -> list[str]:
+        """Return how the tiles before the current one are drawn."""
+        if now.program.algorithm.passes_pairs:
+            return ["other tiles: P, as it lies in HBM"]
+        return super().past(now)
+
+
+class RunningState(Middle):
+    """A state of the keys so far, of which no tile is formed but of a chunk with itself."""
+
+    note = "S is never formed: the state stays on chip"
+    sums_over = "features"
+
+    def areas(self, program: TileProgram, visit: Visit) -> tuple[Area, ...]:
+        """Return the chunks with themselves, as many as are drawn one by one."""
+        w, grid = program.workload, program.workload.grid
+        formed = w.chunked and program.algorithm.forms and grid.Tr * grid.Tc <= DETAIL_TILES
+        blocks = range(visit.i if formed else 0)
+        return tuple(Area("P", True, grid.row_range(i), grid.col_range(i)) for i in blocks)
+
+    def at_work(self, now: Snapshot) -> frozenset[str]:
+        """Return what the launch reads: keys alone, rows alone, or both."""
+        algorithm = now.program.algorithm
+        if now.launch.of_keys:
+            return frozenset({algorithm.keys, algorithm.values})
+        return frozenset("QO") if now.launch.whole_rows else super().at_work(now)
+
+    def value_range(self, now: Snapshot, name: str) -> tuple[float, float]:
+        """Return what the map of similarities spans: they are positive, and 1 is no bound."""
+        found = now.tile.last(name) if now.head is None else now.head.pairs[name]
+        return 0.0, 1.0 if found is None else top_of(found)
+
+    def legend(self, now: Snapshot) -> list[LegendRow]:
+        """Return what the map of similarities spans, if any are formed."""
+        if not now.program.algorithm.forms or not now.program.workload.chunked:
+            return []
+        top = self.value_range(now, "P")[1]
+        return [LegendRow("φ(q)·φ(k)", ("P",), "0", _short_number(top))]
+
+    def header(self, now: Snapshot) -> tuple[str, ...]:
+        """Return the head, the token, chunk or block, and what is not read."""
+        w, visit = now.program.workload, now.visit
+        if now.launch.of_keys:
+            kv_head = f"KV head {w.kv_head_of[visit.head]}"
+            return kv_head, f"keys of {self.keys(now)}", "no query is read yet"
+        if not now.program.algorithm.forms:
+            return _head(now), f"token {visit.i} of {w.grid.Tr}", self.note
+        if now.launch.carries:
+            return _head(now), f"chunk i = {visit.i} of {w.grid.Tr}", self.note
+        return _head(now), _row_block(now), "no key is read any more"
+
+    def caption(self, now: Snapshot) -> str:
+        """Return what has become of the keys, or of the rows."""
+        i, j, added = now.visit.i, now.visit.j, now.made("state")
+        if now.launch.of_keys:
+            return f"keys of column block {j} {'added' if added else 'not added yet'}"
+        if not now.program.algorithm.forms:
+            if now.has_output:
+                return f"O of token {i} read from the state"
+            return f"token {i} {'added to the state' if added else 'not added yet'}"
+        if now.normalised:
+            return f"O of row block {i} is divided by ℓ"
+        if added:
+            return f"keys of chunk {i} added to the state"
+        if now.made("O"):
+            return "O: the state and the keys of the chunk" if now.launch.carries else "O: read"
+        if now.has_output:
+            return "O: read from the state of the keys before"
+        return f"row block {i} not computed yet"
+
+    def notes(self, now: Snapshot) -> list[str]:
+        """Return how the weights relate to those of a softmax."""
+        phi = now.program.workload.feature_map
+        if phi and phi.projects:
+            return ["random features: on average the weights of a softmax"]
+        return ["another function than a softmax, not an approximation of it"]
+
+
+_SCORES, _STORED, _SPLITS = Middle(), StoredScores(), JoinedSplits()
+_GRADIENTS, _STATE = Gradients(), RunningState()
+
+
+def middle_of(program: TileProgram, visit: Visit) -> Middle:
+    """Return what stands in the middle of the board at a visit."""
+    algorithm = program.algorithm
+    if not algorithm.softmax:
+        return _STATE
+    if algorithm.backward:
+        return _GRADIENTS
+    if program.launches[visit.launch].combines:
+        return _SPLITS
+    return _STORED if algorithm.stores_scores else _SCORES
+
+
+def middle_at(now: Snapshot) -> Middle:
+    """Return what stands in the middle of the board at a cursor."""
+    return middle_of(now.program, now.visit)
+
+
+def top_of(values: F32) -> float:
+    """Return the largest finite number; 1 if there is none but 0."""
+    return KEPT.get(values, "range", lambda: finite_range(values))[1] or 1.0
+
+
+def _worked_on(name: str, dropped: bool, program: TileProgram, visit: Visit) -> tuple[Area, ...]:
+    """Return the tiles before a visit, in the order of its launch."""
+    rows, keys = _all_pairs(program)
+    above, left = range(visit.rows.start), range(visit.cols.start)
+    if program.launches[visit.launch].by_rows:
+        return Area(name, dropped, above, keys), Area(name, dropped, visit.rows, left)
+    return Area(name, dropped, rows, left), Area(name, dropped, above, visit.cols)
+
+
+def _all_pairs(program: TileProgram) -> tuple[range, range]:
+    return range(program.workload.seqlen_q), range(program.workload.seqlen_k)
+
+
+def _other_rows(now: Snapshot) -> tuple[range, range]:
+    rows = now.visit.rows
+    return range(rows.start), range(rows.stop, now.program.workload.seqlen_q)
+
+
+def _forms(now: Snapshot, name: str) -> tuple[str, ...]:
+    """Return a tensor's name, and those of what becomes it."""
+    specs = now.program.algorithm.tensors
+    return (name, *(spec.name for spec in specs if spec.at == name))
+
+
+def _head(now: Snapshot) -> str:
+    w = now.program.workload
+    head = head_words(w, now.visit.head)
+    if w.kv_heads < len(w.picked):
+        head += f" (KV head {w.kv_head_of[now.visit.head]})"
+    return head
+
+
+def _row_block(now: Snapshot) -> str:
+    return f"row block i = {now.visit.i} of {now.program.workload.grid.Tr}"
+
+
+def _tile(now: Snapshot) -> str:
+    return f"tile ({now.visit.i}, {now.visit.j})"
+
+
+def _largest(values: F32) -> float:
+    """Return the largest magnitude; 1 if there is no number."""
+    return float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) or 1.0
+
+
+def _largest_weight(now: Snapshot, top: float) -> str:
+    """Return where the map of P ends: those above 1 look alike where a kept m lets them pass it."""
+    if top == 1 and now.program.workload.threshold is not None:
+        return "≥ 1"
+    return f"{top:.2g}" if top <= 1 else number_text(top, 1)
+
+
+def _short_number(value: float) -> str:
+    return number_text(value, 0 if abs(value) >= 100 else 1)

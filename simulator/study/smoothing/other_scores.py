@@ -115,26 +115,3 @@ def score_kinds(d: int, hidden: int, scale: float, seed: int = 0) -> tuple[Score
             ScoreCost(0, 3 * hidden, hidden, 2 * d * hidden, hidden),
         ),
     )  # fmt: skip
-
-
-def tiled(score: Score, q: F64, k: F64, v: F64, rows: int, cols: int) -> F64:
-    """Return O by the online softmax over tiles, whatever the score.
-
-    References
-    ----------
-    Dao 2023, Algorithm 1, with the score in place of line 8.
-    """
-    out = []
-    for top in range(0, len(q), rows):
-        part = q[top : top + rows]
-        m, l = np.full(len(part), -np.inf), np.zeros(len(part))
-        o = np.zeros((len(part), v.shape[1]))
-        for left in range(0, len(k), cols):
-            s = score(part, k[left : left + cols])
-            new = np.maximum(m, s.max(axis=1))
-            p, alpha = np.exp(s - new[:, None]), np.exp(m - new)
-            l = alpha * l + p.sum(axis=1)
-            o = alpha[:, None] * o + matmul(p, v[left : left + cols])
-            m = new
-        out.append(o / l[:, None])
-    return np.concatenate(out)

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator import InputError
-from simulator.engines.reference import reference_rows
 from simulator.problem.filling import capture_names
 from simulator.problem.masks import Mask
 from simulator.problem.scenario import Scenario, parse_scenario
@@ -85,16 +84,6 @@ def test_captures_equal_float64(name: str, settings: MapSettings) -> None:
             assert maps.entropy[head, row] == pytest.approx(entropy_of(p[row]), abs=1e-5)
 
 
-def test_the_weights_give_the_reference_output() -> None:
-    w, inputs = capture("passage-layer1")
-    scores = HeadScores(w, inputs)
-    maps = scores.maps()
-    assert scores.settings == settings_of(w) == MapSettings()
-    o = reference_rows(w, inputs, 3, range(w.seqlen_q))[0]
-    assert np.abs(maps.of(3).astype(np.float64) @ inputs.v[3] - o).max() < 1e-5
-    assert np.abs(maps.weights.sum(axis=2, dtype=np.float64) - 1).max() < 1e-6
-
-
 @given(chosen=scenarios(algorithms=["flash2"]))
 def test_rows_of_any_workload(chosen: Scenario) -> None:
     w, inputs = loaded(chosen)
@@ -164,17 +153,6 @@ def test_entropy_at_its_ends() -> None:
     assert one.row(0, 0, most=3).strongest.tolist() == [7, 0, 1]
 
 
-def test_the_temperature_softens() -> None:
-    w, inputs = capture("cat-because-layer2")
-    scores = HeadScores(w, inputs)
-    entropies = [
-        scores.maps(MapSettings(temperature=t)).entropy.mean() for t in (0.01, 0.1, 1, 10, 1000)
-    ]
-    assert entropies == sorted(entropies)
-    assert entropies[0] < 0.1
-    assert entropies[-1] == pytest.approx(math.log2(w.seqlen_k), abs=1e-3)
-
-
 def test_scores_far_apart_stay_exact() -> None:
     """Float32 scores of 1e5 are off by 0.004: differences have to be taken before rounding."""
     w = resolve(scenario(nq=1, nk=4, d=1))
@@ -234,17 +212,6 @@ def test_two_heads_compared() -> None:
     assert not maps.difference(4, 4).moved.any()
 
 
-def test_arrays_are_read_only() -> None:
-    w, inputs = capture("soft-red-mat-layer2")
-    maps = HeadScores(w, inputs).maps()
-    row, lookup = maps.row(0, 0), maps.lookup(0, 0, inputs.v[0])
-    difference = maps.difference(0, 1)
-    arrays = [maps.weights, maps.of(1), maps.entropy, maps.visible, maps.share, maps.pooled(3, 3)]
-    arrays += [row.weights, row.strongest, lookup.soft, lookup.hard]
-    arrays += [difference.weights, difference.moved]
-    assert not any(array.flags.writeable for array in arrays)
-
-
 def largest_by_loops(maps: AttentionMaps, tall: int, wide: int) -> np.ndarray:
     heads, rows, keys = maps.weights.shape
     return np.array(
@@ -299,16 +266,6 @@ def test_what_fits_and_why_not_all() -> None:
         assert few.reason.endswith("head 0, rows " + " to ".join(ends))
 
 
-def test_a_large_head_is_shown_in_part() -> None:
-    w = resolve(scenario(nq=4096, nk=4096, d=4))
-    part = fitting_part(w, 0, 4000)
-    assert part.rows == range(3840, 4096)
-    assert part.reason == (
-        "4\u2009096 × 4\u2009096 weights of a head are more than the 1\u2009048\u2009576 shown "
-        "at once: head 0, rows 3\u2009840 to 4\u2009095"
-    )
-
-
 def test_too_many_weights_are_refused() -> None:
     w = resolve(scenario(nq=5000, nk=5000, d=1, heads=2))
     tracemalloc.start()
@@ -319,18 +276,6 @@ def test_too_many_weights_are_refused() -> None:
     w = resolve(scenario(nq=20_000, nk=20_000, d=1))
     with pytest.raises(InputError, match="at most 268435456 to make small maps of"):
         pooled_maps(w, read_inputs(w), MapSettings(), (9, 9))
-
-
-def test_memory_stays_bounded() -> None:
-    w, inputs = capture("passage-layer1")
-    cells = w.heads * w.seqlen_q * w.seqlen_k
-    tracemalloc.start()
-    scores = HeadScores(w, inputs)
-    maps = scores.maps(MapSettings(causal=True))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert maps.weights.size == cells
-    assert peak < 12 * cells + 8 * 2**20
 
 
 @pytest.mark.parametrize(
@@ -364,16 +309,6 @@ def test_a_temperature_may_bring_the_scale_to_the_ends_of_float32() -> None:
             HeadScores(replace(w, scale=float(scale)), inputs).maps(MapSettings())
 
 
-def test_maps_of_some_heads_have_those_alone() -> None:
-    w, inputs = loaded(scenario(nq=3, nk=4, d=2, heads=4, kv_heads=2))
-    scores = HeadScores(w, inputs)
-    everything, some = scores.maps(), scores.maps(heads=[3, 1])
-    assert some.heads == (3, 1)
-    assert some.weights.tolist() == everything.weights[[3, 1]].tolist()
-    assert some.entropy.tolist() == everything.entropy[[3, 1]].tolist()
-    assert scores.maps(heads=[]).weights.shape == (0, 3, 4)
-
-
 def test_a_row_tells_its_five_strongest_keys_unless_asked_for_others() -> None:
     w, inputs = loaded(scenario(nq=3, nk=9, d=2))
     found = HeadScores(w, inputs).maps().row(0, 1)
@@ -405,39 +340,6 @@ def test_as_many_weights_as_the_limit_are_not_too_many() -> None:
         # Two rows: the one asked for is the second where there is one before it.
         part = fitting_part(w, 1, row, limits)
         assert (part.heads, part.rows) == ((1,), range(start, start + 2))
-
-
-def test_pooled_maps_are_made_of_whole_blocks_in_a_quarter_of_the_room() -> None:
-    """Ten rows of four keys in blocks of two rows: 8 weights a block, 16 at a time."""
-    w, inputs = loaded(scenario(nq=10, nk=4, d=2, heads=2))
-    expected = HeadScores(w, inputs).maps().pooled(5, 2)
-
-    def made(weights: int) -> tuple[list[float], list[float]]:
-        told: list[float] = []
-        limits = Limits(weights=weights)
-        maps = pooled_maps(w, inputs, settings_of(w), (5, 2), told.append, limits)
-        return maps.tolist(), told
-
-    assert made(64) == (expected.tolist(), [0.2, 0.4, 0.5, 0.7, 0.9, 1.0])
-    alone, told = made(31)  # a block has to go in, and does alone
-    assert alone == expected.tolist()
-    assert told == pytest.approx([n / 10 for n in range(1, 11)])
-
-
-def test_a_row_of_many_keys_is_looked_up_in_little_memory() -> None:
-    w, inputs = loaded(scenario(nq=2, nk=30_000, d=64, rows=2, cols=64))
-    maps = HeadScores(w, inputs).maps(MapSettings())
-    v = inputs.v[0]
-    tracemalloc.start()
-    found = maps.lookup(0, 1, v)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    weights = maps.of(0)[1]
-    np.testing.assert_allclose(found.soft, weights.astype(np.float64) @ v, rtol=0, atol=1e-9)
-    assert peak < 10 * 2**20
-    for most in (1, 7):
-        strongest = np.argsort(-weights, kind="stable")[:most]
-        assert maps.row(0, 1, most).strongest.tolist() == strongest.tolist()
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=40), st.integers(1, 9))

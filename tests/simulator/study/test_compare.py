@@ -6,7 +6,6 @@ from dataclasses import replace
 from functools import cache
 from itertools import product
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +16,6 @@ from simulator.engines.numpy_engine import NumpyEngine, numpy_engine
 from simulator.problem.filling import each_sequence
 from simulator.problem.hardware import time_estimate
 from simulator.problem.scenario import load_scenario, save_scenario, with_values
-from simulator.problem.workload import resolve
 from simulator.program.algorithms import tile_program
 from simulator.run.trace import Trace
 from simulator.study.compare import (
@@ -208,24 +206,6 @@ def test_the_least_n_from_which_on_something_holds_is_found():
         assert found == (first if first <= 2**17 else None)
 
 
-def test_everything_is_made_once_for_a_run():
-    program = demo("causal").program
-    assert comparison_of(program) is comparison_of(program)
-    assert comparison_of(program).programs["flash2"] is program
-
-
-def test_a_million_visits_are_no_matter():
-    program = program_of(scenario("naive", 131072, d=128, rows=128, cols=128, dtype="float16"))
-    comparison = Comparison(program)
-    naive, flash1, flash2 = comparison.totals
-    assert naive.visits == 2 * 1024**2 + 1024
-    assert flash1.visits == flash2.visits == 1024**2
-    whole = flash2.time.seconds
-    assert comparison.visits_within("flash2", whole) == flash2.visits
-    assert comparison.visits_within("flash1", whole) < flash1.visits
-    assert comparison.visits_within("naive", 0.0) == 0
-
-
 def test_engines_run_all_three_on_the_same_numbers():
     trace = demo("grouped-heads")
     told = []
@@ -242,15 +222,6 @@ def test_engines_run_all_three_on_the_same_numbers():
         assert run.seconds > 0
 
 
-def test_a_progress_that_raises_stops_the_runs():
-    def stop(share: float) -> None:
-        if share > 0.4:
-            raise InterruptedError
-
-    with pytest.raises(InterruptedError):
-        run_all(demo("causal"), NumpyEngine, stop)
-
-
 def test_results_hold_while_only_the_algorithm_changes():
     trace = trace_of(scenario("flash2"))
     other = trace_of(scenario("naive"), trace.inputs)
@@ -258,13 +229,6 @@ def test_results_hold_while_only_the_algorithm_changes():
     assert same_numbers_key(trace) != same_numbers_key(trace_of(scenario("flash2")))
     wider = trace_of(scenario("flash2", rows=8), trace.inputs)
     assert same_numbers_key(trace) != same_numbers_key(wider)
-
-
-def test_time_of_float32_is_the_bytes_alone():
-    program = program_of(scenario("flash2", 64, d=8))
-    total = Comparison(program).totals[ALGORITHMS.index("flash2")]
-    gpu = resolve(scenario("flash2", 64, d=8)).gpu
-    assert np.isclose(total.time.seconds, total.counters.bytes / (gpu.tbps * 1e12), rtol=1e-12)
 
 
 def test_an_error_that_a_fault_has_made_infinite_is_no_number() -> None:

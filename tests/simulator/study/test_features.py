@@ -114,11 +114,3 @@ def test_curves_of_n_squared_and_of_n_cross() -> None:
     assert growth(flops["flash2"]) == pytest.approx(2, abs=0.05)
     assert growth(held["naive"]) > 1.9
     assert growth(moved["flash2"]) > 1.9
-
-
-def test_progress_is_told_after_each_number_of_features() -> None:
-    w, inputs = captured("cat-because-layer0", 4.0)
-    told: list[float] = []
-    found = feature_errors(w, inputs, 0, [8, 2, 4, 2], range(2), told.append)
-    assert found.features == (2, 4, 8)
-    assert told == [1 / 3, 2 / 3, 1.0]

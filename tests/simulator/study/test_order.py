@@ -228,24 +228,6 @@ def test_a_cone_has_those_to_whom_there_is_a_way(local, is_global, seed):
             assert {int(j) for j in np.flatnonzero(level)} == {j for t, j in want if t == token}
 
 
-@pytest.mark.parametrize(("layers", "window"), [(1, 4), (3, 4), (5, 2), (4, 1)])
-def test_windows_reach_as_many_tokens_back_as_layers_allow(layers, window):
-    n = 40
-    local = stack(Mask(n, n, causal=True, window=window), Mask(n, n), (False,) * layers)
-    reached = np.flatnonzero(cone(local.tables, n - 1)[0])
-    assert len(reached) == layers * (window - 1) + 1
-    assert reached[-1] == n - 1
-
-
-def test_one_global_layer_is_enough():
-    n = 30
-    causal = Mask(n, n, causal=True)
-    for place in range(4):
-        layers = tuple(k == place for k in range(4))
-        tables = stack(Mask(n, n, causal=True, window=3), causal, layers).tables
-        assert cone(tables, n - 1)[0].all()
-
-
 @given(st.integers(1, 24), st.data())
 def test_global_layers_are_evenly_spread(layers, data):
     count = data.draw(st.integers(0, layers))

@@ -12,7 +12,7 @@ from simulator.problem.scenario import Scenario, load_scenario
 from simulator.program.algorithms import BASELINE, beside
 from simulator.program.tile_program import TileProgram
 from simulator.study.compare import SCALE_N, Comparison, at_scale
-from simulator.study.race import FILM_SECONDS, RUN_SECONDS, Race, race_of, seconds_after
+from simulator.study.race import RUN_SECONDS, Race, race_of, seconds_after
 from tests.helpers.runs import ALGORITHMS, program_of, scenario, scenarios
 
 ALL = (*ALGORITHMS, "split-kv")
@@ -149,8 +149,3 @@ def test_time_passes_in_proportion_until_the_last_is_there() -> None:
     assert seconds_after(run, RUN_SECONDS / 4) == run.seconds / 4
     assert seconds_after(run, RUN_SECONDS) == seconds_after(run, 100.0) == run.seconds
     assert seconds_after(run, 1.0, length=4.0) == run.seconds / 4
-
-
-def test_a_film_shows_start_and_result_besides_the_runs() -> None:
-    assert FILM_SECONDS == 8.0
-    assert FILM_SECONDS - RUN_SECONDS == 2.0

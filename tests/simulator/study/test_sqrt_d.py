@@ -109,16 +109,6 @@ def test_the_gradient_keeps_its_digits_when_one_key_has_all() -> None:
     assert point.plain.gradient.mean == pytest.approx(expected, rel=1e-9, abs=0)
 
 
-def test_the_same_seed_gives_the_same_whatever_stands_beside() -> None:
-    alone = last(3, (64,), trials=50).points[0]
-    among = last(3, (4, 64, 256), trials=50).points[1]
-    assert alone.plain.variance == among.plain.variance
-    assert alone.scaled.gradient == among.scaled.gradient
-    assert alone.plain.scores.tolist() == among.plain.scores.tolist()
-    other = last(4, (64,), trials=50).points[0]
-    assert alone.plain.variance != other.plain.variance
-
-
 @pytest.mark.parametrize(("d", "keys"), [(4, 64), (512, 2), (4096, 64)])
 def test_one_draw_is_the_first_trial(d: int, keys: int) -> None:
     draw = one_draw(3, d, keys)
@@ -142,23 +132,6 @@ def test_the_gradient_of_two_keys_is_told_by_the_median() -> None:
     assert 1e-11 < of_two.median < 1e-7
     assert of_two.mean > 1e-2
     assert of_many.median > 1e-4
-
-
-def test_a_step_is_some_milliseconds_of_work() -> None:
-    for d, keys, trials in ((4, 64, 32), (1024, 64, 7), (8192, 64, 1), (8192, 1024, 1)):
-        first = next(sqrt_d_experiment(dims=(d,), keys=keys))
-        assert first.points[0].trials == trials  # of at most 2**19 numbers, and at most 32
-        assert first.share == trials / 512
-
-
-def test_each_d_is_twice_the_one_before() -> None:
-    assert tuple(2**n for n in range(2, 11)) == DIMS
-
-
-def test_the_largest_counts_are_within_bounds() -> None:
-    for words in ({"dims": (2**13,)}, {"keys": 2}, {"keys": 2**10}, {"trials": 2**16}):
-        sqrt_d_experiment(**words)  # type: ignore[arg-type]
-    assert next(sqrt_d_experiment(dims=(4,), trials=1000)).seed == 0
 
 
 def test_it_grows_step_by_step() -> None:

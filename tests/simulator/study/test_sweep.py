@@ -28,7 +28,7 @@ from simulator.study.sweep import (
     tiling_map,
     workload_at,
 )
-from tests.helpers.runs import ALGORITHMS, papers_elements, scenario, scenarios
+from tests.helpers.runs import ALGORITHMS, scenario, scenarios
 
 AXES = ("N", "Br", "Bc", "d")
 
@@ -158,21 +158,6 @@ def test_decode_keeps_its_one_query() -> None:
     assert (square.seqlen_q, square.seqlen_k) == (256, 256)
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_one_head_without_a_mask_is_what_the_papers_count(algorithm: str) -> None:
-    table = {"algorithm": algorithm, "seqlen_q": 4096, "head_dim": 64, "dtype": "float32"}
-    w = resolve(parse_scenario({"attention": table, "tiling": {"rows": 64, "cols": 128}}))
-    assert figures_of(w).bytes == 4 * papers_elements(algorithm, 4096, 64, 64, 128)
-
-
-def test_the_issues_figures() -> None:
-    table = {"seqlen_q": 4096, "head_dim": 128, "dtype": "float16"}
-    w = resolve(parse_scenario({"attention": table, "tiling": {"rows": 128, "cols": 64}}))
-    found = sweep(w, "N", [4096])
-    mib = {name: f"{found.figures[name][0].bytes / 2**20:.1f}" for name in ALGORITHMS}
-    assert mib == {"naive": "194.0", "flash1": "328.0", "flash2": "66.0"}
-
-
 @pytest.mark.parametrize(
     "mask",
     [{"causal": True}, {"window": 4096, "sinks": 16}, {"causal": True, "window": 999, "sinks": 3}],
@@ -238,33 +223,6 @@ def test_head_dimensions_are_those_that_kernels_take() -> None:
 )  # fmt: skip
 def test_places_along_an_axis(length: int, axis: str, values: tuple[int, ...]) -> None:
     assert axis_values(resolve(scenario(nq=length, d=16)), axis) == values
-
-
-def test_lengths_are_tried_from_a_64th_to_8_times_the_own() -> None:
-    for length, least, most in (
-        (8000, 128, 49152), (8191, 128, 49152), (8192, 128, 65536), (8255, 128, 65536),
-        (8256, 192, 65536), (12288, 192, 98304),
-    ):  # fmt: skip
-        values = axis_values(resolve(scenario(nq=length, d=16)), "N")
-        assert (values[0], values[-1]) == (least, most)
-
-
-def test_places_are_what_they_say() -> None:
-    w = resolve(scenario(nq=20, d=16, dv=8, rows=4, cols=4))
-    assert [own_value(workload_at(w, axis, 7), axis) for axis in AXES] == [7, 7, 7, 7]
-    for axis in AXES:
-        there = workload_at(w, axis, 7)
-        assert [own_value(there, other) for other in AXES if other != axis] == [
-            own_value(w, other) for other in AXES if other != axis
-        ]
-    assert workload_at(w, "d", 7).value_dim == 8
-    assert workload_at(resolve(scenario(nq=20, d=16)), "d", 7).value_dim == 7
-
-
-def test_small_tiles_are_tried_along_short_sides() -> None:
-    w = resolve(scenario(nq=256, nk=255, d=16, rows=64, cols=64))
-    assert axis_values(w, "Br") == (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
-    assert axis_values(w, "Bc") == (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192)
 
 
 @given(scenarios(), st.sampled_from(AXES))

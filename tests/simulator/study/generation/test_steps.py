@@ -135,13 +135,6 @@ def test_rows_that_are_zero_are_moved_by_their_own_length():
     assert found.unmasked[1] == pytest.approx(moved.max())
 
 
-def test_progress_is_told_to_its_end():
-    w, told = resolve(scenario("flash2", nq=12)), []
-    generation(w, read_inputs(w), 0, 1, told.append)
-    assert told == sorted(told)
-    assert told[-1] == 1
-
-
 @pytest.mark.parametrize(
     ("change", "fits"),
     [

@@ -150,12 +150,6 @@ def test_a_layer_knows_its_model(tmp_path: Path) -> None:
     assert layer_place(None) is None
 
 
-def test_the_files_are_small() -> None:
-    sizes = [path.stat().st_size for folder in (SMALL, BY_HAND) for path in folder.iterdir()]
-    assert sum(sizes) < 10**6
-    assert len(sizes) == 12 * 3 + 1 + 3 + 1
-
-
 @pytest.mark.parametrize(
     ("file", "change", "told"),
     [

@@ -14,7 +14,6 @@ from simulator.study.attention_part import Limits, fitting_part
 from simulator.study.jobs.attention_only import figures, read_model
 from simulator.study.jobs.jobs import JOB_NAMES
 from simulator.study.jobs.report import HeadReport, head_report, model_place
-from tests.helpers.runs import scenario, trace_of
 
 SMALL = CAPTURES / "small"
 
@@ -148,9 +147,3 @@ def test_queries_of_another_text_have_no_place_among_the_keys() -> None:
     assert known == {"first"}
     assert found.jobs.rows[JOB_NAMES.index("first")] == found.jobs.rows.max()
     assert not report_of(simulate(load_scenario(SCENARIOS / "induction.toml"))).cross
-
-
-def test_maps_and_then_pairs_of_heads_are_told() -> None:
-    told: list[float] = []
-    report_of(trace_of(scenario("flash2", nq=6, heads=3)), progress=told.append)
-    assert told == pytest.approx([0.1, *(0.2 + 0.8 * (n / 3) ** 2 for n in (1, 2, 3))])

@@ -60,12 +60,6 @@ def test_rows_in_few_directions_lose_nothing_in_a_latent_of_as_many():
     assert [each.size for each in found.family("latent")] == [6]  # there are nine tokens
 
 
-def test_progress_is_told_to_its_end():
-    rng, told = np.random.default_rng(0), []
-    shared_layer(*layer(*rng.standard_normal((2, 4, 40, 3))), told.append)
-    assert told == [n / 5 for n in range(1, 6)]  # pooled to 2 and to 1, and latents of 3, 2 and 1
-
-
 def test_short_texts_and_runs_of_no_layer_are_not_shown():
     shown = {
         name: is_shown(resolve(parse_scenario({"input": {"source": "capture", "name": name}})))

@@ -179,16 +179,6 @@ def test_times_are_those_of_a_run_event_by_event(nk, devices, layout, mask, over
     np.testing.assert_allclose(found.sends * gbps * GB, found.work.sent, rtol=1e-12)
 
 
-def test_alike_devices_take_the_longer_or_the_sum_of_work_and_sending():
-    _, ring = made(32, 32, {}, 4, 4, 4, "contiguous", dtype="float16")
-    for overlapped, joins in ((True, max), (False, sum)):
-        found = ring_timeline(ring_work(ring), links()["NVLink-4"], overlapped)
-        for step in range(3):
-            both = found.works[0, step], found.sends[0, step]
-            assert found.steps[:, step] == pytest.approx([joins(both)] * 4)
-        assert found.steps[:, 3] == pytest.approx(found.works[:, 3])
-
-
 def test_causal_work_is_even_in_a_zigzag_and_nearly_in_stripes():
     works = {
         layout: ring_work(made(256, 256, {"causal": True}, 8, 8, 4, layout)[1]).pairs
@@ -244,14 +234,6 @@ def test_limits_themselves_are_not_refused():
     for keys in (4096, 4097):
         w = resolve(scenario("flash2", nq=4096, nk=keys, rows=128, cols=128))
         assert bool(why_no_numbers(ring_of(w, 4, "zigzag"))) is (keys > 4096)
-
-
-def test_numbers_are_in_float32_and_progress_is_told():
-    w, ring = made(6, 6, {}, 4, 3, 2, "zigzag")
-    told = []
-    found = ring_numbers(ring, read_inputs(w), 0, told.append)
-    assert told == [1 / 4, 2 / 4, 3 / 4, 1.0]
-    assert {found.m.dtype, found.l.dtype, found.o.dtype} == {np.dtype(np.float32)}
 
 
 def test_packed_heads_are_dealt_out_one_by_one():

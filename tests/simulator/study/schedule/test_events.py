@@ -61,13 +61,6 @@ def test_more_blocks_than_a_lane_has_places_share_it() -> None:
     assert set(found.above) == {0.0, 0.5}
 
 
-def test_no_events_use_no_lane_and_no_time() -> None:
-    lane = np.zeros(0, dtype=np.int64)
-    none = Events(("SM 0",), lane, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, ())
-    assert (none.used, none.seconds) == (0, 0.0)
-    assert none.at(0.0, 0.0) is None
-
-
 def test_a_lane_whose_events_take_no_time_has_nothing_to_do() -> None:
     """Of one query's 16 splits of nine column blocks six see no key."""
     demo = load_scenario(SCENARIOS / "split-kv.toml")

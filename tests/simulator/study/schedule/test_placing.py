@@ -2,7 +2,6 @@
 
 from fractions import Fraction
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -109,9 +108,3 @@ def test_two_on_one_multiprocessor_share_it() -> None:
     assert found.slot == [0, 0, 1, 1]
     assert found.end == [4.0, 4.0, 8.0, 4.0]
     assert found.tail == 4.0
-
-
-@pytest.mark.parametrize("order", ORDERS)
-def test_nothing_takes_no_time(order: Order) -> None:
-    found = placed([], 4, 2, order)
-    assert (found.seconds, found.tail, found.waves) == (0, 0, 0)

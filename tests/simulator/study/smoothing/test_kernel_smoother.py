@@ -138,14 +138,6 @@ def test_a_query_far_away_reads_the_key_that_is_farthest_that_way() -> None:
         assert moved.weights.max() > 0.999
 
 
-def test_the_same_keys_give_the_same_picture() -> None:
-    one, other = (key_plane(points(**CAPTURE)) for _ in range(2))
-    np.testing.assert_array_equal(one.keys, other.keys)
-    mirrored = points(**CAPTURE)
-    turned = replace(mirrored, k=mirrored.k[::-1].copy())
-    np.testing.assert_allclose(key_plane(turned).keys[::-1], one.keys, atol=1e-9)
-
-
 @pytest.mark.parametrize("row", [0, 777, 1999])
 def test_of_a_long_input_the_row_and_its_key_are_among_those_taken(row: int) -> None:
     found = points(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.study.smoothing.other_scores import additive, cosine, dot, score_kinds, tiled
+from simulator.study.smoothing.other_scores import additive, cosine, dot, score_kinds
 
 
 def vectors(n: int, m: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -37,18 +37,6 @@ def test_formulas_pair_by_pair(size: tuple[int, ...]) -> None:
             assert [each[i, j] for each in found] == pytest.approx(
                 [product, product / length, total], abs=1e-12
             )
-
-
-@given(sizes, st.integers(1, 8), st.integers(1, 8))
-def test_any_score_goes_through_the_same_tiles(size: tuple[int, ...], rows: int, cols: int) -> None:
-    n, m, d, seed = size
-    q, k = vectors(n, m, d, seed)
-    v = np.random.default_rng(seed + 2).standard_normal((m, 3))
-    for kind in score_kinds(d, 6, 1 / math.sqrt(d)):
-        s = kind.of(q, k)
-        p = np.exp(s - s.max(axis=1, keepdims=True))
-        whole = p @ v / p.sum(axis=1, keepdims=True)
-        np.testing.assert_allclose(tiled(kind.of, q, k, v, rows, cols), whole, atol=1e-12)
 
 
 def test_the_cosine_is_the_scaled_dot_product_of_vectors_of_length_root_d() -> None:

@@ -22,7 +22,6 @@ from simulator.problem.workload import Workload, read_inputs, resolve
 from simulator.program.algorithms import tile_program
 from simulator.study.sparse.mask_function import function_pattern
 from simulator.study.sparse.patterns import (
-    NAMES,
     Knobs,
     Pattern,
     dense_mask,
@@ -281,26 +280,11 @@ def test_a_copy_is_not_causal_where_its_mask_is_not(tmp_path: Path) -> None:
     assert again.file.model == "kept"
 
 
-def test_blocks_are_as_large_as_they_can_be() -> None:
-    rng = np.random.default_rng(0)
-    table = rng.random((5, 7)) < 0.5
-    wide = np.kron(table, np.ones((8, 8), dtype=bool))[:37, :51]
-    found = block_mask(wide)
-    assert found.size == 8
-    np.testing.assert_array_equal(found.table, table)
-    wide[3, 3] ^= True
-    assert block_mask(wide).size == 1
-
-
 def test_a_run_of_one_token_leaves_its_only_pair() -> None:
     w = resolve(scenario(nq=1, d=4, mask={"causal": True}))
     inputs = read_inputs(w)
     for each in priced(w, w.posed(inputs), patterns(w, inputs, Knobs(4, 2))):
         assert each.pairs == 1.0, each.pattern.name
-
-
-def test_names_are_those_of_the_patterns() -> None:
-    assert tuple(run()[1]) == NAMES
 
 
 def test_usual_knobs_fit_the_run() -> None:

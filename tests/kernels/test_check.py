@@ -89,14 +89,6 @@ def test_the_picture() -> None:
     assert ElementTree.fromstring(empty).attrib["width"] == "840"
 
 
-def test_the_machine_is_described() -> None:
-    facts = machine.software()
-    assert facts["NumPy"] == np.__version__
-    assert machine.installed("no-such-package") == "not installed"
-    assert machine.said("no-such-program") == "unknown"
-    assert machine.cuda_version(12090) == "12.9"
-
-
 def test_kernel_sources_are_told_by_their_text(tmp_path: Path) -> None:
     assert machine.software()["kernel sources"] == machine.sources_digest()
     digests = set()
@@ -207,11 +199,6 @@ def test_a_sanitizer_that_did_not_look_is_no_pass() -> None:
         tools.sanitizer_faults("Device not supported", 1)
     died = tools.sanitizer_faults("Killed\n========= ERROR SUMMARY: 0 errors\n", 137)
     assert died[0].startswith("the program under it ended with status 137")
-
-
-def test_a_missing_tool() -> None:
-    with pytest.raises(CannotRunError, match="no-such-tool is not installed"):
-        tools.tool("no-such-tool")
 
 
 def test_a_tool_beside_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -356,15 +343,6 @@ def test_counts_are_compared_by_tensor() -> None:
         "write m: 4 bytes, expected 0",
         "99 FLOPs, expected 100",
     ]
-
-
-def test_scenarios_cover_all_algorithms_and_types() -> None:
-    on = Setting(device=None)  # type: ignore[arg-type]
-    found = [numbers.resolve(s) for s in numbers.scenarios(on).values()]
-    assert {w.algorithm for w in found} == set(KERNELS)
-    assert {w.dtype for w in found} == {"float32", "float16", "bfloat16"}
-    quick = numbers.scenarios(Setting(device=None, quick=True))  # type: ignore[arg-type]
-    assert set(numbers.scenarios(on)) - set(quick) == {"real-scale"}
 
 
 @pytest.mark.long
@@ -534,19 +512,6 @@ def test_a_tile_taken_twice_is_found_in_a_long_row() -> None:
 @pytest.mark.sweep(keep=1)
 @needs_compiler
 @pytest.mark.parametrize("algorithm", list(KERNELS))
-def test_traced_runs_with_counters(host: Setting, algorithm: str) -> None:
-    said = fitted(algorithm, nq=9, nk=11, rows=4, cols=3, d=5, dv=7, dtype="float16")
-    w, inputs = workload_of(scenario(algorithm, **said))
-    run = measure.TraceRun(w, inputs, host.device, counters=True)
-    run.launch()
-    fast = FastRun(w, inputs, host.device)
-    fast.launch()
-    assert host.device.download(run.tensors.o).tobytes() == fast.tensors.o.tobytes()  # type: ignore[attr-defined]
-
-
-@pytest.mark.sweep(keep=1)
-@needs_compiler
-@pytest.mark.parametrize("algorithm", list(KERNELS))
 def test_what_the_trace_is_timed_with_is_all_that_kernels_read(
     host: Setting, algorithm: str
 ) -> None:
@@ -570,14 +535,6 @@ def test_a_gate_that_is_missing_is_told_before_a_kernel_reads_it(host: Setting) 
 def test_every_algorithm_has_a_workload_whose_dram_bytes_are_measured(algorithm: str) -> None:
     w = numbers.resolve(numbers.parse_scenario(tools.dram_scenario(algorithm, 2048)))
     assert (w.algorithm, len(w.picked), w.queries) == (algorithm, 16, 2048)
-
-
-def test_tiles_fit_the_device() -> None:
-    class Small:
-        shared_limit = 40 * 1024
-
-    w = measure.workload_of(Small(), "flash2", 64, 128, 1)  # type: ignore[arg-type]
-    assert (w.rows, w.cols) == (32, 32)
 
 
 def test_memory_that_grows_otherwise() -> None:

@@ -89,19 +89,6 @@ def test_what_is_not_run_is_no_failure(tmp_path: Path) -> None:
     assert "`python -m kernels.check --quick`" in (tmp_path / "REPORT.md").read_text("utf-8")
 
 
-def test_only_writes_no_report(tmp_path: Path) -> None:
-    asked = []
-
-    def run(name: str, *, quick: bool, seconds: float) -> Outcome:
-        asked.append((name, quick))
-        return DEVICE if name == "device" else Outcome(name, "passed", "")
-
-    words = ["--only", "cubins", "--output", str(tmp_path)]
-    assert check.main(words, lambda: USABLE, run) == 0
-    assert asked == [("device", False), ("cubins", False)]
-    assert not list(tmp_path.iterdir())
-
-
 def test_the_report_is_there_before_all_is_done(tmp_path: Path) -> None:
     """A check may be the last that there is time for, or take the machine with it."""
     run = fake(OUTCOMES)
@@ -235,13 +222,6 @@ def test_a_missed_goal_of_speed_is_no_failure(
     assert name not in asked
 
 
-def test_the_first_minute_says_most() -> None:
-    names = list(check.CHECKS)
-    assert names[:3] == ["device", "first kernel", "conformance"]
-    right = ["tensor cores", "fast and trace build", "counters", "memcheck", "racecheck"]
-    assert max(map(names.index, right)) < min(names.index(f"benchmark, d = {d}") for d in (64, 128))
-
-
 def test_what_a_check_has_started_ends_with_it(tmp_path: Path) -> None:
     """A tool left behind would go on using the GPU while the next check is timed."""
     note = tmp_path / "pid"
@@ -262,8 +242,3 @@ def test_what_a_check_has_started_ends_with_it(tmp_path: Path) -> None:
             time.sleep(0.01)
         left.kill()
         pytest.fail("it runs on")
-
-
-def test_a_command_that_ends() -> None:
-    done = ended([sys.executable, "-c", "import sys; print(1); sys.exit('no')"], 60)
-    assert (done.returncode, done.stdout, done.stderr) == (1, "1\n", "no\n")

@@ -278,15 +278,6 @@ def test_blocks_that_wait_for_their_turn_only_read_and_sleep_between() -> None:
     assert "membar" not in waiting
 
 
-@needs_nvrtc
-def test_ptx() -> None:
-    gate = next(g for g in GATES if g.source == "naive")
-    text = compile_ptx(whole_source("naive"), "naive.cu", "compute_75", gate.options)
-    assert ".target sm_75" in text
-    assert ".visible .entry naive_softmax(" in text
-    assert "\0" not in text
-
-
 LOG = """ptxas info    : 0 bytes gmem
 ptxas info    : Compiling entry function 'first' for 'sm_90a'
 ptxas info    : Function properties for first

@@ -116,15 +116,6 @@ def test_in_turn_every_order_leaves_the_bits_of_blocks_one_by_one(mask: dict[str
     assert left.tobytes() == in_order["dq"].tobytes()
 
 
-@pytest.mark.sweep(keep=1)
-@pytest.mark.parametrize("mask", MASKS, ids=str)
-def test_without_atomics_every_order_leaves_the_same_bits(mask: dict[str, Any]) -> None:
-    chosen = scenario(NAIVE, nq=50, nk=90, heads=4, kv_heads=2, mask=mask, **TILINGS[2])
-    found = [launched(chosen, schedule) for schedule in (*SCHEDULES, IN_ORDER)]
-    for name in TENSORS:
-        assert len({each[name].tobytes() for each in found}) == 1, name
-
-
 @pytest.mark.parametrize("name", [NAME, NAIVE])
 def test_both_builds_leave_the_same_bits_where_blocks_come_in_order(name: str) -> None:
     chosen = scenario(name, nq=50, nk=90, heads=4, kv_heads=2, **TILINGS[2])

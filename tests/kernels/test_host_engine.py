@@ -1,6 +1,5 @@
 """The unmodified kernels on the CPU, held against float64, against NumPy and against the plan."""
 
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -15,14 +14,9 @@ from kernels.cuda.fast import FastRun
 from kernels.cuda.records import carried_on
 from kernels.cuda.specs import KERNELS
 from kernels.devices.host.device import HostDevice
-from simulator.engines.numpy_engine import numpy_engine
-from simulator.engines.protocol import Tile
-from simulator.problem.recurrence import RULES
 from simulator.problem.scenario import PACKED, Scenario, load_scenario, parse_scenario
-from simulator.problem.workload import Inputs, Workload
 from simulator.run.cosimulation import verify
 from tests.conformance.check import HERE, find_cases
-from tests.helpers.tiles import NUMBERS
 from tests.kernels.helpers import (
     ALGORITHMS,
     SCHEDULES,
@@ -92,59 +86,6 @@ def test_published_tiles(dtype: str, rows: int, cols: int, d: int) -> None:
     assert faults(*workload_of(chosen), SCHEDULES[:1]) == []
 
 
-def tile_faults(ours: Tile, theirs: Tile) -> list[str]:
-    """Return the fields of a tile that differ by more than float32 sums in another order."""
-    found = []
-    for name in NUMBERS:
-        got, want = getattr(ours, name), getattr(theirs, name)
-        if got.shape != want.shape or got.dtype != want.dtype or got.flags.writeable:
-            found.append(f"{name}: {got.shape} {got.dtype}")
-        elif not np.allclose(got.astype(float), want.astype(float), rtol=2e-5, atol=2e-5):
-            found.append(f"{name}: {np.abs(got.astype(float) - want).max()}")
-    return found
-
-
-def state_faults(ours: Tile, theirs: Tile) -> list[str]:
-    """Return the numbers of a visit without scores that differ, by the op that made them."""
-    found = []
-    for op, got, want in zip(ours.ops, ours.states[1:], theirs.states[1:], strict=True):
-        same = got.keys() == want.keys() and all(
-            np.allclose(got[name], want[name], rtol=2e-5, atol=2e-5) for name in want
-        )
-        if not same:
-            found.append(f"{op.name}: {sorted(got)}, expected {sorted(want)}")
-    return found
-
-
-@pytest.mark.sweep(keep=3)
-@pytest.mark.parametrize(("algorithm", "mask"), list(product(ALGORITHMS, MASKS)), ids=str)
-def test_tiles_mean_what_numpys_mean(algorithm: str, mask: dict[str, int]) -> None:
-    chosen = scenario(algorithm, nq=13, nk=22, heads=2, kv_heads=1, mask=mask, **TILINGS[0])
-    workload, inputs = workload_of(chosen)
-    trace, host = host_trace(workload, inputs)
-    numpy = numpy_engine(workload, inputs)
-    for index in range(len(trace)):
-        visit = trace.program.visit(index)
-        ours, theirs = (e.row_block(visit.head, visit.i) for e in (host, numpy))
-        got, want = (e.tile(visit, b) for e, b in ((host, ours), (numpy, theirs)))
-        own = trace.program.algorithm.backward or algorithm in RULES
-        if trace.program.launches[visit.launch].combines or own:
-            assert state_faults(got, want) == [], visit
-        else:
-            assert tile_faults(got, want) == [], visit
-        if visit.last:
-            for got, want in zip(
-                host.row_matrices(visit.head, visit.i, ours),
-                numpy.row_matrices(visit.head, visit.i, theirs),
-                strict=True,
-            ):
-                np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
-            fields = ("o", "lse") if algorithm == "naive" else ("m", "l", "o", "lse")
-            for name in fields:
-                got, want = getattr(ours, name), getattr(theirs, name)
-                np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-3, err_msg=name)
-
-
 def whole_kinds(engine: KernelEngine) -> np.ndarray:
     """Return the kinds that a kernel met, (heads, Tr, Tc)."""
     w = engine.workload
@@ -194,31 +135,6 @@ def test_counters_of_each_visit(algorithm: str, mask: dict[str, int]) -> None:
         assert got == theirs, visit
 
 
-def count_launches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
-    """Return a list that grows by kernel and row blocks at every launch."""
-    launched = []
-    prepared = engine_module.prepared
-
-    def counting(module, w, kernel, part, *rest):  # type: ignore[no-untyped-def]
-        launched.append((kernel, len(part.heads) * len(part.blocks)))
-        return prepared(module, w, kernel, part, *rest)
-
-    monkeypatch.setattr(engine_module, "prepared", counting)
-    return launched
-
-
-@pytest.mark.parametrize("algorithm", ["flash1", "flash2", "split-kv", "paged"])
-def test_scrubbing_costs_one_row_block(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen = scenario(algorithm, nq=40, mask={"causal": True}, **TILINGS[0])
-    trace, _ = host_trace(*workload_of(chosen))
-    launched = count_launches(monkeypatch)
-    visits = [k for k in range(len(trace)) if trace.program.visit(k).i == 7]
-    for index in visits:
-        visit = trace.program.visit(index)
-        trace.engine.tile(visit, trace.row_block(visit.head, visit.i))
-    assert launched == [(kernel, 1) for kernel in KERNELS[algorithm]]
-
-
 @pytest.mark.sweep(keep=5)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_long_row_blocks_are_recorded_in_stretches(algorithm: str) -> None:
@@ -266,41 +182,11 @@ def test_large_logits_hold() -> None:
     assert verify(trace).difference is None
 
 
-def test_snapshots_name_the_engine() -> None:
-    trace, _ = host_trace(*workload_of(scenario("flash2", nq=9, **TILINGS[0])))
-    snapshot = trace.snapshot(2)
-    assert snapshot.engine == "host"
-    assert snapshot.device.startswith("CPU, CUDA kernels through ")
-
-
-def test_a_trace_that_differs_is_seen() -> None:
-    """The comparison of builds can fail: other numbers in, other bits out."""
-    workload, inputs = workload_of(scenario("flash2", nq=9, **TILINGS[0]))
-    changed = Inputs(inputs.q * np.float32(0.5), inputs.k, inputs.v)
-    ours, theirs = (_bits(workload, numbers) for numbers in (inputs, changed))
-    assert ours != theirs
-
-
-def _bits(workload: Workload, inputs: Inputs) -> bytes:
-    run = FastRun(workload, inputs, HostDevice())
-    run.launch()
-    return bytes(run.tensors.o.tobytes())
-
-
 def test_carried_on() -> None:
     nothing = np.array([-np.inf], dtype=np.float32)
     values = np.array([[np.nan, 1, np.nan, np.nan, 2, np.nan]], dtype=np.float32)
     out = carried_on(values, np.array([0, 1, 0, 0, 1, 0], dtype=bool), nothing)
     np.testing.assert_array_equal(out, [[-np.inf, 1, 1, 1, 2, 2]])
-
-
-def test_a_run_that_is_given_up_launches_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    workload, inputs = workload_of(scenario("flash2", nq=40, **TILINGS[0]))
-    _, engine = host_trace(workload, inputs, room=Room(batch=1500))
-    launched = count_launches(monkeypatch)
-    first = next(engine.row_blocks(0))
-    assert launched == [("flash2", 2)]
-    np.testing.assert_array_equal(first.o, engine.row_block(0, 0).o)
 
 
 @pytest.mark.sweep(keep=2)

@@ -136,21 +136,6 @@ def test_a_run_that_is_not_shown_gives_the_device_its_memory_back(algorithm: str
     assert device.times >= 1
 
 
-def test_a_gpu_gives_back_what_its_pool_keeps() -> None:
-    """With CuPy's pool played by a stand-in."""
-    freed: list[str] = []
-
-    class Pool:
-        free_all_blocks = staticmethod(lambda: freed.append("all"))
-
-    class Gpu(cupy_device.CupyDevice):
-        def __init__(self) -> None:
-            self._cupy: Any = type("CuPy", (), {"get_default_memory_pool": Pool})
-
-    Gpu().forget()
-    assert freed == ["all"]
-
-
 def test_the_driver_is_that_of_the_gpu_that_cuda_takes(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

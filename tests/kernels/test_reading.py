@@ -14,14 +14,13 @@ from kernels.checks.left import differing, left_by
 from kernels.checks.tools import tensor_scenarios
 from kernels.checks.variants import VARIANTS, in_folder, small
 from kernels.cuda.fast import FastRun
-from kernels.cuda.launch import build_options
 from kernels.cuda.specs import KERNELS, SPECS
 from kernels.cuda.tensor_core import TensorCoreRun
 from kernels.devices.host.device import HostDevice
 from kernels.devices.host.module import HostModule
 from simulator.code.code_lines import forms
 from simulator.problem.scenario import parse_scenario
-from simulator.problem.workload import Variant, Workload, read_inputs, resolve
+from simulator.problem.workload import Variant, read_inputs, resolve
 from tests.kernels.helpers import ALGORITHMS, needs_compiler
 
 MMA = "flash2_mma"
@@ -157,14 +156,6 @@ def test_the_parameters_are_those_of_the_build() -> None:
     assert not [line for line in plain if "slopes" in line or "block_mask" in line]
     assert any(re.search(r"slopes,\s+// \[query heads\]", line) for line in every)
     assert any(re.search(r"block_mask,\s+// \[row blocks, blocks_across\]", line) for line in every)
-
-
-def test_other_tiles_have_the_same_text() -> None:
-    def workload(rows: int) -> Workload:
-        return resolve(parse_scenario(small("flash2", {"tiling": {"rows": rows}})))
-
-    first, second = (readable("flash2", build_options(workload(n), trace=False)) for n in (8, 16))
-    assert first is second
 
 
 def test_conditions_and_macros_are_decided_as_a_compiler_does() -> None:

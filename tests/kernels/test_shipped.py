@@ -43,11 +43,6 @@ def test_what_a_gpu_is_given(capability: int, target: str | None) -> None:
     assert fitting((*shipped.ARCHITECTURES, shipped.PTX), capability) == target
 
 
-def test_of_several_the_newest_ptx_that_fits() -> None:
-    assert fitting(("compute_75", "compute_90", "compute_120"), 110) == "compute_90"
-    assert fitting(("sm_75",), 90) is None
-
-
 def place(folder: Path, code: str, options: tuple[str, ...], machine: dict[str, bytes]) -> Path:
     path = folder / f"{key(code, options)}.tar.xz"
     path.write_bytes(packed(machine))

@@ -3,7 +3,6 @@
 import itertools
 import re
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from kernels.cuda.tensor_core import (
     TensorCoreRun,
     build_options,
     check,
-    grid,
     most_resident,
     resident,
     shared_bytes,
@@ -529,10 +527,6 @@ def test_blocks_on_a_multiprocessor(gpu: Gpu, d: int) -> None:
     assert best == (1 if (d, able) == (128, 80) else 2)
 
 
-def test_grid() -> None:
-    assert grid(workload(nq=129, heads=3, kv_heads=1)[0]) == (2, 3)
-
-
 def test_every_op_has_its_lines() -> None:
     program = program_of(scenario("flash2", nq=8, rows=3, cols=2, mask={"causal": True}))
     names = {op.name for index in range(len(program)) for op in program.ops(index)}
@@ -540,8 +534,3 @@ def test_every_op_has_its_lines() -> None:
     assert names - set(lines) <= {"clear"}
     text = source("flash2_mma").splitlines()
     assert all(re.search(r"\] Dao 2023", text[n - 1]) for found in lines.values() for n in found)
-
-
-def test_nothing_is_included() -> None:
-    assert "#include" not in re.sub(r"//.*", "", whole_source("flash2_mma"))
-    assert Path(FOLDER / "mma.cuh").exists()

@@ -58,20 +58,11 @@ def paint_six_images(painter: QPainter, style: Style, rect: QRectF) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """An image or a text as it was drawn.
+    """An image or a text as it was drawn."""
 
-    Attributes
-    ----------
-    call : str
-        The painter's method.
-    arguments : tuple
-        Its arguments.
-    font, pen, place : QFont, QPen, QTransform
-        The state of the painter.
-    """
-
-    call: str
-    arguments: tuple[Any, ...]
+    call: str  # the painter's method
+    arguments: tuple[Any, ...]  # its arguments
+    # font, pen, place: the state of the painter
     font: QFont
     pen: QPen
     place: QTransform
@@ -106,12 +97,8 @@ class Strokes:
 class RecordingPainter(QPainter):
     """A painter that records which images and texts it draws.
 
-    Parameters
-    ----------
-    device : QPaintDevice
-        What it paints on.
-    into : Strokes
-        Where they are recorded; what it had recorded of this device is removed.
+    device: what it paints on.
+    into: where they are recorded; what it had recorded of this device is removed.
     """
 
     def __init__(self, device: Any, into: Strokes) -> None:

@@ -47,37 +47,18 @@ HEADER = (
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One figure, what it should not exceed, and the floor with which it is compared.
+    """One figure, what it should not exceed, and the floor with which it is compared."""
 
-    Attributes
-    ----------
-    name : str
-        What was measured.
-    figure : float
-        The figure, such as a 95th percentile.
-    unit : str
-        Its unit, and that of `median` and `floor`.
-    median : float
-        Median of the numbers of which the figure is a percentile; the figure itself if there is
-        only one number.
-    floor : float
-        Median of the times that the same work takes without our code, measured in turns.
-    over : str
-        What the floor is.
-    target : float or None
-        Most that the figure may be; None if it is only told.
-    most : float or None
-        Most that the ratio may be; None if it is only told.
-    """
-
-    name: str
-    figure: float
-    unit: str
+    name: str  # what was measured
+    figure: float  # the figure, such as a 95th percentile
+    unit: str  # its unit, and that of `median` and `floor`
+    # median of the numbers of which the figure is a percentile; the figure itself if there is only
+    # one number
     median: float
-    floor: float
-    over: str
-    target: float | None = None
-    most: float | None = None
+    floor: float  # median of the times that the same work takes without our code, measured in turns
+    over: str  # what the floor is
+    target: float | None = None  # most that the figure may be; None if it is only told
+    most: float | None = None  # most that the ratio may be; None if it is only told
 
     @property
     def ratio(self) -> float:
@@ -93,10 +74,8 @@ class Measurement:
     def holds(self, *, busy: bool) -> bool:
         """Return whether what does not depend on the machine is met: memory and ratios, no time.
 
-        Parameters
-        ----------
-        busy : bool
-            Whether others compete for the processors: a ratio means little then, and is only told.
+        busy: whether others compete for the processors: a ratio means little then, and is only
+            told.
         """
         if self.met or self.unit not in ("s", "ms", "us"):
             return self.met
@@ -130,12 +109,8 @@ def busy() -> bool:
 def tell(rows: Iterable[Measurement], *, as_json: bool) -> bool:
     """Print measurements; return whether all hold.
 
-    Parameters
-    ----------
-    rows : iterable of Measurement
-        What is measured. Each row takes seconds and is printed as soon as it is there.
-    as_json : bool
-        Whether all are one list of objects, printed at the end.
+    rows: what is measured. Each row takes seconds and is printed as soon as it is there.
+    as_json: whether all are one list of objects, printed at the end.
     """
     told, held = [], True
     if not as_json:
@@ -163,14 +138,9 @@ def measured(
 ) -> Measurement:
     """Return the measurement of times that were taken in turns.
 
-    Parameters
-    ----------
-    name, unit, over, target, most
-        As in `Measurement`; `unit` is ``s``, ``ms`` or ``us``.
-    times, floors : list of float
-        In seconds.
-    figure : callable, optional
-        Which figure of the times is told, such as `p95`; by default their median.
+    name, unit, over, target, most: as in `Measurement`; `unit` is ``s``, ``ms`` or ``us``.
+    times, floors: in seconds.
+    figure: which figure of the times is told, such as `p95`; by default their median.
     """
     by = {"s": 1.0, "ms": 1e3, "us": 1e6}[unit]
     median, floor = float(np.median(times)), float(np.median(floors))
@@ -181,12 +151,8 @@ def measured(
 def turns(most: int, budget: float, least: int = 3) -> Iterator[int]:
     """Yield the numbers of turns: as many as fit into a budget of time.
 
-    Parameters
-    ----------
-    most, least : int
-        Turns at most and at least.
-    budget : float
-        Seconds after which no further turn begins.
+    most, least: turns at most and at least.
+    budget: seconds after which no further turn begins.
     """
     started = time.perf_counter()
     for n in range(most):
@@ -311,14 +277,9 @@ def plain_attention(trace: Trace, i: int, keys: int | None = None) -> None:
     There are two threads, as in the engine, instead of those of BLAS: these use a processor while
     they wait, so on a busy machine the floor would be ten times too high.
 
-    Parameters
-    ----------
-    trace : Trace
-        The run.
-    i : int
-        Row block of head 0.
-    keys : int, optional
-        How many of the first keys; all by default.
+    trace: the run.
+    i: row block of head 0.
+    keys: how many of the first keys; all by default.
     """
     rows = trace.workload.grid.row_range(i)
     middle = (rows.start + rows.stop) // 2

@@ -25,21 +25,11 @@ PATIENCE = 180
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A file to open.
+    """A file to open."""
 
-    Attributes
-    ----------
-    name : str
-        Its kind comes first, its ending last.
-    data : bytes
-        What it holds.
-    number : int
-        By which it can be made again.
-    """
-
-    name: str
-    data: bytes
-    number: int
+    name: str  # its kind comes first, its ending last
+    data: bytes  # what it holds
+    number: int  # by which it can be made again
 
     @property
     def kind(self) -> str:
@@ -80,12 +70,8 @@ def case_of(seeds: Sequence[Path], seed: int, number: int) -> Case:
 class Worker:
     """A process that opens files; a new one takes its place when it dies.
 
-    Parameters
-    ----------
-    folder : Path
-        Where the file that is being opened lies.
-    warm : sequence of Path
-        Files that are opened first: the imports that they need count for no other.
+    folder: where the file that is being opened lies.
+    warm: files that are opened first: the imports that they need count for no other.
     """
 
     def __init__(self, folder: Path, warm: Sequence[Path]) -> None:
@@ -183,18 +169,11 @@ def run(
 ) -> Tally:
     """Have all files opened and return what came of them.
 
-    Parameters
-    ----------
-    cases : iterator of Case
-        The files.
-    warm : sequence of Path
-        As in `Worker`.
-    folder : Path
-        For files that are being opened.
-    jobs : int
-        How many processes there are.
-    told : callable
-        Called after every file.
+    cases: the files.
+    warm: as in `Worker`.
+    folder: for files that are being opened.
+    jobs: how many processes there are.
+    told: called after every file.
     """
     tally, lock = Tally(), threading.Lock()
     failures: queue.SimpleQueue[BaseException] = queue.SimpleQueue()

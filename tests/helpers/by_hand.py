@@ -29,19 +29,10 @@ def retype(edit: QLineEdit, text: str) -> None:
 def choosing(act: Callable[[], object], path: Path | None, kind: int = 0) -> list[QFileDialog]:
     """Do something that asks for a file, and answer.
 
-    Parameters
-    ----------
-    act : callable
-        Opens the dialog.
-    path : Path or None
-        The file that is chosen; None: Cancel.
-    kind : int
-        Which of the kinds of files that are offered.
-
-    Returns
-    -------
-    list of QFileDialog
-        The dialog that has asked; none where nothing was asked.
+    act: opens the dialog.
+    path: the file that is chosen; None: Cancel.
+    kind: which of the kinds of files that are offered.
+    Returns: the dialog that has asked; none where nothing was asked.
     """
     asked: list[QFileDialog] = []
 

@@ -41,44 +41,23 @@ BOTH = (False, True)
 
 @dataclass(frozen=True)
 class Case:
-    """A case of a table, by the table's names.
+    """A case of a table, by the table's names."""
 
-    Attributes
-    ----------
-    size : tuple of int
-        Nq and Nk, the other way round if it is `swapped`.
-    d : int
-        Numbers of each query, key and value.
-    dtype : str
-        Of Q, K, V and O.
-    local : bool
-        Whether a row sees only some keys before its own and some after it.
-    heads : str
-        Which query heads share keys.
-    reach : float
-        With a soft-cap Q is multiplied by it and by so much, so that scores reach it.
-    rotary : float
-        The share of each head that positions turn.
-    splits : int or str
-        Of split-kv; 0 for FlashAttention-2.
-    chunked : bool
-        Whether a row sees the keys of its own chunk alone.
-    """
-
-    size: tuple[int, int]
-    d: int
-    dtype: DType
+    size: tuple[int, int]  # nq and Nk, the other way round if it is `swapped`
+    d: int  # numbers of each query, key and value
+    dtype: DType  # of Q, K, V and O
     causal: bool
-    local: bool
+    local: bool  # whether a row sees only some keys before its own and some after it
     swapped: bool = False
-    heads: str = "mha"
+    heads: str = "mha"  # which query heads share keys
     alibi: bool = False
     softcap: float = 0.0
+    # with a soft-cap Q is multiplied by it and by so much, so that scores reach it
     reach: float = 1.0
-    rotary: float = 0.0
+    rotary: float = 0.0  # the share of each head that positions turn
     interleaved: bool = False
-    splits: int | str = 0
-    chunked: bool = False
+    splits: int | str = 0  # of split-kv; 0 for FlashAttention-2
+    chunked: bool = False  # whether a row sees the keys of its own chunk alone
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -176,16 +155,10 @@ class Case:
 def turned(x: Rows, said: Rotary, first: int, sign: int = 1) -> Rows:
     """Return rows turned in float32, each pair as a complex number.
 
-    Parameters
-    ----------
-    x : ndarray
-        (heads, rows, d) float32.
-    said : Rotary
-        Angles and pairs.
-    first : int
-        The place of the first row.
-    sign : int
-        -1 turns them back.
+    x: (heads, rows, d) float32.
+    said: angles and pairs.
+    first: the place of the first row.
+    sign: -1 turns them back.
     """
     half = said.width // 2
     a = np.arange(half) * 2 if said.interleaved else np.arange(half)
@@ -203,18 +176,11 @@ def definition(
 ) -> Rows:
     """Return O of a head from its definition, step by step, (Nq, dv).
 
-    Parameters
-    ----------
-    case : Case
-        Mask, biases and cap.
-    head : int
-        The query head.
-    q, k, v : ndarray
-        Of the head, float64.
-    kept : callable
-        What a type of numbers keeps of a result; it is asked after each step.
-    swapped : bool
-        Scale K, not Q: the same but for rounding.
+    case: mask, biases and cap.
+    head: the query head.
+    q, k, v: of the head, float64.
+    kept: what a type of numbers keeps of a result; it is asked after each step.
+    swapped: scale K, not Q: the same but for rounding.
     """
     scale = 1 / np.sqrt(q.shape[1])
     s = kept(q @ kept(k * scale).T) if swapped else kept(kept(q * scale) @ k.T)
@@ -247,19 +213,12 @@ Plain = Callable[[Case, int, Rows, Rows, Rows], Rows]
 
 @dataclass(frozen=True)
 class Errors:
-    """How far O is from its definition in float64, rounded to the dtype.
+    """How far O is from its definition in float64, rounded to the dtype."""
 
-    Attributes
-    ----------
-    ours, plain : float
-        The largest error of our run, and of attention made of operations of the dtype.
-    nudge : float
-        By how much O changes, in the dtype, if 0.3 is added and taken away again.
-    """
-
+    # ours, plain: the largest error of our run, and of attention made of operations of the dtype
     ours: float
     plain: float
-    nudge: float
+    nudge: float  # by how much O changes, in the dtype, if 0.3 is added and taken away again
 
 
 def errors(case: Case, plain: Plain = same_precision) -> Errors:

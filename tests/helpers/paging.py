@@ -19,12 +19,8 @@ class Judge(QObject):
     Each must be the first, or the last, or one of which every part belongs to the same step, now
     or when the next page was asked for.
 
-    Parameters
-    ----------
-    window : MainWindow
-        The window.
-    grab : callable
-        Returns what is seen now.
+    window: the window.
+    grab: returns what is seen now.
     """
 
     def __init__(self, window: MainWindow, grab: Callable[[], QImage]) -> None:

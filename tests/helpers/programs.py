@@ -75,18 +75,11 @@ def started(
 ) -> Iterator[subprocess.Popen[str]]:
     """Start the program with its settings in a folder; it is killed in the end if it still runs.
 
-    Parameters
-    ----------
-    folder : Path
-        Where the settings lie.
-    act : str
-        Lines that run over and over once a view is there: the window is ``w``.
-    *arguments : str
-        The command line.
-    setup : str
-        Lines that run before the program does.
-    environment : dict, optional
-        Of a screen; without it windows are drawn nowhere.
+    folder: where the settings lie.
+    act: lines that run over and over once a view is there: the window is ``w``.
+    *arguments: the command line.
+    setup: lines that run before the program does.
+    environment: of a screen; without it windows are drawn nowhere.
     """
     body = textwrap.indent(textwrap.dedent(act), "    ")
     script = f"{_AROUND}{textwrap.dedent(setup)}\ndef act(w):\n{body}\n{_AFTER}"

@@ -30,37 +30,21 @@ Array = NDArray[np.float32]
 
 @dataclass
 class Case:
-    """A scenario file, and what a reader of its TOML and its input file knows.
+    """A scenario file, and what a reader of its TOML and its input file knows."""
 
-    Attributes
-    ----------
-    path : Path
-        The scenario file.
-    seed : int
-        What it was drawn from.
-    tables : dict
-        The tables of the file.
-    said : dict
-        The same with what the input file says in their place: ``attention``, ``mask``, ``scores``,
-        ``position``, ``tiling``, ``batch``.
-    heads, kv_heads : int
-        Of the input.
-    picked : list of int
-        The query heads that run.
-    numbers : dict
-        float32: ``q`` (H, Nq, d), ``k`` (Hkv, Nk, d), ``v`` (Hkv, Nk, dv), before positions turn
-        them, of the sequence that runs; and, if there are some, ``do``, ``bias``, ``sink_logits``,
-        ``projection``, ``decay``, ``strength``, ``block_mask``, ``mask`` and the tensors of a
-        layer.
-    """
-
-    path: Path
-    seed: int
-    tables: dict[str, Any]
+    path: Path  # the scenario file
+    seed: int  # what it was drawn from
+    tables: dict[str, Any]  # the tables of the file
+    # the same with what the input file says in their place: ``attention``, ``mask``, ``scores``,
+    # ``position``, ``tiling``, ``batch``
     said: dict[str, dict[str, Any]]
+    # heads, kv_heads: of the input
     heads: int
     kv_heads: int
-    picked: list[int]
+    picked: list[int]  # the query heads that run
+    # float32: ``q`` (H, Nq, d), ``k`` (Hkv, Nk, d), ``v`` (Hkv, Nk, dv), before positions turn
+    # them, of the sequence that runs; and, if there are some, ``do``, ``bias``, ``sink_logits``,
+    # ``projection``, ``decay``, ``strength``, ``block_mask``, ``mask`` and the tensors of a layer
     numbers: dict[str, NDArray[Any]] = field(repr=False)
 
     @property
@@ -123,18 +107,11 @@ def random_case(
 ) -> Case:
     """Write a random scenario, and its input file if it has one, and return what they say.
 
-    Parameters
-    ----------
-    seed : int
-        Of the draw.
-    folder : Path
-        An existing folder; files of other seeds in it are left alone.
-    algorithms : tuple of str
-        Which of them may be drawn.
-    longest : int
-        Most queries and keys.
-    for_kernels : bool
-        Only head sizes and tiles that the kernels are made for.
+    seed: of the draw.
+    folder: an existing folder; files of other seeds in it are left alone.
+    algorithms: which of them may be drawn.
+    longest: most queries and keys.
+    for_kernels: only head sizes and tiles that the kernels are made for.
     """
     return _Draw(seed, folder, algorithms, longest, for_kernels).case()
 

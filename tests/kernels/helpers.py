@@ -72,12 +72,8 @@ def workload_of(chosen: Scenario) -> tuple[Workload, Inputs]:
 class ChangedDevice(HostDevice):
     """A CPU on which the kernels' text is another one.
 
-    Parameters
-    ----------
-    change : callable
-        Returns the text to compile in the place of a source.
-    schedule : Schedule
-        Orders and workers.
+    change: returns the text to compile in the place of a source.
+    schedule: orders and workers.
     """
 
     def __init__(

@@ -34,28 +34,15 @@ DECLARATIONS = {"Field", "ConfigDict", "TypeVar", "Signal", "cast", "field"}
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One change to one module.
+    """One change to one module."""
 
-    Attributes
-    ----------
-    path : Path
-        The module.
-    line : int
-        Where the change is, counted from 1.
-    kind : str
-        What kind of change.
-    before, after : str
-        The changed piece of source.
-    source : str
-        The whole module, changed.
-    """
-
-    path: Path
-    line: int
-    kind: str
+    path: Path  # the module
+    line: int  # where the change is, counted from 1
+    kind: str  # what kind of change
+    # before, after: the changed piece of source
     before: str
     after: str
-    source: str
+    source: str  # the whole module, changed
 
     def __str__(self) -> str:
         one, two = (" ".join(text.split()) for text in (self.before, self.after))

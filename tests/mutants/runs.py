@@ -56,12 +56,8 @@ def clear_caches() -> None:
 class Recorder:
     """Notes the lines of some files that each test runs, and how long it takes.
 
-    Parameters
-    ----------
-    files : sequence of Path
-        The files.
-    out : Path
-        Where the record is written: seconds by test, tests by file and line.
+    files: the files.
+    out: where the record is written: seconds by test, tests by file and line.
     """
 
     def __init__(self, files: Sequence[Path], out: Path) -> None:
@@ -272,19 +268,13 @@ def _import_again(mutant: Mutant, tests: Sequence[str]) -> bool:
 class Trial:
     """Tries mutants instead of running the tests that were collected.
 
-    Parameters
-    ----------
-    mutants : iterable of (Mutant, tests, bool)
-        What to try, by which tests, and whether everything is to be imported again for it: what a
-        function has made with the import stays as it was.
-    limit : callable
-        How many seconds of a processor the tests of a mutant may take; of the clock 20 times that.
-    processes : int
-        How many at a time.
-    tell : callable
-        Told each mutant and what came of it.
-    known : collection of str
-        The tests of the record. Those written since then run for every mutant, and first.
+    mutants: what to try, by which tests, and whether everything is to be imported again for it:
+        what a function has made with the import stays as it was.
+    limit: how many seconds of a processor the tests of a mutant may take; of the clock 20 times
+        that.
+    processes: how many at a time.
+    tell: told each mutant and what came of it.
+    known: the tests of the record. Those written since then run for every mutant, and first.
     """
 
     def __init__(

@@ -31,10 +31,7 @@ def faults(model: Model, inputs: dict[str, Any], captured: Any) -> list[str] | s
 
     Or a text, why there are none: the command may ask for a picture or for sound.
 
-    Parameters
-    ----------
-    captured : Captured or str
-        What the call returned, or why it was refused.
+    captured: what the call returned, or why it was refused.
     """
     from ui.app.cli import main
 

@@ -26,10 +26,7 @@ def draw_lessons(folder: Path, only: str) -> Iterator[Path]:
 def draw_steps(lesson: Path, theme: str, size: tuple[int, int], folder: Path) -> Iterator[Path]:
     """Draw each step of a lesson, as it ends, into its own file; yield the files.
 
-    Raises
-    ------
-    InputError
-        A step cannot be shown.
+    Raises InputError: a step cannot be shown.
     """
     with _steps(lesson, theme, size) as frames:
         image = new_image(frames)

@@ -29,27 +29,13 @@ SIZES = ((1280, 720), (1920, 1080), (3840, 2160))
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """One window to draw.
+    """One window to draw."""
 
-    Attributes
-    ----------
-    scenario : str
-        Demo in ``assets/scenarios``.
-    share : float
-        Place in the run, 0 to 1.
-    back : int
-        How many ops before the end of that visit.
-    layout : str
-        Layout of the window.
-    raised : tuple of str
-        Docks brought to the front of their tabs.
-    """
-
-    scenario: str
-    share: float
-    back: int
-    layout: str = "steps"
-    raised: tuple[str, ...] = ()
+    scenario: str  # demo in ``assets/scenarios``
+    share: float  # place in the run, 0 to 1
+    back: int  # how many ops before the end of that visit
+    layout: str = "steps"  # layout of the window
+    raised: tuple[str, ...] = ()  # docks brought to the front of their tabs
 
     @property
     def name(self) -> str:

@@ -20,27 +20,14 @@ def _lesson(number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One thing that is tried.
+    """One thing that is tried."""
 
-    Attributes
-    ----------
-    name : str
-        Its name in a report.
-    script : str
-        What is done with the window: a name in `SCRIPTS` of `hand`, or "processes".
-    arguments : tuple of str
-        The command line; ``{folder}`` in it stands for the folder of the settings.
-    left : str
-        What was done with the window before, in another process: a name in `LEFT`.
-    seed : int
-        Of what is drawn at random.
-    """
-
-    name: str
-    script: str
+    name: str  # its name in a report
+    script: str  # what is done with the window: a name in `SCRIPTS` of `hand`, or "processes"
+    # the command line; ``{folder}`` in it stands for the folder of the settings
     arguments: tuple[str, ...] = ()
-    left: str = ""
-    seed: int = 0
+    left: str = ""  # what was done with the window before, in another process: a name in `LEFT`
+    seed: int = 0  # of what is drawn at random
 
     @property
     def command(self) -> str:

@@ -30,14 +30,9 @@ Screen = Callable[[Path], AbstractContextManager[dict[str, str]]]
 class Worker:
     """One process on one screen.
 
-    Parameters
-    ----------
-    kind : str
-        "x" or "wayland".
-    environment : dict
-        Of the screen.
-    folder : Path
-        Where it keeps what it needs.
+    kind: "x" or "wayland".
+    environment: of the screen.
+    folder: where it keeps what it needs.
     """
 
     def __init__(self, kind: str, environment: dict[str, str], folder: Path) -> None:
@@ -106,22 +101,13 @@ def try_all(
 ) -> dict[Case, str]:  # fmt: skip
     """Try cases; return what went wrong with each, empty where nothing did.
 
-    Parameters
-    ----------
-    cases : sequence of Case
-        The cases.
-    screen : callable
-        Starts a screen that keeps its files in a folder.
-    kind : str
-        "x" or "wayland".
-    folder : Path
-        For settings and logs.
-    left : Path
-        Where the settings that cases begin with lie.
-    screens : Path
-        For what servers write.
-    workers : int
-        How many processes are at work at once.
+    cases: the cases.
+    screen: starts a screen that keeps its files in a folder.
+    kind: "x" or "wayland".
+    folder: for settings and logs.
+    left: where the settings that cases begin with lie.
+    screens: for what servers write.
+    workers: how many processes are at work at once.
     """
     todo: queue.SimpleQueue[Case] = queue.SimpleQueue()
     for case in cases:

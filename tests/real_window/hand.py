@@ -36,10 +36,7 @@ class Fault(Exception):  # noqa: N818  # a fault of the program
 class Hand:
     """What a user does.
 
-    Parameters
-    ----------
-    seed : int
-        Of what is drawn at random.
+    seed: of what is drawn at random.
     """
 
     def __init__(self, seed: int = 0) -> None:

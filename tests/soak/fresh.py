@@ -42,32 +42,21 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a window stands: all that a new session needs to show the same.
+    """Where a window stands: all that a new session needs to show the same."""
 
-    Attributes
-    ----------
-    engine, scenario, cursor, row
-        What is run, and what of it is on show.
-    panels : tuple of str
-        Names of the panels whose models are on show.
-    board : tuple or None
-        Theme, text scale and least letters, size of the board, and whether it shows weights P / l;
-        None while it is hidden.
-    cell, points
-        What is selected and pointed at there.
-    pinned : tuple of Cell
-        Cells whose texts are in sight.
-    """
-
+    # engine, scenario, cursor, row: what is run, and what of it is on show
     engine: str
     scenario: Scenario
     cursor: Cursor
     row: int
-    panels: tuple[str, ...]
+    panels: tuple[str, ...]  # names of the panels whose models are on show
+    # theme, text scale and least letters, size of the board, and whether it shows weights P / l;
+    # None while it is hidden
     board: tuple[str, tuple[float, float], tuple[int, int], bool] | None
+    # cell, points: what is selected and pointed at there
     cell: Cell | None
     points: tuple[Pointer, ...]
-    pinned: tuple[Cell, ...]
+    pinned: tuple[Cell, ...]  # cells whose texts are in sight
 
 
 Prints = dict[str, str]

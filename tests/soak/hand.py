@@ -54,14 +54,9 @@ def shown_in(window: QWidget) -> list[QWidget]:
 class Hand:
     """Does one thing after another to a window.
 
-    Parameters
-    ----------
-    window : MainWindow
-        What is used: a real one.
-    folder : Path
-        Where files are read and written.
-    seed : int
-        Of what is drawn.
+    window: what is used: a real one.
+    folder: where files are read and written.
+    seed: of what is drawn.
     """
 
     def __init__(self, window: MainWindow, folder: Path, seed: int) -> None:

@@ -29,15 +29,12 @@ class _MallInfo(ctypes.Structure):
 def parts() -> dict[str, float]:
     """Return MiB of resident memory by what it is for.
 
-    Returns
-    -------
-    dict
-        ``heap``: the C library's first pool; ``pools``: its others; ``mapped``: what is mapped one
-        by one, Python's arenas and large arrays and pictures; ``files``: libraries and fonts;
+    Returns: ``heap``: the C library's first pool; ``pools``: its others; ``mapped``: what is mapped
+        one by one, Python's arenas and large arrays and pictures; ``files``: libraries and fonts;
         ``stacks``. Of these ``python`` is in Python's arenas, ``python used`` in objects there,
         ``large`` in the C library's large pieces, ``used`` in small ones of its pools. ``free`` is
-        what they have room for beside, most of it not in memory.
-        Empty where this is not Linux with glibc.
+        what they have room for beside, most of it not in memory. Empty where this is not Linux with
+        glibc.
     """
     library = _library()
     if library is None or not hasattr(library, "mallinfo2"):

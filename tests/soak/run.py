@@ -48,24 +48,13 @@ LATE = "av", "pyqtgraph", "ziamath", "latex2mathml.converter", "mdit_py_plugins.
 
 @dataclass(slots=True)
 class Report:
-    """What a soak came to.
+    """What a soak came to."""
 
-    Attributes
-    ----------
-    samples : list of Sample
-        At the beginning, after every so many actions, at the end.
-    blocks : list of Block
-        The longest, longest first.
-    failures : dict
-        What went wrong, and how often.
-    checks : int
-        How often the window was compared with a new session.
-    """
-
+    # at the beginning, after every so many actions, at the end
     samples: list[Sample] = field(default_factory=list)
-    blocks: list[Block] = field(default_factory=list)
-    failures: dict[str, int] = field(default_factory=dict)
-    checks: int = 0
+    blocks: list[Block] = field(default_factory=list)  # the longest, longest first
+    failures: dict[str, int] = field(default_factory=dict)  # what went wrong, and how often
+    checks: int = 0  # how often the window was compared with a new session
 
     def faults(self) -> list[str]:
         """Return, in words, what is not as it must be."""
@@ -102,18 +91,11 @@ def soak(
 ) -> Report:
     """Use a window at random.
 
-    Parameters
-    ----------
-    folder : Path
-        Where settings and files lie.
-    actions, seconds
-        When to end: whichever comes first.
-    seed : int
-        Of what is drawn.
-    every, check : int
-        Actions between two samples, and between two comparisons with a new session.
-    say : callable
-        Told each line of the table.
+    folder: where settings and files lie.
+    actions, seconds: when to end: whichever comes first.
+    seed: of what is drawn.
+    every, check: actions between two samples, and between two comparisons with a new session.
+    say: told each line of the table.
     """
     failures = Failures()
     settings = Settings(folder / "settings.ini")

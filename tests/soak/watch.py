@@ -37,27 +37,15 @@ HARMLESS = (
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What there is after so many actions, with nothing open and garbage collected.
+    """What there is after so many actions, with nothing open and garbage collected."""
 
-    Attributes
-    ----------
-    actions : int
-        Actions done.
-    seconds : float
-        Since the beginning.
-    rss, held : float
-        MiB of memory, after what is free was given back to the system, and before.
-    objects : int
-        Objects that Python's collector knows.
-    qobjects, widgets : int
-        In all windows, shown or not, and all widgets.
-    """
-
-    actions: int
-    seconds: float
+    actions: int  # actions done
+    seconds: float  # since the beginning
+    # rss, held: MiB of memory, after what is free was given back to the system, and before
     rss: float
     held: float
-    objects: int
+    objects: int  # objects that Python's collector knows
+    # qobjects, widgets: in all windows, shown or not, and all widgets
     qobjects: int
     widgets: int
 
@@ -68,23 +56,14 @@ class Block:
     due at once, an action without them, or all that is due after it.
 
     It is judged by what its thread computed: what passes is as much the machine's other work.
-
-    Attributes
-    ----------
-    cpu, wall : float
-        Milliseconds that its thread computed, and that passed.
-    what : str
-        The action.
-    at : int
-        Which action it was.
-    where : tuple of str
-        The functions of the program that ran for most of it, if it was long, with their shares.
     """
 
+    # cpu, wall: milliseconds that its thread computed, and that passed
     cpu: float
     wall: float
-    what: str
-    at: int
+    what: str  # the action
+    at: int  # which action it was
+    # the functions of the program that ran for most of it, if it was long, with their shares
     where: tuple[str, ...] = ()
 
 
@@ -206,12 +185,8 @@ class Witness:
 class Stopwatch:
     """Measures the longest stretch in which the window took no input: `lap` ends one.
 
-    Attributes
-    ----------
-    cpu, wall : float
-        Milliseconds that its thread computed, and that passed.
-    where : tuple of str
-        What ran, if it was longer than `LONG_MS` and a `Witness` looked.
+    cpu, wall: milliseconds that its thread computed, and that passed.
+    where: what ran, if it was longer than `LONG_MS` and a `Witness` looked.
     """
 
     _running: ClassVar[list[Stopwatch]] = []

@@ -57,10 +57,7 @@ def _driver() -> Path:
 def _runtime() -> Path:
     """Return CuPy's module of the CUDA runtime, made now for this Python and this CuPy if need be.
 
-    Raises
-    ------
-    SystemExit
-        A command failed, such as pip where there is no network: with what it said.
+    Raises SystemExit: a command failed, such as pip where there is no network: with what it said.
     """
     name = f"cupy-{version('cupy-cuda13x')}"
     path = BUILD / f"{name}-{sys.implementation.cache_tag}.so"
@@ -110,12 +107,8 @@ def _run(command: Sequence[str], folder: Path, env: dict[str, str] | None = None
 def on_double(*arguments: str, **gpu: int) -> subprocess.CompletedProcess[str]:
     """Run Python with the double in the place of a GPU.
 
-    Parameters
-    ----------
-    arguments : str
-        Of Python.
-    gpu : int
-        What driver.cpp takes from the environment, such as ``capability=70``.
+    arguments: of Python.
+    gpu: what driver.cpp takes from the environment, such as ``capability=70``.
     """
     said = {f"DOUBLE_{name.upper()}": str(value) for name, value in gpu.items()}
     return subprocess.run(

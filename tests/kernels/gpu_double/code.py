@@ -60,10 +60,7 @@ def load(image: int, capability: int, answer: ctypes.Array[ctypes.c_char], size:
 def _ptx(image: int, capability: int) -> str:
     """Return the PTX at an address, or that of the cubin there.
 
-    Raises
-    ------
-    OSError
-        It is of another GPU, or nobody has kept the PTX of the cubin.
+    Raises OSError: it is of another GPU, or nobody has kept the PTX of the cubin.
     """
     if ctypes.string_at(image, len(_ELF)) == _ELF:
         cubin = _elf(image)

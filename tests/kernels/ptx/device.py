@@ -29,16 +29,10 @@ ARCHITECTURES = ("compute_80", "compute_90", "compute_120")
 class PtxDevice(HostDevice):
     """Runs kernels as NVRTC compiles them for an architecture.
 
-    Parameters
-    ----------
-    arch : str
-        Such as ``compute_90``.
-    schedule : Schedule
-        Orders and workers.
-    semantics : Semantics
-        What the GPU does where it may choose.
-    change : callable
-        Returns the CUDA C to compile in the place of a source.
+    arch: such as ``compute_90``.
+    schedule: orders and workers.
+    semantics: what the GPU does where it may choose.
+    change: returns the CUDA C to compile in the place of a source.
     """
 
     def __init__(

@@ -59,24 +59,12 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction.
+    """One instruction."""
 
-    Attributes
-    ----------
-    line : int
-        Of the PTX, from 1.
-    guard : str
-        The predicate under which it is carried out, with ``!`` if inverted; empty: always.
-    opcode : str
-        Whole, such as ``ld.shared.v4.f32``.
-    operands : tuple of str
-        As they stand there.
-    """
-
-    line: int
-    guard: str
-    opcode: str
-    operands: tuple[str, ...]
+    line: int  # of the PTX, from 1
+    guard: str  # the predicate under which it is carried out, with ``!`` if inverted; empty: always
+    opcode: str  # whole, such as ``ld.shared.v4.f32``
+    operands: tuple[str, ...]  # as they stand there
 
     def refused(self, why: str) -> PtxError:
         """Return the error that names this instruction."""
@@ -100,33 +88,18 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """A whole text.
+    """A whole text."""
 
-    Attributes
-    ----------
-    kernels : tuple of Kernel
-        In their order.
-    dynamic : frozenset of str
-        Names of the shared memory that a launch gives.
-    fixed : dict
-        Offset of each shared array of a stated size.
-    fixed_bytes : int
-        All of these arrays together.
-    """
-
-    kernels: tuple[Kernel, ...]
-    dynamic: frozenset[str]
-    fixed: dict[str, int]
-    fixed_bytes: int
+    kernels: tuple[Kernel, ...]  # in their order
+    dynamic: frozenset[str]  # names of the shared memory that a launch gives
+    fixed: dict[str, int]  # offset of each shared array of a stated size
+    fixed_bytes: int  # all of these arrays together
 
 
 def parsed(ptx: str) -> Module:
     """Take PTX apart.
 
-    Raises
-    ------
-    PtxError
-        There is a directive that no kernel of the project had.
+    Raises PtxError: there is a directive that no kernel of the project had.
     """
     text = _COMMENT.sub("", ptx)
     kernels, outside, at = [], [], 0

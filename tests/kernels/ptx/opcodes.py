@@ -272,10 +272,7 @@ _NAMES = ("d", "a", "b", "c", "e")
 def carried_out(at: Instruction, places: Places) -> str:
     """Return the C++ of one instruction, without its guard.
 
-    Raises
-    ------
-    PtxError
-        Its form is not in the table.
+    Raises PtxError: its form is not in the table.
     """
     found = _form(at.opcode)
     if found is None:

@@ -32,24 +32,16 @@ _IN_A_LINE = 40
 
 @dataclass(frozen=True, slots=True)
 class Semantics:
-    """What a GPU is free to do, or does where the PTX says so.
+    """What a GPU is free to do, or does where the PTX says so."""
 
-    Attributes
-    ----------
-    flushes : bool
-        Whether ``.ftz`` is obeyed: numbers below the normal ones are zero, read and written.
-    exponential_ulps : int
-        Units in the last place that ex2.approx may be off; NVIDIA states at most 2.
-    truncates : bool
-        Whether sums of tensor cores are cut off, as has been measured, and not rounded.
-    optimise : int
-        Of the C++ compiler. 0 takes the least time in all for what tests launch: a kernel compiles
-        in half a second instead of three, and runs three times as long.
-    """
-
+    # whether ``.ftz`` is obeyed: numbers below the normal ones are zero, read and written
     flushes: bool = True
+    # units in the last place that ex2.approx may be off; NVIDIA states at most 2
     exponential_ulps: int = 0
+    # whether sums of tensor cores are cut off, as has been measured, and not rounded
     truncates: bool = False
+    # of the C++ compiler. 0 takes the least time in all for what tests launch: a kernel compiles in
+    # half a second instead of three, and runs three times as long
     optimise: int = 0
 
 
@@ -105,10 +97,8 @@ def named(name: str) -> str:
 def translated(ptx: str, semantics: Semantics = USUAL) -> str:
     """Return the C++ of PTX, for `kernels.devices.host.module.HostModule`.
 
-    Raises
-    ------
-    PtxError
-        An instruction, an operand or a directive is not known; the message names its line.
+    Raises PtxError: an instruction, an operand or a directive is not known; the message names its
+        line.
     """
     module = parsed(ptx)
     options = {

@@ -19,6 +19,7 @@ from simulator.study.positions.choices import CHOICES as POSITIONS
 from simulator.study.ring.choices import CHOICES as RING
 from simulator.study.schedule.choices import CHOICES as SCHEDULE
 from simulator.study.sparse.patterns import NAMES
+from simulator.study.sqrt_d.choices import CHOICES as SQRT_D
 
 Tensor = Literal["Q", "K", "V", "C", "S", "m", "l", "O"]
 Number = Annotated[int, Field(ge=0)]
@@ -158,7 +159,7 @@ class CameraTable(Table):
 
 
 STUDIES: tuple[tuple[Choice, ...], ...] = (
-    LATENT, MERGE, ORDER, PAGES, POSITIONS, RING, SCHEDULE,
+    LATENT, MERGE, ORDER, PAGES, POSITIONS, RING, SCHEDULE, SQRT_D,
 )  # fmt: skip
 """The choices of studies; a lesson makes those that have a key."""
 
@@ -166,7 +167,6 @@ STUDIES: tuple[tuple[Choice, ...], ...] = (
 class _Chosen(Table):
     """Choices in panels that are declared nowhere else, and numbers."""
 
-    quantity: Literal["variance", "entropy", "gradient", "draw"] | None = None
     model: Annotated[str, AfterValidator(_known_model)] | None = None
     tokens: Annotated[int, Field(ge=1, le=2**20)] | None = None
     memory: Literal["plain", "scale", "tilted"] | None = None

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Generic
 
-from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import (
     QHelpEvent,
     QHideEvent,
@@ -289,24 +289,36 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
         if not self.slider.isHidden():
             self.slider.setGeometry(place.x(), place.y(), place.width(), _SLIDER)
             place.adjust(0, _SLIDER, 0, 0)
-        if shown := [each for each in self.buttons.values() if not each.isHidden()]:
-            style = self.bar.style_now
-            font = style.text_font(12)
-            sizes = [text_width(font, each.text()) + style.px(16) for each in shown]
-            lines = lines_of(sizes, style.px(10), place.width())
-            groups: list[tuple[list[QWidget], list[float]]] = [
-                ([each], [size]) for each, size in zip(shown, sizes, strict=True)
-            ]
-            _, deep = put_in_lines(groups, lines, style)
-            for each in shown:
-                each.move(each.pos() + place.topLeft())
-            place.adjust(0, deep, 0, 0)
+        place.adjust(0, self._put_buttons(place), 0, 0)
         above, below = QRect(place), place
         if not (self.picture.isHidden() or self.plot.isHidden()):
             above.setHeight(round((1 - self.study.plotted) * place.height()))
             below.setTop(above.bottom() + 1)
         self.picture.setGeometry(above)
         self.plot.setGeometry(below)
+
+    def _put_buttons(self, place: QRect) -> int:
+        """Put buttons behind the last choice or below; return how high their own lines are."""
+        shown = [each for each in self.buttons.values() if not each.isHidden()]
+        if not shown:
+            return 0
+        style, controls = self.bar.style_now, self.bar.shown()
+        font, gap = style.text_font(12), style.px(10)
+        sizes = [text_width(font, each.text()) + style.px(16) for each in shown]
+        groups: list[tuple[list[QWidget], list[float]]] = [
+            ([each], [size]) for each, size in zip(shown, sizes, strict=True)
+        ]
+        last = max(each.y() for each in controls)
+        used = max(each.geometry().right() for each in controls if each.y() == last) + gap
+        lines, corner = lines_of(sizes, gap, place.width()), place.topLeft()
+        beside = self.slider.isHidden() and not any(lines)
+        beside = beside and used + sum(sizes) + gap * (len(sizes) - 1) <= place.width()
+        _, deep = put_in_lines(groups, lines, style)
+        if beside:
+            corner, deep = self.bar.pos() + QPoint(round(used), last), 0
+        for each in shown:
+            each.move(each.pos() + corner)
+        return deep
 
     def _show_chosen(self) -> None:
         for name, value in self.chosen.items():

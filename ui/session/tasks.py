@@ -47,7 +47,7 @@ class Tasks(QObject):
     """The exception of a task."""
     rested = Signal()
     """No work is left."""
-    _met = Signal(object)
+    met = Signal(object)
     """Shows something, from the thread that found it on its way."""
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -56,7 +56,7 @@ class Tasks(QObject):
         self._shown = 0.0
         self._seen = threading.Event()
         self._seen.set()
-        self._met.connect(self._show)
+        self.met.connect(self._show)
         self._worker = Worker(self)
         self._worker.finished.connect(self._finished)
         self._worker.failed.connect(self._failed)
@@ -123,7 +123,7 @@ class Tasks(QObject):
         if self._seen.is_set() and now - self._shown > _SHOW_EVERY:
             self._seen.clear()
             self._shown = now
-            self._met.emit(what)
+            self.met.emit(what)
 
     def _show(self, what: Callable[[], None]) -> None:
         what()

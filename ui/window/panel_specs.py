@@ -153,7 +153,7 @@ PANELS = (
     PanelSpec(
         "sqrt_d", "Why √d", "D",
         "Random queries and keys: what dividing by √d does (Vaswani et al. 2017, section 3.2.1).",
-        "sqrt_d.panel:SqrtDPanel",
+        "sqrt_d.study:SQRT_D",
     ),
     PanelSpec(
         "layer", "Layer", "L",

@@ -73,6 +73,9 @@ RUNS = {
         {"attention": {"algorithm": "naive", "seqlen_q": 1, "seqlen_k": 131072, "head_dim": 64},
          "tiling": {"rows": 1, "cols": 128}},
     ),
+    "sqrt_d": (
+        {"input": {"source": "capture", "name": "passage-layer1"}},
+    ),
 }  # fmt: skip
 """Runs of which a study shows what it has to show, and one of which it says why it does not."""
 SIZES = ((430, 300), (640, 540), (960, 810), (640, 1000))

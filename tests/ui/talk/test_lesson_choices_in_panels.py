@@ -43,11 +43,11 @@ def test_choices_in_panels_follow_the_steps(open_window: Open) -> None:
     assert heads.model == "DeepSeek-V3"  # type: ignore[attr-defined]
     lessons.player.go(2)
     window.session.settle()
-    assert window.docks.panel("sqrt_d").measured == "entropy"  # type: ignore[attr-defined]
+    assert window.docks.panel("sqrt_d").chosen["quantity"] == "entropy"  # type: ignore[attr-defined]
     lessons.player.go(0)
     lessons.player.go(1)
     window.session.settle()
-    assert window.docks.panel("sqrt_d").measured == "variance"  # type: ignore[attr-defined]
+    assert window.docks.panel("sqrt_d").chosen["quantity"] == "variance"  # type: ignore[attr-defined]
 
 
 def _chosen(panel: QWidget) -> list[tuple[str, object]]:

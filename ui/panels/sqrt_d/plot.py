@@ -1,9 +1,10 @@
-"""The plot of the √d experiment: variance, entropy and gradient against d, with their errors."""
+"""The plots of the √d experiment: figures against d with their errors, and one draw as bars."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -18,144 +19,176 @@ from simulator.study.sqrt_d.experiment import (
 )
 from simulator.study.sqrt_d.trained_scores import Spread, TrainedScores
 from ui.look.units import count_text, number_text, plural, tick_text
-from ui.plots.model import Axis, Curve, Dash, Level, Marker, PlotMark, PlotModel
+from ui.plots.model import Axis, Curve, Level, PlotMark, PlotModel
 
 Measured = Literal["variance", "entropy", "gradient"]
 MEASURED: tuple[Measured, ...] = get_args(Measured)
+Way = Literal["plain", "scaled"]
 
-_TITLES: dict[str, str] = {
+_TITLES: dict[Measured, str] = {
     "variance": "variance of the scores",
-    "entropy": "entropy of the weights",
+    "entropy": "entropy of the weights, bits",
     "gradient": "gradient: trace of the softmax's Jacobian",
+}
+_MEANS: dict[Way, Curve] = {
+    "plain": Curve("q·k", "q·k", "S", (), ()),
+    "scaled": Curve("q·k/√d", "q·k/√d", "P", (), (), "dash", "square"),
+}
+_MEDIANS: dict[Way, Curve] = {
+    "plain": Curve("q·k, median", "q·k, median", "S", (), (), "dot", "diamond", 1.2),
+    "scaled": Curve("q·k/√d, median", "q·k/√d, median", "P", (), (), "dot", "ring", 1.2),
 }
 _LEAST = 1e-3
 _ROOM = 1.15
 """How far an axis goes above the line near its top, above which there are words."""
 
 
-def estimate_of(softness: Softness | Spread, measured: Measured) -> Estimate:
-    """Return one of the three estimates."""
-    out: Estimate = getattr(softness, measured)
-    return out
+def _of(softness: Softness | Spread, measured: Measured) -> Estimate:
+    found: Estimate = getattr(softness, measured)
+    return found
 
 
-def estimate_text(estimate: Estimate, measured: Measured) -> str:
+def _at(point: DimPoint, way: Way, measured: Measured) -> Estimate:
+    return _of(point.plain if way == "plain" else point.scaled, measured)
+
+
+def _estimate_text(estimate: Estimate, measured: Measured) -> str:
     """Return an estimate with its standard error: ``63.8 ± 0.5``."""
+    error = "" if math.isinf(estimate.error) else f" ± {number_text(estimate.error, 3)}"
     unit = " bits" if measured == "entropy" else ""
-    if math.isinf(estimate.error):
-        return f"{number_text(estimate.mean, 3)}{unit}"
-    return f"{number_text(estimate.mean, 3)} ± {number_text(estimate.error, 3)}{unit}"
+    return f"{number_text(estimate.mean, 3)}{error}{unit}"
 
 
 def verdict(found: SqrtDResult) -> str:
     """Return whether the variances are d, and 1 after the division, within sampling error."""
     known = [point for point in found.points if point.trials > 1]
     if not known:
-        return "too few queries yet to say how well the variance is known"
-    plain = [p.d for p in known if p.plain.variance.agrees(p.d)]
-    scaled = [p.d for p in known if p.scaled.variance.agrees(1)]
-    if len(plain) == len(scaled) == len(known):
-        return (
-            f"at all {len(known)} d the variance of q·k is d and that of q·k/√d is 1, within 3 "
-            "standard errors"
-        )
+        return "Too few queries yet to say how well the variance is known."
+    plain = sum(p.plain.variance.agrees(p.d) for p in known)
+    scaled = sum(p.scaled.variance.agrees(1) for p in known)
+    if plain == scaled == len(known):
+        at_all = f"At all {len(known)} d the variance of q·k is d and that of q·k/√d is 1"
+        return f"{at_all}, within 3 standard errors."
     return (
-        f"within 3 standard errors the variance of q·k is d at {len(plain)} of {len(known)} d, "
-        f"that of q·k/√d is 1 at {len(scaled)}"
+        f"Within 3 standard errors the variance of q·k is d at {plain} of {len(known)} d, "
+        f"that of q·k/√d is 1 at {scaled}."
     )
 
 
-def trend(found: SqrtDResult, measured: Measured) -> str:
+def _trend(found: SqrtDResult, measured: Measured) -> str:
     """Return how entropy or gradient changes as d grows."""
     if len(found.points) < 2:
-        return f"too few d yet to say what becomes of the {measured}"
+        return f"Too few d yet to say what becomes of the {measured}."
     ends = found.points[0], found.points[-1]
-
-    def change(which: str) -> str:
-        return " to ".join(number_text(_of(point, which, measured).mean, 2) for point in ends)
-
     unit = " bits" if measured == "entropy" else ""
+    plain, scaled = (
+        " to ".join(number_text(_at(p, way, measured).mean, 2) for p in ends) for way in _MEANS
+    )
     low, high = (count_text(point.d) for point in ends)
     return (
-        f"from d = {low} to {high} the {measured} of softmax(q·k) "
-        f"goes from {change('plain')}{unit}, that of softmax(q·k/√d) from {change('scaled')}{unit}"
+        f"From d = {low} to {high} the {measured} of softmax(q·k) goes from {plain}{unit}. "
+        f"Of softmax(q·k/√d) it goes from {scaled}{unit}."
     )
 
 
-def sqrt_d_plot(
-    found: SqrtDResult, measured: Measured, state: str, trained: TrainedScores | None = None
-) -> PlotModel:
-    """Return the plot of a result, also of one that is not finished.
+def _state(found: SqrtDResult) -> str:
+    """Return what was drawn, or how much of it: it may have been cancelled."""
+    if found.share < 1:
+        return f"Seed {found.seed}, {round(100 * found.share)} % drawn."
+    least = min(point.trials for point in found.points)
+    return f"Seed {found.seed}, {least} queries of {found.keys} keys for each d."
 
-    Parameters
-    ----------
-    measured : str
-        ``variance``, ``entropy`` or ``gradient``.
-    """
-    title = _TITLES[measured] + (", bits" if measured == "entropy" else "")
-    y = Axis(title, _tick, log=measured == "variance")
-    x = Axis("head dimension d", lambda value: count_text(round(value)), log=True, base=2)
-    curves = [
-        *_curves(found, measured, "plain", "q·k", "S", "solid", "circle"),
-        *_curves(found, measured, "scaled", "q·k/√d", "P", "dash", "square"),
-    ]
-    if found.points and measured != "variance":  # there mean and median are nearly the same
-        curves += [
-            _medians(found, measured, "plain", "q·k, median", "S", "diamond"),
-            _medians(found, measured, "scaled", "q·k/√d, median", "P", "ring"),
-        ]
-    levels: list[Level] = []
-    ends = (0.4, 2.5 * max(DIMS)) if measured == "variance" else (0.0, _ROOM)
-    if measured == "variance":
-        whole = tuple(float(d) for d in DIMS)
-        curves.append(Curve("= d", "= d", "muted", whole, whole, "dot", None, 1.2))
-        levels.append(Level(1.0, "= 1", "= 1", "muted"))
-    elif measured == "entropy":
-        most = math.log2(found.keys)
-        levels.append(Level(most, f"all {found.keys} keys alike", "all alike", "muted"))
-        ends = (0.0, _ROOM * most)
-    else:
-        most = 1 - 1 / found.keys
-        levels.append(Level(most, f"all {found.keys} keys alike", "all alike", "muted"))
-    said = verdict(found) if measured == "variance" else trend(found, measured)
+
+def sqrt_d_plot(found: SqrtDResult, trained: TrainedScores | None, measured: Measured) -> PlotModel:
+    """Return the plot of a result, also of one that is not finished."""
+    varies = measured == "variance"
+    most = math.log2(found.keys) if measured == "entropy" else 1 - 1 / found.keys
     across = float(min(DIMS)), float(max(DIMS))
-    marks = () if trained is None else _trained_marks(trained, measured)
-    note = f"{_outside(trained, measured, marks, across, ends)}{state}: {said}."
+    if varies:
+        whole = tuple(map(float, DIMS))
+        more = [Curve("= d", "= d", "muted", whole, whole, "dot", None, 1.2)]
+        level, up = Level(1.0, "= 1", "= 1", "muted"), (0.4, 2.5 * across[1])
+    else:  # mean and median of the variance are nearly the same
+        more = [_medians(found, measured, way) for way in _MEDIANS if found.points]
+        level, up = (
+            Level(most, f"all {found.keys} keys alike", "all alike", "muted"),
+            (0.0, _ROOM * most),
+        )
+    marks = () if trained is None else tuple(_trained_marks(trained, measured))
+    said = [verdict(found) if varies else _trend(found, measured)]
+    figures = [
+        f"d = {point.d}: " + ", ".join(
+            f"{curve.name} {_estimate_text(_at(point, way, measured), measured)}"
+            for way, curve in _MEANS.items()
+        )
+        for point in found.points
+    ]  # fmt: skip
+    if trained is not None:
+        short = [(mark, f"{mark.label.split()[-1]} {number_text(mark.y, 3)}") for mark in marks]
+        missing = ", ".join(
+            text
+            for mark, text in short
+            if not (across[0] <= mark.x <= across[1] and up[0] <= mark.y <= up[1])
+        )
+        said += [f"Outside the plot: {measured} of {trained.name}, {missing}."] if missing else []
+        figures.append(f"{trained.name}, d = {trained.d}: {', '.join(text for _, text in short)}")
+    note = " ".join([*said, _state(found)])
     return PlotModel(
         name=f"Why √d: {_TITLES[measured]} against d",
-        x=x,
-        y=y,
-        curves=tuple(curves),
-        marks=tuple(mark for mark in marks if math.isfinite(mark.y) and (mark.y > 0 or not y.log)),
-        levels=tuple(levels),
+        x=Axis("head dimension d", _whole, log=True, base=2),
+        y=Axis(_TITLES[measured], _tick, log=varies),
+        curves=(*(c for way in _MEANS for c in _means(found, measured, way)), *more),
+        marks=tuple(mark for mark in marks if math.isfinite(mark.y) and (mark.y > 0 or not varies)),
+        levels=(level,),
         note=note,
         x_range=across,
-        y_range=ends,
-        summary=f"{note} {_summary(found, measured)}{_trained_words(trained, measured)}",
-    )
+        y_range=up,
+        summary=" ".join((note, *(f"{each}." for each in figures))),
+    )  # fmt: skip
 
 
-def _medians(
-    found: SqrtDResult, measured: Measured, which: str, name: str, role: str, marker: Marker
-) -> Curve:
-    """Return the medians over the queries: half of them have less."""
-    xs = tuple(float(point.d) for point in found.points)
-    ys = tuple(_of(point, which, measured).median for point in found.points)
+def _means(found: SqrtDResult, measured: Measured, way: Way) -> Iterator[Curve]:
+    """Yield the means, joined, and a bar for each error."""
+    curve, least = _MEANS[way], _LEAST if measured == "variance" else -math.inf
+    points = [(point, _at(point, way, measured)) for point in found.points]
+    xs = tuple(float(point.d) for point, _ in points)
+    ys = tuple(max(each.mean, least) for _, each in points)
     details = tuple(
         (
-            f"d = {count_text(point.d)}, {name}",
+            f"d = {count_text(point.d)}, {curve.name}",
+            f"{measured} {_estimate_text(each, measured)}",
+            f"median {number_text(each.median, 3)}",
+            f"{count_text(point.trials)} queries, {found.keys} keys each; ± one standard error",
+        )
+        for point, each in points
+    )
+    if xs:
+        yield replace(curve, xs=xs, ys=ys, details=details)
+    for x, y, (_, each) in zip(xs, ys, points, strict=True):
+        if math.isfinite(each.error):
+            ends = max(y - each.error, least), y + each.error
+            yield Curve("", "", curve.role, (x, x), ends, "solid", None, 4.0)
+
+
+def _medians(found: SqrtDResult, measured: Measured, way: Way) -> Curve:
+    """Return the medians over the queries."""
+    curve = _MEDIANS[way]
+    ys = tuple(_at(point, way, measured).median for point in found.points)
+    details = tuple(
+        (
+            f"d = {count_text(point.d)}, {curve.name}",
             f"half of {count_text(point.trials)} queries have less than {number_text(y, 3)}",
         )
         for point, y in zip(found.points, ys, strict=True)
     )
-    return Curve(name, name, role, xs, ys, "dot", marker, 1.2, details)
+    xs = tuple(float(point.d) for point in found.points)
+    return replace(curve, xs=xs, ys=ys, details=details)
 
 
-def _trained_marks(trained: TrainedScores, measured: Measured) -> tuple[PlotMark, ...]:
-    """Return where the scores of a trained layer lie, undivided and as it uses them."""
-    marks = []
+def _trained_marks(trained: TrainedScores, measured: Measured) -> Iterator[PlotMark]:
+    """Yield where the scores of a trained layer lie, undivided and as it uses them."""
     for spread, name, role in ((trained.plain, "q·k", "S"), (trained.scaled, "scaled", "P")):
-        mean = estimate_of(spread, measured)
+        mean = _of(spread, measured)
         details = (
             f"{trained.name}: d = {trained.d}, {name}",
             f"{measured} {number_text(mean.mean, 3)}, median {number_text(mean.median, 3)}",
@@ -163,35 +196,8 @@ def _trained_marks(trained: TrainedScores, measured: Measured) -> tuple[PlotMark
             f"{number_text(trained.keys, 1)} keys",
             f"scale {number_text(trained.scale, 4)}; the variance is about each row's mean",
         )
-        marks.append(
-            PlotMark(trained.d, mean.mean, f"trained {name}", "trained", role, "star", 6.0, details)
-        )
-    return tuple(marks)
-
-
-def _outside(
-    trained: TrainedScores | None, measured: Measured, marks: Sequence[PlotMark],
-    across: tuple[float, float], up: tuple[float, float],
-) -> str:  # fmt: skip
-    """Return which scores of a trained layer are outside the plot; 0 has no place in it."""
-    missing = ", ".join(
-        f"{mark.label.removeprefix('trained ')} {number_text(mark.y, 3)}"
-        for mark in marks
-        if not (across[0] <= mark.x <= across[1] and up[0] <= mark.y <= up[1])
-    )
-    if trained is None or not missing:
-        return ""
-    return f"Outside the plot: {measured} of {trained.name}, {missing}. "
-
-
-def _trained_words(trained: TrainedScores | None, measured: Measured) -> str:
-    if trained is None:
-        return ""
-    plain, scaled = (estimate_of(s, measured).mean for s in (trained.plain, trained.scaled))
-    return (
-        f" {trained.name}, d = {trained.d}: q·k {number_text(plain, 3)}, scaled "
-        f"{number_text(scaled, 3)}."
-    )
+        label = f"trained {name}"
+        yield PlotMark(trained.d, mean.mean, label, "trained", role, "star", 6.0, details)
 
 
 _BAR = 0.36
@@ -200,36 +206,35 @@ _BAR = 0.36
 
 def draw_plot(draw: OneDraw) -> PlotModel:
     """Return the weights of one query as bars, with and without the division."""
-    places = range(1, draw.keys + 1)
     curves = []
-    for weights, name, role, marker, aside in (
-        (draw.plain, "q·k", "S", "circle", -0.5), (draw.scaled, "q·k/√d", "P", "square", 0.5),
-    ):  # fmt: skip
-        mark: Marker = "circle" if marker == "circle" else "square"
+    for (way, mean), aside in zip(_MEANS.items(), (-0.5, 0.5), strict=True):
+        weights = draw.plain if way == "plain" else draw.scaled
         details = tuple(
             (
-                f"key {place} by its score, {name}",
-                f"weight {number_text(float(p), 4)}",
-                f"q·k = {number_text(float(score))}, q·k/√d = "
-                f"{number_text(float(score) / math.sqrt(draw.d))}",
+                f"key {place} by its score, {mean.name}",
+                f"weight {number_text(p, 4)}",
+                f"q·k = {number_text(score)}, q·k/√d = {number_text(score / math.sqrt(draw.d))}",
             )
-            for place, p, score in zip(places, weights, draw.scores, strict=True)
+            for place, (p, score) in enumerate(
+                zip(weights.tolist(), draw.scores.tolist(), strict=True), 1
+            )
         )
-        xs = tuple(place + aside * _BAR for place in places)
-        ys = tuple(float(p) for p in weights)
-        curves.append(Curve(name, name, role, xs, ys, "solid", mark, details=details, bar=_BAR))
-    top, rest = float(draw.plain[0]), float(draw.scaled[0])
-    even = 1 / draw.keys
+        xs = tuple(place + aside * _BAR for place in range(1, draw.keys + 1))
+        bars = replace(
+            mean, xs=xs, ys=tuple(weights.tolist()), dash="solid", details=details, bar=_BAR
+        )
+        curves.append(bars)
+    top, rest, even = float(draw.plain[0]), float(draw.scaled[0]), 1 / draw.keys
+    medians = (number_text(float(np.median(each)), 4) for each in (draw.plain, draw.scaled))
     note = (
-        f"Seed {draw.seed}, the first query at d = {count_text(draw.d)}: its strongest of "
-        f"{draw.keys} keys gets {number_text(top, 4)} of the weight, divided by √d "
-        f"{number_text(rest, 4)}; half of the keys get less than "
-        f"{number_text(float(np.median(draw.plain)), 4)} and "
-        f"{number_text(float(np.median(draw.scaled)), 4)}, the mean is {number_text(even, 4)}."
+        f"The strongest of {draw.keys} keys gets {number_text(top, 4)} of the weight, divided by "
+        f"√d {number_text(rest, 4)}. Half of the keys get less than {' and '.join(medians)}, the "
+        f"mean is {number_text(even, 4)}. Seed {draw.seed}, the first query at "
+        f"d = {count_text(draw.d)}."
     )
     return PlotModel(
         name=f"Why √d: the weights of one query, d = {draw.d}",
-        x=Axis("keys, by descending score", lambda value: count_text(round(value)), whole=True),
+        x=Axis("keys, by descending score", _whole, whole=True),
         y=Axis("weight", _tick),
         curves=tuple(curves),
         levels=(Level(even, "mean: 1 / keys", "mean", "muted"),),
@@ -240,44 +245,9 @@ def draw_plot(draw: OneDraw) -> PlotModel:
     )
 
 
-def _curves(
-    found: SqrtDResult, measured: Measured, which: str, name: str, role: str, dash: Dash,
-    marker: Marker,
-) -> list[Curve]:  # fmt: skip
-    """Return the means, joined, and an error bar for each."""
-    points = [(point, _of(point, which, measured)) for point in found.points]
-    xs = tuple(float(point.d) for point, _ in points)
-    ys = tuple(max(e.mean, _LEAST) if measured == "variance" else e.mean for _, e in points)
-    details = tuple(
-        (
-            f"d = {count_text(point.d)}, {name}",
-            f"{measured} {estimate_text(e, measured)}",
-            f"median {number_text(e.median, 3)}",
-            f"{count_text(point.trials)} queries, {found.keys} keys each; ± one standard error",
-        )
-        for point, e in points
-    )
-    out = [Curve(name, name, role, xs, ys, dash, marker, details=details)] if xs else []
-    for x, y, (_, e) in zip(xs, ys, points, strict=True):
-        if math.isfinite(e.error):
-            low = max(y - e.error, _LEAST) if measured == "variance" else y - e.error
-            out.append(Curve("", "", role, (x, x), (low, y + e.error), "solid", None, 4.0))
-    return out
+def _whole(value: float) -> str:
+    return count_text(round(value))
 
 
 def _tick(value: float) -> str:
-    if value >= 1000:
-        return count_text(round(value))
-    return tick_text(value)
-
-
-def _of(point: DimPoint, which: str, measured: Measured) -> Estimate:
-    return estimate_of(point.plain if which == "plain" else point.scaled, measured)
-
-
-def _summary(found: SqrtDResult, measured: Measured) -> str:
-    return " ".join(
-        f"d = {point.d}: q·k {estimate_text(_of(point, 'plain', measured), measured)}, "
-        f"q·k/√d {estimate_text(_of(point, 'scaled', measured), measured)}."
-        for point in found.points
-    )
+    return _whole(value) if value >= 1000 else tick_text(value)

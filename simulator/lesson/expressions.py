@@ -1,7 +1,7 @@
 """Numbers in a lesson's text: ``{{ requested("naive") | bytes }}``, computed, never typed.
 
 An expression may use the four operations, powers, and the names and functions of
-`simulator.lesson.numbers`, and nothing else of Python.
+`simulator.lesson.numbers` and of each study's ``captions``, and nothing else of Python.
 """
 
 from __future__ import annotations
@@ -15,18 +15,20 @@ from collections.abc import Callable, Iterator, Mapping
 
 from simulator.base.errors import InputError, reason, refuse
 from simulator.base.limits import PLACEHOLDERS
-from simulator.lesson import (  # noqa: F401 - functions join
-    barrier_numbers,
-    generation_numbers,
-    gradient_numbers,
-    latent_numbers,
-    model_numbers,
-    page_numbers,
-    ring_numbers,
-    schedule_numbers,
-    study_numbers,
-)
-from simulator.lesson.numbers import FUNCTIONS, QUANTITIES, Numbers, Value
+from simulator.lesson import model_numbers, study_numbers  # noqa: F401 - functions join
+from simulator.lesson.numbers import QUANTITIES
+from simulator.study.cache import captions as _cache  # noqa: F401
+from simulator.study.captions import FUNCTIONS, Numbers, Value
+from simulator.study.generation import captions as _generation  # noqa: F401
+from simulator.study.latent import captions as _latent  # noqa: F401
+from simulator.study.merge import captions as _merge  # noqa: F401
+from simulator.study.order import captions as _order  # noqa: F401
+from simulator.study.pages import captions as _pages  # noqa: F401
+from simulator.study.positions import captions as _positions  # noqa: F401
+from simulator.study.ring import captions as _ring  # noqa: F401
+from simulator.study.schedule import captions as _schedule  # noqa: F401
+from simulator.study.smoothing import captions as _smoothing  # noqa: F401
+from simulator.study.sparse import captions as _sparse  # noqa: F401
 
 Formats = Mapping[str, Callable[[float, int], str]]
 """Writes a number: by the format's name, given the number and the digits asked for."""
@@ -154,7 +156,7 @@ def _check(node: ast.expr, content: str) -> None:
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
         function = FUNCTIONS.get(node.func.id)
         if function is None:
-            raise refuse("", key, node.func.id, f"one of {', '.join(FUNCTIONS)}")
+            raise refuse("", key, node.func.id, f"one of {', '.join(sorted(FUNCTIONS))}")
         try:
             inspect.signature(function).bind(None, *node.args)
         except TypeError as wrong:

@@ -1,4 +1,4 @@
-"""Numbers of models, masks, whole layers and heads that a lesson's text may ask for."""
+"""Numbers of masks, linear attention, whole layers and heads that captions may ask for."""
 
 from __future__ import annotations
 
@@ -14,111 +14,23 @@ from simulator.base.dtypes import F64
 from simulator.base.errors import refuse
 from simulator.base.matmul import matmul
 from simulator.engines.reference import reference_rows
-from simulator.lesson.numbers import Numbers, cell_of, gpu_named, known
 from simulator.problem.layer import WEIGHTS
-from simulator.problem.models import AttentionModel, models, with_kv_heads
 from simulator.problem.scenario import parse_scenario
 from simulator.program.algorithms import USUAL
 from simulator.program.playback import Cursor
 from simulator.run.whole_layer import LayerRun, compute_layer, known_layer
 from simulator.study.attention_map import HeadScores, settings_of
 from simulator.study.attention_part import MapPart
-from simulator.study.head_sharing import head_sharing
+from simulator.study.captions import Numbers, cell_of, chosen, known, named
 from simulator.study.jobs.attention_only import Model as WholeModel
 from simulator.study.jobs.attention_only import TrainingFigures as HeadFigures
 from simulator.study.jobs.attention_only import figures as head_figures
 from simulator.study.jobs.attention_only import read_model
 from simulator.study.jobs.jobs import JOB_NAMES, HeadJobs, head_distances, head_jobs
 from simulator.study.jobs.report import model_place
-from simulator.study.kv_cache import (
-    CONVENTIONS,
-    bytes_per_token,
-    cache_bytes,
-    decode_step,
-    fit,
-    weight_bytes,
-)
 from simulator.study.layer_heads import head_matrices, row_shares
 
 Bools = NDArray[np.bool_]
-
-
-# --- experiments and models -------------------------------------------------------------------
-
-
-@known
-def model(_: Numbers, name: str, key: str) -> int:
-    """A whole number from assets/models.toml, such as kv_heads."""
-    found = getattr(_model(name), key, None)
-    if not isinstance(found, int) or isinstance(found, bool):
-        raise refuse("", "model", key, f"a whole number that {name} has")
-    return found
-
-
-@known
-def kv_cache(_: Numbers, name: str, tokens: int, convention: str = "logical") -> int:
-    """Bytes of a float16 cache of one sequence: logical, window_capped or allocated."""
-    if convention not in CONVENTIONS:
-        raise refuse("", "kv_cache", convention, f"one of {', '.join(CONVENTIONS)}")
-    found: int = getattr(cache_bytes(_model(name), tokens), convention)
-    return found
-
-
-@known
-def kv_per_token(_: Numbers, name: str, kv_heads: int = 0) -> int:
-    """Bytes that a token adds to a float16 cache; with other KV heads than the model's if said."""
-    return bytes_per_token(_model(name, kv_heads))
-
-
-@known
-def kv_share(_: Numbers, name: str, kv_heads: int = 0) -> float:
-    """Cache of a token over that of one KV head for each query head."""
-    return float(head_sharing(_model(name, kv_heads)).share_of_mha)
-
-
-@known
-def decode_seconds(n: Numbers, name: str, tokens: int) -> float:
-    """Seconds that reading the cache for one new token takes at the GPU's bandwidth."""
-    return decode_step(_model(name), tokens).cache_seconds(n.workload.gpu)
-
-
-@known
-def sequences(
-    n: Numbers,
-    name: str,
-    tokens: int,
-    gpu: str = "",
-    cache: str = "float16",
-    weights: str = "float16",
-) -> int:
-    """Whole sequences that a GPU holds beside the model's weights, each of an element type."""
-    chosen = gpu_named(n, gpu)
-    found = fit(_model(name), tokens, chosen, cache, weights_dtype=weights).sequences
-    if found is None:
-        raise refuse("", "model", name, "one with a published number of parameters")
-    return found
-
-
-@known
-def model_weights(_: Numbers, name: str, dtype: str = "float16") -> int:
-    """Bytes of a model's weights."""
-    found = weight_bytes(_model(name), dtype)
-    if found is None:
-        raise refuse("", "model", name, "one with a published number of parameters")
-    return found
-
-
-@known
-def gpu_memory(n: Numbers, gpu: str = "") -> int:
-    """Bytes of a GPU's memory."""
-    return gpu_named(n, gpu).memory_bytes
-
-
-def _model(name: str, kv_heads: int = 0) -> AttentionModel:
-    if name not in models():
-        raise refuse("", "model", name, f"one of {', '.join(models())}")
-    found = models()[name]
-    return with_kv_heads(found, kv_heads) if kv_heads else found
 
 
 # --- the mask -----------------------------------------------------------------------------------
@@ -241,10 +153,8 @@ def layer_error(n: Numbers) -> float:
 @known
 def layer_flops(n: Numbers, stage: str) -> int:
     """FLOPs of what makes q, k, v, o or y of a whole layer."""
-    stages = _layer(n).stages
-    if stage not in [each.name for each in stages]:
-        raise refuse("", "stage", stage, f"one of {', '.join(each.name for each in stages)}")
-    return _layer(n).stage(stage).flops
+    found = _layer(n)
+    return found.stage(chosen("stage", stage, [each.name for each in found.stages])).flops
 
 
 @known
@@ -368,9 +278,7 @@ def heads_apart(n: Numbers, layer: int, head: int, other_layer: int, other: int)
 def model_loss(n: Numbers, kind: str, off_layer: int = -1, off_head: int = -1) -> float:
     """Loss of the run's model in nats a word: again or sentences, maybe with a head off."""
     found = _model_figures(n, off_layer, off_head)[1].loss
-    if kind not in found:
-        raise refuse("", "model_loss", kind, f"one of {', '.join(found)}")
-    return found[kind]
+    return named("model_loss", kind, found)
 
 
 def _score(jobs: HeadJobs, name: str, at: int) -> float:

@@ -1,4 +1,4 @@
-"""The numbers that a lesson's text may ask for: names in `QUANTITIES`, functions in `FUNCTIONS`.
+"""The numbers of a run that a lesson's text may ask for, and those of the scenario by name.
 
 All of them ask the simulator, at the scenario and the cursor of a step.
 """
@@ -7,109 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from dataclasses import asdict, replace
 
-from simulator.base.cache import MIB
 from simulator.base.errors import refuse
-from simulator.base.limits import RUN_SCORES
-from simulator.engines.numpy_engine import numpy_engine
 from simulator.engines.reference import reference_rows
 from simulator.problem.filling import MAX_BLOCKS
-from simulator.problem.hardware import Gpu, gpus
-from simulator.problem.scenario import Scenario
-from simulator.problem.workload import Workload, read_inputs, resolve
-from simulator.program.algorithms import ALGORITHMS, algorithm_of, tile_program
-from simulator.program.playback import Cursor
-from simulator.program.tile_program import TileProgram
-from simulator.program.traffic import compulsory_bytes, floor_bytes, stored_bytes
-from simulator.run.cell_values import cell_shape, cell_value, exists
-from simulator.run.snapshot import Cell, Snapshot
-from simulator.run.trace import Trace, tile_counts, trace_of
-from simulator.study.attention_map import AttentionMaps, HeadScores
-from simulator.study.attention_part import MapPart
-from simulator.study.barrier import Watch, recorded_race
-from simulator.study.sweep import Figures, figures_of, unmasked
-
-Value = float | int | str
-
-
-@lru_cache(maxsize=8)
-def program_of(scenario: Scenario) -> TileProgram:
-    """Return the tile program of a scenario, reading no more than a file's header."""
-    return tile_program(resolve(scenario))
-
-
-_WITH_CELLS = ("Q", "K", "V", "C", "S", "m", "l", "O")
-_LARGE = 16 * MIB
-"""Bytes of Q, K and V from which a run goes with the step that asks for it."""
-
-
-def _trace(scenario: Scenario) -> Trace:
-    workload = program_of(scenario).workload
-    return trace_of(workload, read_inputs(workload), numpy_engine)
-
-
-_kept_trace = lru_cache(maxsize=2)(_trace)
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """What the expressions of a step may ask for; nothing is computed before it is needed."""
-
-    scenario: Scenario  # the step's
-    cursor: Cursor  # the place of the step
-    most_scores: int = RUN_SCORES  # scores of a run whose end may be asked for
-    watch: Watch = recorded_race  # shows the race in the run's kernel without a barrier
-
-    @property
-    def workload(self) -> Workload:
-        """The scenario with every blank filled in."""
-        return program_of(self.scenario).workload
-
-    @cached_property
-    def trace(self) -> Trace:
-        """The run, on NumPy."""
-        large = sum(stored_bytes(self.workload, ("Q", "K", "V")).values()) >= _LARGE
-        return _trace(self.scenario) if large else _kept_trace(self.scenario)
-
-    @cached_property
-    def snapshot(self) -> Snapshot:
-        """The state at the cursor."""
-        return self.trace.snapshot(self.cursor.visit, self.cursor.op)
-
-    @cached_property
-    def head(self) -> int:
-        """Query head at the cursor."""
-        return program_of(self.scenario).visit(self.cursor.visit).head
-
-    @cached_property
-    def maps(self) -> AttentionMaps:
-        """Weights of the head at the cursor; of all heads that are packed into it."""
-        algorithm = algorithm_of(self.workload)
-        if not algorithm.softmax:
-            raise refuse("", "weight", algorithm.in_a_sentence, "a run with a softmax")
-        group, (single, inputs) = self.workload.group, self.trace.single_heads
-        heads = range(self.head * group, (self.head + 1) * group)
-        part = MapPart(tuple(heads), range(single.seqlen_q))
-        return HeadScores(single, inputs, part).maps()
-
-    def single(self, row: int) -> tuple[int, int]:
-        """Return the head that a row is of and which of its rows it is, where heads are packed."""
-        return self.workload.single(self.head, row)
-
-    def as_if(self, algorithm: str) -> Workload:
-        """Return the workload with another algorithm; "" for its own."""
-        if not algorithm:
-            return self.workload
-        if algorithm not in ALGORITHMS:
-            raise refuse("", "algorithm", algorithm, f"one of {', '.join(ALGORITHMS)}")
-        return self.workload.as_algorithm(ALGORITHMS[algorithm].name)
-
-    def figures(self, algorithm: str) -> Figures:
-        """Return what an algorithm asks from end to end."""
-        return figures_of(self.as_if(algorithm))
-
+from simulator.problem.workload import Workload
+from simulator.program.algorithms import tile_program
+from simulator.program.traffic import compulsory_bytes, floor_bytes
+from simulator.run.cell_values import cell_value
+from simulator.run.trace import tile_counts
+from simulator.study.captions import Numbers, Value, cell_of, gpu_named, known, named, program_of
+from simulator.study.sweep import figures_of, unmasked
 
 # --- the scenario -----------------------------------------------------------------------------
 
@@ -137,16 +46,6 @@ QUANTITIES: dict[str, Callable[[Workload], int | float]] = {
     "element_bytes": lambda w: w.width,
 }
 """Names of what the step's scenario says, as docs/files.md spells them."""
-
-Function = Callable[..., Value]
-FUNCTIONS: dict[str, Function] = {}
-"""Functions by name; the first parameter is the step's `Numbers`."""
-
-
-def known(function: Function) -> Function:
-    """Let expressions call a function by its name."""
-    FUNCTIONS[function.__name__] = function
-    return function
 
 
 @known
@@ -255,10 +154,7 @@ def launches(n: Numbers, algorithm: str = "") -> int:
 @known
 def tiles(n: Numbers, kind: str) -> int:
     """Tiles of all heads: total, visited, skipped, full or partial."""
-    counts = tile_counts(program_of(n.scenario))
-    if kind not in counts:
-        raise refuse("", "tiles", kind, f"one of {', '.join(counts)}")
-    return counts[kind]
+    return named("tiles", kind, tile_counts(program_of(n.scenario)))
 
 
 @known
@@ -310,13 +206,6 @@ def flops_per_byte(n: Numbers, name: str = "") -> float:
     return gpu.tflops / gpu.tbps
 
 
-def gpu_named(n: Numbers, name: str) -> Gpu:
-    """Return a GPU preset; the scenario's if none is said."""
-    if name and name not in gpus():
-        raise refuse("", "GPU", name, f"one of {', '.join(gpus())}")
-    return gpus()[name] if name else n.workload.gpu
-
-
 # --- values of the run ------------------------------------------------------------------------
 
 
@@ -327,17 +216,6 @@ def value(n: Numbers, tensor: str, row: int, col: int = 0) -> float:
     if found is None:
         raise refuse("", f"{tensor}[{row}, {col}]", "", "a cell that holds a number here")
     return found
-
-
-def cell_of(w: Workload, tensor: str, row: int, col: int) -> Cell:
-    """Return a cell that exists, or refuse it."""
-    if tensor not in _WITH_CELLS:
-        raise refuse("", "tensor", tensor, f"one of {', '.join(_WITH_CELLS)}")
-    cell = Cell(tensor, row, col)
-    if not exists(w, cell):
-        rows, cols = cell_shape(w, tensor)
-        raise refuse("", tensor, f"[{row}, {col}]", f"a cell of a matrix of {rows} x {cols}")
-    return cell
 
 
 @known
@@ -463,3 +341,13 @@ def query_token(n: Numbers, row: int) -> str:
     if not token:
         raise refuse("", "query_token", row, f"a query with a token, of {count}")
     return token
+
+
+# --- its kernel --------------------------------------------------------------------------------
+
+
+@known
+def race_without(n: Numbers, barrier: str, part: str) -> Value:
+    """Of the run's kernel without a barrier: a part of the race that is seen."""
+    parts: dict[str, Value] = asdict(n.watch(n.workload, barrier))
+    return named("part", part, parts)

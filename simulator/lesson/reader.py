@@ -47,6 +47,7 @@ from simulator.problem.scenario import (
     with_values,
 )
 from simulator.program.playback import first_cursor
+from simulator.run.trace import Trace
 from simulator.study.barrier import Watch, recorded_race
 
 if TYPE_CHECKING:
@@ -260,7 +261,7 @@ class _Reader:
         self.mistakes += [LessonMistake(self._source, line + n - 1, title, m) for n, m in found]
 
     def _add(self, said: StepTable, title: str, caption: str, line: int) -> None:
-        from simulator.lesson.numbers import program_of
+        from simulator.study.captions import program_of
 
         before = self.steps[-1] if self.steps else None
         scenario = self.scenario = self._changed(said)
@@ -402,7 +403,11 @@ def _texts(title: str, caption: str, said: StepTable) -> Iterator[tuple[str, str
 
 
 def resolve_step(
-    lesson: Lesson, number: int, formats: Formats, watch: Watch = recorded_race
+    lesson: Lesson,
+    number: int,
+    formats: Formats,
+    watch: Watch = recorded_race,
+    run: Callable[[Scenario], Trace] | None = None,
 ) -> ResolvedStep:
     """Return a step with its numbers computed.
 
@@ -412,17 +417,18 @@ def resolve_step(
     number: which of its good steps, from 0.
     formats: how numbers are written; ``ui.look.lesson_text.FORMATS``.
     watch: shows a race of a kernel; by itself, what was recorded.
+    run: gives the run of a scenario, of which the numbers are; by itself, one on NumPy.
     Raises IndexError: there is no such step.
     Raises InputError: a number cannot be computed, or the input cannot be read: file, line and
         expression are named.
     """
     from simulator.lesson.expressions import fill
-    from simulator.lesson.numbers import Numbers
+    from simulator.study.captions import Numbers, usual_run
 
     if not 0 <= number < len(lesson.steps):
         raise IndexError(f"step {number}: expected 0 to {len(lesson.steps) - 1}")
     step = lesson.steps[number]
-    numbers = Numbers(step.scenario, step.cursor, watch=watch)
+    numbers = Numbers(step.scenario, step.cursor, watch=watch, run=run or usual_run)
     try:
         title, caption, *others = (
             fill(text, numbers, formats) for _, text in _texts(step.title, step.caption, step.said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,14 @@ from simulator.base.errors import InputError, refuse
 from simulator.base.files import write_atomically
 from simulator.code.paper import PAPERS
 from simulator.lesson.expressions import Formats, fill, replaced
-from simulator.lesson.numbers import Numbers, program_of
 from simulator.lesson.places import Pointer
 from simulator.lesson.reader import CLOSE, FRONT, HEADING, OPEN, parse_lesson, read_text
 from simulator.lesson.tables import PlaceTable, PointTable, StepTable
 from simulator.problem.scenario import Scenario, scenario_tables
 from simulator.program.playback import Cursor, end_of_visit, first_cursor, last_cursor
 from simulator.program.tile_program import TileProgram
+from simulator.run.trace import Trace
+from simulator.study.captions import Numbers, program_of, usual_run
 
 MOST_WORDS = 45
 """Words of a caption, so that it can be read from the last row."""
@@ -148,12 +150,16 @@ def with_step(text: str, step: NewStep, source: str = "lesson", folder: Path | N
     return longer
 
 
-def filled(step: NewStep, formats: Formats) -> NewStep:
+def filled(
+    step: NewStep, formats: Formats, run: Callable[[Scenario], Trace] = usual_run
+) -> NewStep:
     """Return a step with the numbers filled into its texts, as they are at its cursor.
+
+    run: gives the run of a scenario.
 
     Raises InputError: one of them cannot be computed there.
     """
-    numbers = Numbers(step.scenario, step.cursor)
+    numbers = Numbers(step.scenario, step.cursor, run=run)
     title, caption, question, answer, notes = (
         fill(getattr(step, name), numbers, formats) for name in TEXTS
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -136,7 +137,9 @@ class LessonFrames(WindowFrames):
 
     def _resolved(self, shot: Shot, look: Look) -> ResolvedStep:
         if self._step is None or self._step.number != shot.step:
-            self._step = _beside(lambda: resolve_step(self._lesson, shot.step, FORMATS), look)
+            run = self.unseen.run_of
+            job = partial(resolve_step, self._lesson, shot.step, FORMATS, run=run)
+            self._step = _beside(job, look)
         return self._step
 
 

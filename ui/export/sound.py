@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from simulator.base.dtypes import F32
-from simulator.lesson.numbers import program_of
 from simulator.lesson.steps import Lesson
 from simulator.program.op import Op
 from simulator.program.playback import MOVING
 from simulator.run.motion import flights_of
+from simulator.study.captions import program_of
 from ui.export.storyboard import Storyboard
 from ui.export.timeline import Timeline, durations
 from ui.session.ticks import LENGTH, RATE, limited, tick

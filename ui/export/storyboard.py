@@ -9,7 +9,6 @@ from functools import cached_property
 from itertools import accumulate, pairwise
 
 from simulator.base.errors import refuse
-from simulator.lesson.numbers import program_of
 from simulator.lesson.record import word_count
 from simulator.lesson.steps import Lesson
 from simulator.program.playback import (
@@ -19,6 +18,7 @@ from simulator.program.playback import (
     path_between,
     seconds_between,
 )
+from simulator.study.captions import program_of
 from ui.export.timeline import MOST_FRAMES
 from ui.look.units import count_text, plural
 from ui.talk.lesson_player import PLAY_STEPS, WALK_SECONDS, WALK_STEPS

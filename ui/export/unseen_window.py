@@ -26,6 +26,7 @@ from ui.safety.faults import raising
 from ui.safety.ini import Value
 from ui.safety.settings import Settings
 from ui.session.calm import Calm
+from ui.session.engines import Engines
 from ui.session.session import Session
 from ui.talk.caption import LessonEnd
 from ui.talk.window import LessonWindow
@@ -130,6 +131,12 @@ class UnseenWindow:
         self._now = 0.0
         """What the window's clock says."""
         self._refused: list[Exception] = []
+
+    def run_of(self, scenario: Scenario) -> Trace:
+        """Return the run of a scenario: the one on show, or another one."""
+        if self._window is not None:
+            return self._window.session.run_of(scenario)
+        return Engines(self._engine).trace(scenario)
 
     def show(
         self,

@@ -237,6 +237,16 @@ class Session(Playing):
         self._accept = accept
         self._submit("trace", lambda: (accept, self.engines.trace(scenario)))
 
+    def run_of(self, scenario: Scenario) -> Trace:
+        """Return the run of a scenario, beside the window: the one on show, or another one.
+
+        Raises InputError: the scenario or its input cannot be used.
+        """
+        trace = self.trace
+        if trace is not None and trace.workload.scenario == scenario:
+            return trace
+        return self.engines.trace(scenario)
+
     def awaits(self, accept: Accept) -> bool:
         """Return whether `accept` still gets the trace that was asked for last."""
         return self._accept is accept

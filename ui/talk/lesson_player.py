@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -12,6 +12,7 @@ from simulator.base.assets import LESSONS
 from simulator.base.errors import InputError, refuse
 from simulator.lesson.reader import lesson_after, lesson_before, load_lesson, resolve_step
 from simulator.lesson.steps import Lesson, LessonTitle, ResolvedStep
+from simulator.problem.scenario import Scenario
 from simulator.program.playback import SECONDS_PER_OP, Cursor, path_between, seconds_between
 from simulator.run.trace import Trace
 from ui.look.layouts import LAYOUT_PANELS
@@ -259,90 +260,67 @@ class LessonPlayer(QObject):
     # --- working it out -------------------------------------------------------------------
 
     def _resolve(self, number: int, worker: Worker) -> None:
-        lesson = self.lesson
+        """Compute a step beside the window, and ahead of time its run, too, if it is another."""
+        lesson, session = self.lesson, self.session
         assert lesson is not None
+        known, shown, ahead = self._known.get(number), session.scenario, worker is self._ahead
+        runs: list[Trace] = []
 
-        def job() -> tuple[Lesson, int, ResolvedStep | str]:
+        def run_of(scenario: Scenario) -> Trace:
+            if not runs:
+                runs.append(session.run_of(scenario))
+            return runs[0]
+
+        def job() -> tuple[Lesson, int, ResolvedStep | str, Trace | None]:
             try:
-                from kernels.devices.barriers import race_without
-                from ui.look.lesson_text import FORMATS
-
-                step = resolve_step(lesson, number, FORMATS, race_without)
+                step = known or _resolved(lesson, number, run_of, session.engines.name)
             except InputError as error:
-                return lesson, number, str(error)
+                return lesson, number, str(error), None
             except MemoryError:
-                return lesson, number, f"step {number + 1}: expected one that fits in memory"
-            typeset_text(step.title, step.caption, step.question, step.answer)
-            return lesson, number, step
+                wanted = f"step {number + 1}: expected one that fits in memory"
+                return lesson, number, wanted, None
+            if ahead and step.scenario != shown:
+                at = step.start or step.cursor
+                with suppress(InputError, MemoryError):  # it is told when the step is shown
+                    run_of(step.scenario).snapshot(at.visit, at.op)
+            return lesson, number, step, runs[0] if runs and step.scenario != shown else None
 
         worker.submit("step", job)
 
-    def _build(self, step: ResolvedStep) -> None:
-        """Build the run of a step ahead, if it is another one; whether it can be is told later."""
-        lesson, session = self.lesson, self.session
-
-        def job() -> tuple[Lesson | None, int, Trace | None]:
-            at = step.start or step.cursor
-            try:
-                trace = session.engines.trace(step.scenario)
-                trace.snapshot(at.visit, at.op)
-            except (InputError, MemoryError):
-                return lesson, step.number, None
-            return lesson, step.number, trace
-
-        self._ahead.submit("run", job)
-
-    def _finished(self, kind: str, result: tuple[Lesson, int, Any]) -> None:
-        lesson, number, made = result
-        if lesson is self.lesson:
-            if kind == "step":
-                self._resolved(number, made)
-            else:
-                self._built(number, made)
-
-    def _resolved(self, number: int, step: ResolvedStep | str) -> None:
-        ahead = number == self._coming
-        if isinstance(step, ResolvedStep):
+    def _finished(
+        self, kind: str, result: tuple[Lesson, int, ResolvedStep | str, Trace | None]
+    ) -> None:
+        lesson, number, step, run = result
+        if lesson is not self.lesson:
+            return
+        if isinstance(step, ResolvedStep) and number not in self._known:
             self._known[number] = step
             self.prepared.emit(step)
-            if ahead and step.scenario != self.session.scenario:
-                self._build(step)
-                return
+        ahead = number == self._coming
         if ahead:
             self._coming = None
-        if number != self._wanted or not self._pending:
-            return
-        if isinstance(step, ResolvedStep):
-            self._show(step)
-        else:
-            self._wanted, self._pending = max(self.step_number, 0), False
-            self.told.emit(step)
-
-    def _built(self, number: int, trace: Trace | None) -> None:
-        self._coming = None
         if self._pending and number == self._wanted:
-            self._next_run = trace
-            self._show(self._known[number])
-        elif number == self.step_number + 1:
-            self._next_run = trace
-        elif self.whole:
+            if isinstance(step, ResolvedStep):
+                self._next_run = run
+                self._show(step)
+            else:
+                self._wanted, self._pending = max(self.step_number, 0), False
+                self.told.emit(step)
+        elif ahead and number == self.step_number + 1:
+            self._next_run = run
+        elif ahead and self.whole:
             self._prepare()
 
     def _prepare(self) -> None:
         """Compute the next step, and its run, so that they are ready when they are asked for."""
-        step, lesson = self.step, self.lesson
-        if step is None or lesson is None or step.number + 1 >= step.count:
+        step = self.step
+        if step is None or step.number + 1 >= step.count or self._coming is not None:
             return
-        after = step.number + 1
-        if self._coming is None and self._next_run is None:
-            self._coming = after
-            known = self._known.get(after)
-            if known is None:
-                self._resolve(after, self._ahead)
-            elif known.scenario != self.session.scenario:
-                self._build(known)
-            else:
-                self._coming = None
+        known = self._known.get(step.number + 1)
+        ready = known is not None and known.scenario == self.session.scenario
+        if not ready and self._next_run is None:
+            self._coming = step.number + 1
+            self._resolve(self._coming, self._ahead)
 
     def _failed(self, kind: str, error: Exception) -> None:
         raise error
@@ -518,3 +496,20 @@ class LessonPlayer(QObject):
     def walking(self) -> bool:
         """Whether it is still moving to the place of the step."""
         return self._clock.isActive()
+
+
+def _resolved(
+    lesson: Lesson, number: int, run_of: Callable[[Scenario], Trace], engine: str
+) -> ResolvedStep:
+    """Return a step with its numbers and formulas: of NumPy's run where a device has failed."""
+    from kernels.devices.barriers import race_without
+    from ui.look.lesson_text import FORMATS
+
+    try:
+        step = resolve_step(lesson, number, FORMATS, race_without, run_of)
+    except InputError:
+        if engine == "numpy":
+            raise
+        step = resolve_step(lesson, number, FORMATS, race_without)
+    typeset_text(step.title, step.caption, step.question, step.answer)
+    return step

@@ -361,7 +361,7 @@ class RecordDialog(QDialog):
 
         def job(report: Report) -> NewStep | InputError:
             try:
-                out = filled(step, FORMATS)
+                out = filled(step, FORMATS, self._session.run_of)
             except InputError as error:
                 return error
             typeset_text(out.title, out.caption, out.question, out.answer)
@@ -397,7 +397,8 @@ class RecordDialog(QDialog):
 
         def job(report: Report) -> int | InputError:
             try:
-                filled(step, FORMATS)  # a number that cannot be computed is refused
+                # A number that cannot be computed is refused.
+                filled(step, FORMATS, self._session.run_of)
                 report(0.5)
                 return record_step(path, step, source)
             except InputError as error:

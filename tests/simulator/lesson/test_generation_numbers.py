@@ -41,8 +41,8 @@ def test_tokens_and_differences_are_those_of_one_query_a_step() -> None:
         ('generation_cost("none", "bytes")', "expected one of cache, again"),
         ('generation_cost("cache", "seconds")', "expected one of bytes, flops, time"),
         ("generation_steps(3)", "expected one of 1, 2, 4, 8"),
-        ("generation_moved(6)", "expected 1 to 5"),
-        ("generation_moved(0)", "expected 1 to 5"),
+        ("generation_moved(6)", "from 1 to 5"),
+        ("generation_moved(0)", "from 1 to 5"),
     ],
 )  # fmt: skip
 def test_what_there_is_none_of_is_refused(told: str, said: str) -> None:

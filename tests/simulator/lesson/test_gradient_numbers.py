@@ -4,9 +4,9 @@ import pytest
 
 from simulator.base.assets import SCENARIOS
 from simulator.base.errors import InputError
-from simulator.lesson.numbers import Numbers
 from simulator.program.playback import Cursor
 from simulator.run.trace import simulate
+from simulator.study.captions import Numbers
 from simulator.study.merge.gradient_sums import random_orders
 from simulator.study.recompute import trade_of
 from tests.helpers.runs import scenario, trace_of

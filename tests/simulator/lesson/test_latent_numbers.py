@@ -29,7 +29,7 @@ def test_costs_are_those_of_the_layer_up_to_its_keys() -> None:
             ):  # fmt: skip
                 assert computed(f'latent_cost("{way}", "{figure}", {queries})', chosen) == want
     for queries in (0, 41):
-        with pytest.raises(InputError, match=f"queries = {queries}: expected 1 to 40"):
+        with pytest.raises(InputError, match=f"queries = {queries}: .* from 1 to 40"):
             computed(f'latent_cost("absorbed", "flops", {queries})', chosen)
     assert computed('latent_crossover("flops")', chosen) == layer.crossover("flops")
 

@@ -248,7 +248,7 @@ def test_what_is_to_be_a_list_is_told(keys):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("__import__('os')", "expected one of sqrt"),
+        ("__import__('os')", "expected one of alpha"),
         ("Nk.real", "expected numbers, texts"),
         ("[1][0]", "expected numbers, texts"),
         ("(lambda: 1)()", "expected numbers, texts"),
@@ -265,7 +265,7 @@ def test_what_is_to_be_a_list_is_told(keys):
         ("+Nk", "expected numbers, texts"),
         ("Nk // 2", "expected numbers, texts"),
         ("(1).real(2)", "expected numbers, texts"),
-        ("sqroot(2)", "expected one of sqrt"),
+        ("sqroot(2)", "expected one of alpha"),
         ("Nq | percent 12", "expected a format"),
         ("Nq |", "expected a format"),
         ("open", "expected one of heads"),

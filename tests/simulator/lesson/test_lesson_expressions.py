@@ -7,11 +7,11 @@ import pytest
 from simulator import InputError
 from simulator.base.limits import LESSON_STEPS, PLACEHOLDERS, TEXT_LETTERS
 from simulator.lesson.expressions import fill, placeholders, replaced
-from simulator.lesson.numbers import FUNCTIONS, Numbers
 from simulator.lesson.reader import parse_lesson, resolve_step
 from simulator.lesson.record import word_count
 from simulator.lesson.steps import Lesson
 from simulator.program.playback import first_cursor
+from simulator.study.captions import FUNCTIONS, Numbers
 from ui.look.lesson_text import FORMATS
 
 FRONT = '+++\ntitle = "T"\n+++\n'

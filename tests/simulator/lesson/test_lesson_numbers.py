@@ -13,7 +13,7 @@ from simulator import InputError
 from simulator.base.assets import CAPTURES, SCENARIOS
 from simulator.lesson.expressions import FORMATS as FORMAT_NAMES
 from simulator.lesson.expressions import FUNCTIONS, fill
-from simulator.lesson.numbers import QUANTITIES, Numbers
+from simulator.lesson.numbers import QUANTITIES
 from simulator.lesson.record import (
     NewStep,
     filled,
@@ -31,6 +31,7 @@ from simulator.problem.scenario import (
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.playback import Cursor, first_cursor, last_cursor
 from simulator.run.trace import simulate
+from simulator.study.captions import Numbers
 from simulator.study.jobs.attention_only import figures, read_model
 from simulator.study.sqrt_d.experiment import sqrt_d_experiment
 from tests.helpers.runs import fitted, needed_mask, pairs_of, program_of, textbook

@@ -10,7 +10,6 @@ import pytest
 
 from simulator.base.assets import LESSONS
 from simulator.lesson.expressions import fill, placeholders
-from simulator.lesson.numbers import Numbers, program_of
 from simulator.lesson.reader import list_lessons, load_lesson, resolve_step
 from simulator.lesson.record import MOST_WORDS, NewStep, record_step, word_count
 from simulator.problem.hardware import gpus
@@ -18,6 +17,7 @@ from simulator.problem.masks import Mask
 from simulator.problem.models import models
 from simulator.problem.scenario import Scenario
 from simulator.run.trace import simulate
+from simulator.study.captions import Numbers, program_of
 from simulator.study.sweep import figures_of
 from ui.look.layouts import LAYOUT_PANELS, layout_named
 from ui.look.lesson_text import FORMATS

@@ -6,12 +6,12 @@ import pytest
 from simulator.base.assets import SCENARIOS
 from simulator.base.errors import InputError
 from simulator.lesson.expressions import fill
-from simulator.lesson.numbers import Numbers
 from simulator.problem.hardware import gpus
 from simulator.problem.models import models
 from simulator.problem.scenario import load_scenario, with_values
 from simulator.program.playback import Cursor
 from simulator.run.trace import simulate
+from simulator.study.captions import Numbers
 from simulator.study.kv_cache import cache_bytes
 
 

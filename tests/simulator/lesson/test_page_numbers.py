@@ -56,7 +56,7 @@ def test_slots_of_the_run_are_those_of_its_batch() -> None:
         ("flash2", 'cache_slots("pages", "used")', "one whose K and V lie in pages"),
         ("batch", 'cache_slots("shared", "used")', "one of pages, stretches"),
         ("batch", 'cache_slots("pages", "lost")', "one of used, inside"),
-        ("paged", "page_place(99)", "page = 99: expected 0 to 9"),
+        ("paged", "page_place(99)", "page = 99: expected a whole number from 0 to 9"),
         ("flash2", "pages()", "one whose K and V lie in pages"),
         ("paged", 'served_steps("lent")', "one of shared, apart, stretches"),
         ("paged", 'served_slots("shared", "lost", 1)', "one of used, inside"),

@@ -8,9 +8,9 @@ import pytest
 from simulator.base.assets import SCENARIOS
 from simulator.base.errors import InputError
 from simulator.lesson.expressions import fill
-from simulator.lesson.numbers import Numbers
 from simulator.problem.scenario import load_scenario, parse_scenario, with_values
 from simulator.program.playback import Cursor
+from simulator.study.captions import Numbers
 from simulator.study.order.shuffle import PLACES, order_of, shuffled
 from simulator.study.smoothing.kernel_smoother import factors, head_points, key_plane
 from simulator.study.smoothing.regression import BANDWIDTHS, regression
@@ -135,7 +135,7 @@ def test_numbers_of_positions() -> None:
     for wrong, word in (
         ('position_setting("speed")', "one of places, shift, trained, factor, pairs"),
         ("turn_of(99)", "a pair from 0 to"),
-        ('shift_moves("rope", 99)', "a row from 0 to"),
+        ('shift_moves("rope", 99)', "row = 99: expected a whole number from 0 to"),
         ('shift_moves("random", 0)', "one of rope, sinusoids, learned, alibi"),
         ('untrained_pairs("linear")', "one of rope, interpolated, ntk, yarn"),
     ):

@@ -11,12 +11,12 @@ from safetensors.numpy import load_file, save_file
 from simulator.base.assets import SCENARIOS
 from simulator.base.errors import InputError
 from simulator.lesson.expressions import fill
-from simulator.lesson.numbers import Numbers
 from simulator.problem.scenario import load_scenario, parse_scenario
 from simulator.problem.workload import resolve
 from simulator.program.playback import Cursor
 from simulator.run.snapshot import Cell
 from simulator.run.trace import simulate
+from simulator.study.captions import Numbers
 from ui.board.words import describe
 from ui.look.lesson_text import FORMATS
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from simulator.base.assets import SCENARIOS
 from simulator.code.tile_script import save_tile
-from simulator.lesson.numbers import Numbers
 from simulator.problem.scenario import with_values
 from simulator.problem.workload import resolve
 from simulator.run.cell_values import cell_value, exists
@@ -18,6 +17,7 @@ from simulator.run.explanation import Number
 from simulator.run.provenance import explain
 from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace, simulate
+from simulator.study.captions import Numbers
 from tests.helpers.runs import scenario, scenarios, scored, trace_of
 from tests.simulator.program.test_split_kv import SPLITS, even, run, split
 

@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 
 from simulator.base.assets import LESSONS
 from simulator.base.errors import InputError
-from simulator.lesson.numbers import program_of
 from simulator.lesson.reader import find_lesson, list_lessons, load_lesson
 from simulator.lesson.record import word_count
 from simulator.problem.scenario import load_scenario
 from simulator.program.playback import SECONDS_PER_RESCALE, seconds_of
+from simulator.study.captions import program_of
 from tests.ui.export.helpers import ROOT, decoded, frames_of, names, picture
 from ui.export.frames import new_image, paint_frame
 from ui.export.job import prepare_lesson

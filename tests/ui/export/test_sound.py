@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.base.assets import SCENARIOS
-from simulator.lesson.numbers import program_of
 from simulator.lesson.reader import find_lesson, load_lesson
 from simulator.program.algorithms import TENSORS
 from simulator.program.playback import Granularity, moved
 from simulator.run.motion import flights_of
 from simulator.run.trace import simulate
+from simulator.study.captions import program_of
 from tests.ui.export.helpers import make, options
 from ui.export.options import ExportOptions
 from ui.export.sound import (

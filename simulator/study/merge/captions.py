@@ -1,28 +1,25 @@
-"""Numbers of a backward pass that a lesson's text may ask for; they join `FUNCTIONS`."""
+"""Numbers of a backward pass that captions may ask for."""
 
 from __future__ import annotations
-
-from functools import lru_cache
 
 from simulator.base.dtypes import F32
 from simulator.base.errors import refuse
 from simulator.engines.finite_difference import STEP, difference_of
-from simulator.lesson.numbers import Numbers, known
-from simulator.problem.scenario import Scenario
-from simulator.run.trace import simulate
+from simulator.run.trace import Trace
+from simulator.study.captions import Numbers, known, named, once_a_run
 from simulator.study.merge.gradient_sums import Orders, adds_to_rows, random_orders
 from simulator.study.recompute import Passes, trade_of
 
 
 @known
 def order_numbers(n: Numbers) -> int:
-    """How many numbers dQ has."""
+    """How many numbers dQ has, of a backward pass whose tiles add to dQ in HBM."""
     return _orders(n).numbers
 
 
 @known
 def order_moves(n: Numbers) -> int:
-    """How many numbers of dQ have other bits if column blocks add to it in another order."""
+    """How many of them have other bits in one of 20 random orders of the column blocks."""
     return _orders(n).moved
 
 
@@ -34,7 +31,7 @@ def order_ulp(n: Numbers) -> int:
 
 @known
 def order_bytes(n: Numbers, shares: bool = False) -> int:
-    """Bytes of HBM for the sums of dQ, or for a share of each column block."""
+    """Bytes of HBM for the sums of dQ; with 1 for a share of each tile, to be added in order."""
     found = _orders(n)
     return found.share_bytes if shares else found.sum_bytes
 
@@ -42,18 +39,18 @@ def order_bytes(n: Numbers, shares: bool = False) -> int:
 def _orders(n: Numbers) -> Orders:
     if not adds_to_rows(n.trace):
         raise refuse("", "algorithm", n.workload.algorithm, "one whose tiles add to dQ in HBM")
-    return _of_run(n.scenario)
+    return _random_orders(n.trace)
 
 
-@lru_cache(maxsize=8)
-def _of_run(scenario: Scenario) -> Orders:
-    return random_orders(simulate(scenario))
+@once_a_run
+def _random_orders(trace: Trace) -> Orders:
+    return random_orders(trace)
 
 
 @known
 def gradient(n: Numbers, tensor: str, row: int, col: int) -> float:
-    """A number of dQ, dK or dV as the run has it, of the head at the cursor."""
-    made = _gradients(n.scenario).get(f"d{tensor}")
+    """A number of the gradient of `q`, `k` or `v` as the run has it, of the head at the cursor."""
+    made = _gradients(n.trace).get(f"d{tensor}")
     head = n.head if tensor == "q" else n.workload.kv_head_of[n.head]
     if made is None or not (0 <= row < made.shape[1] and 0 <= col < made.shape[2]):
         raise refuse("", "number", f"{tensor}[{row}, {col}]", "a number of q, k or v of this run")
@@ -62,13 +59,14 @@ def gradient(n: Numbers, tensor: str, row: int, col: int) -> float:
 
 @known
 def difference(n: Numbers, tensor: str, row: int, col: int, part: str = "slope") -> float:
-    """A gradient from the loss: its "slope", the loss "up" or "down", or the "number" moved."""
+    """The same from the loss Σ dO · O in float64 with that number moved both ways: its `slope`.
+
+    Or the loss `up` or `down`, or the `number` that is moved.
+    """
     head = n.head if tensor == "q" else n.workload.kv_head_of[n.head]
     found = difference_of(n.workload, n.trace.inputs, tensor, (head, row, col))
     parts = {"slope": found.slope, "up": found.up, "down": found.down, "number": found.number}
-    if part not in parts:
-        raise refuse("", "part", part, f"one of {', '.join(parts)}")
-    return parts[part]
+    return named("part", part, parts)
 
 
 @known
@@ -79,7 +77,7 @@ def nudge(_: Numbers) -> float:
 
 @known
 def kept_between(n: Numbers, way: str) -> int:
-    """Bytes between forward and backward pass, if P is "stored" or computed "again"."""
+    """Bytes between forward and backward pass, with P `stored` or computed `again`."""
     return _way(n, way).kept_bytes
 
 
@@ -97,12 +95,9 @@ def scores_again(n: Numbers) -> int:
 
 def _way(n: Numbers, way: str) -> Passes:
     trade = trade_of(n.workload)
-    ways = {"stored": trade.stored, "again": trade.again}
-    if way not in ways:
-        raise refuse("", "way", way, f"one of {', '.join(ways)}")
-    return ways[way]
+    return named("way", way, {"stored": trade.stored, "again": trade.again})
 
 
-@lru_cache(maxsize=4)
-def _gradients(scenario: Scenario) -> dict[str, F32]:
-    return simulate(scenario).arrays()
+@once_a_run
+def _gradients(trace: Trace) -> dict[str, F32]:
+    return trace.arrays()

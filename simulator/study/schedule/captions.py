@@ -1,4 +1,4 @@
-"""Numbers of a schedule that a lesson's text may ask for; they join `FUNCTIONS`.
+"""Numbers of a schedule that captions may ask for.
 
 They are those of the panel where one thread block fits on a multiprocessor at a time, as with tiles
 of 128 rows: what kernels take of a multiprocessor is not known here.
@@ -9,11 +9,11 @@ from __future__ import annotations
 from functools import lru_cache
 
 from simulator.base.errors import refuse
-from simulator.lesson.numbers import Numbers, known
 from simulator.problem.scenario import Algorithm, Scenario
-from simulator.problem.workload import Workload, resolve
+from simulator.problem.workload import Workload
 from simulator.program.algorithms import ALGORITHMS, tile_program
 from simulator.program.tile_program import TileProgram
+from simulator.study.captions import Numbers, chosen, known, named, program_of
 from simulator.study.schedule.batch import batch_programs
 from simulator.study.schedule.blocks import MOST_BLOCKS, blocks_of, count_all
 from simulator.study.schedule.placing import ORDERS, Order, placed
@@ -31,14 +31,14 @@ def schedule_blocks(n: Numbers, algorithm: str = "", splits: int = 0) -> int:
 def schedule_seconds(
     n: Numbers, algorithm: str = "", order: str = "index", splits: int = 0
 ) -> float:
-    """Seconds of the run's thread blocks: "index", "longest" or "persistent"."""
-    return _placed(n.scenario, _algorithm(n, algorithm), _order(order), splits)[0]
+    """Seconds of the run's thread blocks in an order: `index`, `longest` or `persistent`."""
+    return _placed(n.scenario, _algorithm(n, algorithm), chosen("order", order, ORDERS), splits)[0]
 
 
 @known
 def schedule_idle(n: Numbers, algorithm: str = "", order: str = "index", splits: int = 0) -> float:
     """The share of that time in which nothing runs on a multiprocessor."""
-    return _placed(n.scenario, _algorithm(n, algorithm), _order(order), splits)[1]
+    return _placed(n.scenario, _algorithm(n, algorithm), chosen("order", order, ORDERS), splits)[1]
 
 
 @known
@@ -54,21 +54,11 @@ def auto_splits(n: Numbers) -> int:
 
 
 def _algorithm(n: Numbers, name: str) -> Algorithm:
-    found = ALGORITHMS.get(name or n.workload.algorithm)
-    if found is None:
-        raise refuse("", "algorithm", name, f"one of {', '.join(ALGORITHMS)}")
-    return found.name
-
-
-def _order(name: str) -> Order:
-    for order in ORDERS:
-        if order == name:
-            return order
-    raise refuse("", "order", name, f"one of {', '.join(ORDERS)}")
+    return named("algorithm", name or n.workload.algorithm, ALGORITHMS).name
 
 
 def _workload(scenario: Scenario, algorithm: Algorithm, splits: int) -> Workload:
-    w = resolve(scenario).as_algorithm(algorithm)
+    w = program_of(scenario).workload.as_algorithm(algorithm)
     return with_splits(splitting(w), splits) if splits else w
 
 

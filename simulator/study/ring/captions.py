@@ -1,14 +1,14 @@
-"""Numbers of a ring of devices that a lesson's text may ask for; they join `FUNCTIONS`."""
+"""Numbers of a ring of devices that captions may ask for."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
 from simulator.base.errors import refuse
-from simulator.lesson.numbers import Numbers, known
 from simulator.problem.hardware import links
 from simulator.problem.scenario import MAX_DEVICES, Layout, Scenario
-from simulator.problem.workload import Workload, read_inputs, resolve
+from simulator.run.trace import Trace
+from simulator.study.captions import Numbers, chosen, known, named, once_a_run, program_of
 from simulator.study.ring.dealing import DEVICES, LAYOUTS
 from simulator.study.ring.numbers import ring_numbers, why_no_numbers
 from simulator.study.ring.timeline import RingTimeline, ring_timeline
@@ -19,21 +19,17 @@ from simulator.study.ring.work import Ring, ring_of, ring_work, why_no_ring
 def ring_time(
     n: Numbers, figure: str, layout: str = "", link: str = "NVLink-4", sending: str = "during"
 ) -> float:
-    """Seconds, "idle" share, "speed-up" over one device, largest and smallest share of FLOPs.
+    """`seconds`, `idle` share, `speed-up` over one device; `most`, `least` share of FLOPs of one.
 
-    `layout` is that of the scenario if it is empty; blocks are sent "during" the work or "after".
+    `layout` is that of the scenario if it is empty; blocks are sent `during` the work or `after`.
     """
-    if link not in links():
-        raise refuse("", "link", link, f"one of {', '.join(links())}")
-    if sending not in ("during", "after"):
-        raise refuse("", "sending", sending, "one of during, after")
+    named("link", link, links())
+    sending = chosen("sending", sending, ("during", "after"))
     found = _timeline(_ring(n, layout), link, sending == "during")
     shares = found.work.flops.sum(axis=1) / max(int(found.work.flops.sum()), 1)
     figures = {"seconds": found.seconds, "idle": found.idle, "speed-up": found.speed_up,
                "most": float(shares.max()), "least": float(shares.min())}  # fmt: skip
-    if figure not in figures:
-        raise refuse("", "figure", figure, f"one of {', '.join(figures)}")
-    return figures[figure]
+    return named("figure", figure, figures)
 
 
 @known
@@ -55,29 +51,20 @@ def ring_error(n: Numbers, layout: str = "") -> float:
     why = why_no_numbers(ring)
     if why:
         raise refuse("", "tokens", ring.workload.seqlen_k, why)
-    return _error(n.scenario, ring, n.head)
+    return _error(n.trace, ring, n.head)
 
 
 def _ring(n: Numbers, layout: str) -> Ring:
-    said, w = n.scenario.tiling, _workload(n.scenario)
-    why = why_no_ring(w)
+    said, why = n.scenario.tiling, why_no_ring(n.workload)
     if why:
         raise refuse("", "ring", "", why)
-    wanted = layout or said.layout or LAYOUTS[0]
-    for each in LAYOUTS:
-        if each == wanted:
-            return _dealt(n.scenario, said.devices or DEVICES, each)
-    raise refuse("", "layout", layout, f"one of {', '.join(LAYOUTS)}")
-
-
-@lru_cache(maxsize=2)
-def _workload(scenario: Scenario) -> Workload:
-    return resolve(scenario)
+    wanted = chosen("layout", layout or said.layout or LAYOUTS[0], LAYOUTS)
+    return _dealt(n.scenario, said.devices or DEVICES, wanted)
 
 
 @lru_cache(maxsize=MAX_DEVICES)
 def _dealt(scenario: Scenario, devices: int, layout: Layout) -> Ring:
-    return ring_of(_workload(scenario), devices, layout)
+    return ring_of(program_of(scenario).workload, devices, layout)
 
 
 @lru_cache(maxsize=MAX_DEVICES)
@@ -85,7 +72,6 @@ def _timeline(ring: Ring, link: str, overlapped: bool) -> RingTimeline:
     return ring_timeline(ring_work(ring), links()[link], overlapped)
 
 
-@lru_cache(maxsize=len(LAYOUTS))
-def _error(scenario: Scenario, ring: Ring, head: int) -> float:
-    inputs = ring.workload.posed(read_inputs(_workload(scenario)))
-    return ring_numbers(ring, inputs, head).error
+@once_a_run
+def _error(trace: Trace, ring: Ring, head: int) -> float:
+    return ring_numbers(ring, ring.workload.posed(trace.inputs), head).error

@@ -1,0 +1,76 @@
+"""Numbers of a generation that captions may ask for."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from simulator.run.trace import Trace
+from simulator.study.captions import Numbers, chosen, known, named, once_a_run, whole
+from simulator.study.generation.steps import (
+    AT_ONCE,
+    Generation,
+    Quantity,
+    generation,
+    shipped_run,
+    suits,
+)
+
+_WAYS = {"cache": True, "again": False}
+_QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
+
+
+@known
+def generated(n: Numbers, part: str) -> int:
+    """Tokens of the `prompt`, or `tokens` that follow it, of the run that Generation shows."""
+    steps = _found(n, 1).steps
+    first = steps[0].keys
+    return named("part", part, {"prompt": first, "tokens": steps[-1].keys - first})
+
+
+@known
+def generation_cost(n: Numbers, way: str, figure: str, step: int = 0, at_once: int = 1) -> float:
+    """`flops`, `bytes` or seconds (`time`) of a step with a `cache` or all `again`.
+
+    Step 0: of all after the prompt; `at_once` is how many queries a step has.
+    """
+    cached = named("way", way, _WAYS)
+    quantity = chosen("figure", figure, _QUANTITIES)
+    found = _found(n, at_once)
+    if not step:
+        return found.total(quantity, cached=cached)
+    return found.steps[_step(found, step)].of(quantity, cached=cached)
+
+
+@known
+def generation_steps(n: Numbers, at_once: int = 1) -> int:
+    """Steps after the prompt, with so many queries in each."""
+    return len(_found(n, at_once).steps) - 1
+
+
+@known
+def generation_apart(n: Numbers) -> float:
+    """How far rows of steps are from those of one pass, relative to the largest number of O."""
+    return float(_found(n, 1).apart.max())
+
+
+@known
+def generation_moved(n: Numbers, step: int) -> float:
+    """How far a step moves an old row of O at most, without the mask, relative to its length."""
+    found = _found(n, 1)
+    return float(found.unmasked[_step(found, step)])
+
+
+def _step(found: Generation, step: int) -> int:
+    return whole("step", step, 1, len(found.steps) - 1)
+
+
+def _found(n: Numbers, at_once: int) -> Generation:
+    return _generation(n.trace, n.first_head, chosen("at_once", at_once, AT_ONCE))
+
+
+@once_a_run
+def _generation(trace: Trace, head: int, at_once: int) -> Generation:
+    w, inputs = trace.single_heads
+    if not suits(w):
+        (w, inputs), head = shipped_run(), 0
+    return generation(w, inputs, head, at_once)

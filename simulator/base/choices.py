@@ -28,6 +28,7 @@ class Choice:
     listed: bool = False  # whether it is a list that opens instead of a row of buttons
     lesson: str = ""  # the key with which a lesson chooses; empty if none does
     first: str = ""  # the value to begin with; empty: that of the first option
+    open: bool = False  # whether a run has options of its own
 
     @property
     def values(self) -> tuple[str, ...]:

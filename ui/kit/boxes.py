@@ -182,6 +182,19 @@ class Column(Stack):
 
 
 @dataclass(frozen=True, eq=False)
+class Either(Box):
+    """One box where the place is so many times as wide as high, else the other."""
+
+    beside: Box
+    below: Box
+    ratio: float
+
+    def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
+        wide = rect.width() > self.ratio * rect.height()
+        yield from (self.beside if wide else self.below).place(style, rect)
+
+
+@dataclass(frozen=True, eq=False)
 class Scene:
     """A picture of which every box has its place."""
 

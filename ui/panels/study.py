@@ -7,7 +7,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from PySide6.QtCore import QSizeF, Qt
 
-from simulator.base.choices import Choice
+from simulator.base.choices import Choice, Option
 from simulator.problem.scenario import Scenario
 from simulator.run.trace import Trace
 from ui.kit.boxes import Box
@@ -95,6 +95,10 @@ class Study(Generic[Found, State]):
     def forget(self) -> None:
         """Forget what is kept for other runs, before all is computed anew."""
 
+    def options(self, found: Found) -> Mapping[str, tuple[Option, ...]]:
+        """Return the options of choices that depend on what was found."""
+        return {}
+
     def state(self, found: Found, chosen: Chosen, before: State | None, changed: str) -> State:
         """Return the state of what was found, or after a choice with the name `changed`."""
         raise NotImplementedError
@@ -133,9 +137,9 @@ class Study(Generic[Found, State]):
         """Return the state while the pointer is there; None: on nothing."""
         return None
 
-    def frees(self, before: State, after: State) -> str:
-        """Return the name of a choice that no longer holds after what a user did: it becomes ""."""
-        return ""
+    def takes(self, before: State, after: State) -> Chosen:
+        """Return the choices that a user has made, or that no longer hold, by what was done."""
+        return {}
 
     def explains(self, before: State, after: State) -> tuple[int, int] | None:
         """Return of which picked head which row is to be explained after what a user did."""

@@ -177,7 +177,7 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
         self.plot.hide()
         self.bar.fit_pressed.connect(self.plot.fit)
         self.plot.zoomed.connect(self.bar.fit_button.setEnabled)
-        self.plot.picked.connect(self._pick)
+        self.plot.picked.connect(self.pick)
         self.plot.moved.connect(self._move)
         self.slider = _Slider(Qt.Orientation.Horizontal, self)
         self.slider.setPageStep(1)
@@ -230,7 +230,7 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
         """Accept a choice."""
         choice = next(each for each in self.study.choices if each.name == name)
         self.clock.finish()
-        self.chosen[name] = one_of(choice.values, value)
+        self.chosen[name] = value if choice.open else one_of(choice.values, value)
         self._hide_choices()
         if self._known() and self._found is not None:
             self._go(self.study.state(self._found, self.chosen, self.state, name))
@@ -254,14 +254,16 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
     def change(self, state: State) -> None:
         """Show the state after what a user did."""
         before, trace = self.state, self._session.trace
-        if before is not None and (freed := self.study.frees(before, state)):
-            self.chosen[freed] = ""
+        if before is not None and (taken := self.study.takes(before, state)):
+            self.chosen.update(taken)
             self._show_chosen()
         self._mark, _ = self.study.mark(state)
         self._go(state)
         explained = None if before is None else self.study.explains(before, state)
-        if explained is not None and self._asked is not None and self._asked[0] is trace:
+        asked = None if self._found is None else self._asked
+        if explained is not None and asked is not None and asked[0] is trace:
             self._session.explain(*explained)
+        self._known()
 
     def hideEvent(self, event: QHideEvent) -> None:
         super().hideEvent(event)
@@ -350,7 +352,8 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
         elif self.state is not None:
             self._take(self.study.act(self.state, act.name))
 
-    def _pick(self, at: Hashable) -> None:
+    def pick(self, at: Hashable) -> None:
+        """Take a click on a point of a plot."""
         if self.state is not None:
             proposed = self.study.proposes(self.state, at)
             if proposed is not None:
@@ -384,6 +387,7 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
             if self._asked == asked:
                 self.clock.finish()
                 self._found = found
+                self._offer(found)
                 state = self.study.state(found, self.chosen, self.state, "")
                 if self._view is not None:
                     state = self.study.follow(state, self._view)
@@ -400,6 +404,15 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
         else:
             self._session.derive(self.study, needs, done, show)
         return False
+
+    def _offer(self, found: Found) -> None:
+        """Let choices be made that there are; one that is not there becomes the usual one."""
+        for name, options in self.study.options(found).items():
+            self.bar.offer(name, options)
+            values = [each.value for each in options]
+            if self.chosen[name] not in values:
+                self.chosen[name] = values[0]
+            self.bar.show_chosen(name, self.chosen[name])
 
     def _moved(self) -> None:
         if self.state is not None:

@@ -102,6 +102,18 @@ class PlotBar(QWidget):
             if owner == name:
                 button.setChecked(other == value)
 
+    def offer(self, name: str, options: Sequence[Option]) -> None:
+        """List what a run has to choose, or let only some buttons be pressed."""
+        values = [each.value for each in options]
+        for (owner, value), button in self.buttons.items():
+            if owner == name:
+                button.setEnabled(value in values)
+        if name in self.lists:
+            box = self.lists[name]
+            box.clear()
+            for each in options:
+                box.addItem(each.text, each.value)
+
     def show_choice(self, name: str, shown: bool) -> None:
         """Show or hide a whole group, and arrange the others."""
         (self._hidden.discard if shown else self._hidden.add)(name)

@@ -85,8 +85,8 @@ class Product(Study[int, Rows]):
         more = parse_scenario({"attention": {"seqlen_q": 12, "head_dim": 4}})
         return (more, "more rows") if at == "more" else None
 
-    def frees(self, before: Rows, after: Rows) -> str:
-        return "unit" if after.part == 2 else ""
+    def takes(self, before: Rows, after: Rows) -> Chosen:
+        return {"unit": ""} if after.part == 2 else {}
 
     def mark(self, state: Rows) -> tuple[int, int]:
         return state.part, 2

@@ -105,8 +105,8 @@ class MergeStudy(Study[Found, MergeState]):
             return replace(state, partials=state.partials.merge(one, onto))
         return None
 
-    def frees(self, before: MergeState, after: MergeState) -> str:
-        return "order" if before.partials.forest != after.partials.forest else ""
+    def takes(self, before: MergeState, after: MergeState) -> Chosen:
+        return {"order": ""} if before.partials.forest != after.partials.forest else {}
 
     def words(self, state: MergeState) -> Words:
         shown = state.shown

@@ -11,6 +11,7 @@ from simulator.base.choices import Choice
 from simulator.base.limits import TEXT_LETTERS, TITLE_LETTERS
 from simulator.base.tables import Table
 from simulator.problem.models import models
+from simulator.study.jobs.choices import CHOICES as JOBS
 from simulator.study.latent.choices import CHOICES as LATENT
 from simulator.study.merge.choices import CHOICES as MERGE
 from simulator.study.order.choices import CHOICES as ORDER
@@ -159,7 +160,7 @@ class CameraTable(Table):
 
 
 STUDIES: tuple[tuple[Choice, ...], ...] = (
-    LATENT, MERGE, ORDER, PAGES, POSITIONS, RING, SCHEDULE, SQRT_D,
+    JOBS, LATENT, MERGE, ORDER, PAGES, POSITIONS, RING, SCHEDULE, SQRT_D,
 )  # fmt: skip
 """The choices of studies; a lesson makes those that have a key."""
 
@@ -182,7 +183,6 @@ class _Chosen(Table):
     global_layers: Number | None = None
     mask: Annotated[str, AfterValidator(_known_mask)] | None = None
     jacobian: bool | None = None
-    jobs: Literal["jobs", "distances", "training"] | None = None
     off: Annotated[tuple[Number, ...], BeforeValidator(_layer_and_head)] | None = None
 
 
@@ -196,7 +196,7 @@ else:
             choice.lesson: (Literal[choice.lesson_values] | None, None)
             for choices in STUDIES
             for choice in choices
-            if choice.lesson
+            if choice.lesson and not choice.open
         },
     )
 

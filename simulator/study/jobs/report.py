@@ -25,6 +25,8 @@ from simulator.study.jobs.attention_only import (
 from simulator.study.jobs.jobs import HeadJobs, head_distances, head_jobs, shares_of_y
 
 Progress = Callable[[float], None]
+HeadName = tuple[int | None, int]
+"""Layer and number of a head; the layer is None if only that of the run is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +53,7 @@ class Training:
 class HeadReport:
     """The heads of a run; if its whole model is known, those of all layers."""
 
-    # layer and number of each; the layer is None if only that of the run is known
-    heads: tuple[tuple[int | None, int], ...]
+    heads: tuple[HeadName, ...]
     jobs: HeadJobs  # their scores
     distances: F64  # (heads, heads) float64, 0 to 1
     # (heads,) float64, by how much Y of its layer moves without each alone; None if W_O is not

@@ -10,6 +10,8 @@ import pytest
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QPainter
 
+from simulator.base.assets import CAPTURES
+from simulator.base.choices import Choice
 from simulator.problem.scenario import parse_scenario
 from tests.helpers.approved import check
 from tests.helpers.drawn_words import drawn_words, faults
@@ -22,6 +24,12 @@ from ui.window.panel_specs import PANELS
 
 CAUSAL = {"mask": {"causal": True}, "tiling": {"rows": 4, "cols": 4}}
 RUNS = {
+    "jobs": (
+        {"attention": {"heads": 4}, "tiling": {"rows": 8, "cols": 8},
+         "input": {"source": "layer",
+                   "path": str(CAPTURES / "small/step-2000-layer1.safetensors")}},
+        {"attention": {"heads": 12, "seqlen_q": 16, "head_dim": 4}, **CAUSAL},
+    ),
     "latent": (
         {"attention": {"algorithm": "mla", "heads": 4, "seqlen_q": 1, "seqlen_k": 256,
                        "latent_dim": 32, "rope_dim": 8}},
@@ -120,13 +128,22 @@ def in_turn(panel: StudyPanel, session: Session) -> Iterator[str]:
     assert session.trace is not None
     yield USUAL
     for choice in panel.study.choices:
-        for value in choice.values[:: len(choice.values) - 1 if choice.listed else 1]:
+        values = offered(panel, choice)
+        for value in values[:: max(len(values) - 1, 1) if choice.listed else 1]:
             if choice.name not in panel.study.hidden(session.trace, panel.chosen):
                 panel.bar.choose(choice.name, value)
                 session.settle()
                 yield f"{choice.name} = {value}"
         panel.bar.choose(choice.name, choice.usual)
         session.settle()
+
+
+def offered(panel: StudyPanel, choice: Choice) -> list[str]:
+    """Return the values that can be chosen in a run."""
+    if choice.listed:
+        box = panel.bar.lists[choice.name]
+        return [box.itemData(n) for n in range(box.count())]
+    return [each for each in choice.values if panel.bar.buttons[choice.name, each].isEnabled()]
 
 
 def styles(size: tuple[int, int], themes: Iterable[Theme]) -> Iterator[Style]:

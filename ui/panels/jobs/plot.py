@@ -6,7 +6,7 @@ from simulator.study.jobs.attention_only import TrainingFigures
 from simulator.study.jobs.jobs import JOBS
 from simulator.study.jobs.report import HeadReport, Training
 from ui.look.units import count_text, number_text, plural
-from ui.panels.jobs.model import head_name
+from ui.panels.jobs.words import head_name
 from ui.plots.model import Axis, Curve, Dash, Level, Marker, PlotModel
 
 _SHOWN: tuple[tuple[str, str, Dash, Marker], ...] = (
@@ -45,7 +45,7 @@ def course_plots(report: HeadReport, training: Training) -> tuple[PlotModel, Plo
             levels=_here(training),
             note=note,
             y_range=(0.0, top),
-            summary=note,
+            summary=" ".join(notes),
         )
         for name, curves, others, note, top in zip(
             names, (scores, losses), (losses, scores), notes, tops, strict=True

@@ -1,11 +1,10 @@
 """The jobs dock in the window: its table, distances, training, and heads that are switched off."""
 
 import shutil
-from itertools import pairwise
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from simulator.base.assets import CAPTURES, SCENARIOS
@@ -14,10 +13,7 @@ from simulator.problem.scenario import load_scenario, with_values
 from simulator.program.playback import Cursor
 from simulator.study.jobs.attention_only import figures, read_model
 from simulator.study.jobs.jobs import JOBS, head_distances
-from ui.look.draw import text_width
-from ui.look.names import first_that_fits
-from ui.look.theme import DARK, LABEL, Style
-from ui.panels.jobs.painter import table_places
+from ui.panels.jobs.words import columns, notes, pairs, title
 
 TITLES = [job.title for job in JOBS]
 
@@ -51,33 +47,29 @@ def press(window, show, qapp) -> None:
     window.session.settle()
 
 
-def column(panel, title):
-    return next(each for each in panel.state.columns if each.headings[0] == title)
+def column(panel, heading):
+    return next(each for each in columns(panel.state.report) if each.headings[0] == heading)
 
 
 def click_row(window, at) -> None:
-    table = panel_of(window).table
-    middle = next(
-        QPoint(table.width() // 2, y)
-        for y in range(table.height())
-        if table.head_at(QPoint(table.width() // 2, y)) == at
-    )
-    QTest.mouseClick(table, Qt.MouseButton.LeftButton, pos=middle + QPoint(0, 3))
+    picture = panel_of(window).picture
+    place = picture.scene.where(("head", at)).center().toPoint()
+    QTest.mouseClick(picture, Qt.MouseButton.LeftButton, pos=place)
     window.session.settle()
 
 
 def test_the_table_has_the_scores_of_every_head(window, model):
     panel = panel_of(window)
     found = figures(model, 2000)
-    assert [each.headings[0] for each in panel.state.columns[:6]] == TITLES
-    for n, title in enumerate(TITLES):
-        shown = column(panel, title)
+    assert [each.headings[0] for each in columns(panel.state.report)][:6] == TITLES
+    for n, job in enumerate(JOBS):
+        shown = column(panel, job.title)
         for text, value in zip(shown.texts, found.jobs.scores[:, n], strict=True):
             assert text == ("–" if np.isnan(value) else f"{value:.2f}")
     assert column(panel, "Y moves").texts[7] == f"{100 * found.shares[7]:.0f} %"
     assert column(panel, "loss, sentences").after[1] == f"{found.loss['sentences']:.3f}"
-    assert panel.state.title == "Jobs of all 8 heads of the model after 2\u2009000 steps"
-    assert "layer 1 head 3: " in panel.table.accessibleDescription()
+    assert title(panel.state.report) == "Jobs of all 8 heads of the model after 2\u2009000 steps"
+    assert "layer 1 head 3: " in panel.accessibleDescription()
     assert panel.state.current == (1, 0)  # the board's
 
 
@@ -93,20 +85,22 @@ def test_a_click_switches_a_head_off_and_another_click_on(window, model, qapp):
     before = column(panel, "induction").texts
     assert before[7] == "0.97"
     click_row(window, 3)
-    assert panel.off == panel.state.off == (0, 3)
+    assert panel.state.off == (0, 3)
     without = figures(model, 2000, {(0, 3)})
     after = column(panel, "induction").texts
     assert after[7] == f"{without.jobs.of('induction')[7]:.2f}" == "0.01"
     assert after[:4] == before[:4]
-    said = panel.state.notes[0]
+    said = next(notes(panel.state.report))
     assert said.startswith("Without layer 0 head 3: induction of layer 1 head 3 from 0.97 to 0.01")
     assert said.endswith(f"to {without.loss['again']:.3f}.")
     assert panel.bar.lists["off"].currentText() == "without layer 0 head 3"
+    press(window, "training", qapp)
     assert panel.plot.model.note.startswith("Without layer 0 head 3, best heads")
+    press(window, "jobs", qapp)
     # What each head alone does is still compared with all heads on.
     assert column(panel, "loss, next known").after[1] == "0.003"
     click_row(window, 3)
-    assert panel.off is None
+    assert panel.state.off is None
     assert column(panel, "induction").texts == before
     assert panel.bar.lists["off"].currentText() == "every head on"
 
@@ -118,26 +112,23 @@ def test_a_head_is_switched_off_from_the_list_by_keys(window):
     for _ in range(8):
         QTest.keyClick(box, Qt.Key.Key_Down)
     window.session.settle()
-    assert panel.off == (1, 3)
+    assert panel.state.off == (1, 3)
     for _ in range(8):
         QTest.keyClick(box, Qt.Key.Key_Up)
     window.session.settle()
-    assert panel.off is None
+    assert panel.state.off is None
 
 
 def test_distances_are_shown_with_the_nearest_and_the_farthest_pair(window, model, qapp):
     panel = panel_of(window)
     press(window, "distances", qapp)
-    assert panel.distances.isVisible()
-    assert not panel.table.isVisible()
     apart = head_distances(figures(model, 2000).weights)
     np.testing.assert_array_equal(panel.state.report.distances, apart)
     lower = apart[np.tril_indices(8, -1)]
-    assert panel.state.pairs[0] == (
-        f"{lower.min():.2f}, most alike: layer 1 head 2 and layer 1 head 3"
-    )
-    assert panel.state.pairs[1].startswith(f"{lower.max():.2f}, least alike: layer 0 head 3 and")
-    assert panel.state.pairs[1] in panel.accessibleDescription()
+    near, far, _ = pairs(panel.state.report)
+    assert near == (f"{lower.min():.2f}, most alike: layer 1 head 2 and layer 1 head 3")
+    assert far.startswith(f"{lower.max():.2f}, least alike: layer 0 head 3 and")
+    assert far in panel.accessibleDescription()
 
 
 def test_training_shows_when_the_head_appears_and_the_loss_falls(window, model, qapp):
@@ -183,12 +174,12 @@ def test_a_click_on_a_moment_opens_its_layer(window, qapp):
 def test_an_early_moment_has_no_induction_head(open_window, qapp):
     panel = panel_of(opened(open_window, qapp, "induction-early"))
     assert max(column(panel, "induction").values) < 0.1
-    assert panel.state.title.endswith("after 300 steps")
+    assert title(panel.state.report).endswith("after 300 steps")
 
 
 def test_by_hand_every_job_is_exact_and_there_is_no_training(open_window, qapp):
     panel = panel_of(opened(open_window, qapp, "induction-by-hand"))
-    assert panel.state.title == "Jobs of all 4 heads of the model"
+    assert title(panel.state.report) == "Jobs of all 4 heads of the model"
     assert column(panel, "induction").texts == ("0.00", "0.00", "1.00", "0.00")
     assert column(panel, "previous token").texts[0] == "1.00"
     assert column(panel, "Y moves").texts == ("100 %", "0 %", "100 %", "0 %")
@@ -198,15 +189,15 @@ def test_by_hand_every_job_is_exact_and_there_is_no_training(open_window, qapp):
 def test_a_capture_has_jobs_but_nothing_to_switch_off_and_a_click_shows_a_head(open_window, qapp):
     window = opened(open_window, qapp, "inspector")
     panel = panel_of(window)
-    assert panel.state.title == "Jobs of 12 heads"
-    assert [each.headings[0] for each in panel.state.columns] == TITLES
+    assert title(panel.state.report) == "Jobs of 12 heads"
+    assert [each.headings[0] for each in columns(panel.state.report)] == TITLES
     assert panel.bar.lists["off"].isHidden()
     before = panel.state.report
     click_row(window, 2)
     assert window.session.view.snapshot.visit.head == 2  # it is on the board instead
     assert panel.state.current == (None, 2)
     assert panel.state.report is before
-    assert panel.off is None
+    assert panel.state.off is None
 
 
 def test_another_run_forgets_what_was_shown(window, qapp):
@@ -216,8 +207,8 @@ def test_another_run_forgets_what_was_shown(window, qapp):
     session.propose(click, "temperature")
     session.settle()
     assert panel.state.report.training is None
-    assert panel.state.title == "Jobs of 4 heads"
-    assert panel.table.isVisible()  # there is no training to show
+    assert title(panel.state.report) == "Jobs of 4 heads"
+    assert panel.picture.isVisible()  # there is no training to show
     assert panel.bar.buttons["show", "jobs"].isChecked()
     session.undo_stack.undo()
     session.settle()
@@ -229,12 +220,11 @@ def test_a_lesson_chooses_the_picture_and_the_head_that_is_off(window, qapp):
     panel = panel_of(window)  # the lesson's own
     window.session.settle()
     qapp.processEvents()
-    assert panel.distances.isVisible()
     assert panel.bar.buttons["show", "distances"].isChecked()
     assert panel.state.off == (0, 3)
     window.docks.choose("inspector", ChooseTable())
     window.session.settle()
-    assert panel.table.isVisible()
+    assert panel.state.shows == "jobs"
     assert panel.state.off is None
 
 
@@ -255,41 +245,6 @@ def test_a_model_that_cannot_be_read_is_told_in_one_line(open_window, qapp, tmp_
     assert panel_of(window).state is None
 
 
-@pytest.mark.parametrize("size", [(320, 150), (420, 260), (760, 560)])
-def test_many_heads_in_a_small_dock_show_those_around_the_boards(window, size, qapp):
-    panel = panel_of(window)
-    rect = panel.rect().toRectF()
-    rect.setWidth(size[0])
-    rect.setHeight(size[1])
-    places = table_places(panel.state, Style(DARK), rect)
-    shown = [at for at, _ in places.rows]
-    assert shown == list(range(shown[0], shown[-1] + 1))
-    assert 4 in shown  # layer 1 head 0 is on the board
-    boxes = [box for _, box in (*places.rows, *places.after, *((w, b) for w, b in places.notes))]
-    assert all(a.bottom() <= b.top() + 0.01 for a, b in pairwise(boxes))
-    assert boxes[-1].bottom() <= rect.bottom() + 0.01
-
-
-def test_headings_and_notes_are_whole_in_a_small_dock(window, qapp):
-    panel = panel_of(window)
-    for size in ((320, 180), (420, 240), (640, 330)):
-        rect = panel.rect().toRectF()
-        rect.setWidth(size[0])
-        rect.setHeight(size[1])
-        places = table_places(panel.state, Style(DARK), rect)
-        style = places.style
-        wide = (rect.width() - places.names) / len(panel.state.columns)
-        for each in panel.state.columns:
-            words = first_that_fits(each.headings, wide - style.px(4), style.text_font(LABEL))
-            assert text_width(style.text_font(LABEL), words) <= wide
-        told = " ".join(text for text, _ in places.notes)
-        assert told.startswith(("A score is", "Heads"))
-        assert told.endswith(".")  # none of them is cut
-        assert all(
-            text_width(style.text_font(LABEL), text) <= rect.width() for text, _ in places.notes
-        )
-
-
 def test_heads_that_are_packed_into_one_are_told_apart(open_window, qapp):
     window = opened(open_window, qapp, "split-kv")
     panel, session = panel_of(window), window.session
@@ -301,9 +256,3 @@ def test_heads_that_are_packed_into_one_are_told_apart(open_window, qapp):
     view = session.view
     assert w.single(view.snapshot.visit.head, view.report.row)[0] == last
     assert panel.state.current == (None, last)
-
-
-def test_a_job_that_no_row_can_have_is_explained(window):
-    state = panel_of(window).state
-    assert set(column(panel_of(window), "next token").texts) == {"–"}
-    assert "– under next token: no row sees such a key." in state.notes

@@ -1,0 +1,23 @@
+"""What can be chosen of the jobs of heads: what is shown, and which head is off."""
+
+from __future__ import annotations
+
+from simulator.base.choices import Choice, Option
+
+JOBS_SHOWN, DISTANCES, TRAINING = "jobs", "distances", "training"
+ALL_ON = Option("", "every head on", "", "Switch off a head: it gives zeros to the concat.")
+CHOICES = (
+    Choice("show", (
+        Option(JOBS_SHOWN, "Jobs", "Jobs",
+               "What each head reads: the token before, the first, the same one before, the one "
+               "after that (Elhage et al. 2021, Olsson et al. 2022)."),
+        Option(DISTANCES, "Distances", "Dist.",
+               "How unlike the maps of heads are: Jensen–Shannon divergence (Lin 1991)."),
+        Option(TRAINING, "Training", "Train",
+               "When heads take up their jobs, and what the loss does then (Olsson et al. 2022)."),
+    ), lesson="jobs"),
+    Choice("off", (
+        ALL_ON,
+        Option("widest", "without layer 00 head 00", "", ""),  # the list's width
+    ), listed=True, lesson="off", open=True),
+)  # fmt: skip

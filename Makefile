@@ -139,6 +139,10 @@ small-transformer: ## train the transformer of assets/captures/small, and build 
 	@.ci/setup
 	OPENBLAS_NUM_THREADS=1 $(PY) docs/train_small.py assets/captures
 
+docs-tables: ## write the tables of docs/writing-lessons.md again, from the code
+	@.ci/setup test
+	$(PY) -m tests.docs_tables
+
 docs-film: ## make "FlashAttention-2 in one minute" in build/films, from the lesson of that name
 	@.ci/setup
 	mkdir -p build/films
@@ -150,4 +154,4 @@ clean: ## remove what was generated (.venv stays: rm -rf .venv)
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
 .PHONY: approve help run test test-all test-peers test-architectures test-ptx test-races test-gpu-double test-older-cuda lint report soak fuzz mutants bench bench-peers \
-  package test-package pictures docs-pictures small-transformer docs-film clean
+  package test-package pictures docs-pictures docs-tables small-transformer docs-film clean

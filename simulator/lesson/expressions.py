@@ -20,6 +20,7 @@ from simulator.lesson.numbers import QUANTITIES
 from simulator.study.cache import captions as _cache  # noqa: F401
 from simulator.study.captions import FUNCTIONS, Numbers, Value
 from simulator.study.generation import captions as _generation  # noqa: F401
+from simulator.study.jobs import captions as _jobs  # noqa: F401
 from simulator.study.latent import captions as _latent  # noqa: F401
 from simulator.study.merge import captions as _merge  # noqa: F401
 from simulator.study.order import captions as _order  # noqa: F401
@@ -29,6 +30,7 @@ from simulator.study.ring import captions as _ring  # noqa: F401
 from simulator.study.schedule import captions as _schedule  # noqa: F401
 from simulator.study.smoothing import captions as _smoothing  # noqa: F401
 from simulator.study.sparse import captions as _sparse  # noqa: F401
+from simulator.study.sqrt_d import captions as _sqrt_d  # noqa: F401
 
 Formats = Mapping[str, Callable[[float, int], str]]
 """Writes a number: by the format's name, given the number and the digits asked for."""

@@ -153,7 +153,7 @@ def launches(n: Numbers, algorithm: str = "") -> int:
 
 @known
 def tiles(n: Numbers, kind: str) -> int:
-    """Tiles of all heads: total, visited, skipped, full or partial."""
+    """Tiles of all heads: `total`, `visited`, `skipped`, `full` or `partial`."""
     return named("tiles", kind, tile_counts(program_of(n.scenario)))
 
 
@@ -348,6 +348,11 @@ def query_token(n: Numbers, row: int) -> str:
 
 @known
 def race_without(n: Numbers, barrier: str, part: str) -> Value:
-    """Of the run's kernel without a barrier: a part of the race that is seen."""
+    """Part of the race that is seen if the run's kernel lacks the barrier with a comment.
+
+    The parts are `kernel`, `barrier`, its line `at`, `tensor`, the lines where a thread `writes`
+    and one `reads`, the threads `writer` and `reader`, and whether it was `seen` on this machine
+    now, as in the window where kernels can be watched, or is what assets/barriers.toml has.
+    """
     parts: dict[str, Value] = asdict(n.watch(n.workload, barrier))
     return named("part", part, parts)

@@ -159,10 +159,18 @@ class CameraTable(Table):
         return self
 
 
-STUDIES: tuple[tuple[Choice, ...], ...] = (
-    JOBS, LATENT, MERGE, ORDER, PAGES, POSITIONS, RING, SCHEDULE, SQRT_D,
-)  # fmt: skip
-"""The choices of studies; a lesson makes those that have a key."""
+STUDIES: dict[str, tuple[Choice, ...]] = {
+    "Jobs of heads": JOBS,
+    "Latent": LATENT,
+    "Merge": MERGE,
+    "Order": ORDER,
+    "Pages": PAGES,
+    "Positions": POSITIONS,
+    "Ring": RING,
+    "Schedule": SCHEDULE,
+    "Why √d": SQRT_D,
+}
+"""The choices of studies by the title of their panel; a lesson makes those that have a key."""
 
 
 class _Chosen(Table):
@@ -194,7 +202,7 @@ else:
         __base__=_Chosen,
         **{
             choice.lesson: (Literal[choice.lesson_values] | None, None)
-            for choices in STUDIES
+            for choices in STUDIES.values()
             for choice in choices
             if choice.lesson and not choice.open
         },

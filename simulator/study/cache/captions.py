@@ -18,7 +18,7 @@ from simulator.study.kv_cache import (
 
 @known
 def model(_: Numbers, name: str, key: str) -> int:
-    """A whole number from assets/models.toml, such as kv_heads."""
+    """A whole number from assets/models.toml, such as `kv_heads`."""
     found = getattr(_model(name), key, None)
     if not isinstance(found, int) or isinstance(found, bool):
         raise refuse("", "model", key, f"a whole number that {name} has")
@@ -27,7 +27,7 @@ def model(_: Numbers, name: str, key: str) -> int:
 
 @known
 def kv_cache(_: Numbers, name: str, tokens: int, convention: str = "logical") -> int:
-    """Bytes of a float16 cache of one sequence: logical, window_capped or allocated."""
+    """Bytes of a float16 cache of one sequence: `logical`, `window_capped` or `allocated`."""
     found: int = getattr(
         cache_bytes(_model(name), tokens), chosen("kv_cache", convention, CONVENTIONS)
     )

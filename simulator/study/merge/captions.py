@@ -30,7 +30,7 @@ def order_ulp(n: Numbers) -> int:
 
 
 @known
-def order_bytes(n: Numbers, shares: bool = False) -> int:
+def order_bytes(n: Numbers, shares: int = 0) -> int:
     """Bytes of HBM for the sums of dQ; with 1 for a share of each tile, to be added in order."""
     found = _orders(n)
     return found.share_bytes if shares else found.sum_bytes

@@ -14,8 +14,8 @@ from simulator.study.order.shuffle import order_of, shuffled
 def shuffle_apart(n: Numbers, places: str = "run") -> float:
     """Largest distance of a row of O from where it was before its tokens were shuffled.
 
-    It is a share of a row's length; `places` is what depends on places: "run", "none", "causal" or
-    "rope".
+    It is a share of a row's length; `places` is what depends on places: `run`, `none`, `causal` or
+    `rope`.
     """
     single, inputs = n.trace.single_heads
     kind = chosen("places", places, DEPENDS)

@@ -1,4 +1,4 @@
-"""Numbers of a head as a kernel smoother, and of other scores, that captions may ask for."""
+"""Numbers of a head as a kernel smoother and of other scores that captions may ask for."""
 
 from __future__ import annotations
 

@@ -1,15 +1,10 @@
 """What a step chooses in panels."""
 
-from pathlib import Path
-
 import pytest
 
 from simulator.lesson.places import Framing
 from simulator.lesson.reader import parse_lesson
 from simulator.lesson.steps import Step
-from simulator.lesson.tables import STUDIES
-
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "writing-lessons.md"
 
 
 def test_choices_stay_until_another_is_made() -> None:
@@ -46,16 +41,6 @@ def test_choices_that_no_panel_has_are_told(choice: str, expected: str) -> None:
     lesson = parse_lesson(text, "x.md")
     assert lesson.steps == ()
     assert str(lesson.mistakes[0]).startswith(f"x.md:8: {expected}")
-
-
-def test_the_page_names_what_lessons_choose_in_studies() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    said = [choice for choices in STUDIES for choice in choices if choice.lesson]
-    assert said
-    for choice in said:
-        values = ", ".join(f'`"{value}"`' for value in choice.values)
-        assert f"`{choice.lesson}`" in page, choice.lesson
-        assert choice.listed or f"({values}" in page, choice.lesson  # a list is a file's
 
 
 def test_a_head_that_is_off_stays_off_until_it_is_on() -> None:

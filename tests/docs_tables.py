@@ -1,0 +1,111 @@
+"""The tables of docs/writing-lessons.md, made from the code: ``make docs-tables`` writes them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+from simulator.lesson import expressions, numbers, tables
+from simulator.study.captions import FUNCTIONS, Function
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "writing-lessons.md"
+_OTHERS = {
+    "model": ("KV cache and Head sharing", "a name in assets/models.toml"),
+    "tokens": ("KV cache and Head sharing", "1 to 1 048 576"),
+    "memory": ("Memory traffic", ""),
+    "layer": ("Layer", ""),
+    "stage": ("Layer", ""),
+    "kernel": ("Kernel", ""),
+    "over": ("Sweep", ""),
+    "generation": ("Generation", ""),
+    "way": ("Generation", ""),
+    "summed": ("Generation", ""),
+    "at_once": ("Generation", ""),
+    "step": ("Generation, Pages, Ring", "a number"),
+    "global_layers": ("Order", "a number"),
+    "mask": ("Masks", "a name there"),
+    "jacobian": ("Inspector", ""),
+    "off": ("Jobs of heads", "`[layer, head]`, or `[]`"),
+}
+"""Panels of keys that no study declares, and what one writes where it is no short list."""
+
+
+def choices() -> Iterator[str]:
+    """Yield the rows of what a lesson chooses in panels."""
+    yield "| panel | key | what one writes |"
+    yield "| --- | --- | --- |"
+    rows = [
+        (panel, choice.lesson, _written(choice.lesson_values))
+        for panel, declared in tables.STUDIES.items()
+        for choice in declared
+        if choice.lesson and not choice.open
+    ]
+    declared = {key for _, key, _ in rows}
+    for key, field in tables.ChooseTable.model_fields.items():
+        if key not in declared:
+            panel, said = _OTHERS[key]
+            kinds = [each for each in get_args(field.annotation) if each is not type(None)]
+            values = (True,) if kinds == [bool] else get_args(kinds[0])
+            rows.append((panel, key, said or _written(values)))
+    yield from (f"| {panel} | `{key}` | {written} |" for panel, key, written in sorted(rows))
+
+
+def _written(values: tuple[object, ...]) -> str:
+    """Return values as TOML has them."""
+    toml = (f'"{each}"' if isinstance(each, str) else str(each).lower() for each in values)
+    return ", ".join(f"`{each}`" for each in toml)
+
+
+def functions() -> Iterator[str]:
+    """Yield the rows of functions, those of a module together."""
+    yield "| function | result |"
+    yield "| --- | --- |"
+    module = ""
+    for name, function in sorted(FUNCTIONS.items(), key=_place):
+        if function.__module__ != module:
+            module = function.__module__
+            about = re.split(",? that ", sys.modules[module].__doc__ or "")[0]
+            about = re.sub("^(The n|N)umbers of ", "", about)
+            yield f"| **{about[0].upper()}{about[1:]}** | |"
+        parameters = [
+            re.sub(r": [^=,]+?( = |$)", r"\1", str(each)).replace("'", '"').replace(" = ", "=")
+            for each in list(inspect.signature(function).parameters.values())[1:]
+        ]
+        said = " ".join((inspect.getdoc(function) or "").split()).replace("``", "`")
+        yield f"| `{name}({', '.join(parameters)})` | {said} |"
+
+
+def _place(item: tuple[str, Function]) -> tuple[bool, str]:
+    """Return where a function stands: those of the run come first."""
+    module = item[1].__module__
+    return module != numbers.__name__, module
+
+
+def formats() -> Iterator[str]:
+    """Yield the formats of numbers."""
+    digits = (f"`{name} {count or 1}`" for name, count in expressions.DIGITS.items())
+    yield f"Formats: {', '.join(f'`{name}`' for name in expressions.FORMATS)};"
+    yield f"{', '.join(digits)} say how many digits. Without a format, whole numbers are counts."
+
+
+PARTS = {"choices": choices, "functions": functions, "formats": formats}
+
+
+def renewed(page: str) -> str:
+    """Return the page with every part between its two comments made again."""
+    for name, make in PARTS.items():
+        first, last = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+        before, begun, rest = page.partition(first)
+        _, ended, after = rest.partition(last)
+        assert begun, name
+        assert ended, name
+        page = before + begun + "\n" + "\n".join(make()) + "\n\n" + last + after
+    return page
+
+
+if __name__ == "__main__":
+    PAGE.write_text(renewed(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

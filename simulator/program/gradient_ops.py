@@ -14,9 +14,10 @@ from simulator.program.ops import exp_shift
 from simulator.program.state import State
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RowDots(Op):
     """``D = rowsum(dO ∘ O)``: what every dP of a row is compared with."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "row dots"
     label: ClassVar[str] = "D = Σ dO∘O"
@@ -34,9 +35,10 @@ class RowDots(Op):
         chip["D"] = (chip["dO"] * chip["O"]).sum(axis=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WeightedMeans(Op):
     """``D = rowsum(P ∘ dP)``: the same as that of dO and O, from what lies in HBM."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "weighted means"
     label: ClassVar[str] = "D = Σ P∘dP"
@@ -74,9 +76,10 @@ class StartGradients(Op):
             chip[tensor] = np.zeros((rows, width), number)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WeightsAgain(Op):
     """``P = exp(S - LSE)``: the weights of the forward pass, divided by l already."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "weights"
     gesture: ClassVar[Gesture] = Gesture.TURN
@@ -95,9 +98,10 @@ class WeightsAgain(Op):
         chip["P"] = exp_shift(chip["S"], chip["LSE"][:, None])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AddValueGradient(Op):
     """``dV += Pᵀ dO``: each key's value counted in a row as much as its weight."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "value gradient"
     gesture: ClassVar[Gesture] = Gesture.SUM_ROWS
@@ -117,9 +121,10 @@ class AddValueGradient(Op):
         chip["dV"] = chip["dV"] + matmul(chip["P"].T, chip["dO"])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WeightGradient(Op):
     """``dP = dO Vᵀ``: what more weight of a key would change."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "weight gradient"
     gesture: ClassVar[Gesture] = Gesture.SUM_DEPTH
@@ -139,9 +144,10 @@ class WeightGradient(Op):
         chip["dP"] = matmul(chip["dO"], chip["V"].T)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreGradient(Op):
     """``dS = P ∘ (dP - D)``: a softmax gives to one key what it takes from the others."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "score gradient"
     label: ClassVar[str] = "dS = P∘(dP − D)"
@@ -210,9 +216,10 @@ class StoredCapGradient(Op):
         chip["dS"] = chip["dS"] * (number(1) - (capped / number(self.cap)) ** 2)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AddQueryGradient(Op):
     """``dQ_acc += dS K``: what HBM has of other column blocks is added to."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "query gradient"
     gesture: ClassVar[Gesture] = Gesture.SUM_ROWS
@@ -232,9 +239,10 @@ class AddQueryGradient(Op):
         chip["dQ_acc"] = chip["dQ_acc"] + matmul(chip["dS"], chip["K"])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AddKeyGradient(Op):
     """``dK += dSᵀ Q``."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "key gradient"
     gesture: ClassVar[Gesture] = Gesture.SUM_ROWS

@@ -35,9 +35,10 @@ def kept_unless_larger(old: Values, new: Values, by: float | None) -> Values:
     return top
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LoadTiles(Op):
     """Copy tiles from HBM to the chip."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "load"
     gesture: ClassVar[Gesture] = Gesture.CARRY
@@ -61,9 +62,10 @@ class LoadLatent(LoadTiles):
             state.chip["V"] = latent[:, : self.value_dim]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StoreTiles(Op):
     """Copy tiles from the chip to HBM."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "store"
     gesture: ClassVar[Gesture] = Gesture.CARRY
@@ -74,9 +76,10 @@ class StoreTiles(Op):
             state.store(move, state.chip[move.tensor])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StoreConstants(Op):
     """Write O = 0, l = 0 and m or LSE = -inf to HBM, where no key has been seen."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "clear"
     gesture: ClassVar[Gesture] = Gesture.CARRY
@@ -88,9 +91,10 @@ class StoreConstants(Op):
             state.store(move, state.written[move.tensor].empty)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LoadSink(LoadTiles):
     """Copy the sink logits of some query heads to the chip."""
+
+    __slots__ = ()
 
     def apply(self, state: State) -> None:
         for move in self.moves:
@@ -339,9 +343,10 @@ class RowSum(Op):
             chip["l"] = chip["l"] + exp_shift(chip["sink"], chip["m"])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Combine(Op):
     """Join the tile's m and l with those of the run (FlashAttention-1)."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "combine"
     recorded: ClassVar[tuple[str, ...]] = ("m", "l", "alpha", "beta")
@@ -404,18 +409,20 @@ class Normalise(Op):
             chip["LSE"] = log_sum_exp(chip["m"], chip["l"])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StorePartials(StoreTiles):
     """Copy O and LSE of one split to HBM."""
+
+    __slots__ = ()
 
     def apply(self, state: State) -> None:
         for move in self.moves:
             state.store(move, state.chip[move.tensor.removesuffix("_partial")])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MergeMax(Op):
     """The largest LSE of each row's splits."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "row max"
     gesture: ClassVar[Gesture] = Gesture.PICK
@@ -427,9 +434,10 @@ class MergeMax(Op):
         chip["m"] = chip["LSE_partial"].max(axis=0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MergeWeights(Op):
     """``w = exp(LSE - m)``: how much each split weighs in its row."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "exponentials"
     gesture: ClassVar[Gesture] = Gesture.TURN
@@ -440,9 +448,10 @@ class MergeWeights(Op):
         chip["w"] = exp_shift(chip["LSE_partial"], chip["m"][None, :])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MergeSum(Op):
     """The sum of the weights of each row's splits."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "row sum"
     gesture: ClassVar[Gesture] = Gesture.GATHER
@@ -453,9 +462,10 @@ class MergeSum(Op):
         chip["l"] = chip["w"].sum(axis=0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MergeOutputs(Op):
     """``O = Σ w O_partial`` over the splits."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "accumulate"
     gesture: ClassVar[Gesture] = Gesture.SUM_KEYS

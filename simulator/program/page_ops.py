@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from simulator.program.op import Gesture, Op
@@ -10,9 +9,10 @@ from simulator.program.ops import LoadTiles
 from simulator.program.state import State
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LookUpPages(Op):
     """Copy the entries of a tile's pages from the block table to the chip."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "look up"
     label: ClassVar[str] = "look up pages"
@@ -25,9 +25,10 @@ class LookUpPages(Op):
             state.chip[move.tensor] = state.load(move)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LoadPages(LoadTiles):
     """Copy the pages of a tile to the chip, from the places that have been looked up."""
+
+    __slots__ = ()
 
     def apply(self, state: State) -> None:
         for move in self.moves:

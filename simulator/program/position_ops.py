@@ -11,7 +11,6 @@ equation 34.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from simulator.program.op import Gesture, Op
@@ -20,9 +19,10 @@ from simulator.program.state import State
 _CITES = "Su et al. 2021, section 3.2.2, equation 34"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TakeUnturned(Op):
     """Q and K as they are without places."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "unturned"
     label: ClassVar[str] = "Q, K without places"
@@ -38,9 +38,10 @@ class TakeUnturned(Op):
         """Do nothing: engines read Q and K turned."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnQueries(TakeUnturned):
     """Turn every pair of every query by its place."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "turn queries"
     label: ClassVar[str] = "turn Q"
@@ -54,9 +55,10 @@ class TurnQueries(TakeUnturned):
         return "each pair of a query turns by its place"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnKeys(TurnQueries):
     """Turn every pair of every key by its place."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "turn keys"
     label: ClassVar[str] = "turn K"

@@ -56,9 +56,10 @@ class MapFeatures(Op):
             chip["phi_K"] = elu_plus_one(chip["K"])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MapRandomFeatures(MapFeatures):
     """``φ(Q)`` and ``φ(K)`` with Performer's positive random features."""
+
+    __slots__ = ()
 
     def apply(self, state: State) -> None:
         chip = state.chip
@@ -95,9 +96,10 @@ class ReadState(Op):
         chip["l"] = found[:, -1]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Similarities(Op):
     """``S = φ(Q) φ(K)ᵀ`` of the rows and keys of a chunk: positive, no softmax follows."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "similarities"
     gesture: ClassVar[Gesture] = Gesture.SUM_DEPTH
@@ -108,9 +110,10 @@ class Similarities(Op):
         chip["S"] = matmul(chip["phi_Q"], chip["phi_K"].T)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HidePairs(ApplyMask):
     """P: the similarities that a row sees, 0 for keys after it."""
+
+    __slots__ = ()
 
     recorded: ClassVar[tuple[str, ...]] = ("P",)
     changed: ClassVar[tuple[str, ...]] = ()
@@ -121,9 +124,10 @@ class HidePairs(ApplyMask):
         chip["P"] = np.where(seen, chip["S"], state.number(0))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SumWeights(Op):
     """``l += rowsum(P)``: the keys of the chunk, beside those in the state."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "row sum"
     gesture: ClassVar[Gesture] = Gesture.GATHER
@@ -135,9 +139,10 @@ class SumWeights(Op):
         chip["l"] = chip["l"] + chip["l_tile"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateState(Op):
     """``state += φ(K)ᵀ [V, 1]``: every key of the tile adds a matrix of rank one."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "update state"
     latex: ClassVar[str] = r"\mathrm{state} \leftarrow \mathrm{state} + \phi(K)^{\top} [V, 1]"
@@ -153,9 +158,10 @@ class UpdateState(Op):
         chip["state"] = chip["state"] + matmul(chip["phi_K"].T, with_ones(chip["V"]))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class KeepRows(MapFeatures):
     """``φ(x) = x``: queries and keys as they are, in float32."""
+
+    __slots__ = ()
 
     def apply(self, state: State) -> None:
         chip = state.chip
@@ -163,9 +169,10 @@ class KeepRows(MapFeatures):
         chip["phi_K"] = chip["K"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class UnitRows(MapFeatures):
     """``φ(x) = x / |x|``: so what the state has for a key is what was written with it."""
+
+    __slots__ = ()
 
     def apply(self, state: State) -> None:
         chip = state.chip
@@ -173,9 +180,10 @@ class UnitRows(MapFeatures):
         chip["phi_K"] = over(chip["K"], lengths(chip["K"]))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DecayState(Op):
     """``state = diag(α) state``: each feature forgets a share of what it has."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "decay state"
     label: ClassVar[str] = "state = α·state"
@@ -194,9 +202,10 @@ class DecayState(Op):
         chip["state"] = chip["decay"].T * chip["state"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Recall(Op):
     """``v_old = φ(K) state``: the value that the state has for the key by now."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "recall"
     label: ClassVar[str] = "v_old = φ(K) state"
@@ -215,9 +224,10 @@ class Recall(Op):
         chip["v_old"] = matmul(chip["phi_K"], chip["state"])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Correct(Op):
     """``u = β (V - v_old)``: what has to be added so that a share β of the new value is there."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "correct"
     label: ClassVar[str] = "u = β (V − v_old)"
@@ -236,9 +246,10 @@ class Correct(Op):
         chip["u"] = chip["strength"][:, None] * (chip["V"] - chip["v_old"])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AddValues(Op):
     """``state += φ(K)ᵀ V``, without a sum of the weights."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "update state"
     label: ClassVar[str] = "state += φ(K)ᵀV"
@@ -256,9 +267,10 @@ class AddValues(Op):
         chip["state"] = chip["state"] + matmul(chip["phi_K"].T, chip["V"])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AddCorrection(Op):
     """``state += φ(K)ᵀ u``: from now on the state has more of the new value for the key."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "update state"
     label: ClassVar[str] = "state += φ(K)ᵀu"
@@ -276,9 +288,10 @@ class AddCorrection(Op):
         chip["state"] = chip["state"] + matmul(chip["phi_K"].T, chip["u"])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOutput(Op):
     """``O = φ(Q) state``, the key of the same token included; nothing is divided."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "read state"
     label: ClassVar[str] = "O = φ(Q) state"

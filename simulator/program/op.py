@@ -66,8 +66,10 @@ class Op:
     lands: ClassVar[float] = 1.0
     """The share of its motion after which its result is shown."""
     label: ClassVar[str] = ""
+    tile_label: ClassVar[str] = ""
     short_label: ClassVar[str] = ""
-    """The words on its chip, and as few as still name it; `ui.look.names` has those of most ops."""
+    """The words on its chip, those where O is divided after each tile, and as few as still name
+    it."""
     latex: ClassVar[str] = ""
     shows: ClassVar[str] = ""
     """The op's line in the update of a state, and the number beside that line."""
@@ -87,6 +89,11 @@ class Op:
     @property
     def says(self) -> str:
         """Caption of what numbers become, where no sum and no flight shows it."""
+        return ""
+
+    @property
+    def change(self) -> str:
+        """Formula of what it does to S after the product; empty where it does nothing to it."""
         return ""
 
     @property

@@ -158,6 +158,8 @@ class Scores(Op):
     """``S = (scale · Q) Kᵀ`` of one tile."""
 
     name: ClassVar[str] = "scores"
+    label: ClassVar[str] = "S = QKᵀ"
+    short_label: ClassVar[str] = "S"
     gesture: ClassVar[Gesture] = Gesture.SUM_DEPTH
     recorded: ClassVar[tuple[str, ...]] = ("S",)
     scale: float
@@ -177,6 +179,8 @@ class SoftCap(Op):
     """``S = cap · tanh(S / cap)``: no score is larger than the cap."""
 
     name: ClassVar[str] = "soft-cap"
+    label: ClassVar[str] = "soft-cap S"
+    short_label: ClassVar[str] = "cap"
     gesture: ClassVar[Gesture] = Gesture.WIPE
     changed: ClassVar[tuple[str, ...]] = ("S",)
     cap: float
@@ -185,6 +189,11 @@ class SoftCap(Op):
     def says(self) -> str:
         """How a score changes."""
         return f"each score s becomes {self.cap:g} · tanh(s / {self.cap:g})"
+
+    @property
+    def change(self) -> str:
+        """How S changes, as a formula."""
+        return r"S \leftarrow c\, \tanh(S / c)"
 
     def terms(self, state: State, before: Values | None) -> Values | None:
         """Return the terms times the slope of tanh, which shrinks their errors, and the score."""
@@ -202,6 +211,8 @@ class Bias(Op):
     """``S = S - bias(i', j)``: a score loses, or gains, with the distance of row and key."""
 
     name: ClassVar[str] = "bias"
+    label: ClassVar[str] = "S − bias"
+    short_label: ClassVar[str] = "bias"
     gesture: ClassVar[Gesture] = Gesture.WIPE
     changed: ClassVar[tuple[str, ...]] = ("S",)
     bias: DistanceBias = field(repr=False)
@@ -212,6 +223,11 @@ class Bias(Op):
     def says(self) -> str:
         """How a score changes."""
         return "each score loses the bias of its distance"
+
+    @property
+    def change(self) -> str:
+        """How S changes, as a formula."""
+        return rf"S \leftarrow S {self.bias.latex}"
 
     def terms(self, state: State, before: Values | None) -> Values | None:
         """Return the terms and the bias, from which a small difference may be left."""
@@ -228,12 +244,19 @@ class ApplyMask(Op):
     """Set the hidden pairs of a tile to -inf, before the softmax."""
 
     name: ClassVar[str] = "mask"
+    label: ClassVar[str] = "mask"
+    short_label: ClassVar[str] = "mask"
     hides: ClassVar[bool] = True
     gesture: ClassVar[Gesture] = Gesture.WIPE
     changed: ClassVar[tuple[str, ...]] = ("S",)
     mask: Mask = field(repr=False)
     rows: range
     cols: range
+
+    @property
+    def change(self) -> str:
+        """How S changes, as a formula."""
+        return r"S \leftarrow -\infty \;\;\mathrm{where\;hidden}"
 
     def apply(self, state: State) -> None:
         chip = state.chip
@@ -251,6 +274,8 @@ class RowMax(Op):
     """
 
     name: ClassVar[str] = "row max"
+    label: ClassVar[str] = "m"
+    tile_label: ClassVar[str] = "m\u0303"
     gesture: ClassVar[Gesture] = Gesture.PICK
     lands: ClassVar[float] = 0.7
     recorded: ClassVar[tuple[str, ...]] = ("m", "alpha", "m_tile")
@@ -302,6 +327,8 @@ class Exponentials(Op):
     """``P = exp(S - m)``; with the maximum of the tile alone unless it is `running`."""
 
     name: ClassVar[str] = "exponentials"
+    label: ClassVar[str] = "P = exp"
+    tile_label: ClassVar[str] = "P\u0303 = exp"
     gesture: ClassVar[Gesture] = Gesture.TURN
     recorded: ClassVar[tuple[str, ...]] = ("P",)
     running: bool = False
@@ -321,6 +348,8 @@ class RowSum(Op):
     """
 
     name: ClassVar[str] = "row sum"
+    label: ClassVar[str] = "ℓ"
+    tile_label: ClassVar[str] = "ΣP\u0303"
     gesture: ClassVar[Gesture] = Gesture.GATHER
     recorded: ClassVar[tuple[str, ...]] = ("l_tile", "l")
     running: bool = False
@@ -349,6 +378,8 @@ class Combine(Op):
     __slots__ = ()
 
     name: ClassVar[str] = "combine"
+    label: ClassVar[str] = "join m ℓ"
+    short_label: ClassVar[str] = "join"
     recorded: ClassVar[tuple[str, ...]] = ("m", "l", "alpha", "beta")
 
     def apply(self, state: State) -> None:
@@ -365,6 +396,8 @@ class Rescale(Op):
     """Correct O for the new maximum; `normalised` O (FlashAttention-1) for the new l as well."""
 
     name: ClassVar[str] = "rescale"
+    label: ClassVar[str] = "rescale O"
+    short_label: ClassVar[str] = "αO"
     gesture: ClassVar[Gesture] = Gesture.SHRINK
     normalised: bool
 
@@ -381,6 +414,9 @@ class Accumulate(Op):
     """``O += P V``; into a `normalised` O (FlashAttention-1), ``O += beta / l · P V``."""
 
     name: ClassVar[str] = "accumulate"
+    label: ClassVar[str] = "O += PV"
+    tile_label: ClassVar[str] = "O += P\u0303V"
+    short_label: ClassVar[str] = "PV"
     gesture: ClassVar[Gesture] = Gesture.SUM_KEYS
     recorded: ClassVar[tuple[str, ...]] = ("O",)
     normalised: bool
@@ -425,6 +461,8 @@ class MergeMax(Op):
     __slots__ = ()
 
     name: ClassVar[str] = "row max"
+    label: ClassVar[str] = "m = max LSE"
+    short_label: ClassVar[str] = "m"
     gesture: ClassVar[Gesture] = Gesture.PICK
     lands: ClassVar[float] = 0.7
     recorded: ClassVar[tuple[str, ...]] = ("m",)
@@ -440,6 +478,8 @@ class MergeWeights(Op):
     __slots__ = ()
 
     name: ClassVar[str] = "exponentials"
+    label: ClassVar[str] = "w = exp"
+    short_label: ClassVar[str] = "w"
     gesture: ClassVar[Gesture] = Gesture.TURN
     recorded: ClassVar[tuple[str, ...]] = ("w",)
 
@@ -454,6 +494,8 @@ class MergeSum(Op):
     __slots__ = ()
 
     name: ClassVar[str] = "row sum"
+    label: ClassVar[str] = "ℓ = Σw"
+    short_label: ClassVar[str] = "ℓ"
     gesture: ClassVar[Gesture] = Gesture.GATHER
     recorded: ClassVar[tuple[str, ...]] = ("l",)
 
@@ -468,6 +510,8 @@ class MergeOutputs(Op):
     __slots__ = ()
 
     name: ClassVar[str] = "accumulate"
+    label: ClassVar[str] = "O = ΣwO"
+    short_label: ClassVar[str] = "ΣwO"
     gesture: ClassVar[Gesture] = Gesture.SUM_KEYS
     recorded: ClassVar[tuple[str, ...]] = ("O",)
 

@@ -32,6 +32,7 @@ class MapFeatures(Op):
     """``φ(Q)`` and ``φ(K)`` of what is on chip, ``φ(x) = elu(x) + 1``."""
 
     name: ClassVar[str] = "features"
+    short_label: ClassVar[str] = "φ"
     latex: ClassVar[str] = r"\phi(Q),\, \phi(K)"
     recorded: ClassVar[tuple[str, ...]] = ("phi_Q", "phi_K")
     queries: bool = True
@@ -74,6 +75,8 @@ class ReadState(Op):
     """``[O, l] = φ(Q) · state``: of all keys that have been added; `whole` if no others follow."""
 
     name: ClassVar[str] = "read state"
+    label: ClassVar[str] = "O = φ(Q) state"
+    short_label: ClassVar[str] = "φ(Q)·"
     latex: ClassVar[str] = r"[O, \ell] \leftarrow \phi(Q)\, \mathrm{state}"
     shows: ClassVar[str] = "O"
     recorded: ClassVar[tuple[str, ...]] = ("l", "O")
@@ -102,6 +105,8 @@ class Similarities(Op):
     __slots__ = ()
 
     name: ClassVar[str] = "similarities"
+    label: ClassVar[str] = "S = φ(Q)φ(K)ᵀ"
+    short_label: ClassVar[str] = "φφᵀ"
     gesture: ClassVar[Gesture] = Gesture.SUM_DEPTH
     recorded: ClassVar[tuple[str, ...]] = ("S",)
 
@@ -115,6 +120,8 @@ class HidePairs(ApplyMask):
 
     __slots__ = ()
 
+    label: ClassVar[str] = "P = mask S"
+    short_label: ClassVar[str] = "P"
     recorded: ClassVar[tuple[str, ...]] = ("P",)
     changed: ClassVar[tuple[str, ...]] = ()
 
@@ -130,6 +137,8 @@ class SumWeights(Op):
     __slots__ = ()
 
     name: ClassVar[str] = "row sum"
+    label: ClassVar[str] = "ℓ += ΣP"
+    short_label: ClassVar[str] = "ℓ"
     gesture: ClassVar[Gesture] = Gesture.GATHER
     recorded: ClassVar[tuple[str, ...]] = ("l_tile", "l")
 
@@ -145,6 +154,8 @@ class UpdateState(Op):
     __slots__ = ()
 
     name: ClassVar[str] = "update state"
+    label: ClassVar[str] = "state += φ(K)ᵀV"
+    short_label: ClassVar[str] = "+ φ(K)ᵀV"
     latex: ClassVar[str] = r"\mathrm{state} \leftarrow \mathrm{state} + \phi(K)^{\top} [V, 1]"
     recorded: ClassVar[tuple[str, ...]] = ("state",)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from PySide6.QtCore import QRectF, QSizeF
 from PySide6.QtGui import QFont
@@ -11,33 +11,9 @@ from PySide6.QtGui import QFont
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import algorithm_of
 from simulator.program.op import Op
-from simulator.program.ops import (
-    Accumulate,
-    ApplyMask,
-    Bias,
-    Combine,
-    Exponentials,
-    MergeMax,
-    MergeOutputs,
-    MergeSum,
-    MergeWeights,
-    Normalise,
-    Rescale,
-    RowMax,
-    RowSum,
-    Scores,
-    SoftCap,
-)
+from simulator.program.ops import Normalise
 from simulator.program.state import ChipTile, TileMove
-from simulator.program.state_ops import (
-    HidePairs,
-    MapFeatures,
-    MapRandomFeatures,
-    ReadState,
-    Similarities,
-    SumWeights,
-    UpdateState,
-)
+from simulator.program.state_ops import MapFeatures
 from simulator.program.tensors import symbol
 from simulator.program.tile_program import TileAlgorithm, TileProgram, Visit
 from ui.look.draw import text_width
@@ -51,40 +27,6 @@ _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _PER_ROW_BLOCK = ("Q", "O", "LSE")
 _PER_COLUMN_BLOCK = ("K", "V", "C")
 _SQUARE = ("S", "P")
-
-
-@dataclass(frozen=True, slots=True)
-class _Chip:
-    """The words on the chip of an op that computes: in full, of a tile alone, and the shortest."""
-
-    label: str
-    of_tile: str = ""
-    short: str = ""
-
-
-_CHIPS: dict[type[Op], _Chip] = {
-    Scores: _Chip("S = QKᵀ", short="S"),
-    SoftCap: _Chip("soft-cap S", short="cap"),
-    Bias: _Chip("S − bias", short="bias"),
-    ApplyMask: _Chip("mask", short="mask"),
-    RowMax: _Chip("m", "m\u0303"),
-    Exponentials: _Chip("P = exp", "P\u0303 = exp"),
-    RowSum: _Chip("ℓ", "ΣP\u0303"),  # no font sets a tilde on ℓ
-    Combine: _Chip("join m ℓ", short="join"),
-    Rescale: _Chip("rescale O", short="αO"),
-    Accumulate: _Chip("O += PV", "O += P\u0303V", "PV"),
-    MergeMax: _Chip("m = max LSE", short="m"),
-    MergeWeights: _Chip("w = exp", short="w"),
-    MergeSum: _Chip("ℓ = Σw", short="ℓ"),
-    MergeOutputs: _Chip("O = ΣwO", short="ΣwO"),
-    MapFeatures: _Chip("φ(Q) φ(K)", short="φ"),
-    MapRandomFeatures: _Chip("φ(Q) φ(K)", short="φ"),
-    ReadState: _Chip("O = φ(Q) state", short="φ(Q)·"),
-    Similarities: _Chip("S = φ(Q)φ(K)ᵀ", short="φφᵀ"),
-    HidePairs: _Chip("P = mask S", short="P"),
-    SumWeights: _Chip("ℓ += ΣP", short="ℓ"),
-    UpdateState: _Chip("state += φ(K)ᵀV", short="+ φ(K)ᵀV"),
-}
 
 
 def tensor_names(name: str) -> tuple[str, ...]:
@@ -123,14 +65,13 @@ def chip_name(tile: ChipTile, visit: Visit, w: Workload, *, whole_rows: bool) ->
 
 def op_label(op: Op, w: Workload) -> str:
     """Return the words on an op's chip: ``load K₁ V₁``, ``O += PV``."""
-    chip = _chip(op)
     if isinstance(op, MapFeatures):
         return " ".join(symbol(name) for name in op.makes)
-    if chip is not None:
-        algorithm, label = algorithm_of(w), chip.label
+    if op.label:
+        algorithm, label = algorithm_of(w), op.label
         for spec in algorithm.chip:
             label = label.replace(spec.name, algorithm.called(spec.name))
-        return (chip.of_tile if algorithm.normalises_each_tile else "") or label
+        return (op.tile_label if algorithm.normalises_each_tile else "") or label
     if isinstance(op, Normalise):
         return f"{op.tensor} / ℓ"
     if op.moves:
@@ -138,21 +79,12 @@ def op_label(op: Op, w: Workload) -> str:
     return " ".join(["start", *(symbol(tile.name) for tile in op.allocates)])
 
 
-def _chip(op: Op) -> _Chip | None:
-    """Return the words of an op that computes; its own where it brings some."""
-    own = _Chip(op.label, short=op.short_label) if op.label else None
-    return own or _CHIPS.get(type(op))
-
-
 def short_op_label(op: Op, w: Workload) -> str:
     """Return as few letters as still name the op, for narrow chips."""
-    chip = _chip(op)
-    if chip is not None and chip.short:
-        return chip.short
-    label = op_label(op, w)
-    return (
-        label.split(" = ")[0] if chip is not None or isinstance(op, Normalise) else label.split()[0]
-    )
+    if op.short_label:
+        return op.short_label
+    computes = bool(op.label) or isinstance(op, Normalise)
+    return op_label(op, w).split(" = " if computes else None)[0]
 
 
 def outer_block_word(by_rows: bool) -> str:

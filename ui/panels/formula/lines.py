@@ -11,7 +11,7 @@ from simulator.base.dtypes import F32
 from simulator.problem.positions import Turning
 from simulator.program.algorithms import TENSORS
 from simulator.program.op import Op
-from simulator.program.ops import ApplyMask, Bias, InitialiseWithSink, SoftCap, StoreSinks
+from simulator.program.ops import InitialiseWithSink, StoreSinks
 from simulator.program.tensors import symbol
 from simulator.run.cell_values import cell_name
 from simulator.run.explanation import Explanation, Number, Part, Term, TermSum
@@ -33,10 +33,6 @@ from ui.panels.update_lines import (
 )
 
 _SCORES = r"S \leftarrow Q K^{\top}\!\cdot \mathrm{scale}"
-_CHANGES: dict[type[Op], str] = {
-    SoftCap: r"S \leftarrow c\, \tanh(S / c)",
-    ApplyMask: r"S \leftarrow -\infty \;\;\mathrm{where\;hidden}",
-}
 _GIVEN = r"Q,\; K"
 _LSE = r"\mathrm{LSE} \leftarrow m + \ln \ell"
 
@@ -88,7 +84,7 @@ def formula_lines(snapshot: Snapshot, report: RowReport) -> tuple[UpdateLine, ..
         lines[:0] = [scores, *_change_lines(snapshot, row, r)]
         if snapshot.normalised:
             lines.append(_lse_line(snapshot, row, r))
-    elif snapshot.stores_scores and type(snapshot.op) in _CHANGES:
+    elif snapshot.stores_scores and snapshot.op.change:
         changes = _change_lines(snapshot, row, r)
         lines[1:1] = [one for one in changes if one.current]
     if not any(one.current for one in lines):
@@ -178,17 +174,10 @@ def _change_lines(snapshot: Snapshot, row: int, r: int) -> list[UpdateLine]:
     """Return the lines of what is done to S after the product: soft-cap, bias, mask."""
     states = snapshot.tile.states[1:]
     return [
-        line(snapshot, op.name, latex, *_some_scores(snapshot, row, state["S"][r]))
+        line(snapshot, op.name, op.change, *_some_scores(snapshot, row, state["S"][r]))
         for op, state in zip(snapshot.ops, states, strict=True)
-        if (latex := _change(op))
+        if op.change
     ]
-
-
-def _change(op: Op) -> str | None:
-    """Return the formula of an op that changes S after the product; None for others."""
-    if isinstance(op, Bias):
-        return rf"S \leftarrow S {op.bias.latex}"
-    return _CHANGES.get(type(op))
 
 
 def _lse_line(snapshot: Snapshot, row: int, r: int) -> UpdateLine:

@@ -13,7 +13,8 @@ import numpy as np
 
 from simulator.base.dtypes import E4M3_LARGEST
 from simulator.base.matmul import matmul
-from simulator.problem.scenario import SKIPPING, Faults
+from simulator.problem.facts import SKIPPING
+from simulator.problem.scenario import Faults
 from simulator.problem.scores import SINK, SKIP
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import ALGORITHMS

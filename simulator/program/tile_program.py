@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -41,11 +41,6 @@ class TileAlgorithm:
     # label, in_a_sentence: its name beside a figure, and its name after other words
     label: str
     in_a_sentence: str
-    # its role in the theme, the same in all plots: "bad", "text", "good", or a tensor's
-    colour: str
-    # line, mark: how its curves are drawn, and the points on them
-    line: Literal["solid", "dash", "dot", "dashdot"]
-    mark: Literal["square", "triangle", "circle", "diamond", "cross"]
     source: str  # the paper
     about: str  # what sets it apart from the others, in a few words
     launches: Callable[[Workload], tuple[Launch, ...]]  # workload to the launches in their order

@@ -10,6 +10,7 @@ from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontMetricsF, QPalette
 
 from simulator.base.assets import ASSETS
 from simulator.program.algorithms import TENSORS
+from ui.look.curves import LOOKS
 
 TEXT_FAMILY = "Inter Tabular"
 CODE_FAMILY = "JetBrains Mono"
@@ -78,7 +79,9 @@ class Theme:
         return QColor(self.tensors.get(name, self.text))
 
     def role(self, name: str) -> QColor:
-        """Return the colour of a tensor, or one of the theme's own by its name."""
+        """Return the colour of an algorithm or a tensor, or one of the theme's own, by its name."""
+        if name in LOOKS:
+            name = LOOKS[name].colour
         return self.tensor(name) if name in self.tensors else QColor(getattr(self, name))
 
 

@@ -5,20 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtGui import QColor
 
-from simulator.program.algorithms import ALGORITHMS
+from ui.look import curves
 from ui.look.draw import mixed
 from ui.look.theme import Theme
 
 F64 = NDArray[np.float64]
 Words = Callable[[float], str]
-Marker = Literal["circle", "square", "triangle", "diamond", "ring", "cross", "star"]
-Dash = Literal["solid", "dash", "dot", "dashdot"]
+Marker = curves.Marker
+Dash = curves.Dash
 
 _STEPS = {2: (1, 2, 3, 4, 5, 6, 8, 10, 15, 20), 10: (1, 2, 3, 4, 6, 8, 12)}
 """Steps between exponents of logarithmic ticks, by their base."""
@@ -29,7 +28,7 @@ def ink(theme: Theme, role: str) -> QColor:
     """Return the colour of an algorithm, a tensor or one of the theme's own roles."""
     if role == "hbm_line":  # a frame's colour is too dark for words
         return mixed(theme.hbm_line, theme.text, 0.4)
-    return theme.role(ALGORITHMS[role].colour if role in ALGORITHMS else role)
+    return theme.role(role)
 
 
 @dataclass(frozen=True, slots=True)

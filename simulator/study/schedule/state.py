@@ -27,7 +27,7 @@ class TimelineRow:
     """One row of the picture."""
 
     title: str
-    colour: str  # a role of the theme
+    algorithm: str  # whose colour it has
     schedule: Schedule | None = None  # the model; None for a trace, or if there is none
     events: Events | None = None  # what is drawn
     why: str = ""  # why nothing is drawn
@@ -88,9 +88,9 @@ def _row(program: TileProgram, order: str, needs: Needs, title: str = "") -> Tim
     w, own, programs = program.workload, algorithm_of(program.workload), batch_programs(program)
     title, taken = title or own.title, needs(w)
     if why := why_no_schedule(program, taken, programs):
-        return TimelineRow(title, own.colour, why=why)
+        return TimelineRow(title, own.name, why=why)
     found = schedule_of(program, taken, one_of(ORDERS, order), programs)
-    return TimelineRow(title, own.colour, found, events_of(found))
+    return TimelineRow(title, own.name, found, events_of(found))
 
 
 def _other(program: TileProgram, name: str, order: str, needs: Needs) -> TimelineRow:
@@ -101,7 +101,7 @@ def _other(program: TileProgram, name: str, order: str, needs: Needs) -> Timelin
     try:
         return _row(tile_program(program.workload.as_algorithm(own.name)), order, needs)
     except InputError as error:
-        return TimelineRow(own.title, own.colour, why=str(error))
+        return TimelineRow(own.title, own.name, why=str(error))
 
 
 def _splits(program: TileProgram, order: str, needs: Needs) -> list[TimelineRow]:
@@ -109,7 +109,7 @@ def _splits(program: TileProgram, order: str, needs: Needs) -> list[TimelineRow]
     try:
         w = splitting(program.workload)
     except InputError as error:
-        return [TimelineRow("splits", algorithm_of(program.workload).colour, why=str(error))]
+        return [TimelineRow("splits", program.workload.algorithm, why=str(error))]
     auto, rows = split_choice(w).splits, []
     for number in sorted({1, auto, w.splits}):
         is_run = w is program.workload and number == w.splits

@@ -12,6 +12,8 @@ from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QTabBar
 from pytestqt.qtbot import QtBot
 
+from simulator.program.algorithms import ALGORITHMS
+from ui.look.curves import LOOKS
 from ui.look.theme import THEMES, Style, Theme, stylesheet
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -84,6 +86,11 @@ def test_heads_are_seen_and_differ_from_each_other(theme: Theme) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_no_two_algorithms_are_drawn_alike() -> None:
+    assert LOOKS.keys() == ALGORITHMS.keys()
+    assert len({*LOOKS.values()}) == len(LOOKS)
+
+
 def test_files_of_fonts_are_open_from_the_beginning() -> None:
     """So none is the first that Qt closes, after which it opens all others again."""
     script = (

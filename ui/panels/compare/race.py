@@ -10,7 +10,6 @@ from functools import lru_cache
 from PySide6.QtCore import QLineF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
-from simulator.program.algorithms import ALGORITHMS
 from simulator.study.compare import Comparison
 from simulator.study.race import Race, RaceLane, Standing
 from ui.look.draw import RIGHT, draw_text, hairline, mixed, outline, text_width, wrapped
@@ -229,7 +228,7 @@ def _paint_bar(
 ) -> None:
     """Draw the bar on its track, with a mark where one launch ends and the next begins."""
     px, theme = style.px, style.theme
-    colour = theme.role(ALGORITHMS[lane.algorithm].colour)
+    colour = theme.role(lane.algorithm)
     painter.fillRect(bar, mixed(theme.panel, theme.text, 0.07))
     done = QRectF(bar.x(), bar.y(), standing.share * bar.width(), bar.height())
     painter.fillRect(done, mixed(theme.panel, colour, 0.8))
@@ -275,7 +274,7 @@ def _paint_units(
     sms = race.workload.gpu.sms
     lit = 0 if standing.waits is None else round((1 - standing.waits) * sms)
     box = QRectF(place.x(), grid.y(), place.width(), grid.height())
-    colour = theme.role(ALGORITHMS[lane.algorithm].colour)
+    colour = theme.role(lane.algorithm)
     grey = mixed(theme.panel, theme.text, 0.32)
     ground = mixed(theme.panel, theme.text, 0.1)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)

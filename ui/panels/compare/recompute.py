@@ -10,7 +10,6 @@ from PySide6.QtCore import QPointF, QRectF, QSizeF
 from PySide6.QtGui import QColor, QPainter, QPen
 
 from simulator.problem.workload import Workload
-from simulator.program.algorithms import ALGORITHMS
 from simulator.study.recompute import Passes, Trade, over_lengths, trade_of
 from ui.look.draw import CENTRE, LEFT, RIGHT, draw_text, mixed, text_width
 from ui.look.names import first_that_fits, fitting
@@ -101,7 +100,7 @@ def paint_recompute(painter: QPainter, w: Workload, style: Style, rect: QRectF) 
 
 def _colours(style: Style, passes: Passes) -> tuple[QColor, QColor]:
     """Return the colours of the forward and of the backward pass."""
-    own = QColor(style.theme.role(ALGORITHMS[passes.forward].colour))
+    own = QColor(style.theme.role(passes.forward))
     return QColor(mixed(own, style.theme.panel, 0.5)), own
 
 

@@ -15,15 +15,14 @@ from typing import Any, get_args
 
 from simulator.base.dtypes import TYPE_NAMES
 from simulator.base.errors import safe_text, shortened
+from simulator.problem.facts import PACKED, RULES, SKIPPING
 from simulator.problem.features import FeatureName
 from simulator.problem.filling import capture_names
 from simulator.problem.hardware import gpus
 from simulator.problem.paging import USUAL_PAGE
-from simulator.problem.recurrence import DECAY, RULES, STRENGTH
+from simulator.problem.recurrence import DECAY, STRENGTH
 from simulator.problem.scenario import (
     MAX_SEQLEN,
-    PACKED,
-    SKIPPING,
     InputSource,
     Scenario,
     TilingRule,

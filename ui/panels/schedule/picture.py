@@ -111,7 +111,7 @@ def timelines(state: ScheduleState) -> Box:
     names = (each.lanes[n][:_NAME] for each in drawn for n in (0, -1))
     widest, rows = max(names, key=len, default=""), list[Box]()
     for n, row in enumerate(state.shown):
-        title = Text(row.title, row.colour, bold=True)
+        title = Text(row.title, row.algorithm, bold=True)
         if row.events is None:
             rows.append(Column((title, Paragraph(row.why), Box(grow=1)), gap=0, grow=1))
             continue
@@ -119,8 +119,8 @@ def timelines(state: ScheduleState) -> Box:
         if state.pointed is not None and state.pointed[0] == n:
             marks.append((state.pointed[1], "text"))
         said = Text(figures(state, row), align=RIGHT, grow=1)
-        bars = TimelineBox(row.events, state.across(row.events), row.colour, tuple(marks), widest,
-                        id=n, name=n, grow=1, high=8)  # fmt: skip
+        bars = TimelineBox(row.events, state.across(row.events), row.algorithm, tuple(marks),
+                           widest, id=n, name=n, grow=1, high=8)  # fmt: skip
         rows.append(Column((Row((title, said), gap=8), bars), gap=2, grow=1))
     if whole := state.seconds:
         marked = axis("0", clock_text(whole / 2, whole), time_text(whole))

@@ -14,6 +14,7 @@ from simulator.problem.workload import Workload
 from simulator.program.algorithms import ALGORITHMS
 from simulator.study.sweep import Axis as SweepAxis
 from simulator.study.sweep import Figures, Sweep, TilingMap
+from ui.look.curves import LOOKS
 from ui.look.run_words import pattern_words
 from ui.look.units import (
     LAUNCH,
@@ -29,10 +30,8 @@ from ui.look.units import (
 from ui.plots.model import (
     Axis,
     Curve,
-    Dash,
     HeatMap,
     Level,
-    Marker,
     PlotMark,
     PlotModel,
     Words,
@@ -41,10 +40,6 @@ from ui.plots.model import (
 Quantity = Literal["bytes", "held", "flops", "time", "shared"]
 QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
 
-LINES: dict[str, tuple[Dash, Marker]] = {
-    each.name: (each.line, each.mark) for each in ALGORITHMS.values()
-}
-"""How the algorithms' curves look, in addition to their colours."""
 AXIS_TITLES: dict[SweepAxis, str] = {
     "N": "N, tokens",
     "Br": "Br, query rows of a tile",
@@ -147,7 +142,7 @@ def sweep_plot(found: Sweep, w: Workload, quantity: Quantity, *, fixed: str = ""
     measure, axis = _MEASURES[quantity], found.axis
     curves, places = [], {}
     for name, figures in found.figures.items():
-        dash, marker = LINES[name]
+        _, dash, marker = LOOKS[name]
         own = name == w.algorithm
         heads = [f"{_title(name)}, {axis} = {count_text(value)}" for value in found.values]
         lines = [figure_lines(head, f, w) for head, f in zip(heads, figures, strict=True)]

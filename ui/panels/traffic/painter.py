@@ -21,7 +21,7 @@ from ui.board.scores import clipped
 from ui.look.boundaries import boundaries
 from ui.look.draw import CENTRE, RIGHT, draw_text, hairline, mixed, patterned, text_width
 from ui.look.names import first_that_fits, fitting
-from ui.look.theme import Style, Theme
+from ui.look.theme import Style
 from ui.look.units import bytes_text, count_text, factor_text
 
 MIN_SIZE = QSizeF(420, 74)
@@ -171,7 +171,7 @@ def end_labels(traffic: RunTraffic, lay: TrafficLayout) -> list[EndLabel]:
         *(start + end / 2 for start, end in zip(below, ends, strict=True)),
     ]  # fmt: skip
     colours = [
-        *(algorithm_colour(theme, run.algorithm) for run in runs),
+        *(theme.role(run.algorithm) for run in runs),
         *(QColor(ink) for ink in (theme.muted, theme.text)[: len(levels)]),
         *(theme.tensor(tensor) for tensor in own.tensors),
     ]
@@ -250,11 +250,6 @@ def band_labels(traffic: RunTraffic, lay: TrafficLayout) -> list[tuple[EndLabel,
                 out.append((replace(label, text=text), box))
                 break
     return out
-
-
-def algorithm_colour(theme: Theme, name: str) -> QColor:
-    """Return the colour of an algorithm's line."""
-    return theme.role(ALGORITHMS[name].colour)
 
 
 # --- painting ----------------------------------------------------------------------------------
@@ -390,7 +385,7 @@ def _paint_line(
 ) -> None:
     """Draw a run's total; another algorithm's run is stretched to the same width."""
     x = lay.plot.x() + curve.visits * (lay.plot.width() / curve.length)
-    colour = algorithm_colour(lay.style.theme, curve.algorithm)
+    colour = lay.style.theme.role(curve.algorithm)
     painter.setPen(QPen(colour, lay.style.px(width), pen))
     painter.drawPolyline(_polygon(x, heights(curve.totals, lay)))
 

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from kernels.cuda.launch import build_options
 from kernels.cuda.specs import KERNELS, kernels_of
 from simulator.base.errors import InputError
+from simulator.problem.facts import PACKED
 from simulator.problem.latent import LATENT, fitting
-from simulator.problem.scenario import PACKED, parse_scenario
+from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import Workload, resolve
 
 Tables = dict[str, Any]

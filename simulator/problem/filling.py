@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import psutil
@@ -32,7 +32,7 @@ from simulator.problem.input_files import (
 from simulator.problem.latent import check_latent, is_latent, latent_dims, read_latent_header
 from simulator.problem.layer import read_layer_header
 from simulator.problem.masks import Mask
-from simulator.problem.scenario import Algorithm, Attention, Scenario, with_values
+from simulator.problem.scenario import Attention, Scenario, with_values
 from simulator.problem.scores import BiasTable, alibi_slopes
 from simulator.problem.tiling import fa2_tiles, fa3_tiles, paper_tiles
 
@@ -46,11 +46,6 @@ CHECKED_SCORES = 2**22
 
 MAX_BLOCKS = 2**18
 """Most row blocks and most column blocks: tables of the tile program grow with them."""
-BACKWARD: dict[Algorithm, Literal["stored", "again"]] = {
-    "naive-backward": "stored", "flash2-backward": "again",
-}  # fmt: skip
-"""Algorithms that compute gradients of Q, K and V from that of O, and of each whether P has been
-stored by the forward pass or is computed again."""
 
 
 def attention_of(scenario: Scenario) -> Attention:

@@ -19,6 +19,7 @@ from typing import Any
 from simulator.base.dtypes import F32
 from simulator.base.errors import SCENARIO, InputError, Mistake, refuse
 from simulator.problem import linear
+from simulator.problem.facts import PACKED
 from simulator.problem.input_files import (
     MORE,
     InputFile,
@@ -29,7 +30,7 @@ from simulator.problem.input_files import (
     stored_tensors,
     without_batch,
 )
-from simulator.problem.scenario import PACKED, Attention, Scenario
+from simulator.problem.scenario import Attention, Scenario
 
 LATENT = "latent"
 """The tensor of a file that holds a row of each token, (Nk, latent_dim + rope_dim)."""

@@ -7,10 +7,10 @@ from typing import Any
 
 from simulator.base.dtypes import F32
 from simulator.base.errors import SCENARIO, refuse
+from simulator.problem.facts import RULES
 from simulator.problem.features import FeatureMap
 from simulator.problem.input_files import PROJECTION, InputFile, check_finite, read_tensor
 from simulator.problem.masks import MASK, Mask
-from simulator.problem.recurrence import RULES
 from simulator.problem.scenario import Scenario
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from simulator.base.errors import SCENARIO, refuse
+from simulator.problem.facts import RULES
 from simulator.problem.input_files import (
     BOUNDS,
     FLAGS,
@@ -21,7 +22,6 @@ from simulator.problem.input_files import (
 )
 from simulator.problem.intervals import Bools
 from simulator.problem.masks import MASK, BlockMask, Mask, PairMask
-from simulator.problem.recurrence import RULES
 from simulator.problem.scenario import Scenario
 
 BLOCK_MASK = "block_mask"

@@ -26,7 +26,7 @@ from simulator.base.errors import SCENARIO, refuse
 from simulator.base.matmul import matmul
 from simulator.problem.features import MapName
 from simulator.problem.input_files import InputFile, check_finite, read_tensor
-from simulator.problem.scenario import Algorithm, Attention, Scenario
+from simulator.problem.scenario import Attention, Scenario
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +91,6 @@ DECAY = Gate("decay", True, lambda said: said.decay, lambda x: _sigmoid(x) ** (1
 """α of gated linear attention; drawn as its paper's gate with τ = 16 is."""
 STRENGTH = Gate("strength", False, lambda said: said.strength, _sigmoid)
 """β of the delta rule, how much of the difference is written."""
-
-RULES: dict[Algorithm, Rule] = {
-    "linear": Rule(),
-    "linear-recurrent": Rule(tokens=True),
-    "gla": Rule(tokens=True, sums=False, own_map="identity", gate=DECAY),
-    "deltanet": Rule(tokens=True, sums=False, own_map="unit", gate=STRENGTH, corrects=True),
-}
-"""The algorithms without a softmax."""
-GATES = tuple(rule.gate.name for rule in RULES.values() if rule.gate)
 
 
 def check_gate(rule: Rule, file: InputFile | None, features: int) -> None:

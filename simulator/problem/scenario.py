@@ -30,13 +30,6 @@ Algorithm = Literal[
 ]  # fmt: skip
 USUAL: Algorithm = "flash2"
 """The algorithm of a scenario that names none."""
-PACKED: dict[Algorithm, Literal["apart", "pages", "latent"]] = {
-    "split-kv": "apart", "paged": "pages", "mla": "latent",
-}  # fmt: skip
-"""Algorithms that use the query heads of a KV head as the rows of one block, and of each whether
-keys and values lie apart in HBM, apart and in pages, or are one latent."""
-SKIPPING: frozenset[Algorithm] = frozenset({USUAL, *PACKED})
-"""Algorithms whose O is divided at its end alone, so that they can skip a rescale."""
 TilingRule = Literal["paper", "fa2", "fa3"]
 Layout = Literal["contiguous", "zigzag", "striped"]
 """How rows and keys are dealt out to the devices of a ring."""

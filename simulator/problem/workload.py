@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from simulator.base.dtypes import F32, F64, WIDTH, DType
 from simulator.base.errors import SCENARIO, refuse
+from simulator.problem.facts import BACKWARD, PACKED, RULES, SKIPPING
 from simulator.problem.features import FeatureMap, MapName
 from simulator.problem.filling import (
-    BACKWARD,
     MAX_BLOCKS,
     biases,
     check_agreement,
@@ -41,8 +41,8 @@ from simulator.problem.masks import Mask
 from simulator.problem.packing import chosen_splits, group_of, packed, unpacked
 from simulator.problem.paging import PageTable, check_pages, page_size_of, page_table, pages_of
 from simulator.problem.positions import Rotary, check_share, rotary
-from simulator.problem.recurrence import RULES, Rule, check_gate, check_tokens, read_gate
-from simulator.problem.scenario import PACKED, SKIPPING, USUAL, Algorithm, Faults, Scenario
+from simulator.problem.recurrence import Rule, check_gate, check_tokens, read_gate
+from simulator.problem.scenario import USUAL, Algorithm, Faults, Scenario
 from simulator.problem.scores import BiasTable, DistanceBias, Scoring, T
 from simulator.problem.tiling import TileGrid
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.engines.reference import reference_gradients
+from simulator.problem.facts import PACKED, RULES
 from simulator.problem.masks import BlockMask, Mask, PairMask
-from simulator.problem.recurrence import RULES
-from simulator.problem.scenario import PACKED, Scenario, parse_scenario
+from simulator.problem.scenario import Scenario, parse_scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.program.algorithms import tile_program
 from simulator.program.tile_program import TileProgram

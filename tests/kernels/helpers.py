@@ -21,7 +21,8 @@ from kernels.cuda.specs import KERNELS
 from kernels.devices.host.compiler import find_compiler
 from kernels.devices.host.device import HostDevice
 from kernels.devices.host.module import HostModule, ThreadOrder, ThreadSchedule
-from simulator.problem.scenario import PACKED, Scenario, load_scenario, with_values
+from simulator.problem.facts import PACKED
+from simulator.problem.scenario import Scenario, load_scenario, with_values
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.program.algorithms import algorithm_of, tile_program
 from simulator.run.cosimulation import verify

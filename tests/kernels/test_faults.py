@@ -12,7 +12,7 @@ from kernels.devices.host import compiler
 from kernels.devices.host.device import HostDevice
 from kernels.devices.host.module import ThreadOrder, ThreadSchedule
 from kernels.errors import KernelError
-from simulator.problem.scenario import PACKED
+from simulator.problem.facts import PACKED
 from simulator.problem.workload import Inputs, Workload
 from tests.kernels.helpers import (
     ALGORITHMS,

@@ -14,7 +14,8 @@ from kernels.cuda.fast import FastRun
 from kernels.cuda.records import carried_on
 from kernels.cuda.specs import KERNELS
 from kernels.devices.host.device import HostDevice
-from simulator.problem.scenario import PACKED, Scenario, load_scenario, parse_scenario
+from simulator.problem.facts import PACKED
+from simulator.problem.scenario import Scenario, load_scenario, parse_scenario
 from simulator.run.cosimulation import verify
 from tests.conformance.check import HERE, find_cases
 from tests.kernels.helpers import (

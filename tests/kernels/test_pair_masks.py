@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.problem.scenario import PACKED, Scenario
+from simulator.problem.facts import PACKED
+from simulator.problem.scenario import Scenario
 from simulator.program.algorithms import ALGORITHMS
 from simulator.run.cosimulation import verify
 from tests.helpers.written_files import file_scenario, numbers, write_safetensors

@@ -14,7 +14,8 @@ from kernels.checks.variants import HEADS, NK, NQ, SMALL, VARIANTS, in_folder, v
 from kernels.cuda.launch import build_options
 from kernels.cuda.specs import KERNELS, kernels_of
 from kernels.devices.host.device import HostDevice
-from simulator.problem.scenario import SKIPPING, parse_scenario
+from simulator.problem.facts import SKIPPING
+from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import resolve
 from simulator.program.algorithms import ALGORITHMS
 from tests.kernels.helpers import needs_compiler

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from simulator import InputError
 from simulator.engines.reference import reference_rows
-from simulator.problem.scenario import PACKED
+from simulator.problem.facts import PACKED
 from simulator.problem.workload import resolve
 from simulator.program.algorithms import ALGORITHMS
 from simulator.run.cosimulation import verify

@@ -18,15 +18,10 @@ from simulator.lesson.record import (
     filled,
 )
 from simulator.lesson.tables import PlaceTable, StepTable
+from simulator.problem.facts import PACKED
 from simulator.problem.filling import MAX_BLOCKS
 from simulator.problem.hardware import gpus
-from simulator.problem.scenario import (
-    PACKED,
-    Scenario,
-    load_scenario,
-    parse_scenario,
-    with_values,
-)
+from simulator.problem.scenario import Scenario, load_scenario, parse_scenario, with_values
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.playback import Cursor, first_cursor, last_cursor
 from simulator.run.trace import simulate

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.base.errors import InputError
+from simulator.problem.facts import RULES
 from simulator.problem.latent import fitting, is_latent, latent_dims
-from simulator.problem.recurrence import RULES
 from simulator.problem.scenario import Attention, parse_scenario
 from simulator.problem.workload import resolve
 from simulator.program.algorithms import ALGORITHMS

@@ -8,8 +8,8 @@ import pytest
 from safetensors.numpy import save_file
 
 from simulator.base.errors import InputError
+from simulator.problem.facts import RULES
 from simulator.problem.linear import fitting
-from simulator.problem.recurrence import RULES
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import read_inputs, resolve
 from simulator.run.trace import simulate

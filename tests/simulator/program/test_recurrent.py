@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.base.errors import InputError
-from simulator.problem.recurrence import RULES
+from simulator.problem.facts import RULES
 from simulator.problem.scenario import Scenario, parse_scenario, with_values
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.program.algorithms import ALGORITHMS, beside, tile_program

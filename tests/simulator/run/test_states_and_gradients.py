@@ -8,7 +8,7 @@ import pytest
 from simulator import Snapshot, Trace
 from simulator.code.code_lines import exemplars
 from simulator.engines.numpy_engine import numpy_engine
-from simulator.problem.recurrence import RULES
+from simulator.problem.facts import RULES
 from simulator.problem.workload import read_inputs
 from simulator.run.cell_values import cell_value, why_not_formed
 from simulator.run.explanation import Explanation, Number

@@ -15,8 +15,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 
 from simulator.base.assets import SCENARIOS
+from simulator.problem.facts import RULES
 from simulator.problem.latent import fitting
-from simulator.problem.recurrence import RULES
 from simulator.problem.scenario import (
     load_scenario,
     parse_scenario,

@@ -1,6 +1,7 @@
 """Masks and tiles against the definition, pair by pair; the published tile sizes."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -143,6 +144,12 @@ def check_edges(pairs: Pairs) -> None:
         # Where the window begins where the sinks end, a line between them does no harm.
         inside = {key for key in drawn_here if 0 < key < pairs.nk}
         assert inside - set(changes.tolist()) <= {mask.sinks}
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_edges_of_small_masks(causal: bool) -> None:
+    for nq, nk, window, sinks in product((1, 5), (3, 6), (0, 1, 2), (0, 1, 4)):
+        check_edges(Pairs(nq, nk, causal, window, sinks))
 
 
 @given(grids())

@@ -50,6 +50,31 @@ of each architecture "Shared memory": from 8.0 on 1 KiB of it is reserved for ea
 
 
 @dataclass(frozen=True, slots=True)
+class GpuRates:
+    """What runs reach on a GPU, for the time model (docs/time-model.md)."""
+
+    l2_mib: int  # size of L2, MiB
+    l2_tbps: float  # reads that hit L2, 10**12 bytes/s
+    boost_mhz: int  # clock
+    exp_per_clock: int  # exponentials of a multiprocessor in a clock
+    fp32_per_clock: int  # float32 operations of a multiprocessor in a clock
+    sustained: float  # share of the matrix rate that a large product reaches
+    mma_sync: float  # share of that with mma.sync, which is not the newest instruction everywhere
+    hbm_share: float  # share of the HBM bandwidth that a stream reaches
+    sources: str
+
+    @property
+    def l2_bytes(self) -> int:
+        """Size of L2 in bytes."""
+        return self.l2_mib * KIB**2
+
+    @property
+    def clock(self) -> float:
+        """Clocks a second."""
+        return self.boost_mhz * 1e6
+
+
+@dataclass(frozen=True, slots=True)
 class Gpu:
     """A GPU, as far as the simulator needs to know it (`assets/gpus.toml` names the sources)."""
 
@@ -61,6 +86,7 @@ class Gpu:
     memory_gb: int  # device memory as the data sheet says it, 10**9 bytes
     capability: float  # compute capability, such as 8.9; 0 where there is none
     source: str  # where the figures come from
+    rates: GpuRates  # what a run reaches of them
 
     @property
     def smem_bytes(self) -> int:
@@ -93,7 +119,10 @@ class Gpu:
 def gpus() -> dict[str, Gpu]:
     """Return the shipped presets by name, in the order of the file."""
     table = tomllib.loads((ASSETS / "gpus.toml").read_text(encoding="utf-8"))
-    return {name: Gpu(name=name, **row) for name, row in table.items()}
+    return {
+        name: Gpu(name=name, rates=GpuRates(**row.pop("rates")), **row)
+        for name, row in table.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -270,10 +270,15 @@ class Input(Table):
         return self
 
 
+KernelName = Literal["fa1", "fa2", "fa3"]
+"""Kinds of kernels of the time model (assets/kernels.toml)."""
+
+
 class Hardware(Table):
     """The GPU whose limits and rates are shown."""
 
     preset: Annotated[str, BeforeValidator(_preset_name)] = "H100-SXM"
+    kernel: KernelName | None = None
 
 
 class Faults(Table):

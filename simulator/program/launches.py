@@ -135,6 +135,18 @@ class Launch:
         return "O" in self.writes
 
     @property
+    def inner_sizes(self) -> I64:
+        """Valid rows or keys of each inner block, (inner blocks,)."""
+        sizes = np.full(self.inner_blocks, self._inner_block)
+        sizes[-1] -= self._lacking
+        return sizes
+
+    @property
+    def page(self) -> int:
+        """Keys of a page."""
+        return self._page
+
+    @property
     def _lacking(self) -> int:
         """By how much the last inner block is short of a whole one."""
         return self.inner_blocks * self._inner_block - self._inner_len

@@ -9,6 +9,7 @@ from simulator.base.errors import refuse
 from simulator.problem.filling import each_sequence
 from simulator.problem.scenario import Scenario
 from simulator.run.trace import EngineFactory, Progress, Trace, simulate
+from simulator.timing.run_time import model_of
 
 _LARGEST = frozenset({"peak_bytes", "budget_bytes", "max_abs_error"})
 """Numbers of a summary of which the largest is told; the others are added up."""
@@ -35,7 +36,9 @@ def run_all(traces: Sequence[Trace], progress: Progress | None = None) -> dict[s
         done = None if progress is None else _part(progress, n, len(traces))
         summaries.append(trace.summary(done))
     together: dict[str, Any] = _together(summaries)
-    return together | {"sequences": [trace.workload.seqlen_k for trace in traces]}
+    programs = [trace.program for trace in traces]
+    lengths = [trace.workload.seqlen_k for trace in traces]
+    return together | model_of(*programs) | {"sequences": lengths}
 
 
 def check_one(traces: Sequence[Trace], output: object) -> None:
@@ -54,6 +57,8 @@ def _part(progress: Progress, n: int, count: int) -> Progress:
 
 def _together(values: Sequence[Any], name: str = "") -> Any:
     """Return the sum of numbers, what all agree on, or the same of tables."""
+    if name == "model":
+        return None
     first = values[0]
     if isinstance(first, dict):
         return {key: _together([each[key] for each in values], key) for key in first}

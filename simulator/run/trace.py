@@ -45,6 +45,7 @@ from simulator.run.gradients import made_so_far
 from simulator.run.rescales import rescaled
 from simulator.run.snapshot import HeadNumbers, Partials, Snapshot
 from simulator.run.wrong import exact_engine, wrong_numbers
+from simulator.timing.run_time import model_of
 
 Progress = Callable[[float], None]
 
@@ -385,6 +386,7 @@ class Trace:
             "max_abs_error": error if math.isfinite(error) else None,
             "checked_rows": checked,
             "seconds": seconds,
+            **model_of(self.program),
         }
 
     # --- the whole head, for small problems ------------------------------------------------

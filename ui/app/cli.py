@@ -229,7 +229,7 @@ def _run(options: argparse.Namespace) -> int:
     from simulator.problem.scenario import load_scenario
     from simulator.run.batch_run import check_one, run_all, traces_of
     from simulator.run.results import check_output, holds_arrays, write_results
-    from ui.look.units import bytes_text, count_text, plural
+    from ui.look.units import bytes_text, count_text, plural, time_text
 
     engine = partial(make_engine, options.engine)
     traces = traces_of(load_scenario(options.scenario), engine, str(options.scenario))
@@ -263,6 +263,14 @@ def _run(options: argparse.Namespace) -> int:
                   f"{plural(summary['checked_rows'], 'row')} checked"),
         ("time", f"{summary['seconds']:.3f} s"),
     ]  # fmt: skip
+    if model := summary["model"]:
+        rows.append((
+            "model",
+            f"≈ {time_text(model['seconds'])} on {model['gpu']} as {model['kernel']}, bound by "
+            f"{model['bound_by']}, {bytes_text(model['dram_bytes'])} of DRAM",
+        ))  # fmt: skip
+    else:
+        rows.append(("model", summary["why"]))
     if lengths := summary.get("sequences"):
         rows.insert(1, ("sequences", f"{len(lengths)}, of {', '.join(map(str, lengths))} keys"))
     if layer := summary.get("layer"):

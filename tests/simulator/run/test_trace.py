@@ -266,7 +266,7 @@ def check_counters(trace: Trace) -> None:
 
 SUMMARY_KEYS = {
     "algorithm", "engine", "tiles", "hbm", "sram", "matmul_flops", "visits", "max_abs_error",
-    "seconds", "checked_rows",
+    "seconds", "checked_rows", "model",
 }  # fmt: skip
 
 

@@ -147,6 +147,7 @@ VALID = {
     "input.name": ("passage-layer1", "passage-layer1"),
     "input.head": ("0, 3, 5", (0, 3, 5)),
     "hardware.preset": ("T4", "T4"),
+    "hardware.kernel": ("fa2", "fa2"),
     "faults.forget_alpha": ("true", True),
     "faults.no_maximum": ("true", True),
     "faults.drop_previous_maximum": ("true", True),

@@ -11,6 +11,7 @@ from simulator.problem.workload import Workload
 from simulator.program.algorithms import algorithm_of
 from simulator.program.faults import FAULTS
 from simulator.study.ring.dealing import DEVICES, LAYOUTS
+from simulator.timing.kernel_kinds import usual_kind
 from ui.panels.scenario.fields import (
     ADDING,
     BROUGHT,
@@ -74,6 +75,7 @@ def blanks(workload: Workload, said: Texts) -> dict[str, Blank]:
         "input.seed": _blank(0, "by default"),
         "input.path": Blank("", "a file"),
         "input.head": Blank("all", "all"),
+        "hardware.kernel": _blank(usual_kind(w.algorithm, w.gpu), "by default"),
     }
     off = Blank("false", "off, by default")
     out |= dict.fromkeys((f"faults.{fault.name}" for fault in FAULTS), off)

@@ -24,6 +24,7 @@ from simulator.problem.recurrence import DECAY, STRENGTH
 from simulator.problem.scenario import (
     MAX_SEQLEN,
     InputSource,
+    KernelName,
     Scenario,
     TilingRule,
     parse_scenario,
@@ -95,6 +96,10 @@ def _captures() -> Choices:
 
 def _presets() -> Choices:
     return tuple((name, name) for name in gpus())
+
+
+def _kernels() -> Choices:
+    return (("", "usual"), *((name, name) for name in get_args(KernelName)))
 
 
 def _rules() -> Choices:
@@ -360,6 +365,11 @@ FIELDS = (
     FieldSpec(
         "hardware", "preset", "GPU preset", FieldKind.CHOICE, _HARDWARE,
         "The GPU whose limits and rates are shown.", choices=_presets, default="H100-SXM",
+    ),
+    FieldSpec(
+        "hardware", "kernel", "kernel", FieldKind.CHOICE, _HARDWARE,
+        "Which release's kernel times are those of. Usual: fa1 for FlashAttention-1, fa3 for "
+        "FlashAttention-2 on Hopper, else fa2.", choices=_kernels,
     ),
     *(
         FieldSpec(

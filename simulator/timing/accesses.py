@@ -1,0 +1,223 @@
+"""Which tiles the thread blocks of a launch ask for, and in which order the L2 cache sees it.
+
+Tiles and bytes are those of the launch's costs, so they add up to the requested bytes of the run.
+Thread blocks are taken in turn by a free place, all in lockstep, a visit a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heapreplace
+from typing import NamedTuple
+
+import numpy as np
+
+from simulator.problem.intervals import I64, Bools, Intervals, sums
+from simulator.problem.workload import Workload
+from simulator.program.algorithms import TENSORS
+from simulator.program.launches import Cost, Launch
+from simulator.program.tile_program import TileProgram
+from simulator.timing.l2_cache import Accesses
+
+_NUMBERS = {name: number for number, name in enumerate(TENSORS)}
+FLOAT_OPERATIONS = 4
+"""Float32 operations of a score beside its exponential: scale, maximum, difference, sum."""
+_LANES = 16
+"""More than the tensors that a visit reads and writes."""
+
+
+@dataclass(frozen=True, eq=False)
+class LaunchWork:
+    """What a launch does, thread block by thread block in the order in which they are started."""
+
+    name: str
+    visits: I64  # (thread blocks,): tiles that each visits
+    accesses: Accesses  # as the cache sees them
+    flops: int  # matmul FLOPs of the visited tiles, hidden pairs among them
+    exponentials: int
+    operations: int  # float32 operations beside them
+    fused: bool  # whether products and softmax of a tile are in the same launch
+
+
+@dataclass(frozen=True, eq=False)
+class _Visits:
+    """The visits of one launch of a run, all heads, in the order of thread blocks."""
+
+    head: I64  # (visits,) each
+    outer: I64
+    inner: I64
+    thread_block: I64
+    nth: I64  # visit of the thread block, from 0
+    counts: I64  # (thread blocks,)
+    first: Bools  # whether it is the first, the last visit of the outer block in its thread block
+    last: Bools
+
+
+def works(programs: Sequence[TileProgram], places: int, row_shares: int = 1) -> list[LaunchWork]:
+    """Return the launches of a run, or of all sequences of a batch.
+
+    Parameters
+    ----------
+    places : int
+        How many thread blocks run at once on the GPU.
+    row_shares : int
+        Into how many thread blocks the row blocks of a head are dealt out, where one thread block
+        would work on all of them.
+    """
+    fused = not programs[0].algorithm.stores_scores
+    launches = [_as_kernels(each, fused=fused) for each in programs]
+    return [
+        _work(own, programs, places, row_shares, fused=fused) for own in zip(*launches, strict=True)
+    ]
+
+
+class _KernelLaunch(NamedTuple):
+    launch: Launch
+    exponentials: int  # of each pair
+    operations: int  # float32 operations of each pair beside it
+
+
+def _as_kernels(program: TileProgram, *, fused: bool) -> list[_KernelLaunch]:
+    """Return the launches of a run in tiles; where S is stored a mask is a launch of its own."""
+    if fused:
+        return [_KernelLaunch(launch, 1, FLOAT_OPERATIONS) for launch in program.launches]
+    w, found = program.workload, []
+    for launch in program.launches:
+        if launch.whole_rows:
+            tiled = _in_tiles(w, launch.name, launch.reads, launch.writes)
+            found.append(_KernelLaunch(tiled, 1, FLOAT_OPERATIONS))
+        else:
+            found.append(_KernelLaunch(launch, 0, 0))
+        if "S" in launch.writes and w.mask.hides:
+            scores = {"S": launch.writes["S"]}
+            found.append(_KernelLaunch(_in_tiles(w, "mask", scores, scores), 0, 1))
+    return found
+
+
+def _in_tiles(
+    w: Workload, name: str, reads: Mapping[str, Cost], writes: Mapping[str, Cost]
+) -> Launch:
+    """Return a launch without products that goes through every tile."""
+    every = Intervals.every(w.grid.Tr, w.grid.Tc)
+    return Launch(
+        name, (w.seqlen_q, w.rows), (w.seqlen_k, w.cols), every,
+        by_rows=True, reads=reads, writes=writes, flops=Cost(),
+    )  # fmt: skip
+
+
+def _work(
+    launches: Sequence[_KernelLaunch],
+    programs: Sequence[TileProgram],
+    places: int,
+    row_shares: int,
+    *,
+    fused: bool,
+) -> LaunchWork:
+    parts, counts, blocks, flops, pairs = [], [], 0, 0, 0
+    for sequence, (program, kernel) in enumerate(zip(programs, launches, strict=True)):
+        w, launch = program.workload, kernel.launch
+        visits = _visits(w, launch, row_shares)
+        for lane, (at, tiles, sizes, write) in enumerate(_tiles(w, launch, visits)):
+            place = (visits.thread_block[at] + blocks, visits.nth[at], np.full(len(at), lane))
+            parts.append((*place, tiles + (sequence << 56), sizes, np.full(len(at), write)))
+        counts.append(visits.counts)
+        blocks += len(visits.counts)
+        flops += int(launch.amounts(launch.flops, w.heads).sum())
+        pairs += int(launch.amounts(Cost(pair=1), w.heads).sum())
+    block, nth, lanes, *accesses = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    visited = np.concatenate(counts)
+    step = _begins(np.maximum(visited, 1), places)[block] + nth
+    order = np.argsort((step * blocks + block) * _LANES + lanes, kind="stable")
+    (own, exponentials, operations), stream = launches[0], (array[order] for array in accesses)
+    return LaunchWork(
+        own.name, visited, Accesses(*stream), flops, pairs * exponentials, pairs * operations, fused
+    )
+
+
+def _visits(w: Workload, launch: Launch, row_shares: int) -> _Visits:
+    """Return all visits, in the order of thread blocks: splits, or shares, then heads, then blocks.
+
+    Of each head the thread blocks with the most visits are started first, as current kernels do
+    under a causal mask.
+    """
+    intervals, heads = launch.visits, launch.times(w.heads)
+    lengths = intervals.bounds[:, 1] - intervals.bounds[:, 0]
+    outer = np.repeat(np.repeat(np.arange(len(intervals)), np.diff(intervals.offsets)), lengths)
+    inner = np.arange(len(outer)) + np.repeat(intervals.bounds[:, 0] - sums(lengths)[:-1], lengths)
+    if launch.in_turn:  # a thread block has a head, or a share of its row blocks
+        parts = own = min(row_shares, launch.inner_blocks)
+        owner = inner * own // launch.inner_blocks
+        part = np.arange(own)
+    else:
+        parts, own, owner = launch.splits, len(intervals), outer
+        part = np.arange(own) % parts
+    counts = np.bincount(owner, minlength=own)
+    turn = np.lexsort((-counts, part))
+    place = np.argsort(turn)[owner]
+    order = np.lexsort((inner, outer, place))
+    outer, inner, place = outer[order], inner[order], place[order]
+    nth = np.arange(len(outer)) - sums(counts[turn])[place]
+    change = np.ones(len(outer) + 1, bool)
+    change[1:-1] = (outer[1:] != outer[:-1]) | (place[1:] != place[:-1])
+    each = own // parts  # thread blocks of a head and a part
+    above, within = np.divmod(place, each)
+    grid = (above * heads + np.arange(heads)[:, None]) * each + within
+    return _Visits(
+        np.repeat(np.arange(heads), len(outer)),
+        np.tile(outer, heads),
+        np.tile(inner, heads),
+        grid.ravel(),
+        np.tile(nth, heads),
+        np.tile(counts[turn].reshape(parts, 1, each), (1, heads, 1)).ravel(),
+        np.tile(change[:-1], heads),
+        np.tile(change[1:], heads),
+    )
+
+
+def _tiles(w: Workload, launch: Launch, v: _Visits) -> Iterator[tuple[I64, I64, I64, bool]]:
+    """Yield for each tensor at which visits, which tiles, of how many bytes, and if written.
+
+    Starting numbers that a launch stores and loads again it makes on chip here, as kernels do. Sink
+    logits, a number for each row block, are left out.
+    """
+    sizes = [launch.outer_size(block) for block in range(len(launch.visits) // launch.splits)]
+    rows, keys = np.array(sizes)[v.outer // launch.splits], launch.inner_sizes[v.inner]
+    everywhere = np.arange(len(v.head))
+    first_outer = np.full(launch.inner_blocks, len(sizes))
+    np.minimum.at(first_outer, v.inner, v.outer)
+    again, opens = v.outer > first_outer[v.inner], np.diff(v.head, prepend=-1) > 0
+    kv_head = np.array(w.kv_head_of)[v.head]
+    for write, costs in ((False, launch.reads), (True, launch.writes)):
+        for name, cost in costs.items():
+            spec = TENSORS[name]
+            owner = kv_head if spec.of_kv_heads else v.head * (not spec.of_all)
+            tensor = (_NUMBERS[name] << 48) + (owner << 36)
+            block = v.outer if "split" in spec.axes else v.outer // launch.splits
+            starts, loaded = cost.start, everywhere
+            if name in launch.reads and name in launch.writes:
+                starts, loaded = 0, np.flatnonzero(again)
+            for amount, tile, size, at in (
+                (starts, (1 << 35) - 1, 1, np.flatnonzero(opens)),
+                (cost.first, block, rows, np.flatnonzero(v.first)),
+                (cost.inner, v.inner, keys, everywhere if write else loaded),
+                (cost.page, v.inner, -(-keys // launch.page), everywhere),
+                (cost.pair, v.outer * launch.inner_blocks + v.inner, rows * keys, everywhere),
+                (cost.last, block, rows, np.flatnonzero(v.last)),
+            ):
+                if amount:
+                    bytes_each = np.broadcast_to(amount * size, v.head.shape)
+                    yield at, (tensor + tile)[at], bytes_each[at], write
+
+
+def _begins(lengths: I64, places: int) -> I64:
+    """Return the step at which each thread block begins: a free place takes the next one."""
+    begin = np.zeros(len(lengths), np.int64)
+    if lengths.min() == lengths.max():  # whole waves
+        return np.asarray(np.arange(len(lengths)) // places * lengths[0])
+    free = lengths[:places].tolist()
+    heapify(free)
+    for number, length in enumerate(lengths[places:].tolist(), places):
+        begin[number] = free[0]
+        heapreplace(free, free[0] + length)
+    return begin

@@ -1,0 +1,208 @@
+"""The time of a run on a GPU, and what bounds it: a model (docs/time-model.md).
+
+A tile takes the longer of its products and its softmax, and of the shorter the share that the
+kernel does not hide. A launch takes as long as its busiest multiprocessor, or as its bytes through
+L2 or DRAM, whichever is longest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from heapq import heapify, heapreplace
+from typing import Any, Literal
+
+import numpy as np
+
+from simulator.base.dtypes import F64
+from simulator.problem.hardware import Gpu
+from simulator.problem.workload import Workload
+from simulator.program.tile_program import TileProgram
+from simulator.timing.accesses import LaunchWork, works
+from simulator.timing.kernel_kinds import KernelKind, kernel_kinds, usual_kind
+from simulator.timing.l2_cache import DramBytes, dram_bytes
+
+Bound = Literal[
+    "products", "softmax", "L2", "DRAM", "too few blocks", "start and end of blocks", "launch"
+]
+LAUNCH_SECONDS = 4e-6
+"""What one more launch takes, whatever it does."""
+PORT_BYTES = 64
+"""Bytes a clock from L2 into one multiprocessor."""
+SHARED_BYTES = 128
+"""Bytes a clock between a multiprocessor and its shared memory."""
+LIBRARY_SHARE = 0.65
+"""Share of the HBM bandwidth of launches that follow each other in a library, as naive attention
+does; fitted to published figures of it."""
+UNEVEN = 1.5
+"""How many times as long as in equal shares a launch takes that lacks thread blocks, or whose
+thread blocks begin and end at different times."""
+MOST_VISITS = 1 << 20
+"""Visits that go through the cache one by one; of a longer run several are taken as one."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchTime:
+    """The time of one launch."""
+
+    name: str
+    seconds: float
+    bound_by: Bound
+    dram: DramBytes
+    requested: int  # bytes that it asks of L2
+    # seconds: all products, or all softmax, on all multiprocessors; the busiest of these; bytes
+    products: float
+    softmax: float
+    busy: float
+    l2: float
+    memory: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunTime:
+    """The time of a run, by model."""
+
+    gpu: Gpu
+    kind: KernelKind
+    launches: tuple[LaunchTime, ...]
+
+    @property
+    def seconds(self) -> float:
+        """Seconds from the first launch to the end of the last."""
+        return sum(each.seconds for each in self.launches)
+
+    @property
+    def dram_bytes(self) -> int:
+        """Bytes between L2 and DRAM."""
+        return sum(sum(each.dram) for each in self.launches)
+
+    @property
+    def l2_bytes(self) -> int:
+        """Bytes that multiprocessors ask of L2."""
+        return sum(each.requested for each in self.launches)
+
+    @property
+    def bound_by(self) -> Bound:
+        """What bounds the longest launch."""
+        return max(self.launches, key=lambda each: each.seconds).bound_by
+
+
+def why_no_time(program: TileProgram) -> str:
+    """Return why there is no model of a run's time, as a sentence; empty if there is one."""
+    algorithm = program.algorithm
+    if algorithm.backward:
+        return "The time of backward passes is not modelled."
+    if algorithm.splits:
+        return "The time of joining splits is not modelled."
+    if not algorithm.softmax or algorithm.keys != "K":
+        return f"The time of {algorithm.in_a_sentence} is not modelled."
+    if not len(program):
+        return "No row sees a key: nothing is computed."
+    return ""
+
+
+def model_of(*programs: TileProgram) -> dict[str, Any]:
+    """Return what a summary says of the time of a run, or of all sequences of a batch."""
+    if why := why_no_time(programs[0]):
+        return {"model": None, "why": why}
+    found = run_time(*programs)
+    return {
+        "model": {
+            "gpu": found.gpu.name,
+            "kernel": found.kind.name,
+            "dram_bytes": found.dram_bytes,
+            "l2_bytes": found.l2_bytes,
+            "seconds": found.seconds,
+            "bound_by": found.bound_by,
+        }
+    }
+
+
+def run_time(*programs: TileProgram, kind: KernelKind | None = None) -> RunTime:
+    """Return the time of a run, or of all sequences of a batch, on its GPU.
+
+    Parameters
+    ----------
+    kind : KernelKind, optional
+        Without it that of the scenario, or the usual one for the algorithm on the GPU.
+
+    Raises
+    ------
+    ValueError
+        There is a reason why not (`why_no_time`).
+    """
+    if why := why_no_time(programs[0]):
+        raise ValueError(why)
+    w = programs[0].workload
+    gpu, kernel = w.gpu, w.scenario.hardware.kernel
+    kind = kind or kernel_kinds()[kernel or usual_kind(w.algorithm, gpu)]
+    shares = 1
+    if kind.shares_rows:
+        # Two thread blocks find a place on each multiprocessor.
+        shares = max(1, -(-2 * gpu.sms // sum(each.workload.heads for each in programs)))
+    found = works([_coarser(each) for each in programs], gpu.sms, shares)
+    traffic = dram_bytes([each.accesses for each in found], gpu.rates.l2_bytes)
+    launches = [
+        _launch(work, dram, gpu, kind, w) for work, dram in zip(found, traffic, strict=True)
+    ]
+    return RunTime(gpu, kind, tuple(launches))
+
+
+def _coarser(program: TileProgram) -> TileProgram:
+    """Return a long run with longer inner blocks: as many bytes are requested in fewer visits."""
+    while len(program) > MOST_VISITS:
+        w = program.workload
+        in_turn = program.launches[0].in_turn
+        longer = replace(w, rows=2 * w.rows) if in_turn else replace(w, cols=2 * w.cols)
+        program = TileProgram(longer, program.algorithm)
+    return program
+
+
+def _launch(
+    work: LaunchWork, dram: DramBytes, gpu: Gpu, kind: KernelKind, w: Workload
+) -> LaunchTime:
+    rates, sms = gpu.rates, gpu.sms
+    if w.dtype == "float32":  # no matrix unit: a product and a sum are one float32 operation
+        peak = 2.0 * rates.fp32_per_clock * rates.clock * sms
+    else:
+        newest = kind.newest_instruction or not work.fused
+        peak = gpu.tflops * 1e12 * (1.0 if newest else rates.mma_sync)
+    products = work.flops / (peak * rates.sustained)
+    exchanged = 8 * kind.exchange_warps * w.value_dim / w.cols / SHARED_BYTES * work.fused
+    exponentials = work.exponentials * (1 / rates.exp_per_clock + exchanged)
+    softmax = (exponentials + work.operations / rates.fp32_per_clock) / rates.clock / sms
+    requested = work.accesses.bytes
+    port = requested / (PORT_BYTES * rates.clock) / sms
+    l2 = requested / (rates.l2_tbps * 1e12)
+    memory = sum(dram) / (gpu.tbps * 1e12 * (rates.hbm_share if work.fused else LIBRARY_SHARE))
+    even = busy = max(products, softmax)
+    if work.fused:
+        even = max(even + kind.in_turn * min(products, softmax), port)
+        visits = np.maximum(work.visits, 1)
+        tile = even * sms / int(visits.sum())
+        busy = makespan(visits * tile + kind.block_us * 1e-6, sms)
+    longest = max(busy, l2, memory)
+    if longest < LAUNCH_SECONDS:
+        bound: Bound = "launch"
+    elif longest > busy:
+        bound = "L2" if longest == l2 else "DRAM"
+    elif busy > UNEVEN * even:
+        bound = "too few blocks" if len(work.visits) < sms else "start and end of blocks"
+    elif work.fused and even == port:
+        bound = "L2"
+    else:
+        bound = "products" if products >= softmax else "softmax"
+    return LaunchTime(
+        work.name, longest + LAUNCH_SECONDS, bound, dram, requested, products, softmax, busy, l2,
+        memory,
+    )  # fmt: skip
+
+
+def makespan(seconds: F64, sms: int) -> float:
+    """Return when the last of some thread blocks ends: a free multiprocessor takes the next."""
+    if len(seconds) <= sms:
+        return float(seconds.max(initial=0.0))
+    free = seconds[:sms].tolist()
+    heapify(free)
+    for each in seconds[sms:].tolist():
+        heapreplace(free, free[0] + each)
+    return float(max(free))

@@ -20,7 +20,6 @@ _OTHERS = {
     "layer": ("Layer", ""),
     "stage": ("Layer", ""),
     "kernel": ("Kernel", ""),
-    "over": ("Sweep", ""),
     "generation": ("Generation", ""),
     "way": ("Generation", ""),
     "summed": ("Generation", ""),

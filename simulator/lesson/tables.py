@@ -21,6 +21,7 @@ from simulator.study.ring.choices import CHOICES as RING
 from simulator.study.schedule.choices import CHOICES as SCHEDULE
 from simulator.study.sparse.patterns import NAMES
 from simulator.study.sqrt_d.choices import CHOICES as SQRT_D
+from simulator.study.sweep_choices import CHOICES as SWEEP
 
 Tensor = Literal["Q", "K", "V", "C", "S", "m", "l", "O"]
 Number = Annotated[int, Field(ge=0)]
@@ -168,6 +169,7 @@ STUDIES: dict[str, tuple[Choice, ...]] = {
     "Positions": POSITIONS,
     "Ring": RING,
     "Schedule": SCHEDULE,
+    "Sweep": SWEEP,
     "Why √d": SQRT_D,
 }
 """The choices of studies by the title of their panel; a lesson makes those that have a key."""
@@ -182,7 +184,6 @@ class _Chosen(Table):
     layer: Literal["flow", "stage", "row", "head", "heads"] | None = None
     stage: Literal["q", "k", "v", "o", "concat", "y"] | None = None
     kernel: Literal["keys", "factors", "regression", "again", "features", "scores"] | None = None
-    over: Literal["N", "Br", "Bc", "d", "map", "variants"] | None = None
     generation: Literal["bytes", "flops", "time", "equal"] | None = None
     way: Literal["cache", "again", "no mask"] | None = None
     summed: bool | None = None

@@ -95,7 +95,7 @@ PANELS = (
     PanelSpec(
         "sweep", "Sweep", "8",
         "What tile sizes, sequence length and head size do to bytes and time.",
-        "sweep.panel:SweepPanel",
+        "sweep.study:SWEEP",
     ),
     PanelSpec(
         "roofline", "Roofline", "9",

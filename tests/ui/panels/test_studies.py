@@ -84,6 +84,12 @@ RUNS = {
     "sqrt_d": (
         {"input": {"source": "capture", "name": "passage-layer1"}},
     ),
+    "sweep": (
+        {"attention": {"heads": 2, "seqlen_q": 64, "head_dim": 16, "dtype": "float16"},
+         "mask": {"causal": True}, "tiling": {"rows": 16, "cols": 16}},
+        {"attention": {"algorithm": "flash2-backward", "seqlen_q": 64, "head_dim": 8},
+         "mask": {"documents": [13, 30, 21]}, "tiling": {"rows": 16, "cols": 16}},
+    ),
 }  # fmt: skip
 """Runs of which a study shows what it has to show, and one of which it says why it does not."""
 SIZES = ((430, 300), (640, 540), (960, 810), (640, 1000))

@@ -10,18 +10,15 @@ from PySide6.QtTest import QTest
 from simulator.base.assets import SCENARIOS
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.hardware import LAUNCH_SECONDS
-from simulator.problem.scenario import load_scenario, parse_scenario, with_values
+from simulator.problem.scenario import load_scenario, parse_scenario
 from simulator.problem.workload import resolve
 from simulator.program.algorithms import ALGORITHMS, tile_program
 from simulator.study.sweep import Sweep, TilingMap, axis_values, rule_tiles, sweep
 from simulator.study.variants import variant_table
 from tests.helpers.scenario_desk import CAPTURE
-from tests.ui.panels.test_memory import painted, record_texts
-from ui.look.theme import DARK, LABEL, THEMES, Style
+from ui.look.theme import DARK, Style
 from ui.look.units import bytes_text, count_text
-from ui.panels.sweep import table
 from ui.panels.sweep.plot import CurvePick, sweep_plot
-from ui.panels.sweep.table import VariantsShown, paint_variants
 from ui.plots.labels import nearest
 from ui.plots.layout import plot_layout
 
@@ -58,7 +55,7 @@ def click(panel, at) -> None:
 
 def test_curves_of_all_algorithms_with_this_scenario_marked(window):
     panel = panel_of(window)
-    found, model = panel.found, panel.plot.model
+    found, model = panel.state.found, panel.plot.model
     assert isinstance(found, Sweep)
     assert [curve.short for curve in model.curves] == ["naive", "flash1", "flash2"]
     assert len({(c.dash, c.marker, c.role) for c in model.curves}) == 3
@@ -77,7 +74,7 @@ def test_a_click_on_a_point_proposes_it_and_undo_takes_it_back(window, axis):
     curve = panel.plot.model.curves[0]
     before = session.scenario
     place = next(n for n in range(len(curve.xs) - 1, -1, -1)
-                 if curve.xs[n] != panel.found.here and curve.xs[n] <= 512)  # fmt: skip
+                 if curve.xs[n] != panel.state.found.here and curve.xs[n] <= 512)  # fmt: skip
     value = round(curve.xs[place])
     # Curves may lie on one another: the topmost counts, all of them propose the same size.
     spot = panel.plot.spot_at(panel.plot.where(curve.xs[place], curve.ys[place]))
@@ -100,7 +97,7 @@ def test_a_click_on_a_point_proposes_it_and_undo_takes_it_back(window, axis):
 def test_a_click_on_the_map_takes_its_tiles(window):
     panel, session = panel_of(window), window.session
     press(panel, "over", "map")
-    found = panel.found
+    found = panel.state.found
     assert isinstance(found, TilingMap)
     assert found.algorithm == "flash2"
     at = panel.plot.where(40, 24)
@@ -125,13 +122,13 @@ def test_the_map_of_another_algorithm_proposes_that_algorithm(window):
     assert box.currentText() == "flash2"
     QTest.keyClick(box, Qt.Key.Key_Up)
     session.settle()
-    assert panel.found.algorithm == "flash1"
+    assert panel.state.found.algorithm == "flash1"
     click(panel, panel.plot.where(30, 30))
     session.settle()
     assert session.scenario.attention.algorithm == "flash1"
     assert box.currentText() == "flash1"
     total = tile_program(session.trace.workload).totals.bytes
-    assert panel.found.here_figures.bytes == total
+    assert panel.state.found.here_figures.bytes == total
 
 
 @pytest.mark.long
@@ -142,11 +139,11 @@ def test_the_map_marks_what_fits_and_what_kernels_choose(open_window, qapp):
     press(panel, "over", "map")
     model, w = panel.plot.model, window.session.trace.workload
     heat, limit = model.heat, w.gpu.smem_bytes
-    for row, r in enumerate(panel.found.rows):
-        for column, c in enumerate(panel.found.cols):
+    for row, r in enumerate(panel.state.found.rows):
+        for column, c in enumerate(panel.state.found.cols):
             needed = 2 * (r * 128 + c * 256)  # Q, K and V tiles, 2 bytes an element
             assert heat.beyond[row, column] == (needed > limit)
-            assert heat.values[row, column] == panel.found.figures[row][column].bytes
+            assert heat.values[row, column] == panel.state.found.figures[row][column].bytes
     places = {(round(mark.y), round(mark.x)): mark.label for mark in model.marks}
     rules = rule_tiles(w)
     assert set(places) == {(w.rows, w.cols), *rules.values()}
@@ -193,21 +190,21 @@ def test_the_name_of_this_scenario_hides_no_curve_and_is_beside_no_other_point(q
                 assert min(QLineF(at, step).length() for step in steps) > reach / 2
 
 
-def test_choices_off_the_map_are_named(window):
-    panel = panel_of(window)
-    press(panel, "over", "map")
-    assert "Off the map: paper 32 × 908, FA-2 128 × 128, FA-3 192 × 128." in panel.plot.model.note
-
-
 def test_quantities(window):
     panel = panel_of(window)
     press(panel, "quantity", "time")
     program = window.session.trace.program
     [mark] = panel.plot.model.marks
-    assert mark.y == panel.found.figures["flash2"][panel.found.values.index(64)].time.seconds
+    assert (
+        mark.y
+        == panel.state.found.figures["flash2"][panel.state.found.values.index(64)].time.seconds
+    )
     [launch] = panel.plot.model.levels
     assert (launch.value, launch.label) == (LAUNCH_SECONDS, "a launch: some 3 µs")
     assert "less than a launch takes" in " ".join(mark.details)
+    press(panel, "over", "map")
+    assert panel.plot.model.note.endswith("A launch alone takes some 3 µs.")
+    press(panel, "over", "N")
     press(panel, "quantity", "shared")
     [mark] = panel.plot.model.marks
     assert mark.y == program.peak_shared_bytes
@@ -230,65 +227,24 @@ def test_the_table_of_variants_is_live_and_says_its_powers(window):
     panel, session = panel_of(window), window.session
     press(panel, "over", "variants")
     assert not panel.plot.isVisible()
-    assert panel.table.isVisible()
+    assert panel.picture.isVisible()
     assert not panel.bar.buttons["quantity", "time"].isVisible()
-    assert panel.found == variant_table(session.trace.workload)
-    naive = panel.found.rows[0]
-    words = panel.table.accessibleDescription()
+    assert panel.state.found == variant_table(session.trace.workload)
+    naive = panel.state.found.rows[0]
+    words = panel.accessibleDescription()
     assert f"held in HBM {bytes_text(round(naive.held.here))}, as N to the 1.99" in words
-    assert "exponents fitted from N = 4\u2009096 to 65\u2009536" in words
-    assert [row.name for row in panel.found.rows if row.own] == ["MHA, FlashAttention-2"]
+    assert "Exponents fitted from N = 4\u2009096 to 65\u2009536" in words
+    assert [row.name for row in panel.state.found.rows if row.own] == ["MHA, FlashAttention-2"]
     window.files.choose_algorithm("naive")
     session.settle()
-    assert [row.name for row in panel.found.rows if row.own] == ["MHA, naive"]
+    assert [row.name for row in panel.state.found.rows if row.own] == ["MHA, naive"]
     panel.take_choices(ChooseTable())  # a lesson that says nothing leaves it as it is
-    assert panel.over == "variants"
+    assert panel.chosen["over"] == "variants"
     panel.take_choices(ChooseTable(over="N"))
     session.settle()
     assert panel.plot.isVisible()
-    assert not panel.table.isVisible()
+    assert not panel.picture.isVisible()
     assert panel.bar.buttons["quantity", "time"].isVisible()
-
-
-def test_a_mask_of_one_length_is_shown_at_its_own(window):
-    panel, session = panel_of(window), window.session
-    refused = []
-    session.refused.connect(refused.append)
-    session.tasks.failed.connect(refused.append)
-    packed = with_values(session.scenario, {"mask": {"documents": [13, 30, 21]}})
-    session.propose(packed, "packed")
-    session.settle()
-    assert panel.found.values == (64,)
-    assert "the mask is of this N alone" in panel.plot.model.note
-    press(panel, "over", "variants")
-    assert "the mask is of this N alone" in panel.table.accessibleDescription()
-    assert "as N to" not in panel.table.accessibleDescription()
-    assert refused == []
-
-
-@pytest.mark.parametrize("size", [(1280, 720), (1920, 1080), (3840, 2160)])
-def test_on_the_stage_no_name_in_the_table_is_cut(monkeypatch, qapp, size):
-    w = resolve(load_scenario(SCENARIOS / "linear.toml"))
-    drawn = record_texts(monkeypatch, table)
-    label = size[1] / 40
-    rect = QRectF(0, 0, 0.42 * size[0], 0.66 * size[1])
-    shown = VariantsShown(variant_table(w), w)
-    painted(lambda p: paint_variants(p, shown, Style(DARK, label / LABEL, label), rect))
-    assert drawn
-    assert [each.text for each in drawn if each.cut] == []
-
-
-@pytest.mark.parametrize("width", range(460, 700, 20))
-def test_a_column_has_all_its_exponents_or_none(monkeypatch, qapp, width):
-    w = resolve(load_scenario(SCENARIOS / "causal.toml"))
-    drawn = record_texts(monkeypatch, table)
-    shown = VariantsShown(variant_table(w), w)
-    rect = QRectF(0, 0, width, 230)
-    painted(lambda p: paint_variants(p, shown, Style(DARK), rect))
-    powers = [each for each in drawn if each.text == "N"]
-    assert powers
-    assert len(powers) % len(shown.table.rows) == 0
-    assert [each.text for each in drawn if each.cut] == []
 
 
 @pytest.mark.long
@@ -302,34 +258,17 @@ def test_times_above_that_of_a_launch_are_told_alone(open_window, qapp):
     assert "launch" not in panel.plot.model.note
 
 
-def test_the_map_of_short_times_says_what_a_launch_takes(window):
-    panel = panel_of(window)
-    press(panel, "over", "map")
-    assert "launch" not in panel.plot.model.note
-    press(panel, "quantity", "time")
-    assert panel.plot.model.note.endswith("A launch alone takes some 3 µs.")
-
-
-def test_float32_times_say_what_they_lack(open_window, qapp):
-    window = open_window("large-logits", (1280, 720))
-    show(window, qapp)
-    panel = panel_of(window)
-    assert window.session.trace.workload.dtype == "float32"
-    press(panel, "quantity", "time")
-    assert "no float32 rate" in panel.plot.model.y.title
-
-
 def test_steps_change_nothing_and_scenarios_do(window):
     panel, session = panel_of(window), window.session
-    before, model = panel.found, panel.plot.model
+    before, model = panel.state.found, panel.plot.model
     for _ in range(3):
         session.step()
         session.settle()
-    assert panel.found is before
+    assert panel.state.found is before
     assert panel.plot.model is model
     window.files.choose_algorithm("naive")
     session.settle()
-    assert panel.found is not before
+    assert panel.state.found is not before
     assert panel.plot.model.marks[0].y == session.trace.program.totals.bytes
 
 
@@ -357,7 +296,7 @@ def test_keys_reach_everything(window, qtbot):
     button.setFocus()
     QTest.keyClick(button, Qt.Key.Key_Return)
     session.settle()
-    assert isinstance(panel.found, TilingMap)
+    assert isinstance(panel.state.found, TilingMap)
     panel.plot.setFocus()
     for key in (Qt.Key.Key_PageDown, Qt.Key.Key_PageDown, Qt.Key.Key_Up):
         QTest.keyClick(panel.plot, key)
@@ -373,48 +312,3 @@ def test_keys_reach_everything(window, qtbot):
     QTest.keyClick(fit, Qt.Key.Key_Return)
     assert not panel.plot.is_zoomed
     assert not fit.isEnabled()
-
-
-def test_everything_has_a_name_for_those_who_do_not_see_it(window):
-    panel = panel_of(window)
-    choices = [*panel.bar.buttons.values(), *panel.bar.lists.values()]
-    controls = [*choices, panel.bar.fit_button, panel.plot]
-    assert all(control.accessibleName() for control in controls)
-    assert all(choice.toolTip() for choice in choices)
-    assert all(choice.accessibleDescription() for choice in choices)
-
-
-@pytest.mark.sweep(keep=3)
-@pytest.mark.parametrize("scale", [1.0, 1.5, 2.0])
-@pytest.mark.parametrize("size", [(320, 150), (560, 280), (900, 500)], ids=str)
-def test_choices_stay_inside_and_apart(window, qapp, size, scale):
-    panel = panel_of(window)
-    panel.choose("over", "map")
-    window.session.settle()
-    panel.setParent(None)
-    panel.set_style(Style(THEMES["light"], scale))
-    panel.resize(*size)
-    panel.show()
-    qapp.processEvents()
-    buttons, box = [*panel.bar.buttons.values(), panel.bar.fit_button], panel.bar.lists["algorithm"]
-    shown = [w for w in (*buttons, box) if w.isVisible()]
-    assert len(shown) == 13
-    boxes = [button.geometry() for button in shown]
-    assert all(panel.bar.rect().contains(box) for box in boxes)
-    assert not any(a.intersects(b) for a, b in combinations(boxes, 2))
-    for button in buttons:
-        words = button.fontMetrics().horizontalAdvance(button.text())
-        assert words <= button.width() - 2
-    for name in ALGORITHMS:
-        room = box.width() - panel.bar.style_now.px(31)  # without space at its sides, and arrow
-        assert box.fontMetrics().horizontalAdvance(name) <= room
-    assert panel.plot.geometry().bottom() <= panel.height()
-    panel.deleteLater()
-
-
-def test_nothing_is_resolved_in_vain(window):
-    # The scenario that a point stands for is one that runs.
-    panel = panel_of(window)
-    for curve in panel.plot.model.curves:
-        assert all(isinstance(pick, CurvePick) for pick in curve.picks)
-    assert resolve(window.session.scenario).seqlen_k in {pick.value for pick in curve.picks}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, get_args
@@ -72,7 +71,8 @@ class _Measure:
     role: str
 
 
-def _whole_bytes(count: float) -> str:
+def whole_bytes(count: float) -> str:
+    """Return bytes in words."""
     return bytes_text(round(count))
 
 
@@ -85,24 +85,18 @@ def _flops(count: float) -> str:
 
 
 _MEASURES: dict[Quantity, _Measure] = {
-    "bytes": _Measure("Requested bytes", _whole_bytes, 2, "hbm_line"),
-    "held": _Measure("Held in HBM", _whole_bytes, 2, "hbm_line"),
+    "bytes": _Measure("Requested bytes", whole_bytes, 2, "hbm_line"),
+    "held": _Measure("Held in HBM", whole_bytes, 2, "hbm_line"),
     "flops": _Measure("Matmul FLOPs", _flops, 10, "S"),
     "time": _Measure("Roofline time without L2", time_text, 10, "l"),
-    "shared": _Measure("Shared memory of a block", _whole_bytes, 2, "sram_line"),
+    "shared": _Measure("Shared memory of a block", whole_bytes, 2, "sram_line"),
 }
 
 
 def amount(figures: Figures, quantity: Quantity) -> float:
     """Return one quantity of some figures, in bytes, FLOPs or seconds."""
-    by: dict[Quantity, float] = {
-        "bytes": figures.bytes,
-        "held": figures.held,
-        "flops": figures.flops,
-        "time": figures.seconds,
-        "shared": figures.shared,
-    }
-    return by[quantity]
+    value: float = getattr(figures, "seconds" if quantity == "time" else quantity)
+    return value
 
 
 def figure_lines(heading: str, figures: Figures, w: Workload) -> tuple[str, ...]:
@@ -131,73 +125,51 @@ def _title(name: str) -> str:
     return ALGORITHMS[name].title
 
 
-def sweep_plot(found: Sweep, w: Workload, quantity: Quantity, *, fixed: str = "") -> PlotModel:
-    """Return the curves of a sweep.
-
-    Parameters
-    ----------
-    fixed : str
-        Why a click cannot choose a point; empty: it can.
-    """
-    measure, axis = _MEASURES[quantity], found.axis
-    curves, places = [], {}
+def sweep_plot(found: Sweep, w: Workload, quantity: Quantity) -> PlotModel:
+    """Return the curves of a sweep; a click on a point makes it the scenario, unless a file is."""
+    measure, axis, here = _MEASURES[quantity], found.axis, found.values.index(found.here)
+    fixed = w.file is not None and axis not in ("Br", "Bc")
+    last = "click: make it the scenario"
+    if w.file is not None and fixed:
+        last = f"{axis} is that of {w.file.path.name}"
+    curves = []
     for name, figures in found.figures.items():
-        _, dash, marker = LOOKS[name]
-        own = name == w.algorithm
-        heads = [f"{_title(name)}, {axis} = {count_text(value)}" for value in found.values]
-        lines = [figure_lines(head, f, w) for head, f in zip(heads, figures, strict=True)]
-        ys = tuple(float(amount(f, quantity)) for f in figures)
-        places[name] = ys
-        curves.append(
-            Curve(
-                _title(name),
-                name,
-                name,
-                tuple(float(value) for value in found.values),
-                ys,
-                dash,
-                marker,
-                2.6 if own else 1.7,
-                tuple((*words, fixed or "click: make it the scenario") for words in lines),
-                () if fixed else tuple(CurvePick(name, value) for value in found.values),
-            )
+        (_, dash, marker), title = LOOKS[name], _title(name)
+        details = tuple(
+            (*figure_lines(f"{title}, {axis} = {count_text(value)}", each, w), last)
+            for value, each in zip(found.values, figures, strict=True)
         )
-    here = found.values.index(found.here)
-    y = places[w.algorithm][here]
-    own_figures = found.figures[w.algorithm][here]
-    heading = f"this scenario: {_title(w.algorithm)}, {axis} = {count_text(found.here)}"
-    mark = PlotMark(
-        found.here, y, f"{axis} = {count_text(found.here)}: {measure.text(y)}",
-        measure.text(y), "current", "star", 6.0, figure_lines(heading, own_figures, w),
-    )  # fmt: skip
+        ys = tuple(float(amount(each, quantity)) for each in figures)
+        picks = () if fixed else tuple(CurvePick(name, value) for value in found.values)
+        xs, width = tuple(map(float, found.values)), 2.6 if name == w.algorithm else 1.7
+        curves.append(Curve(title, name, name, xs, ys, dash, marker, width, details, picks))
+    own = found.figures[w.algorithm][here]
+    y, at = amount(own, quantity), f"{axis} = {count_text(found.here)}"
+    lines = figure_lines(f"this scenario: {_title(w.algorithm)}, {at}", own, w)
+    text = measure.text(y)
+    mark = PlotMark(found.here, y, f"{at}: {text}", text, "current", "star", 6.0, lines)
     levels = (_limit(w),) if quantity == "shared" else ()
-    if quantity == "time" and _has_short(ys for ys in places.values()):
-        levels = (
-            Level(LAUNCH_SECONDS, f"a launch: some {LAUNCH}", f"a launch: {LAUNCH}", "muted"),
-        )
+    if quantity == "time" and min(y for curve in curves for y in curve.ys) < LAUNCH_SECONDS:
+        words = f"a launch: some {LAUNCH}", f"a launch: {LAUNCH}"
+        levels = (Level(LAUNCH_SECONDS, *words, "muted"),)
+    by_bytes = quantity == "time" and w.dtype == "float32"
+    y_title = f"{measure.title}, bytes alone" if by_bytes else measure.title
+    note = _note(w, axis) + (" No float32 rate in the presets." if by_bytes else "")
+    said = ". ".join(f"{each.name} at {at}: {measure.text(each.ys[here])}" for each in curves)
     return PlotModel(
         name=f"{measure.title} over {AXIS_TITLES[axis]}",
         x=Axis(AXIS_TITLES[axis], _tokens, log=True, base=2, whole=True),
-        y=Axis(measure.title + _by_bytes(w, quantity), measure.text, log=True, base=measure.base),
+        y=Axis(y_title, measure.text, log=True, base=measure.base),
         curves=tuple(curves),
         marks=(mark,),
         levels=levels,
-        note=_note(w, axis),
-        summary=". ".join(
-            f"{_title(name)} at {axis} = {count_text(found.here)}: {measure.text(ys[here])}"
-            for name, ys in places.items()
-        ),
+        note=note,
+        summary=f"{note} {said}.",
     )
 
 
 def map_plot(found: TilingMap, w: Workload, quantity: Quantity) -> PlotModel:
-    """Return a map over tile sizes.
-
-    Parameters
-    ----------
-    w : Workload
-        The workload it was made of, its algorithm that of the map.
-    """
+    """Return a map over tile sizes of a workload with the algorithm of the map."""
     measure = _MEASURES[quantity]
     values = np.array([[amount(f, quantity) for f in row] for row in found.figures], float)
     beyond = np.array([[f.shared > found.limit for f in row] for row in found.figures])
@@ -218,24 +190,26 @@ def map_plot(found: TilingMap, w: Workload, quantity: Quantity) -> PlotModel:
         details=partial(_cell_lines, found, w),
     )
     marks, off = _choice_marks(found, w, heat)
-    here = found.here_figures
-    short = f" {launch_words(values.min())}".rstrip() if quantity == "time" else ""
+    said = [_note(w, None), *([f"Off the map: {', '.join(off)}."] if off else [])]
+    if quantity == "time" and (launch := launch_words(values.min())):
+        said.append(launch)
+    note, here = " ".join(said), found.here_figures
+    rules = [
+        f"{_RULES[c.rule]} {_tiles(c.rows, c.cols)}: {measure.text(amount(c.figures, quantity))}"
+        for c in found.choices
+    ]
+    own = (
+        f"{_tiles(*found.here)}: {measure.text(amount(here, quantity))}, "
+        f"{bytes_text(here.shared)} of shared memory; a block may take {limit}"
+    )
     return PlotModel(
         name=f"{measure.title} of {_title(found.algorithm)} over Br and Bc",
         x=Axis(AXIS_TITLES["Bc"], _tokens, base=2, whole=True),
         y=Axis(AXIS_TITLES["Br"], _tokens, base=2, whole=True),
         marks=marks,
         heat=heat,
-        note=_note(w, None) + (f" Off the map: {', '.join(off)}." if off else "") + short,
-        summary=(
-            f"{_tiles(*found.here)}: {measure.text(amount(here, quantity))}, "
-            f"{bytes_text(here.shared)} of shared memory; a block may take {limit}. "
-            + ". ".join(
-                f"{_RULES[c.rule]} {_tiles(c.rows, c.cols)}: "
-                f"{measure.text(amount(c.figures, quantity))}"
-                for c in found.choices
-            )
-        ),
+        note=note,
+        summary=f"{note} {'. '.join([own, *rules])}.",
     )
 
 
@@ -281,50 +255,35 @@ def _choice_marks(
     return tuple(marks), tuple(off)
 
 
-def _has_short(times: Iterable[Sequence[float]]) -> bool:
-    """Return whether any time is below that of a launch."""
-    return min(min(row) for row in times) < LAUNCH_SECONDS
-
-
 def _limit(w: Workload) -> Level:
     size = bytes_text(w.gpu.smem_bytes)
     return Level(w.gpu.smem_bytes, f"{w.gpu.name}: {size} a block", size, "bad")
 
 
-ONE_LENGTH = "the mask is of this N alone"
+ONE_LENGTH = "The mask is of this N alone"
 """Why a scenario with documents or blocks is not shown at other lengths."""
-
-
-def _by_bytes(w: Workload, quantity: Quantity) -> str:
-    bytes_alone = quantity == "time" and w.dtype == "float32"
-    return ", bytes alone: no float32 rate in the presets" if bytes_alone else ""
 
 
 def _note(w: Workload, axis: SweepAxis | None) -> str:
     """Return the words for everything else."""
     parts = []
-    queries = f"{count_text(w.queries)} {'query' if w.queries == 1 else 'queries'}, "
-    if w.queries == w.seqlen_k:
-        queries = ""
-    if axis != "N":
-        parts.append(f"{queries}N = {count_text(w.seqlen_k)}")
-    elif queries:
-        parts.append(f"{queries}N keys")
+    if w.queries != w.seqlen_k:
+        parts.append("one query" if w.queries == 1 else f"{count_text(w.queries)} queries")
+    if axis != "N" or parts:
+        parts.append("N keys" if axis == "N" else f"N = {count_text(w.seqlen_k)}")
     if axis != "d":
         parts.append(f"d = {w.head_dim}")
     if axis == "d" and w.scenario.tiling.rows is None:
         parts.append(f"tiles by rule {w.scenario.tiling.rule or 'fa2'}")
     elif axis is not None:
-        rows = "Br" if axis == "Br" else count_text(w.rows)
-        cols = "Bc" if axis == "Bc" else count_text(w.cols)
-        parts.append(f"{rows} × {cols} tiles")
-    parts.append(w.dtype)
-    parts.append(_mask(w))
-    parts.append(plural(len(w.picked), "head"))
-    parts.append(w.gpu.name)
-    if axis == "N" and w.mask.of_these_lengths:
-        parts[-1] += f"; {ONE_LENGTH}"
-    return ", ".join(parts) + "."
+        sizes = ("Br", w.rows), ("Bc", w.cols)
+        parts.append(
+            " × ".join(n if n == axis else count_text(size) for n, size in sizes) + " tiles"
+        )
+    parts += [w.dtype, _mask(w), plural(len(w.picked), "head"), w.gpu.name]
+    return ", ".join(parts) + (
+        f". {ONE_LENGTH}." if axis == "N" and w.mask.of_these_lengths else "."
+    )
 
 
 def _mask(w: Workload) -> str:

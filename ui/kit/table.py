@@ -139,7 +139,8 @@ class Table(Box):
         less, top = len(shown) < len(self.rows), rect.y() + self._head(style)
         room = (rect.bottom() - top - line * less) / (len(shown) + len(self.after))
         high = min(room, px(self.heights[1]))
-        size = 12.0 if high >= px(_SMALL) else LABEL
+        large = high >= px(_SMALL) and self._least(style, 12.0) <= rect.width()
+        size = 12.0 if large else LABEL
         left, columns = self._columns(style, rect.width(), size)
         yield from self._headings(style, rect, left, columns)
         if self.even and columns[0][2] < px(_NARROW):
@@ -156,9 +157,8 @@ class Table(Box):
             beside = place.adjusted(px(5), 0, left - rect.width() - px(3), 0)
             yield Placed(replace(name, size=min(name.size, size)), beside)
             for at, x, wide in columns:
-                cell = cells[at]
-                small = replace(cell, size=min(cell.size, size)) if isinstance(cell, Text) else cell
-                yield from small.place(style, QRectF(rect.x() + x, place.y(), wide, high))
+                within = QRectF(rect.x() + x, place.y(), wide, high)
+                yield from _sized(cells[at], size).place(style, within)
             if chosen and self.framed:
                 yield Placed(_Mark(True), place)
         if less:
@@ -168,22 +168,37 @@ class Table(Box):
             below = QRectF(rect.x(), rect.bottom() - line, rect.width(), line)
             yield Placed(Text(words, "muted"), below)
 
-    def _columns(
-        self, style: Style, width: float, size: float
-    ) -> tuple[float, list[tuple[int, float, float]]]:
-        """Return the width of the names, and the columns with room: left edges and widths."""
+    def width(self, style: Style) -> float:
+        return self._least(style, LABEL)
+
+    def _least(self, style: Style, size: float) -> float:
+        """Return the least width with letters of a size."""
+        names, needs = self._needs(style, size)
+        kept = (wide for wide, head in zip(needs, self.heads[1:], strict=True) if not head.goes)
+        return names + sum(kept) + style.px(6)
+
+    def _needs(self, style: Style, size: float) -> tuple[float, list[float]]:
+        """Return the least widths of the names, and of each column."""
         rows, font = (*self.rows, *self.after), style.text_font(size)
-        left = max(text_width(font, each.name.wordings[0]) for each in rows) + style.px(16)
-        left = min(left, self.names * width)
-        pad = style.px(1 if self.even else 10)
-        needs = [
+        names = max(text_width(font, each.name.wordings[0]) for each in rows) + style.px(14)
+        pad = style.px(1 if self.even else 8)
+        return names, [
             max(
-                *(each.cells[n].width(style) + pad for each in rows),
+                *(_sized(each.cells[n], size).width(style) + pad for each in rows),
                 Text(head.words).width(style) + style.px(1),
             )
             for n, head in enumerate(self.heads[1:])
         ]
-        room, columns = width - left, list(range(len(needs)))
+
+    def _columns(
+        self, style: Style, width: float, size: float
+    ) -> tuple[float, list[tuple[int, float, float]]]:
+        """Return the width of the names, and the columns with room: left edges and widths."""
+        names, needs = self._needs(style, size)
+        kept = sum(n for n, head in zip(needs, self.heads[1:], strict=True) if not head.goes)
+        left = min(names, self.names * width, max(width - kept - style.px(6), 0.25 * width))
+        room = width - left - (0 if self.even else style.px(6))
+        columns = list(range(len(needs)))
         for n in sorted(columns, key=lambda n: -self.heads[n + 1].goes):
             some = [needs[each] for each in columns]
             wanted = max(some) * len(some) if self.even else sum(some)
@@ -214,3 +229,8 @@ class Table(Box):
         for words, place in groups.items():
             yield Placed(Text(words, align=CENTRE), place.translated(0, -line))
             yield Placed(Rule(), place.adjusted(px(3), 0, -px(3), 0))
+
+
+def _sized(box: Box, size: float) -> Box:
+    """Return a cell with letters that are no larger than a size."""
+    return replace(box, size=min(box.size, size)) if isinstance(box, Text) else box

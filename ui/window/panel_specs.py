@@ -165,7 +165,7 @@ PANELS = (
         "masks", "Masks", "G",
         "Longformer, BigBird, packed documents, NSA, DSA: price and error beside dense "
         "(Beltagy et al. 2020).",
-        "sparse.panel:MasksPanel", room=_LARGE,
+        "sparse.panel:SparsePanel", room=_LARGE,
     ),
     PanelSpec(
         "kernel", "Kernel", "N",

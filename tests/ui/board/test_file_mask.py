@@ -71,9 +71,9 @@ def test_another_mask_takes_its_place_in_a_copy_of_the_input(window, qapp, tmp_p
     window.docks["masks"].raise_()
     settle(window, qapp)
     panel = window.docks.panel("masks")
-    panel.choose_row([row.pattern.name for row in panel.state.rows].index(name))
-    assert panel.button.text() == "Use…"
-    choosing(panel.button.click, tmp_path / "copy.safetensors")
+    panel.change(panel.state.named(name))
+    assert panel.use_button.text() == "Use…"
+    choosing(panel.use_button.click, tmp_path / "copy.safetensors")
     settle(window, qapp)
     mask = window.session.trace.workload.mask
     assert mask.tensor is None

@@ -270,9 +270,8 @@ def test_no_file_is_asked_for_where_it_could_not_be_used(
     for _ in range(3):
         settle(window)
     panel = window.docks.panel("masks")
-    names = [each.pattern.name for each in panel.state.rows]
-    panel.choose_row(names.index("BigBird"))
-    assert choosing(panel.button.click, tmp_path / "no.safetensors") == []
+    panel.change(panel.state.named("BigBird"))
+    assert choosing(panel.use_button.click, tmp_path / "no.safetensors") == []
     assert "batch.lengths" in window.messages.text()
 
 

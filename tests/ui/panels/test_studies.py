@@ -35,6 +35,11 @@ RUNS = {
                        "latent_dim": 32, "rope_dim": 8}},
         {"input": {"source": "capture", "name": "passage-layer1"}},
     ),
+    "masks": (
+        {"attention": {"heads": 2, "seqlen_q": 32, "head_dim": 8}, **CAUSAL},
+        {"attention": {"seqlen_q": 2048, "head_dim": 32}, "mask": {"causal": True},
+         "tiling": {"rows": 64, "cols": 64}},
+    ),
     "merge": (
         {"attention": {"seqlen_q": 256, "head_dim": 64}, "mask": {"causal": True},
          "tiling": {"rows": 32, "cols": 32}},

@@ -1,12 +1,10 @@
 """The masks dock: prices that follow the slider, a mask painted by hand, and using one."""
 
 from dataclasses import replace
-from itertools import combinations
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QRectF, Qt
-from PySide6.QtGui import QImage, QPainter
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 
 from simulator.problem.hardware import LAUNCH_SECONDS
@@ -16,10 +14,7 @@ from simulator.problem.tiling import TileGrid
 from simulator.study.sparse.compressed import compressed
 from simulator.study.sparse.patterns import Knobs, patterns, priced
 from tests.helpers.by_hand import choosing
-from tests.ui.panels.test_memory import record_texts
-from ui.look.theme import THEMES, Style
-from ui.panels.sparse import painter as masks_painter
-from ui.panels.sparse.painter import paint_masks, picture_of, places_of
+from ui.panels.sparse.study import picture_of
 from ui.session.painting import PAINTED
 
 
@@ -46,45 +41,41 @@ def panel(window):
     return window.docks.panel("masks")
 
 
-def places(panel):
-    return places_of(panel.state, panel.picture.style_now, QRectF(panel.picture.rect()))[1]
-
-
 def at(panel, i: int, j: int) -> QPoint:
-    box, (tall, wide) = places(panel).picture, panel.table_shape
+    box, (tall, wide) = panel.picture.scene.where("picture"), panel.state.shape
     x = box.x() + (j + 0.5) * box.width() / wide
     y = box.y() + (i + 0.5) * box.height() / tall
     return QPoint(round(x), round(y))
 
 
-def named(panel, name: str):
-    return next(n for n, each in enumerate(panel.state.rows) if each.pattern.name == name)
-
-
 def click_row(panel, name: str) -> None:
-    found = places(panel)
-    y = found.table.y() + (named(panel, name) + 1.5) * found.line
-    QTest.mouseClick(panel.picture, Qt.MouseButton.LeftButton, pos=QPoint(40, round(y)))
+    row = [each.pattern.name for each in panel.state.rows].index(name)
+    place = panel.picture.scene.where(("mask", row)).center().toPoint()
+    QTest.mouseClick(panel.picture, Qt.MouseButton.LeftButton, pos=place)
 
 
 def test_the_slider_changes_every_price(window, panel, qapp):
     trace = window.session.trace
     for k in (1, 2, 4):
-        panel.slider.setValue(k)
+        panel.blocks.setValue(k)
         settle(window, qapp)
-        knobs = Knobs(panel.knobs.block, k)
+        knobs = Knobs(panel.state.knobs.block, k)
         found = patterns(trace.workload, trace.inputs, knobs)
         own = trace.workload, trace.inputs
         assert panel.state.rows == (*priced(*own, found), *compressed(*own, knobs))
         assert f"k = {k} of " in panel.label.text()
-        assert "dense: tiles 10," in panel.state.summary
+        assert "dense: tiles 10," in panel.accessibleDescription()
 
 
 def test_times_below_that_of_a_launch_are_told_as_such(window, panel):
     assert max(each.figures.time.seconds for each in panel.state.rows) < LAUNCH_SECONDS
-    assert "; a launch takes longer than some of these times, 3 µs; drag" in panel.state.note
-    slow = replace(panel.state, rows=tuple(map(thousandfold, panel.state.rows)))
-    assert "launch" not in slow.note
+    assert "; a launch takes longer than some of these times, 3 µs; drag" in note_of(panel)
+    panel.change(replace(panel.state, rows=tuple(map(thousandfold, panel.state.rows))))
+    assert "launch" not in note_of(panel)
+
+
+def note_of(panel) -> str:
+    return panel.study.words(panel.state).sentences[0]
 
 
 def thousandfold(row):
@@ -98,16 +89,16 @@ def test_a_click_shows_a_mask(window, panel):
     assert panel.state.chosen.pattern.name == "window"
     QTest.keyClick(panel.picture, Qt.Key.Key_Down)
     assert panel.state.chosen.pattern.name == "Longformer"
-    assert panel.button.text() == "Use"
+    assert panel.use_button.text() == "Use"
     click_row(panel, "BigBird")
-    assert panel.button.text() == "Use…"
+    assert panel.use_button.text() == "Use…"
 
 
 def test_a_mask_without_blocks_is_used_at_once_and_undone(window, panel, qapp):
     before = window.session.scenario
     click_row(panel, "packed documents")
     documents = panel.state.chosen.pattern.mask.documents
-    QTest.mouseClick(panel.button, Qt.MouseButton.LeftButton)
+    QTest.mouseClick(panel.use_button, Qt.MouseButton.LeftButton)
     settle(window, qapp)
     assert window.session.trace.workload.mask.documents == documents
     window.session.undo_stack.undo()
@@ -116,13 +107,13 @@ def test_a_mask_without_blocks_is_used_at_once_and_undone(window, panel, qapp):
 
 
 def test_a_mask_is_painted_and_saved(window, panel, qapp, tmp_path):
-    panel.slider.setValue(1)
+    panel.blocks.setValue(1)
     settle(window, qapp)
     click_row(panel, "window")
     grid = panel.state.chosen.pattern.mask
-    shape = panel.table_shape
+    shape = panel.state.shape
     seen = np.tri(*shape, dtype=bool) & ~np.tri(*shape, k=-2, dtype=bool)  # two blocks of a row
-    np.testing.assert_array_equal(picture_blocks(grid, panel.knobs.block), seen)
+    np.testing.assert_array_equal(picture_blocks(grid, panel.state.knobs.block), seen)
     last = shape[0] - 1
     QTest.mousePress(panel.picture, Qt.MouseButton.LeftButton, pos=at(panel, last, 0))
     QTest.mouseMove(panel.picture, at(panel, last, 1))
@@ -138,7 +129,7 @@ def test_a_mask_is_painted_and_saved(window, panel, qapp, tmp_path):
     seen[last, 0] = False
     np.testing.assert_array_equal(panel.state.chosen.pattern.mask.blocks.table, seen)
     settle(window, qapp)
-    choosing(panel.button.click, tmp_path / "mine.safetensors")
+    choosing(panel.use_button.click, tmp_path / "mine.safetensors")
     settle(window, qapp)
     mask = window.session.trace.workload.mask
     np.testing.assert_array_equal(mask.blocks.table, seen)
@@ -148,7 +139,7 @@ def test_a_mask_is_painted_and_saved(window, panel, qapp, tmp_path):
 
 def test_a_picture_of_the_run_before_is_not_painted_on(window, panel, qapp):
     session, before = window.session, panel.state.workload
-    last = panel.table_shape[0] - 1
+    last = panel.state.shape[0] - 1
     corner = at(panel, last, last)
     pressed = []
 
@@ -170,16 +161,8 @@ def test_a_picture_of_the_run_before_is_not_painted_on(window, panel, qapp):
 def test_no_file_is_no_mask(window, panel):
     before = window.session.scenario
     click_row(panel, "BigBird")
-    choosing(panel.button.click, None)
+    choosing(panel.use_button.click, None)
     assert window.session.scenario == before
-
-
-def test_a_panel_in_large_text_has_a_wide_margin(panel):
-    panel.set_style(Style(THEMES["dark"], 2.0))
-    assert (
-        panel.label.x() == panel.picture.x() == panel.width() - panel.picture.geometry().right() - 1
-    )
-    assert panel.picture.x() == 16
 
 
 def picture_blocks(mask: Mask, size: int) -> np.ndarray:
@@ -192,30 +175,13 @@ def test_the_picture_is_the_mask(window, panel):
     np.testing.assert_array_equal(picture_of(mask), 2 * seen)
 
 
-@pytest.mark.sweep(keep=3)
-@pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("size", [(320, 150), (500, 240), (760, 520), (420, 700), (1800, 1500)])
-def test_everything_is_written_whole_and_inside(window, panel, monkeypatch, size, theme):
-    texts = record_texts(monkeypatch, masks_painter)
-    image = QImage(*size, QImage.Format.Format_RGB32)
-    painter = QPainter(image)
-    rect = QRectF(8, 6, size[0] - 16, size[1] - 12)
-    paint_masks(painter, panel.state, Style(THEMES[theme], max(size[1] / 700, 0.8)), rect)
-    painter.end()
-    assert "Longformer, dilated" in [each.text for each in texts]
-    assert [each.text for each in texts if each.cut] == []
-    assert [each.text for each in texts if not rect.contains(each.ink)] == []
-    for one, other in combinations(texts, 2):
-        assert not one.ink.intersects(other.ink), (one.text, other.text)
-
-
 def test_the_compressed_branch_has_a_price_and_is_no_mask_to_run_with(window, panel, qapp):
     names = [each.pattern.name for each in panel.state.rows]
     assert names[-1] == "NSA, compressed"
     panel.picture.setFocus()
     for _ in names[1:]:
-        assert panel.button.isEnabled()
+        assert panel.use_button.isEnabled()
         QTest.keyClick(panel.picture, Qt.Key.Key_Down)
     assert panel.state.chosen.pattern.name == names[-1]
-    assert not panel.button.isEnabled()
-    assert "first branch" in panel.state.summary
+    assert not panel.use_button.isEnabled()
+    assert "first branch" in panel.accessibleDescription()

@@ -1,0 +1,237 @@
+"""Sparse patterns as masks of a run: what each costs and changes beside dense attention."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
+from PySide6.QtGui import QPainter
+
+from simulator.problem.masks import Mask
+from simulator.problem.tiling import TileGrid
+from simulator.problem.workload import Workload
+from simulator.run.trace import Trace
+from simulator.study.sparse.compressed import compressed
+from simulator.study.sparse.patterns import (
+    NAMES,
+    Knobs,
+    Pattern,
+    Priced,
+    blocks_of,
+    patterns,
+    priced,
+    usual_knobs,
+)
+from ui.kit.boxes import Box, Column, Either, Placed, Row
+from ui.kit.shapes import LINE, Text
+from ui.kit.table import Figure, Head, Table, TableRow
+from ui.look.draw import RIGHT, hairline, outline, text_width
+from ui.look.mask_picture import mask_image
+from ui.look.theme import LABEL, Style
+from ui.look.units import LAUNCH, bytes_text, count_text, rate_text, time_text
+from ui.panels.study import Chosen, Study, Words
+from ui.session.painting import PAINTED, MaskPainting
+from ui.session.tasks import Report
+from ui.session.view import View
+
+_FINEST = 256
+"""Cells of the picture along a side, at most."""
+_AXES = "queries ↓ keys →"
+_HEADS = (
+    Head("mask"), Head("tiles", goes=1), Head("bytes", goes=2), Head("FLOPs", goes=3),
+    Head("time"), Head(("error of O", "error")),
+)  # fmt: skip
+"""Where all columns do not fit, those that say least go first."""
+
+
+@dataclass(frozen=True, eq=False)
+class SparseState:
+    """The masks with their prices, dense first, and the one that is chosen."""
+
+    trace: Trace
+    knobs: Knobs
+    rows: tuple[Priced, ...]
+    at: int = 0
+    paints: bool = True  # whether anybody can paint in it: not in a film
+
+    @property
+    def workload(self) -> Workload:
+        """The run that would have the masks."""
+        return self.trace.workload
+
+    @property
+    def chosen(self) -> Priced:
+        """The mask in the picture."""
+        return self.rows[self.at]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many blocks of rows and of keys can be painted."""
+        w, size = self.workload, self.knobs.block
+        return -(-w.queries // size), -(-w.seqlen_k // size)
+
+    @cached_property
+    def kinds(self) -> NDArray[np.uint8]:
+        """The kinds of the parts of the chosen mask, (down, across)."""
+        return picture_of(self.chosen.pattern.mask)
+
+    def named(self, name: str) -> SparseState:
+        """Return the state with another mask, the first if none has that name."""
+        names = [each.pattern.name for each in self.rows]
+        return replace(self, at=names.index(name) if name in names else 0)
+
+    def painted(self, mask: Mask | None) -> SparseState:
+        """Return the state with another mask by hand, with its price but without its error."""
+        rows = tuple(each for each in self.rows if each.pattern.name != PAINTED)
+        if mask is None:
+            return replace(self, rows=rows).named(self.chosen.pattern.name)
+        own = priced(self.workload, self.trace.inputs, by_hand(mask), errors=False)
+        return replace(self, rows=rows + own).named(PAINTED)
+
+
+def by_hand(mask: Mask | None) -> tuple[Pattern, ...]:
+    """Return a painted mask as a pattern; none if nothing is painted."""
+    if mask is None or mask.blocks is None:
+        return ()
+    return (Pattern(PAINTED, f"blocks of {mask.blocks.size}, painted by hand", mask),)
+
+
+def picture_of(mask: Mask) -> NDArray[np.uint8]:
+    """Return which parts of a mask are hidden, partly visible or visible, by arithmetic."""
+    size = max(1, -(-max(mask.seqlen_q, mask.seqlen_k) // _FINEST))
+    return TileGrid(mask, size, size).kinds()
+
+
+class SparseStudy(Study[SparseState, SparseState]):
+    """Longformer, BigBird, packed documents, NSA and DSA beside dense, and a painted mask.
+
+    Prices are there at once; how far O is from dense is computed after them.
+    """
+
+    name, title, doing, pictured = "masks", "Masks", "errors of sparse masks", "Masks"
+    room, share = QSizeF(560, 280), 0.75
+
+    def __init__(self, painting: MaskPainting) -> None:
+        self._painting = painting
+
+    def said(self, trace: Trace) -> Chosen:
+        """Return how many blocks are usual: another size of a run does not keep the last."""
+        w, usual = trace.workload, usual_knobs(trace.workload)
+        return {"k": str(usual.k), "size": f"{w.queries} {w.seqlen_k} {usual.block}"}
+
+    def needs(self, trace: Trace, view: View, chosen: Chosen) -> Hashable:
+        usual = usual_knobs(trace.workload)
+        return replace(usual, k=int(chosen["k"])), self._painting.mask
+
+    def results(self, trace: Trace, needs: Any, report: Report) -> Iterator[SparseState]:
+        (knobs, painted), (w, inputs) = needs, (trace.workload, trace.inputs)
+        found = (*patterns(w, inputs, knobs), *by_hand(painted))
+        for errors in (False, True):
+            rows = priced(w, inputs, found, report, errors=errors)
+            last = compressed(w, inputs, knobs, errors=errors)
+            yield SparseState(trace, knobs, (*rows, *last))
+
+    def state(
+        self, found: SparseState, chosen: Chosen, before: SparseState | None, changed: str
+    ) -> SparseState:
+        return found.named(chosen.get("mask", NAMES[0]))
+
+    def key(self, state: SparseState, key: Qt.Key, *, ctrl: bool) -> SparseState | None:
+        step = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(key)
+        if step is None or not 0 <= state.at + step < len(state.rows):
+            return None
+        return replace(state, at=state.at + step)
+
+    def press(self, state: SparseState, at: Hashable) -> SparseState | None:
+        return replace(state, at=at[1]) if isinstance(at, tuple) else None
+
+    def takes(self, before: SparseState, after: SparseState) -> Chosen:
+        return {"mask": after.chosen.pattern.name}
+
+    def words(self, state: SparseState) -> Words:
+        w, pattern = state.workload, state.chosen.pattern
+        note = f"{w.gpu.name}, tiles of {w.rows} × {w.cols}"
+        if any(each.figures.time.below_launch for each in state.rows):
+            note += f"; a launch takes longer than some of these times, {LAUNCH}"
+        if state.paints and pattern.of_keys:
+            note += "; drag in the picture to paint blocks"
+        return Words((f"{pattern.name}: {pattern.words}", pattern.name), "", (f"{note}.",))
+
+    def described(self, state: SparseState) -> tuple[str, ...]:
+        title, told, *said = super().described(state)
+        names = [Text(each.words).wordings[0] for each in _HEADS[1:]]
+        rows = (
+            f"{each.pattern.name}: "
+            + ", ".join(f"{n} {text}" for n, text in zip(names, _figures(each), strict=True))
+            for each in state.rows
+        )
+        return title, told, *said, *rows
+
+    def picture(self, state: SparseState) -> Box:
+        rows = tuple(
+            TableRow(Text((name, name.replace(", selected", "")), size=12),
+                     tuple(Figure(words, align=RIGHT, size=12) for words in _figures(each)))
+            for each, name in ((each, each.pattern.name) for each in state.rows)
+        )  # fmt: skip
+        table = Table(_HEADS, rows, chosen=state.at, heights=(15, 24), names=0.6, align=RIGHT,
+                      id="mask", grow=1)  # fmt: skip
+        beside = Row((table, MaskPicture(state, name="picture", share=0.33, may_go=True)), gap=12)
+        below = Column((table, MaskPicture(state, name="picture", share=0.5)), gap=8)
+        return Either(beside, below, 1.25, grow=1)
+
+
+@dataclass(frozen=True, eq=False)
+class MaskPicture(Box):
+    """The chosen mask in its proportions; no narrower than half, no wider than twice its height."""
+
+    state: SparseState
+
+    def most_width(self, style: Style, height: float) -> float:
+        w = self.state.workload
+        return max(height, 0.0) * min(max(w.seqlen_k / w.queries, 0.5), 2.0)
+
+    def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
+        w = self.state.workload
+        scale = min(rect.width() / w.seqlen_k, rect.height() / w.queries)
+        wide, high = max(w.seqlen_k * scale, 4.0), max(w.queries * scale, 4.0)
+        x = rect.x() + (rect.width() - wide) / 2
+        yield Placed(self, QRectF(x, rect.y(), wide, high))
+        under = QRectF(x, rect.y() + high + style.px(3), wide, style.px(LINE))
+        if under.bottom() <= rect.bottom() and wide >= text_width(style.text_font(LABEL), _AXES):
+            whole = f"{_AXES}, filled: seen"
+            yield Placed(Text((whole, _AXES), "muted"), under)
+
+    def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
+        # The last row and column of the picture may stand for fewer rows and keys.
+        w = self.state.workload
+        size = max(1, -(-max(w.queries, w.seqlen_k) // _FINEST))
+        part = QRectF(0, 0, w.seqlen_k / size, w.queries / size)
+        painter.drawImage(rect, mask_image(self.state.kinds, style.theme), part)
+        outline(painter, rect.adjusted(-1, -1, 1, 1), style.theme.grid, hairline(style))
+
+
+def block_at(state: SparseState, rect: QRectF, at: QPointF) -> tuple[int, int]:
+    """Return which block of rows and keys is at a point, the nearest one for a point outside."""
+    w, size = state.workload, state.knobs.block
+    row = int(np.clip((at.y() - rect.y()) / rect.height() * w.queries, 0, w.queries - 1))
+    key = int(np.clip((at.x() - rect.x()) / rect.width() * w.seqlen_k, 0, w.seqlen_k - 1))
+    return row // size, key // size
+
+
+def knobs_words(state: SparseState) -> str:
+    """Return how much the patterns leave."""
+    most = blocks_of(state.workload, state.knobs.block)
+    return f"k = {state.knobs.k} of {most} blocks of {count_text(state.knobs.block)} keys"
+
+
+def _figures(each: Priced) -> tuple[str, ...]:
+    """Return the figures of a mask in the order of the columns."""
+    f, error = each.figures, "–" if each.error is None else f"{100 * each.error:.1f} %"
+    return (count_text(each.visited), bytes_text(f.bytes), rate_text(f.flops, "FLOP"),
+            time_text(f.time.seconds), error)  # fmt: skip

@@ -76,8 +76,8 @@ build/venv-older-cuda/made: pyproject.toml
 	$(PY) -c '$(PACKAGES)' > "$$($(@D)/bin/python -c '$(PACKAGES)')/of-the-suite.pth"
 	touch $@
 
-approve: ## write the approved wordings of panels anew: read what changed, then commit it
-	APPROVE=1 QT_QPA_PLATFORM=offscreen $(PY) -m pytest -q tests/ui/panels/test_studies.py -k said
+approve: ## write the approved wordings of panels and of the board anew: read what changed, then commit it
+	APPROVE=1 QT_QPA_PLATFORM=offscreen $(PY) -m pytest -q tests/ui/panels/test_studies.py tests/ui/board/test_board_words.py -k said
 
 lint: ## ruff and mypy --strict
 	@.ci/setup test

@@ -12,9 +12,7 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QImage, QPainter
 
 from simulator.base.assets import ASSETS
-from simulator.problem.masks import Mask
-from simulator.problem.scenario import load_scenario, parse_scenario, with_values
-from simulator.problem.tiling import TileGrid
+from simulator.problem.scenario import load_scenario, parse_scenario
 from simulator.problem.workload import Workload, resolve
 from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace, simulate
@@ -22,12 +20,11 @@ from tests.helpers.tile_states import tile_states
 from ui.board.board import paint_board
 from ui.board.layout import Viewport, board_layout
 from ui.board.middle import middle_at
-from ui.board.scores import TILES, tile_sheet
 from ui.board.text import wrapped
-from ui.board.words import caption_phrases, describe, formula, header_choices
+from ui.board.words import caption_phrases, describe
 from ui.look.draw import text_width
-from ui.look.heat import KEPT, Sheet, colour_map, pooled, prefers_white
-from ui.look.theme import DARK, LIGHT, THEMES, Style, load_fonts
+from ui.look.heat import colour_map, pooled, prefers_white
+from ui.look.theme import DARK, THEMES, Style, load_fonts
 from ui.look.units import number_text
 
 
@@ -158,21 +155,6 @@ def test_what_does_not_exist_yet_is_empty() -> None:
         assert colours(image, inner) == {QColor(DARK.empty).name()}
 
 
-def test_naive_keeps_tiles_bright() -> None:
-    trace, style = demo("naive"), Style(LIGHT)
-    snapshot = trace.snapshot(7)
-    assert [
-        (area.name, area.dropped)
-        for area in middle_at(snapshot).areas(snapshot.program, snapshot.visit)
-    ] == [("S", False)] * 2
-    image = painted(snapshot, style, 1180, 740)
-    lay = board_layout(trace.workload, style, QRectF(0, 0, 1180, 740))
-    grid = trace.workload.grid
-    bright = {QColor(int(word) & 0xFFFFFF).name() for word in colour_map(LIGHT, "S")[:256]}
-    inner = lay.tile(grid.row_range(0), grid.col_range(1)).adjusted(3, 3, -3, -3)
-    assert colours(image, inner) <= bright
-
-
 @pytest.mark.parametrize("algorithm", ["flash2", "flash1", "naive"])
 def test_large_problems_colour_tiles_by_state(algorithm: str) -> None:
     trace, style = blocks_of_4096(algorithm), Style(DARK)
@@ -259,50 +241,6 @@ def test_describe_reads_the_engines_numbers() -> None:
     assert "used and dropped" in past
 
 
-def test_describe_names_what_the_mask_does() -> None:
-    snapshot = demo("causal").snapshot(4, 4)  # tile (2, 1), P there
-    assert describe(snapshot, Cell("S", 0, 50)) == "S[0, 50]: tile (0, 3) is skipped: never loaded"
-    assert describe(snapshot, Cell("S", 3, 9)) == "S[3, 9]: hidden by the mask"
-    trace = demo("causal")
-    names = [op.name for op in trace.program.ops(5)]
-    before = trace.snapshot(5, names.index("scores"))
-    after = trace.snapshot(5, names.index("mask"))
-    hidden = Cell("S", after.visit.rows.start, after.visit.cols.stop - 1)
-    assert describe(before, hidden).endswith("the mask will hide it")
-    assert describe(after, hidden).endswith("hidden by the mask")
-
-
-def test_describe_says_where_the_scale_comes_from() -> None:
-    assert "q0 · k0 · 6.5 = " in describe(demo("large-logits").snapshot(0), Cell("S", 0, 0))
-    tables: dict[str, Any] = {
-        "attention": {"seqlen_q": 8, "head_dim": 32, "temperature": 2.0},
-        "tiling": {"rows": 4, "cols": 4},
-    }
-    trace = simulate(parse_scenario(tables))
-    text = describe(trace.snapshot(0), Cell("S", 0, 0))
-    assert "q0 · k0 · 0.177 / 2 = " in text
-    assert number_text(float(trace.snapshot(0).tile.s[0, 0])) in text
-    assert caption_phrases(trace.snapshot(0), 40)[0] == "S = QKᵀ · 0.177 / T, T = 2"
-
-
-@pytest.mark.parametrize(
-    ("logits", "said"), [([1.5, 1.5], "logit 1.500"), ([0.25, -2.0], "logit 0.250")]
-)
-def test_a_caption_tells_of_sinks(logits: list[float], said: str) -> None:
-    tables: dict[str, Any] = {
-        "attention": {"heads": 2, "seqlen_q": 8, "head_dim": 16},
-        "scores": {"sink_logits": logits},
-        "tiling": {"rows": 4, "cols": 4},
-    }
-    phrases = caption_phrases(simulate(parse_scenario(tables)).snapshot(0), 40)
-    assert phrases[2] == f"each ℓ has a sink: {said}"
-    # Heads that share a block have one each.
-    tables["attention"] |= {"algorithm": "split-kv", "seqlen_q": 1, "seqlen_k": 8, "kv_heads": 1}
-    packed = caption_phrases(simulate(parse_scenario(tables)).snapshot(0), 40)
-    last = "logit 1.500" if logits[0] == logits[1] else "its head's logit"
-    assert f"each ℓ has a sink: {last}" in packed
-
-
 def test_describe_never_makes_numbers_up_in_large_problems() -> None:
     trace = blocks_of_4096()
     index = trace.program.index(0, 20, 10)
@@ -320,28 +258,6 @@ def test_describe_never_makes_numbers_up_in_large_problems() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["flash1", "flash2", "naive", "causal", "grouped-heads"])
-def test_describe_and_header_have_words_for_every_cursor(name: str) -> None:
-    trace = demo(name)
-    w = trace.workload
-    hits = [Cell("S", w.seqlen_q // 2, w.seqlen_k // 2), Cell("O", 0, 0), Cell("l", 0, 0)]
-    for visit in range(0, len(trace), max(1, len(trace) // 6)):
-        for op in range(len(trace.program.ops(visit))):
-            snapshot = trace.snapshot(visit, op)
-            assert all(describe(snapshot, hit) for hit in hits)
-            widths = [len(text) for text in header_choices(snapshot)]
-            assert widths == sorted(widths, reverse=True)
-            assert f"i = {snapshot.visit.i} of {w.grid.Tr}" in header_choices(snapshot)[0]
-
-
-def test_header_names_heads_as_the_input_does() -> None:
-    assert header_choices(demo("flash2").snapshot(0))[0].startswith("head 3  ·")
-    grouped = demo("grouped-heads")
-    last = header_choices(grouped.snapshot(len(grouped) - 1))[0]
-    assert last.startswith("head 5 (KV head 1)  ·  row block i = 4 of 5")
-    assert "S and P are written to HBM" in header_choices(demo("naive").snapshot(0))[0]
-
-
 def test_captions_drop_what_matters_least() -> None:
     phrases = caption_phrases(demo("causal").snapshot(4, 4), 80)
     assert phrases[:2] == ["S = QKᵀ/√d", "P = exp(S − m) of tile (2, 1) in registers"]
@@ -353,19 +269,6 @@ def test_captions_drop_what_matters_least() -> None:
         assert 1 <= len(lines) <= 2
         assert all(text_width(font, line) <= width for line in lines)
     assert "hatched" not in " ".join(wrapped(phrases, font, 250, 1))
-
-
-@pytest.mark.long
-def test_tiles_that_were_dropped_are_spoken_of_where_there_are_some() -> None:
-    for name in ("flash1", "flash2", "grouped-heads", "real-scale"):
-        program = demo(name).program
-        heads = [program.visit(index).head for index in range(min(len(program), 60))]
-        for index, head in enumerate(heads):
-            snapshot = demo(name).snapshot(index)
-            said = " ".join(caption_phrases(snapshot, 80))
-            ended = snapshot.so_far is not None
-            assert ("used and dropped" in said) == (head in heads[:index] and not ended), index
-            assert ("final weights" in said) == ended, (name, index)
 
 
 # --- colours ----------------------------------------------------------------------------------
@@ -394,69 +297,3 @@ def test_pooled_rows_are_means(rows: int) -> None:
     assert len(out) == -(-rows // run)
     np.testing.assert_allclose(out[0], values[:run].mean(axis=0))
     np.testing.assert_allclose(out[-1], values[(len(out) - 1) * run :].mean(axis=0), rtol=1e-5)
-
-
-def test_what_is_kept_goes_with_its_array() -> None:
-    made: list[int] = []
-
-    def make() -> int:
-        made.append(1)
-        return len(made)
-
-    whole = np.zeros((4, 5))
-    assert KEPT.get(whole[1], "test", make) == 1
-    assert KEPT.get(whole[1], "test", make) == 1  # another view of the same memory
-    assert KEPT.get(whole[2], "test", make) == 2
-    for _ in range(5):  # new arrays at the places of dead ones are not taken for them
-        fresh = np.zeros((4, 5))
-        before = len(made)
-        KEPT.get(fresh, "test", make)
-        assert len(made) == before + 1
-        del fresh
-
-
-def test_sheets_of_tiles_are_few_and_go_with_their_run() -> None:
-    """The largest takes 8 MiB with the sizes that it is shown in, and each run has others."""
-
-    def sheet(grid: TileGrid) -> Sheet:
-        return tile_sheet(grid, "dark", "used", (0, 0, grid.Tc, grid.Tr), grid.Tr, grid.Tc)
-
-    grids = [TileGrid(Mask(4096, 4096, causal=True), 4, 4) for _ in range(9)]
-    for grid in grids:
-        assert sheet(grid) is sheet(grid)
-    assert TILES.bytes < 32 * 2**20
-    grids[:-1] = []
-    sheet(grid)  # nothing new is made
-    assert TILES.bytes < 12 * 2**20
-
-
-def test_a_scale_near_the_usual_one_is_written_out() -> None:
-    usual = load_scenario(ASSETS / "scenarios" / "causal.toml")
-    near = with_values(usual, {"attention": {"scale": 0.177}})
-    assert formula(resolve(usual)) == "S = QKᵀ/√d"
-    assert formula(resolve(near)) == "S = QKᵀ · 0.177"
-
-
-@pytest.mark.parametrize("size", [(712, 570), (812, 570), (940, 760), (1400, 1000)], ids=str)
-def test_the_magnified_tile_leaves_the_legend_its_room(size) -> None:
-    w = demo("real-scale").workload
-    lay = board_layout(w, Style(DARK), QRectF(0, 0, *size))
-    assert not lay.inset.isNull()
-    assert lay.legend.width() >= 76
-    assert not lay.legend.intersects(lay.inset)
-    assert lay.rect.contains(lay.legend)
-
-
-def test_no_line_to_the_magnifier_crosses_the_matrix() -> None:
-    tables: dict[str, Any] = {
-        "attention": {"seqlen_q": 4096, "head_dim": 16}, "tiling": {"rows": 128, "cols": 128},
-    }  # fmt: skip
-    snapshot, size = simulate(parse_scenario(tables)).snapshot(5, 3), (900, 640)
-    lay = board_layout(snapshot.program.workload, Style(LIGHT), QRectF(0, 0, *size))
-    image = painted(snapshot, Style(LIGHT), *size)
-    tile, inset = lay.tile(snapshot.visit.rows, snapshot.visit.cols), lay.inset
-    below = lay.boxes["S"].adjusted(0, tile.bottom() + 12 - lay.boxes["S"].top(), 0, 0)
-    assert not inset.isNull()
-    assert colours(image, below) <= {LIGHT.empty.lower(), LIGHT.grid.lower()}
-    frames = [colours(image, box) for box in (tile.adjusted(-3, -3, 3, 3), inset)]
-    assert all(LIGHT.current.lower() in found for found in frames)

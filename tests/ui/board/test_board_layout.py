@@ -9,16 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtCore import QPointF, QRectF
-from PySide6.QtGui import QImage
 
 from simulator.base.assets import ASSETS
-from simulator.problem.scenario import load_scenario, parse_scenario
+from simulator.problem.scenario import load_scenario
 from simulator.problem.workload import Workload, resolve
 from simulator.program.algorithms import TENSORS
 from simulator.program.tensors import symbol
 from simulator.run.snapshot import Cell
 from tests.helpers.runs import scenario
-from tests.ui.board.test_board import demo, painted, passage, workload
+from tests.ui.board.test_board import passage, workload
 from ui.board.layout import Viewport, board_layout, clamped, locate, zoomed
 from ui.look.draw import text_width
 from ui.look.theme import DARK, Style, load_fonts
@@ -100,32 +99,6 @@ def test_gradients_lie_outside_of_what_they_are_of(
         assert box == boxes[{"dP": "S", "dS": "S", "dQ_acc": "dQ"}.get(name, name)]
 
 
-@given(Nq=SIZES, Nk=SIZES, rect=RECTS, zoom=st.floats(1, 40), x=st.floats(0, 1), y=st.floats(0, 1))
-def test_bands_share_rows_and_columns(
-    Nq: int, Nk: int, rect: tuple[int, int, float], zoom: float, x: float, y: float
-) -> None:
-    w = workload(Nq, Nk)
-    lay = board_layout(
-        w, Style(DARK, rect[2]), QRectF(0, 0, *rect[:2]), Viewport(zoom, x * Nk, y * Nq)
-    )
-    for i in range(w.grid.Tr):
-        bands = [lay.row_band(name, w.grid.row_range(i)) for name in ("Q", "S", "m", "l", "O")]
-        if bands[0].isNull():
-            assert all(band.isNull() for band in bands)
-            continue
-        assert len({(band.top(), band.bottom()) for band in bands}) == 1
-    for j in range(w.grid.Tc):
-        bands = [lay.col_band(name, w.grid.col_range(j)) for name in ("K", "S", "V")]
-        if not bands[0].isNull():
-            assert len({(band.left(), band.right()) for band in bands}) == 1
-    i, j = w.grid.Tr // 2, w.grid.Tc // 2
-    rows, keys = w.grid.row_range(i), w.grid.col_range(j)
-    tile = lay.tile(rows, keys)
-    if not tile.isNull():
-        assert tile.top() == lay.row_band("Q", rows).top()
-        assert tile.left() == lay.col_band("K", keys).left()
-
-
 @given(
     Nq=SIZES, Nk=SIZES, rect=RECTS, zoom=st.floats(1, 40),
     at=st.tuples(st.floats(0, 1), st.floats(0, 1)), pick=st.tuples(SIZES, SIZES),
@@ -198,35 +171,6 @@ def test_zooming_keeps_the_cell_under_the_pointer() -> None:
 # --- numbers, tokens and the magnifier --------------------------------------------------------
 
 
-def digits_high(image: QImage, cell: QRectF) -> int:
-    """Return how many lines of pixels the number in a cell takes."""
-    part = image.copy(cell.adjusted(4, 4, -4, -4).toRect())
-    ground = part.pixel(0, 0)
-    lines = [y for y in range(part.height())
-             if any(part.pixel(x, y) != ground for x in range(part.width()))]  # fmt: skip
-    return lines[-1] - lines[0] + 1
-
-
-@pytest.mark.parametrize("scale", [1.0, 2.0])
-def test_numbers_and_titles_grow_with_their_cells(scale: float) -> None:
-    snapshot, style = demo("flash2").snapshot(8, 4), Style(DARK, scale)
-    w, size = snapshot.program.workload, (round(1300 * scale), round(900 * scale))
-    heights, growths = [], []
-    for zoom in (1.0, 2.0, 3.25):
-        view = Viewport(zoom, 4, 3)
-        lay = board_layout(w, style, QRectF(0, 0, *size), view)
-        image = painted(snapshot, style, *size, view=view)
-        row, key = lay.visible_rows()[1], lay.visible_keys()[1]
-        heights.append(digits_high(image, lay.place(Cell("S", row, key))) / scale)
-        growths.append(lay.growth)
-        _check_apart(w, QRectF(0, 0, *size), style, view)
-    assert heights[0] < 12
-    assert heights[1] > 1.3 * heights[0]
-    assert heights[2] > 2 * heights[0]
-    assert heights[2] < 0.5 * lay.cell[1] / scale
-    assert growths[0] == 1 < growths[2] <= 1.5
-
-
 @pytest.mark.parametrize("size", [(408, 721), (584, 706), (1280, 420), (760, 520)])
 @pytest.mark.parametrize("scale", [1.0, 1.25, 1.5, 1.75, 2.0])
 def test_tokens_are_the_last_thing_to_go(scale: float, size: tuple[int, int]) -> None:
@@ -240,15 +184,3 @@ def test_tokens_are_the_last_thing_to_go(scale: float, size: tuple[int, int]) ->
     wide = text_width(style.text_font(lay.token_size), "tired")
     assert wide <= min(lay.row_margin.width(), lay.key_margin.height())
     _check_apart(w, QRectF(0, 0, *size), style)
-
-
-def test_tokens_are_thinned_before_numbers_of_blocks_stand_in_for_them() -> None:
-    tables: dict[str, Any] = {"input": {"source": "capture", "name": "passage-layer1"}}
-    w = resolve(parse_scenario(tables))
-    steps = []
-    for side in (2600, 2000, 1600, 1300, 1000):
-        lay = board_layout(w, Style(DARK), QRectF(0, 0, side, side))
-        assert not lay.tokens or lay.token_step * min(lay.cell) >= lay.token_size
-        steps.append(lay.token_step if lay.tokens else 9)
-    assert steps == sorted(steps)
-    assert {3, 9} <= set(steps)

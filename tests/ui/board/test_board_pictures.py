@@ -1,6 +1,5 @@
 """Pieces of a picture on the board: beside its rows, above its keys, and the picture itself."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -140,48 +139,3 @@ def test_the_picture_lies_in_room_that_nothing_else_has(
         title = QRectF(lay.labels["Q"])
         title.setLeft(min(lay.boxes["Q"].left(), lay.boxes["Q"].right() - width))
         assert not place.intersects(title)
-
-
-def test_a_zoomed_board_shows_the_pieces_of_its_rows(tmp_path: Path) -> None:
-    trace = opened(picture_file(tmp_path / "a.safetensors", 14, 16), 16)
-    style = Style(DARK)
-    _, whole = painted(trace.snapshot(0), style, (640, 400))
-    assert not whole.tokens
-    pixels, lay = painted(trace.snapshot(0), style, (640, 400), Viewport(14, 30, 40))
-    assert lay.tokens
-    known = colours(196)
-    shown = [row for row in lay.visible_rows() if row % lay.token_step == 0][1:-1]
-    assert len(shown) > 4
-    for row in shown:
-        beside = pixels[round(lay.row_y(row + 0.5)), round(lay.row_margin.right() - 3)]
-        assert is_colour(beside, known[row - 1])
-
-
-def test_queries_of_a_text_have_no_piece_and_keys_have(tmp_path: Path) -> None:
-    tensors = tensors_of(3)
-    tensors["q"] = tensors["q"][:, :2].copy()
-    path = tmp_path / "cross.safetensors"
-    save_file(tensors, path, {"query_tokens": json.dumps(["a", "cat"])})
-    w, _ = read(path)
-    assert [query_piece(w, row) for row in range(2)] == [None, None]
-    assert key_piece(w, 1) == (0, 0, 8, 8)
-    save_file(tensors, path)  # the last rows of the same sequence
-    w, _ = read(path)
-    assert [query_piece(w, row) for row in range(2)] == [key_piece(w, 8), key_piece(w, 9)]
-    packed, _ = read(path, attention={"algorithm": "split-kv"})
-    assert [query_piece(packed, row) for row in range(2)] == [key_piece(w, 8), key_piece(w, 9)]
-
-
-def test_before_the_tiles_the_picture_has_no_lines(tmp_path: Path) -> None:
-    path = picture_file(tmp_path / "a.safetensors", 7, 32)
-    trace, found = opened(path, position={"kind": "rope"}), []
-    for op in (0, 3):  # Q and K without places, and a load of the first tile
-        now, style = trace.snapshot(0, op), Style(DARK)
-        pixels, lay = painted(now, style, (1280, 720))
-        place = board_picture(now, style, lay)
-        assert place is not None
-        box = place.adjusted(-3, -3, 3, 3).toRect()
-        part = pixels[box.top() : box.bottom(), box.left() : box.right()]
-        line = np.array(QColor(DARK.tensor("K")).getRgb()[:3])
-        found.append(bool((np.abs(part - line) <= 2).all(axis=-1).any()))
-    assert found == [False, True]

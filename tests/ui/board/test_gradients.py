@@ -12,7 +12,6 @@ from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QImage
 
 from simulator.base.assets import SCENARIOS
-from simulator.program.algorithms import TENSORS
 from simulator.run.motion import Motion
 from simulator.run.row_report import row_report
 from simulator.run.snapshot import Cell
@@ -24,7 +23,7 @@ from ui.board.board import Marks, board_layout, describe, paint_board, paint_mov
 from ui.board.layout import BoardLayout, locate
 from ui.board.middle import middle_at
 from ui.board.scores import shown_current
-from ui.board.words import caption_phrases, header_choices
+from ui.board.words import caption_phrases
 from ui.look.heat import colour_map
 from ui.look.names import op_label, short_op_label
 from ui.look.theme import DARK, THEMES, Style, load_fonts
@@ -175,30 +174,6 @@ def test_a_tile_that_is_computed_again_flashes(
     assert not any("again" in text.text for text in said)
 
 
-def test_on_a_small_board_what_gradients_are_of_stays_as_it_is_while_they_grow(demo: Trace) -> None:
-    """It has V without dV and O without dO: gestures leave out what is not there."""
-    small = QRectF(0, 0, 300, 240)
-    lay = board_layout(demo.workload, STYLE, small)
-    assert {"V", "O"} <= lay.boxes.keys()
-    assert not {"dV", "dO"} & lay.boxes.keys()
-    visit, grown = tile(demo, 0, 2, 1), set()
-    for op in range(1, len(demo.program.ops(visit))):
-        motion = Motion(*(demo.snapshot(visit, each) for each in (op - 1, op)))
-        grown |= set(motion.sums)
-        still, moving = (
-            painted(
-                partial(paint_moving_board, motion=motion, share=share, style=STYLE, lay=lay,
-                        marks=Marks()),
-                300, 240,
-            )
-            for share in (0.0, 0.5)
-        )  # fmt: skip
-        other = lay.col_band("V", range(12, 16)).toRect()  # far from the tile, which is marked
-        assert other.isValid()
-        assert moving.copy(other) == still.copy(other), motion.after.op.name
-    assert {"dV", "dK"} <= grown
-
-
 @pytest.mark.parametrize("name", ["dV", "dK", "dQ_acc", "dP", "D"])
 def test_sums_grow_term_by_term(demo: Trace, name: str) -> None:
     """Half way, the board has the sum of half of the terms, and at the end what is recorded."""
@@ -217,33 +192,6 @@ def test_sums_grow_term_by_term(demo: Trace, name: str) -> None:
         own = motion.after.visit.cols if name in ("dV", "dK") else motion.after.visit.rows
         found = head.results[place][own.start : own.stop]
         np.testing.assert_allclose(found, half.reshape(found.shape), rtol=1e-6)
-
-
-def test_a_visit_says_that_s_is_computed_again_only_where_it_is(demo: Trace) -> None:
-    first = caption_phrases(demo.snapshot(tile(demo, 0, 2, 1), 0), 20.0)
-    assert "tile (2, 1): S and P are computed again" in first
-    stored = simulate(SCENARIOS / "naive-backward.toml")
-    said = [", ".join(caption_phrases(stored.snapshot(n, 0), 20.0)) for n in range(len(stored))]
-    assert not any("again" in words for words in said)
-    for name in ("dV", "dP", "dQ", "dK"):
-        assert any(f"): loads for {name}" in words for words in said)
-    assert any("row block 3: loads for dS" in words for words in said)
-    assert not any("): loads for dS" in words for words in said)
-
-
-def test_what_lies_in_hbm_is_not_said_to_be_dropped() -> None:
-    trace = simulate(SCENARIOS / "naive-backward.toml")
-    for index in range(len(trace)):
-        now = trace.snapshot(index)
-        header = header_choices(now)[0]
-        assert header.endswith("P, dP and dS go through HBM")
-        assert ("all keys" in header) == now.launch.whole_rows
-        (area,) = middle_at(now).areas(now.program, now.visit)
-        assert (area.name, area.dropped) == ("P", False)
-        assert (len(area.rows), len(area.cols)) == (16, 16)
-        said = " ".join(caption_phrases(now, 20.0))
-        assert "dropped" not in said
-        assert "skipped" not in said
 
 
 def test_what_a_visit_makes_of_rows_and_drops_stays_on_the_board() -> None:
@@ -275,61 +223,6 @@ def test_what_a_visit_makes_of_rows_and_drops_stays_on_the_board() -> None:
                 assert seen < 0.1
     assert done == {*range(w.grid.Tr)}
     assert describe(now, Cell("dK", 0, 0)).endswith("of column block 0, as it lies in HBM")
-
-
-def test_a_board_of_many_rows_shows_which_of_them_have_what_is_dropped() -> None:
-    sizes = {"nq": 2048, "nk": 2048, "d": 8, "rows": 128, "cols": 128}
-    trace = trace_of(scenario("naive-backward", **sizes))
-    launches = [launch.name for launch in trace.program.launches]
-    seen = dict[str, list[bool]]()
-    for name in launches:
-        index = trace.program.index(0, 7, 0, launches.index(name))
-        assert index is not None
-        image, lay = picture(trace, index, 0)
-        blocks = (trace.workload.grid.row_range(i) for i in (3, 7, 12))
-        middles = [lay.row_band("D", rows).center() for rows in blocks]
-        empty = QColor(DARK.empty).rgb()
-        seen[name] = [image.pixel(at.toPoint()) != empty for at in middles]
-    assert seen == {
-        "dV": [False, False, False],
-        "dP": [False, False, False],
-        "dS": [True, False, False],
-        "dQ": [True, True, True],
-        "dK": [True, True, True],
-    }
-
-
-@pytest.mark.parametrize("name", ["flash2-backward", "naive-backward", "flash2"])
-@pytest.mark.parametrize("size", [(900, 640), (560, 470), (300, 240)], ids=str)
-def test_the_selected_row_is_marked_in_all_that_it_has(name: str, size: tuple[int, int]) -> None:
-    """Its line goes through every box of rows, and its pointer stands behind the last of them."""
-    trace, row, rect = simulate(SCENARIOS / f"{name}.toml"), 6, QRectF(0, 0, *size)
-    now, lay = trace.snapshot(len(trace) // 2), board_layout(trace.workload, STYLE, rect)
-    with_row, without = (
-        painted(partial(paint_board, snapshot=now, style=STYLE, rect=rect, row=chosen), *size)
-        for chosen in (row, None)
-    )
-
-    def marked(box: QRectF) -> set[int]:
-        """Return in which columns of pixels the row is marked, of those of a box."""
-        y = range(round(lay.row_y(row)) - 1, round(lay.row_y(row + 1)) + 1)
-        columns = range(round(box.left()), round(box.right()))
-        return {x for x in columns if any(with_row.pixel(x, n) != without.pixel(x, n) for n in y)}
-
-    of_rows = {name: box for name, box in lay.boxes.items() if "row" in TENSORS[name].axes}
-    assert ("dO" in of_rows) == (name != "flash2" and min(size) > 400)
-    for which, box in of_rows.items():
-        assert len(marked(box)) >= box.width() - 1, which
-    end = max(box.right() for box in of_rows.values())
-    behind = marked(QRectF(end + 1, 0, size[0] - end - 1, 1))
-    assert len(behind) >= 3
-    assert max(behind) < end + STYLE.px(8)
-    middle = round(lay.row_y(row + 0.5))
-    if lay.cell[1] >= 10:  # between the lines of the mark the boxes are as they were
-        for which, box in of_rows.items():
-            inside = range(round(box.left()) + 2, round(box.right()) - 2)
-            same = [with_row.pixel(x, middle) == without.pixel(x, middle) for x in inside]
-            assert all(same), which
 
 
 def names_in(trace: Trace, head: int) -> Iterator[tuple[str, str]]:

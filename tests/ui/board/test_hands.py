@@ -1,6 +1,5 @@
 """Positions on the board: hands of clocks beside their rows and keys, before the first tile."""
 
-from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -13,13 +12,10 @@ from simulator.run.motion import Motion
 from simulator.run.row_report import row_report
 from simulator.run.trace import Trace, simulate
 from tests.ui.panels.test_memory import painted as picture
-from tests.ui.panels.test_memory import record_texts
-from ui.board import hands
 from ui.board.board import Marks, board_layout, paint_board, paint_moving_board
 from ui.board.hands import hand_places
 from ui.board.layout import BoardLayout, Viewport
-from ui.board.words import caption_phrases, header_choices
-from ui.look.theme import DARK, THEMES, Style
+from ui.look.theme import DARK, Style
 from ui.panels.formula.lines import formula_lines, formula_model
 
 pytestmark = pytest.mark.usefixtures("qapp")
@@ -113,23 +109,6 @@ def test_the_board_of_the_tiles_is_that_of_turned_queries_and_keys() -> None:
     box = lay_of(trace).boxes["S"]
     assert part(drawn(trace, 3), box) == part(drawn(bare, 0), box)
     assert part(drawn(trace, 2), box) != part(drawn(bare, 0), box)
-
-
-@pytest.mark.parametrize("theme", THEMES)
-def test_words_say_what_turns_and_after_how_many_places(theme: str, monkeypatch) -> None:
-    trace = run("flash2", offset=100)
-    for op, says in ((0, "without places"), (1, "of a query"), (2, "of a key")):
-        now = trace.snapshot(0, op)
-        assert "before the tiles" in header_choices(now)[0]
-        said = caption_phrases(now, 40)
-        assert says in said[0]
-        assert "places begin at 100" in said
-        texts = record_texts(monkeypatch, hands)
-        style, rect = Style(THEMES[theme]), QRectF(0, 0, 1280, 720)
-        picture(partial(paint_board, snapshot=now, style=style, rect=rect), 1280, 720)
-        assert any("6.28" in each.text for each in texts)
-        assert not any(each.cut for each in texts)
-    assert "before the tiles" not in header_choices(trace.snapshot(0, 3))[0]
 
 
 @pytest.mark.parametrize("name", DEMOS)

@@ -9,17 +9,14 @@ from PySide6.QtCore import QRectF
 from simulator.problem.scenario import Scenario
 from simulator.program.state_ops import with_ones
 from simulator.run.linear_state import added_to_state
-from simulator.run.row_report import row_report
-from simulator.run.snapshot import Cell, Snapshot
+from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
 from tests.helpers.runs import scenario, trace_of
 from tests.ui.panels.test_memory import painted
-from ui.board.board import board_layout, describe, paint_board
+from ui.board.board import board_layout, paint_board
 from ui.board.key_state import state_places
 from ui.board.layout import Viewport
-from ui.board.words import caption_phrases, header_choices
 from ui.look.theme import DARK, THEMES, Style
-from ui.panels.update_lines import softmax_lines
 
 pytestmark = pytest.mark.usefixtures("qapp")
 
@@ -62,19 +59,6 @@ def test_it_lies_in_the_place_of_tiles_that_are_never_formed(number: int) -> Non
                     assert min(over.width(), over.height()) <= 1
 
 
-def test_on_the_stage_it_has_a_name_and_as_many_maps_as_there_is_room_for() -> None:
-    """Letters for the last row leave no room for two maps with words: there is one, named."""
-    trace = trace_of(scenario("linear", nq=32, d=8, rows=4, cols=4, mask={"causal": True}))
-    style = Style(DARK, 1.64, 18.0)
-    lay = board_layout(trace.workload, style, QRectF(0, 0, 740, 500))
-    assert lay.boxes["S"].height() < 260  # as beside the memory at 1280 × 720
-    places = state_places(trace.snapshot(5), style, lay)
-    assert places is not None
-    assert not places.title.isNull()
-    assert places.title.bottom() <= places.state.top()
-    assert places.state.height() >= style.px(40)
-
-
 def test_a_magnified_tile_is_not_covered() -> None:
     trace = trace_of(kinds()[0])
     for index in range(4):
@@ -98,21 +82,6 @@ def test_what_the_keys_add_is_the_sum_of_their_outer_products() -> None:
         for k, v in zip(now.state["phi_K"], with_ones(now.v[cols.start : cols.stop]), strict=True)
     )
     np.testing.assert_allclose(added, plain, rtol=1e-5)
-
-
-@pytest.mark.parametrize("number", range(4))
-def test_no_word_of_a_softmax_is_said(number: int) -> None:
-    trace = trace_of(kinds()[number])
-    w = trace.workload
-    for now in every_op(trace):
-        said = [*header_choices(now), *caption_phrases(now, 20)]
-        row = now.visit.rows.start
-        for cell in (Cell("S", row, 0), Cell("S", 0, w.seqlen_k - 1), Cell("l", row, 0),
-                     Cell("O", row, 0)):  # fmt: skip
-            said.append(describe(now, cell))
-        assert not [text for text in said if "exp" in text or "QK" in text or "m =" in text]
-        lines = softmax_lines(now, row_report(now, row))
-        assert not [one.latex for one in lines if "exp" in one.latex or one.latex[0] == "m"]
 
 
 @pytest.mark.parametrize("theme", THEMES)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, Qt
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
@@ -323,15 +322,3 @@ def test_the_board_comes_where_a_layout_has_none(window: MainWindow) -> None:
     window.actions_by_name["paint_mask"].trigger()
     settle(window)
     assert window.mask_brush.isVisible()
-
-
-@pytest.mark.parametrize("scale", [1.0, 1.4, 2.0])
-def test_hint_and_buttons_stand_apart_at_any_size_of_text(window: MainWindow, scale: float) -> None:
-    window.settings.text_scale = scale
-    window.apply_style()
-    settle(window)
-    brush = window.mask_brush
-    places = [brush.hint.geometry(), brush.use_button.geometry(), brush.done_button.geometry()]
-    assert all(brush.rect().contains(each) for each in places)
-    assert not any(QRect.intersects(a, b) for a, b in pairwise(places))
-    assert brush.hint.fontMetrics().horizontalAdvance(brush.hint.text()) <= places[0].width()

@@ -9,7 +9,7 @@ from simulator.run.trace import Trace, simulate
 from tests.ui.panels.test_memory import painted, record_texts
 from ui.board import pages as painter
 from ui.board.board import paint_board
-from ui.look.page_words import page_phrase, pages_at_work, places_at_work
+from ui.look.page_words import page_phrase, places_at_work
 from ui.look.theme import THEMES, Style
 from ui.panels.memory.model import memory_model
 
@@ -42,11 +42,6 @@ def test_places_of_other_sequences_are_told_apart() -> None:
     pages, table = memory_model(now).pages, now.program.workload.pages
     assert pages.others == pages.free == table.others
     assert len(pages.others) == table.places - table.pages > 0
-
-
-def test_without_pages_nothing_is_said() -> None:
-    now = simulate(load_scenario(SCENARIOS / "split-kv.toml")).snapshot(0)
-    assert (page_phrase(now), len(pages_at_work(now)), memory_model(now).pages) == ("", 0, None)
 
 
 @pytest.mark.parametrize("theme", THEMES)

@@ -9,16 +9,15 @@ from PySide6.QtGui import QColor, QImage, QPainter
 from pytestqt.qtbot import QtBot
 
 from simulator.base.assets import SCENARIOS
-from simulator.problem.scenario import load_scenario, with_values
 from simulator.run.motion import Motion
 from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace, simulate
 from tests.ui.board.test_board_panel import LEFT, mouse
 from ui.board.board import Marks, paint_board, paint_moving_board
-from ui.board.layout import Viewport, board_layout
+from ui.board.layout import board_layout
 from ui.board.panel import BoardPanel
 from ui.board.partials import partial_at, split_places
-from ui.board.words import describe, header_choices, sharing_choices
+from ui.board.words import describe
 from ui.look.theme import DARK, THEMES, Style, load_fonts
 
 SIZES = [(420, 320), (690, 560), (1180, 740), (1800, 1000)]
@@ -66,13 +65,6 @@ def test_each_split_stands_below_its_keys_and_inside_the_board(qapp, trace, size
     assert lay.rect.contains(lay.split_names)
 
 
-def test_other_algorithms_keep_the_room(qapp):
-    workload = simulate(SCENARIOS / "flash2.toml").workload
-    lay = board_layout(workload, Style(THEMES["dark"]), QRectF(0, 0, 900, 700))
-    assert lay.partials.isNull()
-    assert lay.split_names.isNull()
-
-
 def test_a_part_appears_with_its_store(qapp, trace):
     size, style = (900, 700), Style(THEMES["dark"])
     lay = board_layout(trace.workload, style, QRectF(0, 0, *size))
@@ -118,47 +110,6 @@ def test_a_press_on_a_part_chooses_its_row_and_cell(panel, qtbot):
     assert cells == [Cell("O_partial", 0, 7, 2)]
     panel.show_snapshot(snapshot, 0, cells[0])
     assert not panel.grab().isNull()
-
-
-def test_words_name_heads_and_splits(trace):
-    first, joins = trace.snapshot(5, 3), trace.snapshot(19, 3)
-    assert header_choices(first)[0] == (
-        "heads 0–3 (KV head 0)  ·  row block i = 0 of 1  ·  split 1 of 3"
-        "  ·  column block j = 5 of 9"
-    )
-    assert "all 3 splits" in header_choices(joins)[0]
-    assert sharing_choices(joins)[0] == "KV head 1 of 2: query heads 4–7"
-
-
-@pytest.mark.sweep(keep=3)
-@pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("large", [False, True])
-def test_every_state_of_small_and_large_runs_is_drawn(qapp, theme, large):
-    scenario = load_scenario(SCENARIOS / "split-kv.toml")
-    if large:
-        scenario = with_values(
-            scenario,
-            {"attention": {"seqlen_k": 400_000, "head_dim": 16}, "tiling": {"splits": "auto",
-             "rows": 16, "cols": 4096}},
-        )  # fmt: skip
-    trace = simulate(scenario)
-    assert trace.has_detail is not large
-    last = len(trace) - 1
-    pictures = set()
-    for visit in (0, 1, last - 1, last):
-        for op in (0, len(trace.program.ops(visit)) - 1):
-            now = trace.snapshot(visit, op)
-            pictures.add(painted(now, (700, 500), theme).tobytes())
-            for cell in (Cell("S", 0, 5), Cell("m", 0, 0), Cell("O", 1, 2), Cell("K", 1, 2)):
-                assert describe(now, cell)
-    assert len(pictures) == 8
-
-
-def test_zoom_shows_the_parts_of_the_keys_in_sight(qapp, trace):
-    style = Style(THEMES["dark"])
-    view = Viewport(zoom=4.0, x=0.0, y=0.0)
-    lay = board_layout(trace.workload, style, QRectF(0, 0, 900, 700), view)
-    assert list(split_places(trace.snapshot(18), style, lay)) == [0]
 
 
 def test_what_is_joined_leaves_the_splits_and_what_is_divided_stays_in_o(qapp, trace):

@@ -8,23 +8,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QPointF, QRect, QRectF
+from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QImage, QPainter
 from pytestqt.qtbot import QtBot
 
 from simulator.base.assets import SCENARIOS
-from simulator.code.paper import PAPERS
 from simulator.lesson.places import Pointer
-from simulator.run.row_report import row_report
 from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace, simulate
 from ui.board.board import paint_board
 from ui.board.layout import BoardLayout, Viewport, board_layout
 from ui.board.panel import BoardPanel
 from ui.board.point_marks import PointMark, point_marks
-from ui.export.composed import paint_scene
 from ui.look.theme import DARK, THEMES, Style, load_fonts
-from ui.panels.code.page import paint_paper, paper_layout
 
 TILE = Pointer(tile=(2, 1))
 ROW = Pointer(row=9)
@@ -78,16 +74,6 @@ def pixels(image: QImage) -> np.ndarray:
 # --- where marks stand ------------------------------------------------------------------------
 
 
-def test_a_ring_is_around_what_is_pointed_at() -> None:
-    lay = laid("flash2")
-    assert mark(TILE).ring.contains(lay.tile(range(8, 12), range(3, 6)))
-    assert mark(CELL).ring.contains(lay.place(CELL.cell))
-    row = mark(ROW).ring
-    assert row.left() == lay.boxes["Q"].left()
-    assert row.right() == lay.boxes["O"].right()
-    assert row.top() < lay.row_y(9) < lay.row_y(10) < row.bottom()
-
-
 @pytest.mark.parametrize("size", [(420, 320), (760, 560), (1600, 900)], ids=str)
 @pytest.mark.parametrize("pointer", [*KINDS, *EDGES], ids=name_of)
 def test_marks_are_on_the_board_and_not_over_words(pointer, size) -> None:
@@ -97,24 +83,6 @@ def test_marks_are_on_the_board_and_not_over_words(pointer, size) -> None:
     arrow = QRectF((found.tip + found.tail) * 0.5, found.tail).normalized()
     for words in (lay.row_margin, lay.key_margin, lay.legend, lay.header, lay.caption):
         assert not words.intersects(arrow) or words.isNull()
-
-
-@pytest.mark.parametrize("scale", [1.0, 1.5, 2.0])
-@pytest.mark.parametrize("row", [0, 12])
-def test_the_ring_of_an_outer_row_leaves_the_titles(row, scale) -> None:
-    style = Style(DARK, scale)
-    w, rect = demo("causal").workload, QRectF(0, 0, 700 * scale, 420 * scale)
-    lay = board_layout(w, style, rect)
-    assert lay.cell[1] < style.px(8)  # rows lower than the least ring
-    row = 0 if row == 0 else w.seqlen_q - 1
-    [found] = point_marks((Pointer(row=row),), w, style, lay)
-    out = found.ring.adjusted(0, -style.px(3.5), 0, style.px(3.5))  # ring and casing
-    assert out.top() > lay.boxes["Q"].top() - style.px(7)
-    assert out.bottom() < lay.boxes["Q"].bottom() + style.px(7)
-    for name in ("Q", "m", "l", "O"):
-        letters = lay.labels[name].center().y() + style.px(5)
-        assert letters < out.top(), name
-    assert found.ring.top() < lay.row_y(row) < lay.row_y(row + 1) < found.ring.bottom()
 
 
 def test_arrows_keep_away_from_other_things_that_are_pointed_at() -> None:
@@ -156,12 +124,6 @@ def test_what_is_out_of_sight_has_no_mark() -> None:
     assert len(point_marks((Pointer(tile=(0, 0)),), w, style, lay)) == 1
 
 
-def test_a_line_of_the_paper_is_not_on_the_board() -> None:
-    assert (
-        point_marks((Pointer(line=3),), demo("flash2").workload, Style(DARK), laid("flash2")) == ()
-    )
-
-
 def test_what_another_run_lacks_has_no_mark() -> None:
     w, style, lay = demo("flash2").workload, Style(DARK), laid("flash2")
     gone = (Pointer(tile=(90, 90)), Pointer(row=900), Pointer(cell=Cell("S", 900, 900)))
@@ -198,33 +160,6 @@ def test_ring_and_arrow_stand_out_from_any_map(theme, name, visit, pointer) -> N
     assert not changed.any()
 
 
-def test_the_current_tile_keeps_its_frame_inside_the_ring() -> None:
-    snapshot, style = demo("flash2").snapshot(6), Style(DARK)
-    visit, lay = snapshot.visit, laid("flash2")
-    picture = painted(snapshot, style, (760, 560), points=(Pointer(tile=(visit.i, visit.j)),))
-    tile = lay.tile(visit.rows, visit.cols)
-    ring = mark(Pointer(tile=(visit.i, visit.j))).ring
-    assert picture.pixelColor(QPoint(int(tile.center().x()), int(tile.top()))).name() == (
-        DARK.current.lower()
-    )
-    at = QPointF(tile.center().x(), ring.top()).toPoint()
-    assert picture.pixelColor(at).name() == DARK.text.lower()
-
-
-def test_the_composed_picture_points_as_well() -> None:
-    snapshot, rect = demo("flash2").snapshot(6), QRectF(0, 0, 1600, 900)
-    pictures = []
-    for points in ((), (TILE,)):
-        image = QImage(1600, 900, QImage.Format.Format_RGB32)
-        painter = QPainter(image)
-        paint_scene(painter, snapshot, row_report(snapshot, 8), Style(DARK), rect, points=points)
-        painter.end()
-        pictures.append(pixels(image))
-    changed = pictures[0] != pictures[1]
-    assert changed[:, :1000].any()
-    assert not changed[:, 1030:].any()
-
-
 # --- panels -----------------------------------------------------------------------------------
 
 
@@ -249,37 +184,6 @@ def test_the_board_turns_to_what_is_pointed_at_and_says_it(qtbot: QtBot) -> None
     assert panel.view == Viewport()  # the user's own choice stays while the step does
     panel.show_snapshot(snapshot, 3)
     assert "pointed at" not in panel.accessibleDescription()
-
-
-@pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)
-@pytest.mark.parametrize("marked", [(), (5,)], ids=["plain", "breakpoint"])
-def test_a_line_that_is_pointed_at_has_an_arrow_in_the_margin(theme, marked) -> None:
-    style, paper = Style(theme), PAPERS["flash2"]
-    page = paper_layout(paper, style, 560)
-
-    def drawn(**more: Any) -> QImage:
-        picture = QImage(560, round(page.height) + 1, QImage.Format.Format_RGB32)
-        picture.fill(theme.panel)
-        painter = QPainter(picture)
-        paint_paper(painter, paper, page, marked=marked, **more)
-        painter.end()
-        return picture
-
-    plain, pointed, both = drawn(), drawn(pointed=(5,)), drawn(pointed=(5,), current=(5,))
-    box = page.rows[5].box
-    tip = QPointF(13, page.rows[5].baseline - 4).toPoint()
-    for picture in (pointed, both):
-        assert picture.pixelColor(tip).name() == theme.text.lower()
-    edge = QPointF(box.width() / 2, box.top() + 1).toPoint()
-    assert pointed.pixelColor(edge).name() == theme.text.lower()
-    assert both.pixelColor(edge).name() == theme.current.lower()
-    if marked:
-        dot = QPointF(4, page.rows[5].baseline - 4).toPoint()
-        assert pointed.pixelColor(dot).name() == theme.bad.lower()
-    changed = pixels(plain) != pixels(pointed)
-    own = QRect(0, round(box.top()) - 1, 560, round(box.height()) + 2)
-    changed[own.top() : own.bottom() + 1] = False
-    assert not changed.any()
 
 
 def test_the_code_panel_turns_to_the_line_and_forgets_it(open_window, qtbot: QtBot) -> None:

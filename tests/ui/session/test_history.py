@@ -83,18 +83,6 @@ def test_what_has_no_title_gets_none(qapp):
     session.close()
 
 
-def test_a_run_that_is_not_on_show_keeps_nothing_that_can_be_made_anew(qapp):
-    session = make_session("flash2")
-    first = session.trace
-    assert first.kept_bytes > 0
-    session.open(SCENARIOS / "naive.toml")
-    session.settle()
-    assert session.trace is not first
-    assert first.kept_bytes == 0
-    assert session.trace.kept_bytes > 0
-    session.close()
-
-
 def test_undo_keeps_a_bounded_number_of_steps(qapp):
     steps = Steps(qapp)
     for _ in range(MOST_STEPS + 50):

@@ -3,10 +3,8 @@
 import threading
 import time
 
-import pytest
 from PySide6.QtCore import Qt
 
-from ui.look.theme import TEXT_SCALES
 from ui.session.tasks import Tasks
 
 
@@ -93,22 +91,6 @@ def test_the_header_shows_long_work_and_cancels_it(open_window, qtbot):
     qtbot.mouseClick(strip.button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: not strip.isVisible(), timeout=5000)
     assert results == []
-
-
-@pytest.mark.parametrize("scale", TEXT_SCALES)
-def test_long_work_makes_no_window_wider(open_window, settings, qapp, qtbot, scale):
-    settings.text_scale = scale
-    window = open_window("flash2", (1280, 720))
-    strip = window.header.progress
-    strip.show_progress("random vectors", 0.2, 12.0)
-    qtbot.waitUntil(strip.isVisible)
-    qapp.processEvents()
-    assert window.width() == 1280
-    strip.rest()
-    qapp.processEvents()
-    assert window.header.brand.isVisible()
-    assert window.header.engine.isVisible()
-    assert window.width() == 1280
 
 
 def test_views_keep_coming_while_work_runs(open_window, qapp):

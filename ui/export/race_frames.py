@@ -20,11 +20,13 @@ from simulator.study.race import (
 )
 from ui.board.fault_marks import paint_fault_label
 from ui.export.timeline import frames_in
+from ui.kit.boxes import scene
 from ui.look.draw import card
+from ui.look.names import fitting
 from ui.look.theme import HALL, Style, Theme
 from ui.look.units import plural, time_text
-from ui.panels.compare.race import paint_race
-from ui.panels.compare.race_words import pace_words_of
+from ui.panels.compare.study import COMPARE, CompareFound, CompareState
+from ui.panels.study_panel import whole
 
 _TEXT = 1.64
 """Text scale in a picture of `HALL`'s size: the smallest words are 2.5 % of its height."""
@@ -134,12 +136,12 @@ class RaceFrames:
             strip = QRectF(inner.x(), inner.y(), inner.width(), style.px(18))
             paint_fault_label(painter, faults, style, strip)
             inner.setTop(strip.bottom() + gap / 2)
-        where = "of the film" if times.frames > 1 else ""
-        paint_race(
-            painter, times.race, times.seconds(k), style, inner,
-            shown=comparison_of(self._program),
-            pace=pace_words_of(times.race, times.watched, where),
+        found = CompareFound(comparison_of(self._program), times.race)
+        shown = CompareState(
+            found, chosen="race", started=1, share=times.seconds(k) / times.race.seconds,
+            pace=times.watched, where="of the film" if times.frames > 1 else "here",
         )  # fmt: skip
+        scene(whole(COMPARE, shown), fitting(style, inner, COMPARE.room), inner).paint(painter)
 
 
 def race_style(theme: Theme, size: QSizeF) -> Style:

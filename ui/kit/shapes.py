@@ -66,6 +66,24 @@ class Text(Box):
             draw_text(painter, place, words, self.font(style), ink(style, self.tone), self.align)
 
 
+@dataclass(frozen=True, eq=False)
+class Alike(Text):
+    """A line for which that wording is chosen which fits its others, too, at the same width."""
+
+    others: tuple[tuple[str, ...], ...] = ()
+
+    def width(self, style: Style) -> float:
+        last = (each[-1] for each in (self.wordings, *self.others))
+        return max(text_width(self.font(style), words) for words in last) + 1
+
+    def lines(self, style: Style, width: float) -> list[str]:
+        font = self.font(style)
+        for n, one in enumerate(self.wordings):
+            if all(text_width(font, each[n]) <= width for each in (self.wordings, *self.others)):
+                return [one]
+        return super().lines(style, width)
+
+
 class Paragraph(Text):
     """As many lines as the last wording needs, if none fits in one."""
 
@@ -86,10 +104,11 @@ class Card(Box):
     part: Box
     border: Tone = "grid"
     thick: float = 1.0
+    pad: float = 3.0
 
     def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
         yield Placed(self, rect)
-        pad = style.px(3)
+        pad = style.px(self.pad)
         yield from self.part.place(style, rect.adjusted(pad, pad, -pad, -pad))
 
     def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:

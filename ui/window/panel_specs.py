@@ -85,7 +85,7 @@ PANELS = (
     PanelSpec(
         "compare", "Compare", "6",
         "The algorithms in lock-step on the same Q, K and V, and as a race.",
-        "compare.panel:ComparePanel", "compare.panel:compare_model", room=_LARGE,
+        "compare.panel:ComparePanel", room=_LARGE,
     ),
     PanelSpec(
         "traffic", "HBM bytes over the run", "7",

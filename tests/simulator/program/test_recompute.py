@@ -46,7 +46,7 @@ def test_naives_minus_flash2s_is_what_the_panel_says(said: dict[str, Any]) -> No
     assert trade.saved == stored[0] - again[0]
     assert trade.paid == again[1] - stored[1]
     assert trade.again.scores == again[2]
-    long = trade_sentences(trade)[0][0]
+    long = trade_sentences(trade)[0]
     assert bytes_text(abs(stored[0] - again[0])) in long
     assert flops_text(abs(again[1] - stored[1])) in long
     assert ("more" if again[1] >= stored[1] else "fewer") in long

@@ -24,6 +24,13 @@ from ui.window.panel_specs import PANELS
 
 CAUSAL = {"mask": {"causal": True}, "tiling": {"rows": 4, "cols": 4}}
 RUNS = {
+    "compare": (
+        {"attention": {"seqlen_q": 64, "head_dim": 32}, "mask": {"causal": True},
+         "tiling": {"rows": 16, "cols": 16}},
+        {"attention": {"algorithm": "flash2-backward", "seqlen_q": 64, "head_dim": 8}, **CAUSAL},
+        {"attention": {"algorithm": "linear", "seqlen_q": 4096, "head_dim": 64,
+                       "dtype": "float16"}, "tiling": {"rows": 64, "cols": 64}},
+    ),
     "jobs": (
         {"attention": {"heads": 4}, "tiling": {"rows": 8, "cols": 8},
          "input": {"source": "layer",

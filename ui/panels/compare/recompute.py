@@ -1,35 +1,27 @@
-"""The picture of storing P or computing it again: bars of both ways, and the same over N."""
+"""Storing P or computing it again: bars of both ways, and the same over N."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 from math import log
+from typing import NamedTuple
 
-from PySide6.QtCore import QPointF, QRectF, QSizeF
-from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtGui import QPainter, QPen
 
 from simulator.problem.workload import Workload
 from simulator.study.recompute import Passes, Trade, over_lengths, trade_of
-from ui.look.draw import CENTRE, LEFT, RIGHT, draw_text, mixed, text_width
-from ui.look.names import first_that_fits, fitting
+from ui.kit.boxes import Box, Canvas, Column, Row, Tone, ink
+from ui.kit.shapes import Alike, Text, axis
+from ui.look.draw import RIGHT
 from ui.look.theme import Style
 from ui.look.units import bytes_text, count_text, factor_text
 from ui.panels.compare.table import flops_text
-from ui.panels.compare.words import fitting_sentences, label, named
-
-MIN_SIZE = QSizeF(560, 300)
-_BARS = 0.56
-"""The share of the width that bars take; the curves have the rest."""
-_LEAST_BAR = 0.3
-"""The share of a row that the longest bar has, for which figures become shorter."""
-_DEEPEST = 44
-"""Most pixels of a row of bars."""
-_TITLE, _FIGURE, _CURVE = 13.0, 12.0, 2.0
+from ui.panels.compare.words import label, named
 
 
-@dataclass(frozen=True, slots=True)
-class Amount:
+class Amount(NamedTuple):
     """One of what the two ways differ in."""
 
     name: str  # what it is
@@ -45,139 +37,104 @@ AMOUNTS = (
 )
 
 
-def trade_sentences(trade: Trade) -> tuple[tuple[str, ...], ...]:
-    """Return what is saved and what is paid, most important first, each long and short."""
+def trade_sentences(trade: Trade) -> tuple[str, str]:
+    """Return what is saved and what is paid, and what is kept."""
     again, stored = (named(each.backward) for each in (trade.again, trade.stored))
     saved, paid = trade.saved, trade.paid
     ways = "less" if saved >= 0 else "more", "more" if paid >= 0 else "fewer"
-    asked, computed = bytes_text(abs(saved)), flops_text(abs(paid))
     why = "" if paid >= 0 else ", because it skips what the mask hides"
-    kept = [f"{label(p.forward)} {' and '.join(p.kept)}, {bytes_text(p.kept_bytes)}"
-            for p in (trade.again, trade.stored)]  # fmt: skip
-    times = factor_text(trade.stored.kept_bytes / trade.again.kept_bytes)
+    kept = "; ".join(
+        f"{label(p.forward)} {' and '.join(p.kept)}, {bytes_text(p.kept_bytes)}"
+        for p in (trade.again, trade.stored)
+    )
     return (
-        (
-            f"{again} asks for {asked} {ways[0]} than {stored} and computes {computed}"
-            f" {ways[1]}{why}; S again takes {flops_text(trade.again.scores)}.",
-            f"{asked} {ways[0]}, {computed} {ways[1]}; S again: {flops_text(trade.again.scores)}.",
-        ),
-        (
-            f"Kept between the passes: {kept[0]}; {kept[1]}, {times} as much.",
-            f"Kept: {kept[0]}; {kept[1]}.",
-        ),
+        f"{again} asks for {bytes_text(abs(saved))} {ways[0]} than {stored} and computes "
+        f"{flops_text(abs(paid))} {ways[1]}{why}; S again takes {flops_text(trade.again.scores)}.",
+        f"Kept between the passes: {kept}, "
+        f"{factor_text(trade.stored.kept_bytes / trade.again.kept_bytes)} as much.",
     )
 
 
-def paint_recompute(painter: QPainter, w: Workload, style: Style, rect: QRectF) -> None:
-    """Draw bars of both ways, curves over N, and what it says in words.
-
-    Parameters
-    ----------
-    rect : QRectF
-        The place, at least about `MIN_SIZE`.
-    """
-    style = fitting(style, rect, MIN_SIZE)
-    px, trade, lengths = style.px, trade_of(w), over_lengths(w)
-    painter.save()
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    font, line = style.text_font(_FIGURE), px(16)
-    room = 4 if rect.height() >= px(360) else 3
-    said = fitting_sentences(trade_sentences(trade), font, rect.width(), room)
-    for n, text in enumerate(said):
-        at = QRectF(rect.x(), rect.bottom() - (len(said) - n) * line, rect.width(), line)
-        draw_text(painter, at, text, font, style.theme.text, LEFT)
-    body = rect.adjusted(0, 0, 0, -(len(said) + 0.5) * line)
-    wide = body.width() * (_BARS if lengths else 1.0)
-    high = body.height() / len(AMOUNTS)
-    for n, amount in enumerate(AMOUNTS):
-        top = body.y() + n * high
-        _paint_bars(painter, amount, trade, style, QRectF(body.x(), top, wide - px(14), high))
-        if lengths:
-            curves = QRectF(body.x() + wide, top, body.width() - wide, high)
-            _paint_curves(painter, amount, lengths, w.seqlen_k, style, curves)
-    painter.restore()
+def recompute_boxes(w: Workload) -> Box:
+    """Return the bars of both ways, and curves over N beside them."""
+    trade, lengths = trade_of(w), over_lengths(w)
+    bars = [_bars(amount, trade) for amount in AMOUNTS]
+    curves = [_curves(amount, lengths, w.seqlen_k) for amount in AMOUNTS] if lengths else []
+    sides = [Column(tuple(each), gap=6, grow=1, share=0.4) for each in (bars, curves) if each]
+    return Row(tuple(sides), gap=14)
 
 
-def _colours(style: Style, passes: Passes) -> tuple[QColor, QColor]:
+def _tones(passes: Passes) -> tuple[Tone, Tone]:
     """Return the colours of the forward and of the backward pass."""
-    own = QColor(style.theme.role(passes.forward))
-    return QColor(mixed(own, style.theme.panel, 0.5)), own
+    own = passes.forward
+    return ("panel", own, 0.5), own
 
 
-def _paint_bars(
-    painter: QPainter, amount: Amount, trade: Trade, style: Style, rect: QRectF
-) -> None:
-    px, theme = style.px, style.theme
-    heading = QRectF(rect.x(), rect.y(), rect.width(), px(18))
+def _bars(amount: Amount, trade: Trade) -> Box:
     two = len(amount.parts(trade.stored)) > 1
-    words = (f"{amount.name}: forward and backward", amount.name) if two else (amount.name,)
-    bold, font = style.text_font(_TITLE, bold=True), style.text_font(_FIGURE)
-    draw_text(painter, heading, first_that_fits(words, rect.width(), bold), bold, theme.text, LEFT)
-    names = max(text_width(font, label(p.forward)) for p in trade.both) + px(8)
-    for long in (True, False):
-        figures = [_figures(amount, passes, long=long) for passes in trade.both]
-        right = max(text_width(font, text) for text in figures) + px(8)
-        if rect.width() - names - right >= _LEAST_BAR * rect.width():
-            break
-    most = max(sum(amount.parts(passes)) for passes in trade.both)
-    high = min((rect.height() - px(30)) / 2, px(_DEEPEST))
-    for n, passes in enumerate(trade.both):
-        row = QRectF(rect.x(), heading.bottom() + px(2) + n * high, rect.width(), high)
-        draw_text(painter, row, label(passes.forward), font, theme.text, LEFT)
-        draw_text(painter, row, figures[n], font, theme.text, RIGHT)
-        x, wide = row.x() + names, row.width() - names - right
-        for part, colour in zip(
-            amount.parts(passes), _colours(style, passes)[-len(amount.parts(passes)):], strict=True
-        ):  # fmt: skip
-            share = wide * part / most
-            painter.fillRect(QRectF(x, row.y() + px(3), share, high - px(6)), colour)
-            x += share
+    words: tuple[str, ...] = (amount.name, amount.name.partition(" ")[0])
+    words = (f"{amount.name}: forward and backward", *words) if two else words
+    names = tuple((label(each.forward),) for each in trade.both)
+    figures = tuple(_figures(amount, each) for each in trade.both)
+    rows = tuple(
+        Row((
+            Alike(name, others=names, wide=0),
+            Canvas(partial(_bar, amount, passes, trade), grow=1, share=0.1),
+            Alike(said, "text", RIGHT, others=figures, grow=1),
+        ), grow=1)
+        for passes, name, said in zip(trade.both, names, figures, strict=True)
+    )  # fmt: skip
+    return Column((Text(words, bold=True, wide=0), *rows), gap=2, grow=1)
 
 
-def _figures(amount: Amount, passes: Passes, *, long: bool) -> str:
+def _figures(amount: Amount, passes: Passes) -> tuple[str, ...]:
     parts = amount.parts(passes)
     total = amount.text(sum(parts))
     return (
-        total if len(parts) == 1 or not long else f"{' + '.join(map(amount.text, parts))} = {total}"
+        (total,) if len(parts) == 1 else (f"{' + '.join(map(amount.text, parts))} = {total}", total)
     )
 
 
-def _paint_curves(
-    painter: QPainter,
-    amount: Amount,
-    lengths: Sequence[tuple[int, Trade]],
-    here: int,
-    style: Style,
-    rect: QRectF,
+def _bar(
+    amount: Amount, passes: Passes, trade: Trade, painter: QPainter, style: Style, rect: QRectF
 ) -> None:
-    """Draw what both ways take over N, both axes in powers of two."""
-    px, theme, font = style.px, style.theme, style.text_font(11)
-    box = rect.adjusted(px(8), px(16), -px(4), -px(16))
-    first, last = lengths[0][0], lengths[-1][0]
+    most, x = max(sum(amount.parts(each)) for each in trade.both), rect.x()
+    parts, high = amount.parts(passes), min(rect.height() - style.px(4), style.px(38))
+    for part, tone in zip(parts, _tones(passes)[-len(parts) :], strict=True):
+        wide = rect.width() * part / most
+        place = QRectF(x, rect.center().y() - high / 2, wide, high)
+        painter.fillRect(place, ink(style, tone))
+        x += wide
+
+
+def _curves(amount: Amount, lengths: tuple[tuple[int, Trade], ...], here: int) -> Box:
+    """Return what both ways take over N, both axes in powers of two."""
+    first, last = lengths[0][0], lengths[-1]
+    ends = " and ".join(amount.text(sum(amount.parts(each))) for each in last[1].both)
+    return Column((
+        Text((f"at N = {count_text(last[0])}: {ends}", ends, ""), "muted", RIGHT, wide=0),
+        Canvas(partial(_lines, amount, lengths, here), grow=1),
+        axis(count_text(first), "N", count_text(last[0])),
+    ), gap=0, grow=1)  # fmt: skip
+
+
+def _lines(
+    amount: Amount, lengths: tuple[tuple[int, Trade], ...], here: int, painter: QPainter,
+    style: Style, box: QRectF,
+) -> None:  # fmt: skip
+    theme, first, last = style.theme, lengths[0][0], lengths[-1][0]
     ys = [[sum(amount.parts(t.both[n])) for _, t in lengths] for n in range(2)]
     low, high = min(min(row) for row in ys), max(max(row) for row in ys)
 
     def place(keys: int, value: float) -> QPointF:
-        across = log(keys / first) / log(last / first)
-        up = log(value / low) / log(high / low)
+        across, up = log(keys / first) / log(last / first), log(value / low) / log(high / low)
         return QPointF(box.x() + across * box.width(), box.bottom() - up * box.height())
 
-    painter.setPen(QPen(QColor(theme.border), 1))
-    painter.drawLine(box.bottomLeft(), box.bottomRight())
-    painter.drawLine(box.bottomLeft(), box.topLeft())
+    painter.setPen(QPen(theme.role("border"), 1))
+    painter.drawPolyline([box.topLeft(), box.bottomLeft(), box.bottomRight()])
     if first <= here <= last:
-        painter.setPen(QPen(QColor(theme.current), 1))
-        x = place(here, low).x()
-        painter.drawLine(QPointF(x, box.top()), QPointF(x, box.bottom()))
+        painter.setPen(QPen(theme.role("current"), 1))
+        painter.drawLine(place(here, low), place(here, high))
     for n, passes in enumerate(lengths[-1][1].both):
-        painter.setPen(QPen(_colours(style, passes)[1], px(_CURVE)))
+        painter.setPen(QPen(ink(style, _tones(passes)[1]), style.px(2)))
         painter.drawPolyline([place(keys, y) for (keys, _), y in zip(lengths, ys[n], strict=True)])
-    under = QRectF(box.x(), box.bottom(), box.width(), px(16))
-    draw_text(painter, under, count_text(first), font, theme.muted, LEFT)
-    draw_text(painter, under, "N", font, theme.muted, CENTRE)
-    draw_text(painter, under, count_text(last), font, theme.muted, RIGHT)
-    above = QRectF(rect.x() + px(8), rect.y(), rect.width() - px(12), px(16))
-    ends = tuple(amount.text(row[-1]) for row in ys)
-    choices = (f"at N = {count_text(last)}: {ends[0]} and {ends[1]}", f"{ends[0]} and {ends[1]}")
-    words = first_that_fits(choices, above.width(), font)
-    draw_text(painter, above, words, font, theme.muted, RIGHT)

@@ -1,0 +1,208 @@
+"""The algorithms on the same numbers: side by side, as a table, in a race, and P stored or not."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from PySide6.QtCore import QSizeF, Qt
+
+from simulator.base.choices import Choice, Option
+from simulator.run.trace import Trace
+from simulator.study.compare import (
+    SCALE_N,
+    Comparison,
+    Lockstep,
+    Position,
+    at_scale,
+    comparison_of,
+)
+from simulator.study.race import RUN_SECONDS, Race, race_of
+from simulator.study.recompute import over_lengths, trade_of
+from ui.kit.boxes import Box
+from ui.look.units import bytes_text, count_text
+from ui.panels.compare.columns import columns
+from ui.panels.compare.race import RaceMoment, race_boxes
+from ui.panels.compare.race_words import pace_words_of, race_notes, race_results, race_title
+from ui.panels.compare.recompute import recompute_boxes, trade_sentences
+from ui.panels.compare.words import legend_words, pace_words, place_words, title, verdicts
+from ui.panels.study import Act, Chosen, Study, Words
+from ui.session.tasks import Report
+from ui.session.view import View
+
+CHOICES = (
+    Choice("match", (
+        Option("tiles", "Same number of tiles", "Same tiles",
+               "All have done as many visits as the one on show: how often each works on a tile."),
+        Option("time", "Same simulated time", "Same time",
+               "All as far as the GPU's data sheet lets them come in the same time, by the "
+               "roofline (Williams et al. 2009)."),
+    )),
+    Choice("view", (
+        Option("columns", "Columns", "Columns", "The runs beside each other, up to the cursor."),
+        Option("table", "Table", "Table", "The whole runs in figures: requested bytes as Dao et "
+               "al. 2022, Theorem 2, count them."),
+        Option("race", "Race", "Race",
+               "Starts a race of the whole runs in simulated time, by the roofline; a shorter run "
+               f"races at N = {count_text(SCALE_N)}. Its speed is that of playing; again: from the "
+               "start. Space lets it pause and go on where the board is not shown."),
+        Option("recompute", "Store or recompute", "Recompute",
+               "Forward and backward pass together: P stored and read back, or computed again from "
+               "Q, K and LSE; what that saves and costs, here and over N."),
+    )),
+)  # fmt: skip
+RUN = Act(
+    "run", "Compute errors and seconds",
+    "Computes all of them from end to end and holds each O against float64: the table then has "
+    "their errors and seconds. With progress and Cancel in the header.",
+)  # fmt: skip
+
+
+class CompareFound(NamedTuple):
+    """The runs, and their race."""
+
+    comparison: Comparison
+    race: Race
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompareState:
+    """What is shown of the runs; `places` is None until the run has a place."""
+
+    found: CompareFound
+    places: Lockstep | None = None
+    by_time: bool = False
+    chosen: str = ""  # the view; empty: columns, and the table when all are finished
+    marked: str = ""  # the algorithm that Enter shows
+    asked: str = ""  # the algorithm that a user wants to see
+    started: int = 0  # how often the race was started
+    share: float = 0.0  # of the race that has been seen
+    pace: float = RUN_SECONDS  # seconds in which the last is seen to run
+    where: str = "here"  # whose seconds
+
+    @property
+    def positions(self) -> tuple[Position, ...]:
+        """How far each has come."""
+        if self.places is None:
+            return ()
+        return self.places.by_time if self.by_time else self.places.by_tile
+
+    @property
+    def view(self) -> str:
+        """What is shown."""
+        over = bool(self.positions) and all(each.finished for each in self.positions)
+        return self.chosen or ("table" if over else "columns")
+
+
+class CompareStudy(Study[CompareFound, CompareState]):
+    """The algorithms beside each other up to the cursor, or as whole runs."""
+
+    name, title, doing = "compare", "Compare", "the algorithms side by side"
+    pictured = "The algorithms side by side"
+    choices, acts, seconds = CHOICES, (RUN,), RUN_SECONDS
+    room, share = QSizeF(540, 300), 0.7
+
+    def hidden(self, trace: Trace, chosen: Chosen) -> frozenset[str]:
+        view = chosen["view"]
+        return frozenset(
+            (["match"] if view not in ("", "columns") else [])
+            + (["run"] if view not in ("", "table") else [])
+        )
+
+    def needs(self, trace: Trace, view: View, chosen: Chosen) -> Hashable:
+        return chosen["view"] == "recompute"
+
+    def compute(self, trace: Trace, needs: Any, report: Report) -> CompareFound:
+        comparison = comparison_of(trace.program)
+        at_scale(trace.program)
+        if needs:
+            over_lengths(trace.workload)
+        return CompareFound(comparison, race_of(trace.program))
+
+    def state(
+        self, found: CompareFound, chosen: Chosen, before: CompareState | None, changed: str
+    ) -> CompareState:
+        old = before or CompareState(found)
+        if old.found.comparison is not found.comparison:
+            old = replace(old, found=found, places=None, share=0.0)
+        again = changed == "view" and chosen["view"] == "race"
+        return replace(
+            old, by_time=chosen["match"] == "time", chosen=chosen["view"],
+            started=old.started + again,
+        )  # fmt: skip
+
+    def follow(self, state: CompareState, view: View) -> CompareState:
+        if (
+            view.snapshot.program
+            is not state.found.comparison.programs[state.found.comparison.shown]
+        ):
+            return state
+        return replace(state, places=state.found.comparison.at(view.snapshot))
+
+    def key(self, state: CompareState, key: Qt.Key, *, ctrl: bool) -> CompareState | None:
+        names = tuple(state.found.comparison.programs)
+        here = state.marked if state.marked in names else state.found.comparison.shown
+        step = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(key)
+        enter = key in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        if step is not None and state.view == "columns":
+            return replace(state, marked=names[(names.index(here) + step) % len(names)])
+        if enter and state.view == "race":
+            return replace(state, started=state.started + 1)
+        return replace(state, asked=here) if enter and state.view == "columns" else None
+
+    def press(self, state: CompareState, at: Hashable) -> CompareState | None:
+        if isinstance(at, str) and at in state.found.comparison.programs:
+            return replace(state, marked=at, asked=at)
+        return None
+
+    def act(self, state: CompareState, name: str) -> CompareState | None:
+        return state
+
+    def moves(self, before: CompareState, after: CompareState) -> bool:
+        return after.started != before.started
+
+    def on_the_way(self, state: CompareState, share: float) -> CompareState:
+        return replace(state, share=share)
+
+    def picture(self, state: CompareState) -> Box | None:
+        comparison, race = state.found
+        if state.view == "race":
+            pace = "Race, or Enter, starts it"
+            if state.started:
+                pace = pace_words_of(race, state.pace, state.where)
+            return race_boxes(RaceMoment(race, state.share * race.seconds, pace))
+        if state.view == "table":
+            return Box(name="table", grow=1)
+        if state.view == "recompute":
+            return recompute_boxes(comparison.programs[comparison.shown].workload)
+        return columns(comparison, state.positions, state.marked)
+
+    def words(self, state: CompareState) -> Words:
+        comparison, race = state.found
+        if state.view == "race":
+            return Words(race_title(race, comparison), "", race_notes(race))
+        if state.view == "recompute":
+            w = comparison.programs[comparison.shown].workload
+            return Words("P stored, or computed again", "", trade_sentences(trade_of(w)))
+        said = verdicts(comparison)
+        if state.view == "table":
+            return Words("The whole runs", "", said)
+        if not state.positions:
+            return Words("The runs beside each other")
+        pace, why = pace_words(comparison, state.positions, by_time=state.by_time)
+        return Words(pace, "", (*said[:2], legend_words(comparison), *said[2:], why))
+
+    def described(self, state: CompareState) -> tuple[str, ...]:
+        first, *others = super().described(state)
+        if state.view == "race":
+            return first, *race_results(state.found.race), *others
+        parts = [
+            f"{title(p.algorithm)}: {place_words(state.found.comparison, p)[0]}, "
+            f"{bytes_text(p.counters.bytes)} requested"
+            for p in state.positions
+        ]
+        return first, *(["; ".join(parts)] if state.view == "columns" else []), *others
+
+
+COMPARE = CompareStudy()

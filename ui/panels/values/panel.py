@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QObject, QRectF, QSize, Qt
-from PySide6.QtGui import QAction, QColor, QKeyEvent, QPaintEvent, QResizeEvent
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QAction, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
     QFileDialog,
     QHeaderView,
+    QLabel,
+    QSizePolicy,
     QTableWidget,
     QTableWidgetItem,
     QToolBar,
     QVBoxLayout,
-    QWidget,
 )
 
 from simulator.code.tile_script import save_tile
@@ -25,31 +24,24 @@ from simulator.problem.workload import Workload
 from simulator.run.cell_values import CellValue, cell_value, exists, tile_of
 from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace
-from ui.look.draw import LEFT, RIGHT, draw_text, text_width
-from ui.look.names import first_that_fits
+from ui.look.draw import LEFT, RIGHT, text_width
 from ui.look.theme import DARK, Style
 from ui.look.units import copied_text, exact_text, number_text
 from ui.panels.base import Panel
 from ui.safety.overrides import guarded
-from ui.safety.painting import painting
 from ui.session.session import Session
 from ui.session.view import View
 
 COLUMNS = ("Cell", "Value", "Exactly", "Tile", "State")
 NO_VALUE = "—"
-_HINT = ("Point at a cell on the board; P pins it.", "Point at a cell; P pins it.", "P pins a cell")
-_COMMANDS: tuple[tuple[str, str, str, Callable[[ValuesPanel], None]], ...] = (
-    ("pin", "Pin", "Keep the selected cell in the table, whatever the step (P).",
-     lambda panel: panel.pin()),
-    ("unpin", "Unpin", "Take the marked rows out of the table (Delete).",
-     lambda panel: panel.unpin()),
-    ("copy_value", "Copy value", "Put the exact value of the marked row on the clipboard.",
-     lambda panel: panel.copy_value()),
-    ("copy_table", "Copy table", "Put all rows on the clipboard, tab separated (Ctrl+C).",
-     lambda panel: panel.copy_table()),
+_HINT = "Point at a cell on the board; P pins it."
+_COMMANDS = (
+    ("pin", "Pin", "Keep the selected cell in the table, whatever the step (P)."),
+    ("unpin", "Unpin", "Take the marked rows out of the table (Delete)."),
+    ("copy_value", "Copy value", "Put the exact value of the marked row on the clipboard."),
+    ("copy_table", "Copy table", "Put all rows on the clipboard, tab separated (Ctrl+C)."),
     ("open_in_numpy", "Open in NumPy…",
-     "Save this tile's arrays and a short script that recomputes them in float64.",
-     lambda panel: panel.open_in_numpy()),
+     "Save this tile's arrays and a short script that recomputes them in float64."),
 )  # fmt: skip
 
 
@@ -61,23 +53,29 @@ def tile_text(w: Workload, cell: Cell) -> str:
     return f"i = {i}" if j is None else f"j = {j}"
 
 
+def value_texts(value: float | None) -> tuple[str, str]:
+    """Return a value as it is shown elsewhere, and exactly."""
+    return (NO_VALUE, NO_VALUE) if value is None else (number_text(value), exact_text(value))
+
+
 def value_row(snapshot: Snapshot, cell: Cell) -> tuple[str, ...]:
     """Return what the table says about a cell, in the order of `COLUMNS`."""
     found = cell_value(snapshot, cell)
-    w = snapshot.program.workload
-    shown = NO_VALUE if found.value is None else number_text(found.value)
-    exact = NO_VALUE if found.value is None else exact_text(found.value)
-    return found.name, shown, exact, tile_text(w, cell), found.state
+    tile = tile_text(snapshot.program.workload, cell)
+    return found.name, *value_texts(found.value), tile, found.state
 
 
 @guarded
-class LiveValue(QWidget):
-    """One line: the cell under the pointer, with its exact value."""
+class LiveValue(QLabel):
+    """One line, which can be marked and copied: the cell under the pointer, its exact value."""
 
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("live_value")
         self.setAccessibleName("Cell under the pointer")
+        self.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.setTextFormat(Qt.TextFormat.RichText)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.found: CellValue | None = None
         self.style_now = Style(DARK)
 
@@ -85,64 +83,40 @@ class LiveValue(QWidget):
         """Take theme and text scale."""
         self.style_now = style
         self.setFixedHeight(round(style.px(26)))
-        self.update()
+        self.show_value(self.found)
 
     def show_value(self, found: CellValue | None) -> None:
-        """Show a cell, or how to choose one."""
+        """Show a cell, in columns that stand still, or how to choose one."""
         self.found = found
-        words = _HINT[0]
+        style, colour, words, said = self.style_now, self.style_now.theme.muted, "", _HINT
+        font = style.text_font(12)
         if found is not None:
-            value = NO_VALUE if found.value is None else exact_text(found.value)
-            words = f"{found.name} = {value}, {found.state}"
-        self.setAccessibleDescription(words)
-        self.update()
+            shown, exact = value_texts(found.value)
+            said = f"{found.name} = {exact}, {found.state}"
+            ink, font = style.theme.tensor(found.tensor).name(), style.code_font(13)
+            parts = f"{found.name:<13}", f" {shown:>8}", f"  {exact:<16}  "
+            fits = text_width(font, "".join((*parts, found.state))) + style.px(16) <= self.width()
+            words = (
+                f'<span style="color: {ink}">{parts[0]}</span>'
+                f'<span style="color: {style.theme.text}">{parts[1]}</span>{parts[2]}'
+                f"{found.state if fits else ''}"
+            )
+        self.setFont(font)
+        self.setText(
+            f'<p style="white-space: pre; color: {colour}; margin: 0 {style.px(8):.0f}px">'
+            f"{words or said}</p>"
+        )
+        self.setAccessibleDescription(said)
 
-    def sizeHint(self) -> QSize:
-        """Return a line of text."""
-        return QSize(280, round(self.style_now.px(26)))
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw name, value, exact value and state; what does not fit is left out from the right."""
-        with painting(self) as painter:
-            style = self.style_now
-            theme, px = style.theme, style.px
-            painter.fillRect(self.rect(), QColor(theme.panel))
-            room = QRectF(self.rect()).adjusted(px(8), 0, -px(8), 0)
-            font, text = style.code_font(13), style.text_font(12)
-            if self.found is None:
-                words = first_that_fits(_HINT, room.width(), text)
-                draw_text(painter, room, words, text, theme.muted, LEFT)
-                return
-            found = self.found
-            name, letter = found.name, text_width(font, "0")
-            x = room.x()
-            # Fixed columns, so that nothing moves when the pointer moves.
-            shown = NO_VALUE if found.value is None else number_text(found.value)
-            exact = NO_VALUE if found.value is None else exact_text(found.value)
-            colour = theme.tensor(found.tensor)
-            for words, width, ink, align in (
-                (name, max(13 * letter, text_width(font, name)), colour, LEFT),
-                (shown, max(8 * letter, text_width(font, shown)), QColor(theme.text), RIGHT),
-                (exact, 16 * letter, QColor(theme.muted), LEFT),
-                (found.state, text_width(text, found.state), QColor(theme.muted), LEFT),
-            ):
-                own = text if words is found.state else font
-                if x + width > room.right() + 1:
-                    break
-                place = QRectF(x, room.y(), width + 1, room.height())
-                draw_text(painter, place, words, own, ink, align)
-                x += width + px(14)
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Say of the state what has room."""
+        super().resizeEvent(event)
+        self.show_value(self.found)
 
 
 @guarded
 class ValuesPanel(Panel[None]):
-    """Exact values of the cell under the pointer and of pinned cells.
-
-    Parameters
-    ----------
-    session : Session
-        The session; pinned cells stay in the table from step to step.
-    """
+    """Exact values of the cell under the pointer, and of pinned cells from step to step."""
 
     def __init__(self, session: Session) -> None:
         super().__init__("values_panel", "Values")
@@ -152,9 +126,7 @@ class ValuesPanel(Panel[None]):
         self.live = LiveValue()
         self.table = QTableWidget(0, len(COLUMNS))
         self.bar = QToolBar()
-        self.commands = {
-            name: self._command(name, text, tip, does) for name, text, tip, does in _COMMANDS
-        }
+        self.commands = {name: self._command(name, text, tip) for name, text, tip in _COMMANDS}
         self._set_up_table()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -164,13 +136,11 @@ class ValuesPanel(Panel[None]):
         session.trace_changed.connect(self._take_run)
         self._tell_commands()
 
-    def _command(
-        self, name: str, text: str, tip: str, does: Callable[[ValuesPanel], None]
-    ) -> QAction:
+    def _command(self, name: str, text: str, tip: str) -> QAction:
         action = QAction(text, self)
         action.setObjectName(name)
         action.setToolTip(tip)
-        action.triggered.connect(partial(self._run, does))
+        action.triggered.connect(lambda _=False: getattr(self, name)())
         self.bar.addAction(action)
         button = self.bar.widgetForAction(action)
         button.setAccessibleName(text.rstrip("…"))
@@ -241,25 +211,19 @@ class ValuesPanel(Panel[None]):
         snapshot = self._snapshot()
         if snapshot is None:
             return
-        # A cell of the previous run may have been pinned after this run was made and before it was
-        # seen.
+        # A cell of the run before may have been pinned after this run was made.
         self._keep(snapshot.program.workload)
         for row, cell in enumerate(self.pinned):
             texts = value_row(snapshot, cell)
+            tensor = "P" if texts[0].startswith("P") else cell.tensor
             for column, text in enumerate(texts):
-                item = self.table.item(row, column)
-                if item is None:
-                    item = QTableWidgetItem()
-                    right = column in (1, 2)
-                    side = Qt.AlignmentFlag.AlignRight if right else Qt.AlignmentFlag.AlignLeft
-                    item.setTextAlignment(side | Qt.AlignmentFlag.AlignVCenter)
-                    self.table.setItem(row, column, item)
+                item = self.table.item(row, column) or QTableWidgetItem()
+                item.setTextAlignment(RIGHT if column in (1, 2) else LEFT)
                 item.setText(text)
                 item.setToolTip(text)
-            shown = "P" if texts[0].startswith("P") else cell.tensor
-            first = self.table.item(row, 0)
-            assert first is not None
-            first.setForeground(self.style_now.theme.tensor(shown))
+                if not column:
+                    item.setForeground(self.style_now.theme.tensor(tensor))
+                self.table.setItem(row, column, item)
         self._widen()
 
     def _widen(self) -> None:
@@ -301,9 +265,6 @@ class ValuesPanel(Panel[None]):
 
     # --- commands -------------------------------------------------------------------------
 
-    def _run(self, does: Callable[[ValuesPanel], None], checked: bool = False) -> None:
-        does(self)
-
     def pin(self, cell: Cell | None = None) -> None:
         """Keep a cell in the table; the selected one if none is given."""
         view = self._session.view
@@ -338,13 +299,13 @@ class ValuesPanel(Panel[None]):
         snapshot = self._snapshot()
         if snapshot is None:
             return
-        lines = ["\t".join(("Cell", "Value", "Tile", "State"))]
+        lines: list[tuple[str, ...]] = [("Cell", "Value", "Tile", "State")]
         for cell in self.pinned:
             found = cell_value(snapshot, cell)
             value = "" if found.value is None else copied_text(found.value)
             tile = tile_text(snapshot.program.workload, cell)
-            lines.append("\t".join((found.name, value, tile, found.state)))
-        QApplication.clipboard().setText("\n".join(lines) + "\n")
+            lines.append((found.name, value, tile, found.state))
+        QApplication.clipboard().setText("".join("\t".join(each) + "\n" for each in lines))
 
     def open_in_numpy(self) -> None:
         """Ask for a file and save the current tile, and the script in the same folder."""

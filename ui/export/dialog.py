@@ -32,7 +32,14 @@ from simulator.program.playback import Granularity
 from simulator.run.trace import Trace
 from simulator.study.race import FILM_SECONDS
 from ui.export.formats import BY_ENDING, FORMATS, Format
-from ui.export.options import RACE, THEME_NAMES, ExportOptions, picture_size, usual_theme
+from ui.export.options import (
+    OPTIONS,
+    RACE,
+    THEME_NAMES,
+    ExportOptions,
+    picture_size,
+    usual_theme,
+)
 from ui.export.race_frames import race_times
 from ui.export.scenes import SCENES
 from ui.export.storyboard import make_storyboard
@@ -134,8 +141,8 @@ class ExportDialog(QDialog):
         self.seconds_box.setAccessibleName("Seconds")
         self.theme_box = _choice("Theme", [(name.title(), name) for name in THEME_NAMES])
         self.theme_box.setCurrentIndex(THEME_NAMES.index(self._style.theme.name))
-        self.clear_box = QCheckBox("Transparent ground")
-        self.sound_box = QCheckBox("Sound")
+        self.clear_box = QCheckBox(OPTIONS["transparent"].label)
+        self.sound_box = QCheckBox(OPTIONS["sound"].label)
         self.target_edit = QLineEdit()
         self.target_edit.setAccessibleName("File")
         self.browse_button = QPushButton("Browse…")
@@ -144,42 +151,37 @@ class ExportDialog(QDialog):
         self.words.setTextFormat(Qt.TextFormat.PlainText)
         self.bar = QProgressBar()
         self.bar.setAccessibleName("Progress")
-        for widget, tip in (
-            (self.format_box, "The ending of the file says the same."),
-            (self.scene_box, "Pictures made for export, or the window, its layout as new."),
-            (self.range_box, "Visits are the tiles in the order in which they are worked on."),
-            (self.start_box, _COUNTED),
-            (self.stop_box, _COUNTED),
-            (self.step_box, "What happens from one state to the next: an op, or a whole tile."),
-            (self.pace_box, "How long each step is seen; long runs are thinned to fit."),
-            (self.clear_box, "Leaves out the ground, for a slide of any colour."),
-            (self.sound_box, "A soft tick where a tile lands, with a pitch for each tensor."),
-        ):
-            widget.setToolTip(tip)
+        self.format_box.setToolTip("The ending of the file says the same.")
+        for box in (self.start_box, self.stop_box):
+            box.setToolTip(_COUNTED)
+        for name, widget in self._fields.items():
+            widget.setToolTip(OPTIONS[name].tip)
+
+    @property
+    def _fields(self) -> dict[str, QWidget]:
+        """The field of each option that has one, in the order of the dialog's rows."""
+        return {
+            "scene": self.scene_box, "visits": self.range_box, "size": self.size_box,
+            "fps": self.fps_box, "by": self.step_box, "pace": self.pace_box,
+            "theme": self.theme_box, "transparent": self.clear_box, "sound": self.sound_box,
+        }  # fmt: skip
 
     def _assemble(self) -> None:
         form = QFormLayout()
-        form.addRow("&Format", self.format_box)
-        form.addRow("&Scene", self.scene_box)
-        self._range_row = _row(self.range_box, self.start_box, QLabel("to"), self.stop_box)
-        form.addRow("&Range", self._range_row)
-        form.addRow("Si&ze", self.size_box)
-        form.addRow("Frames a secon&d", self.fps_box)
-        form.addRow("Ste&p", self.step_box)
-        pace_row = _row(self.pace_box, self.seconds_box)
-        form.addRow("Pa&ce", pace_row)
-        form.addRow("&Theme", self.theme_box)
-        form.addRow("", _row(self.clear_box, self.sound_box))
-        target_row = _row(self.target_edit, self.browse_button)
-        form.addRow("F&ile", target_row)
-        for field, buddy in (
-            (self._range_row, self.range_box),
-            (pace_row, self.pace_box),
-            (target_row, self.target_edit),
-        ):
-            label = form.labelForField(field)
-            assert isinstance(label, QLabel)
+        wider = {
+            "visits": _row(self.range_box, self.start_box, QLabel("to"), self.stop_box),
+            "pace": _row(self.pace_box, self.seconds_box),
+        }
+        rows: list[tuple[str, QWidget, QWidget]] = [("&Format", self.format_box, self.format_box)]
+        for name, widget in self._fields.items():
+            if not isinstance(widget, QCheckBox):
+                rows.append((OPTIONS[name].label, wider.get(name, widget), widget))
+        rows.append(("", _row(self.clear_box, self.sound_box), self.clear_box))
+        rows.append(("F&ile", _row(self.target_edit, self.browse_button), self.target_edit))
+        for text, row, buddy in rows:
+            label = QLabel(text)
             label.setBuddy(buddy)
+            form.addRow(label, row)
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         self.export_button = self.buttons.addButton(
             "Export", QDialogButtonBox.ButtonRole.AcceptRole
@@ -202,13 +204,12 @@ class ExportDialog(QDialog):
         self.setMinimumWidth(round(self._style.px(520)))
 
     def _connect(self) -> None:
-        self.format_box.currentIndexChanged.connect(self._show_format)
-        self.scene_box.currentIndexChanged.connect(self._show_format)
+        for box in (self.format_box, self.scene_box):
+            box.currentIndexChanged.connect(self._show_format)
         for box in (self.range_box, self.step_box, self.pace_box, self.theme_box):
             box.currentIndexChanged.connect(self._check)
-        for number in (self.start_box, self.stop_box, self.fps_box):
+        for number in (self.start_box, self.stop_box, self.fps_box, self.seconds_box):
             number.valueChanged.connect(self._check)
-        self.seconds_box.valueChanged.connect(self._check)
         self.size_box.currentTextChanged.connect(self._check)
         self.theme_box.currentIndexChanged.connect(self._take_theme)
         self.clear_box.toggled.connect(self._check)
@@ -274,23 +275,17 @@ class ExportDialog(QDialog):
             length=seconds if pace == _LENGTH else None,
         )
         if self._teaches:
-            common = replace(common, lesson=True, steps=self._step())
-            common.check()
-            return common
-        if self._races:
-            common = replace(common, scene=RACE)
-            common.check()
-            return common
-        common = replace(
-            common,
-            scene=self.scene_box.currentData(),
-            visits=self._range(),
-            by=self.step_box.currentData() if kind.film else None,
-        )
-        if self.range_box.currentData() == _VIEW:
-            common = still_options(self._session, common) or common
-        common.check()
-        return common
+            found = replace(common, lesson=True, steps=self._step())
+        elif self._races:
+            found = replace(common, scene=RACE)
+        else:
+            by = self.step_box.currentData() if kind.film else None
+            scene = self.scene_box.currentData()
+            found = replace(common, scene=scene, visits=self._range(), by=by)
+            if self.range_box.currentData() == _VIEW:
+                found = still_options(self._session, found) or found
+        found.check()
+        return found
 
     def _range(self) -> tuple[int | None, int | None] | None:
         if self.range_box.currentData() == _PART:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from simulator.base.errors import InputError, refuse
 from simulator.program.playback import Granularity
@@ -23,29 +26,110 @@ NUMBER = re.compile(r"%(?:0[1-9])?d")
 """The part of a pattern of file names where the number is."""
 
 
+Part = tuple[int | None, int | None]
+"""Start and stop, either None for its end of the run or lesson."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option as the command line has it, and its field in the dialog."""
+
+    told: str  # what the command line says of it
+    label: str = ""  # of its row in the dialog; "": it has none of its own
+    tip: str = ""  # of its field there
+    metavar: str | None = None
+    read: Callable[[str], Any] = str  # from a word of the command line
+    choices: tuple[str, ...] | None = None
+
+
+def _said(told: str, **more: Any) -> dict[str, Option]:
+    return {"option": Option(told, **more)}
+
+
+def _part_of(text: str) -> Part:
+    start, colon, stop = text.partition(":")
+    if any(part and not part.isdecimal() for part in (start, stop)) or not (start or colon):
+        raise ArgumentTypeError(f'"{text}": expected A:B, A: , :B or one number')
+    first = int(start) if start else None
+    if not colon:
+        return first, int(start) + 1
+    return first, int(stop) if stop else None
+
+
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """What to export, and how."""
+    """What to export, and how: options in the order in which a command names them."""
 
     # file, or for single frames a folder (``frames/``) or a pattern (``frame-%04d.png``)
     target: str
-    size: tuple[int, int] = (1920, 1080)  # width and height in pixels
-    fps: int = 30  # frames a second
-    # start and stop, either None for its end of the run; None for what suits the format
-    visits: tuple[int | None, int | None] | None = None
-    theme: str = "dark"  # theme, scene: names of a theme and of a scene
-    scene: str = "scene"
-    by: Granularity | None = None  # what one step is, op or tile
-    pace: float | None = None  # pace, length: seconds for each step, or in all
-    length: float | None = None
-    transparent: bool = False  # whether there is no background
-    sound: bool = False  # whether a tick is heard where a tile lands
-    # for a still: the op of its visit that is done last; None for the visit's last
-    op: int | None = None
-    row: int | None = None  # the row that is explained; None for the middle of the row block
-    steps: tuple[int | None, int | None] | None = None  # of a lesson: start and stop, as `visits`
+    # fmt: off
+    size: tuple[int, int] = field(
+        default=(1920, 1080), metadata=_said("in pixels", metavar="1920x1080", label="Si&ze")
+    )
+    theme: str = field(default="dark", metadata=_said(
+        "by default dark; of a handout, a PDF of a lesson, light", choices=THEME_NAMES,
+        label="&Theme",
+    ))
+    scene: str = field(default="scene", metadata=_said(
+        "board, memory and softmax (scene), the board alone, the race of the whole runs, or a "
+        "layout of the window", choices=SCENE_NAMES, label="&Scene",
+        tip="Pictures made for export, or the window, its layout as new.",
+    ))
+    visits: Part | None = field(default=None, metadata=_said(
+        "visits A up to, not with, B, counted from 0; a still shows the last of them. "
+        "Without this a film shows the whole run, a still the middle of it", metavar="A:B",
+        read=_part_of, label="&Range",
+        tip="Visits are the tiles in the order in which they are worked on.",
+    ))
+    steps: Part | None = field(default=None, metadata=_said(
+        "the same of a lesson's steps; a picture shows the first, a PDF has a page for each",
+        metavar="A:B", read=_part_of,
+    ))
+    fps: int = field(default=30, metadata=_said(
+        "frames a second", metavar="30", read=int, label="Frames a secon&d"
+    ))
+    pace: float | None = field(default=None, metadata=_said(
+        "for each op or tile, or step of a lesson", metavar="SECONDS", read=float,
+        label="Pa&ce", tip="How long each step is seen; long runs are thinned to fit.",
+    ))
+    length: float | None = field(default=None, metadata=_said(
+        "in all; by default 0.7 s an op or tile, and a minute in all at most; a "
+        "race takes 8 s, a lesson as long as it takes to read it", metavar="SECONDS", read=float,
+    ))
+    by: Granularity | None = field(default=None, metadata=_said(
+        "what one step is; by default an op while there are few",
+        choices=(str(Granularity.OP), str(Granularity.TILE)), label="Ste&p",
+        tip="What happens from one state to the next: an op, or a whole tile.",
+    ))
+    op: int | None = field(default=None, metadata=_said(
+        "op of a still's visit, from 0", metavar="N", read=int
+    ))
+    row: int | None = field(default=None, metadata=_said(
+        "query row to explain, from 0", metavar="N", read=int
+    ))
+    transparent: bool = field(default=False, metadata=_said(
+        "without a ground", label="Transparent ground",
+        tip="Leaves out the ground, for a slide of any colour.",
+    ))
+    sound: bool = field(default=False, metadata=_said(
+        "a soft tick where a tile lands, with a pitch for each tensor; in .mp4 and .webm",
+        label="Sound", tip="A soft tick where a tile lands, with a pitch for each tensor.",
+    ))
+    # fmt: on
     lesson: bool = False  # whether it is a lesson that is exported, and no run
     token: str = ""  # for `simulator.base.files.part_of`
+
+    @classmethod
+    def asked(cls, words: Namespace, *, lesson: bool) -> ExportOptions:
+        """Return the options of a command line.
+
+        Raises InputError: the size, or the ending of the target, is none.
+        """
+        found = {name: getattr(words, name) for name in OPTIONS}
+        found["size"] = picture_size(words.size)
+        found["theme"] = words.theme or usual_theme(format_of(words.output), lesson=lesson)
+        found["by"] = Granularity(words.by) if words.by else None
+        return cls(words.output, **found, lesson=lesson, token=words.token)
 
     @property
     def format(self) -> Format:
@@ -81,9 +165,10 @@ class ExportOptions:
         """
         kind = self.format
         self._check_kind()
-        for option, value in (("--pace", self.pace), ("--length", self.length), ("--by", self.by)):
+        for name in ("pace", "length", "by"):
+            value = getattr(self, name)
             if value is not None and not kind.film:
-                raise _wrong(option, value, f"a format that moves, {kind.ending} is a still")
+                raise _wrong(f"--{name}", value, f"a format that moves, {kind.ending} is a still")
         if self.op is not None and kind.film:
             raise _wrong("--op", self.op, f"a still, {kind.ending} moves")
         for option, seconds in (("--pace", self.pace), ("--length", self.length)):
@@ -126,14 +211,11 @@ class ExportOptions:
 
     def _check_none(self, reason: str, *, pace: bool = False) -> None:
         """Refuse what chooses a moment of a run, and if `pace` says so the seconds of a step."""
-        mine = (
-            ("--visits", None if self.visits is None else _range_text(self.visits)),
-            ("--by", self.by), ("--op", self.op), ("--row", self.row),
-            ("--pace", self.pace if pace else None),
-        )  # fmt: skip
-        for option, value in mine:
+        for name in ("visits", "by", "op", "row", *(["pace"] if pace else [])):
+            value = getattr(self, name)
             if value is not None:
-                raise _wrong(option, value, reason)
+                shown = _range_text(value) if isinstance(value, tuple) else value
+                raise _wrong(f"--{name}", shown, reason)
 
     def _check_target(self) -> None:
         path, folder = self.path, self.path.parent
@@ -180,26 +262,43 @@ class ExportOptions:
 
     def words(self, named: str) -> list[str]:
         """Return the words after the program's name in that command."""
-        width, height = self.size
         words = ["export", named, "-o", self.target]
-        words += ["--size", f"{width}x{height}", "--theme", self.theme]
-        if not self.lesson:
-            words += ["--scene", self.scene]
-        for option, part in (("--visits", self.visits), ("--steps", self.steps)):
-            if part is not None:
-                words += [option, _range_text(part)]
-        if self.format.film:
-            words += ["--fps", str(self.fps)]
-        for option, value in (
-            ("--pace", self.pace), ("--length", self.length), ("--by", self.by),
-            ("--op", self.op), ("--row", self.row),
-        ):  # fmt: skip
-            if value is not None:
-                words += [option, str(value)]
-        for option, on in (("--transparent", self.transparent), ("--sound", self.sound)):
-            if on:
-                words.append(option)
+        skipped = {*(["scene"] if self.lesson else []), *([] if self.format.film else ["fps"])}
+        for name in OPTIONS:
+            value = getattr(self, name)
+            if value in (None, False) or name in skipped:
+                continue
+            words.append(f"--{name}")
+            if name == "size":
+                words.append("{}x{}".format(*value))
+            elif value is not True:
+                words.append(_range_text(value) if isinstance(value, tuple) else str(value))
         return words
+
+
+OPTIONS: dict[str, Option] = {
+    each.name: each.metadata["option"]
+    for each in fields(ExportOptions)
+    if "option" in each.metadata
+}
+"""Options by name; on a command line two dashes come before it."""
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Let a command line take every option; what it leaves out is as in `ExportOptions`."""
+    given = {"size": "1920x1080", "theme": None}  # read and chosen later
+    for name, option in OPTIONS.items():
+        default = given.get(name, getattr(_USUAL, name))
+        if default is False:
+            parser.add_argument(f"--{name}", action="store_true", help=option.told)
+        else:
+            parser.add_argument(
+                f"--{name}", type=option.read, choices=option.choices, metavar=option.metavar,
+                default=default, help=option.told,
+            )  # fmt: skip
+
+
+_USUAL = ExportOptions("")
 
 
 def usual_theme(kind: Format, *, lesson: bool, usual: str = "dark") -> str:
@@ -221,14 +320,14 @@ def picture_size(text: str) -> tuple[int, int]:
     return int(width), int(height)
 
 
-def _part(option: str, wanted: tuple[int | None, int | None], total: int) -> range:
+def _part(option: str, wanted: Part, total: int) -> range:
     start, stop = wanted[0] or 0, total if wanted[1] is None else wanted[1]
     if not 0 <= start < stop <= total:
         raise _wrong(option, f"{start}:{stop}", f"A:B with 0 <= A < B <= {total}")
     return range(start, stop)
 
 
-def _range_text(part: tuple[int | None, int | None]) -> str:
+def _range_text(part: Part) -> str:
     return ":".join("" if end is None else str(end) for end in part)
 
 

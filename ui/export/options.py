@@ -266,7 +266,7 @@ class ExportOptions:
         skipped = {*(["scene"] if self.lesson else []), *([] if self.format.film else ["fps"])}
         for name in OPTIONS:
             value = getattr(self, name)
-            if value in (None, False) or name in skipped:
+            if value is None or value is False or name in skipped:
                 continue
             words.append(f"--{name}")
             if name == "size":

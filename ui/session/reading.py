@@ -21,7 +21,8 @@ class Reading(Tasks):
         self,
         path: Path,
         reader: Callable[[Path], T],
-        done: Callable[[T | InputError], None],
+        done: Callable[[T], object],
+        refused: Callable[[InputError], object],
         *,
         beside: bool = True,
     ) -> None:
@@ -29,27 +30,28 @@ class Reading(Tasks):
 
         Parameters
         ----------
-        reader : callable
-            Reads it; an `InputError` is passed on.
-        done : callable
-            Is given in this thread what was read, unless another file or scenario has been asked
-            for.
+        done, refused : callable
+            Is given in this thread what was read, or the `InputError` of the reader, unless another
+            file or scenario has been asked for.
         beside : bool
             Whether the window can be used in the meantime; files of Tilescope are read at once.
         """
         self.cancel(_KIND)
 
-        def job(report: Report | None = None) -> T | InputError:
+        def job(report: Report | None = None) -> T:
             try:
                 return reader(path)
-            except InputError as error:
-                return error
             except MemoryError:
-                return refuse(str(path), "", "", "a file that fits in memory")
+                raise refuse(str(path), "", "", "a file that fits in memory") from None
 
         if not beside:
-            done(job())
+            try:
+                found = job()
+            except InputError as error:
+                refused(error)
+            else:
+                done(found)
             return
         words = f"reading {safe_text(path.name)}"
-        self.start(_KIND, words, job, done)
+        self.start(_KIND, words, job, done, refused=refused)
         self.progressed.emit(words, 0.0, math.nan)

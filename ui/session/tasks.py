@@ -10,6 +10,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from simulator.base.errors import InputError
 from ui.safety.log import LOG
 from ui.session.worker import Worker
 
@@ -28,7 +29,8 @@ class Cancelled(Exception):  # noqa: N818 - it is no error
 @dataclass(slots=True)
 class _Task:
     words: str
-    done: Callable[[Any], None]
+    done: Callable[[Any], object]
+    refused: Callable[[InputError], object] | None
     aside: bool
     stopped: threading.Event = field(default_factory=threading.Event)
     started: float = 0.0
@@ -67,8 +69,9 @@ class Tasks(QObject):
         kind: str,
         words: str,
         job: Callable[[Report], Any],
-        done: Callable[[Any], None],
+        done: Callable[[Any], object],
         *,
+        refused: Callable[[InputError], object] | None = None,
         aside: bool = False,
     ) -> None:
         """Do some work, which replaces earlier work of its kind.
@@ -83,11 +86,13 @@ class Tasks(QObject):
             The work, in the other thread; it is given a `Report`, which it calls often.
         done : callable
             Is given the result, in this thread, unless the task was cancelled or replaced.
+        refused : callable, optional
+            Is given an `InputError` of the job in the place of a result; by default it has failed.
         aside : bool
             Whether the result is no part of the picture in the window, as with an export.
         """
         self._stop(kind)
-        task = self._tasks[kind] = _Task(words, done, aside)
+        task = self._tasks[kind] = _Task(words, done, refused, aside)
 
         def report(share: float) -> None:
             if task.stopped.is_set():
@@ -109,6 +114,11 @@ class Tasks(QObject):
                 task.stopped.set()
                 LOG.info("%s: cancelled", words)
                 return task, None
+            except InputError as error:
+                if refused is None:
+                    raise
+                LOG.info("%s: refused: %s", words, error)
+                return task, error
             LOG.info("%s: done in %.1f s", words, time.monotonic() - task.started)
             return task, result
 
@@ -165,7 +175,10 @@ class Tasks(QObject):
         task, value = result
         if not task.stopped.is_set() and self._tasks.get(kind) is task:
             del self._tasks[kind]
-            task.done(value)
+            if task.refused is not None and isinstance(value, InputError):
+                task.refused(value)
+            else:
+                task.done(value)
 
     def _rest(self) -> None:
         if self._worker.settled:  # otherwise more work has been started since

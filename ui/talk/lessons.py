@@ -77,10 +77,8 @@ class Lessons(QObject):
         """Open a lesson at its first step; if it cannot be used, say why."""
         shipped = path.is_relative_to(ASSETS)
 
-        def begin(lesson: Lesson | InputError) -> None:
+        def begin(lesson: Lesson) -> None:
             try:
-                if isinstance(lesson, InputError):
-                    raise lesson
                 self.player.begin(path, lesson)
             except InputError as error:
                 self._window.show_error(error)
@@ -88,7 +86,9 @@ class Lessons(QObject):
                 if not shipped:
                     self._window.settings.add_recent(path)
 
-        self._window.session.reading.read(path, load, begin, beside=not shipped)
+        self._window.session.reading.read(
+            path, load, begin, self._window.show_error, beside=not shipped
+        )
 
     # --- menu -----------------------------------------------------------------------------
 

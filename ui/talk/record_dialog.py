@@ -359,21 +359,19 @@ class RecordDialog(QDialog):
         step, number = self.step(), self._number
         self._shown = tuple(getattr(step, name) for name in TEXTS)
 
-        def job(report: Report) -> NewStep | InputError:
-            try:
-                out = filled(step, FORMATS, self._session.run_of)
-            except InputError as error:
-                return error
+        def job(report: Report) -> NewStep:
+            out = filled(step, FORMATS, self._session.run_of)
             typeset_text(out.title, out.caption, out.question, out.answer)
             return out
 
-        def show(found: NewStep | InputError) -> None:
-            if isinstance(found, NewStep):
-                self.preview.show_step(found, number)
-            elif self._wrong(step) is None:
-                self._say(self._told(found), bad=True)
+        def refused(error: InputError) -> None:
+            if self._wrong(step) is None:
+                self._say(self._told(error), bad=True)
 
-        self._session.tasks.start(PREVIEW, "computing the caption's numbers", job, show)
+        self._session.tasks.start(
+            PREVIEW, "computing the caption's numbers", job,
+            lambda found: self.preview.show_step(found, number), refused=refused,
+        )  # fmt: skip
 
     # --- adding it ------------------------------------------------------------------------
 
@@ -395,29 +393,26 @@ class RecordDialog(QDialog):
             self.target.edit.setFocus()
             return
 
-        def job(report: Report) -> int | InputError:
-            try:
-                # A number that cannot be computed is refused.
-                filled(step, FORMATS, self._session.run_of)
-                report(0.5)
-                return record_step(path, step, source)
-            except InputError as error:
-                return error
+        def job(report: Report) -> int:
+            filled(step, FORMATS, self._session.run_of)  # what cannot be computed is refused
+            report(0.5)
+            return record_step(path, step, source)
 
-        def finish(found: int | InputError) -> None:
+        def finish(found: int) -> None:
             self._rest()
-            if isinstance(found, InputError):
-                self._say(self._told(found), bad=True)
-                return
             self._window.settings.recorded = path
             self.recorded.emit(f"“{step.title}” is step {found} of {path}.")
             self.done(QDialog.DialogCode.Accepted)
+
+        def refused(error: InputError) -> None:
+            self._rest()
+            self._say(self._told(error), bad=True)
 
         self._running = True
         self._form.setEnabled(False)
         self.add_button.setEnabled(False)
         self._say("Adding it.")
-        self._session.tasks.start(ADD, "adding the step", job, finish)
+        self._session.tasks.start(ADD, "adding the step", job, finish, refused=refused)
 
     def _lead_to(self, error: InputError) -> None:
         """Move the focus to the field with the mistake."""

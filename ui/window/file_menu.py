@@ -110,15 +110,13 @@ class Files(QObject):
         `done` gets the scenario, and the file to save it to, which is None for an export.
         """
         exported = path.suffix.lower() in EXPORTS
-
-        def take(found: Scenario | InputError) -> None:
-            if isinstance(found, InputError):
-                self._window.show_error(found)
-            else:
-                done(found, None if exported else path)
-
-        reader = read_scenario if exported else load_scenario
-        self._session.reading.read(path, reader, take, beside=not path.is_relative_to(SCENARIOS))
+        self._session.reading.read(
+            path,
+            read_scenario if exported else load_scenario,
+            lambda found: done(found, None if exported else path),
+            self._window.show_error,
+            beside=not path.is_relative_to(SCENARIOS),
+        )
 
     def _start(self, path: Path, scenario: Scenario, file: Path | None) -> None:
         """Show the scenario of a file; a lesson that is shown is left."""
@@ -139,22 +137,25 @@ class Files(QObject):
         workload = trace.workload
         scenario = with_input(workload.scenario, values, workload)
 
-        def take(header: InputFile | InputError) -> None:
+        def take(header: InputFile) -> None:
             changed = scenario
-            if isinstance(header, InputFile):  # otherwise the run is refused, or has other tensors
-                if header.model:
-                    said = scenario_tables(changed).items()
-                    changed = parse_scenario({k: v for k, v in said if k not in _OF_LAYERS})
-                queries, keys = header.q.shape[1], header.k.shape[1]
-                rows, cols = seen_size(workload.rows, queries), seen_size(workload.cols, keys)
-                if scenario.tiling.page_size:  # it divides them
-                    cols = workload.cols
-                if (rows, cols) != (workload.rows, workload.cols):
-                    tiling = {"rows": rows, "cols": cols, "rule": None}
-                    changed = with_values(changed, {"tiling": tiling})
+            if header.model:
+                said = scenario_tables(changed).items()
+                changed = parse_scenario({k: v for k, v in said if k not in _OF_LAYERS})
+            queries, keys = header.q.shape[1], header.k.shape[1]
+            rows, cols = seen_size(workload.rows, queries), seen_size(workload.cols, keys)
+            if scenario.tiling.page_size:  # it divides them
+                cols = workload.cols
+            if (rows, cols) != (workload.rows, workload.cols):
+                tiling = {"rows": rows, "cols": cols, "rule": None}
+                changed = with_values(changed, {"tiling": tiling})
+            propose(changed)
+
+        def propose(changed: Scenario) -> None:
             self._session.propose(changed, f"input {safe_text(path.name)}")
 
-        self._session.reading.read(path, read_header, take)
+        # Without a header the run is refused, or has other tensors.
+        self._session.reading.read(path, read_header, take, lambda _: propose(scenario))
 
     def save(self) -> None:
         """Save to the scenario's file; ask for one if there is none or if it is one of ours."""

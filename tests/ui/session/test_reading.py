@@ -111,7 +111,7 @@ def test_a_pipe_is_refused_in_one_line(ending, open_window, tmp_path) -> None:
 def test_a_file_that_does_not_fit_in_memory_is_one_line(open_window, tmp_path) -> None:
     window, told = open_window(), []
     path = tmp_path / "large.toml"
-    window.session.reading.read(path, lambda _: bytearray(2**62), told.append)
+    window.session.reading.read(path, lambda _: bytearray(2**62), told.append, told.append)
     window.session.settle()
     assert [type(error) for error in told] == [InputError]
     assert str(told[0]) == f"{path}: expected a file that fits in memory"

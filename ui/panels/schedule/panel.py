@@ -16,7 +16,6 @@ from ui.panels.schedule.words import title
 from ui.panels.study_panel import StudyPanel
 from ui.safety.overrides import guarded
 from ui.session.session import Session
-from ui.session.tasks import Report
 
 LOGS = (".log", ".txt")
 """A file that ends so is read as a log of CLC, any other as a trace."""
@@ -46,26 +45,15 @@ class SchedulePanel(StudyPanel[ScheduleState, ScheduleState]):
         note = " ".join(state.sentences)
         about = {"source": "Tilescope", "model": title(state)[0], "note": note}
 
-        def job(report: Report) -> InputError | None:
-            try:
-                write_trace(path, rows, about)
-            except InputError as error:
-                return error
-            return None
-
-        def done(error: InputError | None) -> None:
-            if error is not None:
-                failed(error)
-
-        self._session.tasks.start("schedule trace", "writing the trace", job, done)
+        self._session.tasks.start(
+            "schedule trace", "writing the trace", lambda _: write_trace(path, rows, about),
+            lambda _: None, refused=failed,
+        )  # fmt: skip
 
     def open(self, path: Path, failed: Callable[[InputError], None]) -> None:
         """Set a trace or a log of others below the model; say why if it cannot be read."""
 
-        def done(found: Events | InputError) -> None:
-            if isinstance(found, InputError):
-                failed(found)
-                return
+        def done(found: Events) -> None:
             what = "trace" if found.timed else "log"
             name = f"{safe_text(path.name)}: a {what} from elsewhere"
             self._beside = (TimelineRow(name, "muted", events=found),)
@@ -73,4 +61,4 @@ class SchedulePanel(StudyPanel[ScheduleState, ScheduleState]):
                 self.change(replace(self.state, pointed=None))
 
         is_log = path.suffix.lower() in LOGS
-        self._session.reading.read(path, read_clc_log if is_log else read_trace, done)
+        self._session.reading.read(path, read_clc_log if is_log else read_trace, done, failed)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from simulator.problem.intervals import I64, Bools
 
 
-class DramBytes(NamedTuple):
+class DramTraffic(NamedTuple):
     """Bytes between L2 and DRAM."""
 
     read: int
@@ -41,7 +41,7 @@ class Accesses:
         return int(self.sizes.sum())
 
 
-def dram_bytes(launches: Sequence[Accesses], capacity: int) -> list[DramBytes]:
+def dram_bytes(launches: Sequence[Accesses], capacity: int) -> list[DramTraffic]:
     """Return the DRAM traffic of launches that follow each other through one cache.
 
     A read that misses reads its tile from DRAM; a write covers its whole tile and reads nothing.
@@ -79,7 +79,7 @@ def dram_bytes(launches: Sequence[Accesses], capacity: int) -> list[DramBytes]:
                 unwritten.add(tile)
             elif write:
                 written += size
-        found.append(DramBytes(read, written))
+        found.append(DramTraffic(read, written))
     rest = sum(held[tile] for tile in unwritten)
     found[-1] = found[-1]._replace(written=found[-1].written + rest)
     return found

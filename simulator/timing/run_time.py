@@ -19,7 +19,7 @@ from simulator.problem.workload import Workload
 from simulator.program.tile_program import TileProgram
 from simulator.timing.accesses import LaunchWork, works
 from simulator.timing.kernel_kinds import KernelKind, kernel_kinds, usual_kind
-from simulator.timing.l2_cache import DramBytes, dram_bytes
+from simulator.timing.l2_cache import DramTraffic, dram_bytes
 
 Bound = Literal[
     "products", "softmax", "L2", "DRAM", "too few blocks", "start and end of blocks", "launch"
@@ -47,7 +47,7 @@ class LaunchTime:
     name: str
     seconds: float
     bound_by: Bound
-    dram: DramBytes
+    dram: DramTraffic
     requested: int  # bytes that it asks of L2
     # seconds: all products, or all softmax, on all multiprocessors; the busiest of these; bytes
     products: float
@@ -158,7 +158,7 @@ def _coarser(program: TileProgram) -> TileProgram:
 
 
 def _launch(
-    work: LaunchWork, dram: DramBytes, gpu: Gpu, kind: KernelKind, w: Workload
+    work: LaunchWork, dram: DramTraffic, gpu: Gpu, kind: KernelKind, w: Workload
 ) -> LaunchTime:
     rates, sms = gpu.rates, gpu.sms
     if w.dtype == "float32":  # no matrix unit: a product and a sum are one float32 operation

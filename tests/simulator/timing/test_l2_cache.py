@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.timing.l2_cache import Accesses, DramBytes, dram_bytes
+from simulator.timing.l2_cache import Accesses, DramTraffic, dram_bytes
 
 LAUNCHES = st.lists(
     st.lists(st.tuples(st.integers(0, 11), st.booleans()), max_size=60), min_size=1, max_size=3
@@ -13,7 +13,7 @@ LAUNCHES = st.lists(
 
 def by_list(
     launches: list[list[tuple[int, bool]]], sizes: list[int], capacity: int
-) -> list[DramBytes]:
+) -> list[DramTraffic]:
     held: list[int] = []
     unwritten: set[int] = set()
     found = []
@@ -31,9 +31,9 @@ def by_list(
                 oldest = held.pop(0)
                 written += sizes[oldest] * (oldest in unwritten)
                 unwritten.discard(oldest)
-        found.append(DramBytes(read, written))
+        found.append(DramTraffic(read, written))
     rest = sum(sizes[tile] for tile in unwritten)
-    return [*found[:-1], DramBytes(found[-1].read, found[-1].written + rest)]
+    return [*found[:-1], DramTraffic(found[-1].read, found[-1].written + rest)]
 
 
 @given(LAUNCHES, st.lists(st.integers(1, 20), min_size=12, max_size=12), st.integers(1, 140))

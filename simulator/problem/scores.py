@@ -16,7 +16,7 @@ section 2.2 (a learned logit of each head in the softmax's denominator: a sink).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,16 @@ SINK = "OpenAI 2025, section 2.2"
 SOFTCAP = "Gemma Team 2024, section 2, logit soft-capping"
 ALIBI = "Press, Smith, Lewis 2022, section 3"
 RELATIVE = "Raffel et al. 2020, section 2.1"
+
+
+class ScoreChange(NamedTuple):
+    """What is done to a scaled product before the mask, in words."""
+
+    formula: str  # after S = QKᵀ
+    done: str  # of a score
+    name: str  # of the run
+
+
 T = TypeVar("T", bound=np.floating[Any])
 
 

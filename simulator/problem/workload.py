@@ -43,7 +43,7 @@ from simulator.problem.paging import PageTable, check_pages, page_size_of, page_
 from simulator.problem.positions import Rotary, check_share, rotary
 from simulator.problem.recurrence import Rule, check_gate, check_tokens, read_gate
 from simulator.problem.scenario import USUAL, Algorithm, Faults, Scenario
-from simulator.problem.scores import BiasTable, DistanceBias, Scoring, T
+from simulator.problem.scores import BiasTable, DistanceBias, ScoreChange, Scoring, T
 from simulator.problem.tiling import TileGrid
 
 Variant = Literal["changes", "sinks", "threshold"]
@@ -243,6 +243,17 @@ class Workload:
         own = slice(head * self.group, (head + 1) * self.group)
         table = None if self.biases is None else self.biases.values[own]
         return DistanceBias(self.mask, self.slopes[own], self.queries, table)
+
+    @property
+    def score_changes(self) -> tuple[ScoreChange, ...]:
+        """What is done to a scaled product before the mask, in its order."""
+        cap = f"{self.softcap:g}"
+        known = (
+            (self.softcap, ScoreChange(f"soft-capped at {cap}", "soft-capped", f"soft-cap {cap}")),
+            (self.slopes, ScoreChange("less slope · |i′ − j|", "less its bias", "ALiBi")),
+            (self.biases, ScoreChange("plus b(j − i′)", "with its bias", "position bias")),
+        )
+        return tuple(change for on, change in known if on)
 
     def changed(self, head: int, rows: range, keys: range, s: NDArray[T]) -> NDArray[T]:
         """Return the scores that belong to scaled products (rows, keys), of the same type."""

@@ -129,6 +129,14 @@ class Launch:
         self._sinks_before = sums(np.where(count > 0, logits, 0))
         self.per_head = int(visits.sums[-1])
 
+    def where(self, i: int, j: int) -> str:
+        """Return which block a visit works on, in words: ``tile (2, 1)``, ``row block 2``."""
+        if self.of_keys:
+            return f"column block {j}"
+        if self.carries:
+            return f"chunk {i}"
+        return f"row block {i}" if self.whole_rows else f"tile ({i}, {j})"
+
     @property
     def writes_output(self) -> bool:
         """Whether it makes O of whole rows, not only scores or a part of O."""

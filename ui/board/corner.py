@@ -54,13 +54,11 @@ def paint_inset(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
         sheet.draw(painter, box, QRectF(0, 0, 1, 1))
         paint_inset_marks(painter, snapshot, style, box)
     outline(painter, box.adjusted(-2, -2, 2, 2), theme.current, style.px(2))
-    whole = snapshot.in_softmax_launch
-    text = f"row block {visit.i}" if whole else f"tile ({visit.i}, {visit.j})"
+    text = snapshot.launch.where(visit.i, visit.j)
     font = style.text_font(11)
     end = lay.labels["O"].right() if lay.legend.isNull() else lay.inset.right()
     place = QRectF(lay.inset.left(), box.bottom() + 2, end - lay.inset.left(), line)
-    choices = (f"{text}, magnified", text, text.removeprefix("tile "))
-    text = first_that_fits(choices, place.width(), font)
+    text = first_that_fits((f"{text}, magnified", text), place.width(), font)
     draw_text(painter, place, text, font, theme.muted, LEFT)
 
 

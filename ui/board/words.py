@@ -141,14 +141,13 @@ def formula(w: Workload) -> str:
         return f"{own}, φ: {w.feature_map.words}" if "φ" in own else own
     if w.feature_map:
         return f"weights φ(q)·φ(k), φ: {w.feature_map.words}"
-    capped = f", soft-capped at {w.scoring.softcap:g}" if w.scoring.softcap else ""
-    biased = f", {bias_words(w)}" if w.biased else ""
+    changed = "".join(f", {change.formula}" for change in w.score_changes)
     if w.faults.late_scale:
-        return f"S = QKᵀ, not scaled before the softmax{capped}{biased}"
+        return f"S = QKᵀ, not scaled before the softmax{changed}"
     if w.temperature != 1:
-        return f"S = QKᵀ · {w.scale:.3g} / T, T = {w.temperature:g}{capped}{biased}"
+        return f"S = QKᵀ · {w.scale:.3g} / T, T = {w.temperature:g}{changed}"
     scaled = "QKᵀ/√d" if _usual_scale(w) else f"QKᵀ · {w.scale:.3g}"
-    return f"S = {scaled}{capped}{biased}"
+    return f"S = {scaled}{changed}"
 
 
 def sink_phrase(logits: Sequence[float]) -> str:
@@ -158,17 +157,9 @@ def sink_phrase(logits: Sequence[float]) -> str:
     return f"each ℓ has a sink: {said}"
 
 
-def change_words(w: Workload) -> str:
+def _changes(w: Workload) -> str:
     """Return what is done to a scaled product before the mask."""
-    done = ["soft-capped"] * bool(w.scoring.softcap) + ["less its bias"] * bool(w.slopes)
-    done += ["with its bias"] * (w.biases is not None)
-    return " and ".join(done)
-
-
-def bias_words(w: Workload) -> str:
-    """Return what scores lose or gain with distance."""
-    lost = ["less slope · |i′ − j|"] * bool(w.slopes)
-    return " ".join([*lost, *["plus b(j − i′)"] * (w.biases is not None)])
+    return " and ".join(change.done for change in w.score_changes)
 
 
 def _usual_scale(w: Workload) -> bool:
@@ -238,7 +229,7 @@ def _numbers_here(snapshot: Snapshot, cell: Cell) -> list[str]:
     if w.changes_scores:
         rows, keys = range(cell.row, cell.row + 1), range(cell.col, cell.col + 1)
         one = w.changed(visit.head, rows, keys, scaled)
-        out.append(f"{change_words(w)} = {number_text(float(one[0, 0]))}")
+        out.append(f"{_changes(w)} = {number_text(float(one[0, 0]))}")
     if weights is not None:
         out.append(f"P = {number_text(float(weights[r, c]))}")
     for spec in algorithm_of(w).pairs:
@@ -255,7 +246,7 @@ def _numbers_before(snapshot: Snapshot, cell: Cell) -> list[str]:
     visible = w.mask.of_head(snapshot.visit.head).visible(rows, keys)[0, 0]
     if head is None or not (visible or w.faults.late_mask):
         return []
-    made = change_words(w) if w.changes_scores else _product(w, *at)
+    made = _changes(w) if w.changes_scores else _product(w, *at)
     out = [f"{made} = {number_text(float(head.s[at]))}"]
     if found.tensor == "P":
         out.append(f"P = {number_text(float(head.p[at]))}")

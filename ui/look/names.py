@@ -123,15 +123,9 @@ def visit_words(program: TileProgram, index: int) -> str:
         words.append(f"{program.launches[visit.launch].name},")
     if program.workload.heads > 1:
         words.append(f"{head_words(program.workload, visit.head)},")
-    launch = program.launches[visit.launch]
-    if launch.of_keys:
-        words.append(f"column block {visit.j}")
-    elif launch.carries:
-        words.append(f"chunk {visit.i}")
-    elif launch.whole_rows:
-        words.append(f"row block {visit.i}")
-    else:
-        words.append(f"tile ({visit.i}, {visit.j}), {visit.kind.name.lower()}")
+    words.append(program.launches[visit.launch].where(visit.i, visit.j))
+    if words[-1].startswith("tile"):
+        words[-1] += f", {visit.kind.name.lower()}"
     return " ".join(words)
 
 

@@ -34,18 +34,13 @@ def scenario_words(w: Workload) -> list[str]:
         words.append("RoPE")
     if w.pages is not None:
         words.append(f"pages of {count_text(w.page_size)}")
-    if w.scoring.softcap:
-        words.append(f"soft-cap {w.scoring.softcap:g}")
+    words += [change.name for change in w.score_changes]
     if w.threshold is not None:
         words.append(f"rescale threshold {w.threshold:g}")
     if takes_turns(w):
         words.append("deterministic")
     if w.sink_logits:
         words.append("sink logits")
-    if w.slopes:
-        words.append("ALiBi")
-    if w.biases is not None:
-        words.append("position bias")
     if w.temperature != 1:
         words.append(f"temperature {w.temperature:g}")
     words.append(input_words(w))

@@ -313,11 +313,7 @@ def step_words(trace: Trace, verdict: Verdict | None) -> str:
     found = verdict.difference
     visit = found.visit
     op = next(op for op in trace.program.ops(visit.index) if op.name == found.op)
-    tile = (
-        f"row block {visit.i}"
-        if trace.program.launches[visit.launch].whole_rows
-        else (f"tile ({visit.i}, {visit.j})")
-    )
+    tile = trace.program.launches[visit.launch].where(visit.i, visit.j)
     return (
         f"First wrong step: visit {count_text(visit.index + 1)}, {tile}, "
         f"{op_label(op, trace.workload)}: {number_text(found.engine)}, "

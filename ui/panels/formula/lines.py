@@ -49,9 +49,7 @@ class FormulaModel:
 def formula_model(snapshot: Snapshot, report: RowReport) -> FormulaModel:
     """Return what the panel says about a row at a cursor, and typeset its formulas."""
     op, w, visit = snapshot.op, snapshot.program.workload, snapshot.visit
-    where = f"row block {visit.i}" if snapshot.launch.whole_rows else f"tile ({visit.i}, {visit.j})"
-    if op.before_tiles:
-        where = "before the tiles"
+    where = "before the tiles" if op.before_tiles else snapshot.launch.where(visit.i, visit.j)
     name = op_label(op, w)
     title = (f"{name} · {where} · row {report.row}", f"{name} · row {report.row}", name)
     model = FormulaModel(title, _cites(op), formula_lines(snapshot, report))

@@ -51,7 +51,7 @@ def sharing_choices(snapshot: Snapshot) -> list[str]:
     if algorithm_of(w).keys == algorithm_of(w).values:  # of one tensor: a line divides it
         dims = f"{w.value_dim} + {w.head_dim - w.value_dim}"
         whole = f"{dims} numbers of a token; above the line its value: {heads} {named}"
-        return [whole, f"{heads} {named}"]
+        return [whole, f"{dims} numbers: {heads} {named}", f"{heads} {named}"]
     whole = f"KV head {shared} of {w.kv_heads}: query {heads} {named}"
     return [whole, f"KV {shared}: {heads} {named}"]
 

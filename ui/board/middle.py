@@ -361,7 +361,7 @@ class RunningState(Middle):
     def areas(self, program: TileProgram, visit: Visit) -> tuple[Area, ...]:
         """Return the chunks with themselves, as many as are drawn one by one."""
         w, grid = program.workload, program.workload.grid
-        formed = w.chunked and program.algorithm.forms and grid.Tr * grid.Tc <= DETAIL_TILES
+        formed = w.chunked and grid.Tr * grid.Tc <= DETAIL_TILES
         blocks = range(visit.i if formed else 0)
         return tuple(Area("P", True, grid.row_range(i), grid.col_range(i)) for i in blocks)
 
@@ -379,19 +379,17 @@ class RunningState(Middle):
 
     def legend(self, now: Snapshot) -> list[LegendRow]:
         """Return what the map of similarities spans, if any are formed."""
-        if not now.program.algorithm.forms or not now.program.workload.chunked:
+        if not now.program.workload.chunked:
             return []
         top = self.value_range(now, "P")[1]
         return [LegendRow("φ(q)·φ(k)", ("P",), "0", _short_number(top))]
 
     def header(self, now: Snapshot) -> tuple[str, ...]:
-        """Return the head, the token, chunk or block, and what is not read."""
+        """Return the head, the chunk or block, and what is not read."""
         w, visit = now.program.workload, now.visit
         if now.launch.of_keys:
             kv_head = f"KV head {w.kv_head_of[visit.head]}"
             return kv_head, f"keys of {self.keys(now)}", "no query is read yet"
-        if not now.program.algorithm.forms:
-            return _head(now), f"token {visit.i} of {w.grid.Tr}", self.note
         if now.launch.carries:
             return _head(now), f"chunk i = {visit.i} of {w.grid.Tr}", self.note
         return _head(now), _row_block(now), "no key is read any more"
@@ -401,10 +399,6 @@ class RunningState(Middle):
         i, j, added = now.visit.i, now.visit.j, now.made("state")
         if now.launch.of_keys:
             return f"keys of column block {j} {'added' if added else 'not added yet'}"
-        if not now.program.algorithm.forms:
-            if now.has_output:
-                return f"O of token {i} read from the state"
-            return f"token {i} {'added to the state' if added else 'not added yet'}"
         if now.normalised:
             return f"O of row block {i} is divided by ℓ"
         if added:
@@ -423,15 +417,38 @@ class RunningState(Middle):
         return ["another function than a softmax, not an approximation of it"]
 
 
+class TokenState(RunningState):
+    """A state that goes on token by token: no tile is formed at all."""
+
+    def areas(self, program: TileProgram, visit: Visit) -> tuple[Area, ...]:
+        """Return no area."""
+        return ()
+
+    def legend(self, now: Snapshot) -> list[LegendRow]:
+        """Return no row: there is no map of pairs."""
+        return []
+
+    def header(self, now: Snapshot) -> tuple[str, ...]:
+        """Return the head and the token."""
+        return _head(now), f"token {now.visit.i} of {now.program.workload.grid.Tr}", self.note
+
+    def caption(self, now: Snapshot) -> str:
+        """Return what the token has done."""
+        token = f"token {now.visit.i}"
+        if now.has_output:
+            return f"O of {token} read from the state"
+        return f"{token} {'added to the state' if now.made('state') else 'not added yet'}"
+
+
 _SCORES, _STORED, _SPLITS = Middle(), StoredScores(), JoinedSplits()
-_GRADIENTS, _STATE = Gradients(), RunningState()
+_GRADIENTS, _STATE, _TOKENS = Gradients(), RunningState(), TokenState()
 
 
 def middle_of(program: TileProgram, visit: Visit) -> Middle:
     """Return what stands in the middle of the board at a visit."""
     algorithm = program.algorithm
     if not algorithm.softmax:
-        return _STATE
+        return _STATE if algorithm.forms else _TOKENS
     if algorithm.backward:
         return _GRADIENTS
     if program.launches[visit.launch].combines:

@@ -21,6 +21,15 @@ from simulator.run.cell_values import cell_name
 from simulator.run.provenance import growth, maximum_of_tile
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Cell, Snapshot
+from ui.board.middle import (
+    Gradients,
+    JoinedSplits,
+    Middle,
+    RunningState,
+    StoredScores,
+    TokenState,
+    middle_at,
+)
 from ui.look.units import number_text
 
 NOT_YET = "·"
@@ -71,19 +80,8 @@ class UpdateLine:
 
 def softmax_lines(snapshot: Snapshot, report: RowReport) -> tuple[UpdateLine, ...]:
     """Return the lines of the algorithm's update with the row's numbers at the cursor."""
-    row, algorithm = _LineRow(snapshot, report.row), snapshot.program.algorithm
-    if algorithm.stores_scores:
-        return tuple(_whole_rows_lines(row))
-    if snapshot.launch.combines:
-        return tuple(_joined_lines(row))
-    if algorithm.backward:
-        return tuple(_gradient_lines(row))
-    if not algorithm.forms:
-        return tuple(_token_lines(row))
-    if not algorithm.softmax:
-        return tuple(_state_lines(row))
-    lines = _each_tile_lines if algorithm.normalises_each_tile else _at_the_end_lines
-    return tuple(lines(row))
+    lines = _LINES[type(middle_at(snapshot))]
+    return tuple(lines(_LineRow(snapshot, report.row)))
 
 
 def plain(*parts: LinePiece | str) -> Pieces:
@@ -283,6 +281,12 @@ def _normalised(
         plain(*of(values, n, name), " / ", by, _EQUALS, *of(divided, n, name)) for n in (3, 2, 1)
     ]
     return line(row.snapshot, "normalise", latex, *choices, of(divided, 2, name), plain("…"))
+
+
+def _chip_lines(row: _LineRow) -> list[UpdateLine]:
+    """Return the lines of a tile of scores that stays on chip."""
+    each = row.snapshot.program.algorithm.normalises_each_tile
+    return _each_tile_lines(row) if each else _at_the_end_lines(row)
 
 
 def _each_tile_lines(row: _LineRow) -> list[UpdateLine]:
@@ -514,3 +518,9 @@ def _joined_lines(row: _LineRow) -> list[UpdateLine]:
         ),
     ]  # fmt: skip
     return [*lines, _normalised(row, r"O \leftarrow O / \ell", made, ready, row.outputs, "O")]
+
+
+_LINES: dict[type[Middle], Callable[[_LineRow], list[UpdateLine]]] = {
+    Middle: _chip_lines, StoredScores: _whole_rows_lines, JoinedSplits: _joined_lines,
+    Gradients: _gradient_lines, RunningState: _state_lines, TokenState: _token_lines,
+}  # fmt: skip

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -35,6 +36,7 @@ from tests.ui.export.helpers import (
     still,
 )
 from ui.export.frames import new_image, paint_frame
+from ui.export.options import SCENE_NAMES, THEME_NAMES, ExportOptions
 from ui.export.writers.pixels import Changes, pixels_of
 
 FILMS = (".mp4", ".webm", ".gif", ".webp", ".apng")
@@ -227,23 +229,6 @@ def test_an_mp4_does_not_depend_on_what_was_in_memory_before():
     assert len(told) == 1
 
 
-def test_frames_that_rest_are_painted_once(tmp_path):
-    export = prepared(options(tmp_path / "a.apng", visits=(3, 5), length=None, pace=2.0))
-    source, painted_ones = export.source, []
-    paint = source.paint
-
-    def counted(painter, k):
-        painted_ones.append(k)
-        paint(painter, k)
-
-    source.paint = counted
-    export.make(lambda share: None)
-    keys = [source.key(k) for k in range(len(source))]
-    changed = [k for k in range(len(keys)) if not k or keys[k] != keys[k - 1]]
-    assert painted_ones == changed
-    assert len(changed) < len(keys)
-
-
 @given(
     st.integers(2, 9), st.integers(2, 9), st.booleans(), st.integers(1, 6),
     st.integers(0, 2**32 - 1), st.floats(0, 1),
@@ -346,15 +331,6 @@ def numbers(text: str) -> np.ndarray:
     return np.array(re.findall(r"-?[\d.]+", text), dtype=float).reshape(-1, 2)
 
 
-@pytest.mark.skipif(shutil.which("rsvg-convert") is None, reason="rsvg-convert is not here")
-def test_another_svg_reader_sees_the_same(tmp_path):
-    make(still(tmp_path / "a.svg", size=(960, 640)))
-    make(still(tmp_path / "a.png", size=(960, 640)))
-    subprocess.run(["rsvg-convert", tmp_path / "a.svg", "-o", tmp_path / "b.png"], check=True)
-    off = np.abs(picture(tmp_path / "b.png")[:640, :960] - picture(tmp_path / "a.png"))
-    assert (off.max(axis=2) > 80).mean() < 0.02
-
-
 def test_a_pdf_is_one_page_of_that_size_with_our_fonts(tmp_path):
     make(still(tmp_path / "a.pdf", size=(960, 640)))
     reader = pypdf.PdfReader(tmp_path / "a.pdf")
@@ -365,27 +341,6 @@ def test_a_pdf_is_one_page_of_that_size_with_our_fonts(tmp_path):
              for font in [font.get_object()]}  # fmt: skip
     assert any("Inter" in font for font in fonts)
     assert "NumPy" in page.extract_text()
-
-
-@pytest.mark.skipif(shutil.which("pdftoppm") is None, reason="pdftoppm is not here")
-def test_a_pdf_looks_like_the_png(tmp_path):
-    make(still(tmp_path / "a.pdf", size=(960, 640)))
-    make(still(tmp_path / "a.png", size=(960, 640)))
-    asked = ["pdftoppm", "-r", "144", "-png", "-singlefile", tmp_path / "a.pdf", tmp_path / "b"]
-    subprocess.run(asked, check=True)
-    off = np.abs(picture(tmp_path / "b.png") - picture(tmp_path / "a.png")).max(axis=2)
-    assert off.mean() < 8
-    assert (off > 80).mean() < 0.03
-
-
-def test_several_frames_are_pages(tmp_path, qapp):
-    """The seam for lessons: whatever paints frames can be a handout."""
-    from ui.export.writers.metadata import Note
-    from ui.export.writers.vector import pdf_bytes
-
-    source = prepared(options(tmp_path / "a.mp4", length=0.3)).source
-    (tmp_path / "a.pdf").write_bytes(pdf_bytes(source, Note("", "1", ""), lambda share: None))
-    assert len(pypdf.PdfReader(tmp_path / "a.pdf").pages) == len(source) == 3
 
 
 # --- the command and the window --------------------------------------------------------------
@@ -420,15 +375,20 @@ def test_a_fault_is_named_in_every_scene(tmp_path):
         assert 'aria-label="FAULT' in (tmp_path / "a.svg").read_text()
 
 
-def test_options_are_what_the_command_in_the_metadata_says(tmp_path):
+@given(
+    target=st.sampled_from(["a b.gif", "x.png", "f/"]), scene=st.sampled_from(SCENE_NAMES),
+    size=st.tuples(st.integers(320, 7680), st.integers(240, 4320)),
+    theme=st.sampled_from(THEME_NAMES),
+    by=st.sampled_from([None, Granularity.OP, Granularity.TILE]),
+    visits=st.none() | st.tuples(st.none() | st.integers(0, 9), st.none() | st.integers(0, 9)),
+    pace=st.none() | st.floats(0.1, 9), fps=st.integers(1, 50), row=st.none() | st.integers(0, 9),
+    transparent=st.booleans(),
+)  # fmt: skip
+def test_a_command_asks_for_the_options_that_it_was_made_of(**values):
     from ui.app.cli import _command_parser
 
-    wanted = dataclasses.replace(
-        options(tmp_path / "a b.gif", visits=(2, None), scene="board"), length=None, pace=0.25
-    )
-    import shlex
-
-    words = shlex.split(wanted.command("demo.toml"))
-    parsed = _command_parser("export").parse_args(words[4:])
-    assert parsed.output == wanted.target
-    assert (parsed.pace, parsed.visits, parsed.scene) == (0.25, (2, None), "board")
+    wanted = ExportOptions(**values)
+    if not wanted.format.film:
+        wanted = dataclasses.replace(wanted, fps=30)
+    words = _command_parser("export").parse_args(shlex.split(wanted.command("demo.toml"))[4:])
+    assert ExportOptions.asked(words, lesson=False) == wanted

@@ -122,12 +122,6 @@ def test_a_pdf_of_a_layout_has_letters(trace, tmp_path):
     assert (float(page.mediabox.width), float(page.mediabox.height)) == (480, 270)
 
 
-def test_a_window_has_a_ground(trace, tmp_path):
-    with pytest.raises(InputError, match="transparent"):
-        make(still(tmp_path / "b.png", scene="steps", transparent=True), trace)
-    assert names(tmp_path) == []
-
-
 @pytest.mark.parametrize(
     ("size", "window", "scale"),
     [

@@ -93,10 +93,6 @@ def title_in(note: str) -> str:
     return tomllib.loads(note)["title"]
 
 
-def test_every_ending_can_be_read():
-    assert set(READS) == set(ENDINGS)
-
-
 def test_single_frames_have_it_too(odd, tmp_path):
     make(options(f"{tmp_path}/f/"), simulate(odd))
     assert read_scenario(tmp_path / "f" / "frame-00003.png").title == TITLE

@@ -350,25 +350,3 @@ def test_what_is_copied_later_stays(open_window):
     QGuiApplication.clipboard().setText("later")
     window.session.settle()
     assert QGuiApplication.clipboard().text() == "later"
-
-
-@pytest.mark.long
-def test_progress_counts_frames(dialog, qtbot):
-    told = []
-    dialog.pace_box.setCurrentText("seconds in all")
-    dialog.seconds_box.setValue(8)
-    dialog.parent().session.tasks.progressed.connect(
-        lambda w, s, left: told.append(dialog.words.text())
-    )
-    dialog.export_button.click()
-    finished(dialog, qtbot)
-    assert any("of 240 frames" in text for text in told)
-    assert any("s left" in text for text in told)
-
-
-def test_a_closed_dialog_is_gone(open_window, qapp):
-    window = open_window("causal")
-    window.files.export()
-    window.findChild(ExportDialog).close()
-    qapp.sendPostedEvents(None, QEvent.Type.DeferredDelete)
-    assert window.findChild(ExportDialog) is None

@@ -127,13 +127,6 @@ def test_nothing_overlaps_at_any_width(width: int, scale: float) -> None:
     assert max(piece.baseline for piece in said) < laid.card.bottom() <= laid.height
 
 
-def test_formulas_stand_on_the_baseline_of_the_words() -> None:
-    laid = flow(words_of(r"so $\frac{a}{b}$ is one"), Style(DARK), 0, 500, 0, BODY)
-    assert len({piece.baseline for piece in laid.pieces}) == 1
-    plain = flow(words_of("so it is one"), Style(DARK), 0, 500, 0, BODY)
-    assert laid.bottom > plain.bottom + 2
-
-
 def test_a_full_stop_is_never_alone_at_the_start_of_a_line() -> None:
     words = words_of("the longest sum is $a + b + c + d + e + f$.")
     for width in range(150, 420, 5):
@@ -147,24 +140,12 @@ def test_a_word_that_is_wider_than_its_column_is_taken_apart() -> None:
     assert "".join(piece.text for piece in laid.pieces) == "an" + "x" * 200 + "end"
 
 
-def test_long_lines_are_broken_in_a_wide_window() -> None:
-    laid = caption_layout(Caption("t", "word " * 60), Style(DARK), 3600, 400)
-    assert max(ends(piece, 1.0) for piece in laid.body) < 1200
-
-
 def test_the_question_stands_beside_the_text_where_there_is_room_else_below() -> None:
     wide = caption_layout(CAPTION, Style(DARK), 1100, 400)
     narrow = caption_layout(CAPTION, Style(DARK), 600, 400)
     assert wide.card.left() > max(ends(piece, 1.0) for piece in wide.body)
     assert narrow.card.left() == 0
     assert narrow.card.top() > max(piece.baseline for piece in narrow.body)
-
-
-def test_a_wide_formula_makes_the_text_smaller() -> None:
-    long = Caption("t", "$" + " + ".join(f"x_{{{n}}}" for n in range(16)) + "$")
-    laid = caption_layout(long, Style(DARK), 500, 400)
-    assert laid.scale < 1
-    assert laid.right <= 500
 
 
 # --- little room ------------------------------------------------------------------------------
@@ -254,12 +235,3 @@ def test_the_lesson_is_named_where_there_is_room_beside_the_title() -> None:
     title = max(piece.x for piece in wide.title)
     assert {piece.baseline for piece in wide.title} == {wide.title[0].baseline}
     assert title < 900 - text_width(style.text_font(13), wide.place)
-
-
-def test_which_step_of_how_many_stands_at_the_right() -> None:
-    style = Style(DARK)
-    ink = inked(painted(CAPTION, style, 900, 130), style)[20:36, -70:]
-    assert ink.any()
-    none = replace(CAPTION, count=0)
-    assert none.place == ""
-    assert not inked(painted(none, style, 900, 130), style)[20:36, -70:].any()

@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 from simulator.lesson.reader import list_lessons, load_lesson, resolve_step
 from simulator.lesson.steps import ResolvedStep
 from ui.look.lesson_text import FORMATS
-from ui.look.theme import DARK, THEMES, Style, load_fonts
+from ui.look.theme import DARK, Style, load_fonts
 from ui.talk.caption import (
     BODY,
     SMALLEST,
@@ -23,9 +23,7 @@ from ui.talk.caption import (
     caption_of,
 )
 from ui.talk.lesson_bar import (
-    LARGE_SHARE,
     LONGEST,
-    SHARE,
     LessonBar,
     strip_height,
     text_rect,
@@ -93,21 +91,6 @@ def test_at_any_text_scale_they_are_made_smaller_rather_than_cut(steps, size, sc
         assert round(BODY * laid.scale) > SMALLEST, name
 
 
-@pytest.mark.parametrize("size", SIZES, ids=str)
-def test_a_lecture_hall_reads_letters_of_the_same_share_of_any_screen(size) -> None:
-    own = text_style(Style(DARK), QSize(*size), large=True)
-    assert own.px(BODY) == pytest.approx(size[1] / 35)
-    assert own.px(BODY) > BODY
-
-
-@pytest.mark.parametrize("scale", [1.0, 1.5, 2.0])
-@pytest.mark.parametrize("size", SIZES, ids=str)
-def test_the_strip_takes_its_share_of_the_window_at_most(size, scale) -> None:
-    style, window = Style(DARK, scale), QSize(*size)
-    assert strip_height(style, window, large=False) <= SHARE * size[1] + 1
-    assert strip_height(style, window, large=True) <= LARGE_SHARE * size[1] + 1
-
-
 def test_the_longest_caption_is_what_the_docs_allow(steps) -> None:
     for text, key in ((LONGEST.body, "caption"), (LONGEST.question, "question"),
                       (LONGEST.answer, "answer")):  # fmt: skip
@@ -147,16 +130,6 @@ def test_the_height_is_the_same_for_every_step(bar, steps) -> None:
             places.add(bar.buttons["next"].geometry().getRect())
     assert heights == {strip_height(Style(DARK), QSize(1280, 720), large=False)}
     assert len(places) == 1
-
-
-@pytest.mark.parametrize("size", [(1280, 500), (900, 720), (1280, 1000)], ids=str)
-def test_it_follows_the_size_of_the_window(bar, qapp, size) -> None:
-    bar.set_large(True)
-    bar.window().resize(*size)
-    qapp.processEvents()
-    assert bar.height() == strip_height(Style(DARK), QSize(*size), large=True)
-    assert bar.caption.style_now.px(BODY) == pytest.approx(size[1] / 35)
-    assert bar.caption.geometry().right() < size[0]
 
 
 @pytest.mark.parametrize("scale", [1.0, 1.5, 2.0])
@@ -257,21 +230,3 @@ def test_those_who_hear_it_are_told_the_same(bar, step) -> None:
     assert step.answer in bar.caption.accessibleDescription()
     for widget in (bar, bar.caption, bar.ticks, *bar.buttons.values()):
         assert widget.accessibleName()
-
-
-def test_a_caption_that_is_cut_can_be_read_in_full(bar, step) -> None:
-    assert not bar.caption.cut
-    bar.show_step(replace(step, caption="word " * 900), True)
-    assert bar.caption.cut
-    assert bar.height() == strip_height(Style(DARK), QSize(1280, 720), large=False)
-
-
-@pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)
-def test_the_current_step_is_bright(bar, step, theme) -> None:
-    bar.set_style(Style(theme))
-    picture = bar.grab().toImage()
-    box = bar.ticks.boxes()[step.number].center().toPoint() + bar.ticks.pos()
-    assert picture.pixelColor(box).name() == theme.current.lower()
-    after = bar.ticks.boxes()[step.number + 1].center().toPoint() + bar.ticks.pos()
-    assert picture.pixelColor(after).name() == theme.field.lower()
-    assert picture.pixelColor(4, bar.height() - 3).name() == theme.panel.lower()

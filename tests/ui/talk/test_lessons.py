@@ -4,8 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent, Qt
-from PySide6.QtGui import QAction
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QApplication,
@@ -462,16 +461,6 @@ def test_the_menu_lists_the_shipped_lessons(open_window: Open) -> None:
     assert window.lessons.player.path == sorted(LESSONS.glob("*.md"))[-1]
     menu.aboutToShow.emit()
     assert [a.isChecked() for a in more.actions()][-2:] == [False, True]
-
-
-def test_a_menu_keeps_no_actions_of_the_times_before(open_window: Open) -> None:
-    menu = open_window().menus["Lesson"]
-    counts = []
-    for _ in range(3):
-        menu.aboutToShow.emit()
-        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
-        counts.append(len(menu.findChildren(QAction)))
-    assert counts[0] == counts[1] == counts[2]
 
 
 def test_without_a_lesson_its_keys_are_free(open_window: Open) -> None:

@@ -52,17 +52,6 @@ def stroke(presenter: Presenter) -> None:
 # --- begin and end --------------------------------------------------------------------------
 
 
-def test_start_and_end_are_told_once(window) -> None:
-    presenter, told = window.presenter, []
-    presenter.toggled.connect(told.append)
-    presenter.end()
-    presenter.start()
-    presenter.start()
-    presenter.end()
-    presenter.end()
-    assert told == [True, False]
-
-
 def test_errors_are_seen_during_a_talk(talk, window, qapp) -> None:
     window.say("d=96 needs 210 KiB", MessageKind.REFUSAL)
     qapp.processEvents()

@@ -17,12 +17,10 @@ from PySide6.QtWidgets import (
 from simulator.base.assets import LESSONS
 from simulator.lesson.places import Pointer
 from simulator.lesson.reader import load_lesson, resolve_step
-from simulator.lesson.record import with_step
 from simulator.program.playback import Cursor
 from simulator.run.snapshot import Cell
 from ui.look.layouts import LAYOUT_PANELS
 from ui.look.lesson_text import FORMATS
-from ui.talk import record_dialog
 from ui.talk.record_dialog import RecordDialog, open_record_dialog
 
 LEFT = Qt.MouseButton.LeftButton
@@ -258,26 +256,6 @@ def test_a_mistake_is_told_in_a_line_and_nothing_is_lost(window, qtbot, home, fi
     assert last_step(home / "my-lesson.md").title == "One"
 
 
-def test_the_lesson_is_read_once_typing_rests_or_the_step_is_added(window, qtbot, monkeypatch):
-    dialog, read = opened(window), []
-
-    def counted(*asked):
-        read.append(asked)
-        return with_step(*asked)
-
-    monkeypatch.setattr(record_dialog, "with_step", counted)
-    dialog._rested.setInterval(3_600_000)  # however slow this machine types
-    retype(qtbot, dialog.title_edit, "One after another")
-    assert read == []
-    dialog._rested.start(0)
-    qtbot.waitUntil(lambda: not dialog._rested.isActive())
-    assert len(read) == 1
-    retype(qtbot, dialog.notes.edit, "{{ open(1) }}")
-    assert len(read) == 1
-    assert "expected one of " in add(qtbot, dialog)
-    assert dialog.isVisible()
-
-
 def test_a_title_is_asked_for_gently_then_told(window, qtbot, home):
     dialog = opened(window)
     assert dialog.words.text().endswith("It needs a title.")
@@ -343,15 +321,6 @@ def test_the_preview_is_the_caption_with_its_numbers(window, qtbot):
     retype(qtbot, dialog.caption.edit, "{{ alpha(0) }}")
     qtbot.waitUntil(lambda: "expected what can be computed here" in dialog.words.text())
     assert dialog.preview.caption.body == "Something else."
-
-
-def test_half_typed_formulas_are_shown_as_they_are(window, qtbot):
-    dialog = opened(window)
-    text = r"$\frac{1}{$ and $x"
-    for end in range(len(text) + 1):
-        dialog.caption.edit.setPlainText(text[:end])
-        assert previewed(dialog) == text[:end].strip()
-        dialog.preview.grab()
 
 
 def test_words_are_counted(window, qtbot):

@@ -5,7 +5,7 @@ from itertools import combinations
 
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
-from PySide6.QtWidgets import QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
 from simulator.base.assets import LESSONS
 from simulator.lesson.reader import list_lessons, load_lesson, resolve_step
@@ -119,12 +119,6 @@ def test_there_is_no_step_before_the_first_and_after_the_last(window, steps) -> 
     assert window.buttons["next"].isEnabled()
 
 
-def test_no_button_has_the_focus_at_first(window, qtbot) -> None:
-    window.activateWindow()
-    qtbot.waitUntil(lambda: window.focusWidget() is not None)
-    assert not isinstance(window.focusWidget(), QPushButton)
-
-
 def test_every_control_says_what_it_is(window) -> None:
     for button in window.buttons.values():
         assert button.accessibleName()
@@ -226,15 +220,6 @@ def test_a_long_text_scrolls_and_a_new_one_begins_at_its_top(window, qapp, steps
     window.show_step(steps[1], steps[2], False)
     qapp.processEvents()
     assert bar.value() == 0
-
-
-@pytest.mark.parametrize("scale", [1.0, 1.5])
-def test_the_answer_is_seen_without_scrolling(window, qapp, asking, scale) -> None:
-    window.set_style(Style(THEMES["dark"], scale))
-    window.show_step(asking, asking, False)
-    qapp.processEvents()
-    for pane in (window.now, window.following):
-        assert pane.area.verticalScrollBar().maximum() == 0
 
 
 def test_zoom_has_ends(window) -> None:

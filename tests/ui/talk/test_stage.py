@@ -28,7 +28,7 @@ from ui.app.windows import new_window
 from ui.export.lesson_frames import LessonFrames
 from ui.export.storyboard import handout
 from ui.look.layouts import LAYOUT_PANELS
-from ui.look.theme import DARK, STAGE_LABEL, Style, stage_scale
+from ui.look.theme import DARK, STAGE_LABEL, Style
 from ui.look.units import bytes_text
 from ui.panels.compare.costs import costs_of, paint_costs
 from ui.widgets.application import application
@@ -296,27 +296,6 @@ def test_a_step_moves_the_camera_and_the_next_moves_it_back(open_window, tmp_pat
     assert near.y < 512.5 * 128 < near.y + 131_072 / near.zoom
     assert near.x < 100.5 * 128 < near.x + 131_072 / near.zoom
     assert back.zoom == 1
-
-
-def test_sizes_that_come_in_a_talk_restyle_once_they_have_come(talk, qapp) -> None:
-    window = talk
-    wait_until(lambda: not window.presenter.arrival.awaited, QTest.qWait)
-    window.setWindowState(Qt.WindowState.WindowNoState)
-    wait_until(lambda: not window.presenter.arrival.awaited, QTest.qWait)
-    styles = [window.style_now]
-
-    def resized(*size: int) -> None:
-        window.resize(*size)
-        qapp.sendPostedEvents()
-        styles.append(window.style_now)
-
-    resized(1500, 900)
-    resized(1280, 720)
-    assert styles == [styles[0]] * 3  # input is taken before
-    wait_until(lambda: not window.presenter.arrival.awaited, QTest.qWait)
-    assert window.style_now.scale == Style(DARK, stage_scale(*window.size().toTuple())).scale
-    assert window.style_now != styles[0]
-    wait_until(window.updatesEnabled, QTest.qWait)
 
 
 def test_a_tab_that_is_dragged_as_a_talk_begins_can_be_let_go(

@@ -49,10 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(words: argparse.Namespace, version: str, new_window: WindowFactory) -> int:
     """Write a picture or a film of a run or of a lesson, and say what was written.
 
-    Raises
-    ------
-    InputError
-        The scenario, the lesson, an option or the target cannot be used.
+    Raises InputError: the scenario, the lesson, an option or the target cannot be used.
     """
     lesson = _lesson_file(words.scenario)
     wanted = ExportOptions.asked(words, lesson=lesson is not None)

@@ -92,12 +92,8 @@ def paint_scene(
 ) -> None:
     """Draw the whole picture.
 
-    Parameters
-    ----------
-    style : Style
-        Colours and text scale; `scene_style` gives the one for a size.
-    ground : bool
-        Whether to fill the space between and around the parts.
+    style: colours and text scale; `scene_style` gives the one for a size.
+    ground: whether to fill the space between and around the parts.
     """
     lay = _paint_still(painter, snapshot, report, style, rect, ground=ground)
     paint_still_board(painter, snapshot, style, lay)
@@ -129,10 +125,7 @@ def paint_moving_scene(
 ) -> None:
     """Draw what moves, over what stays of the state after the op.
 
-    Parameters
-    ----------
-    painter : QPainter
-        On what `paint_still_scene` has drawn of ``motion.after``.
+    painter: on what `paint_still_scene` has drawn of ``motion.after``.
     """
     places, after = scene_places(style, rect), motion.after
     board, memory, softmax = (_inside(box, style.px(8)) for box in places.cards[:3])

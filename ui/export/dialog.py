@@ -72,12 +72,8 @@ _QUICK = 20 * OPS_BY_DEFAULT
 class ExportDialog(QDialog):
     """Asks what to export, and makes it beside the window.
 
-    Parameters
-    ----------
-    parent : QWidget, optional
-        Window that it belongs to.
-    player : LessonPlayer, optional
-        Its lesson, if one is open, can be exported, too.
+    parent: window that it belongs to.
+    player: its lesson, if one is open, can be exported, too.
     """
 
     def __init__(
@@ -255,10 +251,7 @@ class ExportDialog(QDialog):
     def options(self) -> ExportOptions:
         """Return the options in the fields.
 
-        Raises
-        ------
-        InputError
-            They cannot be used.
+        Raises InputError: they cannot be used.
         """
         kind, target = self._format, self.target_edit.text().strip()
         size = picture_size(self.size_box.currentText())

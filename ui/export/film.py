@@ -68,10 +68,7 @@ class Film:
     def make(self, report: Report) -> None:
         """Make the whole film.
 
-        Parameters
-        ----------
-        report : callable
-            Is given the share done; an error in it ends the work, and so does an interrupt.
+        report: is given the share done; an error in it ends the work, and so does an interrupt.
         """
         here = self._source.in_gui
         parts: dict[str, Callable[[], None]] = {"encode": self._encode}

@@ -42,10 +42,7 @@ ENDINGS = tuple(ending for ending in BY_ENDING if ending != "frames")
 def format_of(target: str) -> Format:
     """Return the format of a target.
 
-    Raises
-    ------
-    InputError
-        Its ending is none of those known.
+    Raises InputError: its ending is none of those known.
     """
     name = target.lower()
     if name.endswith(("/", "\\")) or (name.endswith(".png") and "%" in name):

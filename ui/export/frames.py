@@ -58,16 +58,10 @@ class FrameSource(Protocol):
 class RunFrames:
     """The frames of a run.
 
-    Parameters
-    ----------
-    trace : Trace
-        The run; nobody else may use it in the meantime.
-    moments : Timeline or Cursor
-        What the frames show, or the state of a still.
-    size : tuple of int
-        Width and height in pixels.
-    row : int, optional
-        The row that is explained; by default the middle one of the row block.
+    trace: the run; nobody else may use it in the meantime.
+    moments: what the frames show, or the state of a still.
+    size: width and height in pixels.
+    row: the row that is explained; by default the middle one of the row block.
     """
 
     in_gui = False

@@ -51,15 +51,9 @@ class Export:
     def make(self, report: Report) -> None:
         """Make it.
 
-        Parameters
-        ----------
-        report : callable
-            Is given the share done; an error in it ends the work, and the target stays as it was.
-
-        Raises
-        ------
-        InputError
-            It cannot be written, or an encoder is missing.
+        report: is given the share done; an error in it ends the work, and the target stays as it
+            was.
+        Raises InputError: it cannot be written, or an encoder is missing.
         """
         try:
             make_files(self.options, self.source, self.note, report, self.sound)
@@ -79,19 +73,10 @@ def prepare(
 ) -> Export:
     """Return the export of a run.
 
-    Parameters
-    ----------
-    trace : Trace
-        The run; nobody else may use it until the export is made.
-    scenario : str
-        The scenario's file, for the command in the metadata.
-    new_window : callable, optional
-        Makes the window of a session; a layout needs it.
-
-    Raises
-    ------
-    InputError
-        The options cannot be used.
+    trace: the run; nobody else may use it until the export is made.
+    scenario: the scenario's file, for the command in the metadata.
+    new_window: makes the window of a session; a layout needs it.
+    Raises InputError: the options cannot be used.
     """
     options.check()
     note = note_of(trace.workload.scenario, options.path.parent, version, options.command(scenario))
@@ -148,15 +133,8 @@ def prepare_lesson(
 ) -> Export:
     """Return the export of a lesson; a step is computed when its frames are needed.
 
-    Parameters
-    ----------
-    named : str
-        The lesson as the user calls it, for the command in the metadata.
-
-    Raises
-    ------
-    InputError
-        The options cannot be used, or none of the lesson's steps can.
+    named: the lesson as the user calls it, for the command in the metadata.
+    Raises InputError: the options cannot be used, or none of the lesson's steps can.
     """
     from ui.export.lesson_frames import LessonFrames
     from ui.export.storyboard import handout, make_storyboard
@@ -195,10 +173,7 @@ def make_files(
 ) -> None:
     """Write the frames of a source, in the format of the options.
 
-    Raises
-    ------
-    InputError
-        It cannot be written, or an encoder is missing.
+    Raises InputError: it cannot be written, or an encoder is missing.
     """
     ending, path = options.format.ending, options.path
     if options.format.codec:
@@ -224,10 +199,7 @@ def make_files(
 def check_codec(codec: str, target: str) -> None:
     """Refuse a target if its encoder is not available.
 
-    Raises
-    ------
-    InputError
-        PyAV is not installed, or was built without it.
+    Raises InputError: PyAV is not installed, or was built without it.
     """
     wanted = f"PyAV with the encoder {codec}: pip install av; .apng, .png, .svg and .pdf need none"
     try:

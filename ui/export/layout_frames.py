@@ -13,14 +13,9 @@ from ui.export.unseen_window import Look, UnseenWindow, WindowFactory, WindowFra
 class LayoutFrames(WindowFrames):
     """A run in the panels of the window; each state is a still picture.
 
-    Parameters
-    ----------
-    moments : Timeline or Cursor
-        What the frames show, or the state of a still.
-    size : tuple of int
-        Width and height in pixels.
-    row : int, optional
-        The row that is explained; by default the middle one of the row block.
+    moments: what the frames show, or the state of a still.
+    size: width and height in pixels.
+    row: the row that is explained; by default the middle one of the row block.
     """
 
     def __init__(

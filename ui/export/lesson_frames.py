@@ -43,12 +43,8 @@ class LessonFrames(WindowFrames):
     Ops are seen to move, the camera glides to what a step frames, and the last picture of a step
     fades into the next. All of that follows from the frame's number.
 
-    Parameters
-    ----------
-    size : tuple of int
-        Width and height in pixels.
-    headed : bool
-        Whether the lesson's title is before that of each step, for pages that are used alone.
+    size: width and height in pixels.
+    headed: whether the lesson's title is before that of each step, for pages that are used alone.
     """
 
     def __init__(

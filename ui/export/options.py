@@ -158,10 +158,7 @@ class ExportOptions:
     def check(self) -> None:
         """Refuse options that cannot be used.
 
-        Raises
-        ------
-        InputError
-            Names the option, its value and what was expected.
+        Raises InputError: names the option, its value and what was expected.
         """
         kind = self.format
         self._check_kind()
@@ -232,10 +229,7 @@ class ExportOptions:
     def range_of(self, total: int) -> range:
         """Return the visits that are shown, of a run of `total`.
 
-        Raises
-        ------
-        InputError
-            There are no such visits.
+        Raises InputError: there are no such visits.
         """
         if self.visits is None:
             return range(total) if self.format.film else range(total // 2, total // 2 + 1)
@@ -244,10 +238,7 @@ class ExportOptions:
     def steps_of(self, total: int) -> range:
         """Return the steps that are shown, of a lesson with `total` good ones.
 
-        Raises
-        ------
-        InputError
-            There are no such steps.
+        Raises InputError: there are no such steps.
         """
         chosen = _part("--steps", self.steps or (None, None), total)
         if self.format.film or self.format.pages:
@@ -309,10 +300,7 @@ def usual_theme(kind: Format, *, lesson: bool, usual: str = "dark") -> str:
 def picture_size(text: str) -> tuple[int, int]:
     """Return width and height from text such as ``1920x1080``.
 
-    Raises
-    ------
-    InputError
-        It is something else.
+    Raises InputError: it is something else.
     """
     width, _, height = text.replace("×", "x").replace(" ", "").partition("x")
     if not (width.isdecimal() and height.isdecimal()) or max(len(width), len(height)) > 5:

@@ -36,10 +36,7 @@ _MARK = "application/x-tilescope-copy"
 class WidgetPicture:
     """A widget as it is shown, with a strip above it that names the faults of the run.
 
-    Parameters
-    ----------
-    faults : Faults, optional
-        Those of the run; without any there is no strip.
+    faults: those of the run; without any there is no strip.
     """
 
     def __init__(
@@ -91,10 +88,8 @@ class WidgetPicture:
     def save(self, path: Path) -> None:
         """Write it into a PNG or SVG file, whole or not at all.
 
-        Raises
-        ------
-        InputError
-            The file cannot be written, or ends in something else, or a part cannot be drawn.
+        Raises InputError: the file cannot be written, or ends in something else, or a part cannot
+            be drawn.
         """
         if path.suffix not in (".png", ".svg"):
             raise refuse("export", "file", str(path), "a file that ends in .png or .svg")
@@ -104,16 +99,9 @@ class WidgetPicture:
     def copy(self, beside: Beside) -> None:
         """Put it on the clipboard: its pixels at once, PNG and SVG as soon as they are made.
 
-        Parameters
-        ----------
-        beside : callable
-            Does the first thing in another thread, and tells the second what came of it: the
+        beside: does the first thing in another thread, and tells the second what came of it: the
             files take longer than a window may stand still.
-
-        Raises
-        ------
-        InputError
-            A part of it cannot be drawn.
+        Raises InputError: a part of it cannot be drawn.
         """
         image, drawn, clipboard = self.image(), self._drawn(), QGuiApplication.clipboard()
         mark = QByteArray(str(image.cacheKey()).encode())

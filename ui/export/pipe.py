@@ -76,24 +76,12 @@ def make_beside(
 ) -> str:
     """Make an export in another process.
 
-    Parameters
-    ----------
-    source : Scenario or Path
-        The current scenario, saved or not, or the file of a lesson.
-    named : str
-        The file that the command in the metadata names.
-    report : callable
-        Is given the share done; an error in it ends the process, and the target stays as it was.
-
-    Returns
-    -------
-    str
-        What was made, in words.
-
-    Raises
-    ------
-    InputError
-        With the line that the process wrote.
+    source: the current scenario, saved or not, or the file of a lesson.
+    named: the file that the command in the metadata names.
+    report: is given the share done; an error in it ends the process, and the target stays as it
+        was.
+    Returns: What was made, in words.
+    Raises InputError: with the line that the process wrote.
     """
     options = replace(options, token=secrets.token_hex(4))
     with tempfile.TemporaryDirectory(prefix="tilescope-") as folder:

@@ -65,17 +65,9 @@ def race_times(
 ) -> RaceTimes:
     """Return the times of a still or of a film.
 
-    Parameters
-    ----------
-    fps : int
-        Frames a second.
-    length : float, optional
-        Seconds in all; by default `FILM_SECONDS`.
-
-    Raises
-    ------
-    InputError
-        The film would be endless.
+    fps: frames a second.
+    length: seconds in all; by default `FILM_SECONDS`.
+    Raises InputError: the film would be endless.
     """
     frames = (
         frames_in(length or FILM_SECONDS, fps, "--length", length or FILM_SECONDS) if film else 1
@@ -86,10 +78,7 @@ def race_times(
 class RaceFrames:
     """The frames of a race.
 
-    Parameters
-    ----------
-    size : tuple of int
-        Width and height in pixels.
+    size: width and height in pixels.
     """
 
     in_gui = False

@@ -110,17 +110,10 @@ def make_storyboard(
 ) -> Storyboard:
     """Return the frames of some steps of a lesson.
 
-    Parameters
-    ----------
-    fps : int
-        Frames a second.
-    pace, length : float, optional
-        Seconds for each step on average, or in all; by default as long as it takes to read them.
-
-    Raises
-    ------
-    InputError
-        It would be endless.
+    fps: frames a second.
+    pace, length: seconds for each step on average, or in all; by default as long as it takes to
+        read them.
+    Raises InputError: it would be endless.
     """
     shots = [shot for n in steps for shot in _shots(lesson, n, n == steps.start)]
     if steps.stop == len(lesson.steps):

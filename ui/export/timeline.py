@@ -138,21 +138,12 @@ def make_timeline(
 ) -> Timeline:
     """Return the frames of a part of a run.
 
-    Parameters
-    ----------
-    fps : int
-        Frames a second.
-    by : Granularity, optional
-        Op or tile; by default ops while they are few.
-    pace : float, optional
-        Seconds for each tile, or for each op that moves no tiles; others take longer in proportion.
-    length : float, optional
-        Seconds in all. With neither, as long as it plays at speed 1, `LONGEST` in all.
-
-    Raises
-    ------
-    InputError
-        It would be endless.
+    fps: frames a second.
+    by: op or tile; by default ops while they are few.
+    pace: seconds for each tile, or for each op that moves no tiles; others take longer in
+        proportion.
+    length: seconds in all. With neither, as long as it plays at speed 1, `LONGEST` in all.
+    Raises InputError: it would be endless.
     """
     until, ops = None, None
     if by is not Granularity.TILE and (by or len(visits) <= OPS_BY_DEFAULT):
@@ -182,15 +173,8 @@ def frames_in(
 ) -> int:
     """Return how many frames a film of some seconds has.
 
-    Parameters
-    ----------
-    fps : int
-        Frames a second.
-
-    Raises
-    ------
-    InputError
-        They are too many.
+    fps: frames a second.
+    Raises InputError: they are too many.
     """
     frames = max(1, round(length * fps))
     if frames > MOST_FRAMES:

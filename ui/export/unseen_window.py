@@ -102,12 +102,8 @@ class UnseenWindow:
     Each layout has a new window, because the places of docks depend on what was shown before, and a
     picture must not.
 
-    Parameters
-    ----------
-    size : tuple of int
-        Width and height of the picture in pixels.
-    trace : Trace, optional
-        A run that has been built already.
+    size: width and height of the picture in pixels.
+    trace: a run that has been built already.
     """
 
     def __init__(
@@ -147,17 +143,9 @@ class UnseenWindow:
     ) -> None:
         """Show a state, and wait until it is shown.
 
-        Parameters
-        ----------
-        said : Said, optional
-            The caption, for a lesson: in all pictures of a window or in none.
-        moving : Moving, optional
-            How far the op that leads there has got; by default it is done.
-
-        Raises
-        ------
-        InputError
-            The scenario or its input cannot be used.
+        said: the caption, for a lesson: in all pictures of a window or in none.
+        moving: how far the op that leads there has got; by default it is done.
+        Raises InputError: the scenario or its input cannot be used.
         """
         with raising():
             self._show(place, look, said, moving)
@@ -300,12 +288,8 @@ class UnseenWindow:
 class WindowFrames(ABC):
     """Frames that an unseen window shows: painted in the GUI thread, with a background.
 
-    Parameters
-    ----------
-    make : callable
-        Makes the window when the first frame is asked for.
-    size : tuple of int
-        Width and height in pixels.
+    make: makes the window when the first frame is asked for.
+    size: width and height in pixels.
     """
 
     transparent = False

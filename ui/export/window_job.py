@@ -45,12 +45,8 @@ def submit(
 
     What widgets draw, layouts and lessons, is made in another process.
 
-    Parameters
-    ----------
-    done : callable
-        Is given what was made, unless it was cancelled or failed.
-    lesson : Path, optional
-        The lesson's file, where the options ask for one.
+    done: is given what was made, unless it was cancelled or failed.
+    lesson: the lesson's file, where the options ask for one.
     """
     trace = session.trace
     if trace is None:

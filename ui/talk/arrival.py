@@ -45,12 +45,8 @@ class Arrival(QObject):
     def wait_for(self, size: QSize, left: QSize | None = None) -> None:
         """Wait until the window has a size.
 
-        Parameters
-        ----------
-        size : QSize
-            That of the screen to which it moves, or the one that it had before.
-        left : QSize, optional
-            The size that it has had on the screen from which it moves back.
+        size: that of the screen to which it moves, or the one that it had before.
+        left: the size that it has had on the screen from which it moves back.
         """
         self._awaited, self._left = size, left
         self._window.setUpdatesEnabled(False)
@@ -83,10 +79,7 @@ class Arrival(QObject):
 def fill(window: QWidget, screen: QScreen, *, elsewhere: bool = True) -> None:
     """Fill a screen with a window, wherever the window was before.
 
-    Parameters
-    ----------
-    elsewhere : bool
-        Whether the window has a size of its own when it fills no screen. If not, it has the
+    elsewhere: whether the window has a size of its own when it fills no screen. If not, it has the
         screen's there, too, and is not given a third one when it moves to another screen.
     """
     window.setWindowState(window.windowState() & ~Qt.WindowState.WindowFullScreen)

@@ -54,10 +54,7 @@ class Awake:
     def release(self, patience: float = 0.0) -> None:
         """Let the screen sleep again.
 
-        Parameters
-        ----------
-        patience : float
-            Seconds to wait until the system has been told.
+        patience: seconds to wait until the system has been told.
         """
         hold, self._hold = self._hold, None
         if hold is not None:

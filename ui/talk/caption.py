@@ -114,10 +114,7 @@ def caption_height(caption: Caption, style: Style, width: float) -> float:
 def caption_layout(caption: Caption, style: Style, width: float, height: float) -> CaptionLayout:
     """Return the places of a caption's parts; its text is only as small as it must be.
 
-    Parameters
-    ----------
-    width, height : float
-        Space, in pixels.
+    width, height: space, in pixels.
     """
     caption = _unrevealed(caption)
 
@@ -136,12 +133,8 @@ def caption_layout(caption: Caption, style: Style, width: float, height: float) 
 def paint_caption(painter: QPainter, caption: Caption, style: Style, rect: QRectF) -> None:
     """Draw a caption.
 
-    Parameters
-    ----------
-    style : Style
-        Colours and the size of the text, which gets smaller if there is too little space.
-    rect : QRectF
-        The space. What does not fit it at 11 pixels is left out and replaced by an ellipsis.
+    style: colours and the size of the text, which gets smaller if there is too little space.
+    rect: the space. What does not fit it at 11 pixels is left out and replaced by an ellipsis.
     """
     laid = caption_layout(caption, style, rect.width(), rect.height())
     theme, own = style.theme, replace(style, scale=laid.scale)

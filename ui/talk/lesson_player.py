@@ -33,10 +33,7 @@ PLAY_STEPS = 96
 def load(path: Path) -> Lesson:
     """Read a lesson for the player.
 
-    Raises
-    ------
-    InputError
-        The file cannot be read.
+    Raises InputError: the file cannot be read.
     """
     return load_lesson(path, LAYOUT_PANELS)
 
@@ -121,10 +118,7 @@ class LessonPlayer(QObject):
     def open(self, path: Path, number: int = 0) -> None:
         """Read a lesson and show it from one of its steps on.
 
-        Raises
-        ------
-        InputError
-            The file cannot be read, or nothing in it can be shown.
+        Raises InputError: the file cannot be read, or nothing in it can be shown.
         """
         self.begin(path, load(path), number)
 
@@ -133,10 +127,7 @@ class LessonPlayer(QObject):
 
         A step that is counted from the end, as -1, is come to from after the last step.
 
-        Raises
-        ------
-        InputError
-            Nothing in it can be shown.
+        Raises InputError: nothing in it can be shown.
         """
         if not lesson.steps:
             found = lesson.mistakes
@@ -361,12 +352,8 @@ class LessonPlayer(QObject):
     ) -> None:
         """Show `start`, and move on from there to the place of the step.
 
-        Parameters
-        ----------
-        longest : float or None
-            Most seconds that they all take; None: each takes as long as it takes to play it.
-        run : Trace, optional
-            The run, if it has been built ahead.
+        longest: most seconds that they all take; None: each takes as long as it takes to play it.
+        run: the run, if it has been built ahead.
         """
         step = self.step
         assert step is not None

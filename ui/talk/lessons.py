@@ -31,10 +31,7 @@ _PATIENCE = 300
 class Lessons(QObject):
     """Lessons of a window.
 
-    Parameters
-    ----------
-    black : QWidget, optional
-        What makes the window black, also while a step is being computed.
+    black: what makes the window black, also while a step is being computed.
     """
 
     def __init__(self, window: LessonWindow, black: QWidget | None = None) -> None:

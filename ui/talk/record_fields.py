@@ -65,10 +65,7 @@ def box_palette(style: Style) -> QPalette:
 class TextField(QWidget):
     """A text of several lines below its name.
 
-    Parameters
-    ----------
-    name : str
-        On its label, with the letter that leads to it.
+    name: on its label, with the letter that leads to it.
     """
 
     def __init__(self, name: str, tip: str, lines: int, style: Style, hint: str = "") -> None:
@@ -191,10 +188,7 @@ class Target(QWidget):
     def path(self) -> Path:
         """Return the file that is named.
 
-        Raises
-        ------
-        InputError
-            No file is named, or the file is not Markdown.
+        Raises InputError: no file is named, or the file is not Markdown.
         """
         text = self.edit.text().strip()
         name = os.path.basename(text)

@@ -96,10 +96,7 @@ class SpeakerWindow(QWidget):
 
     It shows steps and emits what the speaker wants; it does not move by itself.
 
-    Parameters
-    ----------
-    parent : QWidget, optional
-        The window that is presented.
+    parent: the window that is presented.
     """
 
     back_asked = Signal()
@@ -187,14 +184,9 @@ class SpeakerWindow(QWidget):
     ) -> None:
         """Show the state of the lesson.
 
-        Parameters
-        ----------
-        step : ResolvedStep or None
-            The current step; None without a lesson.
-        following : ResolvedStep or None
-            The next step; None after the last one, and while it is not known yet.
-        end : LessonEnd or None
-            What comes after the step, if it is the last one.
+        step: the current step; None without a lesson.
+        following: the next step; None after the last one, and while it is not known yet.
+        end: what comes after the step, if it is the last one.
         """
         over = end if ended else None
         self.now.show_caption(end_caption(over) if over else now_caption(step))

@@ -73,10 +73,7 @@ def _in_toml(found: re.Match[str]) -> str:
 def read_note(path: Path) -> Note:
     """Return the note of an export.
 
-    Raises
-    ------
-    InputError
-        It cannot be read, or is not one of ours.
+    Raises InputError: it cannot be read, or is not one of ours.
     """
     reader = _READERS.get(path.suffix.lower())
     try:
@@ -98,10 +95,7 @@ def read_note(path: Path) -> Note:
 def read_scenario(path: Path) -> Scenario:
     """Return the scenario that an export shows.
 
-    Raises
-    ------
-    InputError
-        The file cannot be read, is not one of ours, or its scenario cannot be used.
+    Raises InputError: the file cannot be read, is not one of ours, or its scenario cannot be used.
     """
     note = read_note(path)
     try:

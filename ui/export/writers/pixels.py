@@ -45,10 +45,7 @@ class Patch:
 class Changes:
     """Remembers a picture, to find what differs in the next one.
 
-    Parameters
-    ----------
-    opaque : bool
-        Whether the fourth channel is ignored. If so, patches are drawn over the picture and are
+    opaque: whether the fourth channel is ignored. If so, patches are drawn over the picture and are
         transparent where nothing differs, which compresses well; otherwise they replace it.
     """
 

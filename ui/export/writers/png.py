@@ -35,10 +35,7 @@ Pixels = NDArray[np.uint8]
 def write_png(out: IO[bytes], pixels: Pixels, *, alpha: bool, note: str) -> None:
     """Write one picture.
 
-    Parameters
-    ----------
-    pixels : ndarray
-        (height, width, 4) uint8, BGRA.
+    pixels: (height, width, 4) uint8, BGRA.
     """
     height, width = pixels.shape[:2]
     out.write(SIGNATURE)
@@ -51,12 +48,8 @@ def write_png(out: IO[bytes], pixels: Pixels, *, alpha: bool, note: str) -> None
 class ApngWriter:
     """Writes an animation; after the first frame, only what differs.
 
-    Parameters
-    ----------
-    frames, fps : int
-        How many frames, and how many a second.
-    alpha : bool
-        Whether frames have transparent parts: then they replace what is below them.
+    frames, fps: how many frames, and how many a second.
+    alpha: whether frames have transparent parts: then they replace what is below them.
     """
 
     def __init__(

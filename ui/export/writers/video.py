@@ -34,12 +34,8 @@ _BT709 = 1
 class VideoWriter:
     """Writes MP4 or WebM.
 
-    Parameters
-    ----------
-    ending : str
-        ``.mp4`` or ``.webm``.
-    fps : int
-        Frames a second.
+    ending: ``.mp4`` or ``.webm``.
+    fps: frames a second.
     """
 
     def __init__(
@@ -126,11 +122,7 @@ class GifWriter:
     """Writes a GIF: one palette from a few samples, no dithering, only what has changed.
 
     Dithering would differ in every frame: the file would be ten times as large.
-
-    Parameters
-    ----------
-    fps : int
-        Frames a second.
+    fps: frames a second.
     """
 
     def __init__(self, out: IO[bytes], size: tuple[int, int], fps: int, note: str) -> None:

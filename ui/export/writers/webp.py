@@ -32,12 +32,8 @@ _REPLACE = 0x02
 class WebpWriter:
     """Writes an animation.
 
-    Parameters
-    ----------
-    fps : int
-        Frames a second.
-    alpha : bool
-        Whether frames have transparent parts: then they replace what is below them.
+    fps: frames a second.
+    alpha: whether frames have transparent parts: then they replace what is below them.
     """
 
     def __init__(

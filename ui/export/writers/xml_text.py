@@ -19,19 +19,11 @@ class _Enough(Exception):  # noqa: N818 - it is no error
 def text_of(parts: Iterable[bytes], path: tuple[str, ...]) -> str | None:
     """Return the text of the first element at the end of a path, up to its first child.
 
-    Parameters
-    ----------
-    parts : iterable of bytes
-        The file, piece by piece; no more of it is taken than is needed.
-    path : tuple of str
-        Names of the element and of those around it, the outermost first: with a namespace and a
+    parts: the file, piece by piece; no more of it is taken than is needed.
+    path: names of the element and of those around it, the outermost first: with a namespace and a
         space before each, or without, for any namespace.
-
-    Returns
-    -------
-    str or None
-        None if there is none, or if the file is broken, or deeper or longer before it than any of
-        ours.
+    Returns: None if there is none, or if the file is broken, or deeper or longer before it than any
+        of ours.
     """
     finder = _Finder(path)
     parser = expat.ParserCreate(namespace_separator=" ")

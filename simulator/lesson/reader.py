@@ -14,10 +14,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -430,17 +430,13 @@ def resolve_step(
     step = lesson.steps[number]
     numbers = Numbers(step.scenario, step.cursor, watch=watch, run=run or usual_run)
     try:
-        title, caption, *others = (
-            fill(text, numbers, formats) for _, text in _texts(step.title, step.caption, step.said)
-        )
+        title, caption = (fill(text, numbers, formats) for text in (step.title, step.caption))
+        others = {key: fill(getattr(step.said, key), numbers, formats) for key in _TEXTS}
     except InputError as error:
         where = f"{lesson.source}:{step.line}"
         raise InputError(
             where, [replace(m, value=shortened(m.value)) for m in error.mistakes], error.others
         ) from None
-    notes, question, answer = others
-    return ResolvedStep(
-        lesson.title, number, len(lesson.steps), title, caption, notes, question, answer,
-        step.scenario, step.start, step.cursor, step.row, step.layout, step.panel,
-        step.choices, step.points, step.pace, step.camera,
-    )  # fmt: skip
+    said: dict[str, Any] = {each.name: getattr(step, each.name) for each in fields(step)}
+    said |= {"title": title, "caption": caption, **others}
+    return ResolvedStep(**said, lesson=lesson.title, number=number, count=len(lesson.steps))

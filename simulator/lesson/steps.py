@@ -61,30 +61,15 @@ class Lesson:
 
 
 @dataclass(frozen=True, slots=True)
-class ResolvedStep:
-    """A step with its numbers computed: what a player shows."""
+class ResolvedStep(Step):
+    """A step with all numbers in its title and caption: what a player shows."""
 
     lesson: str  # title of the whole lesson
     number: int  # number, count: which step, from 0, of how many
     count: int
-    # title, caption: heading, and Markdown with formulas between dollar signs; all numbers are in
-    # it
-    title: str
-    caption: str
     notes: str  # notes, question, answer: for the speaker; "" where there is none
     question: str
     answer: str
-    # scenario, start, cursor, row, layout, panel, choices, points, pace, camera: as in `Step`
-    scenario: Scenario
-    start: Cursor | None
-    cursor: Cursor
-    row: int
-    layout: str
-    panel: str
-    choices: ChooseTable
-    points: tuple[Pointer, ...]
-    pace: float
-    camera: Framing
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,11 @@ def words_of(markdown: str, *, bold: bool = False) -> tuple[Word, ...]:
     return tuple(words)
 
 
+def spoken(*parts: str) -> str:
+    """Return texts for screen readers, a line each."""
+    return "\n".join(plain_text(part) for part in parts if part)
+
+
 def plain_text(markdown: str) -> str:
     """Return a text for those who hear it: without marks, with formulas as LaTeX."""
     out = ""

@@ -36,7 +36,7 @@ from ui.talk.caption import (
     paint_caption,
     place_rect,
 )
-from ui.talk.caption_text import plain_text
+from ui.talk.caption_text import spoken
 from ui.widgets.choice_bar import Button, bar_sheet
 from ui.widgets.focus import has_ring
 from ui.widgets.sheet import set_sheet
@@ -293,10 +293,8 @@ class _CaptionView(QWidget):
         """Show a caption, and announce it."""
         self.shown = caption
         head = ", ".join(filter(None, (caption.title, caption.place, caption.lesson)))
-        parts = [head, caption.body, caption.question]
-        if caption.revealed:
-            parts.append(caption.answer)
-        self.setAccessibleDescription("\n".join(plain_text(part) for part in parts if part))
+        answer = caption.answer if caption.revealed else ""
+        self.setAccessibleDescription(spoken(head, caption.body, caption.question, answer))
         self.update()
 
     @property

@@ -29,7 +29,7 @@ from ui.look.theme import Style, frame_palette
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.talk.caption import BODY, Caption, caption_height, paint_caption
-from ui.talk.caption_text import plain_text
+from ui.talk.caption_text import spoken
 
 ENDING = ".md"
 _PAD = 10.0
@@ -124,8 +124,7 @@ class Preview(QWidget):
         self.caption = Caption(
             step.title, step.caption, number, number + 1, step.question, step.answer, True
         )
-        parts = (step.title, step.caption, step.question, step.answer)
-        self.setAccessibleDescription("\n".join(plain_text(part) for part in parts if part))
+        self.setAccessibleDescription(spoken(step.title, step.caption, step.question, step.answer))
         self.update()
 
     def sizeHint(self) -> QSize:

@@ -30,7 +30,7 @@ from ui.talk.caption import (
     end_caption,
     paint_caption,
 )
-from ui.talk.caption_text import plain_text
+from ui.talk.caption_text import spoken
 from ui.widgets.sheet import set_sheet
 
 ZOOMS = (0.8, 1.0, 1.25, 1.6, 2.0, 2.5, 3.0)
@@ -393,8 +393,9 @@ class _Prose(QWidget):
     def show_caption(self, caption: Caption) -> None:
         """Show a text, and announce it."""
         self.caption = caption
-        parts = (caption.title, caption.place, caption.body, caption.question, caption.answer)
-        self.setAccessibleDescription("\n".join(plain_text(part) for part in parts if part))
+        self.setAccessibleDescription(
+            spoken(caption.title, caption.place, caption.body, caption.question, caption.answer)
+        )
         self.updateGeometry()
         self.update()
 

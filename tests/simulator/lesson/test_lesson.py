@@ -205,7 +205,7 @@ MISTAKES = [
     (BASE + 'point = [{ line = "99" }]', 11, 'point.line = "99"'),
     (BASE + "point = [{ colum = 1 }]", 11, "expected one of tile, row, cell, line"),
     (BASE + "at = { vist = 1 }", 11, "at.vist = 1: expected one of end, visit, tile, head"),
-    (BASE + "choose = { modl = 1 }", 11, "choose.modl = 1: expected one of quantity, model"),
+    (BASE + "choose = { modl = 1 }", 11, "choose.modl = 1: expected one of "),
     (BASE + "play = [{ vist = 1 }, 1]", 11, "play.0.vist = 1: expected one of end, visit, tile"),
     (BASE + "visits = 3", 11, "visits = 3: expected one of scenario, clear, change"),
     (BASE + 'question = "Why?"', 11, 'question = "Why?": expected answer beside it'),

@@ -19,6 +19,7 @@ from simulator.study.pages.choices import CHOICES as PAGES
 from simulator.study.positions.choices import CHOICES as POSITIONS
 from simulator.study.ring.choices import CHOICES as RING
 from simulator.study.schedule.choices import CHOICES as SCHEDULE
+from simulator.study.smoothing.choices import CHOICES as SMOOTHING
 from simulator.study.sparse.patterns import NAMES
 from simulator.study.sqrt_d.choices import CHOICES as SQRT_D
 from simulator.study.sweep_choices import CHOICES as SWEEP
@@ -162,6 +163,7 @@ class CameraTable(Table):
 
 STUDIES: dict[str, tuple[Choice, ...]] = {
     "Jobs of heads": JOBS,
+    "Kernel": SMOOTHING,
     "Latent": LATENT,
     "Merge": MERGE,
     "Order": ORDER,
@@ -183,7 +185,6 @@ class _Chosen(Table):
     memory: Literal["plain", "scale", "tilted"] | None = None
     layer: Literal["flow", "stage", "row", "head", "heads"] | None = None
     stage: Literal["q", "k", "v", "o", "concat", "y"] | None = None
-    kernel: Literal["keys", "factors", "regression", "again", "features", "scores"] | None = None
     generation: Literal["bytes", "flops", "time", "equal"] | None = None
     way: Literal["cache", "again", "no mask"] | None = None
     summed: bool | None = None

@@ -12,7 +12,7 @@ from PySide6.QtGui import QFont, QPainter, QPen
 
 from ui.kit.boxes import Box, Placed, ink
 from ui.kit.shapes import LINE, Heat, Text, Wordings
-from ui.look.draw import CENTRE, card, outline, text_width
+from ui.look.draw import CENTRE, LEFT, card, outline, text_width
 from ui.look.theme import LABEL, Style
 
 _ROOMY = 16.0
@@ -29,6 +29,7 @@ class Head(NamedTuple):
     words: Wordings
     group: Wordings = ""
     goes: int = 0  # where there is too little room the largest number goes first; 0 stays
+    takes: bool = False  # whether the column takes all room that is left, and begins at the left
 
 
 class TableRow(NamedTuple):
@@ -36,6 +37,7 @@ class TableRow(NamedTuple):
 
     name: Text
     cells: tuple[Box, ...]
+    below: str = ""  # what stands below the name in rows of two lines
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +147,8 @@ class Table(Box):
         yield from self._headings(style, rect, left, columns)
         if self.even and columns[0][2] < px(_NARROW):
             size = LABEL
-        for n, (name, cells) in enumerate((*(self.rows[at] for at in shown), *self.after)):
+        rows = (*(self.rows[at] for at in shown), *self.after)
+        for n, (name, cells, under) in enumerate(rows):
             place = QRectF(rect.x(), top + n * high, rect.width(), high)
             own, at = n < len(shown), shown.start + n
             chosen = own and at == self.chosen
@@ -155,6 +158,10 @@ class Table(Box):
             if chosen and not self.framed:
                 yield Placed(_Mark(False), place)
             beside = place.adjusted(px(5), 0, left - rect.width() - px(3), 0)
+            if under and high >= 2 * line:
+                y, across = beside.center().y(), beside.width()
+                yield Placed(Text(under, "muted"), QRectF(beside.x(), y, across, line))
+                beside = QRectF(beside.x(), y - line, across, line)
             yield Placed(replace(name, size=min(name.size, size)), beside)
             for at, x, wide in columns:
                 within = QRectF(rect.x() + x, place.y(), wide, high)
@@ -180,12 +187,15 @@ class Table(Box):
     def _needs(self, style: Style, size: float) -> tuple[float, list[float]]:
         """Return the least widths of the names, and of each column."""
         rows, font = (*self.rows, *self.after), style.text_font(size)
-        names = max(text_width(font, each.name.wordings[0]) for each in rows) + style.px(14)
+        names = max(
+            max(text_width(font, each.name.wordings[0]), Text(each.below).width(style))
+            for each in rows
+        ) + style.px(14)  # fmt: skip
         pad = style.px(1 if self.even else 8)
         return names, [
             max(
                 *(_sized(each.cells[n], size).width(style) + pad for each in rows),
-                Text(head.words).width(style) + style.px(1),
+                Text(head.words).width(style) + max(pad, 1),
             )
             for n, head in enumerate(self.heads[1:])
         ]
@@ -204,9 +214,10 @@ class Table(Box):
             wanted = max(some) * len(some) if self.even else sum(some)
             if self.heads[n + 1].goes and wanted > room:
                 columns.remove(n)
-        spare, x, out = room - sum(needs[n] for n in columns), left, []
+        spare, x, out = max(room - sum(needs[n] for n in columns), 0.0), left, []
+        takers = [n for n in columns if self.heads[n + 1].takes] or columns
         for n in columns:
-            wide = needs[n] + max(spare, 0.0) / len(columns)
+            wide = needs[n] + (spare / len(takers) if n in takers else 0.0)
             wide = room / len(columns) if self.even else wide
             out.append((n, x, wide))
             x += wide
@@ -221,9 +232,9 @@ class Table(Box):
         groups: dict[Wordings, QRectF] = {}
         for n, x, wide in columns:
             head, place = self.heads[n + 1], QRectF(rect.x() + x, y, wide, line)
-            yield Placed(
-                Text(head.words, "muted", self.align), place.adjusted(px(0.5), 0, -px(0.5), 0)
-            )
+            align, edge = LEFT if head.takes else self.align, px(0.5 if self.even else 6)
+            start, end = 0 if head.takes else edge, edge if head.takes or self.even else 0
+            yield Placed(Text(head.words, "muted", align), place.adjusted(start, 0, -end, 0))
             if head.group:
                 groups[head.group] = groups.get(head.group, place).united(place)
         for words, place in groups.items():

@@ -107,6 +107,10 @@ class Study(Generic[Found, State]):
         """Return the state at another place of the run."""
         return state
 
+    def seen(self, state: State, *, controls: bool) -> State:
+        """Return the state as it is shown where nobody can do anything, as in a film, or can."""
+        return state
+
     # --- what a user does; None: nothing ------------------------------------------------------
 
     def key(self, state: State, key: Qt.Key, *, ctrl: bool) -> State | None:

@@ -248,8 +248,8 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
                 self._go(self.study.marked(self.state, self._mark))
 
     def completed(self, state: State) -> State:
-        """Return a state with what the panel has beside the study: nothing."""
-        return state
+        """Return a state with what the panel has beside the study."""
+        return self.study.seen(state, controls=self._controls)
 
     def change(self, state: State) -> None:
         """Show the state after what a user did."""
@@ -272,6 +272,8 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
     def show_controls(self, on: bool) -> None:
         super().show_controls(on)
         self._show_parts()
+        if self.state is not None:
+            self._draw(self.state)
 
     def set_style(self, style: Style) -> None:
         with self.plot.laid_out_once():

@@ -171,7 +171,7 @@ PANELS = (
         "kernel", "Kernel", "N",
         "Attention as a kernel smoother: keys as points, regression, and other scores "
         "(Tsai et al. 2019).",
-        "smoothing.panel:KernelPanel", room=_LARGE,
+        "smoothing.study:SMOOTHING", room=_LARGE,
     ),
     PanelSpec(
         "positions", "Positions", "R",

@@ -37,6 +37,11 @@ RUNS = {
                    "path": str(CAPTURES / "small/step-2000-layer1.safetensors")}},
         {"attention": {"heads": 12, "seqlen_q": 16, "head_dim": 4}, **CAUSAL},
     ),
+    "kernel": (
+        {"input": {"source": "capture", "name": "passage-layer1"}},
+        {"attention": {"seqlen_q": 1025, "head_dim": 4}, "tiling": {"rows": 64, "cols": 64}},
+        {"attention": {"seqlen_q": 9, "seqlen_k": 4, "head_dim": 4}, "scores": {"softcap": 2.0}},
+    ),
     "latent": (
         {"attention": {"algorithm": "mla", "heads": 4, "seqlen_q": 1, "seqlen_k": 256,
                        "latent_dim": 32, "rope_dim": 8}},

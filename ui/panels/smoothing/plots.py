@@ -1,4 +1,4 @@
-"""The plots of the kernel panel: keys in two dimensions, regression, attention again and again."""
+"""The plots of kernel smoothing: keys in two dimensions, regression, attention again and again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from simulator.base.matmul import matmul
 from simulator.study.smoothing.regression import BANDWIDTHS, EXAMPLES, Regression
 from simulator.study.smoothing.repeated import RANKED, TIMES
 from ui.look.units import count_text, number_text, tick_text
-from ui.panels.smoothing.state import DRAWS, FEATURES, HOT, KernelState
+from ui.panels.smoothing.state import COUNTS, DRAWS, HOT, SmoothingState
 from ui.plots.model import Axis, Curve, Level, PlotMark, PlotModel
 
 _LABELLED = 6
@@ -28,14 +28,8 @@ def size_of(vector: NDArray[np.float64]) -> float:
     return float(np.linalg.norm(vector))
 
 
-def keys_plot(state: KernelState, *, moves: bool = True) -> PlotModel:
-    """Return keys, query and blend of a row in the plane in which the keys spread most.
-
-    Parameters
-    ----------
-    moves : bool
-        Whether somebody may click and drag: a film says nothing of it.
-    """
+def keys_plot(state: SmoothingState) -> PlotModel:
+    """Return keys, query and blend of a row in the plane in which the keys spread most."""
     points, plane, at, moved = state.points, state.plane, state.at, state.moved
     weights = points.weights[at] if moved is None else moved.weights
     x, y = plane.queries[at] if moved is None else moved.place
@@ -92,7 +86,7 @@ def keys_plot(state: KernelState, *, moves: bool = True) -> PlotModel:
     others = ""
     if len(marks) > len(points.keys) + 2:
         invites = "; click another query (×) or drag this one"
-        others = invites if moves else ", × are the other queries"
+        others = invites if state.moves else ", × are the other queries"
     note = (
         f"{state.head_name}: the axes hold {100 * share:.0f} % of the keys' variance; weights and "
         f"distances are of all {points.k.shape[1]} dimensions. A key is as large as its weight"
@@ -117,13 +111,13 @@ def keys_plot(state: KernelState, *, moves: bool = True) -> PlotModel:
     )
 
 
-def again_plot(state: KernelState) -> PlotModel:
+def again_plot(state: SmoothingState) -> PlotModel:
     """Return how far rows still differ after attention was done n times."""
     again = state.again
     x = Axis("times that attention is done", lambda value: count_text(round(value)), whole=True)
     y = Axis("relative to before the first time", tick_text, log=True)
     if again is None:
-        note = f"It cannot be done again: {state.why}."
+        note = f"It cannot be done again. {_begun(state.why)}."
         return PlotModel("Attention again and again", x, y, note=note, x_range=(0, TIMES),
                          y_range=(_FLOOR, 1.0), summary=note)  # fmt: skip
     count = len(again.ranks)
@@ -162,12 +156,12 @@ def again_plot(state: KernelState) -> PlotModel:
         )  # fmt: skip
     below = again.below
     when = (
-        f"after {below} times rows differ by less than {RANKED:.0%}".replace("%", " %")
+        f"After {below} times rows differ by less than {RANKED:.0%}".replace("%", " %")
         if below is not None
-        else f"after {TIMES} times rows still differ by {number_text(float(spread[-1]))}"
+        else f"After {TIMES} times rows still differ by {number_text(float(spread[-1]))}"
     )
     note = (
-        f"{state.head_name}'s weights on its V again and again: {when} of what they did, the rank "
+        f"{state.head_name}'s weights on its V again and again. {when} of what they did, the rank "
         f"is {again.ranks[-1]} of {count_text(again.ranks[0])} at the end; with a skip connection "
         f"they differ by {number_text(float(again.skipped[-1]))} (Dong et al. 2021)."
         f"{state.part_words}"
@@ -185,16 +179,21 @@ def again_plot(state: KernelState) -> PlotModel:
     )
 
 
-def features_plot(state: KernelState) -> PlotModel:
+def _begun(reason: str) -> str:
+    """Return a reason as the beginning of a sentence."""
+    return reason[:1].upper() + reason[1:]
+
+
+def features_plot(state: SmoothingState) -> PlotModel:
     """Return how far random features are from the softmax, over their number."""
     x = Axis(
         "random features", lambda value: count_text(round(value)), log=True, base=2, whole=True
     )
     y = Axis("distance of O from the softmax's", lambda value: f"{100 * value:.3g} %", log=True)
     found, name = state.estimates, f"Random features for {state.head_name}"
-    ends = float(FEATURES[0]), float(FEATURES[-1])
+    ends = float(COUNTS[0]), float(COUNTS[-1])
     if found is None:
-        note = f"No estimates here: {state.unfit}."
+        note = f"No estimates here. {_begun(state.unfit)}."
         return PlotModel(name, x, y, note=note, x_range=ends, y_range=(0.01, 1.0), summary=note)
     curves = []
     for errors, words, short, role, marker in (
@@ -221,7 +220,7 @@ def features_plot(state: KernelState) -> PlotModel:
     values = [value for curve in curves for value in curve.ys]
     slow, fast = (tick_text(round(each.exponent, 2)) for each in (found.own, found.hot))
     note = (
-        f"O of {state.head_name} with random features (Performer) against the softmax: mean and "
+        f"Random features for {state.head_name} (Performer). O against the softmax's: mean and "
         f"spread of {DRAWS} draws. The error goes as r to the {slow}; at {HOT:g} times the "
         f"temperature to the {fast}. It is 1/√r where queries and keys are short, as those of "
         f"trained heads are not (Choromanski et al. 2021)."
@@ -263,7 +262,7 @@ def regression_plot(found: Regression) -> PlotModel:
         for width, error in zip(BANDWIDTHS, found.left_out, strict=True)
     )
     note = (
-        f"{EXAMPLES} examples are keys and values, x is the query, h = {h}: attention and the "
+        f"{EXAMPLES} examples are keys and values. x is the query, h = {h}: attention and the "
         f"Nadaraya–Watson estimator are {number_text(found.off, 3)} apart. It is "
         f"{number_text(found.error)} from the function (root mean square). Leaving one out, "
         f"h = {number_text(found.best, 2)} is best."

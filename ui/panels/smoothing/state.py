@@ -1,4 +1,4 @@
-"""What the kernel panel shows of a head, as plain data, made beside the window."""
+"""What the dock of kernel smoothing shows of a head, as plain data, made beside the window."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from simulator.base.softmax import softmax_rows
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of
 from simulator.study.features import FeatureErrors, Progress, feature_errors
+from simulator.study.smoothing.choices import KEYS
 from simulator.study.smoothing.kernel_smoother import (
     Factors,
     HeadPoints,
@@ -25,12 +26,13 @@ from simulator.study.smoothing.kernel_smoother import (
     rounding_bound,
 )
 from simulator.study.smoothing.other_scores import ScoreKind, score_kinds
+from simulator.study.smoothing.regression import Regression
 from simulator.study.smoothing.repeated import Repeated, repeated
 from ui.look.units import count_text, plural
 
 F64 = NDArray[np.float64]
 
-FEATURES = tuple(2**n for n in range(4, 12))
+COUNTS = tuple(2**n for n in range(4, 12))
 """Numbers of random features that are tried."""
 DRAWS = 8
 """Draws of each number."""
@@ -68,7 +70,7 @@ class ScoredRow:
 
 
 @dataclass(frozen=True, eq=False)
-class KernelState:
+class SmoothingState:
     """A head, and the row that is explained."""
 
     workload: Workload  # shapes and tokens, heads one by one
@@ -86,6 +88,9 @@ class KernelState:
     # random features in place of the softmax; None: `unfit` says why not, or nobody has asked
     estimates: Estimates | None = None
     unfit: str = ""  # why there are none
+    shows: str = KEYS
+    regression: Regression | None = None
+    moves: bool = True  # whether somebody may click and drag: not in a film
 
     @property
     def at(self) -> int:
@@ -145,16 +150,16 @@ class KernelState:
         return tuple(out)
 
 
-def kernel_state(w: Workload, inputs: Inputs, head: int, row: int) -> KernelState:
+def smoothing_state(w: Workload, inputs: Inputs, head: int, row: int) -> SmoothingState:
     """Return what is shown of a head, but for attention done again; it takes some milliseconds."""
     points = head_points(w, inputs, head, row)
-    return KernelState(
+    return SmoothingState(
         w, row, points, key_plane(points), factors(points), rounding_bound(points), None, "",
         softmax=algorithm_of(w).softmax,
     )  # fmt: skip
 
 
-def with_again(state: KernelState) -> KernelState:
+def with_again(state: SmoothingState) -> SmoothingState:
     """Return the same with attention done again and again; of 512 keys it takes a second or two."""
     try:
         return replace(state, again=repeated(state.points.weights, state.points.v))
@@ -162,7 +167,7 @@ def with_again(state: KernelState) -> KernelState:
         return replace(state, why=str(error))
 
 
-def with_estimates(state: KernelState, inputs: Inputs, progress: Progress) -> KernelState:
+def with_estimates(state: SmoothingState, inputs: Inputs, progress: Progress) -> SmoothingState:
     """Return the same with random features tried in place of the softmax."""
     w, head = state.workload, state.points.head
     if max(w.seqlen_q, w.seqlen_k) > _MOST_KEYS:
@@ -172,19 +177,19 @@ def with_estimates(state: KernelState, inputs: Inputs, progress: Progress) -> Ke
     if w.variant:
         return replace(state, unfit="random features estimate the softmax of q·k alone")
     seeds = range(DRAWS)
-    own = feature_errors(w, inputs, head, FEATURES, seeds, lambda share: progress(share / 2))
+    own = feature_errors(w, inputs, head, COUNTS, seeds, lambda share: progress(share / 2))
     hotter = replace(w, temperature=HOT * w.temperature)
     hot = feature_errors(
-        hotter, inputs, head, FEATURES, seeds, lambda share: progress(0.5 + share / 2)
+        hotter, inputs, head, COUNTS, seeds, lambda share: progress(0.5 + share / 2)
     )
     return replace(state, estimates=Estimates(own, hot))
 
 
-def at_row(state: KernelState, row: int) -> KernelState | None:
+def at_row(state: SmoothingState, row: int) -> SmoothingState | None:
     """Return the same head with another row; None if that was not taken."""
     return replace(state, row=row, moved=None) if row in state.points.rows else None
 
 
-def with_query_at(state: KernelState, place: tuple[float, float]) -> KernelState:
+def with_query_at(state: SmoothingState, place: tuple[float, float]) -> SmoothingState:
     """Return the same with the row's query elsewhere in the plane."""
     return replace(state, moved=moved_query(state.points, state.plane, state.at, place))

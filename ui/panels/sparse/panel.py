@@ -77,8 +77,6 @@ class SparsePanel(StudyPanel[SparseState, SparseState]):
         for widget in (self.label, self.blocks, self.brush, self.use_button):
             widget.setVisible(on)
         super().show_controls(on)
-        if self.state is not None:
-            self._draw(self.state)
 
     def completed(self, state: SparseState) -> SparseState:
         pattern, w = state.chosen.pattern, state.workload
@@ -92,7 +90,7 @@ class SparsePanel(StudyPanel[SparseState, SparseState]):
         self.blocks.setValue(state.knobs.k)
         self.blocks.blockSignals(blocked)
         self.blocks.setAccessibleDescription(knobs_words(state))
-        return replace(state, paints=self._controls)
+        return super().completed(state)
 
     def _slid(self, k: int) -> None:
         self.chosen["k"] = str(k)

@@ -141,6 +141,9 @@ class SparseStudy(Study[SparseState, SparseState]):
     ) -> SparseState:
         return found.named(chosen.get("mask", NAMES[0]))
 
+    def seen(self, state: SparseState, *, controls: bool) -> SparseState:
+        return replace(state, paints=controls)
+
     def key(self, state: SparseState, key: Qt.Key, *, ctrl: bool) -> SparseState | None:
         step = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(key)
         if step is None or not 0 <= state.at + step < len(state.rows):

@@ -1,12 +1,11 @@
 """The kernel dock in the window: keys, factors, regression, repeated attention, other scores."""
 
 from dataclasses import replace
-from itertools import combinations
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
-from PySide6.QtGui import QImage, QMouseEvent, QPainter
+from PySide6.QtCore import QEvent, QPointF, Qt
+from PySide6.QtGui import QMouseEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
@@ -17,11 +16,8 @@ from simulator.study.smoothing.kernel_smoother import factors, head_points, key_
 from simulator.study.smoothing.other_scores import score_kinds
 from simulator.study.smoothing.regression import BANDWIDTHS, regression
 from simulator.study.smoothing.repeated import repeated
-from ui.look.theme import THEMES, Style
 from ui.look.units import number_text
-from ui.panels.smoothing.maps import paint_factors
-from ui.panels.smoothing.scores import paint_scores
-from ui.panels.smoothing.state import DRAWS, FEATURES, HOT, kernel_state
+from ui.panels.smoothing.state import COUNTS, DRAWS, HOT
 
 
 @pytest.fixture
@@ -187,32 +183,33 @@ def test_after_cancel_a_row_of_another_head_is_not_taken_for_this_ones(window):
 def test_two_factors_and_their_product(window):
     panel = panel_of(window)
     press(panel, "factors")
-    assert panel.maps.isVisible()
     assert not panel.plot.isVisible()
     found = factors(points(window))
-    words = panel.maps.accessibleDescription()
+    words = panel.accessibleDescription()
     assert f"differ by {number_text(found.off)} of themselves" in words
     assert found.off <= panel.state.bound
     assert f"move {100 * found.moved[0]:.0f} % of the weight of row 0 “[CLS]”" in words
     press(panel, "keys")
     assert panel.plot.isVisible()
-    assert not panel.maps.isVisible()
+    assert not panel.picture.isVisible()
 
 
 def test_regression_in_context(window):
     panel = panel_of(window)
     assert not panel.bar.lists["h"].isVisible()
     press(panel, "regression")
-    assert panel.found.attended.tolist() == regression(0, BANDWIDTHS[2]).attended.tolist()
+    assert (
+        panel.state.regression.attended.tolist() == regression(0, BANDWIDTHS[2]).attended.tolist()
+    )
     curves = {curve.name: curve for curve in panel.plot.model.curves}
-    assert curves["attention"].ys == tuple(panel.found.attended.tolist())
-    assert len(panel.plot.model.marks) == len(panel.found.xs)
+    assert curves["attention"].ys == tuple(panel.state.regression.attended.tolist())
+    assert len(panel.plot.model.marks) == len(panel.state.regression.xs)
     box = panel.bar.lists["h"]
     QTest.keyClick(box, Qt.Key.Key_Down)
-    assert panel.found.bandwidth == BANDWIDTHS[3]
+    assert panel.state.regression.bandwidth == BANDWIDTHS[3]
     QTest.keyClick(panel.bar.lists["examples"], Qt.Key.Key_Down)
-    assert panel.found.ys.tolist() == regression(1, BANDWIDTHS[3]).ys.tolist()
-    assert f"h = {number_text(panel.found.best, 2)} is best" in panel.plot.model.note
+    assert panel.state.regression.ys.tolist() == regression(1, BANDWIDTHS[3]).ys.tolist()
+    assert f"h = {number_text(panel.state.regression.best, 2)} is best" in panel.plot.model.note
 
 
 def test_attention_again_and_again(window):
@@ -230,7 +227,7 @@ def test_attention_again_and_again(window):
     rows = curves["rows differ"]
     assert list(rows.ys) == [value for value in expected.spread if value >= 1e-12]
     assert curves["with a skip connection"].ys == tuple(expected.skipped.tolist())
-    assert f"after {expected.below} times rows differ by less than 1 %" in panel.plot.model.note
+    assert f"After {expected.below} times rows differ by less than 1 %" in panel.plot.model.note
     assert f"rank is {expected.ranks[-1]} of 18" in panel.plot.model.note
 
 
@@ -238,8 +235,8 @@ def test_random_features_over_their_number(window):
     panel = panel_of(window)
     press(panel, "features")
     w, inputs = window.session.trace.single_heads
-    own = feature_errors(w, inputs, 0, FEATURES, range(DRAWS))
-    hot = feature_errors(replace(w, temperature=HOT), inputs, 0, FEATURES, range(DRAWS))
+    own = feature_errors(w, inputs, 0, COUNTS, range(DRAWS))
+    hot = feature_errors(replace(w, temperature=HOT), inputs, 0, COUNTS, range(DRAWS))
     model = panel.plot.model
     shown = [curve for curve in model.curves if curve.name]
     for curve, errors in zip(shown, (own, hot), strict=True):
@@ -254,7 +251,7 @@ def test_random_features_over_their_number(window):
 @pytest.mark.parametrize(
     ("tables", "words"),
     [
-        ({"attention": {"seqlen_q": 1025, "head_dim": 4}}, "it takes too long for more than 1"),
+        ({"attention": {"seqlen_q": 1025, "head_dim": 4}}, "It takes too long for more than 1"),
         (
             {"attention": {"seqlen_q": 9, "head_dim": 4}, "scores": {"softcap": 2.0}},
             "the softmax of q·k alone",
@@ -274,10 +271,12 @@ def test_where_features_estimate_nothing_it_is_said(window, tables, words):
 def test_a_lesson_chooses_what_is_shown(window):
     panel = panel_of(window)
     panel.take_choices(ChooseTable(kernel="again"))
-    assert panel.view == "again"
+    window.session.settle()
+    assert panel.state.shows == "again"
     assert panel.bar.buttons["view", "again"].isChecked()
     panel.take_choices(ChooseTable())
-    assert panel.view == "keys"
+    window.session.settle()
+    assert panel.state.shows == "keys"
 
 
 def test_what_cannot_be_done_again_says_why(window):
@@ -296,7 +295,7 @@ def test_other_scores_of_the_same_row(window):
     press(panel, "scores")
     w, inputs = window.session.trace.single_heads
     q, k = inputs.q[0, :1].astype(float), inputs.k[0].astype(float)
-    words = panel.scores.accessibleDescription()
+    words = panel.accessibleDescription()
     for kind, scored in zip(score_kinds(32, 32, w.logit_scale), panel.state.scored(), strict=True):
         s = kind.of(q, k)[0]
         p = np.exp(s - s.max()) / np.exp(s - s.max()).sum()
@@ -326,42 +325,3 @@ def test_rows_that_see_nothing_can_be_shown(window, mask):
         press(panel, view)
         assert panel.accessibleDescription()
         assert not panel.grab().isNull()
-
-
-@pytest.mark.sweep(keep=4)
-@pytest.mark.parametrize("paint", [paint_factors, paint_scores])
-@pytest.mark.parametrize(("theme", "least"), [*((name, 0.0) for name in THEMES), ("dark", 20.0)])
-@pytest.mark.parametrize("size", [(320, 150), (430, 300), (760, 480)], ids=str)
-def test_pictures_of_every_size_are_painted_to_their_edges_at_most(
-    window, paint, theme, least, size
-):
-    state = kernel_state(*window.session.trace.single_heads, 0, 8)
-    style = Style(THEMES[theme], least=least)  # on the stage letters may not be smaller
-    picture = QImage(size[0] + 40, size[1] + 40, QImage.Format.Format_RGB32)
-    ground = QImage(picture.size(), QImage.Format.Format_RGB32)
-    for image in (picture, ground):
-        image.fill(0x123456)
-    with QPainter(picture) as painter:
-        paint(painter, state, style, QRectF(20, 20, *size))
-    assert picture != ground
-    for x in range(picture.width()):
-        for y in (*range(18), *range(picture.height() - 18, picture.height())):
-            assert picture.pixel(x, y) == ground.pixel(x, y)
-    for y in range(picture.height()):
-        for x in (*range(18), *range(picture.width() - 18, picture.width())):
-            assert picture.pixel(x, y) == ground.pixel(x, y)
-
-
-def test_controls_are_apart_and_have_names(window, qapp):
-    panel = panel_of(window)
-    press(panel, "regression")
-    for width in (330, 480, 760):
-        panel.setParent(None)
-        panel.resize(width, 300)
-        panel.show()
-        qapp.processEvents()
-        boxes = [control.geometry() for control in panel.bar.shown()]
-        assert not any(a.intersects(b) for a, b in combinations(boxes, 2))
-        assert all(panel.bar.rect().contains(box) for box in boxes)
-    assert all(b.accessibleName() and b.toolTip() for b in panel.bar.buttons.values())
-    panel.deleteLater()

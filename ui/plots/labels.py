@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, QSizeF
 
 from ui.plots.model import F64
@@ -57,35 +57,41 @@ def place_labels(
     """Return a place for each label, or None for one that has none.
 
     No line from a label to what it names goes through another label: that would read as its name.
-
-    Parameters
-    ----------
-    lines : ndarray
-        (n, 2) float64, points of curves, NaN between two curves: a place with few of them is
-        liked better.
-    dots : ndarray, optional
-        (m, 2) float64, points that are marked on them: a label beside one would seem to name it.
+    A place with few of the points of curves in `lines` is liked better, NaN stands between two
+    curves; a label beside one of the `dots` on them would seem to name it.
     """
     boxes = [_sides(box) for box in taken]
     middles = np.array([((l + r) / 2, (t + b) / 2) for l, t, r, b in boxes]).reshape(-1, 2)
     points = np.concatenate([dots, middles]).T.copy()
     around = _Around(_sides(inside), boxes, lines.T.copy(), points)
     looks = [[_Looked(_spots(label, size, around)) for size in label.sizes] for label in wanted]
-    order = list(range(len(wanted)))
-    best, poor, least = _placed(wanted, looks, order, around, math.inf)
+    order, best, least = list(range(len(wanted))), list[PlacedLabel | None](), math.inf
     for _ in range(_TRIES):
+        out: list[PlacedLabel | None] = [None] * len(wanted)
+        words, leads, poor, loss = list[_Sides](), list[_Line](), list[int](), 0.0
+        for n in order:
+            wording, spot = _found(looks[n], around, words, leads)
+            if spot is None or wording:
+                poor.append(n)
+                loss += wording if spot is not None else _LOST - n / len(wanted)
+                if loss >= least:
+                    break
+            if spot is not None:
+                (x, y, right, bottom), anchor = spot.box, wanted[n].anchors[spot.anchor]
+                out[n] = PlacedLabel(QRectF(x, y, right - x, bottom - y), wording, anchor, spot.far)
+                words.append(spot.box)
+                leads += [spot.lead] if spot.far else []
+        if loss < least:
+            best, least = out, loss
         # What has found no place, or one for a few words alone, looks before the others.
         before, order = order, [*poor, *(n for n in order if n not in poor)]
         if order == before:
             break
-        found, poor, loss = _placed(wanted, looks, order, around, least)
-        if loss < least:
-            best, least = found, loss
     return best
 
 
-_TRIES = 4
-"""In how many other orders labels look for their places if words are lost."""
+_TRIES = 5
+"""In how many orders labels look for their places if words are lost."""
 _LOST = 4.0
 """How much worse it is to lose a label than its longest words."""
 _CROSSING = 6.0
@@ -108,36 +114,26 @@ _Look = tuple[float, int, tuple[float, float], tuple[float, float], bool]
 shares of the label are left of there and above, and whether a line leads there."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Around:
-    """What labels keep off, in plain numbers: there are hundreds of places to look at.
+class _Around(NamedTuple):
+    """What labels keep off, in plain numbers: there are hundreds of places to look at."""
 
-    `room`: labels lie in it; `taken`: nothing may lie on these; `lines`: points of curves, (2, n);
-    `points`: those that are marked, and the middles of what is taken.
-    """
-
-    room: _Sides
-    taken: list[_Sides]
-    lines: F64
-    points: F64
+    room: _Sides  # labels lie in it
+    taken: list[_Sides]  # nothing may lie on these
+    lines: F64  # points of curves, (2, n)
+    points: F64  # those that are marked, and the middles of what is taken
 
 
 @dataclass(slots=True)
 class _Spot:
-    """A place in the room and on nothing that is taken.
+    """A place in the room and on nothing that is taken."""
 
-    `cost`: how little it is liked; `box`: where; `anchor`: which; `lead`: the line from there;
-    `far`: whether it is drawn; `clear`: how far it stays away from others; `prices`: how much
-    worse the place is for what is around, as far as anybody has asked.
-    """
-
-    cost: float
+    cost: float  # how little it is liked
     box: _Sides
-    anchor: int
-    lead: _Line
-    far: bool
-    clear: float
-    prices: list[float] = field(default_factory=list)
+    anchor: int  # at which of the label's places
+    lead: _Line  # the line from there
+    far: bool  # whether that is drawn
+    clear: float  # how far it stays away from others
+    prices: list[float] = field(default_factory=list)  # for what is around, as far as asked
 
 
 class _Looked:
@@ -192,38 +188,6 @@ def _spots(label: Wanted, size: QSizeF, around: _Around) -> Iterator[_Spot]:
             yield _Spot(cost, box, a, _lead(ends[a], box), far, _CLEAR * gap)
 
 
-def _placed(
-    wanted: Sequence[Wanted],
-    looks: Sequence[Sequence[_Looked]],
-    order: Sequence[int],
-    around: _Around,
-    most: float,
-) -> tuple[list[PlacedLabel | None], list[int], float]:
-    """Return places of labels that look for them in an order.
-
-    Also return which of them have lost words, and how much that is; from `most` on no other label
-    is looked at.
-    """
-    out: list[PlacedLabel | None] = [None] * len(wanted)
-    words: list[_Sides] = []
-    leads: list[_Line] = []
-    poor, loss = [], 0.0
-    for n in order:
-        wording, spot = _found(looks[n], around, words, leads)
-        if spot is None or wording:
-            poor.append(n)
-            loss += wording if spot is not None else _LOST - n / len(wanted)
-            if loss >= most:
-                break
-        if spot is not None:
-            (x, y, right, bottom), anchor = spot.box, wanted[n].anchors[spot.anchor]
-            out[n] = PlacedLabel(QRectF(x, y, right - x, bottom - y), wording, anchor, spot.far)
-            words.append(spot.box)
-            if spot.far:
-                leads.append(spot.lead)
-    return out, poor, loss
-
-
 def _found(
     looks: Sequence[_Looked], around: _Around, words: Sequence[_Sides], leads: Sequence[_Line]
 ) -> tuple[int, _Spot | None]:
@@ -256,14 +220,9 @@ def _is_cut(spot: _Spot, words: Sequence[_Sides], leads: Sequence[_Line]) -> boo
     """Return whether the line to a label goes through another, or that of another through it."""
     if leads:
         own = _wider(spot.box, spot.clear)
-        for lead in leads:
-            if _crosses(lead, own):
-                return True
-    if spot.far:
-        for box in words:
-            if _crosses(spot.lead, _wider(box, spot.clear)):
-                return True
-    return False
+        if any(_crosses(lead, own) for lead in leads):
+            return True
+    return spot.far and any(_crosses(spot.lead, _wider(box, spot.clear)) for box in words)
 
 
 # --- what a place costs ------------------------------------------------------------------------
@@ -287,7 +246,9 @@ def _mistaken(spot: _Spot, around: _Around) -> float:
     off, own = across**2 + down**2, spot.lead[2] ** 2 + spot.lead[3] ** 2
     if off.size == 0 or off.min() >= _MISTAKEN[0][0] ** 2 * own:
         return 0.0
-    least = np.min(off[_others(x, y, spot)], initial=math.inf)
+    # In the very place of what is named there is no other.
+    others = (x - spot.lead[0]) ** 2 + (y - spot.lead[1]) ** 2 > spot.clear**2
+    least = np.min(off[others], initial=math.inf)
     return sum(worse for share, worse in _MISTAKEN if least < share**2 * own)
 
 
@@ -334,11 +295,6 @@ def _crossed(spot: _Spot, around: _Around) -> float:
 
 
 _PRICES = (_through, _hidden, _mistaken, _dotted, _crossed)
-
-
-def _others(x: F64, y: F64, spot: _Spot) -> NDArray[np.bool_]:
-    """Return which points are not in the place of that which is named."""
-    return np.asarray((x - spot.lead[0]) ** 2 + (y - spot.lead[1]) ** 2 > spot.clear**2)
 
 
 # --- boxes and lines ---------------------------------------------------------------------------
@@ -409,16 +365,12 @@ def spread(
 ) -> list[float] | None:
     """Return middles of equally high boxes near those wanted, in order, none on another.
 
-    Returns
-    -------
-    list of float or None
-        None where there is not enough room.
+    None where there is not enough room.
     """
     if len(middles) * height > bottom - top:
         return None
     order = sorted(range(len(middles)), key=lambda n: middles[n])
-    out = [0.0] * len(middles)
-    edge = top
+    out, edge = [0.0] * len(middles), top
     for n in order:
         out[n] = max(middles[n], edge + height / 2)
         edge = out[n] + height / 2

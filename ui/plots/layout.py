@@ -93,29 +93,6 @@ class PlotLayout:
     bar_ticks: tuple[tuple[float, str], ...] = ()  # (pixel, words) of each
     bar_title: QRectF | None = None  # words over the colour bar
 
-    def boxes(self) -> list[QRectF]:
-        """Return the places of all words: they lie inside the picture and on no other."""
-        line = line_height(self.style)
-        font, plot = self.style.text_font(11), self.frame.plot
-        out = [_ink_box(self.x_title), _ink_box(self.y_title)]
-        out += [label.box for label in (*self.note, *self.labels)]
-        out += [tick_box(x, text, font, plot, self.style) for x, text in self.x_ticks]
-        for y, text in self.y_ticks:
-            width = text_width(font, text)
-            right = plot.left() - self.style.px(6)
-            out.append(QRectF(right - width, y - line / 2, width, line))
-        if self.bar is not None:
-            left = self.bar.right() + self.style.px(4)
-            out += [
-                QRectF(left, y - line / 2, text_width(font, text), line)
-                for y, text in self.bar_ticks
-            ]
-        return out
-
-
-def _ink_box(box: QRectF) -> QRectF:
-    return box.adjusted(0, 1, 0, -1)
-
 
 def line_height(style: Style) -> float:
     """Return the height of a line of words."""
@@ -367,8 +344,8 @@ _ALONG = 9
 """Places of a line at which its label may stand."""
 _LINE_RINGS = (1.0, 4.0, 6.5, 9.5, 13.0, 17.0)
 """How many gaps away from it, where other lines and curves leave no room beside it."""
-_LINE_POINTS = 2000
-"""Points of a line across: a label on the line of another would be taken for that one's."""
+_STEP = 3.0
+"""Pixels between two points of a line that labels keep off."""
 
 
 def _on_level(
@@ -388,25 +365,25 @@ def _on_level(
 
 def _line_points(model: PlotModel, frame: Frame) -> F64:
     """Return pixels along all curves and lines, (n, 2), NaN between two of them."""
-    parts, end = [np.empty((0, 2))], np.full((1, 2), np.nan)
-    for curve in model.curves:
-        if len(curve.xs) < 2:
-            continue
-        steps = np.linspace(0, len(curve.xs) - 1, max(12 * len(curve.xs), 200))
-        known = np.arange(len(curve.xs))
-        x = np.interp(steps, known, model.x.places(np.array(curve.xs, dtype=np.float64)))
-        y = np.interp(steps, known, model.y.places(np.array(curve.ys, dtype=np.float64)))
-        parts += [frame.points(x, y), end]
+    ends = [
+        frame.points(
+            model.x.places(np.array(curve.xs, dtype=np.float64)),
+            model.y.places(np.array(curve.ys, dtype=np.float64)),
+        )
+        for curve in model.curves
+        if len(curve.xs) > 1
+    ]
     # Lines across count as well: a label beside its own does not hide another one.
-    plot = frame.plot
     for level in model.levels:
         at = (model.y if level.across else model.x).place(level.value)
-        along = np.linspace(0, 1, _LINE_POINTS)
-        if level.across:
-            line = plot.left() + along * plot.width(), 0 * along + frame.point(frame.x[0], at).y()
-        else:
-            line = 0 * along + frame.point(at, frame.y[0]).x(), plot.top() + along * plot.height()
-        parts += [np.stack(line, axis=1), end]
+        across, up = (frame.x, (at, at)) if level.across else ((at, at), frame.y)
+        ends.append(frame.points(np.array(across), np.array(up)))
+    parts = [np.empty((0, 2))]
+    for line in ends:
+        far = np.cumsum([0, *np.hypot(*np.diff(line, axis=0).T)])
+        steps = np.linspace(0, far[-1], int(far[-1] / _STEP) + 2)
+        x, y = (np.interp(steps, far, each) for each in line.T)
+        parts += [np.stack([x, y], axis=1), np.full((1, 2), np.nan)]
     return np.concatenate(parts)
 
 

@@ -153,41 +153,19 @@ class Level:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeatMap:
-    """Coloured cells over two evenly spaced axes.
+    """Coloured cells over two evenly spaced axes."""
 
-    Attributes
-    ----------
-    xs, ys : tuple of float
-        Middles of the cells, rising by equal steps.
-    values : ndarray
-        (len(ys), len(xs)) float64, above 0, read-only.
-    title : str
-        Of the colour bar.
-    text : callable
-        A value in words.
-    base : int
-        What the bar's ticks are round in.
-    role : str
-        The colour of large values.
-    beyond : ndarray
-        (len(ys), len(xs)) bool, read-only: cells that are hatched and fenced off.
-    beyond_label, beyond_short : str
-        What those are, and the same where there is little room.
-    details : callable
-        What the pointer reads in the cell of a row and a column.
-    """
-
-    xs: tuple[float, ...]
+    xs: tuple[float, ...]  # xs, ys: middles of the cells, rising by equal steps
     ys: tuple[float, ...]
-    values: F64
-    title: str
-    text: Words
-    base: int
-    role: str
-    beyond: NDArray[np.bool_]
-    beyond_label: str
+    values: F64  # (len(ys), len(xs)), above 0, read-only
+    title: str  # of the colour bar
+    text: Words  # a value in words
+    base: int  # what the bar's ticks are round in
+    role: str  # the colour of large values
+    beyond: NDArray[np.bool_]  # (len(ys), len(xs)), read-only: cells hatched and fenced off
+    beyond_label: str  # beyond_label, beyond_short: what those are, and the same in short
     beyond_short: str
-    details: Callable[[int, int], tuple[str, ...]]
+    details: Callable[[int, int], tuple[str, ...]]  # what is read in the cell of a row and column
 
     @property
     def step_x(self) -> float:

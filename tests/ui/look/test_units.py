@@ -2,7 +2,7 @@
 
 import pytest
 
-from ui.look.units import estimate_text, factor_text, plural, small_text, tick_text
+from ui.look.units import estimate_text, factor_text, plural, rate_text, small_text, tick_text
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,9 @@ def test_a_small_number_does_not_look_like_none(value, text):
 )
 def test_beside_an_axis_no_digit_is_in_vain(value, text):
     assert tick_text(value) == text
+
+
+def test_rates_are_written_in_powers_of_ten() -> None:
+    assert rate_text(989e12, "FLOP/s") == "989 TFLOP/s"
+    assert rate_text(3.35e12, "B/s") == "3.35 TB/s"
+    assert rate_text(0.5, "B/s") == "0.5 B/s"

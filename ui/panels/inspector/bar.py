@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFont, QWheelEvent
@@ -38,6 +37,12 @@ _TIPS = {
     "reset": "Temperature and mask of the scenario again.",
     "put": "Change the scenario to this temperature and mask; undo takes it back.",
 }
+
+
+_BUTTONS = {
+    "causal": "causal", "compare": "Compare", "jacobian": "Jacobian", "reset": "As scenario",
+    "put": "Put into scenario",
+}  # fmt: skip
 
 
 @guarded
@@ -75,54 +80,38 @@ class InspectorBar(QWidget):
         self.sliders: dict[str, QSlider] = {}
         for name in ("temperature", "window", "sinks"):
             self._make_slider(name)
-        self.buttons: dict[str, QToolButton] = {
-            "causal": self._make_button("causal", "causal", checkable=True),
-            "compare": self._make_button("compare", "Compare", checkable=True),
-            "jacobian": self._make_button("jacobian", "Jacobian", checkable=True),
-            "reset": self._make_button("reset", "As scenario"),
-            "put": self._make_button("put", "Put into scenario"),
-        }
+        self.buttons = {name: self._make_button(name, words) for name, words in _BUTTONS.items()}
         self.buttons["causal"].clicked.connect(lambda on: self._take("causal", on))
         self.buttons["compare"].clicked.connect(self.compared)
         self.buttons["jacobian"].clicked.connect(self.jacobian_asked)
-        self.buttons["reset"].clicked.connect(self._reset)
-        self.buttons["put"].clicked.connect(self._put)
+        self.buttons["reset"].clicked.connect(lambda _: self.reset_pressed.emit())
+        self.buttons["put"].clicked.connect(lambda _: self.put_pressed.emit())
 
     def _make_slider(self, name: str) -> None:
         self.labels[name] = QLabel(self)
         slider = self.sliders[name] = _KeyedSlider(self)
         slider.setObjectName(name)
         slider.setAccessibleName(name)
-        tip = f"{_TIPS[name]} Up and Down move it."
-        slider.setToolTip(tip)
-        slider.setAccessibleDescription(tip)
-        self.labels[name].setToolTip(tip)
-        if name == "temperature":
+        for widget in (slider, self.labels[name]):
+            widget.setToolTip(f"{_TIPS[name]} Up and Down move it.")
+        warm = name == "temperature"
+        if warm:
             slider.setRange(*TEMPERATURE_ENDS)
-            slider.valueChanged.connect(lambda at: self._take(name, temperature_at(at)))
-        else:
-            slider.valueChanged.connect(lambda at: self._take(name, at))
+        slider.valueChanged.connect(lambda at: self._take(name, temperature_at(at) if warm else at))
 
-    def _make_button(self, name: str, words: str, *, checkable: bool = False) -> QToolButton:
+    def _make_button(self, name: str, words: str) -> QToolButton:
         button = Button(self)
         button.setText(words)
         button.setObjectName(name)
-        button.setCheckable(checkable)
+        button.setCheckable(name not in ("reset", "put"))
         button.setAccessibleName(words)
         button.setAccessibleDescription(_TIPS[name])
         button.setToolTip(_TIPS[name])
         button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         return button
 
-    def _reset(self) -> None:
-        self.reset_pressed.emit()
-
-    def _put(self) -> None:
-        self.put_pressed.emit()
-
     def _take(self, name: str, value: float) -> None:
-        said: dict[str, Any] = {name: value}
-        self.settings = replace(self.settings, **said)
+        self.settings = replace(self.settings, **{name: value})  # type: ignore[arg-type]
         self._write()
         self.changed.emit(self.settings)
 
@@ -162,18 +151,17 @@ class InspectorBar(QWidget):
         """Take theme and text scale; `arrange` follows."""
         self.style_now = style
         t, px = style.theme, style.px
-        deep = round(px(4))
+        deep, high = round(px(4)), round(px(5))
         set_sheet(
             self,
-            bar_sheet(style) + f"QLabel {{ color: {t.text}; background: transparent; }}"
-            f"QSlider::groove:horizontal {{ height: {deep}px; background: {t.border};"
-            f" border-radius: {deep // 2}px; }}"
-            f"QSlider::sub-page:horizontal {{ background: {t.muted};"
-            f" border-radius: {deep // 2}px; }}"
-            f"QSlider::handle:horizontal {{ background: {t.current}; width: {round(px(10))}px;"
-            f" margin: -{round(px(5))}px 0; border-radius: {round(px(5))}px;"
-            f" border: 1px solid {t.panel}; }}"
-            f'QSlider[ring="true"] {{ border: 1px solid {t.text}; }}',
+            f"""{bar_sheet(style)}
+            QLabel {{ color: {t.text}; background: transparent; }}
+            QSlider::groove:horizontal, QSlider::sub-page:horizontal
+            {{ height: {deep}px; background: {t.border}; border-radius: {deep // 2}px; }}
+            QSlider::sub-page:horizontal {{ background: {t.muted}; }}
+            QSlider::handle:horizontal {{ background: {t.current}; border: 1px solid {t.panel};
+            width: {2 * high}px; margin: -{high}px 0; border-radius: {high}px; }}
+            QSlider[ring="true"] {{ border: 1px solid {t.text}; }}""",
         )
 
     def arrange(self, width: float) -> int:
@@ -186,10 +174,11 @@ class InspectorBar(QWidget):
         ]
         # A panel without space for the row's own part has no Jacobian either.
         self.buttons["jacobian"].setVisible(width >= px(_ROOM_FOR_PARTS))
-        for button in self.buttons.values():
-            if button.isHidden():
-                continue
-            groups.append(([button], [text_width(font, button.text()) + px(16)]))
+        groups += [
+            ([each], [text_width(font, each.text()) + px(16)])
+            for each in self.buttons.values()
+            if not each.isHidden()
+        ]
         # Causal is beside the controls that belong to it.
         groups.insert(1, groups.pop(3))
         lines = lines_of([sum(sizes) for _, sizes in groups], px(10), width)

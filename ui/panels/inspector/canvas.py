@@ -28,18 +28,13 @@ _ZOOMS = {Qt.Key.Key_Plus: STEP, Qt.Key.Key_Equal: STEP, Qt.Key.Key_Minus: 1 / S
 
 @guarded
 class InspectorCanvas(QWidget):
-    """Paints what the panel has, and passes on what a pointer and keys do to it.
-
-    Attributes
-    ----------
-    view : View
-        What part of the map is shown: x counts keys, y rows of the map.
-    """
+    """Paints what the panel has, and passes on what a pointer and keys do to it."""
 
     def __init__(self, panel: InspectorPanel) -> None:
         super().__init__(panel)
         self._panel = panel
         self.view = Viewport()
+        """What part of the map is shown: x counts keys, y rows of the map."""
         self._pressed: tuple[QPointF, InspectorLayout, Viewport] | None = None
         self._dragging = False
         self.setObjectName("inspector_canvas")

@@ -34,9 +34,7 @@ def jacobian_words(model: InspectorModel, found: RowJacobian, row: int) -> tuple
     figures = f"norm {number_text(found.norm)}, trace {number_text(found.trace)}"
     return (
         f"Jacobian diag(p) − p pᵀ of {model.row_name(row)}: {figures}",
-        f"diag(p) − p pᵀ: {figures}",
         figures,
-        f"norm {number_text(found.norm)}",
     )
 
 
@@ -48,8 +46,7 @@ def part_words(found: RowJacobian) -> tuple[str, ...]:
     share = f"{100 * found.shown:.1f} %"
     return (
         f"the {count} strongest of {count_text(found.visible)} keys, {share} of the squared norm",
-        f"{count} of {count_text(found.visible)} keys, {share} of norm²",
-        f"{count} keys",
+        f"{count} of {count_text(found.visible)} keys",
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import QPointF, QRectF
 
 from ui.board.layout import Viewport
+from ui.kit.boxes import Box, Column
 from ui.look.draw import text_width
 from ui.look.pieces import GAP, picture_place
 from ui.look.theme import Style
@@ -24,66 +25,38 @@ LABEL, LINE = 12, 14
 
 @dataclass(frozen=True, slots=True)
 class InspectorLayout:
-    """Boxes of the parts; empty ones are left out.
+    """Boxes of the parts; empty ones are left out."""
 
-    Attributes
-    ----------
-    title, notes : QRectF
-        What the pointer reads, and what one has to know.
-    caption : QRectF
-        Above the map: what its axes are.
-    cells : QRectF
-        The coloured cells of the map.
-    grid : Grid
-        How many there are, and of what.
-    row_labels, key_labels : QRectF
-        The places of the tokens.
-    bar : QRectF
-        The colour bar with its words.
-    heads : tuple of (int, QRectF)
-        Small maps, each with its caption below.
-    heads_title : QRectF
-        The title above them.
-    picture : QRectF
-        The picture of which keys are pieces, as the row reads it.
-    read : QRectF
-        Lines from the row to what it reads.
-    blend : QRectF
-        The output.
-    strips : tuple of QRectF
-        The strips of the output.
-    """
-
-    title: QRectF
-    notes: QRectF
-    caption: QRectF
-    cells: QRectF
-    grid: Grid
-    row_labels: QRectF
+    title: QRectF  # what the pointer reads
+    notes: QRectF  # what one has to know
+    caption: QRectF  # above the map: what its axes are
+    cells: QRectF  # the coloured cells of the map
+    grid: Grid  # how many there are, and of what
+    row_labels: QRectF  # row_labels, key_labels: the places of the tokens
     key_labels: QRectF
-    bar: QRectF
-    heads: tuple[tuple[int, QRectF], ...]
-    heads_title: QRectF
-    picture: QRectF
-    read: QRectF
-    blend: QRectF
-    strips: tuple[QRectF, ...]
+    bar: QRectF  # the colour bar with its words
+    heads: tuple[tuple[int, QRectF], ...]  # small maps, each with its caption below
+    heads_title: QRectF  # the title above them
+    picture: QRectF  # the picture of which keys are pieces, as the row reads it
+    read: QRectF  # lines from the row to what it reads
+    blend: QRectF  # the output
+    strips: tuple[QRectF, ...]  # the strips of the output
 
     def grid_cell(self, point: QPointF) -> tuple[int, int] | None:
         """Return row and column of the map's grid at a point."""
         box = self.cells
         if not box.contains(point) or box.isEmpty():
             return None
-        r = int((point.y() - box.y()) / box.height() * self.grid.rows)
         c = int((point.x() - box.x()) / box.width() * self.grid.cols)
-        return min(r, self.grid.rows - 1), min(c, self.grid.cols - 1)
+        return self._row(point), min(c, self.grid.cols - 1)
 
     def grid_row(self, point: QPointF) -> int | None:
         """Return the row of the map's grid whose label is at a point."""
-        if not self.row_labels.contains(point):
-            return None
-        box = self.cells
-        return min(int((point.y() - box.y()) / box.height() * self.grid.rows), self.grid.rows - 1)
+        return self._row(point) if self.row_labels.contains(point) else None
+
+    def _row(self, point: QPointF) -> int:
+        share = (point.y() - self.cells.y()) / self.cells.height()
+        return min(int(share * self.grid.rows), self.grid.rows - 1)
 
     def cell_box(self, r: int, c: int) -> QRectF:
         """Return the box of a cell of the grid."""
@@ -163,22 +136,12 @@ def _stacked(
     side: QRectF, style: Style, shares: tuple[float, float, float]
 ) -> tuple[QRectF, QRectF, QRectF]:
     """Return small maps, row and output above each other; the less important are left out."""
-    px, gap, none = style.px, style.px(10), QRectF()
-    least = (px(92), px(106), px(112))
-    count = 3
-    while count and sum(least[:count]) + gap * (count - 1) > side.height():
-        count -= 1
-    free = side.height() - gap * max(count - 1, 0)
-    spare = free - sum(least[:count])
-    y, out = side.y(), []
-    for n in range(3):
-        if n >= count:
-            out.append(none)
-            continue
-        high = least[n] + spare * shares[n] / sum(shares[:count])
-        out.append(QRectF(side.x(), y, side.width(), high))
-        y += high + gap
-    return out[0], out[1], out[2]
+    parts = tuple(
+        Box(name=n, high=high, grow=share, may_go=True)
+        for n, (high, share) in enumerate(zip((92, 106, 112), shares, strict=True))
+    )
+    placed = {box.name: place for box, place in Column(parts, gap=10).place(style, side)}
+    return placed.get(0, QRectF()), placed.get(1, QRectF()), placed.get(2, QRectF())
 
 
 def _heads(
@@ -208,12 +171,11 @@ def _heads(
     # They are close together if captions have space.
     wide = text_width(style.text_font(LABEL), "+ head 00")
     step = min(max(side, wide) + gap, (room.width() + gap) / columns)
-    out = []
-    for n in range(shown):
-        x = room.x() + n % columns * step
-        y = room.y() + n // columns * (side + below + gap)
-        out.append((first + n, QRectF(x, y, side, side)))
-    return title, tuple(out)
+    places = ((n % columns * step, n // columns * (side + below + gap)) for n in range(shown))
+    return title, tuple(
+        (first + n, QRectF(room.x() + x, room.y() + y, side, side))
+        for n, (x, y) in enumerate(places)
+    )
 
 
 def zoomed_map(

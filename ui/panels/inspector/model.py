@@ -25,36 +25,17 @@ KEPT = ResultCache(64, 64 * 2**20)
 
 @dataclass(frozen=True, eq=False)
 class InspectorModel:
-    """One head, or two heads compared, and the small maps of all heads.
+    """One head, or two heads compared, and the small maps of all heads."""
 
-    Attributes
-    ----------
-    workload : Workload
-        Shapes, tokens, which heads these are.
-    maps : AttentionMaps
-        Weights of `head` and of `other`.
-    head : int
-        The current head.
-    other : int or None
-        The head that it is compared with.
-    v : ndarray
-        (Nk, dv) float32, values that `head` reads.
-    small : ndarray or None
-        (all heads, r, c) float32, each the largest weight of a block; None: not made.
-    notes : tuple of str
-        What one has to know: what was left out, what the file determines.
-    jacobian : bool
-        Whether the Jacobian of the row is shown in place of what the row reads.
-    """
-
-    workload: Workload
-    maps: AttentionMaps
-    head: int
-    other: int | None
-    v: F32
+    workload: Workload  # shapes, tokens, which heads these are
+    maps: AttentionMaps  # weights of `head` and of `other`
+    head: int  # the current head
+    other: int | None  # the head that it is compared with
+    v: F32  # (Nk, dv), values that `head` reads
+    # (all heads, r, c), each the largest weight of a block; None: not made
     small: F32 | None = None
-    notes: tuple[str, ...] = ()
-    jacobian: bool = False
+    notes: tuple[str, ...] = ()  # what was left out, what the file determines
+    jacobian: bool = False  # whether the row's Jacobian stands in the place of what it reads
 
     @cached_property
     def difference(self) -> HeadDifference | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPen
+from PySide6.QtGui import QColor, QFont, QImage, QPainter, QPainterPath, QPen
 
 from simulator.base.dtypes import F32
 from simulator.program.algorithms import algorithm_of
@@ -33,12 +34,11 @@ from ui.look.pieces import (
     query_piece,
 )
 from ui.look.theme import Style, Theme
-from ui.look.units import count_text, number_text
+from ui.look.units import count_text, number_text, plural
 from ui.panels.inspector.jacobian import paint_jacobian
 from ui.panels.inspector.layout import LABEL, LINE, InspectorLayout, inspector_layout, label_step
 from ui.panels.inspector.model import (
     KEPT,
-    Grid,
     InspectorModel,
     MapPointer,
     entropy_words,
@@ -66,24 +66,7 @@ def paint_inspector(
 ) -> None:
     """Paint everything for which there is space; `view` says which part of the map is shown."""
     layout = inspector_layout(model, style, rect, view)
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    t = style.theme
-    font = style.text_font(13, bold=True)
-    draw_text(painter, layout.title, reading(model, pointer), font, t.text)
-    line = style.px(19)
-    if not layout.notes.isEmpty():
-        for n, note in enumerate(model.notes):
-            box = QRectF(layout.notes.x(), layout.notes.y() + n * line, layout.notes.width(), line)
-            draw_text(painter, box, note, style.text_font(LABEL), t.muted)
-    _paint_map(painter, model, pointer, style, layout)
-    _paint_heads(painter, model, style, layout)
-    if not layout.read.isEmpty():
-        if model.jacobian:
-            paint_jacobian(painter, model, pointer.row, style, layout.read)
-        else:
-            _paint_read(painter, model, pointer, style, layout)
-    if not layout.blend.isEmpty():
-        _paint_blend(painter, model, pointer, style, layout)
+    _Picture(painter, model, pointer, style, layout).paint()
 
 
 def rooted(values: F32) -> F32:
@@ -99,118 +82,322 @@ def _words(theme: Theme, *, signed: bool) -> U32:
     return words
 
 
-def _image(model: InspectorModel, grid: Grid, style: Style) -> QImage:
-    values, signed = shrunk(model, grid), model.other is not None
-
+def _image(values: F32, theme: Theme, *, signed: bool) -> QImage:
     def make() -> QImage:
-        words = _words(style.theme, signed=signed)
-        return heat_image(rooted(values), -1.0 if signed else 0.0, 1.0, words)
+        return heat_image(
+            rooted(values), -1.0 if signed else 0.0, 1.0, _words(theme, signed=signed)
+        )
 
-    return KEPT.get(values, ("image", style.theme.name, signed), make)
-
-
-# --- the map --------------------------------------------------------------------------------
+    return KEPT.get(values, ("image", theme.name, signed), make)
 
 
-def _paint_map(
-    painter: QPainter, model: InspectorModel, pointer: MapPointer, style: Style,
-    layout: InspectorLayout,
-) -> None:  # fmt: skip
-    t, box, grid = style.theme, layout.cells, layout.grid
-    if model.maps.mask.hides:
-        painter.fillRect(box, hatching(t.empty, t.hatch, style.scale))
-    painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
-    painter.drawImage(box, _image(model, grid, style))
-    outline(painter, box, t.border)
-    if not layout.caption.isEmpty():
-        _paint_caption(painter, model, style, layout)
-    _paint_labels(painter, model, pointer, style, layout)
-    r, c = grid.cell_of(model.rows.index(pointer.row), pointer.key or 0)
-    thick = max(style.px(1.5), 1.0)
-    # A band thinner than its border would hide what it marks.
-    least = style.px(5)
-    if 0 <= r < grid.rows:
-        band = layout.cell_box(r, 0)
-        band.setWidth(box.width())
-        if band.height() < least:
-            band.adjust(0, -(least - band.height()) / 2, 0, (least - band.height()) / 2)
-        _marked(painter, band, QColor(t.current), thick, box)
-    if pointer.key is not None and 0 <= c < grid.cols:
-        column = layout.cell_box(0, c)
-        column.setHeight(box.height())
-        if column.width() < least:
-            more = (least - column.width()) / 2
-            column.adjust(-more, 0, more, 0)
-        _marked(painter, column, QColor(t.text), thick, box)
-    if not layout.bar.isEmpty():
-        _paint_bar(painter, model, style, layout.bar)
+class _Picture:
+    """What is painted, and with what."""
 
+    def __init__(
+        self, painter: QPainter, model: InspectorModel, pointer: MapPointer, style: Style,
+        layout: InspectorLayout,
+    ) -> None:  # fmt: skip
+        self.painter, self.model, self.pointer = painter, model, pointer
+        self.style, self.layout = style, layout
+        self.theme, self.px = style.theme, style.px
+        self.font, self.line = style.text_font(LABEL), style.px(19)
+        self.signed = model.other is not None
+        self.head = model.name_of(model.head)
 
-def _marked(painter: QPainter, box: QRectF, colour: QColor, thick: float, within: QRectF) -> None:
-    outline(painter, box.intersected(within).adjusted(-1, -1, 1, 1), colour, thick)
+    def write(
+        self, box: QRectF, words: str | Sequence[str], ink: str | QColor | None = None,
+        align: Qt.AlignmentFlag = LEFT, font: QFont | None = None,
+    ) -> None:  # fmt: skip
+        """Write words, muted unless said otherwise; of several the first that fit."""
+        font = font or self.font
+        words = words if isinstance(words, str) else first_that_fits(words, box.width(), font)
+        draw_text(self.painter, box, words, font, ink or self.theme.muted, align)
 
+    def row_of(self, box: QRectF, n: int = 0) -> QRectF:
+        """Return the n-th line of a place."""
+        return QRectF(box.x(), box.y() + n * self.line, box.width(), self.line)
 
-def _paint_caption(
-    painter: QPainter, model: InspectorModel, style: Style, layout: InspectorLayout
-) -> None:
-    font, t, box = style.text_font(LABEL), style.theme, layout.caption
-    if model.other is None:
-        words = f"{model.name_of(model.head)}: weights, queries ↓ keys →"
-        if not algorithm_of(model.workload).softmax:
-            words = f"{model.name_of(model.head)}: of a softmax, which this run has not"
-    else:
-        words = f"{model.name_of(model.head)} less {model.name_of(model.other)}, queries ↓ keys →"
-    more = layout.grid.words
-    if more and text_width(font, f"{words}; {more}") <= box.width():
-        words = f"{words}; {more}"
-    draw_text(painter, box, words, font, t.muted)
+    def paint(self) -> None:
+        layout, model = self.layout, self.model
+        self.painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        bold = self.style.text_font(13, bold=True)
+        self.write(layout.title, reading(model, self.pointer), self.theme.text, font=bold)
+        for n, note in enumerate([] if layout.notes.isEmpty() else model.notes):
+            self.write(self.row_of(layout.notes, n), note)
+        self.paint_map()
+        if not layout.heads_title.isEmpty():
+            self.paint_heads()
+        if not layout.read.isEmpty():
+            if model.jacobian:
+                paint_jacobian(self.painter, model, self.pointer.row, self.style, layout.read)
+            else:
+                self.paint_read()
+        if not layout.blend.isEmpty():
+            self.paint_blend()
 
+    # --- the map --------------------------------------------------------------------------
 
-def _paint_labels(
-    painter: QPainter, model: InspectorModel, pointer: MapPointer, style: Style,
-    layout: InspectorLayout,
-) -> None:  # fmt: skip
-    font, t, grid = style.text_font(LABEL), style.theme, layout.grid
-    need = style.px(LINE)
-    r, c = grid.cell_of(model.rows.index(pointer.row), pointer.key or 0)
-    here = r if 0 <= r < grid.rows else None
-    at = c if pointer.key is not None and 0 <= c < grid.cols else None
-    tall, wide = layout.cells.height() / grid.rows, layout.cells.width() / grid.cols
-    step = label_step(tall, need)
-    for n in _shown(grid.rows, step, tall, need, here):
-        row = pointer.row if n == here else model.rows[grid.row_at(n)]
-        y = layout.cells.y() + (n + 0.5) * tall
-        box = QRectF(layout.row_labels.x(), y - need / 2, layout.row_labels.width(), need)
-        colour = t.current if n == here else t.muted
-        piece = query_piece(model.workload, row)
-        if model.picture and piece:
-            box = paint_beside(painter, model.picture, piece, box, need - 1, Qt.Edge.RightEdge)
-        draw_text(painter, box, model.row_label(row), font, colour, RIGHT)
-    if layout.key_labels.height() < style.px(12):
-        return
-    widest = max(text_width(font, model.key_label(k)) for k in (0, model.keys - 1)) + style.px(8)
-    flat = not model.tokens
-    need = widest if flat else need
-    deep = layout.key_labels.height()
-    for n in _shown(grid.cols, label_step(wide, need), wide, need, at):
-        key = pointer.key if n == at and pointer.key is not None else grid.key_at(n)
-        x = layout.cells.x() + (n + 0.5) * wide
-        colour = t.text if n == at else t.muted
-        if flat:
-            left = min(max(x - need / 2, layout.row_labels.x()), layout.cells.right() - need)
-            box = QRectF(max(left, layout.row_labels.x()), layout.key_labels.y(), need, deep)
-            draw_text(painter, box, model.key_label(key), font, colour, CENTRE)
-        else:
+    def paint_map(self) -> None:
+        painter, t, box, grid = self.painter, self.theme, self.layout.cells, self.layout.grid
+        self.hatch(box)
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
+        painter.drawImage(box, _image(shrunk(self.model, grid), t, signed=self.signed))
+        outline(painter, box, t.border)
+        if not self.layout.caption.isEmpty():
+            self.paint_caption()
+        self.paint_labels()
+        r, c = self.pointed_cell()
+        if r is not None:
+            band = self.layout.cell_box(r, 0)
+            self.mark(QRectF(box.x(), band.y(), box.width(), band.height()), t.current)
+        if c is not None:
+            band = self.layout.cell_box(0, c)
+            self.mark(QRectF(band.x(), box.y(), band.width(), box.height()), t.text)
+        if not self.layout.bar.isEmpty():
+            self.paint_bar(self.layout.bar)
+
+    def hatch(self, box: QRectF) -> None:
+        """Hatch a place if anything in it may be hidden."""
+        if self.model.maps.mask.hides:
+            t = self.theme
+            self.painter.fillRect(box, hatching(t.empty, t.hatch, self.style.scale))
+
+    def pointed_cell(self) -> tuple[int | None, int | None]:
+        """Return row and column of the cell that is read, where they are shown."""
+        grid, pointer = self.layout.grid, self.pointer
+        r, c = grid.cell_of(self.model.rows.index(pointer.row), pointer.key or 0)
+        column = pointer.key is not None and 0 <= c < grid.cols
+        return r if 0 <= r < grid.rows else None, c if column else None
+
+    def mark(self, band: QRectF, ink: str) -> None:
+        """Frame a row or a column; a band thinner than its border would hide what it marks."""
+        across = max((self.px(5) - band.width()) / 2, 0)
+        down = max((self.px(5) - band.height()) / 2, 0)
+        band = band.adjusted(-across, -down, across, down).intersected(self.layout.cells)
+        outline(self.painter, band.adjusted(-1, -1, 1, 1), ink, max(self.px(1.5), 1.0))
+
+    def paint_caption(self) -> None:
+        model = self.model
+        words = f"{self.head}: weights, queries ↓ keys →"
+        if model.other is not None:
+            words = f"{self.head} less {model.name_of(model.other)}, queries ↓ keys →"
+        elif not algorithm_of(model.workload).softmax:
+            words = f"{self.head}: of a softmax, which this run has not"
+        more = self.layout.grid.words
+        self.write(self.layout.caption, (f"{words}; {more}", words) if more else words)
+
+    def paint_labels(self) -> None:
+        model, layout, px = self.model, self.layout, self.px
+        grid, picture, need = layout.grid, model.picture, px(LINE)
+        here, at = self.pointed_cell()
+        tall, wide = layout.cells.height() / grid.rows, layout.cells.width() / grid.cols
+        for n in _shown(grid.rows, label_step(tall, need), tall, need, here):
+            row = self.pointer.row if n == here else model.rows[grid.row_at(n)]
+            y = layout.cells.y() + (n + 0.5) * tall
+            box = QRectF(layout.row_labels.x(), y - need / 2, layout.row_labels.width(), need)
+            piece = query_piece(model.workload, row)
+            if picture and piece:
+                box = paint_beside(self.painter, picture, piece, box, need - 1, Qt.Edge.RightEdge)
+            self.write(box, model.row_label(row), self.theme.current if n == here else None, RIGHT)
+        deep = layout.key_labels.height()
+        if deep < px(12):
+            return
+        if not model.tokens:
+            need = px(8) + max(
+                text_width(self.font, model.key_label(k)) for k in (0, model.keys - 1)
+            )
+        for n in _shown(grid.cols, label_step(wide, need), wide, need, at):
+            key = self.pointer.key if n == at and self.pointer.key is not None else grid.key_at(n)
+            x = layout.cells.x() + (n + 0.5) * wide
+            ink = self.theme.text if n == at else None
+            if not model.tokens:
+                first = layout.row_labels.x()
+                left = max(min(max(x - need / 2, first), layout.cells.right() - need), first)
+                box = QRectF(left, layout.key_labels.y(), need, deep)
+                self.write(box, model.key_label(key), ink, CENTRE)
+                continue
             box = QRectF(x - need / 2, layout.key_labels.y(), need, deep)
             piece = key_piece(model.workload, key)
+            if picture and piece:
+                box = paint_beside(self.painter, picture, piece, box, need - 1, Qt.Edge.TopEdge)
+            self.painter.save()
+            self.painter.translate(x, box.bottom())
+            self.painter.rotate(-90)
+            self.write(QRectF(0, -need / 2, box.height(), need), model.key_label(key), ink, RIGHT)
+            self.painter.restore()
+
+    def paint_bar(self, box: QRectF) -> None:
+        px, t, title = self.px, self.theme, "weight"
+        words = _words(t, signed=self.signed)
+        if self.model.other is not None:
+            long = f"{self.model.name_of(self.model.other)} more, {self.head} more"
+            title = first_that_fits((long, "difference"), 0.5 * box.width(), self.font)
+        left = text_width(self.font, title) + px(10)
+        self.write(QRectF(box.x(), box.y(), left, px(12)), title)
+        strip = QRectF(box.x() + left, box.y() + px(1), box.width() - left - px(8), px(9))
+        if strip.width() < px(60):
+            return
+        self.painter.drawImage(strip, word_image(words[None, :256]))
+        outline(self.painter, strip, t.border)
+        edge = strip.x()
+        for value in _SIGNED_TICKS if self.signed else _TICKS:
+            place = math.copysign(math.sqrt(abs(value)), value)
+            x = strip.x() + ((place + 1) / 2 if self.signed else place) * strip.width()
+            text = f"{value:g}".replace("-", "−")
+            half = text_width(self.font, text) / 2 + 1
+            if x - half < edge or x + half > box.right() + px(2):
+                continue
+            self.painter.setPen(QPen(QColor(t.muted), 1))
+            self.painter.drawLine(QPointF(x, strip.bottom()), QPointF(x, strip.bottom() + px(2)))
+            self.write(
+                QRectF(x - half, strip.bottom() + px(2), 2 * half, px(15)), text, None, CENTRE
+            )
+            edge = x + half + px(5)
+
+    # --- all heads ------------------------------------------------------------------------
+
+    def paint_heads(self) -> None:
+        model, t, small, places = self.model, self.theme, self.model.small, self.layout.heads
+        count, shown = model.workload.heads, len(places)
+        words = f"all {count} heads" if count == shown else f"{shown} of {count} heads"
+        if count == shown <= 2:
+            words = ("the only head", "both heads")[count - 1]
+        self.write(self.layout.heads_title, words)
+        pitch = places[0][1].width() + self.px(7)
+        if shown > 1:
+            pitch = max(pitch, places[1][1].x() - places[0][1].x())
+        marks = {model.other: t.bad, model.head: t.current}
+        signs = {model.head: "+ ", model.other: "− "} if self.signed else {}
+        for head, box in places:
+            if small is None:  # it has no map, and hatching would mean that everything is hidden
+                self.painter.fillRect(box, QColor(t.empty))
+            else:
+                self.hatch(box)
+                Sheet(_small_image(small, head, t)).draw(self.painter, box, _WHOLE)
+            marked = marks.get(head)
+            wide = self.px(2.5) if marked else 1.0
+            outline(self.painter, box.adjusted(-1, -1, 1, 1), marked or t.border, wide)
+            number, sign = model.workload.picked[head], signs.get(head, "")
+            place = QRectF(box.center().x() - pitch / 2, box.bottom(), pitch - 2, self.px(17))
+            ink = t.text if marked else None
+            self.write(place, (f"{sign}head {number}", f"{sign}{number}"), ink, CENTRE)
+
+    # --- one row --------------------------------------------------------------------------
+
+    def paint_read(self) -> None:
+        """Paint lines from a token to the keys that it reads most, as wide as their weights.
+
+        In the place of the token and the lines may be the picture of which keys are pieces.
+        """
+        model, px, row, box = self.model, self.px, self.pointer.row, self.layout.read
+        short = short_entropy(model, row)
+        texts = f"{self.head}, {entropy_words(model, row)}", f"{self.head}: {short}", short
+        if self.pointer.key is None and not self.signed:  # the line above everything says so
+            most = f"what {model.row_name(row)} reads most"
+            texts = f"{self.head}: {most}", most, "reads most"
+        self.write(self.row_of(box), texts)
+        room = box.adjusted(0, self.line, 0, 0)
+        if not self.layout.picture.isEmpty():
+            room.setLeft(self.layout.picture.right() + px(8))
+        fits = min(int(room.height() / px(17)), _MOST_READ + 1)
+        found = model.maps.row(model.head, row, most=max(fits - 1, 1))
+        if not found.visible or fits < 2:
+            return
+        keys = sorted(int(key) for key in found.strongest)
+        pitch, code = min(room.height() / (len(keys) + 1), px(30)), self.style.code_font(LABEL)
+        number = text_width(code, "0.0e−00") + px(6)  # also if one of them is tiny
+        names = [f"{model.key_label(k)}  ({k})" if model.tokens else model.key_name(k)
+                 for k in keys]  # fmt: skip
+        widest = max(text_width(self.font, each) for each in names)
+        side = min(pitch - 1, px(20)) if model.picture else 0.0
+        start = None
+        if self.layout.picture.isEmpty():
+            token = model.row_label(row) if model.tokens else model.row_name(row)
+            bold = self.style.text_font(14, bold=True)
+            left = min(text_width(bold, token) + px(8), 0.3 * box.width())
+            start = QPointF(room.x() + left, room.y() + pitch * (len(keys) + 1) / 2)
+            place = QRectF(room.x(), start.y() - px(10), left, px(20))
+            self.write(place, token, self.theme.current, font=bold)
+            # Lines are shorter where names are long.
+            right = min(room.x() + 0.52 * room.width(), room.right() - px(6) - number - widest)
+            right = max(right, start.x() + px(_LEAST_ARC))
+        else:
+            self.paint_picture(row)
+            right = room.x()
+            if right + px(5) + number + (1 + GAP) * side + widest > room.right():
+                names = [model.key_label(k) for k in keys]
+
+        def line(n: int, weight: float, ink: str | None) -> QRectF:
+            """Write the weight of a line, and return the place of its name."""
+            label = QRectF(right + px(5), room.y() + n * pitch, number, pitch)
+            self.write(label, number_text(weight, 4), ink, font=code)
+            return QRectF(label.right(), label.y(), room.right() - label.right(), pitch)
+
+        for n, key in enumerate(keys):
+            weight = float(found.weights[key])
+            if start is not None:
+                end = QPointF(right, room.y() + (n + 0.5) * pitch)
+                _line(self.painter, start, end, weight, self.style)
+            rest, piece = line(n, weight, self.theme.text), key_piece(model.workload, key)
             if model.picture and piece:
-                box = paint_beside(painter, model.picture, piece, box, need - 1, Qt.Edge.TopEdge)
-            painter.save()
-            painter.translate(x, box.bottom())
-            painter.rotate(-90)
-            box = QRectF(0, -need / 2, box.height(), need)
-            draw_text(painter, box, model.key_label(key), font, colour, RIGHT)
-            painter.restore()
+                rest = paint_beside(
+                    self.painter, model.picture, piece, rest, side, Qt.Edge.LeftEdge
+                )
+            self.write(rest, names[n], self.theme.text)
+        others = found.visible - len(keys)
+        if others > 0:
+            weight = float(np.delete(found.weights, keys).sum(dtype=np.float64))
+            self.write(
+                line(len(keys), weight, None),
+                (plural(others, "other key"), f"{count_text(others)} others"),
+            )
+
+    def paint_picture(self, row: int) -> None:
+        """Paint the picture as a row reads it, and say below it what is clear."""
+        model, place = self.model, self.layout.picture
+        assert model.picture is not None
+        weights, piece = (
+            model.maps.of(model.head)[model.rows.index(row)],
+            query_piece(model.workload, row),
+        )
+        paint_read(self.painter, model.picture, weights, piece, self.style, place)
+        clear = f"clear: {number_text(largest_read(model.picture, weights), 4)}"
+        below = QRectF(place.x(), place.bottom(), place.width(), self.line)
+        self.write(below, (f"{clear}, covered: 0", clear))
+
+    # --- the output -----------------------------------------------------------------------
+
+    def paint_blend(self) -> None:
+        """Paint the output as a mean of values, V of the strongest key, and their difference."""
+        model, box, dim, t = self.model, self.layout.blend, self.pointer.dim, self.theme
+        found = model.maps.lookup(model.head, self.pointer.row, model.v)
+        title = f"Output of {self.head}"
+        self.write(self.row_of(box), (
+            f"{title}: soft lookup or hard", title,
+        ))  # fmt: skip
+        parts = {"soft": found.soft, "hard": found.hard, "difference": found.soft - found.hard}
+        limit = max(float(np.abs(part).max()) for part in parts.values()) or 1.0
+        second = (
+            f"they are {number_text(found.distance, 3)} apart, colours ±{number_text(limit, 3)}"
+        )
+        if dim is not None:
+            at = ", ".join(f"{name} {number_text(float(each[dim]), 4)}"
+                           for name, each in parts.items())  # fmt: skip
+            second = f"dimension {dim}: {at}"
+        self.write(self.row_of(box, 1), second, None if dim is None else t.text)
+        key = model.key_name(found.key).partition(" “")[0] if found.key >= 0 else "no key"
+        names = "soft: Σ p·v", f"hard: {key}", "soft − hard"
+        for name, part, strip in zip(names, parts.values(), self.layout.strips, strict=True):
+            image = heat_image(part[None, :].astype(np.float32), -limit, limit, diverging(t))
+            self.painter.drawImage(strip, image)
+            outline(self.painter, strip, t.border)
+            label = QRectF(box.x(), strip.y(), strip.x() - box.x() - self.px(6), strip.height())
+            self.write(label, name, t.text)
+            if dim is not None:
+                wide = strip.width() / part.size
+                mark = QRectF(strip.x() + dim * wide, strip.y(), wide, strip.height())
+                outline(self.painter, mark.adjusted(-1, -1, 1, 1), t.current, self.px(1.5))
 
 
 def _shown(count: int, step: int, size: float, need: float, here: int | None) -> list[int]:
@@ -221,166 +408,11 @@ def _shown(count: int, step: int, size: float, need: float, here: int | None) ->
     return every if here is None else [*every, here]
 
 
-def _paint_bar(painter: QPainter, model: InspectorModel, style: Style, box: QRectF) -> None:
-    t, font, px = style.theme, style.text_font(LABEL), style.px
-    signed = model.other is not None
-    words = _words(t, signed=signed)
-    title = "weight"
-    if signed:
-        assert model.other is not None
-        title = f"{model.name_of(model.other)} more, {model.name_of(model.head)} more"
-        if text_width(font, title) > 0.5 * box.width():
-            title = "difference"
-    left = text_width(font, title) + px(10)
-    draw_text(painter, QRectF(box.x(), box.y(), left, px(12)), title, font, t.muted)
-    strip = QRectF(box.x() + left, box.y() + px(1), box.width() - left - px(8), px(9))
-    if strip.width() < px(60):
-        return
-    painter.drawImage(strip, word_image(words[None, :256]))
-    outline(painter, strip, t.border)
-    edge = strip.x()
-    for value in _SIGNED_TICKS if signed else _TICKS:
-        place = math.copysign(math.sqrt(abs(value)), value)
-        x = strip.x() + (place + 1) / 2 * strip.width() if signed else (
-            strip.x() + place * strip.width()
-        )  # fmt: skip
-        text = f"{value:g}".replace("-", "−")
-        half = text_width(font, text) / 2 + 1
-        if x - half < edge or x + half > box.right() + px(2):
-            continue
-        painter.setPen(QPen(QColor(t.muted), 1))
-        painter.drawLine(QPointF(x, strip.bottom()), QPointF(x, strip.bottom() + px(2)))
-        words_box = QRectF(x - half, strip.bottom() + px(2), 2 * half, px(15))
-        draw_text(painter, words_box, text, font, t.muted, CENTRE)
-        edge = x + half + px(5)
-
-
-# --- all heads ------------------------------------------------------------------------------
-
-
-def _paint_heads(
-    painter: QPainter, model: InspectorModel, style: Style, layout: InspectorLayout
-) -> None:
-    if layout.heads_title.isEmpty():
-        return
-    t, font, small = style.theme, style.text_font(LABEL), model.small
-    count, shown = model.workload.heads, len(layout.heads)
-    words = f"all {count} heads" if count == shown else f"{shown} of {count} heads"
-    if count == shown <= 2:
-        words = ("the only head", "both heads")[count - 1]
-    draw_text(painter, layout.heads_title, words, font, t.muted)
-    pitch = layout.heads[0][1].width() + style.px(7)
-    if shown > 1:
-        pitch = max(pitch, layout.heads[1][1].x() - layout.heads[0][1].x())
-    for head, box in layout.heads:
-        if small is None:  # it has no map, and hatching would mean that everything is hidden
-            painter.fillRect(box, QColor(t.empty))
-        else:
-            if model.maps.mask.hides:
-                painter.fillRect(box, hatching(t.empty, t.hatch, style.scale))
-            Sheet(_small_image(small, head, style)).draw(painter, box, _WHOLE)
-        colour, width = QColor(t.border), 1.0
-        if head == model.head:
-            colour, width = QColor(t.current), style.px(2.5)
-        elif head == model.other:
-            colour, width = QColor(t.bad), style.px(2.5)
-        outline(painter, box.adjusted(-1, -1, 1, 1), colour, width)
-        number = str(model.workload.picked[head])
-        signs = {} if model.other is None else {model.head: "+ ", model.other: "− "}
-        sign = signs.get(head, "")
-        long = f"{sign}head {number}"
-        text = long if text_width(font, long) <= pitch - 2 else f"{sign}{number}"
-        place = QRectF(box.center().x() - pitch / 2, box.bottom(), pitch, style.px(17))
-        draw_text(painter, place, text, font, t.text if width > 1 else t.muted, CENTRE)
-
-
-def _small_image(small: F32, head: int, style: Style) -> QImage:
+def _small_image(small: F32, head: int, theme: Theme) -> QImage:
     def make() -> QImage:
-        return heat_image(rooted(small[head]), 0.0, 1.0, _words(style.theme, signed=False))
+        return heat_image(rooted(small[head]), 0.0, 1.0, _words(theme, signed=False))
 
-    return KEPT.get(small, ("small", head, style.theme.name), make)
-
-
-# --- one row --------------------------------------------------------------------------------
-
-
-def _paint_read(
-    painter: QPainter, model: InspectorModel, pointer: MapPointer, style: Style,
-    layout: InspectorLayout,
-) -> None:  # fmt: skip
-    """Lines from a token to the keys that it reads most, as wide as their weights.
-
-    In the place of the token and the lines may be the picture of which keys are pieces.
-    """
-    t, px, font = style.theme, style.px, style.text_font(LABEL)
-    box, line, row = layout.read, px(19), pointer.row
-    head = model.name_of(model.head)
-    texts = [
-        f"{head}, {entropy_words(model, row)}", f"{head}: {short_entropy(model, row)}",
-        short_entropy(model, row),
-    ]  # fmt: skip
-    if pointer.key is None and model.other is None:  # the line above everything says so
-        most = f"what {model.row_name(row)} reads most"
-        texts = [f"{head}: {most}", most, "reads most"]
-    words = first_that_fits(texts, box.width(), font)
-    draw_text(painter, QRectF(box.x(), box.y(), box.width(), line), words, font, t.muted)
-    room = QRectF(box.x(), box.y() + line, box.width(), box.height() - line)
-    if not layout.picture.isEmpty():
-        room.setLeft(layout.picture.right() + px(8))
-    fits = min(int(room.height() / px(17)), _MOST_READ + 1)
-    found = model.maps.row(model.head, row, most=max(fits - 1, 1))
-    if not found.visible or fits < 2:
-        return
-    keys = sorted(int(key) for key in found.strongest)
-    pitch = room.height() / (len(keys) + 1)
-    pitch = min(pitch, px(30))
-    number = text_width(style.code_font(LABEL), "0.0e−00") + px(6)  # also if one of them is tiny
-    names = [f"{model.key_label(k)}  ({k})" if model.tokens else model.key_name(k) for k in keys]
-    widest = max(text_width(font, each) for each in names)
-    side = min(pitch - 1, px(20)) if model.picture else 0.0
-    start = None
-    if layout.picture.isEmpty():
-        token = model.row_label(row) if model.tokens else model.row_name(row)
-        name = style.text_font(14, bold=True)
-        left = min(text_width(name, token) + px(8), 0.3 * box.width())
-        start = QPointF(room.x() + left, room.y() + pitch * (len(keys) + 1) / 2)
-        place = QRectF(room.x(), start.y() - px(10), left, px(20))
-        draw_text(painter, place, token, name, t.current, LEFT)
-        # Lines are shorter where names are long.
-        right = min(room.x() + 0.52 * room.width(), room.right() - px(6) - number - widest)
-        right = max(right, start.x() + px(_LEAST_ARC))
-    else:
-        _paint_picture(painter, model, row, style, layout.picture)
-        right = room.x()
-        if right + px(5) + number + (1 + GAP) * side + widest > room.right():
-            names = [model.key_label(k) for k in keys]
-    for n, key in enumerate(keys):
-        y = room.y() + (n + 0.5) * pitch
-        weight = float(found.weights[key])
-        if start is not None:
-            _line(painter, start, QPointF(right, y), weight, style)
-        label = QRectF(right + px(5), y - pitch / 2, number, pitch)
-        draw_text(
-            painter, label, number_text(weight, 4), style.code_font(LABEL), t.text, LEFT
-        )  # fmt: skip
-        rest = QRectF(label.right(), label.y(), room.right() - label.right(), pitch)
-        piece = key_piece(model.workload, key)
-        if model.picture and piece:
-            rest = paint_beside(painter, model.picture, piece, rest, side, Qt.Edge.LeftEdge)
-        draw_text(painter, rest, names[n], font, t.text)
-    others = found.visible - len(keys)
-    if others > 0:
-        y = room.y() + len(keys) * pitch
-        sum_others = float(np.delete(found.weights, keys).sum(dtype=np.float64))
-        count = count_text(others)
-        words = first_that_fits(
-            (f"{count} other key{'s' if others > 1 else ''}", f"{count} others", f"+ {count}"),
-            room.right() - right - px(5) - number, font,
-        )  # fmt: skip
-        label = QRectF(right + px(5), y, number, pitch)
-        draw_text(painter, label, number_text(sum_others, 4), style.code_font(LABEL), t.muted)
-        rest = QRectF(label.right(), y, room.right() - label.right(), pitch)
-        draw_text(painter, rest, words, font, t.muted)
+    return KEPT.get(small, ("small", head, theme.name), make)
 
 
 def _line(painter: QPainter, start: QPointF, end: QPointF, weight: float, style: Style) -> None:
@@ -392,69 +424,6 @@ def _line(painter: QPainter, start: QPointF, end: QPointF, weight: float, style:
     painter.setPen(pen)
     painter.setBrush(Qt.BrushStyle.NoBrush)
     painter.drawPath(path)
-
-
-def _paint_picture(
-    painter: QPainter, model: InspectorModel, row: int, style: Style, place: QRectF
-) -> None:
-    """The picture as a row reads it, and below it what is clear."""
-    assert model.picture is not None
-    weights = model.maps.of(model.head)[model.rows.index(row)]
-    paint_read(painter, model.picture, weights, query_piece(model.workload, row), style, place)
-    clear = number_text(largest_read(model.picture, weights), 4)
-    words = (f"clear: {clear}, covered: 0", f"clear: {clear}")
-    below = QRectF(place.x(), place.bottom(), place.width(), style.px(19))
-    font = style.text_font(LABEL)
-    text = first_that_fits(words, below.width(), font)
-    draw_text(painter, below, text, font, style.theme.muted)
-
-
-# --- the output -----------------------------------------------------------------------------
-
-
-def _paint_blend(
-    painter: QPainter, model: InspectorModel, pointer: MapPointer, style: Style,
-    layout: InspectorLayout,
-) -> None:  # fmt: skip
-    """The output as a mean of values, V of the strongest key, and their difference."""
-    t, px, font = style.theme, style.px, style.text_font(LABEL)
-    box, row = layout.blend, pointer.row
-    found = model.maps.lookup(model.head, row, model.v)
-    line = px(19)
-    name = model.name_of(model.head)
-    heads = (
-        f"Output of {name}: blend of values (soft), or V of the strongest key (hard)",
-        f"Output of {name}: soft lookup or hard", f"Output of {name}",
-    )  # fmt: skip
-    head = first_that_fits(heads, box.width(), font)
-    draw_text(painter, QRectF(box.x(), box.y(), box.width(), line), head, font, t.muted)
-    both = (found.soft, found.hard, found.soft - found.hard)
-    limit = max(float(np.abs(part).max()) for part in both) or 1.0
-    second = f"they are {number_text(found.distance, 3)} apart, colours ±{number_text(limit, 3)}"
-    if pointer.dim is not None:
-        at = ", ".join(
-            f"{name} {number_text(float(part[pointer.dim]), 4)}"
-            for name, part in zip(("soft", "hard", "difference"), both, strict=True)
-        )
-        second = f"dimension {pointer.dim}: {at}"
-    second_box = QRectF(box.x(), box.y() + line, box.width(), line - px(2))
-    draw_text(painter, second_box, second, font, t.text if pointer.dim is not None else t.muted)
-    strongest = (
-        f"hard: {model.key_name(found.key).partition(' “')[0]}"
-        if found.key >= 0
-        else "hard: no key"
-    )
-    names = ("soft: Σ p·v", strongest, "soft − hard")
-    for name, part, strip in zip(names, both, layout.strips, strict=True):
-        image = heat_image(part[None, :].astype(np.float32), -limit, limit, diverging(t))
-        painter.drawImage(strip, image)
-        outline(painter, strip, t.border)
-        label = QRectF(box.x(), strip.y(), strip.x() - box.x() - px(6), strip.height())
-        draw_text(painter, label, name, font, t.text)
-        if pointer.dim is not None:
-            wide = strip.width() / part.size
-            mark = QRectF(strip.x() + pointer.dim * wide, strip.y(), wide, strip.height())
-            outline(painter, mark.adjusted(-1, -1, 1, 1), t.current, px(1.5))
 
 
 def pointed(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
-from PySide6.QtGui import (
-    QPaintEvent,
-    QResizeEvent,
-)
+from PySide6.QtGui import QPaintEvent, QResizeEvent
 
 from simulator.base.dtypes import F32
 from simulator.base.errors import InputError
@@ -68,8 +66,7 @@ _TIP = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Scores:
+class _Scores(NamedTuple):
     """Scores, and the trace of which they were made."""
 
     trace: Trace
@@ -225,11 +222,6 @@ class InspectorPanel(Panel[None]):
             self.model = self.hovered = None
             self._tell()
 
-    def _again(self) -> None:
-        """Make the scores that were not made."""
-        self._compute()
-        self.canvas.update()
-
     def _shrink(self) -> None:
         """Make the small maps of all heads beside the window."""
         made, trace, settings = self._made, self.trace, self.settings
@@ -272,49 +264,37 @@ class InspectorPanel(Panel[None]):
         if made is None:
             return
         w, inputs = trace.single_heads
+        v, notes = inputs.v[w.kv_head_of[self.head]], self._notes(made.scores.part)
         self.model = InspectorModel(
-            workload=w,
-            maps=maps,
-            head=self.head,
-            other=self.other,
-            v=inputs.v[w.kv_head_of[self.head]],
-            small=self._small,
-            notes=self._notes(made.scores.part),
-            jacobian=self._jacobian,
+            w, maps, self.head, self.other, v, self._small, notes, self._jacobian
         )
         self._tell()
 
     def _notes(self, part: MapPart) -> tuple[str, ...]:
         assert self.trace is not None
-        w, notes = self.trace.single_heads[0], []
-        if part.reason:
-            notes.append(part.reason + ".")
-        if self._small_why:
-            notes.append(self._small_why)
-        bound = bound_by_file(w, self.settings)
-        differs = self.settings != settings_of(w)
-        if bound:
-            notes.append(f"Here alone: {bound}.")
-        elif differs:
-            notes.append("Settings of the inspector alone: the scenario has others.")
-        can = bool(changes_of(w, self.settings))
+        w = self.trace.single_heads[0]
+        bound, said = bound_by_file(w, self.settings), ""
+        differs, can = self.settings != settings_of(w), bool(changes_of(w, self.settings))
+        if differs:
+            said = "Settings of the inspector alone: the scenario has others."
         self.bar.show_put(can, "" if can else bound or "It has them already.")
         self.bar.buttons["reset"].setEnabled(differs)
-        return tuple(notes)
+        notes = (
+            f"{part.reason}." if part.reason else "", self._small_why,
+            f"Here alone: {bound}." if bound else said,
+        )  # fmt: skip
+        return tuple(each for each in notes if each)
 
     def _tell(self) -> None:
+        words = more = STOPPED if self.stopped else ""
         if self.model is not None:
-            words = reading(self.model, self.pointer)
-            rest = entropy_words(self.model, self.pointer.row)
+            row, words = self.pointer.row, reading(self.model, self.pointer)
+            rest = entropy_words(self.model, row)
             if self.model.jacobian:
-                found = jacobian_of(self.model, self.pointer.row)
-                rest = jacobian_words(self.model, found, self.pointer.row)[0]
-            self.canvas.setAccessibleDescription(f"{words}. {rest}.")
-            self.setAccessibleDescription(words)
-        else:
-            words = STOPPED if self.stopped else ""
-            self.canvas.setAccessibleDescription(words)
-            self.setAccessibleDescription(words)
+                rest = jacobian_words(self.model, jacobian_of(self.model, row), row)[0]
+            more = f"{words}. {rest}."
+        self.setAccessibleDescription(words)
+        self.canvas.setAccessibleDescription(more)
         self.canvas.update()
 
     # --- controls -------------------------------------------------------------------------
@@ -407,7 +387,8 @@ class InspectorPanel(Panel[None]):
     def press(self, at: QPointF) -> None:
         """Move to the place of a click."""
         if self.stopped:
-            self._again()
+            self._compute()
+            self.canvas.update()
         if self.model is None:
             return
         layout = self.layout_now()
@@ -432,7 +413,8 @@ class InspectorPanel(Panel[None]):
     def key(self, key: int) -> bool:
         """Handle a key; return whether it means anything here."""
         if self.stopped and key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            self._again()
+            self._compute()
+            self.canvas.update()
             return True
         if self.model is None:
             return False
@@ -441,9 +423,7 @@ class InspectorPanel(Panel[None]):
         turn = {Qt.Key.Key_BracketLeft: -1, Qt.Key.Key_BracketRight: 1}.get(Qt.Key(key), 0)
         model, now = self.model, self.pointer
         if down or across:
-            rows = model.rows
-            row = min(max(now.row + down, rows.start), rows.stop - 1)
-            at = now.key
+            row, at = min(max(now.row + down, model.rows.start), model.rows.stop - 1), now.key
             if across:
                 at = 0 if at is None else min(max(at + across, 0), model.keys - 1)
             self.point_at(MapPointer(row, at))

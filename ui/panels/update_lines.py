@@ -147,6 +147,12 @@ class _LineRow:
         """The largest score of the row in the current tile."""
         return maximum_of_tile(self.snapshot, self.row).cell
 
+    def line(
+        self, ops: str | tuple[str, ...], latex: str, *choices: Pieces, tall: bool = False,
+        sums: bool = False,
+    ) -> UpdateLine:  # fmt: skip
+        return line(self.snapshot, ops, latex, *choices, tall=tall, sums=sums)
+
     def number(self, values: F32, cell: Cell, hint: str, *, minus: bool = False) -> LinePiece:
         return number(float(values[self.r]), cell, f"{hint}, row {self.row}", minus=minus)
 
@@ -179,6 +185,15 @@ class _LineRow:
         if self.snapshot.program.workload.faults.no_maximum:
             return plain("no maximum")
         return plain("max ", *self.scores(scores, 2, "S"))
+
+    def divided(self, latex: str, values: F32, divided: F32, of: VectorOf, name: str) -> UpdateLine:
+        """Return the line that divides by l."""
+        by = self.number(self.snapshot.tile.l, self.l, "ℓ")
+        choices = [
+            plain(*of(values, n, name), " / ", by, _EQUALS, *of(divided, n, name))
+            for n in (3, 2, 1)
+        ]
+        return self.line("normalise", latex, *choices, of(divided, 2, name), plain("…"))
 
     def product(self) -> F32:
         """Return the row's components of ``P V`` of this tile."""
@@ -230,7 +245,10 @@ def _sum(
 
 
 _LARGER = r"m \leftarrow \max(m_{\mathrm{old}},\, \max S)"
-_KEPT = r"m \leftarrow \max(m_{\mathrm{old}},\, \max S)\;(\mathrm{by} > \tau)"
+_KEPT = _LARGER + r"\;(\mathrm{by} > \tau)"
+_WEIGHTS = r"P \leftarrow \exp(S - m)"
+_ADDED = r"O \leftarrow O + P V"
+_DIVIDED = r"O \leftarrow O / \ell"
 
 
 def _at_the_end_lines(row: _LineRow) -> list[UpdateLine]:
@@ -243,44 +261,21 @@ def _at_the_end_lines(row: _LineRow) -> list[UpdateLine]:
     if t.m[row.r] > -np.inf:
         shift = ("exp(", old, " − ", row.number(t.m, row.m, "m", minus=True), ")")
     before, added = row.number(t.l_prev, row.l, "ℓ before"), row.number(t.l_tile, row.l, "Σ P")
-    keeps = snapshot.program.workload.threshold is not None
+    grown = (carried, " × ", before, " + ", added)
+    larger = _LARGER if snapshot.program.workload.threshold is None else _KEPT
     lines = [
-        line(
-            snapshot, "row max", _KEPT if keeps else _LARGER,
-            *_equation(row.joined(old, tile_top), top),
-        ),
-        line(
-            snapshot, "row max", r"\alpha \leftarrow \exp(m_{\mathrm{old}} - m)",
-            *_equation(shift, alpha),
-        ),
-        line(
-            snapshot, "exponentials", r"P \leftarrow \exp(S - m)", *row.weights(t.p[row.r]),
-        ),
-        line(
-            snapshot, "row sum", r"\ell \leftarrow \alpha\,\ell + \Sigma P",
-            *_equation((carried, " × ", before, " + ", added), row.number(t.l, row.l, "ℓ")),
-            sums=True,
-        ),
+        row.line("row max", larger, *_equation(row.joined(old, tile_top), top)),
+        row.line("row max", r"\alpha \leftarrow \exp(m_{\mathrm{old}} - m)",
+                 *_equation(shift, alpha)),
+        row.line("exponentials", _WEIGHTS, *row.weights(t.p[row.r])),
+        row.line("row sum", r"\ell \leftarrow \alpha\,\ell + \Sigma P",
+                 *_equation(grown, row.number(t.l, row.l, "ℓ")), sums=True),
     ]  # fmt: skip
     if snapshot.normalised:
-        o, ready = t.o[row.r], snapshot.o[row.r]
-        lines.append(_normalised(row, r"O \leftarrow O / \ell", o, ready, row.outputs, "O"))
-        return lines
+        return [*lines, row.divided(_DIVIDED, t.o[row.r], snapshot.o[row.r], row.outputs, "O")]
     done = snapshot.made("O")
     texts = _sum(row, plain(carried, " × "), t.o_prev[row.r], (), row.product(), t.o[row.r], done)
-    latex = r"O \leftarrow \alpha\,O + P V"
-    return [*lines, line(snapshot, ("rescale", "accumulate"), latex, *texts)]
-
-
-def _normalised(
-    row: _LineRow, latex: str, values: F32, divided: F32, of: VectorOf, name: str
-) -> UpdateLine:
-    """Return the line that divides by l."""
-    by = row.number(row.snapshot.tile.l, row.l, "ℓ")
-    choices = [
-        plain(*of(values, n, name), " / ", by, _EQUALS, *of(divided, n, name)) for n in (3, 2, 1)
-    ]
-    return line(row.snapshot, "normalise", latex, *choices, of(divided, 2, name), plain("…"))
+    return [*lines, row.line(("rescale", "accumulate"), r"O \leftarrow \alpha\,O + P V", *texts)]
 
 
 def _chip_lines(row: _LineRow) -> list[UpdateLine]:
@@ -301,89 +296,65 @@ def _each_tile_lines(row: _LineRow) -> list[UpdateLine]:
     part = row.number(share, row.l, "β / ℓ")
     hides = not snapshot.program.workload.faults.late_mask
     scores = np.where(t.seen[r], t.s[r], np.float32(-np.inf)) if hides else t.s[r]
-    new = r"m_{\mathrm{new}}"
-    done = snapshot.made("O")
+    new, grown = r"m_{\mathrm{new}}", (carried, " × ", before, " + ", beta, " × ", added)
+    total = _sum(
+        row, plain(factor, " × "), t.o_prev[r], plain(part, " × "), row.product(), t.o[r],
+        snapshot.made("O"),
+    )  # fmt: skip
     return [
-        line(
-            snapshot, "row max", r"\tilde{m} \leftarrow \max S",
-            *_equation(row.largest(scores), tile_top),
-        ),
-        line(
-            snapshot, "exponentials", r"\tilde{P} \leftarrow \exp(S - \tilde{m})",
-            *row.weights(t.p[r]),
-        ),
-        line(
-            snapshot, "row sum", r"\tilde{\ell} \leftarrow \Sigma \tilde{P}",
-            *_equation(("Σ ", *row.scores(t.p[r], 2)), added),
-        ),
-        line(
-            snapshot, "combine", new + r" \leftarrow \max(m, \tilde{m})",
-            *_equation(row.joined(old, tile_top), top),
-        ),
-        line(
-            snapshot, "combine",
-            rf"\alpha, \beta \leftarrow e^{{m - {new}}}\!,\, e^{{\tilde{{m}} - {new}}}",
-            plain(alpha, ", ", beta),
-        ),
-        line(
-            snapshot, "combine",
-            r"\ell_{\mathrm{new}} \leftarrow \alpha\,\ell + \beta\,\tilde{\ell}",
-            *_equation(
-                (carried, " × ", before, " + ", beta, " × ", added), row.number(t.l, row.l, "ℓ")
-            ),
-            sums=True,
-        ),
-        line(
-            snapshot, ("rescale", "accumulate"),
-            r"O \leftarrow \dfrac{\alpha\ell}{\ell_{\mathrm{new}}} O"
-            r" + \dfrac{\beta}{\ell_{\mathrm{new}}} \tilde{P} V",
-            *_sum(
-                row, plain(factor, " × "), t.o_prev[r],
-                plain(part, " × "), row.product(), t.o[r], done,
-            ),
-            tall=True,
-        ),
+        row.line("row max", r"\tilde{m} \leftarrow \max S",
+                 *_equation(row.largest(scores), tile_top)),
+        row.line("exponentials", r"\tilde{P} \leftarrow \exp(S - \tilde{m})",
+                 *row.weights(t.p[r])),
+        row.line("row sum", r"\tilde{\ell} \leftarrow \Sigma \tilde{P}",
+                 *_equation(("Σ ", *row.scores(t.p[r], 2)), added)),
+        row.line("combine", new + r" \leftarrow \max(m, \tilde{m})",
+                 *_equation(row.joined(old, tile_top), top)),
+        row.line("combine",
+                 rf"\alpha, \beta \leftarrow e^{{m - {new}}}\!,\, e^{{\tilde{{m}} - {new}}}",
+                 plain(alpha, ", ", beta)),
+        row.line("combine", r"\ell_{\mathrm{new}} \leftarrow \alpha\,\ell + \beta\,\tilde{\ell}",
+                 *_equation(grown, row.number(t.l, row.l, "ℓ")), sums=True),
+        row.line(("rescale", "accumulate"),
+                 r"O \leftarrow \dfrac{\alpha\ell}{\ell_{\mathrm{new}}} O"
+                 r" + \dfrac{\beta}{\ell_{\mathrm{new}}} \tilde{P} V", *total, tall=True),
     ]  # fmt: skip
 
 
 def _whole_rows_lines(row: _LineRow) -> list[UpdateLine]:
     snapshot, t, r = row.snapshot, row.snapshot.tile, row.r
-    here = snapshot.visit.launch
-    lines: list[UpdateLine] = []
-
-    def add(launch: int, made: UpdateLine) -> None:
-        if launch != here:
-            name = snapshot.program.launches[launch].name
-            words = plain(f"in launch {launch + 1}, {name}")
-            made = UpdateLine(made.latex, (words,), False, False)
-        lines.append(made)
-
     scores = snapshot.scores[r] if snapshot.scores is not None else t.s[r]
     top, total = row.number(t.m, row.m, "m"), row.number(t.l, row.l, "ℓ")
-    add(0, line(snapshot, ("scores", "soft-cap", "bias", "mask"),
-                r"S \leftarrow Q K^{\top}\!\cdot \mathrm{scale}",
-                *(row.scores(scores, n, "S") for n in (4, 3, 2, 1))))  # fmt: skip
     sink = snapshot.tile.last("sink")
-    largest, latex = row.largest(scores), r"m \leftarrow \max S"
+    largest, larger = row.largest(scores), r"m \leftarrow \max S"
+    summed, sums = plain("Σ ", *row.scores(t.p[r], 2)), r"\ell \leftarrow \Sigma P"
     if sink is not None:
         logit = number(float(sink[0]), row.m, "sink logit")
         largest = plain("max(", *largest, ", ", logit, ")")
-        latex = r"m \leftarrow \max(\max S,\, \mathrm{sink})"
-    add(1, line(snapshot, "row max", latex, *_equation(largest, top)))
-    add(1, line(snapshot, "exponentials", r"P \leftarrow \exp(S - m)", *row.weights(t.p[r])))
-    summed: Pieces = plain("Σ ", *row.scores(t.p[r], 2))
-    latex = r"\ell \leftarrow \Sigma P"
-    if sink is not None:
+        larger = r"m \leftarrow \max(\max S,\, \mathrm{sink})"
         weight = number(float(exp_shift(sink, t.m[r : r + 1])[0]), row.l, "exp(sink − m)")
-        summed = plain(*summed, " + ", weight)
-        latex = r"\ell \leftarrow \Sigma P + e^{\mathrm{sink} - m}"
-    add(1, line(snapshot, "row sum", latex, *_equation(summed, total)))
+        summed, sums = plain(*summed, " + ", weight), sums + r" + e^{\mathrm{sink} - m}"
     weights = snapshot.weights[r] if snapshot.weights is not None else t.p[r]
-    add(1, _normalised(row, r"P \leftarrow P / \ell", t.p_used[r], weights, row.scores, "P"))
-    product = row.product()
-    add(2, line(snapshot, "accumulate", r"O \leftarrow O + P V",
-                *_sum(row, (), t.o_prev[r], (), product, t.o[r], True)))  # fmt: skip
-    return lines
+    lines = (
+        (0, row.line(("scores", "soft-cap", "bias", "mask"),
+                     r"S \leftarrow Q K^{\top}\!\cdot \mathrm{scale}",
+                     *(row.scores(scores, n, "S") for n in (4, 3, 2, 1)))),
+        (1, row.line("row max", larger, *_equation(largest, top))),
+        (1, row.line("exponentials", _WEIGHTS, *row.weights(t.p[r]))),
+        (1, row.line("row sum", sums, *_equation(summed, total))),
+        (1, row.divided(r"P \leftarrow P / \ell", t.p_used[r], weights, row.scores, "P")),
+        (2, row.line("accumulate", _ADDED,
+                     *_sum(row, (), t.o_prev[r], (), row.product(), t.o[r], True))),
+    )  # fmt: skip
+    names = [each.name for each in snapshot.program.launches]
+    return [
+        made
+        if launch == snapshot.visit.launch
+        else UpdateLine(
+            made.latex, (plain(f"in launch {launch + 1}, {names[launch]}"),), False, False
+        )
+        for launch, made in lines
+    ]
 
 
 def _token_lines(row: _LineRow) -> list[UpdateLine]:
@@ -405,7 +376,7 @@ def _token_lines(row: _LineRow) -> list[UpdateLine]:
         lines.append(line(snapshot, op.name, op.latex, *shown))
     if snapshot.program.algorithm.sums:
         made, ready = snapshot.tile.first(OUTPUT)[row.r], snapshot.o[row.r]
-        lines.append(_normalised(row, r"O \leftarrow O / \ell", made, ready, row.outputs, OUTPUT))
+        lines.append(row.divided(_DIVIDED, made, ready, row.outputs, OUTPUT))
     return lines
 
 
@@ -448,76 +419,59 @@ def _first_numbers(row: _LineRow, name: str, values: F32, count: int) -> Pieces:
 def _state_lines(row: _LineRow) -> list[UpdateLine]:
     """Return the lines of linear attention: what the state gives, and what the chunk adds."""
     snapshot, t, r = row.snapshot, row.snapshot.tile, row.r
-    keys = row.snapshot.visit.cols
-    grown = r"\mathrm{state} + \phi(K)^{\top} [V, 1]"
-    adds = line(
-        snapshot, "update state", rf"\mathrm{{state}} \leftarrow {grown}",
-        plain(f"keys {keys.start} to {keys.stop - 1} added, {len(keys)} outer products"),
-        plain(f"{len(keys)} outer products"), plain("…"),
-    )  # fmt: skip
-    phi = snapshot.program.workload.feature_map
+    keys, phi = snapshot.visit.cols, snapshot.program.workload.feature_map
     assert phi is not None
-    words = f"φ: {phi.words}", f"{phi.features} features"
-    maps = line(snapshot, "features", r"\phi(Q),\, \phi(K)", *map(plain, words), plain("…"))
+    count = f"{len(keys)} outer products"
+    adds = row.line(
+        "update state", r"\mathrm{state} \leftarrow \mathrm{state} + \phi(K)^{\top} [V, 1]",
+        plain(f"keys {keys.start} to {keys.stop - 1} added, {count}"), plain(count), plain("…"),
+    )  # fmt: skip
+    words = f"φ: {phi.words}", f"{phi.features} features", "…"
+    maps = row.line("features", r"\phi(Q),\, \phi(K)", *map(plain, words))
     if snapshot.launch.of_keys:
         return [maps, adds]
     o, l = t.first("O")[r], row.number(t.first("l"), row.l, "ℓ of the keys in the state")
     given = [plain(*row.outputs(o, n, "O"), ",  ℓ = ", l) for n in (4, 3, 2, 1)]
-    latex = r"[O, \ell] \leftarrow \phi(Q)\, \mathrm{state}"
-    reads = line(snapshot, "read state", latex, *given, row.outputs(o, 2, "O"), plain("…"))
+    reads = row.line("read state", r"[O, \ell] \leftarrow \phi(Q)\, \mathrm{state}",
+                     *given, row.outputs(o, 2, "O"), plain("…"))  # fmt: skip
     lines = [maps, reads]
     if snapshot.launch.carries:
-        p, added = t.p_used[r], row.number(t.l_tile, row.l, "Σ P")
-        total = row.number(t.l, row.l, "ℓ")
+        added = (l, " + ", row.number(t.l_tile, row.l, "Σ P"))
         lines += [
-            line(
-                snapshot, ("similarities", "mask"), r"P \leftarrow \phi(Q)\, \phi(K)^{\top}",
-                *row.weights(p),
-            ),
-            line(
-                snapshot, "row sum", r"\ell \leftarrow \ell + \Sigma P",
-                *_equation((l, " + ", added), total), sums=True,
-            ),
-            line(
-                snapshot, "accumulate", r"O \leftarrow O + P V",
-                *_sum(row, (), o, (), row.product(), t.o[r], snapshot.made("O")),
-            ),
+            row.line(("similarities", "mask"), r"P \leftarrow \phi(Q)\, \phi(K)^{\top}",
+                     *row.weights(t.p_used[r])),
+            row.line("row sum", r"\ell \leftarrow \ell + \Sigma P",
+                     *_equation(added, row.number(t.l, row.l, "ℓ")), sums=True),
+            row.line("accumulate", _ADDED,
+                     *_sum(row, (), o, (), row.product(), t.o[r], snapshot.made("O"))),
             adds,
         ]  # fmt: skip
-    ready = snapshot.o[r]
-    return [*lines, _normalised(row, r"O \leftarrow O / \ell", t.o[r], ready, row.outputs, "O")]
+    return [*lines, row.divided(_DIVIDED, t.o[r], snapshot.o[r], row.outputs, "O")]
 
 
 def _joined_lines(row: _LineRow) -> list[UpdateLine]:
     snapshot, partials = row.snapshot, row.snapshot.partials
     t, r = snapshot.tile, row.r
-    assert partials is not None
-    splits = len(partials.stored)
     weights = t.last("w")
+    assert partials is not None
     assert weights is not None
-
+    splits = len(partials.stored)
     left = [Cell("LSE_partial", row.row, 0, split) for split in range(splits)]
     counts = range(min(splits, 4), 0, -1)
     lse = [vector(partials.lse[:, r], left[:count], "LSE") for count in counts]
     shares = [vector(weights[:, r], [row.l] * count, "w") for count in counts]
     top, total = row.number(t.m, row.m, "m"), row.number(t.l, row.l, "ℓ")
-    made, ready = t.o[r], snapshot.o[r]
-    lines = [
-        line(
-            snapshot, "row max", r"m \leftarrow \max_s \mathrm{LSE}_s",
-            *(plain("max ", *pieces, _EQUALS, top) for pieces in lse), plain("= ", top),
-        ),
-        line(snapshot, "exponentials", r"w_s \leftarrow \exp(\mathrm{LSE}_s - m)", *shares),
-        line(
-            snapshot, "row sum", r"\ell \leftarrow \Sigma_s\, w_s",
-            *(plain("Σ ", *pieces, _EQUALS, total) for pieces in shares), plain("= ", total),
-        ),
-        line(
-            snapshot, "accumulate", r"O \leftarrow \Sigma_s\, w_s\, O_s",
-            *(row.outputs(made, n, "O") for n in (4, 3, 2, 1)),
-        ),
+    made = t.o[r]
+    return [
+        row.line("row max", r"m \leftarrow \max_s \mathrm{LSE}_s",
+                 *(plain("max ", *pieces, _EQUALS, top) for pieces in lse), plain("= ", top)),
+        row.line("exponentials", r"w_s \leftarrow \exp(\mathrm{LSE}_s - m)", *shares),
+        row.line("row sum", r"\ell \leftarrow \Sigma_s\, w_s",
+                 *(plain("Σ ", *pieces, _EQUALS, total) for pieces in shares), plain("= ", total)),
+        row.line("accumulate", r"O \leftarrow \Sigma_s\, w_s\, O_s",
+                 *(row.outputs(made, n, "O") for n in (4, 3, 2, 1))),
+        row.divided(_DIVIDED, made, snapshot.o[r], row.outputs, "O"),
     ]  # fmt: skip
-    return [*lines, _normalised(row, r"O \leftarrow O / \ell", made, ready, row.outputs, "O")]
 
 
 _LINES: dict[type[Middle], Callable[[_LineRow], list[UpdateLine]]] = {

@@ -20,7 +20,7 @@ from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Cell, Snapshot
 from ui.look.formula import typeset
 from ui.look.names import move_name, op_label
-from ui.look.units import exact_text, number_text, plural
+from ui.look.units import exact_text, number_text
 from ui.panels.update_lines import (
     LinePiece,
     Pieces,
@@ -295,11 +295,6 @@ def explanation_text(snapshot: Snapshot, cell: Cell) -> ExplanationText:
         sums.count if sums else 0,
         _total(sums, cell) if sums else (),
     )
-
-
-def more_terms(count: int) -> str:
-    """Return the words for terms that are not shown."""
-    return f"+ {plural(count, 'more term')}"
 
 
 def _title(found: Explanation) -> tuple[Pieces, ...]:

@@ -8,25 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from PySide6.QtCore import QPointF, QRectF, QSizeF
 from PySide6.QtGui import QColor, QFont, QPainter, QPen
 
 from simulator.run.snapshot import Cell
-from ui.look.draw import LEFT, card, draw_text, mixed, outline, text_width
+from ui.look.draw import LEFT, card, draw_text, mixed, outline, text_width, wrapped
 from ui.look.formula import formula
 from ui.look.names import first_that_fits, fitting
 from ui.look.theme import Style
 from ui.look.units import plural
-from ui.panels.formula.lines import ExplanationText, FormulaModel, more_terms
+from ui.panels.formula.lines import ExplanationText, FormulaModel
 from ui.panels.update_lines import LinePiece, Pieces, UpdateLine
 
 MIN_SIZE = QSizeF(300, 136)
-HINT = (
-    "Click a number above, or a cell on the board, to see where it came from.",
-    "Click a number to see where it came from.",
-    "Click a number.",
-)
+HINT = "Click a number above, or a cell on the board, to see where it came from."
 _TEXT, _BIG, _SMALL = 12, 17, 13
 _NUMBERS = 17
 """Height of the row of numbers below a large formula."""
@@ -34,8 +31,7 @@ _NOTE = 15
 """Height of the words for lines that have no room."""
 
 
-@dataclass(frozen=True, slots=True)
-class CellLink:
+class CellLink(NamedTuple):
     """A number that selects its cell."""
 
     rect: QRectF  # its place
@@ -44,8 +40,7 @@ class CellLink:
     hint: str  # its name
 
 
-@dataclass(frozen=True, slots=True)
-class PlainText:
+class PlainText(NamedTuple):
     """Text that is not a link."""
 
     rect: QRectF
@@ -54,8 +49,7 @@ class PlainText:
     font: str = "code"
 
 
-@dataclass(frozen=True, slots=True)
-class Maths:
+class Maths(NamedTuple):
     """A typeset formula: left end, baseline and size of its letters."""
 
     latex: str
@@ -85,23 +79,41 @@ class FormulaLayout:
 
     def link_at(self, point: QPointF) -> int | None:
         """Return the number of the link under a point."""
-        for n, link in enumerate(self.links):
-            if link.rect.contains(point):
-                return n
-        return None
+        return next((n for n, link in enumerate(self.links) if link.rect.contains(point)), None)
+
+    def width(self, pieces: Pieces) -> float:
+        """Return the width of pieces in a row."""
+        return text_width(self.font(), "".join(piece.padded for piece in pieces))
+
+    def choice(self, choices: Sequence[Pieces], width: float) -> Pieces:
+        """Return the first pieces that fit; none if none do."""
+        return next((pieces for pieces in choices if self.width(pieces) <= width), ())
+
+    def say(self, words: str, place: QRectF, role: str = "muted") -> None:
+        """Place words that are not numbers."""
+        self.words.append(PlainText(place, words, role, "text"))
+
+    def put(self, pieces: Pieces, row: QRectF, role: str) -> None:
+        """Place pieces in one row, into which they fit."""
+        x, font = row.x(), self.font()
+        for piece in pieces:
+            text = piece.text.strip()
+            whole, own = text_width(font, piece.padded), text_width(font, text)
+            if piece.cell is not None:
+                place = QRectF(x + whole - own, row.y(), own + 1, row.height())
+                self.links.append(CellLink(place, text, piece.cell, piece.hint))
+            elif text:
+                place = QRectF(x, row.y(), whole + 1, row.height())
+                self.words.append(PlainText(place, piece.text, role))
+            x += whole
 
 
 def formula_layout(
     model: FormulaModel, explanation: ExplanationText | None, style: Style, rect: QRectF
 ) -> FormulaLayout:
-    """Return the places of everything.
+    """Return the places of everything, also of the explanation if a cell is selected.
 
-    Parameters
-    ----------
-    explanation : ExplanationText or None
-        The selected cell; None if none is selected.
-    rect : QRectF
-        The place, at least `MIN_SIZE`.
+    rect: at least `MIN_SIZE`.
     """
     lay = FormulaLayout(fitting(style, rect, MIN_SIZE))
     px = lay.style.px
@@ -111,11 +123,11 @@ def formula_layout(
     below = QRectF(rect.x(), y + px(7), rect.width(), rect.bottom() - y - px(7))
     if explanation is not None:
         _explanation(lay, explanation, below)
-    elif below.height() >= px(16):
-        text = first_that_fits(HINT, below.width(), lay.font("text"))
-        lay.words.append(
-            PlainText(QRectF(below.x(), below.y(), below.width(), px(16)), text, "muted", "text")
-        )
+    else:
+        for n, words in enumerate(wrapped(HINT, lay.font("text"), below.width())):
+            place = QRectF(below.x(), below.y() + n * px(16), below.width(), px(16))
+            if place.bottom() <= below.bottom():
+                lay.say(words, place)
     return lay
 
 
@@ -132,10 +144,8 @@ def _head(lay: FormulaLayout, model: FormulaModel, rect: QRectF) -> float:
         if cite:
             break
     lay.words.append(PlainText(row, title, "text", "bold"))
-    if cite:
-        width = text_width(text, cite) + 1
-        place = QRectF(row.right() - width, row.y(), width, row.height())
-        lay.words.append(PlainText(place, cite, "muted", "text"))
+    width = text_width(text, cite) + 1
+    lay.say(cite, QRectF(row.right() - width, row.y(), width, row.height()))
     return row.bottom() + px(3)
 
 
@@ -206,7 +216,7 @@ def _more_lines(above: int, below: int, rows: int) -> tuple[str, str]:
 def _note(lay: FormulaLayout, words: str, place: QRectF) -> float:
     """Place words in a row of their own, and return where that ends."""
     place.setHeight(lay.style.px(_NOTE))
-    lay.words.append(PlainText(place, words, "muted", "text"))
+    lay.say(words, place)
     return place.bottom()
 
 
@@ -233,7 +243,7 @@ def _large_line(lay: FormulaLayout, one: UpdateLine, place: QRectF) -> None:
     baseline = place.y() + px(3) + (high - picture.ascent - picture.descent) / 2 + picture.ascent
     lay.maths.append(Maths(one.latex, place.x(), baseline, size, "text"))
     row = QRectF(place.x(), place.bottom() - px(_NUMBERS + 2), place.width(), px(_NUMBERS))
-    _put(lay, _choice(lay, one.choices, row.width()), row, "text")
+    lay.put(lay.choice(one.choices, row.width()), row, "text")
 
 
 def _small_line(lay: FormulaLayout, one: UpdateLine, place: QRectF, widest: float) -> None:
@@ -246,36 +256,7 @@ def _small_line(lay: FormulaLayout, one: UpdateLine, place: QRectF, widest: floa
     lay.maths.append(Maths(one.latex, place.x(), baseline, round(px(_SMALL)), role))
     x = place.x() + widest + px(12)
     row = QRectF(x, middle - px(8.5), max(place.right() - x, 0.0), px(17))
-    _put(lay, _choice(lay, one.choices, row.width()), row, role)
-
-
-def _width(lay: FormulaLayout, pieces: Pieces) -> float:
-    return text_width(lay.font(), "".join(piece.padded for piece in pieces))
-
-
-def _choice(lay: FormulaLayout, choices: Sequence[Pieces], width: float) -> Pieces:
-    return next((pieces for pieces in choices if _width(lay, pieces) <= width), ())
-
-
-def _put(lay: FormulaLayout, pieces: Pieces, row: QRectF, role: str) -> None:
-    """Place pieces in one row, into which they fit."""
-    x, font = row.x(), lay.font()
-    for piece in pieces:
-        x = _put_one(lay, piece, x, row, role, font)
-
-
-def _put_one(
-    lay: FormulaLayout, piece: LinePiece, x: float, row: QRectF, role: str, font: QFont
-) -> float:
-    whole, own = text_width(font, piece.padded), text_width(font, piece.text.strip())
-    if piece.cell is None:
-        if piece.text.strip():
-            place = QRectF(x, row.y(), whole + 1, row.height())
-            lay.words.append(PlainText(place, piece.text, role))
-    else:
-        place = QRectF(x + whole - own, row.y(), own + 1, row.height())
-        lay.links.append(CellLink(place, piece.text.strip(), piece.cell, piece.hint))
-    return x + whole
+    lay.put(lay.choice(one.choices, row.width()), row, role)
 
 
 # --- the explanation ---------------------------------------------------------------------------
@@ -286,22 +267,18 @@ def _explanation(lay: FormulaLayout, said: ExplanationText, rect: QRectF) -> Non
     step, y = px(18), rect.y()
     if rect.height() < step:
         return
-    title = _choice(lay, said.title, rect.width())
-    row = QRectF(rect.x(), y, rect.width(), step)
-    _put(lay, title, row, "text")
-    used = _width(lay, title) + px(16)
-    state_font = lay.font("text")
-    if used + text_width(state_font, said.state) <= rect.width():
-        place = QRectF(rect.x() + used, y, rect.width() - used, step)
-        lay.words.append(PlainText(place, said.state, "muted", "text"))
-        y += step
+    title = lay.choice(said.title, rect.width())
+    lay.put(title, QRectF(rect.x(), y, rect.width(), step), "text")
+    used = lay.width(title) + px(16)
+    y += step
+    if used + text_width(lay.font("text"), said.state) <= rect.width():
+        lay.say(said.state, QRectF(rect.x() + used, y - step, rect.width() - used, step))
     else:
-        y = _flow(lay, (LinePiece(said.state),), rect, y + step, "muted")
+        y = _flow(lay, (LinePiece(said.state),), rect, y, "muted")
     # A row of terms and their sum are more important than the last of the lines.
     kept = 2 * step if said.terms else 0.0
     for pieces in said.lines:
-        rows = _rows(lay, pieces, rect.width())
-        if y + len(rows) * step > rect.bottom() - kept:
+        if y + len(_rows(lay, pieces, rect.width())) * step > rect.bottom() - kept:
             break
         y = _flow(lay, pieces, rect, y, "text")
     if said.terms:
@@ -344,7 +321,7 @@ def _flow(lay: FormulaLayout, pieces: Pieces, rect: QRectF, y: float, role: str)
         if y + step > rect.bottom() + 1:
             break
         indent = lay.style.px(14) if n else 0.0
-        _put(lay, tuple(row), QRectF(rect.x() + indent, y, rect.width() - indent, step), role)
+        lay.put(tuple(row), QRectF(rect.x() + indent, y, rect.width() - indent, step), role)
         y += step
     return y
 
@@ -355,7 +332,7 @@ def _terms(lay: FormulaLayout, said: ExplanationText, rect: QRectF) -> None:
     step = px(18)
     if rect.height() < step:
         return
-    width = max(_width(lay, pieces) for pieces in said.terms) + px(16)
+    width = max(lay.width(pieces) for pieces in said.terms) + px(16)
     columns = max(int((rect.width() + px(16)) / width), 0)
     rows = max(int(rect.height() / step) - 1, 0)
     rows = min(rows, -(-len(said.terms) // columns)) if columns else 0
@@ -363,14 +340,12 @@ def _terms(lay: FormulaLayout, said: ExplanationText, rect: QRectF) -> None:
     for n in range(shown):
         column, row = divmod(n, rows)
         place = QRectF(rect.x() + column * width, rect.y() + row * step, width, step)
-        _put(lay, said.terms[n], place, "muted")
+        lay.put(said.terms[n], place, "muted")
     last = QRectF(rect.x(), rect.y() + rows * step, rect.width(), step)
     left = said.count - shown
-    total: Pieces = (LinePiece(f"{more_terms(left)}; sum "), *said.total) if left else said.total
-    for pieces in (total, said.total):
-        if _width(lay, pieces) <= last.width():
-            _put(lay, pieces, last, "text")
-            return
+    more = LinePiece(f"+ {plural(left, 'more term')}; sum ")
+    totals = ((more, *said.total), said.total) if left else (said.total,)
+    lay.put(lay.choice(totals, last.width()), last, "text")
 
 
 # --- painting ----------------------------------------------------------------------------------
@@ -379,13 +354,7 @@ def _terms(lay: FormulaLayout, said: ExplanationText, rect: QRectF) -> None:
 def paint_formula(
     painter: QPainter, lay: FormulaLayout, *, hover: int | None = None, focus: int | None = None
 ) -> None:
-    """Paint the panel.
-
-    Parameters
-    ----------
-    hover, focus : int, optional
-        Numbers of the links under the pointer and with the keyboard's focus.
-    """
+    """Paint the panel, and mark the links under the pointer and with the keyboard's focus."""
     theme, px = lay.style.theme, lay.style.px
     roles = {
         "text": QColor(theme.text), "muted": QColor(theme.muted),

@@ -34,14 +34,8 @@ _COLUMNS = 161
 """Places along the run at which room for names is measured."""
 _TICK_ROW = 16
 _NAMES = {name: algorithm.label for name, algorithm in ALGORITHMS.items()}
-_SHORT = {name: name for name in _NAMES}
-_NOTES = (
-    "bytes requested from HBM, read and written  ·  dashed: the other algorithms, each run "
-    "stretched to this width",
-    "bytes requested, read and written  ·  dashed: other algorithms, stretched to this width",
-    "requested bytes  ·  dashed: other algorithms, stretched",
-    "requested bytes",
-)
+_NOTES = "requested bytes", "dashed: other algorithms, stretched"
+_BETWEEN = "  ·  "
 _PATTERNS = (
     Qt.BrushStyle.NoBrush, Qt.BrushStyle.BDiagPattern, Qt.BrushStyle.Dense6Pattern,
     Qt.BrushStyle.FDiagPattern, Qt.BrushStyle.HorPattern, Qt.BrushStyle.VerPattern,
@@ -87,7 +81,7 @@ def traffic_layout(traffic: RunTraffic, style: Style, rect: QRectF) -> TrafficLa
     steps = _steps(top, plot_height, style)
     left = max(text_width(font, axis_text(step)) for step in steps) + px(8)
     bold, names, right = style.text_font(11, bold=True), _NAMES, 0.0
-    for names in (_NAMES, _SHORT):
+    for names in (_NAMES, {name: name for name in _NAMES}):
         texts = label_texts(traffic, names, top)
         right = max(text_width(bold, text) for text in texts) + px(15)
         if right <= 0.3 * rect.width():
@@ -138,13 +132,7 @@ class EndLabel:
 
 
 def label_texts(traffic: RunTraffic, names: Mapping[str, str], top: int) -> tuple[str, ...]:
-    """Return the labels of all curves: of the algorithms, of the levels, of the tensors.
-
-    Parameters
-    ----------
-    top : int
-        Bytes at the upper edge; a curve that goes beyond it has an arrow.
-    """
+    """Return the labels of algorithms, levels and tensors; an arrow: it leaves at `top`."""
 
     def text(name: str, amount: int) -> str:
         return f"{name} {bytes_text(amount)}{' ↑' if amount > top else ''}"
@@ -258,13 +246,7 @@ def band_labels(traffic: RunTraffic, lay: TrafficLayout) -> list[tuple[EndLabel,
 def paint_curves(
     painter: QPainter, program: TileProgram, traffic: RunTraffic, style: Style, rect: QRectF
 ) -> None:
-    """Paint what stays the same during the whole run.
-
-    Parameters
-    ----------
-    rect : QRectF
-        The place, at least about `MIN_SIZE`.
-    """
+    """Paint what stays the same during the whole run."""
     lay = traffic_layout(traffic, style, rect)
     painter.save()
     _paint_axes(painter, program, lay)
@@ -303,29 +285,26 @@ def _paint_axes(painter: QPainter, program: TileProgram, lay: TrafficLayout) -> 
     for words, box in tick_labels(program, lay):
         draw_text(painter, box, words, font, theme.muted)
     if lay.note.height():
-        note = first_that_fits(notes(program), lay.note.width(), font)
+        said = notes(program)
+        wordings = [_BETWEEN.join(said[:n]) for n in range(len(said), 0, -1)]
+        note = first_that_fits(wordings, lay.note.width(), font)
         draw_text(painter, lay.note, note, font, theme.muted)
 
 
 def notes(program: TileProgram) -> tuple[str, ...]:
-    """Return what the curves are, longest first; for a short run, also those of a long one."""
+    """Return what the curves are, the most important first; for a short run, also long ones."""
     scale = at_scale(program)
     if scale is None:
         return _NOTES
     tiles = f"{count_text(scale.rows)} × {count_text(scale.cols)} tiles"
-    others = [name for name in scale.bytes if name != scale.baseline]
-    base = ALGORITHMS[scale.baseline].in_a_sentence
-    where = f"at N = {count_text(scale.keys)} in {tiles} {base} requests"
-    full, brief = (
-        " and ".join(f"{factor_text(scale.times(n))} as much as {names[n]}" for n in others)
-        for names in ({n: ALGORITHMS[n].in_a_sentence for n in others}, _NAMES)
+    base, *others = (
+        ALGORITHMS[n].in_a_sentence
+        for n in (scale.baseline, *(each for each in scale.bytes if each != scale.baseline))
     )
-    return (
-        f"{_NOTES[0]}  ·  {where} {full}",
-        f"{_NOTES[2]}  ·  {where} {full}",
-        f"{_NOTES[2]}  ·  {where} {brief}",
-        *_NOTES,
-    )
+    times = (factor_text(scale.times(n)) for n in scale.bytes if n != scale.baseline)
+    much = " and ".join(f"{t} as much as {n}" for t, n in zip(times, others, strict=True))
+    where = f"at N = {count_text(scale.keys)} in {tiles} {base} requests {much}"
+    return (*_NOTES, where)
 
 
 def tick_labels(program: TileProgram, lay: TrafficLayout) -> list[tuple[str, QRectF]]:

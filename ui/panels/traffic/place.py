@@ -36,15 +36,7 @@ def paint_place(
     *,
     hovered: int | None = None,
 ) -> None:
-    """Paint the cursor's place, and the figures there, above the curves.
-
-    Parameters
-    ----------
-    counters : Counters
-        Requested bytes so far, at the cursor.
-    hovered : int, optional
-        The visit under the pointer; its figures replace the current ones.
-    """
+    """Paint the cursor's place and the bytes requested so far, or up to what the pointer is on."""
     lay = traffic_layout(traffic, style, rect)
     painter.save()
     _paint_cursor(painter, lay, visit + 0.5, lay.style.theme.current, 2)
@@ -100,13 +92,7 @@ def _paint_card(
 def figures_place(
     said: tuple[str, ...], traffic: RunTraffic, lay: TrafficLayout, visit: int
 ) -> tuple[tuple[str, ...], QRectF]:
-    """Return the lines of the card with a visit's figures, and its place.
-
-    Parameters
-    ----------
-    said : tuple of str
-        What `figures` says of the visit.
-    """
+    """Return the lines of the card with what `figures` says of a visit, and its place."""
     px, plot, x = lay.style.px, lay.plot, lay.x(visit + 0.5)
     bold, font = lay.style.text_font(11, bold=True), lay.style.text_font(11)
     first, *each = said

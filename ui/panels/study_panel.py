@@ -14,6 +14,7 @@ from PySide6.QtGui import (
     QKeyEvent,
     QMouseEvent,
     QPainter,
+    QPaintEvent,
     QResizeEvent,
 )
 from PySide6.QtWidgets import QSlider, QToolTip, QWidget
@@ -26,17 +27,18 @@ from ui.kit.shapes import Paragraph
 from ui.look.draw import text_width
 from ui.look.names import fitting, readable
 from ui.look.theme import Style
-from ui.panels.base import StatePicture
-from ui.panels.picture_panel import PicturePanel
+from ui.panels.base import Panel, StatePicture
 from ui.panels.study import Act, Chosen, Found, State, Study
 from ui.plots.widget import PlotView
 from ui.safety.overrides import guarded
+from ui.safety.painting import painting
 from ui.session.panel_clock import PanelClock
 from ui.session.session import Session
 from ui.session.view import View
-from ui.widgets.choice_bar import Button, bar_sheet, lines_of, put_in_lines
+from ui.widgets.choice_bar import Button, PlotBar, bar_sheet, lines_of, put_in_lines
 from ui.widgets.sheet import set_sheet
 
+_SIDE = 8
 _SLIDER = 22
 """Height of the slider, pixels."""
 _KEYS = {Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Home, Qt.Key.Key_End}
@@ -152,7 +154,7 @@ class _Slider(QSlider):
 
 
 @guarded
-class StudyPanel(PicturePanel, Generic[Found, State]):
+class StudyPanel(Panel[None], Generic[Found, State]):
     """A study in a dock.
 
     The way to a state is shown as long as the study says: in films, which have no clock, and
@@ -160,7 +162,12 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
     """
 
     def __init__(self, session: Session, study: Study[Found, State]) -> None:
-        super().__init__(f"{study.name}_panel", study.title, study.choices, study.room)
+        super().__init__(f"{study.name}_panel", study.title)
+        self._controls = True
+        self.bar = PlotBar(study.choices)
+        self.bar.setParent(self)
+        self.bar.fit_button.hide()
+        self.bar.chosen.connect(self.choose)
         self.study, self._session = study, session
         self.chosen = {each.name: each.usual for each in study.choices}
         self._said: Chosen = {}
@@ -270,7 +277,8 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
         self.clock.finish()
 
     def show_controls(self, on: bool) -> None:
-        super().show_controls(on)
+        self._controls = on
+        self.bar.setVisible(on)
         self._show_parts()
         if self.state is not None:
             self._draw(self.state)
@@ -281,15 +289,30 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
             for button in self.buttons.values():
                 set_sheet(button, bar_sheet(style))
             super().set_style(style)
+            self.picture.style_now = style
+            self.picture.update()
+            self.arrange()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
         with self.plot.laid_out_once():
-            super().resizeEvent(event)
+            self.arrange()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with painting(self) as painter:
+            self.clear(painter)
 
     def arrange(self) -> None:
-        """Give slider and buttons lines below the choices, and the plot the picture's place."""
-        super().arrange()
-        place = self.picture.geometry()
+        """Give choices, slider and buttons their lines, and picture and plot the rest."""
+        fitted = fitting(self.style_now, QRectF(self.rect()), self.study.room)
+        # Controls stay as large as text is without a scale.
+        self.bar.set_style(replace(fitted, scale=max(fitted.scale, min(self.style_now.scale, 1))))
+        side = round(self.style_now.px(_SIDE))  # on the stage it is at the edge of the screen
+        width = self.width() - 2 * side
+        deep = self.bar.arrange(width) if self._controls else 0
+        self.bar.setGeometry(side, 5, width, deep)
+        top = 5 + deep + 3
+        place = QRect(side, top, width, max(self.height() - top - 6, 40))
         if not self.slider.isHidden():
             self.slider.setGeometry(place.x(), place.y(), place.width(), _SLIDER)
             place.adjust(0, _SLIDER, 0, 0)
@@ -300,6 +323,12 @@ class StudyPanel(PicturePanel, Generic[Found, State]):
             below.setTop(above.bottom() + 1)
         self.picture.setGeometry(above)
         self.plot.setGeometry(below)
+
+    def describe(self, words: str) -> None:
+        """Say in words what the picture shows, and paint it again."""
+        self.picture.setAccessibleDescription(words)
+        self.setAccessibleDescription(words)
+        self.picture.update()
 
     def _put_buttons(self, place: QRect) -> int:
         """Put buttons behind the last choice or below; return how high their own lines are."""

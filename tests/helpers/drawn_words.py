@@ -47,7 +47,8 @@ class _Engine(QPaintEngine):
         ink = QFontMetricsF(item.font()).tightBoundingRect(item.text()).translated(at)
         flat = QRectF(at.x(), ink.y(), item.width(), ink.height())
         place = self.painter().worldTransform().mapRect(flat)
-        self.drawn.append(Drawn(item.text(), place, item.font().pixelSize()))
+        if item.text().strip():  # a thin space of another font is an item by itself
+            self.drawn.append(Drawn(item.text(), place, item.font().pixelSize()))
 
     def ignore(self, *_: object) -> None:
         pass

@@ -72,6 +72,10 @@ class Box:
         """Return what the pointer finds at a point inside."""
         return self.id
 
+    def tip_at(self, rect: QRectF, at: QPointF) -> str:
+        """Return the tooltip at a point inside."""
+        return self.tip
+
 
 class Placed(NamedTuple):
     """A box and its place."""
@@ -217,7 +221,8 @@ class Scene:
 
     def tip(self, point: QPointF) -> str:
         """Return the tooltip at a point; empty if there is none."""
-        return next((box.tip for box, _ in self.under(point) if box.tip), "")
+        tips = (box.tip_at(rect, point) for box, rect in self.under(point))
+        return next((tip for tip in tips if tip), "")
 
     def where(self, name: Hashable) -> QRectF:
         """Return the place of a box by its name."""

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
-from PySide6.QtCore import QRectF, QSizeF
-from PySide6.QtGui import QColor, QPainter
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QPainter
 
 from simulator.run.whole_layer import LayerRun
 from simulator.study.layer_heads import HeadCount, head_counts
-from ui.look.draw import LEFT, RIGHT, draw_text, hairline, mixed, outline
-from ui.look.names import first_that_fits, fitting
-from ui.look.theme import LABEL, Style
+from ui.kit.boxes import Box, Canvas, Column, Row, ink
+from ui.kit.shapes import Text
+from ui.kit.table import Figure
+from ui.look.draw import RIGHT, hairline, mixed, outline
+from ui.look.theme import Style
 from ui.look.units import count_text, factor_text
-
-MIN_SIZE = QSizeF(480, 250)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +69,15 @@ def lines(state: CountState) -> tuple[CountLine, ...]:
     )
 
 
-def title_words(state: CountState) -> list[str]:
+def title_words(state: CountState) -> tuple[str, ...]:
     """Return what is supposed, longest first."""
     now = state.now
     one = f"D = {now.width} in {count_text(now.heads)} head{'s' * (now.heads > 1)} of {now.depth}"
     run = "as many as this layer has" if now.heads == state.own else f"this layer has {state.own}"
-    return [f"{one} ({run}), supposing that each has its own K and V and none is masked",
-            f"{one} ({run})", one]  # fmt: skip
+    return (
+        f"{one} ({run}), supposing that each has its own K and V and none is masked",
+        f"{one} ({run})",
+    )
 
 
 def count_words(state: CountState) -> str:
@@ -84,65 +87,69 @@ def count_words(state: CountState) -> str:
     return f"{title_words(state)[0]}: {'; '.join(said)}"
 
 
-@dataclass(frozen=True, slots=True)
-class CountLayout:
-    """Places: title, the sliced weight, the maps, and the lines of figures."""
-
-    style: Style
-    title: QRectF
-    weight: QRectF
-    maps: QRectF
-    lines: tuple[QRectF, ...]
-
-
-def count_layout(style: Style, rect: QRectF) -> CountLayout:
-    """Return the places of everything."""
-    style = fitting(style, rect, MIN_SIZE)
-    px, line = style.px, style.px(24)
-    title = QRectF(rect.x(), rect.y(), rect.width(), px(20))
-    table = 5 * line
-    top, low = title.bottom() + px(26), rect.bottom() - table - px(10)
-    side = max(min(low - top, 0.4 * rect.width()), 0.0)
-    weight = QRectF(rect.x() + px(4), top, side, side)
-    left = weight.right() + px(60)
-    maps = QRectF(left, top, max(rect.right() - left, 1.0), side)
-    rows = tuple(QRectF(rect.x(), low + px(10) + n * line, rect.width(), line) for n in range(5))
-    return CountLayout(style, title, weight, maps, rows)
+def count_picture(state: CountState) -> Box:
+    """Return what more heads cost: a weight in slices, maps of scores, and figures."""
+    now = state.now
+    maps = f"{count_text(now.heads)} score map{'s' * (now.heads > 1)} of {now.rows} × {now.rows}"
+    weight = f"W_Q, W_K, W_V: {now.heads} × {now.depth} columns"
+    return Column((
+        Text(title_words(state), size=13, bold=True, high=26),
+        Row((
+            Column((
+                Text((weight, f"{now.heads} × {now.depth} columns", ""), "muted", wide=0, high=20),
+                _Weight(now, grow=1),
+            ), gap=0, share=0.4),
+            Column((
+                Text((maps, "score maps"), "muted", wide=0, high=20),
+                Canvas(partial(_paint_maps, now), grow=1),
+            ), gap=0, grow=1),
+        ), gap=24, grow=1),
+        *(_figures(line) for line in lines(state)),
+    ), gap=0)  # fmt: skip
 
 
-def paint_counts(painter: QPainter, state: CountState, style: Style, rect: QRectF) -> None:
-    """Draw what more heads cost."""
-    lay = count_layout(style, rect)
-    style, theme, px = lay.style, lay.style.theme, lay.style.px
-    bold = style.text_font(13, bold=True)
-    title = first_that_fits(title_words(state), lay.title.width(), bold)
-    draw_text(painter, lay.title, title, bold, theme.text)
-    now, font = state.now, style.text_font(LABEL)
-    for box, texts in (
-        (lay.weight, (f"W_Q, W_K, W_V: {now.heads} × {now.depth} columns", "weights")),
-        (lay.maps, (f"{count_text(now.heads)} score map{'s' * (now.heads > 1)} of "
-                    f"{now.rows} × {now.rows}", "score maps")),
-    ):  # fmt: skip
-        label = QRectF(
-            box.x(), box.y() - px(20), max(box.width(), px(60)) + px(50), px(17)
-        ).intersected(rect)
-        text = first_that_fits(texts, label.width(), font)
-        draw_text(painter, label, text, font, theme.muted)
-    _paint_weight(painter, now, style, lay.weight)
-    _paint_maps(painter, now, style, lay.maps)
-    for line, place in zip(lines(state), lay.lines, strict=True):
-        _paint_line(painter, line, style, place)
+def _figures(line: CountLine) -> Box:
+    """Return a quantity: its formula, its value, and how it compares with one head's."""
+    stays = line.factor == 1
+    bar = Canvas(partial(_paint_share, line), high=12, grow=1)
+    return Row((
+        Text(line.names, size=12, share=0.3, wide=0),
+        Text(line.formula, "muted", size=12, share=0.1, wide=0),
+        Figure((count_text(line.value), f"{line.value:.2e}"), "text", RIGHT, 12, share=0.17,
+               wide=0),
+        Column((Box(grow=1), bar, Box(grow=1)), gap=0, grow=1),
+        Text("1×" if stays else factor_text(line.factor), size=12, wide=54, high=24),
+    ), gap=8)  # fmt: skip
 
 
-def _paint_weight(painter: QPainter, now: HeadCount, style: Style, box: QRectF) -> None:
-    """Draw one weight as the slices of its heads: always the same square."""
-    theme, wide = style.theme, box.width() / now.heads
-    for head in range(now.heads):
-        part = QRectF(box.x() + head * wide, box.y(), wide, box.height())
-        painter.fillRect(part, mixed(theme.panel, theme.head(head), 0.55))
-        if wide > style.px(4):
-            outline(painter, part, theme.panel)
-    outline(painter, box.adjusted(-1, -1, 1, 1), theme.grid, hairline(style))
+def _paint_share(line: CountLine, painter: QPainter, style: Style, bar: QRectF) -> None:
+    """Draw a value beside the largest that it has with any number of heads."""
+    filled = QRectF(bar.x(), bar.y(), max(bar.width() * line.share, 1.0), bar.height())
+    stays = line.factor == line.share == 1
+    painter.fillRect(bar, ink(style, "field"))
+    painter.fillRect(filled, ink(style, "muted" if stays else "current"))
+    outline(painter, bar, style.theme.grid)
+
+
+@dataclass(frozen=True, eq=False)
+class _Weight(Box):
+    """One weight as the slices of its heads: always the same square."""
+
+    now: HeadCount
+
+    def most_width(self, style: Style, height: float) -> float:
+        return max(height, 0.0)
+
+    def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
+        theme, side = style.theme, min(rect.width(), rect.height())
+        wide = side / self.now.heads
+        for head in range(self.now.heads):
+            part = QRectF(rect.x() + head * wide, rect.y(), wide, side)
+            painter.fillRect(part, mixed(theme.panel, theme.head(head), 0.55))
+            if wide > style.px(4):
+                outline(painter, part, theme.panel)
+        frame = QRectF(rect.x() - 1, rect.y() - 1, side + 2, side + 2)
+        outline(painter, frame, theme.grid, hairline(style))
 
 
 def columns_of(count: int, box: QRectF) -> int:
@@ -154,7 +161,7 @@ def columns_of(count: int, box: QRectF) -> int:
     return max(range(1, count + 1), key=size)
 
 
-def _paint_maps(painter: QPainter, now: HeadCount, style: Style, box: QRectF) -> None:
+def _paint_maps(now: HeadCount, painter: QPainter, style: Style, box: QRectF) -> None:
     """Draw the map of each head, all of one size: as large as the most of them let it be."""
     theme, across = style.theme, columns_of(now.width, box)
     step = min(box.width() / across, box.height() / -(-now.width // across))
@@ -164,26 +171,3 @@ def _paint_maps(painter: QPainter, now: HeadCount, style: Style, box: QRectF) ->
         place = QRectF(x, y, size, size)
         painter.fillRect(place, mixed(theme.panel, theme.head(head), 0.55))
         outline(painter, place, theme.head(head))
-
-
-def _paint_line(painter: QPainter, line: CountLine, style: Style, box: QRectF) -> None:
-    theme, px = style.theme, style.px
-    font, code = style.text_font(12), style.code_font(12)
-    stays = line.factor == 1
-    name = box.adjusted(0, 0, -0.68 * box.width(), 0)
-    draw_text(painter, name, first_that_fits(line.names, name.width() - px(4), font), font,
-              theme.text, LEFT)  # fmt: skip
-    rule = QRectF(name.right(), box.y(), 0.1 * box.width(), box.height())
-    draw_text(painter, rule, line.formula, font, theme.muted, LEFT)
-    value = QRectF(rule.right(), box.y(), 0.17 * box.width(), box.height())
-    said = first_that_fits([count_text(line.value), f"{line.value:.2e}"], value.width(), code)
-    draw_text(painter, value, said, code, theme.text, RIGHT)
-    bar = QRectF(value.right() + px(10), box.y() + px(6),
-                 box.right() - value.right() - px(76), box.height() - px(12))  # fmt: skip
-    painter.fillRect(bar, QColor(theme.field))
-    filled = QRectF(bar.x(), bar.y(), max(bar.width() * line.share, 1.0), bar.height())
-    painter.fillRect(filled, QColor(theme.muted if line.share == 1 and stays else theme.current))
-    outline(painter, bar, theme.grid)
-    words = factor_text(line.factor) if not stays else "1×"
-    place = QRectF(bar.right() + px(6), box.y(), px(60), box.height())
-    draw_text(painter, place, words, font, theme.text, LEFT)

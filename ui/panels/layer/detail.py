@@ -2,98 +2,90 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from PySide6.QtCore import QRectF
-from PySide6.QtGui import QColor, QFont, QPainter
+from PySide6.QtGui import QFont, QPainter
 
 from simulator.base.dtypes import F32
-from simulator.problem.workload import Workload
-from simulator.run.whole_layer import LayerRun
+from ui.kit.boxes import Box, Placed
+from ui.kit.shapes import Text
 from ui.look.draw import draw_text, text_width
 from ui.look.formula import formula
-from ui.look.names import first_that_fits
 from ui.look.theme import Style
-from ui.panels.layer.matrices import MatrixPart, number_font, paint_matrix
+from ui.panels.layer.matrices import Matrix, MatrixPart, Name, number_font
 from ui.panels.layer.model import COLOURS, FlowState
-from ui.panels.layer.words import NAMES, facts, formula_of, sum_text, title_of
+from ui.panels.layer.words import NAMES, PLAIN, facts, formula_of, sum_text, title_of
 
 DOT = "  ·  "
 _LINE = 18.0
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedLine:
-    """A line of text and its place."""
+@dataclass(frozen=True, eq=False)
+class Detail(Box):
+    """What is said of the stage that is shown, and of the row that the board explains."""
 
-    text: str
-    font: QFont
-    colour: str
-    box: QRectF
+    state: FlowState
 
+    def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
+        model, stage, px, room = self.state.model, self.state.shown, style.px, rect.width()
+        run, line = model.run, style.px(_LINE)
+        assert run is not None
+        for name, values, box in self._tables(style, rect):
+            room = min(room, box.x() - px(24) - rect.x())
+            part = MatrixPart(model.finished[0])
+            yield Placed(Matrix(values, COLOURS[name], PLAIN[name], part), box)
+            above = QRectF(box.x(), box.y() - px(18), box.width(), px(18))
+            yield Placed(Name(NAMES[name], style.theme.tensor(COLOURS[name]), size=13), above)
+        latex = formula_of(run, stage, model.snapshot.program.workload)
+        made = formula(latex, px(16))
+        high = px(9.5) + max(made.ascent, px(13))
+        yield Placed(Name(latex, "text", size=16), QRectF(rect.x(), rect.y(), made.width, high))
+        wide = min(made.width + px(24), room)
+        title = QRectF(rect.x() + wide, rect.y() + px(3), room - wide, line)
+        yield Placed(Text((title_of(run, stage), ""), size=13, bold=True), title)
+        below = QRectF(rect.x(), title.bottom() + px(6), room, rect.bottom() - title.bottom())
+        said = tuple(facts(run, stage)), sum_text(run, stage, model.row)
+        yield Placed(_Facts(*said), below.adjusted(0, 0, 0, -px(6)))
 
-@dataclass(frozen=True, slots=True)
-class Detail:
-    """The picture of a stage.
-
-    Attributes
-    ----------
-    words : tuple of Word
-        Lines of text.
-    latex : str
-        The formula.
-    formula : QRectF
-        Its place.
-    tables : tuple of (str, ndarray, QRectF)
-        Statistics of a small run, by name, with the places of their numbers.
-    """
-
-    words: tuple[PlacedLine, ...]
-    latex: str
-    formula: QRectF
-    tables: tuple[tuple[str, F32, QRectF], ...]
-
-
-def detail_layout(
-    run: LayerRun,
-    stage: str,
-    row: int,
-    style: Style,
-    rect: QRectF,
-    w: Workload | None = None,
-) -> Detail:
-    """Return what is said of a stage, and of a row that it makes, and where.
-
-    `w` says what turns products into scores.
-    """
-    theme, px, line = style.theme, style.px, style.px(_LINE)
-    tables = _tables(run, stage, style, rect)
-    right = tables[0][2].left() - px(24) if tables else rect.right()
-    room = right - rect.x()
-    title, text = style.text_font(13, bold=True), style.text_font(12)
-    latex = formula_of(run, stage, w)
-    made = formula(latex, px(16))
-    wide = min(made.width + px(24), room)
-    words = [
-        PlacedLine(first_that_fits([title_of(run, stage), ""], room - wide, title), title,
-             theme.text,
-             QRectF(rect.x() + wide, rect.y() + px(3), room - wide, line))
-    ]  # fmt: skip
-    y = rect.y() + line + px(9)
-    most = int((rect.bottom() - y) / line)
-    lines = wrapped_facts(facts(run, stage), text, room, most)
-    added = sum_text(run, stage, row)
-    if added and len(lines) < most and text_width(text, added) <= room:
-        lines.append(added)
-    for n, said in enumerate(lines):
-        words.append(
-            PlacedLine(said, text, theme.muted, QRectF(rect.x(), y + n * line, room, line))
-        )
-    place = QRectF(rect.x(), rect.y(), wide, line + px(6))
-    return Detail(tuple(words), latex, place, tables)
+    def _tables(self, style: Style, rect: QRectF) -> list[tuple[str, F32, QRectF]]:
+        """Return the statistics of one head with their places, if their numbers can be read."""
+        run = self.state.model.run
+        if run is None or self.state.shown != "o" or run.heads > 1:
+            return []
+        px, rows, x = style.px, run.shapes["x"][0], rect.right()
+        out: list[tuple[str, F32, QRectF]] = []
+        high = min(rect.height() - px(20), px(22) * rows)
+        for name in [each for each in ("lse", "l", "m") if each in run.statistics]:
+            values = run.statistics[name][0].reshape(rows, -1)
+            wide = px(46) * values.shape[1]
+            x -= wide
+            out.append((name, values, QRectF(x, rect.y() + px(18), wide, high)))
+            x -= px(14)
+        fits = all(number_font(values, style, box) is not None for _, values, box in out)
+        return out if fits and x > rect.x() + 0.4 * rect.width() else []
 
 
-def wrapped_facts(said: list[str], font: QFont, width: float, most: int) -> list[str]:
+@dataclass(frozen=True, eq=False)
+class _Facts(Box):
+    """Phrases in lines, and a sum below them if there is room."""
+
+    said: tuple[str, ...]
+    added: str
+
+    def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
+        font, line, width = style.text_font(12), style.px(_LINE), rect.width()
+        most = int(rect.height() / line)
+        lines = filled_lines(self.said, font, width, most)
+        if self.added and len(lines) < most and text_width(font, self.added) <= width:
+            lines.append(self.added)
+        for n, words in enumerate(lines):
+            place = QRectF(rect.x(), rect.y() + n * line, width, line)
+            draw_text(painter, place, words, font, style.theme.muted)
+
+
+def filled_lines(said: tuple[str, ...], font: QFont, width: float, most: int) -> list[str]:
     """Return phrases in lines that are full; those at the end are left out if there is no room."""
     lines: list[str] = []
     for fact in said:
@@ -103,46 +95,3 @@ def wrapped_facts(said: list[str], font: QFont, width: float, most: int) -> list
         elif len(lines) < most and text_width(font, fact) <= width:
             lines.append(fact)
     return lines
-
-
-def _tables(
-    run: LayerRun, stage: str, style: Style, rect: QRectF
-) -> tuple[tuple[str, F32, QRectF], ...]:
-    """Return the statistics of one head, if their numbers can be read."""
-    if stage != "o" or run.heads > 1 or not run.statistics:
-        return ()
-    found = {
-        name: run.statistics[name][0].reshape(run.shapes["x"][0], -1)
-        for name in ("m", "l", "lse")
-        if name in run.statistics
-    }
-    px = style.px
-    cell, head = px(46), px(18)
-    high = min(rect.height() - head - px(2), px(22) * run.shapes["x"][0])
-    x, out = rect.right(), []
-    for name, values in reversed(found.items()):
-        wide = cell * values.shape[1]
-        x -= wide
-        out.append((name, values, QRectF(x, rect.y() + head, wide, high)))
-        x -= px(14)
-    fits = all(number_font(values, style, box) is not None for _, values, box in out)
-    return tuple(reversed(out)) if fits and x > rect.x() + 0.4 * rect.width() else ()
-
-
-def paint_detail(painter: QPainter, state: FlowState, style: Style, rect: QRectF) -> None:
-    """Draw what is said of a stage."""
-    theme, px, run = style.theme, style.px, state.model.run
-    assert run is not None
-    w = state.model.snapshot.program.workload
-    lay = detail_layout(run, state.shown, state.model.row, style, rect, w)
-    made = formula(lay.latex, px(16))
-    baseline = lay.formula.y() + px(4) + max(made.ascent, px(13))
-    made.draw(painter, lay.formula.x(), baseline, QColor(theme.text))
-    for word in lay.words:
-        draw_text(painter, word.box, word.text, word.font, word.colour)
-    for name, values, box in lay.tables:
-        label = formula(NAMES[name], px(13))
-        colour = theme.tensor(COLOURS[name])
-        label.draw(painter, box.center().x() - label.width / 2, box.y() - px(5), colour)
-        done = MatrixPart(state.model.finished[0])
-        paint_matrix(painter, values, COLOURS[name], style, box, done)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QLineF, QRectF
+from PySide6.QtCore import QLineF, QPointF, QRectF
 from PySide6.QtGui import QColor, QFont, QPainter, QPen
 
 from simulator.base.dtypes import F32
+from ui.kit.boxes import Box, Placed, Tone, ink
 from ui.look.draw import CENTRE, draw_text, hairline, outline, text_width
+from ui.look.formula import formula
 from ui.look.heat import (
     KEPT,
     U32,
@@ -24,6 +26,7 @@ from ui.look.heat import (
     signed_limit,
 )
 from ui.look.theme import LABEL, Style
+from ui.look.units import exact_text
 from ui.panels.layer.words import cell_words
 
 MOST_NUMBERS = 144
@@ -159,8 +162,8 @@ def _paint_numbers(
             line = rows_box(box, range(row, row + 1), count)
             for n, col in enumerate(cols):
                 cell = QRectF(line.x() + n * width, line.y(), width, line.height())
-                ink = light if white[row, col] else dark
-                draw_text(painter, cell, cell_words(float(values[row, col])), font, ink, CENTRE)
+                shade = light if white[row, col] else dark
+                draw_text(painter, cell, cell_words(float(values[row, col])), font, shade, CENTRE)
 
 
 def runs_of(rows: NDArray[np.bool_] | None, count: int) -> Iterator[range]:
@@ -217,3 +220,68 @@ def paint_slices(
 def band_of(style: Style) -> float:
     """Return how thick the bands of heads are."""
     return max(style.px(5), 4.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix(Box):
+    """A matrix with bands of heads; the pointer reads its numbers and finds (`id`, row, column)."""
+
+    values: F32
+    colour: str
+    said: str  # its name in a line of text
+    part: MatrixPart = WHOLE
+    slices: tuple[range, ...] = ()
+    by_rows: bool = False  # whether its slices are rows
+    square: bool = False  # whether it is the largest square in the middle of its place
+    over: Callable[[QPainter, Style, QRectF], None] | None = None  # paints upon it
+
+    def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
+        side = min(rect.width(), rect.height())
+        x = round(rect.center().x() - side / 2)
+        yield Placed(self, QRectF(x, rect.y(), side, side) if self.square else rect)
+
+    def cell(self, rect: QRectF, at: QPointF) -> tuple[int, int]:
+        """Return the row and the column at a point inside."""
+        rows, cols = self.values.shape
+        across = self.part.cols or range(cols)
+        row = int((at.y() - rect.y()) / rect.height() * rows)
+        col = int((at.x() - rect.x()) / rect.width() * len(across))
+        return min(row, rows - 1), across[min(col, len(across) - 1)]
+
+    def spot(self, rect: QRectF, at: QPointF) -> Hashable:
+        return None if self.id is None else (self.id, *self.cell(rect, at))
+
+    def tip_at(self, rect: QRectF, at: QPointF) -> str:
+        row, col = self.cell(rect, at)
+        return f"{self.said}[{row}, {col}] = {exact_text(float(self.values[row, col]))}"
+
+    def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
+        paint_matrix(painter, self.values, self.colour, style, rect, self.part)
+        if self.slices:
+            paint_slices(painter, self.slices, style, rect, along_rows=self.by_rows)
+        if self.over is not None:
+            self.over(painter, style, rect)
+
+
+@dataclass(frozen=True, eq=False)
+class Name(Box):
+    """A formula in the middle of its place, and a shape beside it if there is room."""
+
+    latex: str
+    tone: Tone
+    shape: str = ""
+    size: float = 15.0
+
+    def words(self, style: Style, width: float) -> tuple[float, str]:
+        """Return how wide the formula is, and the shape; that is "" if it does not fit."""
+        wide, shape = formula(self.latex, style.px(self.size)).width, f"  {self.shape}"
+        fits = self.shape and wide + text_width(style.text_font(LABEL), shape) <= width
+        return wide, shape if fits else ""
+
+    def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
+        font, (wide, shape) = style.text_font(LABEL), self.words(style, rect.width())
+        x = rect.center().x() - (wide + text_width(font, shape)) / 2
+        made = formula(self.latex, style.px(self.size))
+        made.draw(painter, x, rect.bottom() - style.px(5.5), ink(style, self.tone))
+        rest = QRectF(x + wide, rect.y(), max(rect.right() - x - wide, 0.0), rect.height())
+        draw_text(painter, rest, shape, font, style.theme.muted)

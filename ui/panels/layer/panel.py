@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, QSizeF, Qt
 from PySide6.QtGui import (
     QHelpEvent,
     QKeyEvent,
@@ -23,31 +23,30 @@ from simulator.problem.scenario import with_values
 from simulator.program.playback import moved
 from simulator.run.trace import Trace
 from simulator.run.whole_layer import EXAMPLE, LayerRun, compute_layer, finished_rows, known_layer
+from ui.kit.boxes import Box, Scene, scene
 from ui.look.draw import draw_text, outline, text_width, wrapped
+from ui.look.names import fitting
 from ui.look.theme import LABEL, Style
-from ui.look.units import exact_text
 from ui.panels.base import Panel
 from ui.panels.layer.circuits import (
     MOST_WIDE,
     CircuitState,
-    circuit_layout,
+    circuit_picture,
     circuit_state,
     circuit_words,
-    paint_circuit,
 )
-from ui.panels.layer.counts import CountState, count_state, count_words, paint_counts
-from ui.panels.layer.flow import paint_flow
-from ui.panels.layer.model import FlowState, LayerModel, matrix
-from ui.panels.layer.places import flow_layout
+from ui.panels.layer.counts import CountState, count_picture, count_state, count_words
+from ui.panels.layer.flow import Flow
+from ui.panels.layer.model import FlowState, LayerModel
+from ui.panels.layer.places import flow_room
 from ui.panels.layer.product import (
     ProductState,
-    paint_product,
-    product_layout,
+    product_picture,
     product_state,
     product_words,
 )
-from ui.panels.layer.row import LayerRow, paint_row, row_layout, row_state, row_words
-from ui.panels.layer.words import PLAIN, stage_words
+from ui.panels.layer.row import LayerRow, RowPicture, row_state, row_words
+from ui.panels.layer.words import stage_words
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.session.session import Session
@@ -72,6 +71,9 @@ NO_LAYER = (
 )
 _BELOW = "Below is another run, the demo of a whole layer."
 _TASK = "the whole layer"
+ROOMS = {"stage": QSizeF(620, 250), "row": QSizeF(520, 220), "head": QSizeF(560, 260),
+          "heads": QSizeF(480, 250)}  # fmt: skip
+"""What each picture needs at scale 1; the flow stands in one line or in two."""
 
 
 @guarded
@@ -346,7 +348,7 @@ class LayerPanel(Panel[LayerModel]):
         place = self._below(self._wrapped(self._no_layer(below=True)))
         if self.run is None or place.isEmpty():
             return False
-        return round(flow_layout(self.run, self.style_now, place).style.px(LABEL)) >= LABEL
+        return round(fitting(self.style_now, place, flow_room(place)).px(LABEL)) >= LABEL
 
     @property
     def _room(self) -> QRectF:
@@ -393,24 +395,33 @@ class LayerPanel(Panel[LayerModel]):
                 return
             if has_ring(self):
                 outline(painter, QRectF(self.rect()), self.style_now.theme.text)
-            style, place = self.style_now, self.place
             if self.run is None or self._flow is None or self.model.example:
                 self._paint_sentence(painter, self._sentence())
-            if self.run is None or self._flow is None or not self._is_drawn:
-                return
-            if self.shown == "stage" and self.product is not None:
-                paint_product(painter, self.product, style, place)
-            elif self.shown == "row" and self.row_now is not None:
-                paint_row(painter, self.row_now, style, place, choosing=self._controls)
-            elif self.shown == "head":
-                if self.circuit is None:
-                    self._paint_sentence(painter, [_too_wide(self.run)])
-                else:
-                    paint_circuit(painter, self.circuit, style, place)
-            elif self.shown == "heads" and self.counts is not None:
-                paint_counts(painter, self.counts, style, place)
-            else:
-                paint_flow(painter, self._flow, style, place)
+            elif self.shown == "head" and self.circuit is None:
+                self._paint_sentence(painter, [_too_wide(self.run)])
+            if (found := self.scene) is not None:
+                found.paint(painter)
+
+    @property
+    def scene(self) -> Scene | None:
+        """The boxes of the picture with their places; None if there is none."""
+        box, place = self._picture() if self._is_drawn else None, self.place
+        if box is None:
+            return None
+        room = ROOMS.get(self.shown) or flow_room(place)
+        return scene(box, fitting(self.style_now, place, room), place)
+
+    def _picture(self) -> Box | None:
+        product, row, circuit, counts = self.product, self.row_now, self.circuit, self.counts
+        if self.shown == "stage":
+            return None if product is None else product_picture(product)
+        if self.shown == "row":
+            return None if row is None else RowPicture(row, self._controls)
+        if self.shown == "head":
+            return None if circuit is None else circuit_picture(circuit)
+        if self.shown == "heads":
+            return None if counts is None else count_picture(counts)
+        return None if self._flow is None else Flow(self._flow)
 
     def _paint_sentence(self, painter: QPainter, lines: list[str]) -> None:
         style, place, line = self.style_now, self._room, self.style_now.px(22)
@@ -421,25 +432,20 @@ class LayerPanel(Panel[LayerModel]):
     # --- pointer and keys -----------------------------------------------------------------
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        if event.button() == Qt.MouseButton.LeftButton and self.run is not None and self._is_drawn:
-            self._point(self.run, event.position())
-
-    def _point(self, run: LayerRun, at: QPointF) -> None:
-        """Choose what is at a place: a stage, a row or a head; a stage again: none."""
-        style, place = self.style_now, self.place
-        if self.shown == "flow":
-            stage = flow_layout(run, style, place).stage_at(at)
-            self.stage = None if stage == self.stage else stage
-        elif self.shown == "stage" and self.product is not None:
-            found = product_layout(self.product, style, place).cell_at(self.product, at)
-            if found is not None and found[0] == len(self.product.items) - 1:
-                self.cell = found[1:]
-        elif self.shown == "row":
-            row = row_layout(run, style, place).row_at(at, run.shapes["y"][0])
-            self.row = self.row if row is None else row
-        elif self.shown == "head":
-            head = circuit_layout(run, style, place).head_at(at)
-            self.head = self.head if head is None else head
+        """Choose what is at a place: a stage, a number, a row or a head; a stage again: none."""
+        found = self.scene
+        if event.button() != Qt.MouseButton.LeftButton or found is None:
+            return
+        for spot in found.at(event.position()):
+            match spot:
+                case ("stage", str(stage)):
+                    self.stage = None if stage == self.stage else stage
+                case ("cell", int(row), int(col)):
+                    self.cell = row, col
+                case ("row", int(row), _):
+                    self.row = row
+                case ("head", int(head)):
+                    self.head = head
         self._changed()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -465,42 +471,13 @@ class LayerPanel(Panel[LayerModel]):
 
     def event(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            run = self.run if self._is_drawn else None
-            tip = "" if run is None else self.reading(run, QPointF(event.pos()))
-            QToolTip.showText(event.globalPos(), tip, self)
+            QToolTip.showText(event.globalPos(), self.reading(QPointF(event.pos())), self)
             return True
         return super().event(event)
 
-    def reading(self, run: LayerRun, at: QPointF) -> str:
+    def reading(self, at: QPointF) -> str:
         """Return the number at a place in words; empty if there is none."""
-        style, place = self.style_now, self.place
-        if self.shown == "flow":
-            found = flow_layout(run, style, place).cell_at(run, at)
-            if found is None:
-                return ""
-            name, row, col = found
-            return f"{PLAIN[name]}[{row}, {col}] = {exact_text(matrix(run, name)[row, col])}"
-        if self.shown == "stage" and self.product is not None:
-            place_of = product_layout(self.product, style, place).cell_at(self.product, at)
-            if place_of is not None:
-                n, row, col = place_of
-                item = self.product.items[n]
-                return f"{item.plain}[{row}, {col}] = {exact_text(item.values[row, col])}"
-        if self.shown == "row" and self.row_now is not None:
-            dim = row_layout(run, style, place).dim_at(at)
-            if dim is None:
-                return ""
-            given = [f"head {head}: {exact_text(self.row_now.shares.given[head, dim])}"
-                     for head in self.row_now.done]  # fmt: skip
-            return "\n".join([f"dimension {dim}", *given])
-        if self.shown == "head" and self.circuit is not None:
-            cell = circuit_layout(run, style, place).cell_at(at, run.shapes["x"][1])
-            if cell is not None:
-                which, row, col = cell
-                name = ("A", "A − Aᵀ", "W_V W_O")[which]
-                value = self.circuit.matrices[which][row, col]
-                return f"{name}[{row}, {col}] = {exact_text(float(value))}"
-        return ""
+        return "" if (found := self.scene) is None else found.tip(at)
 
 
 def _too_wide(run: LayerRun) -> str:

@@ -2,58 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF
 
 from simulator.run.whole_layer import LayerRun
-from ui.look.names import fitting
 from ui.look.theme import Style
-from ui.panels.layer.matrices import band_of, number_font
-from ui.panels.layer.model import PROJECTED, WEIGHTS, heads_of, matrix
+from ui.panels.layer.matrices import band_of
+from ui.panels.layer.model import PROJECTED, WEIGHTS, matrix
 
-MIN_SIZE = QSizeF(760, 320)
-"""What the flow needs at scale 1."""
 TILES = "tiles"
 """The place of the run's miniature."""
 _LEAST = 0.3
 """Least side of a matrix, as a share of the longest: a flat one is still seen."""
 _CELL = QSizeF(72, 36)
 """Largest cells at scale 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class FlowLayout:
-    """Places in the flow."""
-
-    style: Style  # with the text scale that suits the place
-    boxes: dict[str, QRectF]  # of each matrix by name, and of the run's miniature
-    names: dict[str, QRectF]  # of what stands above each of them
-    slots: tuple[QRectF, ...]  # of O of each head
-    # of each stage: one place or two, which light while it is at work
-    cards: dict[str, tuple[QRectF, ...]]
-    arrows: tuple[QLineF, ...]  # which way numbers go
-    detail: QRectF  # of what is said of a stage
-    # whether the numbers of all matrices can be read in their cells: else none is written
-    written: bool
-
-    def stage_at(self, point: QPointF) -> str | None:
-        """Return the stage at a place; None if there is none."""
-        return next(
-            (name for name, places in self.cards.items() if any(p.contains(point) for p in places)),
-            None,
-        )
-
-    def cell_at(self, run: LayerRun, point: QPointF) -> tuple[str, int, int] | None:
-        """Return which number of which matrix is at a place."""
-        for name, box in self.boxes.items():
-            if name != TILES and box.contains(point):
-                rows, cols = matrix(run, name).shape
-                row = int((point.y() - box.y()) / box.height() * rows)
-                col = int((point.x() - box.x()) / box.width() * cols)
-                return name, min(row, rows - 1), min(col, cols - 1)
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,33 +44,30 @@ _TALL = ((("x",), ("wq", "wk", "wv"), PROJECTED), ((TILES,), ("o", "concat"), ("
 """The columns, in one line or in two."""
 
 
-def flow_layout(run: LayerRun, style: Style, rect: QRectF) -> FlowLayout:
-    """Return the places of everything."""
-    wide = rect.width() > 1.35 * rect.height()
-    least = MIN_SIZE if wide else QSizeF(0.62 * MIN_SIZE.width(), 1.9 * MIN_SIZE.height())
-    style = fitting(style, rect, least)
-    px = style.px
-    deep = min(max(px(66), 0.17 * rect.height()), px(92))
-    detail = QRectF(rect.x(), rect.bottom() - deep, rect.width(), deep)
-    body = rect.adjusted(0, 0, 0, -deep - px(6))
-    boxes: dict[str, QRectF] = {}
-    arrows: list[QLineF] = []
+def is_wide(rect: QRectF) -> bool:
+    """Return whether all columns of the flow stand in one line."""
+    return rect.width() > 1.35 * rect.height()
+
+
+def flow_room(rect: QRectF) -> QSizeF:
+    """Return what the flow needs at scale 1 in a place."""
+    return QSizeF(760, 320) if is_wide(rect) else QSizeF(471, 608)
+
+
+def flow_places(
+    run: LayerRun, style: Style, rect: QRectF, *, wide: bool
+) -> tuple[dict[str, QRectF], list[QLineF]]:
+    """Return the places of all matrices and of the run's miniature, and the arrows between."""
     lines = _WIDE if wide else _TALL
+    boxes, arrows, gap = dict[str, QRectF](), list[QLineF](), style.px(2)
     tall = [max(len(column) for column in line) for line in lines]
-    y = body.y()
+    y = rect.y()
     for line, count in zip(lines, tall, strict=True):
-        high = body.height() * count / sum(tall)
-        part = QRectF(body.x(), y, body.width(), high)
-        boxes |= _placed(run, style, part.adjusted(0, px(2), 0, -px(2)), line, arrows)
+        high = rect.height() * count / sum(tall)
+        part = QRectF(rect.x(), y + gap, rect.width(), high - 2 * gap)
+        boxes |= _placed(run, style, part, line, arrows)
         y += high
-    names = {name: _name_box(style, box, name) for name, box in boxes.items()}
-    cards = _cards(style, boxes, names, rect)
-    slots = _slots(run, style, boxes["o"])
-    narrow = QRectF(0, 0, slots[0].width() * run.heads, slots[0].height())
-    written = number_font(matrix(run, "o"), style, narrow) is not None and all(
-        number_font(matrix(run, name), style, box) for name, box in boxes.items() if name != TILES
-    )
-    return FlowLayout(style, boxes, names, slots, cards, tuple(arrows), detail, written)
+    return boxes, arrows
 
 
 def _placed(
@@ -134,9 +95,11 @@ def _placed(
         for n, name in enumerate(column):
             own_w, own_h = unit_w * sizes.wide(name), unit_h * sizes.tall(name)
             if name == TILES:
-                own_h = min(rect.height() - head - 3 * px(17), width, 3 * unit_h)
+                own_h = min(rect.height() - head - px(58), width, 3 * unit_h)
             left = x + (width - own_w) / 2
             top = rect.y() + n * pitch + (pitch - own_h - head) / 2 + head
+            if name == TILES:  # three lines of words below it
+                top = max(min(top, rect.bottom() - own_h - px(58)), rect.y() + head)
             found[name] = QRectF(round(left), round(top), round(own_w), round(own_h))
         if before is not None:
             arrows += _arrows(style, before, [found[name] for name in column])
@@ -178,7 +141,7 @@ def _head(style: Style) -> float:
     return style.px(19) + band_of(style)
 
 
-def _name_box(style: Style, box: QRectF, name: str) -> QRectF:
+def name_place(style: Style, box: QRectF) -> QRectF:
     """Return where a matrix is named; longer than a narrow matrix is wide."""
     wide = _with_name(style, box)
     return QRectF(wide.x(), box.y() - _head(style), wide.width(), style.px(18))
@@ -190,25 +153,26 @@ def _with_name(style: Style, box: QRectF) -> QRectF:
     return box.adjusted(-more, 0, more, 0)
 
 
-def _cards(
-    style: Style, boxes: dict[str, QRectF], names: dict[str, QRectF], rect: QRectF
-) -> dict[str, tuple[QRectF, ...]]:
-    """Return what lights of each stage."""
+def stage_places(
+    style: Style, boxes: dict[str, QRectF], rect: QRectF
+) -> Iterator[tuple[str, QRectF]]:
+    """Yield each stage with a place, or two, which lights while it is at work."""
 
-    def around(*of: str) -> QRectF:
+    def around(*names: str, below: float = 0.0) -> QRectF:
         found = QRectF()
-        for name in of:
-            found = found.united(boxes[name]).united(names[name])
+        for name in names:
+            found = found.united(boxes[name]).united(name_place(style, boxes[name]))
         pad = style.px(5)
-        return found.adjusted(-pad - band_of(style), -1, pad, pad).intersected(rect)
+        return found.adjusted(-pad - band_of(style), -1, pad, pad + below).intersected(rect)
 
-    tiles = around(TILES).adjusted(0, 0, 0, 3 * style.px(17)).intersected(rect)
-    out = {name: (around(WEIGHTS[name], name),) for name in PROJECTED}
-    return out | {"o": (tiles, around("o")), "concat": (around("concat"),),
-                  "y": (around("wo"), around("y"))}  # fmt: skip
+    for name in PROJECTED:
+        yield name, around(WEIGHTS[name], name)
+    yield "o", around(TILES, below=3 * style.px(17))
+    for stage, name in (("o", "o"), ("concat", "concat"), ("y", "wo"), ("y", "y")):
+        yield stage, around(name)
 
 
-def _slots(run: LayerRun, style: Style, box: QRectF) -> tuple[QRectF, ...]:
+def head_places(run: LayerRun, style: Style, box: QRectF) -> tuple[QRectF, ...]:
     """Return the places of O of each head: apart, where the concat has them side by side."""
     heads = run.heads
     gap = min(style.px(8), 0.3 * box.width() / heads) if heads > 1 else 0.0
@@ -218,6 +182,7 @@ def _slots(run: LayerRun, style: Style, box: QRectF) -> tuple[QRectF, ...]:
     )
 
 
-def slices_of(run: LayerRun, name: str) -> tuple[range, ...]:
-    """Return the heads of each slice of a matrix that is drawn."""
-    return () if name == TILES else heads_of(run, name)
+def head_box(run: LayerRun, box: QRectF, head: int) -> QRectF:
+    """Return the place of a head in the concat."""
+    wide = box.width() / run.heads
+    return QRectF(box.x() + head * wide, box.y(), wide, box.height())

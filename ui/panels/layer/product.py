@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
-from PySide6.QtCore import QPointF, QRectF, QSizeF
+from PySide6.QtCore import QRectF, QSizeF
 from PySide6.QtGui import QPainter
 
 from simulator.base.dtypes import F32, frozen
 from simulator.run.whole_layer import LayerRun
-from ui.look.draw import CENTRE, LEFT, draw_text, outline, text_width
-from ui.look.formula import formula
-from ui.look.names import first_that_fits, fitting
-from ui.look.theme import LABEL, Style
+from ui.kit.boxes import Box, Column, Placed
+from ui.kit.shapes import Text
+from ui.look.draw import CENTRE, outline
+from ui.look.theme import Style
 from ui.look.units import tick_text
-from ui.panels.layer.matrices import (
-    MatrixPart,
-    band_of,
-    number_font,
-    paint_matrix,
-    paint_slices,
-    rows_box,
-)
+from ui.panels.layer.matrices import Matrix, MatrixPart, Name, band_of, number_font, rows_box
 from ui.panels.layer.model import COLOURS, WEIGHTS, Bools, LayerModel, heads_of, matrix
 from ui.panels.layer.words import (
     MOST_TERMS,
@@ -34,7 +29,6 @@ from ui.panels.layer.words import (
     title_of,
 )
 
-MIN_SIZE = QSizeF(620, 250)
 _LEAST = 0.18
 """Least side of a matrix, as a share of the longest."""
 _APART = 8
@@ -45,38 +39,17 @@ _CELL = QSizeF(110, 60)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Item:
-    """A matrix of a stage.
+    """A matrix of a stage."""
 
-    Attributes
-    ----------
-    latex, colour : str
-        Its name, and the tensor whose colours it has.
-    values : ndarray
-        (rows, columns) float32.
-    before : str
-        What stands between it and the one before it, such as ``×``.
-    slices : tuple of range
-        The heads of its slices.
-    by_rows : bool
-        Whether these are rows.
-    rows : ndarray or None
-        (rows,) bool, those that exist; None: all.
-    marks : str
-        What of it goes into the number that is explained: its ``row``, its ``column``, the ``cell``
-        itself, or nothing.
-    positive : bool
-        Whether its colours begin at 0.
-    """
-
-    latex: str
-    colour: str
+    latex: str  # its name
+    colour: str  # the tensor whose colours it has
     values: F32
-    before: str = ""
-    slices: tuple[range, ...] = ()
-    by_rows: bool = False
-    rows: Bools | None = None
-    marks: str = ""
-    positive: bool = False
+    before: str = ""  # the sign between it and the one before it, such as ``×``
+    slices: tuple[range, ...] = ()  # the heads of its slices
+    by_rows: bool = False  # whether these are rows
+    rows: Bools | None = None  # those that exist; None: all
+    marks: str = ""  # what goes into the explained number: its "row", its "column", the "cell"
+    positive: bool = False  # whether its colours begin at 0
 
     @property
     def plain(self) -> str:
@@ -183,89 +156,25 @@ def head_weights(model: LayerModel, run: LayerRun) -> F32 | None:
     return frozen(np.nan_to_num(weights, nan=0.0).astype(np.float32))
 
 
-@dataclass(frozen=True, slots=True)
-class ProductLayout:
-    """Places in the picture of a stage."""
-
-    style: Style  # with the text scale that suits the place
-    title: QRectF  # of what the stage does
-    # boxes, names, signs: of each matrix, of its name above it, and of what stands before it
-    boxes: tuple[QRectF, ...]
-    names: tuple[QRectF, ...]
-    signs: tuple[QRectF, ...]
-    total: QRectF  # of the sum of one number
-    written: bool  # whether all numbers can be read in their cells
-
-    def cell_at(self, state: ProductState, point: QPointF) -> tuple[int, int, int] | None:
-        """Return which number of which matrix is at a place."""
-        for n, (item, box) in enumerate(zip(state.items, self.boxes, strict=True)):
-            if box.contains(point):
-                rows, cols = item.values.shape
-                row = int((point.y() - box.y()) / box.height() * rows)
-                col = int((point.x() - box.x()) / box.width() * cols)
-                return n, min(row, rows - 1), min(col, cols - 1)
-        return None
-
-
-def product_layout(state: ProductState, style: Style, rect: QRectF) -> ProductLayout:
-    """Return the places of everything."""
-    style = fitting(style, rect, MIN_SIZE)
-    px, line = style.px, style.px(22)
-    title = QRectF(rect.x(), rect.y(), rect.width(), line)
-    total = QRectF(rect.x(), rect.bottom() - line, rect.width(), line)
-    top = title.bottom() + px(30)
-    shapes = [item.values.shape for item in state.items]
-    most_rows, most_cols = (max(shape[axis] for shape in shapes) for axis in (0, 1))
-    wide = [max(float(cols / most_cols), _LEAST) for _, cols in shapes]
-    tall = [max(float(rows / most_rows), _LEAST * (rows > 1)) for rows, _ in shapes]
-    gap, edge = px(36), band_of(style) + px(3)
-    room = rect.width() - gap * (len(shapes) - 1) - 2 * edge
-    unit_w = min(room / sum(wide), most_cols * px(_CELL.width()))
-    low = total.y() - px(10)
-    unit_h = min(low - top, most_rows * px(_CELL.height()))
-    x = rect.x() + edge + (room - unit_w * sum(wide)) / 2
-    boxes, signs = [], []
-    for across, down in zip(wide, tall, strict=True):
-        high = max(unit_h * down, px(20))
-        y = top + (low - top - high) / 2
-        boxes.append(QRectF(round(x), round(y), round(unit_w * across), round(high)))
-        signs.append(QRectF(x - gap, y + high / 2 - px(14), gap - edge, px(28)))
-        x += unit_w * across + gap
-    names = tuple(_name_box(style, box, rect, gap - edge) for box in boxes)
-    written = all(
-        number_font(item.values, style, box) is not None
-        for item, box in zip(state.items, boxes, strict=True)
-    )
-    return ProductLayout(style, title, tuple(boxes), names, tuple(signs), total, written)
-
-
-def _name_box(style: Style, box: QRectF, rect: QRectF, more: float) -> QRectF:
-    """Return where a matrix is named: some pixels longer than it is wide, if there is room."""
-    x = box.center().x()
-    half = min(box.width() / 2 + more / 2, x - rect.x(), rect.right() - x)
-    return QRectF(x - half, box.y() - style.px(24) - band_of(style), 2 * half, style.px(22))
-
-
-def total_words(state: ProductState) -> list[str]:
+def total_words(state: ProductState) -> tuple[str, ...]:
     """Return how one number is made, longest first."""
     run = state.model.run
     assert run is not None
-    values = state.items[-1].values
-    if state.items[-1].rows is not None and not state.items[-1].rows[state.row]:
-        return [f"row {state.row} is not there yet: the tiles make it", "not there yet"]
+    last, row, col = state.items[-1], state.row, state.col
+    if last.rows is not None and not last.rows[row]:
+        return f"row {row} is not there yet: the tiles make it", "not there yet"
     if state.stage == "o":
-        said = f"a row of O is the average of the rows of V with the weights of row {state.row}"
-        return [*_average_words(state), said, f"row {state.row}: V averaged", ""]
-    written = sum_text(run, state.stage, state.row, state.col)
-    name, value = NAMES[state.stage], float(values[state.row, state.col])
+        said = f"a row of O is the average of the rows of V with the weights of row {row}"
+        return *_average_words(state), said, f"row {row}: V averaged", ""
+    short = f"{NAMES[state.stage]}[{row}, {col}] = {tick_text(float(last.values[row, col]))}"
     count = term_count(run, state.stage)
-    short = f"{name}[{state.row}, {state.col}] = {tick_text(value)}"
     if not count:
-        return [f"{short}, from head {state.col // run.shapes['o'][2]}", short, ""]
+        return f"{short}, from head {col // run.shapes['o'][2]}", short, ""
     biased = " and a bias" if biases_of(run, state.stage) else ""
     biased += ", turned by its place" if run.layer.turns(state.stage) else ""
-    return [*([written] if written else []), f"{short}, a sum of {count} products{biased}", short,
-            ""]  # fmt: skip
+    written = sum_text(run, state.stage, row, col)
+    sums = (written, f"{short}, a sum of {count} products{biased}", short)
+    return *filter(None, sums), ""
 
 
 def _average_words(state: ProductState) -> list[str]:
@@ -279,11 +188,11 @@ def _average_words(state: ProductState) -> list[str]:
     return [f"O[{state.row}, {state.col}] = {' + '.join(terms)} = {value}"]
 
 
-def title_words(state: ProductState) -> list[str]:
+def title_words(state: ProductState) -> tuple[str, ...]:
     """Return what the stage does."""
     assert state.model.run is not None
     said = title_of(state.model.run, state.stage)
-    return [f"{said}: head {state.head}", said, ""] if state.stage == "o" else [said, ""]
+    return (f"{said}: head {state.head}", said, "") if state.stage == "o" else (said, "")
 
 
 def product_words(state: ProductState) -> str:
@@ -291,43 +200,54 @@ def product_words(state: ProductState) -> str:
     return f"{title_words(state)[0]}. {total_words(state)[0]}"
 
 
-def paint_product(painter: QPainter, state: ProductState, style: Style, rect: QRectF) -> None:
-    """Draw a stage at large."""
-    lay = product_layout(state, style, rect)
-    style, theme = lay.style, lay.style.theme
-    bold, text = style.text_font(13, bold=True), style.text_font(13)
-    title = first_that_fits(title_words(state), lay.title.width(), bold)
-    draw_text(painter, lay.title, title, bold, theme.text, LEFT)
-    for item, box, name, sign in zip(state.items, lay.boxes, lay.names, lay.signs, strict=True):
-        _paint_name(painter, item, style, name)
-        part = MatrixPart(item.rows, positive=item.positive, written=lay.written)
-        paint_matrix(painter, item.values, item.colour, style, box, part)
-        if item.slices:
-            paint_slices(painter, item.slices, style, box, along_rows=item.by_rows)
-        _paint_mark(painter, state, item, style, box)
-        if item.before:
-            draw_text(painter, sign, item.before, style.text_font(17), theme.text, CENTRE)
-    total = first_that_fits(total_words(state), lay.total.width(), text)
-    draw_text(painter, lay.total, total, text, theme.text, LEFT)
+def product_picture(state: ProductState) -> Box:
+    """Return a stage at large."""
+    return Column((
+        Text(title_words(state), size=13, bold=True, high=22),
+        _Items(state, grow=1),
+        Text(total_words(state), size=13, high=22),
+    ), gap=0)  # fmt: skip
 
 
-def name_words(item: Item, style: Style, width: float) -> tuple[float, str]:
-    """Return how wide the name of a matrix is, and its shape; that is "" if it does not fit."""
-    wide = formula(item.latex, style.px(15)).width
-    rows, cols = item.values.shape
-    shape = f"  {rows}×{cols}"
-    fits = wide + text_width(style.text_font(LABEL), shape) <= width
-    return wide, shape if fits else ""
+@dataclass(frozen=True, eq=False)
+class _Items(Box):
+    """Matrices from left to right, as large as their shapes say, with signs between them."""
 
+    state: ProductState
 
-def _paint_name(painter: QPainter, item: Item, style: Style, box: QRectF) -> None:
-    theme, font = style.theme, style.text_font(LABEL)
-    wide, shape = name_words(item, style, box.width())
-    x = box.center().x() - (wide + text_width(font, shape)) / 2
-    colour = theme.tensor(item.colour)
-    formula(item.latex, style.px(15)).draw(painter, x, box.bottom() - style.px(6), colour)
-    rest = QRectF(x + wide, box.y(), max(box.right() - x - wide, 0.0), box.height())
-    draw_text(painter, rest, shape, font, theme.muted)
+    def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
+        px, band, items = style.px, band_of(style), self.state.items
+        rect = rect.adjusted(0, px(30), 0, -px(10))
+        shapes = [item.values.shape for item in items]
+        rows, cols = (max(shape[axis] for shape in shapes) for axis in (0, 1))
+        wide = [max(float(each / cols), _LEAST) for _, each in shapes]
+        tall = [max(float(each / rows), _LEAST * (each > 1)) for each, _ in shapes]
+        gap, edge = px(36), band + px(3)
+        room = rect.width() - gap * (len(items) - 1) - 2 * edge
+        across = min(room / sum(wide), cols * px(_CELL.width()))
+        down = min(rect.height(), rows * px(_CELL.height()))
+        x, places = rect.x() + edge + (room - across * sum(wide)) / 2, []
+        for w, h in zip(wide, tall, strict=True):
+            high = max(down * h, px(20))
+            y = rect.center().y() - high / 2
+            places.append(QRectF(round(x), round(y), round(across * w), round(high)))
+            x += across * w + gap
+        fonts = [number_font(each.values, style, p) for each, p in zip(items, places, strict=True)]
+        for item, place in zip(items, places, strict=True):
+            part = MatrixPart(item.rows, positive=item.positive, written=None not in fonts)
+            yield Placed(
+                Matrix(item.values, item.colour, item.plain, part, item.slices, item.by_rows,
+                       over=partial(_paint_mark, self.state, item),
+                       id="cell" if item is items[-1] else None),
+                place,
+            )  # fmt: skip
+            middle = place.center().x()
+            half = min((place.width() + gap - edge) / 2, middle - rect.x(), rect.right() - middle)
+            name = QRectF(middle - half, place.y() - px(24) - band, 2 * half, px(22))
+            shape = "×".join(map(str, item.values.shape))
+            yield Placed(Name(item.latex, style.theme.tensor(item.colour), shape), name)
+            sign = QRectF(place.x() - gap, place.center().y() - px(14), gap - edge, px(28))
+            yield Placed(Text(item.before, align=CENTRE, size=17), sign)
 
 
 def mark_box(state: ProductState, item: Item, box: QRectF) -> QRectF:
@@ -345,7 +265,7 @@ def mark_box(state: ProductState, item: Item, box: QRectF) -> QRectF:
 
 
 def _paint_mark(
-    painter: QPainter, state: ProductState, item: Item, style: Style, box: QRectF
+    state: ProductState, item: Item, painter: QPainter, style: Style, box: QRectF
 ) -> None:
     """Frame what goes into the number that is explained."""
     place = mark_box(state, item, box)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 from safetensors.numpy import save_file
@@ -19,15 +19,11 @@ from simulator.run.trace import Trace, simulate
 from simulator.run.whole_layer import compute_layer, finished_rows
 from tests.helpers.layers import CASE, layer_file
 from ui.look.theme import DARK, Style
-from ui.panels.layer.circuits import asymmetry_words, circuit_layout
+from ui.panels.layer.circuits import asymmetry_words
 from ui.panels.layer.counts import lines
+from ui.panels.layer.matrices import Matrix
 from ui.panels.layer.model import layer_model
 from ui.panels.layer.panel import NO_LAYER, LayerPanel
-from ui.panels.layer.places import flow_layout
-from ui.panels.layer.product import product_layout
-from ui.panels.layer.row import (
-    row_layout,
-)
 from ui.panels.layer.words import facts
 from ui.safety.settings import Settings
 from ui.window.main_window import MainWindow
@@ -55,22 +51,40 @@ def click(panel: LayerPanel, at: QPointF) -> None:
     QTest.mouseClick(panel, Qt.MouseButton.LeftButton, pos=at.toPoint())
 
 
+def places_of(panel: LayerPanel, said: str) -> list[QRectF]:
+    """Return the places of a matrix by its name in a line of text."""
+    assert panel.scene is not None
+    return [
+        rect for box, rect in panel.scene.placed if isinstance(box, Matrix) and box.said == said
+    ]
+
+
+def spots_of(panel: LayerPanel, kind: str) -> list[tuple[object, QRectF]]:
+    """Return what can be chosen by a click, with its place."""
+    assert panel.scene is not None
+    return [(box.id[1], rect) for box, rect in panel.scene.placed
+            if isinstance(box.id, tuple) and box.id[0] == kind]  # fmt: skip
+
+
+def cell(box: QRectF, row: int, col: int, rows: int, cols: int) -> QPointF:
+    return QPointF(box.x() + (col + 0.5) * box.width() / cols,
+                   box.y() + (row + 0.5) * box.height() / rows)  # fmt: skip
+
+
 def test_a_click_explains_a_stage_and_keys_the_next(window: MainWindow) -> None:
     panel = window.docks.panel(LayerPanel)
     assert panel.run is not None
-    lay = flow_layout(panel.run, panel.style_now, panel.place)
     assert panel.stage is None
-    for stage, places in lay.cards.items():
-        for place in places:
-            panel.stage = None
-            click(panel, place.topLeft() + QPointF(6, 6))
-            assert panel.flow is not None
-            assert panel.stage == panel.flow.shown == stage
-            assert facts(panel.run, stage)[0] in panel.accessibleDescription()
-    click(panel, lay.cards["y"][1].center())
+    for stage, place in spots_of(panel, "stage"):
+        panel.stage = None
+        click(panel, place.topLeft() + QPointF(6, 6))
+        assert panel.flow is not None
+        assert panel.stage == panel.flow.shown == stage
+        assert facts(panel.run, str(stage))[0] in panel.accessibleDescription()
+    click(panel, spots_of(panel, "stage")[-1][1].center())
     assert panel.stage is None, "the same stage again"
     panel.setFocus()
-    seen = []
+    seen: list[str | None] = []
     for _ in range(6):
         QTest.keyClick(panel, Qt.Key.Key_Down)
         seen.append(panel.stage)
@@ -81,19 +95,14 @@ def test_a_click_explains_a_stage_and_keys_the_next(window: MainWindow) -> None:
 
 def test_the_pointer_reads_every_number(window: MainWindow) -> None:
     panel = window.docks.panel(LayerPanel)
-    run = panel.run
-    assert run is not None
-    lay = flow_layout(run, panel.style_now, panel.place)
     with np.load(CASE) as case:
         for name, plain in (("q", "Q"), ("v", "V"), ("y", "Y"), ("o", "O of each head")):
-            box, wanted = lay.boxes[name], case[name].reshape(3, 4)
+            (box,), wanted = places_of(panel, plain), case[name].reshape(3, 4)
             for row, col in np.ndindex(3, 4):
-                at = QPointF(box.x() + (col + 0.5) * box.width() / 4,
-                             box.y() + (row + 0.5) * box.height() / 3)  # fmt: skip
-                said, _, value = panel.reading(run, at).partition(" = ")
+                said, _, value = panel.reading(cell(box, row, col, 3, 4)).partition(" = ")
                 assert said == f"{plain}[{row}, {col}]"
                 assert float(value) == pytest.approx(wanted[row, col], abs=1e-6)
-    assert panel.reading(run, QPointF(1, 1)) == ""
+    assert panel.reading(QPointF(1, 1)) == ""
 
 
 def test_a_stage_at_large_explains_the_number_that_is_clicked(window: MainWindow) -> None:
@@ -105,12 +114,11 @@ def test_a_stage_at_large_explains_the_number_that_is_clicked(window: MainWindow
     assert panel.run is not None
     assert panel.product is not None
     assert panel.product.stage == "q"
-    lay = product_layout(panel.product, panel.style_now, panel.place)
-    box = lay.boxes[-1]
-    click(panel, QPointF(box.x() + 1.5 * box.width() / 4, box.y() + 1.5 * box.height() / 3))
+    (box,) = places_of(panel, "Q")
+    click(panel, cell(box, 1, 1, 3, 4))
     assert (panel.product.row, panel.product.col) == (1, 1)
     assert "Q[1, 1] = 0·0 + 1·0.5 + 0·0 + 1·0.5 = 1" in panel.accessibleDescription()
-    assert panel.reading(panel.run, box.topLeft() + QPointF(2, 2)) == "Q[0, 0] = 1.0"
+    assert panel.reading(box.topLeft() + QPointF(2, 2)) == "Q[0, 0] = 1.0"
     QTest.keyClick(panel, Qt.Key.Key_Down)
     assert panel.product.stage == "k"
     assert panel.product.col == 0
@@ -122,8 +130,7 @@ def test_a_row_of_y_is_chosen_by_pointer_and_keys(window: MainWindow, large: Lay
     assert large.shown == "row"
     run = large.run
     assert run is not None
-    lay = row_layout(run, large.style_now, large.place)
-    click(large, QPointF(lay.rows.center().x(), lay.rows.y() + 20.5 * lay.rows.height() / 50))
+    click(large, cell(places_of(large, "Y")[0], 20, 0, 50, 1))
     assert large.row_now is not None
     assert large.row_now.row == 20
     large.setFocus()
@@ -132,7 +139,8 @@ def test_a_row_of_y_is_chosen_by_pointer_and_keys(window: MainWindow, large: Lay
     assert "row 19" in large.accessibleDescription()
     window.session.last()
     window.session.settle()
-    said = large.reading(run, QPointF(lay.plot.x() + 32.5 * lay.plot.width() / 64, lay.plot.y()))
+    assert large.scene is not None
+    said = large.reading(cell(large.scene.where("stacks"), 0, 32, 2, 64))
     assert said.splitlines()[0] == "dimension 32"
     given = [float(line.partition(": ")[2].replace("−", "-")) for line in said.splitlines()[1:]]
     assert sum(given) == pytest.approx(float(run.arrays["y"][19, 32] - run.bias[32]), abs=1e-5)
@@ -153,15 +161,16 @@ def test_a_head_is_chosen_and_its_matrices_are_its_own(large: LayerPanel) -> Non
     large.choose("layer", "head")
     run = large.run
     assert run is not None
-    lay = circuit_layout(run, large.style_now, large.place)
-    click(large, lay.chips[2].center())
+    click(large, spots_of(large, "head")[2][1].center())
     assert large.circuit is not None
     assert large.circuit.head == 2
     w = run.layer.weights
     wanted = w["wq"][:, 32:48].astype(float) @ w["wk"][:, 32:48].T.astype(float)
     np.testing.assert_allclose(large.circuit.matrices[0], wanted, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(large.circuit.matrices[1], wanted - wanted.T, atol=1e-6)
-    said, _, value = large.reading(run, lay.boxes[0].topLeft() + QPointF(1, 1)).partition(" = ")
+    said, _, value = large.reading(places_of(large, "A")[0].topLeft() + QPointF(1, 1)).partition(
+        " = "
+    )
     assert said == "A[0, 0]"
     assert float(value.replace("−", "-")) == pytest.approx(wanted[0, 0], rel=1e-4)
     apart = np.linalg.norm(wanted - wanted.T) / np.linalg.norm(wanted)
@@ -378,13 +387,6 @@ def test_a_lesson_chooses_what_is_shown(window: MainWindow) -> None:
     panel.take_choices(ChooseTable())
     assert panel.shown == "flow"
     assert panel.stage is None
-
-
-def test_tool_tips_stand_where_the_pointer_is(window: MainWindow) -> None:
-    panel = window.docks.panel(LayerPanel)
-    assert panel.run is not None
-    box = flow_layout(panel.run, panel.style_now, panel.place).boxes["wq"]
-    assert panel.reading(panel.run, QPointF(QPoint(round(box.x()) + 2, round(box.y()) + 2)))
 
 
 def test_what_a_lesson_chooses_before_the_first_view_of_its_run_stays(

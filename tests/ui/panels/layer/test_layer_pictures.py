@@ -2,13 +2,13 @@
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtCore import QPointF, QRectF, QSizeF
 from PySide6.QtGui import QColor, QImage, QPainter
 
 from simulator.base.assets import SCENARIOS
@@ -17,37 +17,28 @@ from simulator.problem.workload import resolve
 from simulator.run.row_report import row_report
 from simulator.run.trace import Trace, simulate
 from simulator.run.whole_layer import LayerRun
+from tests.helpers.drawn_words import drawn_words, faults
 from tests.helpers.layers import CASE, layer_file
-from tests.ui.panels.test_memory import record_texts
-from ui.look.draw import text_width
+from ui.kit.boxes import Box, Scene, scene
+from ui.look.names import fitting
 from ui.look.theme import TEXT_SCALES, THEMES, Style
-from ui.panels.layer import row as row_picture
-from ui.panels.layer.circuits import circuit_layout, circuit_state, paint_circuit
-from ui.panels.layer.counts import count_layout, count_state, paint_counts
-from ui.panels.layer.detail import detail_layout
-from ui.panels.layer.flow import mixed_rows, name_parts, paint_flow, tile_words
-from ui.panels.layer.matrices import number_font
-from ui.panels.layer.model import COLOURS, FlowState, LayerModel, heads_of, layer_model, matrix
-from ui.panels.layer.places import TILES, flow_layout
+from ui.panels.layer.circuits import circuit_picture, circuit_state
+from ui.panels.layer.counts import count_picture, count_state
+from ui.panels.layer.flow import Flow, mixed_rows
+from ui.panels.layer.matrices import Matrix, Name
+from ui.panels.layer.model import FlowState, LayerModel, heads_of, layer_model, matrix
+from ui.panels.layer.panel import ROOMS
+from ui.panels.layer.places import flow_room
 from ui.panels.layer.product import (
     ProductState,
     head_weights,
     mark_box,
-    name_words,
-    paint_product,
-    product_layout,
+    product_picture,
     product_state,
     total_words,
 )
-from ui.panels.layer.row import (
-    legend_heads,
-    paint_row,
-    piece_box,
-    row_layout,
-    row_state,
-    scale_of,
-)
-from ui.panels.layer.words import LATEX, cell_words, facts, formula_of, sum_text, title_of
+from ui.panels.layer.row import RowPicture, legend_heads, piece_box, row_state, scale_of
+from ui.panels.layer.words import LATEX, PLAIN, cell_words, formula_of, sum_text, title_of
 
 SIZES = [(1264, 538), (1904, 870), (620, 540), (420, 700), (430, 300)]
 KINDS = ("demo", "many heads", "shared")
@@ -84,150 +75,81 @@ def painted(
 
 
 def flow_picture(state: FlowState, size: tuple[int, int] = (1264, 538)) -> QImage:
-    return painted(lambda p, s, r: paint_flow(p, state, s, r), size)
+    def paint(painter: QPainter, style: Style, rect: QRectF) -> None:
+        fitted = fitting(style, rect, flow_room(rect))
+        scene(Flow(state), fitted, rect).paint(painter)
+
+    return painted(paint, size)
 
 
-def overlapping(boxes: dict[str, QRectF], most: float = 1.0) -> list[tuple[str, str]]:
-    """Return which boxes share more than a line."""
-    return [
-        (one, two)
-        for (one, a), (two, b) in combinations(boxes.items(), 2)
-        if min(a.intersected(b).width(), a.intersected(b).height()) > most
-    ]
+def flow_scene(trace: Trace, rect: QRectF, selected: str | None = None) -> Scene:
+    style = fitting(Style(THEMES["dark"]), rect, flow_room(rect))
+    return scene(Flow(FlowState(model_at(trace), selected=selected)), style, rect)
 
 
-# --- places -------------------------------------------------------------------------------------
+def words_of(found: Scene) -> list[str]:
+    """Return the words of a picture."""
+    return [each.text for each in drawn_words(found.paint, QRectF(0, 0, 4000, 4000))]
 
 
-@pytest.mark.parametrize("scale", TEXT_SCALES[::2])
-@pytest.mark.parametrize("size", SIZES, ids=str)
-@pytest.mark.parametrize("kind", KINDS)
-def test_nothing_in_the_flow_overlaps_or_is_cut(
-    qapp: Any, traces: dict[str, Trace], kind: str, size: tuple[int, int], scale: float
-) -> None:
-    run, rect = layer_of(traces[kind]), QRectF(8, 6, *size)
-    lay = flow_layout(run, Style(THEMES["dark"], scale), rect)
-    room = rect.adjusted(-1, -1, 1, 1)
-    assert set(lay.boxes) == {*COLOURS.keys() - {"m", "l", "lse"}, "x", "y", TILES}
-    assert overlapping(lay.boxes) == []
-    assert all(room.contains(box) for box in (*lay.boxes.values(), *lay.slots, lay.detail))
-    assert all(min(box.width(), box.height()) >= 6 for box in lay.boxes.values())
-    for name, place in lay.names.items():
-        assert room.contains(place), name
-        others = {other: box for other, box in lay.boxes.items() if other != name}
-        assert not any(min(place.intersected(box).width(), place.intersected(box).height()) > 1
-                       for box in others.values()), name  # fmt: skip
-        if name != TILES:
-            latex, wide, shape = name_parts(run, lay.style, name, place.width())
-            assert latex
-            assert wide + text_width(lay.style.text_font(11), shape) <= place.width()
-    assert overlapping(lay.names) == []
-    flat = {f"{stage} {n}": place for stage, places in lay.cards.items()
-            for n, place in enumerate(places)}  # fmt: skip
-    assert overlapping(flat) == []
-    assert all(room.contains(place) for place in flat.values())
-    below = lay.cards["o"][0].bottom() - lay.boxes[TILES].bottom()
-    assert below >= 3 * lay.style.px(16)
-    state = FlowState(model_at(traces[kind], 0, 1))
-    for text in tile_words(state, lay.style, lay.cards["o"][0].width()):
-        assert text_width(lay.style.text_font(11), text) <= lay.cards["o"][0].width()
-    painted(lambda p, s, r: paint_flow(p, state, s, r), size)
-
-
-@pytest.mark.parametrize("size", SIZES, ids=str)
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_is_said_of_a_stage_fits_its_place(
-    qapp: Any, traces: dict[str, Trace], kind: str, size: tuple[int, int]
-) -> None:
-    run = layer_of(traces[kind])
-    lay = flow_layout(run, Style(THEMES["dark"]), QRectF(0, 0, *size))
-    for stage in run.stages:
-        found = detail_layout(run, stage.name, 0, lay.style, lay.detail)
-        boxes = {word.text: word.box for word in found.words if word.text}
-        boxes |= {"formula": found.formula, **{name: box for name, _, box in found.tables}}
-        assert overlapping(boxes) == []
-        for name, box in boxes.items():
-            assert lay.detail.adjusted(-1, -1, 1, 1).contains(box), (stage.name, name)
-        for word in found.words:
-            assert text_width(word.font, word.text) <= word.box.width() + 0.5
-        said = " ".join(word.text for word in found.words)
-        assert facts(run, stage.name)[0] in said or size[0] < 700
+def place_of(found: Scene, said: str) -> QRectF:
+    """Return the place of a matrix, the first by that name."""
+    return next(r for box, r in found.placed if isinstance(box, Matrix) and box.said == said)
 
 
 STAGES = ("q", "k", "v", "o", "concat", "y")
 
 
-@pytest.mark.parametrize("scale", TEXT_SCALES[::2])
-@pytest.mark.parametrize("size", [*SIZES, (320, 150)], ids=str)
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_stage_at_large_keeps_to_its_places(
-    qapp: Any, traces: dict[str, Trace], kind: str, size: tuple[int, int], scale: float
-) -> None:
-    model, rect = model_at(traces[kind]), QRectF(8, 6, *size)
-    for stage in STAGES:
-        state = product_state(model, stage, 1)
-        lay = product_layout(state, Style(THEMES["dark"], scale), rect)
-        parts = {"title": lay.title, "total": lay.total}
-        parts |= {f"box {n}": box for n, box in enumerate(lay.boxes)}
-        parts |= {f"name {n}": box for n, box in enumerate(lay.names)}
-        signs = zip(state.items, lay.signs, strict=True)
-        parts |= {f"sign {n}": box for n, (item, box) in enumerate(signs) if item.before}
-        assert overlapping(parts) == [], stage
-        assert all(rect.adjusted(-1, -1, 1, 1).contains(box) for box in parts.values()), stage
-        for item, place in zip(state.items, lay.names, strict=True):
-            wide, shape = name_words(item, lay.style, place.width())
-            assert wide + text_width(lay.style.text_font(11), shape) <= place.width() + 1
-        painted(lambda p, s, r, state=state: paint_product(p, state, s, r), size)
+def pictures_of(trace: Trace) -> Iterator[tuple[Box, QSizeF | None]]:
+    """Yield all pictures of a layer, with what they need at scale 1; of the flow None."""
+    model, run = model_at(trace), layer_of(trace)
+    for selected in STAGES:
+        yield Flow(FlowState(model, selected=selected)), None
+        yield product_picture(product_state(model, selected, 1)), ROOMS["stage"]
+    yield Flow(FlowState(model_at(trace, 0, 1))), None
+    yield RowPicture(row_state(model, 1)), ROOMS["row"]
+    yield RowPicture(row_state(model_at(trace, 0), 1), choosing=False), ROOMS["row"]
+    yield circuit_picture(circuit_state(run, 0)), ROOMS["head"]
+    yield count_picture(count_state(run)), ROOMS["heads"]
 
 
 @pytest.mark.parametrize("scale", TEXT_SCALES[::2])
-@pytest.mark.parametrize("size", [*SIZES, (320, 150)], ids=str)
+@pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_other_pictures_keep_to_their_places(
+def test_nothing_overlaps_or_is_cut(
     qapp: Any, traces: dict[str, Trace], kind: str, size: tuple[int, int], scale: float
 ) -> None:
-    model, rect = model_at(traces[kind]), QRectF(8, 6, *size)
-    run, style = layer_of(traces[kind]), Style(THEMES["light"], scale)
-    room = rect.adjusted(-1, -1, 1, 1)
-    row = row_layout(run, style, rect)
-    parts = {"title": row.title, "notes": row.notes, "rows": row.rows, "plot": row.plot}
-    parts |= {str(n): box for n, box in enumerate(row.legend)}
-    assert overlapping(parts) == []
-    assert all(room.contains(box) for box in parts.values())
-    head = circuit_layout(run, style, rect)
-    parts = {"line": head.line, "scale": head.scale}
-    for name, boxes in (("chip", head.chips), ("box", head.boxes), ("name", head.names),
-                        ("words", head.words)):  # fmt: skip
-        parts |= {f"{name} {n}": box for n, box in enumerate(boxes)}
-    assert overlapping(parts, 2.5) == []
-    assert all(room.contains(box) for box in parts.values())
-    count = count_layout(style, rect)
-    parts = {"title": count.title, "weight": count.weight, "maps": count.maps}
-    parts |= {str(n): box for n, box in enumerate(count.lines)}
-    assert overlapping(parts) == []
-    assert all(room.contains(box) for box in parts.values())
-    painted(lambda p, s, r: paint_row(p, row_state(model, 1), s, r), size)
-    painted(lambda p, s, r: paint_circuit(p, circuit_state(run, 0), s, r), size)
-    painted(lambda p, s, r: paint_counts(p, count_state(run), s, r), size)
+    rect = QRectF(8, 6, *size)
+    for picture, room in pictures_of(traces[kind]):
+        style = fitting(Style(THEMES["dark"], scale), rect, room or flow_room(rect))
+        found = scene(picture, style, rect)
+        wrong = faults(drawn_words(found.paint, rect), rect)
+        assert not wrong, (picture, wrong)
+        named = [(box, place) for box, place in found.placed if isinstance(box, Matrix | Name)]
+        assert all(rect.adjusted(-1, -1, 1, 1).contains(place) for _, place in named), picture
+        for (one, a), (two, b) in combinations(named, 2):
+            if not (isinstance(one, Matrix) and isinstance(two, Matrix)):
+                shared = a.intersected(b)
+                assert min(shared.width(), shared.height()) <= 1, (picture, one, two)
 
 
 # --- numbers ------------------------------------------------------------------------------------
 
 
 def test_each_number_of_the_worked_example_is_shown(qapp: Any, traces: dict[str, Trace]) -> None:
-    run, rect = layer_of(traces["demo"]), QRectF(8, 6, 1264, 538)
-    lay = flow_layout(run, Style(THEMES["dark"]), rect)
-    for name in lay.boxes.keys() - {TILES}:
-        assert number_font(matrix(run, name), lay.style, lay.boxes[name]) is not None, name
-    said = detail_layout(run, "o", 0, lay.style, lay.detail)
-    shown = {name: values for name, values, _ in said.tables}
-    assert set(shown) == {"m", "l", "lse"}
-    shown |= {name: matrix(run, name) for name in ("q", "k", "v", "o", "y")}
+    run = layer_of(traces["demo"])
+    found = flow_scene(traces["demo"], QRectF(8, 6, 1264, 538), "o")
+    matrices = {box.said: box for box, _ in found.placed if isinstance(box, Matrix)}
+    assert {"m", "ℓ", "LSE"} < set(matrices)
+    drawn = words_of(found)
     with np.load(CASE) as case:
-        assert set(case) == set(shown)
         for name, wanted in case.items():
-            texts = [cell_words(float(value)) for value in shown[name].flat]
+            values = (
+                matrices[PLAIN[name]].values if name in ("m", "l", "lse") else matrix(run, name)
+            )
+            texts = [cell_words(float(value)) for value in values.flat]
             assert texts == [cell_words(float(value)) for value in wanted.ravel()], name
+            assert set(texts) <= set(drawn)
             assert all(abs(float(text) - value) <= 5e-4
                        for text, value in zip(texts, wanted.flat, strict=True))  # fmt: skip
 
@@ -242,13 +164,10 @@ def test_cells_have_no_zeros_at_the_end(value: float, text: str) -> None:
 
 
 def test_a_stage_writes_out_a_sum_of_few_terms(qapp: Any, traces: dict[str, Trace]) -> None:
-    run = layer_of(traces["demo"])
-    lay = flow_layout(run, Style(THEMES["dark"]), QRectF(0, 0, 1264, 538))
-    found = detail_layout(run, "q", 2, lay.style, lay.detail)
-    assert found.words[-1].text == "Q[2, 0] = 1·0.5 + 1·0 + 0·0.5 + 0·0 = 0.5"
-    large = layer_of(traces["many heads"])
-    found = detail_layout(large, "q", 2, lay.style, lay.detail)
-    assert not any("·0" in word.text for word in found.words)
+    rect = QRectF(0, 0, 1264, 538)
+    drawn = words_of(flow_scene(traces["demo"], rect, "q"))
+    assert "Q[2, 0] = 1·0.5 + 1·0 + 0·0.5 + 0·0 = 0.5" in drawn
+    assert not any("·0" in words for words in words_of(flow_scene(traces["many heads"], rect, "q")))
 
 
 def test_the_formula_says_what_turns_products_into_scores(traces: dict[str, Trace]) -> None:
@@ -266,18 +185,16 @@ def test_the_formula_says_what_turns_products_into_scores(traces: dict[str, Trac
         assert {formula_of(each, stage.name) for stage in each.stages} <= set(LATEX)
 
 
+@pytest.mark.parametrize(
+    ("kind", "size", "written"),
+    [("demo", (1264, 538), True), ("demo", (640, 320), False), ("shared", (3000, 2000), False)],
+)
 def test_numbers_are_written_into_all_matrices_or_into_none(
-    qapp: Any, traces: dict[str, Trace]
+    qapp: Any, traces: dict[str, Trace], kind: str, size: tuple[int, int], written: bool
 ) -> None:
-    style = Style(THEMES["dark"])
-    run = layer_of(traces["demo"])
-    assert flow_layout(run, style, QRectF(0, 0, 1264, 538)).written
-    small = flow_layout(run, style, QRectF(0, 0, 640, 320))
-    some = [number_font(matrix(run, name), small.style, box)
-            for name, box in small.boxes.items() if name != TILES]  # fmt: skip
-    assert not small.written
-    assert not all(some)
-    assert not flow_layout(layer_of(traces["shared"]), style, QRectF(0, 0, 3000, 2000)).written
+    found = flow_scene(traces[kind], QRectF(0, 0, *size), "v")
+    parts = [box.part for box, _ in found.placed if isinstance(box, Matrix)]
+    assert {part.written for part in parts if part.rows is None or part.rows.any()} == {written}
 
 
 def test_slices_say_which_heads_they_serve(traces: dict[str, Trace]) -> None:
@@ -292,14 +209,13 @@ def test_slices_say_which_heads_they_serve(traces: dict[str, Trace]) -> None:
 def test_bands_have_the_colours_of_heads(qapp: Any, traces: dict[str, Trace]) -> None:
     theme, state = THEMES["dark"], FlowState(model_at(traces["shared"]))
     image = flow_picture(state)
-    run = layer_of(traces["shared"])
-    lay = flow_layout(run, Style(theme), QRectF(8, 6, 1248, 526))
-    for name in ("wq", "q", "wk", "v", "concat"):
-        box = lay.boxes[name]
+    found = flow_scene(traces["shared"], QRectF(8, 6, 1248, 526))
+    for name in ("W_Q", "Q", "W_K", "V", "concat"):
+        box = place_of(found, name)
         for head in range(4):
             at = QPointF(box.x() + (head + 0.5) * box.width() / 4, box.y() - 3)
             assert image.pixelColor(at.toPoint()) == theme.head(head), (name, head)
-    box = lay.boxes["wo"]
+    box = place_of(found, "W_O")
     for head in range(4):
         at = QPointF(box.x() - 3, box.y() + (head + 0.5) * box.height() / 4)
         assert image.pixelColor(at.toPoint()) == theme.head(head)
@@ -422,8 +338,7 @@ def test_rows_slide_into_the_concat_and_then_w_o_mixes_them(
     assert flow_picture(FlowState(after, arriving, 0.3)) == moving[1], "it depends on share alone"
     start = FlowState(after, arriving, 0.0)
     assert np.array_equal(start.landed, before.finished)
-    lay = flow_layout(layer_of(trace), Style(THEMES["dark"]), QRectF(8, 6, 1248, 526))
-    box = lay.boxes["concat"].toRect()
+    box = place_of(flow_scene(trace, QRectF(8, 6, 1248, 526)), "concat").toRect()
     leaving = flow_picture(FlowState(after, arriving, 0.02)).copy(box)
     assert leaving == flow_picture(FlowState(before)).copy(box), "nothing has landed yet"
     assert leaving != flow_picture(FlowState(after)).copy(box)
@@ -453,15 +368,14 @@ def test_where_not_all_heads_can_be_named_the_largest_are(traces: dict[str, Trac
 def test_pieces_of_a_row_stack_up_to_y(qapp: Any, traces: dict[str, Trace]) -> None:
     trace = traces["many heads"]
     state, run = row_state(model_at(trace), 9), layer_of(trace)
-    lay = row_layout(run, Style(THEMES["dark"]), QRectF(0, 0, 1264, 538))
-    assert lay.dims == 64
-    scale, ends = scale_of(state.shares, lay.dims), state.shares.ends
-    unit = lay.plot.height() / (scale[1] - scale[0])
-    zero = lay.plot.bottom() + scale[0] * unit
-    for dim in range(lay.dims):
-        boxes = [piece_box(lay.plot, ends, scale, lay.dims, head, dim) for head in range(4)]
-        assert all(lay.plot.adjusted(-1, -1, 1, 1).contains(box) for box in boxes)
-        assert overlapping({str(n): box for n, box in enumerate(boxes)}, 1e-6) == []
+    plot = QRectF(200, 60, 800, 440)
+    scale, ends = scale_of(state.shares, 64), state.shares.ends
+    unit = plot.height() / (scale[1] - scale[0])
+    zero = plot.bottom() + scale[0] * unit
+    for dim in range(64):
+        boxes = [piece_box(plot, ends, scale, 64, head, dim) for head in range(4)]
+        assert all(plot.adjusted(-1, -1, 1, 1).contains(box) for box in boxes)
+        assert all(a.intersected(b).height() < 1e-6 for a, b in combinations(boxes, 2))
         up = sum(box.height() for box in boxes if box.center().y() < zero)
         down = sum(box.height() for box in boxes if box.center().y() >= zero)
         value = run.arrays["y"][9, dim] - run.bias[dim]
@@ -470,12 +384,10 @@ def test_pieces_of_a_row_stack_up_to_y(qapp: Any, traces: dict[str, Trace]) -> N
 
 @pytest.mark.parametrize("choosing", [True, False])
 def test_nobody_is_asked_to_choose_a_row_in_a_film(
-    traces: dict[str, Trace], monkeypatch: pytest.MonkeyPatch, choosing: bool
+    qapp: Any, traces: dict[str, Trace], choosing: bool
 ) -> None:
-    state = row_state(model_at(traces["demo"]), 1)
-    drawn = record_texts(monkeypatch, row_picture)
-    painted(lambda p, s, r: paint_row(p, state, s, r, choosing=choosing), (1264, 538))
-    words = [each.text for each in drawn]
+    picture = RowPicture(row_state(model_at(traces["demo"]), 1), choosing)
+    words = words_of(scene(picture, Style(THEMES["dark"]), QRectF(0, 0, 1264, 538)))
     assert ("Y: choose a row" in words) is choosing
     assert ("Y, row 1 framed" in words) is not choosing
 

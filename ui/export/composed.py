@@ -30,8 +30,7 @@ from ui.look.run_words import engine_words, scenario_words
 from ui.look.theme import Style, Theme
 from ui.look.units import count_text
 from ui.panels.memory.model import MemoryState, baseline_total
-from ui.panels.memory.painter import paint_memory
-from ui.panels.memory.places import memory_berths
+from ui.panels.memory.views import berths_of, paint_view
 from ui.panels.softmax.model import moves_softmax
 from ui.panels.softmax.painter import paint_softmax
 from ui.panels.transport.painter import paint_chips, paint_scrubber, time_words
@@ -134,8 +133,8 @@ def paint_moving_scene(
     berths = None
     if after.op.moves:
         state = MemoryState(after, _baseline_bytes(after.program), motion, share)
-        paint_memory(painter, state, style, memory)
-        berths = memory_berths(motion, style, memory)
+        paint_view(painter, "plain", state, style, memory)
+        berths = berths_of("plain", motion, style, memory)
     if moves_softmax(after.op):
         paint_softmax(painter, after, report, style, softmax, motion=motion, share=share)
     paint_moving_board(painter, motion, share, style, lay, Marks(report.row))
@@ -160,7 +159,7 @@ def _paint_still(
         _paint_card(painter, style, box)
     board, memory, softmax, foot = (_inside(box, style.px(8)) for box in places.cards)
     state = MemoryState(snapshot, _baseline_bytes(snapshot.program))
-    paint_memory(painter, state, style, memory)
+    paint_view(painter, "plain", state, style, memory)
     paint_softmax(painter, snapshot, report, style, softmax)
     _paint_foot(painter, snapshot, style, foot)
     return board_layout(snapshot.program.workload, style, board)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
 from math import isclose
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtCore import QRectF
-from PySide6.QtGui import QImage
 
 from simulator import simulate
 from simulator.base.assets import SCENARIOS
@@ -19,52 +17,19 @@ from simulator.lesson.tables import ChooseTable
 from simulator.problem.hardware import gpus
 from simulator.problem.scenario import load_scenario, with_values
 from simulator.run.motion import Motion
-from tests.ui.panels.test_memory import (
-    DrawnText,
-    assert_tidy,
-    demo,
-    painted,
-    record_texts,
-    snapshots,
-)
+from tests.ui.panels.test_memory import demo, snapshots, view_painted
 from ui.board.board import board_layout
 from ui.board.flights import in_flight
-from ui.look.theme import DARK, THEMES, Style
-from ui.panels.memory import painter as plain
-from ui.panels.memory import scale, tilted
-from ui.panels.memory.model import MemoryState, baseline_total
+from ui.look.theme import DARK, Style
+from ui.panels.memory.model import MemoryState
 from ui.panels.memory.panel import MemoryPanel
-from ui.panels.memory.places import MIN_SIZE
 from ui.panels.memory.scale import grain, rounded_text, scale_layout, scale_model
 from ui.panels.memory.tilted import block_of, rise, tilted_layout
-from ui.panels.memory.views import VIEWS
+from ui.panels.memory.views import VIEWS, berths_of
 
 pytestmark = pytest.mark.usefixtures("qapp")
 
 ALGORITHMS = "flash1", "flash2", "naive", "split-kv"
-
-
-def texts_of(patch: pytest.MonkeyPatch) -> list[list[DrawnText]]:
-    return [record_texts(patch, module) for module in (plain, scale, tilted)]
-
-
-@pytest.mark.parametrize("name", ["scale", "tilted"])
-@given(
-    number=st.integers(0, 10**6), width=st.floats(MIN_SIZE.width(), 1500),
-    height=st.floats(MIN_SIZE.height(), 700), text=st.floats(1, 2), share=st.floats(0, 1),
-)  # fmt: skip
-def test_no_text_collides(
-    name: str, number: int, width: float, height: float, text: float, share: float
-) -> None:
-    now = snapshots()[number % len(snapshots())]
-    rect = QRectF(3, 5, width, height)
-    naive = baseline_total(now.program.workload)
-    with pytest.MonkeyPatch.context() as patch:
-        found = texts_of(patch)
-        painted(lambda p: VIEWS[name].paint(p, MemoryState(now, naive), Style(DARK, text), rect))
-    drawn = [one for each in found for one in each]
-    assert_tidy(drawn, rect)
-    assert any("requested" in one.text for one in drawn)
 
 
 @pytest.mark.long
@@ -135,7 +100,7 @@ def test_a_run_that_fills_much_of_hbm_is_seen_in_the_store() -> None:
     assert model.stored["S"] == 2 * 32768**2
     lay = scale_layout(rect, Style(DARK), model)
     assert lay.tensors == {}, "they are larger than the magnifier"
-    image = painted(lambda p: scale.paint_scale(p, MemoryState(now), Style(DARK), rect), 460, 220)
+    image = view_painted("scale", MemoryState(now), Style(DARK), rect, (460, 220))
     score, output = DARK.tensor("S").rgb(), DARK.tensor("O").rgb()
     pixels = [image.pixel(x, y) for x in range(160) for y in range(180)]
     filled = pixels.count(score)
@@ -154,7 +119,7 @@ def test_tiles_land_where_they_are_drawn(name: str, algorithm: str) -> None:
                 before = trace.snapshot(visit, op - 1) if op else trace.snapshot(visit - 1)
                 now = trace.snapshot(visit, op)
                 motion = Motion(before, now)
-                berths = VIEWS[name].berths(motion, Style(DARK), rect)
+                berths = berths_of(name, motion, Style(DARK), rect)
                 assert set(berths) == {move.tensor for move in each.moves}
                 for tensor, (low, high) in berths.items():
                     assert rect.contains(low)
@@ -184,7 +149,7 @@ def test_where_tiles_rise_the_board_sends_them_to_hbm() -> None:
     trace = demo("flash2")
     motion, style = Motion(trace.snapshot(0), trace.snapshot(1, 0)), Style(DARK)
     board = board_layout(trace.workload, style, QRectF(0, 0, 500, 400))
-    berths = VIEWS["tilted"].berths(motion, style, QRectF(510, 0, 400, 190))
+    berths = berths_of("tilted", motion, style, QRectF(510, 0, 400, 190))
     seen = 0
     for n in range(1, 200):
         for tile in in_flight(motion, n / 200, style, board, berths):
@@ -194,30 +159,6 @@ def test_where_tiles_rise_the_board_sends_them_to_hbm() -> None:
             if tile.out > 0.45:
                 assert low.adjusted(-60, -60, 60, 60).contains(tile.box.center())
     assert 40 < seen < 200
-
-
-@pytest.mark.parametrize("name", ["scale", "tilted"])
-@pytest.mark.parametrize("theme", THEMES)
-def test_tiles_travel_while_the_op_is_done(name: str, theme: str) -> None:
-    trace = demo("flash2")
-    motion = Motion(trace.snapshot(0), trace.snapshot(1, 0))
-    rect, style = QRectF(10, 5, 400, 190), Style(THEMES[theme])
-
-    def picture(share: float) -> QImage:
-        paint = VIEWS[name].paint
-        return painted(
-            lambda p: paint(p, MemoryState(motion.after, None, motion, share), style, rect),
-            420,
-            200,
-        )
-
-    pictures = [picture(n / 24) for n in range(25)]
-    assert sum(one != two for one, two in pairwise(pictures)) > 12
-    for share, now in ((0, motion.before), (1, motion.after)):
-        still = painted(
-            lambda p, now=now: VIEWS[name].paint(p, MemoryState(now), style, rect), 420, 200
-        )
-        assert pictures[24 * share] == still
 
 
 def test_a_tile_rises_from_its_own_rows() -> None:

@@ -83,7 +83,7 @@ class TileLane:
     def labels(self) -> tuple[str, ...]:
         """Name, bytes and direction, longest first."""
         words = f"{self.name}  {bytes_text(self.bytes)}"
-        return (f"{words} →" if self.loads else f"← {words}", words, self.name)
+        return (f"{words} →" if self.loads else f"← {words}", self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,23 +279,15 @@ def comparison(
     """
     ours = f"whole run {bytes_text(run)}"
     if baseline is None or baseline == run:
-        return (f"{ours} requested", ours)
-    times = f"{factor_text(baseline / run)} as much"
+        return (ours,)
     other = (baseline_of(name) if name in ALGORITHMS else BASELINE).label
-    theirs = f"{other} {bytes_text(baseline)}"
-    long: tuple[str, ...] = ()
-    if scale is not None:
-        tiles = f"{count_text(scale.rows)} × {count_text(scale.cols)} tiles"
-        there = f"at N = {count_text(scale.keys)} in {tiles} {factor_text(scale.times(name))}"
-        long = (
-            f"whole run: {bytes_text(run)} requested  ·  {theirs}, {times}; {there}",
-            f"{ours}  ·  {theirs}, {times}; {there}",
-            f"run {bytes_text(run)}  ·  {theirs}, {factor_text(baseline / run)}; {there}",
-            f"{other} {times}; {there}",
-        )
-    return (
-        *long,
-        f"whole run: {bytes_text(run)} requested  ·  {theirs}, {times}",
-        f"{ours}  ·  {theirs}, {times}",
-        f"{ours}  ·  {other} {times}",
-    )
+    factor, theirs = factor_text(baseline / run), f"{other} {bytes_text(baseline)}"
+    times = f"{factor} as much"
+    both = f"{ours}  ·  {theirs}, {times}"
+    if scale is None:
+        return both, f"{other} {times}"
+    tiles = f"{count_text(scale.rows)} × {count_text(scale.cols)} tiles"
+    there = f"at N = {count_text(scale.keys)} in {tiles} {factor_text(scale.times(name))}"
+    brief = f"run {bytes_text(run)}  ·  {theirs}, {factor}"
+    long = (f"{words}; {there}" for words in (both, brief, f"{other} {times}"))
+    return *long, both, f"{other} {times}"

@@ -14,7 +14,7 @@ from ui.panels.base import MovingPanel, inside_margins
 from ui.panels.memory.model import MemoryState, baseline_total, memory_model
 from ui.panels.memory.places import MIN_SIZE
 from ui.panels.memory.scale import scale_model
-from ui.panels.memory.views import CHOICE, VIEWS, paint_view
+from ui.panels.memory.views import CHOICE, berths_of, paint_view
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.session.session import Session
@@ -80,7 +80,7 @@ class MemoryPanel(MovingPanel[None]):
 
     def berths(self, motion: Motion) -> dict[str, tuple[QRectF, QRectF]]:
         """Return, for each tensor that an op moves, its places in HBM and on the chip."""
-        return VIEWS[self.shown].berths(motion, self.style_now, inside_margins(self))
+        return berths_of(self.shown, motion, self.style_now, inside_margins(self))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         with painting(self) as painter:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, sqrt
 
-from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
 from simulator.problem.hardware import GB, Gpu
@@ -17,8 +17,7 @@ from simulator.program.traffic import stored_bytes
 from simulator.run.motion import Motion
 from simulator.run.snapshot import Snapshot
 from ui.look.draw import CENTRE, RIGHT, draw_text, mixed, outline, text_width
-from ui.look.kept import draw_kept, kept, place_key
-from ui.look.names import first_that_fits, fitting
+from ui.look.names import first_that_fits
 from ui.look.theme import Style
 from ui.look.units import bytes_text, count_text
 from ui.panels.memory.model import (
@@ -30,10 +29,8 @@ from ui.panels.memory.model import (
     slot_of,
 )
 from ui.panels.memory.painter import paint_ground
-from ui.panels.memory.places import SLOT_COUNT, inside, short_name
+from ui.panels.memory.places import SLOT_COUNT, arranged, inside, short_name, two_lines
 
-_SMALLEST, _SMALLEST_TALL = QSizeF(300, 170), QSizeF(250, 285)
-_TALL = 0.9
 _LEAST_DESK = 26.0
 """Side of a desk at scale 1 below which the run's tensors are left to the store itself."""
 
@@ -107,7 +104,7 @@ class ScaleLayout:
     rows: dict[str, QRectF]
     # the tensors in it, at the scale of the desk; empty if they are too large for that
     tensors: dict[str, QRectF]
-    footer: tuple[QRectF, QRectF]  # the lines of words
+    footer: tuple[QRectF, ...]  # the two lines of words
 
     @property
     def beside(self) -> bool:
@@ -123,12 +120,9 @@ class ScaleLayout:
 
 def scale_layout(rect: QRectF, style: Style, model: ScaleModel) -> ScaleLayout:
     """Return the places of a picture at true sizes."""
-    tall = rect.height() >= _TALL * rect.width()
-    style = fitting(style, rect, _SMALLEST_TALL if tall else _SMALLEST)
+    tall, style = arranged(rect, style)
     px = style.px
-    last = QRectF(rect.x(), rect.bottom() - px(16), rect.width(), px(16))
-    footer = last.translated(0, -px(16)), last
-    room = QRectF(rect.x(), rect.y(), rect.width(), footer[0].y() - px(3) - rect.y())
+    room, *footer = two_lines(rect, style)
     if tall:
         # The magnifier is on the side of the chip: above, or at the right.
         lens = QRectF(room.x(), room.y(), room.width(), 0.56 * room.height())
@@ -167,7 +161,7 @@ def scale_layout(rect: QRectF, style: Style, model: ScaleModel) -> ScaleLayout:
     rows, tensors = _tensors(inner, desk, style, model, fits=fits)
     return ScaleLayout(
         style, store, lens, cells, all_desks, desk_side / small_desk, desk, drawer, rows,
-        tensors, footer,
+        tensors, tuple(footer),
     )  # fmt: skip
 
 
@@ -256,13 +250,9 @@ def grain(chip: Chip, layout: ScaleLayout, model: ScaleModel, *, registers: bool
     return QRectF(centre.x() - width / 2, centre.y() - height / 2, width, height)
 
 
-def scale_berths(motion: Motion, style: Style, rect: QRectF) -> dict[str, tuple[QRectF, QRectF]]:
-    """Return what `memory_berths` returns, of the picture at true sizes."""
-    model = scale_model(motion.after)
-    layout = kept(
-        motion, ("scale", place_key(style, rect)), lambda: scale_layout(rect, style, model)
-    )
-    return {lane.tensor: _way(lane.tensor, motion, layout) for lane in model.memory.lanes}
+def scale_berths(motion: Motion, layout: ScaleLayout) -> dict[str, tuple[QRectF, QRectF]]:
+    """Return, for each tensor that an op moves, its places in HBM and on the chip."""
+    return {each.tensor: _way(each.tensor, motion, layout) for each in motion.after.op.moves}
 
 
 def _way(tensor: str, motion: Motion, layout: ScaleLayout) -> tuple[QRectF, QRectF]:
@@ -275,29 +265,9 @@ def _way(tensor: str, motion: Motion, layout: ScaleLayout) -> tuple[QRectF, QRec
     return layout.tensors.get(tensor, QRectF(row.x(), row.y(), row.height(), row.height())), end
 
 
-def paint_scale(painter: QPainter, state: MemoryState, style: Style, rect: QRectF) -> None:
-    """Paint the memories at their true sizes; the parameters are those of `paint_memory`."""
-    motion, share = state.carried, state.share
-    if motion is None:
-        model = scale_model(state.now)
-        _paint_still(painter, model, scale_layout(rect, style, model))
-        return
-    place, landed = place_key(style, rect), motion.landed(share)
-    model = kept(motion, ("scale", landed), lambda: scale_model(state.now))
-    layout = kept(motion, ("scale", place), lambda: scale_layout(rect, style, model))
-    key = ("scale picture", place, landed)
-    ground = style.theme.panel
-    draw_kept(painter, motion, key, rect, ground, lambda inner: _paint_still(inner, model, layout))
-    painter.save()
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    _paint_on_their_way(painter, motion, share, model, layout)
-    painter.restore()
-
-
-def _paint_still(painter: QPainter, model: ScaleModel, layout: ScaleLayout) -> None:
+def paint_scale(painter: QPainter, state: MemoryState, layout: ScaleLayout) -> None:
     """Paint everything but tiles on their way."""
-    painter.save()
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    model = scale_model(state.now)
     _paint_store(painter, model, layout)
     _paint_lens(painter, model, layout)
     _paint_desk(painter, model, layout)
@@ -305,7 +275,6 @@ def _paint_still(painter: QPainter, model: ScaleModel, layout: ScaleLayout) -> N
     words = first_that_fits(model.words, layout.footer[0].width(), font)
     draw_text(painter, layout.footer[0], words, font, theme.text, CENTRE)
     draw_text(painter, layout.footer[1], requested(model.memory), font, theme.muted, CENTRE)
-    painter.restore()
 
 
 def _paint_store(painter: QPainter, model: ScaleModel, layout: ScaleLayout) -> None:
@@ -453,11 +422,10 @@ def _paint_desk(painter: QPainter, model: ScaleModel, layout: ScaleLayout) -> No
                 draw_text(painter, under, text, bold, colour, CENTRE)
 
 
-def _paint_on_their_way(
-    painter: QPainter, motion: Motion, share: float, model: ScaleModel, layout: ScaleLayout
-) -> None:
+def paint_grains(painter: QPainter, motion: Motion, share: float, layout: ScaleLayout) -> None:
+    """Paint tiles on their way at their true sizes."""
     style, px = layout.style, layout.style.px
-    per_byte = layout.desk.width() ** 2 / model.gpu.smem_bytes
+    per_byte = layout.desk.width() ** 2 / motion.after.program.workload.gpu.smem_bytes
     for flight in motion.flights:
         way = flight.bus(share)
         if not 0 < way < 1:

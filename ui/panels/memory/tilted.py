@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import hypot
 
-from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QPainter, QPen, QPolygonF, QTransform
 
 from simulator.problem.workload import Workload
@@ -18,7 +18,6 @@ from simulator.run.motion import Flight, Motion
 from simulator.run.snapshot import Snapshot
 from ui.board.flights import tile_sheet
 from ui.look.draw import CENTRE, LEFT, RIGHT, draw_text, mixed, text_width
-from ui.look.kept import draw_kept, place_key
 from ui.look.names import first_that_fits, fitting
 from ui.look.theme import Style
 from ui.look.units import bytes_text
@@ -30,10 +29,9 @@ from ui.panels.memory.model import (
     requested,
     slot_of,
 )
-from ui.panels.memory.painter import paint_whole_run
-from ui.panels.memory.places import SLOT_COUNT, short_name
+from ui.panels.memory.painter import paint_whole_run, write_chip
+from ui.panels.memory.places import MIN_SIZE, SLOT_COUNT, short_name, two_lines
 
-_SMALLEST = QSizeF(300, 170)
 _MOST_BLOCKS = 16
 """Of a tensor with more blocks, only the one at hand is marked."""
 _DEEP = 0.3
@@ -120,11 +118,9 @@ class TiltedLayout:
 
 def tilted_layout(rect: QRectF, style: Style, tensors: tuple[str, ...]) -> TiltedLayout:
     """Return the places of a picture of so many tensors."""
-    style = fitting(style, rect, _SMALLEST)
+    style = fitting(style, rect, MIN_SIZE)
     px = style.px
-    footer = QRectF(rect.x(), rect.bottom() - px(16), rect.width(), px(16))
-    figures = footer.translated(0, -px(16))
-    room = QRectF(rect.x(), rect.y(), rect.width(), figures.y() - px(4) - rect.y())
+    room, figures, footer = two_lines(rect, style)
     lean = min(0.16 * room.width(), 0.5 * room.height())
     # Each board has its title over its far edge; tiles rise in what is left between them.
     title, thick = px(17), px(6)
@@ -147,15 +143,10 @@ def block_of(move: TileMove, place: Slant, w: Workload) -> Slant:
     return place.part(move.rows.start / count, 0, move.rows.stop / count, 1)
 
 
-def tilted_berths(motion: Motion, style: Style, rect: QRectF) -> dict[str, tuple[QRectF, QRectF]]:
+def tilted_berths(motion: Motion, layout: TiltedLayout) -> dict[str, tuple[QRectF, QRectF]]:
     """Return each tensor's place in HBM; from there, tiles rise in the picture itself."""
-    now = motion.after
-    layout = tilted_layout(rect, style, now.program.tensors)
-    ways = (rise(flight, motion, layout) for flight in motion.flights)
-    return {
-        flight.move.tensor: (low.box, QRectF())
-        for flight, (low, _) in zip(motion.flights, ways, strict=True)
-    }
+    ways = {each.move.tensor: rise(each, motion, layout) for each in motion.flights}
+    return {tensor: (low.box, QRectF()) for tensor, (low, _) in ways.items()}
 
 
 def rise(flight: Flight, motion: Motion, layout: TiltedLayout) -> tuple[Slant, Slant]:
@@ -167,50 +158,35 @@ def rise(flight: Flight, motion: Motion, layout: TiltedLayout) -> tuple[Slant, S
     return block_of(move, layout.tensors[move.tensor], w), slot
 
 
-def paint_tilted(painter: QPainter, state: MemoryState, style: Style, rect: QRectF) -> None:
-    """Paint HBM below and the chip above; the parameters are those of `paint_memory`."""
-    layout = tilted_layout(rect, style, state.snapshot.program.tensors)
-    motion, share = state.carried, state.share
-    if motion is None:
-        _paint_still(painter, state, layout)
-        return
-    key = ("tilted picture", place_key(style, rect), motion.landed(share), state.baseline_bytes)
-    ground = style.theme.panel
-    draw_kept(painter, motion, key, rect, ground, lambda inner: _paint_still(inner, state, layout))
-    painter.save()
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+def paint_tilted(painter: QPainter, state: MemoryState, layout: TiltedLayout) -> None:
+    """Paint everything but tiles on their way."""
+    model = memory_model(state.now)
+    _paint_hbm(painter, state.now, model, layout)
+    _paint_chip(painter, model, layout)
+    font, ink = layout.style.text_font(11), layout.style.theme.text
+    draw_text(painter, layout.figures, requested(model), font, ink, CENTRE)
+    paint_whole_run(painter, state, layout.style, layout.footer)
+
+
+def paint_rising(painter: QPainter, motion: Motion, share: float, layout: TiltedLayout) -> None:
+    """Paint tiles on their way."""
     for flight in motion.flights:
         _paint_rising(painter, flight, motion, share, layout)
-    painter.restore()
 
 
-def _paint_still(painter: QPainter, state: MemoryState, layout: TiltedLayout) -> None:
-    """Paint everything but tiles on their way."""
-    now = state.now
-    model = memory_model(now)
-    painter.save()
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    _paint_hbm(painter, now, model, layout)
-    _paint_chip(painter, model, layout)
-    font = layout.style.text_font(11)
-    words = requested(model)
-    draw_text(painter, layout.figures, words, font, layout.style.theme.text, CENTRE)
-    paint_whole_run(painter, state, layout.style, layout.footer)
-    painter.restore()
+def _paint_sides(painter: QPainter, board: Slant, thick: float) -> None:
+    """Paint the two visible sides of a board."""
+    down = QPointF(0, thick)
+    for corner in ((1, 0), (0, 1)):
+        one, other = board.point(*corner), board.point(1, 1)
+        painter.drawPolygon(QPolygonF([one, other, other + down, one + down]))
 
 
 def _paint_board(painter: QPainter, board: Slant, fill: str, line: str, style: Style) -> None:
     """Paint a board with its two visible sides."""
-    thick = QPointF(0, style.px(5))
-    edge = mixed(fill, line, 0.5)
     painter.setPen(QPen(QColor(line), style.px(1)))
-    painter.setBrush(edge)
-    front = QPolygonF([board.point(0, 1), board.point(1, 1), board.point(1, 1) + thick,
-                       board.point(0, 1) + thick])  # fmt: skip
-    side = QPolygonF([board.point(1, 0), board.point(1, 1), board.point(1, 1) + thick,
-                      board.point(1, 0) + thick])  # fmt: skip
-    painter.drawPolygon(side)
-    painter.drawPolygon(front)
+    painter.setBrush(mixed(fill, line, 0.5))
+    _paint_sides(painter, board, style.px(5))
     painter.setBrush(QColor(fill))
     painter.drawPolygon(board.polygon)
 
@@ -309,29 +285,10 @@ def _paint_slot(
     colour, top = theme.tensor(chip.tensor), place.raised(px(5))
     painter.setPen(QPen(colour, px(1.8) if chip.fresh else px(1.2), kind))
     painter.setBrush(mixed(theme.sram_ground, colour, 0.45))
-    thick = QPointF(0, px(5))
-    painter.drawPolygon(QPolygonF([top.point(0, 1), top.point(1, 1), top.point(1, 1) + thick,
-                                   top.point(0, 1) + thick]))  # fmt: skip
-    painter.drawPolygon(QPolygonF([top.point(1, 0), top.point(1, 1), top.point(1, 1) + thick,
-                                   top.point(1, 0) + thick]))  # fmt: skip
+    _paint_sides(painter, top, px(5))
     painter.setBrush(mixed(theme.sram_ground, colour, 0.3))
     painter.drawPolygon(top.polygon)
-    bold, small = style.text_font(12, bold=True), style.text_font(11)
-    box = top.box
-    size = bytes_text(chip.bytes)
-    size = first_that_fits((size, size.replace(".0 ", " ")), box.width(), small)
-    name = first_that_fits(chip.names, box.width(), bold)
-    if box.height() >= px(40) and text_width(small, size) <= box.width():
-        _write(painter, top.point(0.5, 0.7), size, small, theme.text, style)
-        _write(painter, top.point(0.5, 0.32), name, bold, theme.text, style)
-        return
-    both = text_width(bold, name) + px(5) + text_width(small, size)
-    if both <= box.width():
-        line = QRectF(box.center().x() - both / 2, box.y(), both, box.height())
-        draw_text(painter, line, size, small, theme.text, RIGHT)
-        draw_text(painter, line, name, bold, theme.text, LEFT)
-    else:
-        draw_text(painter, box, name, bold, theme.text, CENTRE)
+    write_chip(painter, chip, top.box, style, theme.text, theme.text)
 
 
 def _write(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import tracemalloc
-
 import numpy as np
 import pytest
 from PySide6.QtCore import QRectF
@@ -14,7 +11,6 @@ from ui.look.heat import (
     HIDDEN,
     NOTHING,
     ResultCache,
-    Sheet,
     colour_map,
     finite_range,
     hatching,
@@ -114,23 +110,6 @@ def test_what_is_larger_than_the_bound_is_kept_beside_what_is_small() -> None:
     assert made == [50_000, 64, 9_000, 100]
 
 
-@pytest.mark.long
-def test_smaller_pictures_of_a_sheet_end_with_it(qapp) -> None:
-    def pictures() -> int:
-        gc.collect()
-        return sum(isinstance(each, QImage) for each in gc.get_objects())
-
-    before = pictures()
-    sheet = Sheet(QImage(400, 400, QImage.Format.Format_ARGB32_Premultiplied))
-    ground = QImage(300, 300, QImage.Format.Format_ARGB32_Premultiplied)
-    with QPainter(ground) as painter:
-        for side in range(20, 220, 10):
-            sheet.draw(painter, QRectF(0, 0, side, side), QRectF(0, 0, 1, 1))
-            assert pictures() - before <= 5  # a few sizes, the sheet and the ground
-    del sheet, ground
-    assert pictures() == before
-
-
 def test_a_pixel_is_the_shade_of_its_number_in_every_part_of_an_image() -> None:
     words = colour_map(DARK, "S")
     values = np.random.default_rng(0).uniform(-4, 4, (90, 1000)).astype(np.float32)
@@ -148,13 +127,3 @@ def test_a_pixel_is_the_shade_of_its_number_in_every_part_of_an_image() -> None:
     assert finite_range(values) == (real.min(), real.max())
     assert finite_range(values[:1, :1] * np.nan) == (0, 1)
     assert heat_image(values[:0], 0, 1, words).isNull()
-
-
-def test_a_tile_with_millions_of_numbers_becomes_an_image_in_little_memory() -> None:
-    values = np.linspace(-3, 3, 2**22, dtype=np.float32).reshape(2**11, 2**11)
-    tracemalloc.start()
-    image = heat_image(values, *finite_range(values), colour_map(DARK, "S"))
-    _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert image.width() == image.height() == 2**11
-    assert most < 2**21

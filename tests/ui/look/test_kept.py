@@ -1,4 +1,4 @@
-"""Pictures that are kept while an op is being done: as if they were painted now, and bounded."""
+"""Pictures that are kept while an op is being done: as if they were painted now."""
 
 import gc
 from collections.abc import Callable
@@ -9,9 +9,8 @@ import pytest
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPen
 
-from simulator.base.cache import MIB
 from ui.look.draw import draw_text
-from ui.look.kept import MOST_BYTES, draw_kept, draw_kept_line, kept
+from ui.look.kept import draw_kept, draw_kept_line, kept
 from ui.look.theme import DARK, Style
 
 pytestmark = pytest.mark.usefixtures("qapp")
@@ -81,34 +80,15 @@ def test_a_kept_line_is_the_line_but_for_rounding(ratio):
 
         return painted(both, ratio, lambda p: p.translate(7, 5))
 
-    owner, asked = Owner(), []
-
-    def counted(painter):
-        asked.append(1)
-        line(painter)
-
+    owner = Owner()
     for _ in range(2):
-        kept_one = pixels(over(lambda p: draw_kept_line(p, owner, "line", BOX, counted)))
+        kept_one = pixels(over(lambda p: draw_kept_line(p, owner, "line", BOX, line)))
         assert np.abs(kept_one - pixels(over(line))).max() <= 2
         assert np.abs(kept_one - pixels(over(lambda p: None))).max() > 50
-    assert len(asked) == 1
 
 
 def pixels(image: QImage) -> np.ndarray:
     return np.frombuffer(image.constBits(), np.uint8).astype(int)
-
-
-def test_it_is_painted_once_for_each_place_in_its_pixels():
-    owner, asked = Owner(), []
-
-    def draw(painter: QPainter) -> None:
-        draw_kept(painter, owner, "a", BOX, "#102030", asked.append)
-
-    for by in (0, 0, 12):  # whole pixels further, it is the same picture
-        painted(draw, 1.0, lambda p, by=by: p.translate(by, by))
-    assert len(asked) == 1
-    painted(draw, 2.0, lambda p: None)
-    assert len(asked) == 2
 
 
 def test_what_is_kept_goes_with_its_owner():
@@ -119,17 +99,3 @@ def test_what_is_kept_goes_with_its_owner():
     del owner, made
     gc.collect()
     assert gone() is None
-
-
-def test_pictures_of_many_sizes_are_not_all_kept():
-    owner, asked = Owner(), []
-    large = MOST_BYTES // 4 // 3 // 1024  # rows of 1024 pixels: a third of what is kept
-
-    def make() -> QImage:
-        asked.append(1)
-        return QImage(1024, large, QImage.Format.Format_RGB32)
-
-    for key in (0, 1, 2, 3, 3, 2, 0):
-        kept(owner, key, make)
-    assert len(asked) == 5
-    assert MOST_BYTES < 64 * MIB

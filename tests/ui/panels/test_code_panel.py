@@ -405,16 +405,6 @@ def test_the_current_line_has_a_frame_and_an_arrow(qapp, theme):
     assert plain.copy(other) == framed.copy(other)
 
 
-def test_words_beside_formulas_keep_their_distance(qapp):
-    laid = paper_layout(PAPERS["flash2"], Style(DARK), 900)
-    for row in laid.rows:
-        lines = {}
-        for piece in row.pieces:
-            lines.setdefault(piece.baseline, []).append(piece.x)
-        for xs in lines.values():
-            assert xs == sorted(xs)
-
-
 # --- colours ----------------------------------------------------------------------------------
 
 

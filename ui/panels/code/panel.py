@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
 
@@ -15,7 +16,7 @@ from simulator.code.code_lines import CodeLines, Tab
 from simulator.code.paper import PAPERS
 from simulator.problem.workload import Variant, Workload
 from simulator.program.algorithms import USUAL
-from simulator.run.breakpoints import AtLine
+from simulator.run.breakpoints import AtLine, Condition
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
@@ -94,14 +95,14 @@ class CodePanel(Panel[None]):
         self.views: dict[Tab, PaperView | CodeView] = {
             Tab.PAPER: self.paper, Tab.NUMPY: self.numpy, Tab.CUDA: self.cuda,
         }  # fmt: skip
-        self._stack = QStackedWidget()
+        self._stack, runs = QStackedWidget(), session.runs
         for tab, view in self.views.items():
             title, tip = _TITLES[tab]
             self.tabs.addTab(title)
             self.tabs.setTabToolTip(self.tabs.count() - 1, tip)
             self._stack.addWidget(view)
-            view.line_chosen.connect(partial(self._run_to, tab))
-            view.mark_toggled.connect(partial(self._toggle, tab))
+            view.line_chosen.connect(partial(self._do, tab, lambda at: runs.run_until([at])))
+            view.mark_toggled.connect(partial(self._do, tab, runs.toggle))
         self.tabs.currentChanged.connect(self._turn)
         self.recording = Button(self)
         self.recording.setText("Recording")
@@ -209,33 +210,20 @@ class CodePanel(Panel[None]):
 
     # --- runs and breakpoints ---------------------------------------------------------------
 
-    def _run_to(self, tab: Tab, line: int) -> None:
+    def _do(self, tab: Tab, act: Callable[[Condition], None], line: int) -> None:
+        """Run to a line or toggle its breakpoint; say why if it never runs."""
         condition = self.code.condition(tab, line)
         if condition is None:
             self._session.runs.say(self.code.why_never(tab, line))
         else:
-            self._session.runs.run_until([condition])
-
-    def _toggle(self, tab: Tab, line: int) -> None:
-        condition = self.code.condition(tab, line)
-        if condition is None:
-            self._session.runs.say(self.code.why_never(tab, line))
-        else:
-            self._session.runs.toggle(condition)
+            act(condition)
 
     def _mark(self) -> None:
         """Show the breakpoints that stand at lines."""
         found = self._session.runs.breakpoints
-        for tab, view in self.views.items():
-            if tab is Tab.PAPER:
-                lines = range(len(self.code.paper.lines))
-                view.show_marks([n for n in lines if self.code.condition(tab, n) in found])
-            else:
-                view.show_marks(
-                    [
-                        at.line
-                        for at in found
-                        if isinstance(at, AtLine)
-                        and (at.algorithm, at.tab) == (self.code.algorithm, tab)
-                    ]
-                )
+        paper = range(len(self.code.paper.lines))
+        lines = [n for n in paper if self.code.condition(Tab.PAPER, n) in found]
+        self.paper.show_marks(lines)
+        own = [at for at in found if isinstance(at, AtLine) and at.algorithm == self.code.algorithm]
+        for tab, view in ((Tab.NUMPY, self.numpy), (Tab.CUDA, self.cuda)):
+            view.show_marks([at.line for at in own if at.tab == tab])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from PySide6.QtCore import QPoint, QSize, Qt
@@ -25,7 +25,7 @@ from ui.look.icons import icon
 from ui.look.theme import DARK, Style
 from ui.safety.overrides import guarded
 from ui.session.session import Session
-from ui.widgets.choice_bar import Button, bar_sheet
+from ui.widgets.choice_bar import Button, bar_sheet, lines_of
 from ui.widgets.choice_box import ChoiceBox
 from ui.widgets.sheet import set_sheet
 
@@ -242,14 +242,16 @@ class RunBar(QWidget):
         gap = round(self.style_now.px(4))
         room = max(self.width() - 2 * gap, 1)
         rows = [self._row(long=long) for long in (True, False)]
-        long = lines_of(rows[0], room, gap) <= lines_of(rows[1], room, gap)
+        lines = [lines_of([wide for _, wide in row], gap, room) for row in rows]
+        long = lines[0][-1] <= lines[1][-1]
         self._words.setVisible(long)
         look = Qt.ToolButtonStyle
         for button in (self.run_button, self.stop_button):
             button.setToolButtonStyle(
                 look.ToolButtonTextBesideIcon if long else look.ToolButtonIconOnly
             )
-        self._place(rows[0 if long else 1], room, gap)
+        at = 0 if long else 1
+        self._place(rows[at], lines[at], room, gap)
 
     def _row(self, *, long: bool) -> list[tuple[QWidget, float]]:
         """Return what is shown, each with its width, with or without words."""
@@ -273,15 +275,17 @@ class RunBar(QWidget):
             row.append((button, px(32) + (text_width(font, button.text()) if words else 0)))
         return row
 
-    def _place(self, row: list[tuple[QWidget, float]], room: float, gap: int) -> None:
+    def _place(
+        self, row: list[tuple[QWidget, float]], lines: list[int], room: float, gap: int
+    ) -> None:
         font, px = self.style_now.text_font(12), self.style_now.px
         height, side = round(px(24)), round(px(14))
         for button in (self.run_button, self.stop_button, self.list_button):
             button.setIconSize(QSize(side, side))
         x, line = 0.0, 0
-        for widget, wide in row:
-            if x and x + wide > room:
-                x, line = 0.0, line + 1
+        for (widget, wide), at in zip(row, lines, strict=True):
+            if at != line:
+                x, line = 0.0, at
             widget.setFont(font)
             if isinstance(widget, QSpinBox):
                 widget.lineEdit().setFont(font)
@@ -300,13 +304,3 @@ class RunBar(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         if event.size().width() != event.oldSize().width():
             self.arrange()
-
-
-def lines_of(row: Sequence[tuple[QWidget, float]], room: float, gap: float) -> int:
-    """Return how many lines some controls take."""
-    x, lines = 0.0, 1
-    for _, wide in row:
-        if x and x + wide > room:
-            x, lines = 0.0, lines + 1
-        x += wide + gap
-    return lines

@@ -1,7 +1,5 @@
 """The Roofline dock in the window: its figures, the moving point, GPUs, pointer and keys."""
 
-from dataclasses import replace
-
 import pytest
 from PySide6.QtCore import QLineF, QRectF, Qt
 from PySide6.QtTest import QTest
@@ -9,13 +7,12 @@ from PySide6.QtTest import QTest
 from simulator.base.assets import SCENARIOS
 from simulator.problem.hardware import gpus, time_estimate
 from simulator.problem.scenario import load_scenario, with_values
-from simulator.program.algorithms import ALGORITHMS, tile_program
-from simulator.program.traffic import compulsory_bytes
+from simulator.program.algorithms import ALGORITHMS
 from simulator.study.gpu_report import Measured
 from simulator.study.roofline import roofline_of
 from tests.helpers.runs import program_of, scenario
 from ui.look.theme import THEMES, Style
-from ui.look.units import bytes_text, time_text
+from ui.look.units import time_text
 from ui.panels.roofline.plot import UnderRoof, roofline_plot
 from ui.plots.labels import nearest
 from ui.plots.layout import plot_layout
@@ -176,30 +173,6 @@ def test_compulsory_bytes_can_be_counted_instead(of_all, shared):
     assert mark.y == 989e12
     assert "so far" not in marks(shared)
     assert "moved once" in " ".join(mark.details)
-
-
-def test_the_pointer_reads_figures(of_all, shared):
-    mark = marks(shared)["naive prefill"]
-    at = shared.plot.where(mark.x, mark.y)
-    QTest.mouseMove(shared.plot.surface, at.toPoint())
-    text = " ".join(shared.plot.spot.details)
-    assert shared.plot.spot.details == mark.details
-    w = replace(of_all.session.trace.workload, algorithm="naive")
-    assert bytes_text(tile_program(w).totals.bytes) in text
-    assert bytes_text(compulsory_bytes(w)) in text
-    assert "flash2" not in text
-    assert "FlashAttention-2, decode" in shared.accessibleDescription()
-
-
-def test_keys_go_through_the_points(of_all, shared):
-    of_all.session.go_to_tile(3, 1)
-    of_all.session.settle()
-    shared.plot.setFocus()
-    seen = []
-    for _ in range(8):
-        QTest.keyClick(shared.plot, Qt.Key.Key_PageDown)
-        seen.append(shared.plot.spot.details[0])
-    assert len(set(seen)) == 8  # so far, six runs, the ridge
 
 
 def test_nothing_is_measured_until_a_gpu_has_been(of_all, shared):

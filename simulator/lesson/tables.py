@@ -11,6 +11,7 @@ from simulator.base.choices import Choice
 from simulator.base.limits import TEXT_LETTERS, TITLE_LETTERS
 from simulator.base.tables import Table
 from simulator.problem.models import models
+from simulator.study.generation.choices import CHOICES as GENERATION
 from simulator.study.jobs.choices import CHOICES as JOBS
 from simulator.study.latent.choices import CHOICES as LATENT
 from simulator.study.merge.choices import CHOICES as MERGE
@@ -162,6 +163,7 @@ class CameraTable(Table):
 
 
 STUDIES: dict[str, tuple[Choice, ...]] = {
+    "Generation": GENERATION,
     "Jobs of heads": JOBS,
     "Kernel": SMOOTHING,
     "Latent": LATENT,
@@ -185,10 +187,7 @@ class _Chosen(Table):
     memory: Literal["plain", "scale", "tilted"] | None = None
     layer: Literal["flow", "stage", "row", "head", "heads"] | None = None
     stage: Literal["q", "k", "v", "o", "concat", "y"] | None = None
-    generation: Literal["bytes", "flops", "time", "equal"] | None = None
-    way: Literal["cache", "again", "no mask"] | None = None
     summed: bool | None = None
-    at_once: Literal[1, 2, 4, 8] | None = None
     step: Number | None = None
     global_layers: Number | None = None
     mask: Annotated[str, AfterValidator(_known_mask)] | None = None

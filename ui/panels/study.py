@@ -37,6 +37,7 @@ class Slider(NamedTuple):
     title: str
     tip: str
     lesson: str = "step"
+    first: int = 0  # the value to begin with
 
 
 class Act(NamedTuple):

@@ -41,6 +41,10 @@ from ui.widgets.sheet import set_sheet
 _SIDE = 8
 _SLIDER = 22
 """Height of the slider, pixels."""
+_GAP = 8
+"""Space between a button and the slider beside it, pixels."""
+_BOTH = 165
+"""Height below which there is no room for a picture above a plot."""
 _KEYS = {Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Home, Qt.Key.Key_End}
 _KEPT = 2
 """Results of a run that are kept: going back and forth between two choices computes nothing."""
@@ -173,7 +177,9 @@ class StudyPanel(Panel[None], Generic[Found, State]):
         self._said: Chosen = {}
         self._hidden: frozenset[str] = frozenset()
         self._asked: tuple[Trace, Hashable] | None = None
-        self._mark = 0  # where the slider is to be, in numbers that are still being computed, too
+        self._mark = (
+            0 if study.slider is None else study.slider.first
+        )  # where the slider is to be, in numbers that are still being computed, too.
         self._kept: dict[tuple[Trace, Hashable], Found] = {}
         self._found: Found | None = None
         self._view: View | None = None
@@ -250,7 +256,8 @@ class StudyPanel(Panel[None], Generic[Found, State]):
         for name, value in self.study.lesson(said).items():
             self.bar.choose(name, value)
         if self.study.slider is not None:
-            self._mark = getattr(choices, self.study.slider.lesson) or 0
+            told = getattr(choices, self.study.slider.lesson)
+            self._mark = self.study.slider.first if told is None else told
             if self.state is not None:
                 self._go(self.study.marked(self.state, self._mark))
 
@@ -303,7 +310,7 @@ class StudyPanel(Panel[None], Generic[Found, State]):
             self.clear(painter)
 
     def arrange(self) -> None:
-        """Give choices, slider and buttons their lines, and picture and plot the rest."""
+        """Give choices, buttons and slider their lines, and picture and plot the rest."""
         fitted = fitting(self.style_now, QRectF(self.rect()), self.study.room)
         # Controls stay as large as text is without a scale.
         self.bar.set_style(replace(fitted, scale=max(fitted.scale, min(self.style_now.scale, 1))))
@@ -313,13 +320,17 @@ class StudyPanel(Panel[None], Generic[Found, State]):
         self.bar.setGeometry(side, 5, width, deep)
         top = 5 + deep + 3
         place = QRect(side, top, width, max(self.height() - top - 6, 40))
+        deep = self._put_buttons(place)
         if not self.slider.isHidden():
-            self.slider.setGeometry(place.x(), place.y(), place.width(), _SLIDER)
-            place.adjust(0, _SLIDER, 0, 0)
-        place.adjust(0, self._put_buttons(place), 0, 0)
+            shown = [each.geometry() for each in self.buttons.values() if not each.isHidden()]
+            start = max((each.right() + _GAP for each in shown), default=place.x())
+            deep = max(deep, _SLIDER)
+            self.slider.setGeometry(start, place.y(), place.right() + 1 - start, deep)
+        place.adjust(0, deep, 0, 0)
         above, below = QRect(place), place
         if not (self.picture.isHidden() or self.plot.isHidden()):
-            above.setHeight(round((1 - self.study.plotted) * place.height()))
+            both = place.height() >= self.style_now.px(_BOTH)
+            above.setHeight(round((1 - self.study.plotted) * place.height()) if both else 0)
             below.setTop(above.bottom() + 1)
         self.picture.setGeometry(above)
         self.plot.setGeometry(below)

@@ -1,7 +1,7 @@
 """What every study in a dock keeps to, at all sizes, in all themes, at the desk and on stage."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import cycle
 from pathlib import Path
@@ -24,6 +24,10 @@ from ui.window.panel_specs import PANELS
 
 CAUSAL = {"mask": {"causal": True}, "tiling": {"rows": 4, "cols": 4}}
 RUNS = {
+    "generation": (
+        {"input": {"source": "capture", "name": "passage-layer1"}},
+        {"attention": {"seqlen_q": 4, "seqlen_k": 24, "head_dim": 4}, **CAUSAL},
+    ),
     "compare": (
         {"attention": {"seqlen_q": 64, "head_dim": 32}, "mask": {"causal": True},
          "tiling": {"rows": 16, "cols": 16}},
@@ -177,12 +181,13 @@ def styles(size: tuple[int, int], themes: Iterable[Theme]) -> Iterator[Style]:
             yield Style(theme, stage_scale(*STAGES[size]), stage_label(*STAGES[size]))
 
 
-def paint(panel: StudyPanel, painter: QPainter) -> None:
-    """Paint the boxes of a panel, or the words of its plot."""
-    if panel.plot.isHidden():
-        panel.picture.scene.paint(painter)
-    else:
-        paint_over(painter, panel.plot.model, panel.plot.plot_layout())
+def parts(panel: StudyPanel) -> Iterator[tuple[Callable[[QPainter], None], QRectF]]:
+    """Yield what paints the boxes of a panel, and the words of its plot, with their places."""
+    if not panel.picture.isHidden() and panel.picture.height():
+        yield panel.picture.scene.paint, QRectF(panel.picture.rect())
+    if not panel.plot.isHidden():
+        layout = panel.plot.plot_layout()
+        yield partial(paint_over, model=panel.plot.model, layout=layout), QRectF(panel.plot.rect())
 
 
 def test_every_study_is_here(qapp: object) -> None:
@@ -200,12 +205,12 @@ def test_words_are_whole_and_apart_and_large_enough(shown: Shown) -> None:
             panel.resize(*size)
             for style in styles(size, THEMES.values() if chosen == USUAL else [next(turns)]):
                 panel.set_style(style)
-                rect = QRectF(panel.picture.rect())
-                drawn = drawn_words(partial(paint, panel), rect)
-                assert drawn
-                wrong = faults(drawn, rect)
-                assert not wrong, (chosen, size, style.theme.name, style.scale, wrong)
-                assert min(each.size for each in drawn) >= round(style.least), (chosen, size)
+                for paint, rect in parts(panel):
+                    drawn = drawn_words(paint, rect)
+                    assert drawn
+                    wrong = faults(drawn, rect)
+                    assert not wrong, (chosen, size, style.theme.name, style.scale, wrong)
+                    assert min(each.size for each in drawn) >= round(style.least), (chosen, size)
         assert not overlapping(panel), chosen
 
 
@@ -216,7 +221,7 @@ def test_what_is_shown_is_said_and_keys_reach_everything(
     usual: list[str] = []
     told: list[str] = []
     for chosen in in_turn(panel, session):
-        said, plotted = panel.accessibleDescription(), not panel.plot.isHidden()
+        said, plotted = panel.accessibleDescription(), panel.picture.isHidden()
         title = panel.plot.model.note if plotted else panel.study.words(panel.state).title
         assert said.startswith(title if isinstance(title, str) else title[0]), chosen
         sentences = re.split(r"(?<=\.) |\n", said)

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
-from PySide6.QtCore import QRectF, QSizeF
+from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QPainter
 
 from simulator.base.dtypes import F32
 from simulator.program.playback import eased
+from simulator.study.generation.choices import Way
 from simulator.study.generation.steps import Generation, GenerationStep, Quantity
 from ui.look.draw import LEFT, RIGHT, draw_text, outline, text_width
 from ui.look.heat import colour_map, heat_image, signed_limit
-from ui.look.names import first_that_fits, fitting, readable
+from ui.look.names import first_that_fits
 from ui.look.theme import LABEL, Style
 from ui.look.units import count_text, factor_text, launch_words
 from ui.panels.generation.plots import QUANTITIES, figure_text, share_text
 
-Way = Literal["cache", "again", "no mask"]
-"""K and V of old tokens are kept; all rows are computed again; kept, but nothing is masked."""
-WAYS: tuple[Way, ...] = get_args(Way)
-MIN_SIZE = QSizeF(430, 150)
-"""Below this the text shrinks."""
 _STRIP = 0.12
 """Share of the room that K, V, Q and O take each."""
 _LEAST_BAND = 3.0
@@ -36,28 +31,16 @@ _MOVED = 64
 
 @dataclass(frozen=True, eq=False)
 class GenerationState:
-    """What the picture shows.
-
-    Attributes
-    ----------
-    found : Generation
-        All steps.
-    at : int
-        Which of them; 0 is the prompt.
-    k, v : ndarray
-        (N, d) and (N, dv) float32 of the head.
-    way : str
-        One of `WAYS`.
-    share : float
-        How much of the step has been done, 0 to 1.
-    """
+    """What is shown of a run that is generated."""
 
     found: Generation
-    at: int
-    k: np.ndarray
+    k: np.ndarray  # k, v: (N, d) and (N, dv) float32 of the head
     v: np.ndarray
+    at: int = 1  # which step; 0 is the prompt
     way: Way = "cache"
-    share: float = 1.0
+    shows: str = "bytes"
+    summed: bool = False
+    share: float = 1.0  # how much of the step has been done, 0 to 1
 
     @property
     def step(self) -> GenerationStep:
@@ -127,7 +110,7 @@ class GenerationState:
 class _Places:
     """Places of the parts of a picture of so many tokens."""
 
-    title: QRectF
+    line: float  # height of a line of words
     keys: QRectF
     box: QRectF
     values: QRectF
@@ -145,27 +128,24 @@ class _Places:
 def _places(state: GenerationState, style: Style, rect: QRectF) -> _Places:
     px = style.px
     line, left = px(17), text_width(style.text_font(LABEL), "prompt") + px(10)
-    high = rect.height() - line - px(6)
-    strip, top = _STRIP * high, rect.y() + line + px(4)
+    high = rect.height() - px(2)
+    strip, top = _STRIP * high, rect.y()
     right = px(_MOVED) if state.way == "no mask" else px(4)
     x, wide = rect.x() + left, rect.width() - left - right
     box = QRectF(x, top + strip + px(5), wide, high - 2 * strip - px(12))
     return _Places(
-        QRectF(rect.x(), rect.y(), rect.width(), line), QRectF(x, top, wide, strip), box,
+        line, QRectF(x, top, wide, strip), box,
         QRectF(x, box.bottom() + px(5), wide, strip), len(state.k),
     )  # fmt: skip
 
 
-def paint_generation(painter: QPainter, state: GenerationState, style: Style, rect: QRectF) -> None:
+def paint_generation(state: GenerationState, painter: QPainter, style: Style, rect: QRectF) -> None:
     """Paint the weights of all rows so far, the newest marked, and K and V as they are kept.
 
     While a step is done, its columns of K and V dock and its rows come down from K to their place.
     """
-    style = readable(fitting(style, rect, MIN_SIZE))
     theme, lay = style.theme, _places(state, style, rect)
     bold = style.text_font(12.5, bold=True)
-    title = first_that_fits(state.words, rect.width(), bold)
-    draw_text(painter, lay.title, title, bold, theme.text)
     painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
     for place in (lay.box, lay.keys, lay.values):
         painter.fillRect(place, QColor(theme.empty))
@@ -220,7 +200,7 @@ def _paint_sides(
     edge: tuple[float, float],
 ) -> None:  # fmt: skip
     """Say which rows came with the prompt and which in steps."""
-    small, theme, line = style.text_font(LABEL), style.theme, lay.title.height()
+    small, theme, line = style.text_font(LABEL), style.theme, lay.line
     first = state.found.steps[0].keys
     for words, rows, ink in (
         ("prompt", range(first), theme.muted),
@@ -337,7 +317,7 @@ def _paint_alone(
     painter: QPainter, state: GenerationState, style: Style, lay: _Places, row: QRectF, top: float
 ) -> None:
     """Say beside the rows that no other is computed; not over the words that end at `top`."""
-    px, small, line = style.px, style.text_font(LABEL), lay.title.height()
+    px, small, line = style.px, style.text_font(LABEL), lay.line
     one = len(state.step.rows) == 1
     alone = "this row alone is new" if one else "these rows alone are new"
     if state.way == "again":

@@ -1,19 +1,17 @@
 """The generation dock in the window: a step as a picture, all steps as a plot."""
 
 import time
-from dataclasses import replace
-from itertools import product
 
 import pytest
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtTest import QTest
 
 from simulator.lesson.tables import ChooseTable
-from tests.ui.panels.test_memory import assert_tidy, painted, record_texts
+from tests.helpers.drawn_words import drawn_words
+from tests.ui.panels.test_memory import record_texts
 from ui.look.theme import DARK, Style
 from ui.look.units import launch_words
-from ui.panels.generation import picture
-from ui.panels.generation.picture import WAYS
+from ui.panels.generation.picture import paint_generation
 from ui.plots import painter
 
 
@@ -48,9 +46,9 @@ def pixels(picture):
 def test_the_key_opens_it_with_the_first_step(window):
     panel = panel_of(window)
     assert window.docks["generation"].isVisible()
-    assert panel.picture.state.at == panel.slider.value() == 1
-    assert [len(step.rows) for step in panel.found.steps] == [9] + [1] * 9
-    assert "one query, 10 keys" in panel.picture.state.words[0]
+    assert panel.state.at == panel.slider.value() == 1
+    assert [len(step.rows) for step in panel.state.found.steps] == [9] + [1] * 9
+    assert "one query, 10 keys" in panel.state.words[0]
 
 
 def test_curves_are_the_steps(window):
@@ -58,40 +56,41 @@ def test_curves_are_the_steps(window):
     for quantity in ("flops", "time", "bytes"):
         QTest.mouseClick(panel.bar.buttons["shows", quantity], Qt.MouseButton.LeftButton)
         for cached, curve in zip((True, False), panel.plot.model.curves, strict=True):
-            assert curve.xs == tuple(step.keys for step in panel.found.steps)
-            assert curve.ys == tuple(step.of(quantity, cached=cached) for step in panel.found.steps)
+            assert curve.xs == tuple(step.keys for step in panel.state.found.steps)
+            assert curve.ys == tuple(
+                step.of(quantity, cached=cached) for step in panel.state.found.steps
+            )
 
 
-def test_times_are_set_beside_that_of_a_launch(window, monkeypatch):
+def test_times_are_set_beside_that_of_a_launch(window):
     panel = panel_of(window)
-    said = launch_words(panel.picture.state.step.of("time", cached=True))
+    said = launch_words(panel.state.step.of("time", cached=True))
     assert said
     assert said not in panel.plot.model.note  # of bytes
     panel.bar.choose("shows", "time")
     assert said in panel.plot.model.note
-    drawn = record_texts(monkeypatch, picture)
     rect = QRectF(0, 0, 1500, 500)
-    painted(lambda p: picture.paint_generation(p, panel.picture.state, Style(DARK), rect))
+    drawn = drawn_words(lambda p: paint_generation(panel.state, p, Style(DARK), rect), rect)
     assert said in [each.text for each in drawn]
 
 
 def test_a_click_on_a_point_and_the_slider_show_a_step(window):
     panel = panel_of(window)
     before = pixels(panel.picture)
-    panel.take(panel.plot.model.curves[0].picks[5])
-    assert panel.slider.value() == panel.picture.state.at == 5
+    panel.pick(panel.plot.model.curves[0].picks[5])
+    assert panel.slider.value() == panel.state.at == 5
     assert panel.plot.model.levels[0].label == "step 5"
     assert pixels(panel.picture) != before
     panel.slider.setValue(0)
-    assert panel.picture.state.words[0].startswith("The prompt")
+    assert panel.state.words[0].startswith("The prompt")
 
 
 def test_several_queries_at_once(window):
     panel = panel_of(window)
     panel.choose("at once", "4")
     window.session.settle()
-    assert [len(step.rows) for step in panel.found.steps] == [9, 4, 4, 1]
-    assert "4 queries at once" in panel.picture.state.words[0]
+    assert [len(step.rows) for step in panel.state.found.steps] == [9, 4, 4, 1]
+    assert "4 queries at once" in panel.state.words[0]
 
 
 def test_rows_are_those_of_one_pass(window):
@@ -125,7 +124,7 @@ def test_sums_are_those_of_all_steps_so_far(window):
     panel = panel_of(window)
     panel.bar.choose("sums", "summed")
     for cached, curve in zip((True, False), panel.plot.model.curves, strict=True):
-        assert curve.ys == panel.found.so_far("bytes", cached=cached)
+        assert curve.ys == panel.state.found.so_far("bytes", cached=cached)
         assert curve.picks[-1] == panel.slider.maximum()
     assert "all steps so far" in panel.plot.model.y.title
     panel.slider.setValue(0)  # the prompt has no sum, and no line where it would be
@@ -134,87 +133,76 @@ def test_sums_are_those_of_all_steps_so_far(window):
 
 def test_ways_say_what_a_step_computes(window):
     panel = panel_of(window)
-    panel.take(5)
-    state, kept = panel.picture.state, pixels(panel.picture)
+    panel.pick(5)
+    state, kept = panel.state, pixels(panel.picture)
     assert state.fresh == state.step.rows
     panel.bar.choose("way", "again")
-    assert panel.picture.state.fresh == range(14)
-    assert "K and V of 14 tokens" in panel.picture.accessibleDescription()
+    assert panel.state.fresh == range(14)
+    assert "K and V of 14 tokens" in panel.accessibleDescription()
     again = pixels(panel.picture)
     panel.bar.choose("way", "no mask")
-    assert "old rows of O move by up to" in panel.picture.accessibleDescription()
+    assert "old rows of O move by up to" in panel.accessibleDescription()
     assert kept != again != pixels(panel.picture) != kept
 
 
 def test_a_step_docks_and_its_row_comes_down(window, qapp):
     panel, session = panel_of(window), window.session
-    panel.take(3)
+    panel.pick(3)
     rest = pixels(panel.picture)
     window.set_motion(True)
     panel.slider.setValue(4)
     assert panel.clock.running
-    assert panel.picture.state.share == 0
+    assert panel.state.share == 0
     begun = pixels(panel.picture)
-    assert panel.picture.state.docked == panel.picture.state.down == 0
+    assert panel.state.docked == panel.state.down == 0
     at = session.clock.now()
     session.clock.now = lambda: at + panel.clock.seconds / 2
     panel.clock.tick()
-    assert panel.picture.state.docked == 1
-    assert 0 < panel.picture.state.down < 1
+    assert panel.state.docked == 1
+    assert 0 < panel.state.down < 1
     half = pixels(panel.picture)
     session.clock.now = lambda: at + 2 * panel.clock.seconds
     panel.clock.tick()
     assert not panel.clock.running
-    assert panel.picture.state.share == 1
+    assert panel.state.share == 1
     assert begun != rest
     assert half not in (begun, pixels(panel.picture))
     panel.slider.setValue(3)  # back, and by more than one, a step is there at once
     assert not panel.clock.running
     panel.slider.setValue(5)
-    assert panel.picture.state.share == 1
+    assert panel.state.share == 1
 
 
 def test_generate_goes_to_the_last_step_and_begins_again_with_the_prompt(window):
     panel, session = panel_of(window), window.session
     window.set_motion(True)
-    panel.take(7)
+    panel.pick(7)
     QTest.mouseClick(panel.play_button, Qt.MouseButton.LeftButton)
-    assert (panel.playing, panel.picture.state.at) == (True, 8)
+    assert (panel.playing, panel.state.at) == (True, 8)
     at = session.clock.now()
     for n in (1, 2):
         session.clock.now = lambda n=n: at + 2 * n * panel.clock.seconds
         panel.clock.tick()
-    assert (panel.playing, panel.picture.state.at) == (False, 9)
-    assert "that of one causal pass" in panel.picture.state.words[0]
+    assert (panel.playing, panel.state.at) == (False, 9)
+    assert "that of one causal pass" in panel.state.words[0]
     panel.play_button.click()
-    assert panel.picture.state.at == 1
+    assert panel.state.at == 1
     window.set_motion(False)
     panel.clock.tick()
     assert not panel.playing
     panel.play_button.click()  # without motion the last step is there at once
-    assert (panel.playing, panel.picture.state.at) == (False, 9)
+    assert (panel.playing, panel.state.at) == (False, 9)
 
 
 def test_a_lesson_chooses_a_step_of_a_run_that_is_not_there_yet(window):
     panel = panel_of(window)
     panel.take_choices(ChooseTable(step=3, way="again", summed=True, at_once=2))
-    assert panel.picture.state.at == 3
+    assert panel.state.at == 3
     window.session.settle()
-    assert (panel.picture.state.at, panel.at_once, panel.summed) == (3, 2, True)
+    assert (panel.state.at, panel.state.found.at_once, panel.state.summed) == (3, 2, True)
     panel.take_choices(ChooseTable(step=9))
     window.session.settle()
-    assert (panel.picture.state.at, panel.at_once, panel.way) == (9, 1, "cache")
-
-
-def test_words_of_a_step_stand_apart_and_are_whole(monkeypatch, window):
-    state = panel_of(window).picture.state
-    drawn = record_texts(monkeypatch, picture)
-    for size, way, at in product(((320, 110), (640, 190), (1500, 500)), WAYS, (0, 1, 5, 9)):
-        drawn.clear()
-        rect, shown = QRectF(0, 0, *size), replace(state, at=at, way=way)
-        painted(lambda p, s=shown, r=rect: picture.paint_generation(p, s, Style(DARK), r), *size)
-        assert len(drawn) >= 3
-        assert_tidy(drawn, rect)
+    assert (panel.state.at, panel.state.found.at_once, panel.state.way) == (9, 1, "cache")
 
 
 @pytest.mark.long

@@ -1,0 +1,40 @@
+"""What can be chosen of generation: what is shown, and what a step computes."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from simulator.base.choices import Choice, Option
+from simulator.study.generation.steps import AT_ONCE
+
+Way = Literal["cache", "again", "no mask"]
+"""K and V of old tokens are kept; all rows are computed again; kept, but nothing is masked."""
+WAYS: tuple[Way, ...] = get_args(Way)
+EQUAL = "equal"
+EACH, SUMMED = "each", "summed"
+_TIP = "Of attention, from the tile programs of the steps, with the tiles of the run."
+CHOICES = (
+    Choice("shows", (
+        Option("bytes", "Bytes", "Bytes", _TIP),
+        Option("flops", "FLOPs", "FLOPs", _TIP),
+        Option("time", "Time", "Time", "The longer of both at the rates of the GPU's data sheet."),
+        Option(EQUAL, "Same rows?", "Same?",
+               "How far the rows of steps are from those of one causal pass; and what becomes of "
+               "old rows if nothing is masked."),
+    ), lesson="generation"),
+    Choice("at once", tuple(
+        Option(str(n), "one query a step" if n == 1 else f"{n} queries a step", "",
+               "Several at once: guesses of a draft model, all of them taken "
+               "(Leviathan et al. 2023).")
+        for n in AT_ONCE
+    ), listed=True, lesson="at_once"),
+    Choice("way", tuple(
+        Option(way, words, "", "What a step computes: its own rows with a cache, all rows "
+               "without one. Without the mask old rows change, so a cache would be wrong.")
+        for way, words in zip(WAYS, ("with a cache", "all rows again", "no mask"), strict=True)
+    ), listed=True, lesson="way"),
+    Choice("sums", (
+        Option(EACH, "each step", "", "What each step costs, or all steps so far."),
+        Option(SUMMED, "summed", "", "What all steps so far cost, after the prompt."),
+    ), listed=True, lesson="summed", open=True),
+)  # fmt: skip

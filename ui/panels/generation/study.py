@@ -1,0 +1,100 @@
+"""A prompt in one pass, then steps (Shazeer 2019): the step at hand, and what all of them cost."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from PySide6.QtCore import QSizeF
+
+from simulator.base.choices import one_of
+from simulator.run.trace import Trace
+from simulator.study.generation.choices import CHOICES, EACH, EQUAL, SUMMED, WAYS
+from simulator.study.generation.steps import generation, shipped_run, suits
+from ui.kit.boxes import Box, Canvas
+from ui.panels.generation.picture import GenerationState, paint_generation
+from ui.panels.generation.plots import QUANTITIES, cost_plot, equal_plot
+from ui.panels.study import Act, Chosen, Slider, Study, Words
+from ui.plots.model import PlotModel
+from ui.plots.widget import load_plots
+from ui.session.tasks import Report
+from ui.session.view import View
+
+
+class GenerationStudy(Study[GenerationState, GenerationState]):
+    """The step at hand as a picture, all steps as a plot below it.
+
+    A run that could not have been generated (cross attention, more than causal masks) is replaced
+    by a layer that comes with Tilescope. A step that follows the one shown is seen to happen.
+    """
+
+    name, title, doing, choices = "generation", "Generation", "steps of generation", CHOICES
+    pictured, room, plotted, seconds = "A step of generation", QSizeF(430, 150), 0.48, 1.2
+    slider = Slider(
+        "step", "Step", "Which step is shown; a click on a point of the plot shows its own.",
+        first=1,
+    )  # fmt: skip
+    acts = (Act("play", "Generate", "Let one step after another happen, or stop."),)
+
+    def lesson(self, said: Chosen) -> Chosen:
+        sums = SUMMED if said.get("sums") == "True" else EACH
+        return {**super().lesson(said), "sums": sums}
+
+    def hidden(self, trace: Trace, chosen: Chosen) -> frozenset[str]:
+        return frozenset({"sums"} if chosen["shows"] == EQUAL else ())
+
+    def needs(self, trace: Trace, view: View, chosen: Chosen) -> Hashable:
+        head, _ = trace.workload.single(view.snapshot.visit.head, view.report.row)
+        return head, int(chosen["at once"])
+
+    def compute(self, trace: Trace, needs: Any, report: Report) -> GenerationState:
+        load_plots()
+        (w, inputs), (head, at_once) = trace.single_heads, needs
+        if not suits(w):
+            (w, inputs), head = shipped_run(), 0
+        found = generation(w, inputs, head, at_once, report)
+        kv = found.workload.kv_head_of[head]
+        return GenerationState(found, inputs.k[kv], inputs.v[kv])
+
+    def state(
+        self, found: GenerationState, chosen: Chosen, before: GenerationState | None, changed: str
+    ) -> GenerationState:
+        at = found.at if before is None else min(before.at, len(found.found.steps) - 1)
+        way, summed = one_of(WAYS, chosen["way"]), chosen["sums"] == SUMMED
+        return replace(found, at=at, way=way, shows=chosen["shows"], summed=summed)
+
+    def press(self, state: GenerationState, at: Hashable) -> GenerationState | None:
+        return self.marked(state, at) if isinstance(at, int) else None
+
+    def act(self, state: GenerationState, name: str) -> GenerationState:
+        """Return the step after the one shown, from the prompt if all have been seen."""
+        return self.marked(state, (state.at + 1) % len(state.found.steps))
+
+    def mark(self, state: GenerationState) -> tuple[int, int]:
+        return state.at, len(state.found.steps) - 1
+
+    def marked(self, state: GenerationState, value: int) -> GenerationState:
+        return replace(state, at=min(value, len(state.found.steps) - 1), share=1.0)
+
+    def moves(self, before: GenerationState, after: GenerationState) -> bool:
+        return after.at == before.at + 1
+
+    def on_the_way(self, state: GenerationState, share: float) -> GenerationState:
+        return replace(state, share=share)
+
+    def words(self, state: GenerationState) -> Words:
+        return Words(state.words)
+
+    def picture(self, state: GenerationState) -> Box:
+        return Canvas(partial(paint_generation, state))
+
+    def plot(self, state: GenerationState) -> PlotModel:
+        if state.shows == EQUAL:
+            return equal_plot(state.found, state.at, masked=state.way != "no mask")
+        quantity = one_of(QUANTITIES, state.shows)
+        return cost_plot(state.found, state.at, quantity, summed=state.summed)
+
+
+GENERATION = GenerationStudy()

@@ -20,7 +20,7 @@ from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
 from ui.export.composed import scene_style
 from ui.export.scenes import moments_of, paint_moment
-from ui.export.timeline import FrameMoment, Timeline
+from ui.export.timeline import FrameMoment, Still, Timeline
 from ui.look.theme import Theme
 
 
@@ -59,7 +59,7 @@ class RunFrames:
     """The frames of a run.
 
     trace: the run; nobody else may use it in the meantime.
-    moments: what the frames show, or the state of a still.
+    moments: what the frames show.
     size: width and height in pixels.
     row: the row that is explained; by default the middle one of the row block.
     """
@@ -69,7 +69,7 @@ class RunFrames:
     def __init__(
         self,
         trace: Trace,
-        moments: Timeline | Cursor,
+        moments: Timeline | Still,
         scene: str,
         theme: Theme,
         size: tuple[int, int],
@@ -89,13 +89,11 @@ class RunFrames:
         self.transparent = transparent
 
     def __len__(self) -> int:
-        return self._moments.frames if isinstance(self._moments, Timeline) else 1
+        return self._moments.frames
 
     def _moment(self, k: int) -> FrameMoment:
-        if isinstance(self._moments, Timeline):
-            moment = self._moments.moment(k)
-            return replace(moment, phase=moved(moment.phase))
-        return FrameMoment(self._moments, 1.0)
+        moment = self._moments.moment(k)
+        return replace(moment, phase=moved(moment.phase))
 
     def _state(self, cursor: Cursor) -> tuple[Snapshot, RowReport]:
         if cursor not in self._states:

@@ -15,14 +15,14 @@ from PySide6.QtGui import QImage
 from simulator.base.errors import InputError, Mistake, reason, refuse
 from simulator.base.files import clear_stale, part_of, write_atomically
 from simulator.lesson.steps import Lesson
-from simulator.program.playback import Cursor, clamped, end_of_visit
+from simulator.program.playback import Cursor, end_of_visit
 from simulator.run.trace import Trace
 from ui.export.film import Film, FrameWriter
 from ui.export.frames import FrameSource, RunFrames, new_image, paint_frame
 from ui.export.options import NUMBER, RACE, ExportOptions
 from ui.export.race_frames import RaceFrames, race_times
 from ui.export.sound import Sound, landings_of_lesson, landings_of_run
-from ui.export.timeline import Timeline, make_timeline
+from ui.export.timeline import Still, Timeline, make_timeline
 from ui.export.writers.metadata import Note, note_of
 from ui.export.writers.pixels import Changes, Patch, pixels_of
 from ui.export.writers.png import ApngWriter, Pixels, write_png
@@ -89,7 +89,7 @@ def prepare(
         )
         return Export(options, source, note, times.words)
     visits = options.range_of(len(trace))
-    moments: Timeline | Cursor
+    moments: Timeline | Still
     sound = None
     if options.format.film:
         moments = make_timeline(
@@ -99,13 +99,12 @@ def prepare(
         words = moments.words
         sound = Sound(landings_of_run(moments)) if options.sound else None
     else:
-        moments = end_of_visit(trace.program, visits[-1])
-        if options.op is not None:
-            wanted = Cursor(visits[-1], options.op)
-            if clamped(trace.program, wanted) != wanted:
-                raise refuse("export", "--op", options.op, f"0 to {moments.op}")
-            moments = wanted
-        words = f"visit {moments.visit}, op {moments.op}"
+        last = end_of_visit(trace.program, visits[-1])
+        op = last.op if options.op is None else options.op
+        if not 0 <= op <= last.op:
+            raise refuse("export", "--op", op, f"0 to {last.op}")
+        moments = Still(Cursor(last.visit, op))
+        words = f"visit {last.visit}, op {op}"
     if options.row is not None and not 0 <= options.row < trace.workload.seqlen_q:
         raise refuse("export", "--row", options.row, f"0 to {trace.workload.seqlen_q - 1}")
     if options.scene in LAYOUT_NAMES:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from simulator.program.playback import Cursor
 from simulator.run.trace import Trace
-from ui.export.timeline import Timeline
+from ui.export.timeline import Still, Timeline
 from ui.export.unseen_window import Look, UnseenWindow, WindowFactory, WindowFrames, WindowPlace
 
 
 class LayoutFrames(WindowFrames):
     """A run in the panels of the window; each state is a still picture.
 
-    moments: what the frames show, or the state of a still.
+    moments: what the frames show.
     size: width and height in pixels.
     row: the row that is explained; by default the middle one of the row block.
     """
@@ -21,7 +20,7 @@ class LayoutFrames(WindowFrames):
     def __init__(
         self,
         trace: Trace,
-        moments: Timeline | Cursor,
+        moments: Timeline | Still,
         layout: str,
         theme: str,
         size: tuple[int, int],
@@ -36,17 +35,15 @@ class LayoutFrames(WindowFrames):
         self._row = row
 
     def __len__(self) -> int:
-        return self._moments.frames if isinstance(self._moments, Timeline) else 1
+        return self._moments.frames
 
     def key(self, k: int) -> Hashable:
         """Return the cursor."""
-        moments = self._moments
-        return moments.moment(k).cursor if isinstance(moments, Timeline) else moments
+        return self._moments.moment(k).cursor
 
     def make_ready(self, k: int, look: Look) -> None:
         """Bring the window to the state of frame `k`."""
-        moments = self._moments
-        cursor = moments.moment(k).cursor if isinstance(moments, Timeline) else moments
+        cursor = self._moments.moment(k).cursor
         rows = self._trace.program.visit(cursor.visit).rows
         row = rows.start + len(rows) // 2 if self._row is None else self._row
         place = WindowPlace(self._trace.workload.scenario, cursor, row, self._layout)

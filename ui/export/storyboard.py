@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 
-from simulator.base.errors import refuse
 from simulator.lesson.record import word_count
 from simulator.lesson.steps import Lesson
 from simulator.program.playback import (
@@ -19,8 +18,8 @@ from simulator.program.playback import (
     seconds_between,
 )
 from simulator.study.captions import program_of
-from ui.export.timeline import MOST_FRAMES
-from ui.look.units import count_text, plural
+from ui.export.timeline import frames_in
+from ui.look.units import plural
 from ui.talk.lesson_player import PLAY_STEPS, WALK_SECONDS, WALK_STEPS
 
 READING = 2.7
@@ -120,14 +119,8 @@ def make_storyboard(
         shots.append(replace(shots[-1], seconds=END_SECONDS, ended=True))
     ends = tuple(accumulate(shot.seconds for shot in shots))
     wanted = length or (pace * len(steps) if pace else ends[-1])
-    frames = max(1, round(wanted * fps))
-    if frames > MOST_FRAMES:
-        key, value = ("--pace", pace) if pace else ("--length", length)
-        raise refuse(
-            "export", key, value,
-            f"at most {count_text(MOST_FRAMES)} frames, these are {count_text(frames)}: "
-            "--steps, --length or a lower --fps",
-        )  # fmt: skip
+    key, value = ("--pace", pace) if pace else ("--length", length)
+    frames = frames_in(wanted, fps, key, value, "--steps, --length or a lower --fps")
     return Storyboard(tuple(shots), ends, fps, frames, len(steps))
 
 

@@ -45,31 +45,28 @@ class FrameMoment:
 
 
 @dataclass(frozen=True, slots=True)
+class Still:
+    """A film of one frame, which shows a state."""
+
+    cursor: Cursor
+    frames = 1
+
+    def moment(self, k: int) -> FrameMoment:
+        """Return what the frame shows."""
+        return FrameMoment(self.cursor, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
 class Timeline:
-    """The frames of a film.
+    """The frames of a film."""
 
-    Attributes
-    ----------
-    program : TileProgram
-        The run.
-    visits : range
-        What is shown of it.
-    by : Granularity
-        What one step is: an op or a tile.
-    fps, frames : int
-        Frames a second, and in all.
-    ops : int or None
-        How many ops are shown; None by tile.
-    until : ndarray or None
-        (len(visits) + 1,) int64, milliseconds before each visit at speed 1; None by tile.
-    """
-
-    program: TileProgram
-    visits: range
-    by: Granularity
-    fps: int
+    program: TileProgram  # the run
+    visits: range  # what is shown of it
+    by: Granularity  # what one step is: an op or a tile
+    fps: int  # fps, frames: frames a second, and in all
     frames: int
-    ops: int | None
+    ops: int | None  # how many ops are shown; None by tile
+    # (len(visits) + 1,) int64, milliseconds before each visit at speed 1; None by tile
     until: NDArray[np.int64] | None
 
     @property

@@ -105,6 +105,7 @@ class Card(Box):
     border: Tone = "grid"
     thick: float = 1.0
     pad: float = 3.0
+    ground: Tone = "field"
 
     def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
         yield Placed(self, rect)
@@ -113,7 +114,7 @@ class Card(Box):
 
     def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        ground, border = ink(style, "field"), ink(style, self.border)
+        ground, border = ink(style, self.ground), ink(style, self.border)
         card(painter, rect, ground, border, style.px(4), style.px(self.thick))
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QRectF, Qt
+from PySide6.QtCore import QPoint, QRectF, Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -308,6 +308,8 @@ def panel_of(window: MainWindow) -> ComparePanel:
 def click(panel: ComparePanel, name: str, qtbot: QtBot) -> None:
     assert panel.picture.scene is not None
     at = panel.picture.scene.where(name).center().toPoint()
+    qtbot.mouseMove(panel.picture, at)
+    assert panel.picture.cursor().shape() is Qt.CursorShape.PointingHandCursor
     qtbot.mouseClick(panel.picture, LEFT, pos=at)
     panel._session.settle()
 
@@ -324,6 +326,8 @@ def test_a_click_on_a_column_shows_that_algorithm(window: MainWindow, qtbot: QtB
         assert session.trace is not None
         assert session.trace.workload.algorithm == name
         assert panel.state.found.comparison.shown == name
+    qtbot.mouseMove(panel.picture, QPoint(2, 2))
+    assert panel.picture.cursor().shape() is Qt.CursorShape.ArrowCursor
     session.undo_stack.undo()
     session.settle()
     assert session.trace.workload.algorithm == "flash1"
@@ -410,6 +414,7 @@ def test_the_table_is_copied_whole_or_what_is_marked(window: MainWindow, qtbot: 
 def test_all_are_run_on_request(window: MainWindow, qtbot: QtBot) -> None:
     panel, session = panel_of(window), window.session
     assert panel.runs is None
+    press(panel, "view", "table", qtbot)
     qtbot.mouseClick(panel.buttons["run"], LEFT)
     session.settle()
     assert panel.runs is not None

@@ -53,10 +53,10 @@ def meters(comparison: Comparison, position: Position, total: Totals) -> tuple[M
         Meter("requested", (f"{moved} of {most}", moved),
               max(each.counters.bytes for each in totals), total.counters.bytes, now.bytes,
               written=now.write_bytes),
-        Meter("roofline time",
+        Meter("time",
               (f"≈ {spent} of {end}", f"≈ {spent}"), slowest, total.time.seconds,
               position.time.seconds),
-        Meter("shared memory", chip, max(limit, *(each.peak for each in totals)), total.peak,
+        Meter("SRAM", chip, max(limit, *(each.peak for each in totals)), total.peak,
               position.on_chip, limit=limit),
     )  # fmt: skip
 
@@ -64,28 +64,23 @@ def meters(comparison: Comparison, position: Position, total: Totals) -> tuple[M
 def columns(comparison: Comparison, positions: tuple[Position, ...], marked: str) -> Box:
     """Return the runs as cards, of which one is on show, and one perhaps marked by a key."""
     said = [meters(comparison, *each) for each in zip(positions, comparison.totals, strict=True)]
-    return Row(tuple(
-        Card(
-            Column((
-                *_head(comparison, position),
-                BoardAndMeters(
-                    Canvas(partial(_board, comparison, position), name=("board", n)),
-                    Column(tuple(
-                        _meter(alike[n], [each.figures for each in alike])
-                        for alike in zip(*said, strict=True)
-                    ), gap=2),
-                    grow=1,
-                ),
-            ), gap=2),
-            border="current" if position.algorithm == comparison.shown
-            else "text" if position.algorithm == marked else "border",
-            thick=2 if position.algorithm in (comparison.shown, marked) else 1,
-            pad=7, grow=1, wide=_LEAST, may_go=position.algorithm != comparison.shown,
-            id=position.algorithm, name=position.algorithm,
-            tip=f"Show {title(position.algorithm)} ({ALGORITHMS[position.algorithm].source})",
+    cards = []
+    for n, position in enumerate(positions):
+        name = position.algorithm
+        bars = tuple(
+            _meter(alike[n], [each.figures for each in alike]) for alike in zip(*said, strict=True)
         )
-        for n, position in enumerate(positions)
-    ), gap=8)  # fmt: skip
+        board = Canvas(partial(_board, comparison, position), name=("board", n))
+        body = BoardAndMeters(board, Column(bars, gap=2), grow=1)
+        shown = name == comparison.shown
+        cards.append(Card(
+            Column((*_head(comparison, position), body), gap=2),
+            border="current" if shown else "text" if name == marked else "border",
+            thick=2 if shown or name == marked else 1, pad=7, ground="window", grow=1,
+            wide=_LEAST, may_go=not shown, id=name, name=name,
+            tip=f"Show {title(name)} ({ALGORITHMS[name].source})",
+        ))  # fmt: skip
+    return Row(tuple(cards), gap=8)
 
 
 def _head(comparison: Comparison, position: Position) -> tuple[Box, ...]:

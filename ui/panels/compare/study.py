@@ -75,6 +75,7 @@ class CompareState:
     by_time: bool = False
     chosen: str = ""  # the view; empty: columns, and the table when all are finished
     marked: str = ""  # the algorithm that Enter shows
+    pointed: bool = False  # whether the pointer is on a column
     asked: str = ""  # the algorithm that a user wants to see
     started: int = 0  # how often the race was started
     share: float = 0.0  # of the race that has been seen
@@ -105,10 +106,9 @@ class CompareStudy(Study[CompareFound, CompareState]):
 
     def hidden(self, trace: Trace, chosen: Chosen) -> frozenset[str]:
         view = chosen["view"]
-        return frozenset(
-            (["match"] if view not in ("", "columns") else [])
-            + (["run"] if view not in ("", "table") else [])
-        )
+        if view == "table":
+            return frozenset({"match"})
+        return frozenset({"run"} if view in ("", "columns") else {"run", "match"})
 
     def needs(self, trace: Trace, view: View, chosen: Chosen) -> Hashable:
         return chosen["view"] == "recompute"
@@ -155,6 +155,12 @@ class CompareStudy(Study[CompareFound, CompareState]):
         if isinstance(at, str) and at in state.found.comparison.programs:
             return replace(state, marked=at, asked=at)
         return None
+
+    def hover(self, state: CompareState, at: Hashable) -> CompareState | None:
+        on = at in state.found.comparison.programs
+        if at is not None and not on:
+            return None
+        return state if on == state.pointed else replace(state, pointed=on)
 
     def act(self, state: CompareState, name: str) -> CompareState | None:
         return state

@@ -214,8 +214,8 @@ def legend_words(comparison: Comparison) -> str:
     filled = f"in HBM ({', '.join(stored)}) or used and dropped" if stored else "used and dropped"
     return (
         f"Tiles: outlined: the tile at hand · filled: {filled} · fainter: partly or wholly hidden"
-        " · hatched: skipped. Bars: framed: the whole run · filled: read · hatched: written · red"
-        " line: the GPU's limit"
+        " · hatched: skipped. Bars: requested bytes, roofline time, shared memory of the visit;"
+        " framed: the whole run · filled: read · hatched: written · red line: the GPU's limit"
     )
 
 

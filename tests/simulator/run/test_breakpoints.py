@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simulator.engines.numpy_engine import numpy_engine
-from simulator.problem.workload import Inputs, resolve
+from simulator.engines.numpy_engine import NumpyEngine, numpy_engine
+from simulator.problem.workload import Inputs, read_inputs, resolve
 from simulator.program.algorithms import tile_program
-from simulator.program.playback import Cursor
+from simulator.program.playback import Cursor, end_of_visit
 from simulator.program.tile_program import TileProgram
 from simulator.run.breakpoints import (
     AtEnd,
@@ -27,6 +27,7 @@ from simulator.run.breakpoints import (
 )
 from simulator.run.trace import Trace
 from tests.helpers.runs import (
+    ALGORITHMS,
     pairs_of,
     scenario,
     scenarios,
@@ -260,6 +261,39 @@ def test_a_search_can_be_stopped_and_tells_how_far_it_is():
     assert 0 <= told[-1] <= 1
 
 
+def test_numbers_are_asked_for_only_as_far_as_needed(monkeypatch):
+    trace = trace_of(scenario("flash1", nq=40, nk=40, rows=4, cols=4, heads=2))
+    asked = []
+    real = trace.row_block
+    monkeypatch.setattr(trace, "row_block", lambda h, i: asked.append((h, i)) or real(h, i))
+    finder = Finder(trace)
+    tile = finder.find(Cursor(0, 0), [AtTile(3, 0), MaximumChanged()])
+    assert tile.condition == AtTile(3, 0)  # in the first column block no maximum can have changed
+    assert len(asked) <= 4
+    hit = finder.find(tile.cursor, [MaximumChanged()])
+    before = len(asked)
+    assert finder.find(tile.cursor, [MaximumChanged()]) == hit
+    assert len(asked) == before
+    assert not [condition for condition in (AtTile(0, 0), AtRow(0)) if condition.numeric]
+
+
+@pytest.mark.sweep(keep=1)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_search_in_a_million_visits_looks_at_few(algorithm, monkeypatch):
+    """Sixteen heads at N = 16 384: what never comes is known after less than two heads."""
+    chosen = scenario(algorithm, nq=16384, d=64, heads=16, rows=128, cols=128, head=[0])
+    w = resolve(chosen)
+    program = tile_program(replace(w, heads=16, kv_head_of=(0,) * 16))
+    inputs = read_inputs(w)
+    trace = Trace(program, NumpyEngine(w, inputs), inputs)
+    looked = []
+    real = TileProgram.visit
+    monkeypatch.setattr(TileProgram, "visit", lambda p, n: looked.append(n) or real(p, n))
+    assert find_first(trace, AtOp("no such op")) is None
+    assert len(looked) < 3000
+    assert find_first(trace, AtEnd()) == end_of_visit(program, len(program) - 1)
+
+
 def test_conditions_say_what_they_wait_for() -> None:
     assert [
         condition.words
@@ -299,6 +333,14 @@ def test_a_search_tells_the_share_that_it_has_passed() -> None:
     assert found == [1.0]  # nothing is left after the last visit
 
 
+def test_a_search_for_maxima_tells_the_share_of_row_blocks_asked_for() -> None:
+    """One tile a row in two heads of two row blocks: each is asked for, then passed."""
+    trace = trace_of(scenario("flash2", nq=8, nk=4, heads=2, rows=4, cols=4))
+    told: list[float] = []
+    assert Finder(trace).find(Cursor(0, 0), [MaximumChanged()], told.append) is None
+    assert told == [0.0, 0.0, 0.25, 0.25, 0.5, 0.5, 0.75, 0.75]
+
+
 def test_a_search_ends_at_its_farthest_place() -> None:
     trace = trace_of(scenario("flash2", nq=8, rows=2, cols=2, mask={"causal": True}))
     find, start, tile = Finder(trace).find, Cursor(0, 0), [AtTile(2, 1)]
@@ -307,6 +349,26 @@ def test_a_search_ends_at_its_farthest_place() -> None:
     end = Cursor(9, 0)
     assert find(end, tile, forward=False, until=Cursor(4, 0)) == Hit(Cursor(4, 0), AtTile(2, 1))
     assert find(end, tile, forward=False, until=Cursor(4, 1)) is None
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_of_two_conditions_the_nearer_counts_in_both_directions(algorithm):
+    trace = trace_of(scenario(algorithm, nq=7, nk=5, d=2, heads=2, rows=3, cols=2))
+    finder = Finder(trace)
+    for pair, every in (
+        ((AtTile(1, 1), AtOp("mask")), brute_tile(trace, 1, 1) + brute_op(trace, "mask")),
+        ((AtOp("scores"), AtTile(2, 1)), brute_op(trace, "scores") + brute_tile(trace, 2, 1)),
+        ((AtOp("clear"), MaximumChanged()), brute_op(trace, "clear") + brute_maximum(trace)),
+        ((AtRow(4), AtTile(1, 2)), brute_row(trace, 4) + brute_tile(trace, 1, 2)),
+    ):
+        for start in every_cursor(trace.program)[::3]:
+            for order in (pair, pair[::-1]):
+                hit = finder.find(start, order)
+                later = [cursor for cursor in every if cursor > start]
+                assert (hit.cursor if hit else None) == min(later, default=None)
+                hit = finder.find(start, order, forward=False)
+                earlier = [cursor for cursor in every if cursor < start]
+                assert (hit.cursor if hit else None) == max(earlier, default=None)
 
 
 @pytest.mark.parametrize("algorithm", ["flash1", "flash2"])
@@ -319,6 +381,50 @@ def test_a_maximum_that_changes_in_one_head_alone_is_found(algorithm):
     (place,) = brute_maximum(trace)
     assert trace.program.visit(place.visit).head == 2
     check_search(trace, MaximumChanged(), [place], every_cursor(trace.program)[::7])
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "blocks", "launches"), [("naive", 3, 3), ("flash1", 2, 1), ("flash2", 3, 1)]
+)
+def test_what_never_comes_is_known_after_one_whole_head_and_the_last(algorithm, blocks, launches):
+    """All heads are alike: those between are looked at no more. No condition: none is."""
+    heads = 5
+    trace = trace_of(scenario(algorithm, nq=3, nk=2, d=1, heads=heads, rows=1, cols=1))
+    program = trace.program
+    per_launch = (1 + min(1, heads - 1)) * blocks
+    for visit in range(len(program)):
+        here = program.visit(visit)
+        block = here.j if algorithm == "flash1" else here.i
+        left = min(2, heads - 1 - here.head) * blocks
+        forward = blocks - block + left + (launches - 1 - here.launch) * per_launch
+        told: list[float] = []
+        finder = Finder(trace)
+        assert finder.find(Cursor(visit, 0), [AtOp("nothing")], told.append) is None
+        assert len(told) == forward
+        told.clear()
+        found = finder.find(Cursor(visit, 0), [AtOp("nothing")], told.append, forward=False)
+        assert found is None
+        assert len(told) == block + 1 + (min(1, here.head) + here.launch) * blocks
+        told.clear()
+        assert finder.find(Cursor(visit, 0), [], told.append) is None
+        assert not told
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_visits_of_one_class_are_alike(algorithm):
+    shape = {"nq": 13, "nk": 11, "d": 1, "heads": 2, "rows": 3, "cols": 2}
+    for mask in {"causal": True}, {"causal": True, "window": 6, "sinks": 2}, {"window": 6}:
+        trace = trace_of(scenario(algorithm, **shape, mask=mask))
+        finder, program, classes = Finder(trace), trace.program, {}
+        for block in finder._blocks(Cursor(0, 0), True, None, every_head=True):
+            for n, code in enumerate(finder.codes(block).tolist(), block.start):
+                ops = [
+                    (op.name, op.cites, op.flops, [(m.tensor, m.bytes) for m in op.moves],
+                     sorted((tile.name, tile.bytes) for tile in program.on_chip(n, at)))
+                    for at, op in enumerate(program.ops(n))
+                ]  # fmt: skip
+                assert classes.setdefault(code, ops) == ops
+        assert len(classes) > 3
 
 
 def test_of_two_skips_in_one_block_the_nearer_counts():

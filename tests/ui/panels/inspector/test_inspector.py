@@ -22,7 +22,7 @@ from ui.look.theme import THEMES, Style
 from ui.look.units import exact_text, number_text
 from ui.panels.inspector import painter
 from ui.panels.inspector.jacobian import jacobian_of, part_words
-from ui.panels.inspector.layout import inspector_layout, label_step
+from ui.panels.inspector.layout import inspector_layout
 from ui.panels.inspector.model import grid_of, peak, reading, shrunk
 from ui.panels.inspector.painter import rooted
 from ui.panels.inspector.settings import same_scores
@@ -480,12 +480,6 @@ def test_parts_stay_inside_and_apart(window, qapp, size, scale):
     assert layout.cells.width() > 20
     assert layout.cells.height() > 10
     panel.deleteLater()
-
-
-def test_labels_leave_each_other_room():
-    assert label_step(20, 14) == 1
-    assert label_step(3, 14) == 5
-    assert label_step(1e-9, 14) == 0
 
 
 def test_everything_has_a_name_for_those_who_do_not_see_it(window):

@@ -90,6 +90,11 @@ class StudyPicture(StatePicture[State]):
             self._scene = asked, scene(whole(self._study, self.state), style, rect)
         return self._scene[1]
 
+    def forget(self) -> None:
+        """Forget a state, and the boxes that show it."""
+        self.state = self._scene = None
+        self._pressed = []
+
     def _paint_scene(self, painter: QPainter, state: State, style: Style, rect: QRectF) -> None:
         if self.scene is not None:
             self.scene.paint(painter)
@@ -221,7 +226,8 @@ class StudyPanel(Panel[None], Generic[Found, State]):
     def forget(self) -> None:
         self.clock.finish()
         self._kept.clear()
-        self._asked = self._found = self._view = self.picture.state = None
+        self._asked = self._found = self._view = None
+        self.picture.forget()
 
     def show_view(self, view: View, model: None = None) -> None:
         """Show a view: what is needed for it is computed, or the place in the run is followed."""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtCore import QRectF
-from PySide6.QtGui import QColor
+from PySide6.QtGui import QColor, QPainter
 
 from simulator import simulate
 from simulator.base.assets import SCENARIOS
@@ -20,6 +20,7 @@ from simulator.run.motion import Motion
 from simulator.run.row_report import RowReport, row_report
 from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace
+from tests.helpers.drawn_words import drawn_words, faults
 from tests.helpers.runs import scenario, trace_of
 from tests.ui.panels.test_memory import (
     ALGORITHMS,
@@ -88,6 +89,21 @@ def with_reports(trace: Trace) -> Iterator[tuple[Snapshot, RowReport]]:
     for now in every_op(trace):
         rows = now.visit.rows
         yield now, row_report(now, rows.start + now.cursor.visit % len(rows))
+
+
+def words(
+    now: Snapshot, report: RowReport, size: tuple[float, float] = (440, 250), **more: int
+) -> str:
+    """Return the words of a picture one after another, which are whole and apart."""
+    rect = QRectF(0, 0, *size)
+
+    def paint(painter: QPainter) -> None:
+        paint_softmax(painter, now, report, Style(DARK), rect, **more)
+
+    # Of a long row of numbers the first are said, which is no cut.
+    drawn = [replace(one, text=one.text.replace("…]", "]")) for one in drawn_words(paint, rect)]
+    assert not faults(drawn, rect)
+    return "".join(one.text for one in drawn)
 
 
 def numbers_in(text: str) -> list[str]:
@@ -330,15 +346,12 @@ def test_no_text_collides(
 
 
 @pytest.mark.parametrize("scale", [0.125, 1.0, 8.0, 900.0, 40_000.0])
-def test_no_number_of_the_axis_is_cut_off(monkeypatch: pytest.MonkeyPatch, scale: float) -> None:
+def test_no_number_of_the_axis_is_cut_off(scale: float) -> None:
     values = {"attention": {"scale": scale, "dtype": "float32"}}
     trace = simulate(with_values(load_scenario(SCENARIOS / "large-logits.toml"), values))
     now = trace.snapshot(0, 2)
-    rect = QRectF(0, 0, 440, 250)
     for row in now.visit.rows:
-        drawn, report = record_texts(monkeypatch, softmax), row_report(now, row)
-        painted(lambda p, r=report: paint_softmax(p, now, r, Style(DARK), rect))
-        assert_tidy(drawn, rect)
+        words(now, row_report(now, row))
 
 
 @pytest.mark.parametrize("algorithm", ["flash2", "naive"])
@@ -383,14 +396,11 @@ def test_the_axis_has_room_for_a_maximum_that_no_key_has(
     assert len(seen) == 8  # an axis does not change while a row is computed
 
 
-def test_a_small_number_of_the_axis_is_whole_or_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_small_number_of_the_axis_is_whole_or_left_out() -> None:
     trace = simulate(load_scenario(SCENARIOS / "deltanet.toml"))
-    rect = QRectF(0, 0, 440, 250)
     for visit in range(len(trace.program)):
-        now, drawn = trace.snapshot(visit, 2), record_texts(monkeypatch, softmax)
-        report = row_report(now, now.visit.rows.start)
-        painted(lambda p, n=now, r=report: paint_softmax(p, n, r, Style(DARK), rect))
-        assert_tidy(drawn, rect)
+        now = trace.snapshot(visit, 2)
+        words(now, row_report(now, now.visit.rows.start))
 
 
 def test_a_row_that_sees_nothing_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -412,23 +422,30 @@ def test_a_row_that_sees_nothing_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
         assert_tidy(drawn, rect)
 
 
+def test_a_row_that_sees_nothing_has_no_bar_of_a_sum_with_a_fault_either() -> None:
+    causal = {"attention": {"seqlen_q": 8, "seqlen_k": 6}, "tiling": {"rows": 4, "cols": 4}}
+    chosen = with_values(
+        load_scenario(SCENARIOS / "causal.toml"), {**causal, "faults": {"no_maximum": True}}
+    )
+    rect = QRectF(0, 0, 400, 300)
+    for now in every_op(simulate(chosen)):
+        for row in now.visit.rows:
+            report = row_report(now, row)
+            painted(lambda p, n=now, r=report: paint_softmax(p, n, r, Style(DARK), rect))
+            bar = sum_bar(now, report)
+            assert bar is None or bar.most > 0
+
+
 @pytest.mark.parametrize("name", [name for name, own in ALL.items() if own.backward])
-def test_a_backward_pass_has_scores_and_no_error_of_o(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trace, rect = demo(name), QRectF(0, 0, 700, 400)
-    states = ((0, 0), (len(trace) // 2, 2), (len(trace) - 1, 1))
-    pictures = []
-    for visit, op in states:
+def test_a_backward_pass_has_scores_and_no_error_of_o(name: str) -> None:
+    trace = demo(name)
+    for visit, op in ((0, 0), (len(trace) // 2, 2), (len(trace) - 1, 1)):
         now = trace.snapshot(visit, op)
-        report = row_report(now, now.visit.rows.start)
-        with monkeypatch.context() as patch:
-            drawn = record_texts(patch, softmax)
-            painted(lambda p, now=now, of=report: paint_softmax(p, now, of, Style(DARK), rect))
-        pictures.append([one.text for one in drawn])
-        assert any(text.startswith("scores of this row") for text in pictures[-1])
-        assert weights_words(trace.program.algorithm)[0] in pictures[-1]
-        assert not any("rescale" in text or "output" in text for text in pictures[-1])
+        said = words(now, row_report(now, now.visit.rows.start), (700, 400))
+        assert "scores of this row" in said
+        assert weights_words(trace.program.algorithm)[0] in said
+        assert "rescale" not in said
+        assert "output" not in said
 
 
 def test_scores_are_not_seen_before_a_launch_over_tiles() -> None:
@@ -531,25 +548,8 @@ def test_a_row_of_another_block_is_named_not_replaced_in_silence(
     assert "not in this" not in said()[1]
 
 
-def test_a_row_that_sees_nothing_has_no_bar_of_a_sum_with_a_fault_either() -> None:
-    causal = {"attention": {"seqlen_q": 8, "seqlen_k": 6}, "tiling": {"rows": 4, "cols": 4}}
-    chosen = with_values(
-        load_scenario(SCENARIOS / "causal.toml"), {**causal, "faults": {"no_maximum": True}}
-    )
-    rect = QRectF(0, 0, 400, 300)
-    for now in every_op(simulate(chosen)):
-        for row in now.visit.rows:
-            report = row_report(now, row)
-            painted(lambda p, n=now, r=report: paint_softmax(p, n, r, Style(DARK), rect))
-            bar = sum_bar(now, report)
-            assert bar is None or bar.most > 0
-
-
-def test_words_on_a_row_of_another_block_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("width", [MIN_SIZE.width(), 440, 800])
+def test_words_on_a_row_of_another_block_fit(width: float) -> None:
     now = demo("flash2").snapshot(0, 3)
-    report = row_report(now, 9)
-    for width in (MIN_SIZE.width(), 440, 800):
-        rect, drawn = QRectF(0, 0, width, 300), record_texts(monkeypatch, softmax)
-        painted(lambda p, r=rect: paint_softmax(p, now, report, Style(DARK), r, elsewhere=9))
-        assert_tidy(drawn, rect)
-        assert any("row 9" in one.text for one in drawn)
+    said = words(now, row_report(now, 9), (width, 300), elsewhere=9)
+    assert re.search("row 9.* block", said)

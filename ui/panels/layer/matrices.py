@@ -65,33 +65,16 @@ def number_font(values: F32, style: Style, box: QRectF) -> QFont | None:
 
 @dataclass(frozen=True, slots=True)
 class MatrixPart:
-    """Cells of a matrix to draw, and how.
+    """Cells of a matrix to draw, and how."""
 
-    Attributes
-    ----------
-    rows : ndarray or None
-        (rows,) bool, those that exist; None: all.
-    cols : range or None
-        The columns that the box has; None: all.
-    limit : float or None
-        The magnitude at which colours end; None: that of its numbers.
-    positive : bool
-        Whether colours begin at 0: no number is below it.
-    font : QFont or None
-        Of its numbers; None: that in which they fit.
-    framed, kept, written : bool
-        Whether it has a ground and a frame; whether nothing writes to its numbers, so that their
-        picture is kept; whether they are written into their cells where they fit.
-    """
-
-    rows: NDArray[np.bool_] | None = None
-    cols: range | None = None
-    limit: float | None = None
-    positive: bool = False
-    font: QFont | None = None
-    framed: bool = True
-    kept: bool = True
-    written: bool = True
+    rows: NDArray[np.bool_] | None = None  # those that exist; None: all
+    cols: range | None = None  # the columns that the box has; None: all
+    limit: float | None = None  # the magnitude at which colours end; None: of its numbers
+    positive: bool = False  # whether colours begin at 0: no number is below it
+    font: QFont | None = None  # of its numbers; None: that in which they fit
+    framed: bool = True  # whether it has a ground and a frame
+    kept: bool = True  # whether nothing writes to its numbers, so that their picture is kept
+    written: bool = True  # whether its numbers are written into their cells where they fit
 
 
 WHOLE = MatrixPart()
@@ -100,15 +83,7 @@ WHOLE = MatrixPart()
 def paint_matrix(
     painter: QPainter, values: F32, colour: str, style: Style, box: QRectF, part: MatrixPart = WHOLE
 ) -> None:
-    """Draw a matrix over a box.
-
-    Parameters
-    ----------
-    values : ndarray
-        (rows, columns).
-    colour : str
-        The tensor whose colours it has, from the most negative number to the most positive.
-    """
+    """Draw a matrix over a box, in the colours of a tensor."""
     theme = style.theme
     if part.framed:
         painter.fillRect(box, QColor(theme.empty))
@@ -187,10 +162,7 @@ def paint_slices(
 ) -> None:
     """Mark the slices of a matrix with bands in the colours of the heads that they serve.
 
-    Parameters
-    ----------
-    box : QRectF
-        The matrix: bands lie above it, or at its left.
+    Bands lie above the box of the matrix, or at its left.
     """
     theme, thick = style.theme, band_of(style)
     painter.save()

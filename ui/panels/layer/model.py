@@ -31,31 +31,15 @@ COLOURS = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayerModel:
-    """A layer at a cursor.
-
-    Attributes
-    ----------
-    snapshot : Snapshot
-        The cursor.
-    run : LayerRun or None
-        The layer; None if there is none, or it has not been computed.
-    finished : ndarray
-        (H, N) bool, rows of O that are in HBM for good; query heads one by one.
-    head, row : int
-        The query head and its row that the board explains.
-    missing : bool
-        Whether the layer is computed beside the window.
-    example : bool
-        Whether the run has no layer, so that this is the end of the demo of one.
-    """
+    """A layer at a cursor."""
 
     snapshot: Snapshot
-    run: LayerRun | None
-    finished: Bools
-    head: int
+    run: LayerRun | None  # None if there is none, or it has not been computed
+    finished: Bools  # (H, N), rows of O that are in HBM for good; query heads one by one
+    head: int  # the query head and its row that the board explains
     row: int
-    missing: bool = False
-    example: bool = False
+    missing: bool = False  # whether the layer is computed beside the window
+    example: bool = False  # whether the run has no layer: this is the end of the demo of one
 
     @property
     def whole(self) -> Bools:
@@ -112,24 +96,12 @@ def heads_of(run: LayerRun, name: str) -> tuple[range, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FlowState:
-    """The flow at a share of an op.
+    """The flow at a share of an op."""
 
-    Attributes
-    ----------
-    model : LayerModel
-        The state after the op.
-    arriving : ndarray or None
-        (H, N) bool, rows that the op finishes while its motion is shown.
-    share : float
-        How much of it has been done, 0 to 1.
-    selected : str or None
-        The stage that was asked for.
-    """
-
-    model: LayerModel
-    arriving: Bools | None = None
-    share: float = 1.0
-    selected: str | None = None
+    model: LayerModel  # the state after the op
+    arriving: Bools | None = None  # (H, N), rows that the op finishes while its motion is shown
+    share: float = 1.0  # how much of it has been done
+    selected: str | None = None  # the stage that was asked for
 
     @property
     def moving(self) -> Bools | None:

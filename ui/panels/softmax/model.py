@@ -32,29 +32,16 @@ class KeyState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ScoreBars:
-    """The row's scores, one for each key or for as many keys as share a bar.
+    """The row's scores, one for each key or for as many keys as share a bar."""
 
-    Attributes
-    ----------
-    values : ndarray
-        (bars,) float32, largest score of the bar's keys, -inf where all are hidden.
-    states : ndarray
-        (bars,) uint8, `KeyState`.
-    keys_per_bar : int
-        How many keys share a bar.
-    low, high : float
-        Smallest and largest of these values, the running maximum, the sink logit and 0, of those
-        that are finite.
-    strange : int
-        How many scores are infinite or NaN.
-    """
-
-    values: F32
-    states: NDArray[np.uint8]
+    values: F32  # (bars,), largest score of the bar's keys, -inf where all are hidden
+    states: NDArray[np.uint8]  # (bars,), `KeyState`
     keys_per_bar: int
+    # smallest and largest of these values, the running maximum, the sink logit and 0, of those
+    # that are finite
     low: float
     high: float
-    strange: int = 0
+    strange: int = 0  # how many scores are infinite or NaN
 
 
 def score_bars(snapshot: Snapshot, report: RowReport, most: int) -> ScoreBars:
@@ -165,19 +152,10 @@ def running_maximum(snapshot: Snapshot, report: RowReport) -> Maximum | None:
 
 @dataclass(frozen=True, slots=True)
 class SumBar:
-    """The running sum of the row as a bar of what each tile has given to it.
+    """The running sum of the row as a bar of what each tile has given to it."""
 
-    Attributes
-    ----------
-    parts : ndarray
-        (tiles,) float64, of every tile that is summed, relative to the maximum that the sum is
-        relative to.
-    most : float
-        What the sum is at most: the keys that the row sees.
-    """
-
-    parts: NDArray[np.float64]
-    most: float
+    parts: NDArray[np.float64]  # (tiles,), relative to the maximum that the sum is relative to
+    most: float  # what the sum is at most: the keys that the row sees
 
 
 _AS_RECORDED = 1e-3

@@ -68,19 +68,10 @@ def paint_softmax(
     share: float = 1.0,
     elsewhere: int | None = None,
 ) -> None:
-    """Paint the online softmax of one row.
+    """Paint the online softmax of one row in a place of at least `MIN_SIZE`.
 
-    Parameters
-    ----------
-    rect : QRectF
-        The place, at least `MIN_SIZE`.
-    motion : Motion, optional
-        The op that leads to the state, while it is being done: the maximum jumps, new bars grow as
-        the sums that they are.
-    share : float
-        How much of it has been done, 0 to 1.
-    elsewhere : int, optional
-        The row that was chosen instead, which is in another row block.
+    With a motion its op is being done: the maximum jumps, new bars grow as the sums that they are.
+    `elsewhere` is the row that was chosen instead, which is in another row block.
     """
     painter.save()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -205,7 +196,7 @@ def elsewhere_words(snapshot: Snapshot, row: int) -> tuple[str, ...]:
 
 
 def _paint_title(painter: QPainter, picture: _Picture) -> None:
-    snapshot, report, bars, layout = picture.snapshot, picture.report, picture.bars, picture.layout
+    snapshot, report, layout = picture.snapshot, picture.report, picture.layout
     style, w = layout.style, snapshot.program.workload
     token = w.query_token(report.row)
     words = f"row {count_text(report.row)}" + (f" “{token}”" if token else "")
@@ -215,31 +206,31 @@ def _paint_title(painter: QPainter, picture: _Picture) -> None:
     width = min(text_width(font, words), layout.title.width() * 0.6)
     draw_text(painter, QRectF(layout.title.topLeft(), QSizeF(width + 1, layout.title.height())),
               words, font, style.theme.text)  # fmt: skip
-    if picture.elsewhere is not None:
-        room = layout.title.width() - width - style.px(12)
-        words = first_that_fits(elsewhere_words(snapshot, picture.elsewhere), room, small)
-        draw_text(painter, layout.title, words, small, style.theme.current, RIGHT)
-        return
-    if snapshot.launch.combines:
-        words = f"LSE of {'each of ' * (w.splits > 1)}{plural(w.splits, 'split')}"
-        draw_text(painter, layout.title, words, small, style.theme.muted, RIGHT)
-        return
-    softmax = snapshot.program.algorithm.softmax
-    each = f"max of {count_text(bars.keys_per_bar)} keys each" if bars.keys_per_bar > 1 else ""
     room = layout.title.width() - width - style.px(12)
-    notes: tuple[str, ...] = (
-        "scores of this row" + (f", {each}" if each else ""),
-        each or "scores",
-    )
+    colour = style.theme.muted if picture.elsewhere is None else style.theme.current
+    note = first_that_fits(_note_words(picture), room, small)
+    draw_text(painter, layout.title, note, small, colour, RIGHT)
+
+
+def _note_words(picture: _Picture) -> tuple[str, ...]:
+    """Return what the bars are, longest first."""
+    snapshot, bars = picture.snapshot, picture.bars
+    w = snapshot.program.workload
+    if picture.elsewhere is not None:
+        return elsewhere_words(snapshot, picture.elsewhere)
+    if snapshot.launch.combines:
+        return (f"LSE of {'each of ' * (w.splits > 1)}{plural(w.splits, 'split')}",)
+    if not snapshot.program.algorithm.softmax and snapshot.gate is not None:
+        return "how much each value counts in this row by now", "how much each value counts"
+    if not snapshot.program.algorithm.softmax:
+        return "φ(q)·φ(k) of this row: no softmax", "φ(q)·φ(k)"
     if bars.strange:
-        lost = f"{count_text(bars.strange)} of {plural(len(report.scores), 'score')}"
-        notes = (f"{lost} are infinite or NaN", f"{lost}: inf or NaN", "inf or NaN")
-    if not softmax:
-        notes = ("φ(q)·φ(k) of this row: no softmax", "φ(q)·φ(k)")
-        if snapshot.gate is not None:
-            notes = ("how much each value counts in this row by now", "how much each value counts")
-    note = first_that_fits(notes, room, small)
-    draw_text(painter, layout.title, note, small, style.theme.muted, RIGHT)
+        lost = f"{count_text(bars.strange)} of {plural(len(picture.report.scores), 'score')}"
+        return f"{lost} are infinite or NaN", "inf or NaN"
+    if bars.keys_per_bar > 1:
+        each = f"max of {count_text(bars.keys_per_bar)} keys each"
+        return f"scores of this row, {each}", each
+    return "scores of this row", "scores"
 
 
 def _height_of(bars: ScoreBars, plot: QRectF, value: float) -> float:

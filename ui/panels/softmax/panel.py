@@ -40,12 +40,7 @@ _LINE = 24
 class SoftmaxPanel(MovingPanel[None]):
     """Scores, running maximum and update of the selected row.
 
-    A run with a rescale threshold has a slider for it.
-
-    Parameters
-    ----------
-    session : Session, optional
-        Whose scenario the slider changes; without it there is no slider.
+    A run with a rescale threshold has a slider for it, if there is a session to change.
     """
 
     def __init__(self, session: Session | None = None) -> None:

@@ -25,16 +25,10 @@ def paint_weights(
     per: int,
     alpha: float | None = None,
 ) -> None:
-    """Paint the weight of each key under its score; those of the tile bright.
+    """Paint the weight of each key under its score, NaN where a key has none.
 
-    Parameters
-    ----------
-    weights : ndarray or None
-        (Nk,), NaN where a key has none.
-    per : int
-        How many keys share a bar, which is as high as the largest weight.
-    alpha : float, optional
-        What they are being multiplied by.
+    Those of the tile are bright; `per` keys share a bar, which is as high as the largest weight.
+    `alpha` is what they are being multiplied by.
     """
     place, style = layout.weights, layout.style
     if weights is None or place.isEmpty():

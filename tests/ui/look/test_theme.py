@@ -24,14 +24,14 @@ SEEN = 3.0
 GROUNDS = ("window", "panel", "field", "hbm_ground", "sram_ground")
 
 
-def luminance(colour: str) -> float:
+def luminance(colour: str | QColor) -> float:
     """Return the relative luminance of WCAG."""
     parts = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in
              (QColor(colour).redF(), QColor(colour).greenF(), QColor(colour).blueF()))  # fmt: skip
     return sum(share * part for share, part in zip((0.2126, 0.7152, 0.0722), parts, strict=True))
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(one: str | QColor, other: str | QColor) -> float:
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
 
@@ -85,12 +85,12 @@ def test_heads_are_seen_and_differ_from_each_other(theme: Theme) -> None:
     assert theme.head(8) == theme.head(0) == QColor(theme.heads[0])
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_no_two_algorithms_are_drawn_alike() -> None:
     assert LOOKS.keys() == ALGORITHMS.keys()
     assert len({*LOOKS.values()}) == len(LOOKS)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_files_of_fonts_are_open_from_the_beginning() -> None:
     """So none is the first that Qt closes, after which it opens all others again."""
     script = (

@@ -4,6 +4,8 @@ PyAV's libwebp_anim is as quick (240 frames of 720p in 2.8 s of the processor, h
 (2.88 MB both) and as exact. But it keeps the whole file in memory until its end (after the last
 frame none of it is on disk), its muxer drops the note, and its durations add up to 7 999 ms of
 8 000. `make bench` measures both.
+Pillow's (lossless, method and quality 0) takes 1.3 s for 60 frames of 720p with the memory panel,
+and 1.56 MB, this one 0.35 s and 72 kB; it, too, has the whole file in memory until its end.
 
 References
 ----------

@@ -40,10 +40,7 @@ def decimal_bytes_text(count: int) -> str:
 
 def time_text(seconds: float) -> str:
     """Return a duration: ``6.1 µs``."""
-    for size, unit in _SECONDS:
-        if seconds >= size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds / 1e-9:.1f} ns"
+    return clock_text(seconds, seconds)
 
 
 def clock_text(seconds: float, whole: float) -> str:

@@ -294,12 +294,8 @@ def _paint_store(painter: QPainter, model: ScaleModel, layout: ScaleLayout) -> N
     line = QRectF(chip.right() + px(4), chip.center().y() - px(8), 0, px(16))
     line.setRight(inside(layout.store, style).right())
     all_of = model.gpu.sms * model.gpu.smem_bytes
-    texts = (
-        f"{model.gpu.sms} SRAMs: {bytes_text(all_of)}  ·  a square: 1 GB",
-        f"all {model.gpu.sms} SRAMs  ·  □ 1 GB",
-        f"{model.gpu.sms} SRAMs  ·  □ 1 GB",
-        f"{model.gpu.sms} SRAMs",
-    )
+    every = f"{model.gpu.sms} SRAMs"
+    texts = f"{every}: {bytes_text(all_of)}  ·  a square: 1 GB", f"{every}  ·  □ 1 GB", every
     draw_text(painter, line, first_that_fits(texts, line.width(), font), font, theme.muted)
 
 
@@ -344,10 +340,8 @@ def _paint_lens(painter: QPainter, model: ScaleModel, layout: ScaleLayout) -> No
         painter.drawLine(one, other)
     outline(painter, mark, line, px(1.2))
     times = rounded_text(layout.magnified)
-    titles = (
-        f"magnified: {times} times as long and wide", f"{times} times as long and wide",
-        f"× {times} each way", f"× {times}",
-    )  # fmt: skip
+    larger = f"{times} times as long and wide"
+    titles = f"magnified: {larger}", larger, f"× {times}"
     amber = mixed(theme.hbm_line, theme.text, 0.55)
     paint_ground(painter, layout.lens, titles, theme.hbm_ground, theme.current, amber, style)
     bold, small = style.text_font(11, bold=True), style.text_font(11)
@@ -396,13 +390,8 @@ def _paint_desk(painter: QPainter, model: ScaleModel, layout: ScaleLayout) -> No
         outline(painter, place, theme.bad if bad else theme.sram_line, px(1.4))
         size = size.replace(".0 ", " ")
         head = QRectF(place.x() - px(4), place.y() - px(15), place.width() + px(8), px(14))
-        texts = (
-            f"{name} {size}",
-            f"{name.partition(',')[0]} {size}",
-            name.partition(",")[0],
-            size,
-            "",
-        )
+        brief = name.partition(",")[0]
+        texts = f"{name} {size}", f"{brief} {size}", brief, size, ""
         words = first_that_fits(texts, head.width(), small)
         if words:
             draw_text(painter, head, words, small, QColor(theme.bad) if bad else green, CENTRE)

@@ -206,6 +206,8 @@ def drawn_texts(name: str, state: MemoryState, style: Style, rect: QRectF) -> li
     number=st.integers(0, 10**6), width=st.floats(MIN_SIZE.width(), 1500),
     height=st.floats(MIN_SIZE.height(), 700), text=st.floats(1, 2), with_naive=st.booleans(),
 )  # fmt: skip
+# Two partial results in one narrow slot.
+@example(number=25849, width=300.0, height=170.0, text=1.0, with_naive=False)
 def test_no_text_collides(
     name: str, number: int, width: float, height: float, text: float, with_naive: bool
 ) -> None:

@@ -214,7 +214,7 @@ def _on_chip(
         if algorithm.softmax
         else _joined(registers, new, *_names(registers, new))
     )
-    partials = _joined(own, snapshot.split_tensors, "O LSE part", "O LSE")
+    partials = _joined(own, snapshot.split_tensors, "O LSE part", "O LSE", "O …")
     return _shared(shared, softmax=algorithm.softmax), partials
 
 

@@ -252,7 +252,7 @@ def write_chip(
     size = first_that_fits((size, brief, thin), room, small)
     wide = text_width(small, size)
     beside = [each for each in chip.names if text_width(bold, each) + px(6) + wide < room]
-    name = first_that_fits(chip.names, room, bold)
+    name = first_that_fits(chip.names, box.width() - px(2), bold)
     if box.height() >= px(34) and wide <= room + px(4):
         draw_text(painter, box.translated(0, px(8)), size, small, quiet, CENTRE)
         draw_text(painter, box.translated(0, -px(8)), name, bold, ink, CENTRE)

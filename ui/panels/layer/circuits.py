@@ -17,7 +17,7 @@ from ui.kit.boxes import Box, Canvas, Column, Row
 from ui.kit.shapes import Text
 from ui.look.draw import CENTRE, RIGHT, card, draw_text, mixed, text_width
 from ui.look.theme import LABEL, Style
-from ui.panels.layer.matrices import Matrix, MatrixPart, Name, limit_of
+from ui.panels.layer.matrices import Matrix, MatrixName, MatrixPart, limit_of
 from ui.panels.layer.words import CIRCUITS, cell_words
 
 MOST_WIDE = 1024
@@ -74,7 +74,7 @@ def circuit_picture(state: CircuitState) -> Box:
     limit = limit_of(state.matrices[0])
     columns = tuple(
         Column((
-            Name(CIRCUITS[n], _COLOURS[n] if n != 1 else "text", high=24),
+            MatrixName(CIRCUITS[n], _COLOURS[n] if n != 1 else "text", high=24),
             Text(WORDS[n], "muted", CENTRE, size=12, wide=0, high=20),
             Matrix(values, _COLOURS[n] if n != 1 else "y", _NAMES[n],
                    MatrixPart(limit=limit if n < 2 else None), square=True, grow=1),

@@ -14,7 +14,7 @@ from ui.kit.shapes import Text
 from ui.look.draw import draw_text, text_width
 from ui.look.formula import formula
 from ui.look.theme import Style
-from ui.panels.layer.matrices import Matrix, MatrixPart, Name, number_font
+from ui.panels.layer.matrices import Matrix, MatrixName, MatrixPart, number_font
 from ui.panels.layer.model import COLOURS, FlowState
 from ui.panels.layer.words import NAMES, PLAIN, facts, formula_of, sum_text, title_of
 
@@ -37,11 +37,13 @@ class Detail(Box):
             part = MatrixPart(model.finished[0])
             yield Placed(Matrix(values, COLOURS[name], PLAIN[name], part), box)
             above = QRectF(box.x(), box.y() - px(18), box.width(), px(18))
-            yield Placed(Name(NAMES[name], style.theme.tensor(COLOURS[name]), size=13), above)
+            yield Placed(MatrixName(NAMES[name], style.theme.tensor(COLOURS[name]), size=13), above)
         latex = formula_of(run, stage, model.snapshot.program.workload)
         made = formula(latex, px(16))
         high = px(9.5) + max(made.ascent, px(13))
-        yield Placed(Name(latex, "text", size=16), QRectF(rect.x(), rect.y(), made.width, high))
+        yield Placed(
+            MatrixName(latex, "text", size=16), QRectF(rect.x(), rect.y(), made.width, high)
+        )
         wide = min(made.width + px(24), room)
         title = QRectF(rect.x() + wide, rect.y() + px(3), room - wide, line)
         yield Placed(Text((title_of(run, stage), ""), size=13, bold=True), title)

@@ -23,8 +23,8 @@ from ui.look.units import count_text
 from ui.panels.layer.detail import Detail
 from ui.panels.layer.matrices import (
     Matrix,
+    MatrixName,
     MatrixPart,
-    Name,
     limit_of,
     number_font,
     paint_matrix,
@@ -49,7 +49,7 @@ _STILL = ("x", "wq", "wk", "wv", "q", "k", "v", "wo")
 
 
 @dataclass(frozen=True, eq=False)
-class Flow(Box):
+class FlowPicture(Box):
     """A layer from X to Y at a share of an op, and what is said of a stage of it."""
 
     state: FlowState
@@ -66,7 +66,7 @@ class Flow(Box):
         yield Placed(Canvas(partial(_paint_arrows, arrows)), rect)
         for name, box in boxes.items():
             tone, latex = COLOURS.get(name, "text"), NAMES.get(name, "")
-            named = Name(latex, tone, shape_text(run, name), 14) if latex else _TITLE
+            named = MatrixName(latex, tone, shape_text(run, name), 14) if latex else _TITLE
             yield Placed(named, name_place(style, box))
         slots = head_places(run, style, boxes["o"])
         values = matrix(run, "concat")

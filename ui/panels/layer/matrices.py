@@ -236,7 +236,7 @@ class Matrix(Box):
 
 
 @dataclass(frozen=True, eq=False)
-class Name(Box):
+class MatrixName(Box):
     """A formula in the middle of its place, and a shape beside it if there is room."""
 
     latex: str

@@ -36,7 +36,7 @@ from ui.panels.layer.circuits import (
     circuit_words,
 )
 from ui.panels.layer.counts import CountState, count_picture, count_state, count_words
-from ui.panels.layer.flow import Flow
+from ui.panels.layer.flow import FlowPicture
 from ui.panels.layer.model import FlowState, LayerModel
 from ui.panels.layer.places import flow_room
 from ui.panels.layer.product import (
@@ -421,7 +421,7 @@ class LayerPanel(Panel[LayerModel]):
             return None if circuit is None else circuit_picture(circuit)
         if self.shown == "heads":
             return None if counts is None else count_picture(counts)
-        return None if self._flow is None else Flow(self._flow)
+        return None if self._flow is None else FlowPicture(self._flow)
 
     def _paint_sentence(self, painter: QPainter, lines: list[str]) -> None:
         style, place, line = self.style_now, self._room, self.style_now.px(22)

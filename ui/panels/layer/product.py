@@ -17,7 +17,7 @@ from ui.kit.shapes import Text
 from ui.look.draw import CENTRE, outline
 from ui.look.theme import Style
 from ui.look.units import tick_text
-from ui.panels.layer.matrices import Matrix, MatrixPart, Name, band_of, number_font, rows_box
+from ui.panels.layer.matrices import Matrix, MatrixName, MatrixPart, band_of, number_font, rows_box
 from ui.panels.layer.model import COLOURS, WEIGHTS, Bools, LayerModel, heads_of, matrix
 from ui.panels.layer.words import (
     MOST_TERMS,
@@ -245,7 +245,7 @@ class _Items(Box):
             half = min((place.width() + gap - edge) / 2, middle - rect.x(), rect.right() - middle)
             name = QRectF(middle - half, place.y() - px(24) - band, 2 * half, px(22))
             shape = "×".join(map(str, item.values.shape))
-            yield Placed(Name(item.latex, style.theme.tensor(item.colour), shape), name)
+            yield Placed(MatrixName(item.latex, style.theme.tensor(item.colour), shape), name)
             sign = QRectF(place.x() - gap, place.center().y() - px(14), gap - edge, px(28))
             yield Placed(Text(item.before, align=CENTRE, size=17), sign)
 

@@ -87,7 +87,7 @@ def paint_softmax(
 
 
 @dataclass(frozen=True, slots=True)
-class _Picture:
+class _RowPicture:
     """Parts of a picture of a row, with their places."""
 
     snapshot: Snapshot
@@ -108,14 +108,14 @@ class _Picture:
 
 def _picture(
     snapshot: Snapshot, report: RowReport, style: Style, rect: QRectF, elsewhere: int | None
-) -> _Picture:
+) -> _RowPicture:
     lines = softmax_lines(snapshot, report)
     weights = row_weights(snapshot, report)
     layout = softmax_layout(rect, style, lines, weights=weights is not None)
     slots = max(int(layout.plot.width() / layout.style.px(1)), 1)
     bars = score_bars(snapshot, report, slots)
     maximum, summed = running_maximum(snapshot, report), sum_bar(snapshot, report)
-    return _Picture(snapshot, report, lines, layout, bars, weights, maximum, summed, elsewhere)
+    return _RowPicture(snapshot, report, lines, layout, bars, weights, maximum, summed, elsewhere)
 
 
 def _paint_moving(
@@ -159,7 +159,7 @@ def _paint_moving(
 
 
 def _paint_still(
-    painter: QPainter, picture: _Picture, *, grows: bool, shrinks: bool = False
+    painter: QPainter, picture: _RowPicture, *, grows: bool, shrinks: bool = False
 ) -> None:
     """Paint all but the maximum, all but the current bars if they grow, and weights that stay."""
     snapshot, report, layout = picture.snapshot, picture.report, picture.layout
@@ -195,7 +195,7 @@ def elsewhere_words(snapshot: Snapshot, row: int) -> tuple[str, ...]:
     return (*quoted, f"{whole}: double-click its tile", whole, f"{name}: other row block", "")
 
 
-def _paint_title(painter: QPainter, picture: _Picture) -> None:
+def _paint_title(painter: QPainter, picture: _RowPicture) -> None:
     snapshot, report, layout = picture.snapshot, picture.report, picture.layout
     style, w = layout.style, snapshot.program.workload
     token = w.query_token(report.row)
@@ -212,7 +212,7 @@ def _paint_title(painter: QPainter, picture: _Picture) -> None:
     draw_text(painter, layout.title, note, small, colour, RIGHT)
 
 
-def _note_words(picture: _Picture) -> tuple[str, ...]:
+def _note_words(picture: _RowPicture) -> tuple[str, ...]:
     """Return what the bars are, longest first."""
     snapshot, bars = picture.snapshot, picture.bars
     w = snapshot.program.workload
@@ -250,7 +250,7 @@ def _shades(style: Style) -> dict[KeyState, QColor]:
     }
 
 
-def _paint_band(painter: QPainter, picture: _Picture) -> None:
+def _paint_band(painter: QPainter, picture: _RowPicture) -> None:
     """Paint the ground of the keys of the tile."""
     plot, theme, cols = picture.layout.plot, picture.layout.style.theme, picture.snapshot.visit.cols
     per_key = plot.width() / len(picture.snapshot.k)
@@ -261,7 +261,7 @@ def _paint_band(painter: QPainter, picture: _Picture) -> None:
 
 
 def _paint_bars(
-    painter: QPainter, picture: _Picture, states: Sequence[KeyState], now: F32 | None = None
+    painter: QPainter, picture: _RowPicture, states: Sequence[KeyState], now: F32 | None = None
 ) -> None:
     """Paint the bars of some states, those of the tile as high as its scores are by now."""
     bars, plot, style = picture.bars, picture.layout.plot, picture.layout.style
@@ -316,7 +316,7 @@ def _paint_bars(
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
 
 
-def _paint_zero(painter: QPainter, picture: _Picture) -> None:
+def _paint_zero(painter: QPainter, picture: _RowPicture) -> None:
     plot = picture.layout.plot
     y = round(_height_of(picture.bars, plot, 0.0)) + 0.5
     painter.setPen(QPen(QColor(picture.layout.style.theme.grid), 1))
@@ -341,7 +341,7 @@ def _paint_axis(painter: QPainter, bars: ScoreBars, layout: SoftmaxLayout) -> No
             draw_text(painter, place, text, font, style.theme.muted, RIGHT)
 
 
-def _paint_maximum(painter: QPainter, picture: _Picture, phase: float) -> None:
+def _paint_maximum(painter: QPainter, picture: _RowPicture, phase: float) -> None:
     """Paint the running maximum, if there is one, where it is after that share of its jump."""
     bars, layout, maximum = picture.bars, picture.layout, picture.maximum
     if maximum is None:
@@ -372,7 +372,7 @@ def _paint_maximum(painter: QPainter, picture: _Picture, phase: float) -> None:
     _paint_statistic(painter, "m", maximum.now, label_y, colour, layout)
 
 
-def _paint_sum(painter: QPainter, picture: _Picture, summed: SumBar | None) -> None:
+def _paint_sum(painter: QPainter, picture: _RowPicture, summed: SumBar | None) -> None:
     """Paint the running sum under its line: what each tile has given to it, this one bright."""
     places = zip(picture.lines, picture.layout.lines, strict=True)
     place = next((place for line, place in places if line.sums), None)

@@ -24,8 +24,8 @@ from ui.look.names import fitting
 from ui.look.theme import TEXT_SCALES, THEMES, Style
 from ui.panels.layer.circuits import circuit_picture, circuit_state
 from ui.panels.layer.counts import count_picture, count_state
-from ui.panels.layer.flow import Flow, mixed_rows
-from ui.panels.layer.matrices import Matrix, Name
+from ui.panels.layer.flow import FlowPicture, mixed_rows
+from ui.panels.layer.matrices import Matrix, MatrixName
 from ui.panels.layer.model import FlowState, LayerModel, heads_of, layer_model, matrix
 from ui.panels.layer.panel import ROOMS
 from ui.panels.layer.places import flow_room
@@ -77,14 +77,14 @@ def painted(
 def flow_picture(state: FlowState, size: tuple[int, int] = (1264, 538)) -> QImage:
     def paint(painter: QPainter, style: Style, rect: QRectF) -> None:
         fitted = fitting(style, rect, flow_room(rect))
-        scene(Flow(state), fitted, rect).paint(painter)
+        scene(FlowPicture(state), fitted, rect).paint(painter)
 
     return painted(paint, size)
 
 
 def flow_scene(trace: Trace, rect: QRectF, selected: str | None = None) -> Scene:
     style = fitting(Style(THEMES["dark"]), rect, flow_room(rect))
-    return scene(Flow(FlowState(model_at(trace), selected=selected)), style, rect)
+    return scene(FlowPicture(FlowState(model_at(trace), selected=selected)), style, rect)
 
 
 def words_of(found: Scene) -> list[str]:
@@ -104,9 +104,9 @@ def pictures_of(trace: Trace) -> Iterator[tuple[Box, QSizeF | None]]:
     """Yield all pictures of a layer, with what they need at scale 1; of the flow None."""
     model, run = model_at(trace), layer_of(trace)
     for selected in STAGES:
-        yield Flow(FlowState(model, selected=selected)), None
+        yield FlowPicture(FlowState(model, selected=selected)), None
         yield product_picture(product_state(model, selected, 1)), ROOMS["stage"]
-    yield Flow(FlowState(model_at(trace, 0, 1))), None
+    yield FlowPicture(FlowState(model_at(trace, 0, 1))), None
     yield RowPicture(row_state(model, 1)), ROOMS["row"]
     yield RowPicture(row_state(model_at(trace, 0), 1), choosing=False), ROOMS["row"]
     yield circuit_picture(circuit_state(run, 0)), ROOMS["head"]
@@ -125,7 +125,9 @@ def test_nothing_overlaps_or_is_cut(
         found = scene(picture, style, rect)
         wrong = faults(drawn_words(found.paint, rect), rect)
         assert not wrong, (picture, wrong)
-        named = [(box, place) for box, place in found.placed if isinstance(box, Matrix | Name)]
+        named = [
+            (box, place) for box, place in found.placed if isinstance(box, Matrix | MatrixName)
+        ]
         assert all(rect.adjusted(-1, -1, 1, 1).contains(place) for _, place in named), picture
         for (one, a), (two, b) in combinations(named, 2):
             if not (isinstance(one, Matrix) and isinstance(two, Matrix)):

@@ -31,7 +31,7 @@ Part = tuple[int | None, int | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class ExportOption:
     """An option as the command line has it, and its field in the dialog."""
 
     told: str  # what the command line says of it
@@ -42,8 +42,8 @@ class Option:
     choices: tuple[str, ...] | None = None
 
 
-def _said(told: str, **more: Any) -> dict[str, Option]:
-    return {"option": Option(told, **more)}
+def _said(told: str, **more: Any) -> dict[str, ExportOption]:
+    return {"option": ExportOption(told, **more)}
 
 
 def _part_of(text: str) -> Part:
@@ -267,7 +267,7 @@ class ExportOptions:
         return words
 
 
-OPTIONS: dict[str, Option] = {
+OPTIONS: dict[str, ExportOption] = {
     each.name: each.metadata["option"]
     for each in fields(ExportOptions)
     if "option" in each.metadata

@@ -32,7 +32,7 @@ class Head(NamedTuple):
     takes: bool = False  # whether the column takes all room that is left, and begins at the left
 
 
-class TableRow(NamedTuple):
+class BoxRow(NamedTuple):
     """A name and a cell for each column."""
 
     name: Text
@@ -41,7 +41,7 @@ class TableRow(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Figure(Text):
+class FigureText(Text):
     """A figure in letters of code, on the colour of its value if it has one."""
 
     value: float | None = None  # 0 to 1
@@ -76,7 +76,7 @@ class Struck(Text):
 
 
 @dataclass(frozen=True, eq=False)
-class Rule(Box):
+class RuleLine(Box):
     """A line along the upper edge."""
 
     def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
@@ -100,15 +100,15 @@ class _Mark(Box):
 
 
 @dataclass(frozen=True, eq=False)
-class Table(Box):
+class BoxTable(Box):
     """Names at the left and columns beside them; the pointer finds (`id`, row).
 
     Where not all rows have room, those around the chosen one are shown, and a line says so.
     """
 
     heads: tuple[Head, ...]  # the first is above the names
-    rows: tuple[TableRow, ...]
-    after: tuple[TableRow, ...] = ()  # below a rule
+    rows: tuple[BoxRow, ...]
+    after: tuple[BoxRow, ...] = ()  # below a rule
     chosen: int | None = None
     framed: bool = False  # whether the chosen row has a frame in place of a ground
     heights: tuple[float, float] = (13.0, 34.0)  # least and largest height of a row
@@ -154,7 +154,7 @@ class Table(Box):
             chosen = own and at == self.chosen
             yield Placed(Box(id=(self.id, at), name=(self.id, at)) if own else Box(), place)
             if n == len(shown):
-                yield Placed(Rule(), place)
+                yield Placed(RuleLine(), place)
             if chosen and not self.framed:
                 yield Placed(_Mark(False), place)
             beside = place.adjusted(px(5), 0, left - rect.width() - px(3), 0)
@@ -239,7 +239,7 @@ class Table(Box):
                 groups[head.group] = groups.get(head.group, place).united(place)
         for words, place in groups.items():
             yield Placed(Text(words, align=CENTRE), place.translated(0, -line))
-            yield Placed(Rule(), place.adjusted(px(3), 0, -px(3), 0))
+            yield Placed(RuleLine(), place.adjusted(px(3), 0, -px(3), 0))
 
 
 def _sized(box: Box, size: float) -> Box:

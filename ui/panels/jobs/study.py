@@ -20,7 +20,7 @@ from simulator.study.jobs.choices import ALL_ON, CHOICES, DISTANCES, JOBS_SHOWN,
 from simulator.study.jobs.report import HeadName, HeadReport, head_report, model_place
 from ui.kit.boxes import Box, Column, Either, Placed, Row
 from ui.kit.shapes import LINE, CellGrid, GridCell, Heat, Paragraph, Text
-from ui.kit.table import Figure, Head, Struck, Table, TableRow
+from ui.kit.table import BoxRow, BoxTable, FigureText, Head, Struck
 from ui.look.draw import CENTRE, RIGHT, text_width
 from ui.look.theme import LABEL, Style
 from ui.panels.jobs.plot import course_plots
@@ -171,7 +171,7 @@ def _table(state: JobsState) -> Box:
     """Return the table of heads and jobs."""
     report, found = state.report, list(columns(state.report))
     body = tuple(
-        TableRow(
+        BoxRow(
             Struck((head_name(head), short_name(head)), "faint" if head == state.off else "text",
                    size=12, struck=head == state.off),
             tuple(_cell(each.texts[n], each.values[n] if each.values else None) for each in found),
@@ -179,16 +179,16 @@ def _table(state: JobsState) -> Box:
         for n, head in enumerate(report.heads)
     )  # fmt: skip
     after = tuple(
-        TableRow(Text(words, "muted"), tuple(_cell(each.after[n], size=LABEL) for each in found))
+        BoxRow(Text(words, "muted"), tuple(_cell(each.after[n], size=LABEL) for each in found))
         for n, words in enumerate(_AFTER[: 1 if report.training is None else 2])
     )
     heads = (Head(""), *(Head(each.headings, each.group, each.goes) for each in found))
-    return Table(heads, body, after, state.at, framed=True, even=True, id="head", grow=1)
+    return BoxTable(heads, body, after, state.at, framed=True, even=True, id="head", grow=1)
 
 
-def _cell(words: str, value: float | None = None, size: float = 12) -> Figure:
+def _cell(words: str, value: float | None = None, size: float = 12) -> FigureText:
     shaded = value is not None and value == value
-    return Figure(words, "text" if shaded else "muted", CENTRE, size,
+    return FigureText(words, "text" if shaded else "muted", CENTRE, size,
                   value=value if shaded else None)  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from simulator.run.whole_layer import LayerRun
 from simulator.study.layer_heads import HeadCount, head_counts
 from ui.kit.boxes import Box, Canvas, Column, Row, ink
 from ui.kit.shapes import Text
-from ui.kit.table import Figure
+from ui.kit.table import FigureText
 from ui.look.draw import RIGHT, hairline, mixed, outline
 from ui.look.theme import Style
 from ui.look.units import count_text, factor_text
@@ -115,7 +115,7 @@ def _figures(line: CountLine) -> Box:
     return Row((
         Text(line.names, size=12, share=0.3, wide=0),
         Text(line.formula, "muted", size=12, share=0.1, wide=0),
-        Figure((count_text(line.value), f"{line.value:.2e}"), "text", RIGHT, 12, share=0.17,
+        FigureText((count_text(line.value), f"{line.value:.2e}"), "text", RIGHT, 12, share=0.17,
                wide=0),
         Column((Box(grow=1), bar, Box(grow=1)), gap=0, grow=1),
         Text("1×" if stays else factor_text(line.factor), size=12, wide=54, high=24),

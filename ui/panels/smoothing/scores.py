@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QPainter
 
 from ui.kit.boxes import Box, Canvas
 from ui.kit.shapes import Text
-from ui.kit.table import Figure, Head, Table, TableRow
+from ui.kit.table import BoxRow, BoxTable, FigureText, Head
 from ui.look.draw import LEFT, RIGHT, card, draw_text, mixed
 from ui.look.names import first_that_fits
 from ui.look.theme import LABEL, Style
@@ -64,22 +64,22 @@ def scores(state: SmoothingState) -> Box:
     scored = state.scored()
     limit = max(float(each.weights.max()) for each in scored) or 1.0
     rows = tuple(
-        TableRow(
+        BoxRow(
             Text(each.kind.name, size=12),
             (Canvas(partial(_weights, state, each, limit), wide=70), *_figures(each)),
             each.kind.formula,
         )
         for each in scored
     )
-    return Table(_HEADS, rows, heights=(22, 84), names=0.36, align=RIGHT, grow=1)
+    return BoxTable(_HEADS, rows, heights=(22, 84), names=0.36, align=RIGHT, grow=1)
 
 
-def _figures(each: ScoredRow) -> tuple[Figure, ...]:
+def _figures(each: ScoredRow) -> tuple[FigureText, ...]:
     cost = each.kind.cost
     counts = (cost.matmul, cost.plain, cost.special, cost.kept)
     yes, tone = ("yes", "good") if cost.on_tensor_cores else ("no", "bad")
-    numbers = (Figure(count_text(n), align=RIGHT, size=12) for n in counts)
-    return *numbers, Figure(yes, tone, RIGHT, 12)
+    numbers = (FigureText(count_text(n), align=RIGHT, size=12) for n in counts)
+    return *numbers, FigureText(yes, tone, RIGHT, 12)
 
 
 def _weights(

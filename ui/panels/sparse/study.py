@@ -29,7 +29,7 @@ from simulator.study.sparse.patterns import (
 )
 from ui.kit.boxes import Box, Column, Either, Placed, Row
 from ui.kit.shapes import LINE, Text
-from ui.kit.table import Figure, Head, Table, TableRow
+from ui.kit.table import BoxRow, BoxTable, FigureText, Head
 from ui.look.draw import RIGHT, hairline, outline, text_width
 from ui.look.mask_picture import mask_image
 from ui.look.theme import LABEL, Style
@@ -177,11 +177,11 @@ class SparseStudy(Study[SparseState, SparseState]):
 
     def picture(self, state: SparseState) -> Box:
         rows = tuple(
-            TableRow(Text((name, name.replace(", selected", "")), size=12),
-                     tuple(Figure(words, align=RIGHT, size=12) for words in _figures(each)))
+            BoxRow(Text((name, name.replace(", selected", "")), size=12),
+                     tuple(FigureText(words, align=RIGHT, size=12) for words in _figures(each)))
             for each, name in ((each, each.pattern.name) for each in state.rows)
         )  # fmt: skip
-        table = Table(_HEADS, rows, chosen=state.at, heights=(15, 24), names=0.6, align=RIGHT,
+        table = BoxTable(_HEADS, rows, chosen=state.at, heights=(15, 24), names=0.6, align=RIGHT,
                       id="mask", grow=1)  # fmt: skip
         beside = Row((table, MaskPicture(state, name="picture", share=0.33, may_go=True)), gap=12)
         below = Column((table, MaskPicture(state, name="picture", share=0.5)), gap=8)

@@ -44,10 +44,7 @@ def labels_beside(
 ) -> dict[str, QRectF]:
     """Return where the titles go; those at the outer sides reach outwards where they are long.
 
-    Parameters
-    ----------
-    px : callable
-        A length at scale 1 in pixels.
+    px: a length at scale 1 in pixels.
     """
     line, short = px(18), px(30 if outside else 20)
     q, k, v, s, o = (boxes[name] for name in ("Q", *inputs, "S", "O"))
@@ -152,12 +149,8 @@ def shared_label(long: float, cell: float, font: QFont, text: str) -> tuple[floa
     The piece is as large as its cells let it be, but no larger than leaves its text room. There is
     no text where the piece would then be lower than a line of it.
 
-    Parameters
-    ----------
-    cell : float
-        Of the cells that share a label.
-    font, text : QFont, str
-        What the text is written with, and the whole of it.
+    cell: of the cells that share a label.
+    font, text: what the text is written with, and the whole of it.
     """
     side, beside = min(cell - 1, long), (long - text_width(font, text)) / (1 + GAP)
     if beside < min(side, QFontMetricsF(font).height()):

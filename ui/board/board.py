@@ -93,14 +93,9 @@ def paint_board(
 ) -> None:
     """Draw the board.
 
-    Parameters
-    ----------
-    rect : QRectF
-        Room for the board; from about 420 × 320 times the scale.
-    view : View, optional
-        What part of the score matrix; all of it by default.
-    hover : Cell, optional
-        The cell under the pointer.
+    rect: room for the board; from about 420 × 320 times the scale.
+    view: what part of the score matrix; all of it by default.
+    hover: the cell under the pointer.
     """
     lay = board_layout(snapshot.program.workload, style, rect, view)
     marks = Marks(row, hover, selected, tuple(points))
@@ -186,10 +181,7 @@ def paint_moving_board(
 
     At both ends of the op the states are drawn whole instead, by `paint_board`.
 
-    Parameters
-    ----------
-    ground : bool
-        Whether the board is to have a ground of the panel's colour; if not, it is drawn on what
+    ground: whether the board is to have a ground of the panel's colour; if not, it is drawn on what
         `paint_still_board` has drawn of the state after the op.
     """
     now = motion.at(share)

@@ -19,12 +19,8 @@ def between(
 ) -> Viewport:
     """Return the view at a share of the way: the middle moves evenly as it is seen.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        ``Nq, Nk, d, dv``.
-    share : float
-        0 to 1.
+    shape: ``Nq, Nk, d, dv``.
+    share: 0 to 1.
     """
     if share <= 0 or share >= 1:
         return end if share >= 1 else start

@@ -127,12 +127,9 @@ def paint_flights(
 ) -> None:
     """Draw the tiles that are on their way.
 
-    Parameters
-    ----------
-    painter : QPainter
-        On a picture that has the board, and the memory where `berths` says so.
-    berths : mapping, optional
-        Where tiles go; without it they leave for the right edge of the board, and come from there.
+    painter: on a picture that has the board, and the memory where `berths` says so.
+    berths: where tiles go; without it they leave for the right edge of the board, and come from
+        there.
     """
     painter.save()
     for tile in in_flight(motion, share, style, lay, berths):

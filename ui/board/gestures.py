@@ -58,12 +58,8 @@ def paint_gesture(
 ) -> None:
     """Draw what moves while an op is being done.
 
-    Parameters
-    ----------
-    painter : QPainter
-        On the board as it is at this share.
-    share : float
-        0 to 1; at both ends nothing is drawn.
+    painter: on the board as it is at this share.
+    share: 0 to 1; at both ends nothing is drawn.
     """
     paint = _GESTURES.get(motion.gesture)
     visit = motion.after.visit

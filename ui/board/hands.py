@@ -67,10 +67,7 @@ def hand_places(
 ) -> HandPlaces:
     """Return where the clocks of a tensor lie: as many as are large enough to be read.
 
-    Parameters
-    ----------
-    marked : int, optional
-        A row, or a key, that is to have clocks where not all have.
+    marked: a row, or a key, that is to have clocks where not all have.
     """
     box, least = lay.boxes["S"], max(style.px(_CLOCK), _FEWEST_PIXELS)
     by_key = "key" in TENSORS[turning.tensor].axes
@@ -104,10 +101,7 @@ def paint_hands(
 ) -> None:
     """Draw the hands of what is turned before the tiles, and how far they have turned.
 
-    Parameters
-    ----------
-    snapshot : Snapshot
-        The state after the op; nothing is drawn where the op is one of a tile.
+    snapshot: the state after the op; nothing is drawn where the op is one of a tile.
     """
     turning = snapshot.turned_now
     if turning is None:

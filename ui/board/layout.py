@@ -197,10 +197,7 @@ def board_layout(
 ) -> BoardLayout:
     """Return the places of everything on the board.
 
-    Parameters
-    ----------
-    view : View, optional
-        What part of the score matrix is shown; all of it by default.
+    view: what part of the score matrix is shown; all of it by default.
 
     Notes
     -----

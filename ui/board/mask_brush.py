@@ -291,10 +291,7 @@ def paint_blocks(
 ) -> None:
     """Draw the blocks of a mask over the scores of one head.
 
-    Parameters
-    ----------
-    kinds : ndarray
-        (row blocks, key blocks) uint8: hidden, partly visible, visible.
+    kinds: (row blocks, key blocks) uint8: hidden, partly visible, visible.
     """
     assert mask.blocks is not None
     size, (down, across) = mask.blocks.size, kinds.shape

@@ -52,10 +52,7 @@ def paint_mini_board(
 ) -> None:
     """Paint the tiles of the head at hand.
 
-    Parameters
-    ----------
-    grid : TileGrid
-        Its tiles; one grid for several boards, so that they share their images.
+    grid: its tiles; one grid for several boards, so that they share their images.
     """
     theme, box = style.theme, board_box(program, rect)
     # The last blocks may be short of whole ones, the image has all alike: it reaches further.

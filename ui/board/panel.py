@@ -117,12 +117,8 @@ class BoardPanel(QWidget):
     ) -> None:
         """Show a snapshot, one query row and one cell of it marked, and what a lesson points at.
 
-        Parameters
-        ----------
-        before : Snapshot or None
-            The state that it is moved to from; None: it is shown at once.
-        camera : Framing or None
-            What of the score matrix a lesson wants to be in sight.
+        before: the state that it is moved to from; None: it is shown at once.
+        camera: what of the score matrix a lesson wants to be in sight.
         """
         if self.divides:
             snapshot = with_weights_so_far(snapshot)
@@ -212,10 +208,7 @@ class BoardPanel(QWidget):
     def board_layout(self) -> BoardLayout:
         """Return where everything lies now.
 
-        Raises
-        ------
-        ValueError
-            Nothing is shown yet.
+        Raises ValueError: nothing is shown yet.
         """
         if self._snapshot is None:
             raise ValueError("the board shows no snapshot yet")

@@ -75,10 +75,7 @@ def point_marks(
 ) -> tuple[PointMark, ...]:
     """Return the marks of what is pointed at and can be seen.
 
-    Parameters
-    ----------
-    points : collection of Pointer
-        Tiles, rows and cells; lines of the paper are not on the board.
+    points: tiles, rows and cells; lines of the paper are not on the board.
     """
     px, rings = style.px, []
     for point in points:

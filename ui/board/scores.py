@@ -47,24 +47,14 @@ FINEST_STAIRS = 2.5
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Numbers of S or P with the map that colours them.
+    """Numbers of S or P with the map that colours them."""
 
-    Attributes
-    ----------
-    values : ndarray
-        (r, c) float32; -inf hidden by the mask, NaN nothing.
-    words : ndarray
-        The map.
-    low, high : float
-        What it spans.
-    faded : bool
-        Whether the numbers are gone from the machine, so that their digits stand back, too.
-    """
-
-    values: F32
-    words: U32
+    values: F32  # (r, c) float32; -inf hidden by the mask, NaN nothing
+    words: U32  # the map
+    # low, high: what it spans
     low: float
     high: float
+    # whether the numbers are gone from the machine, so that their digits stand back, too
     faded: bool = False
 
     def image(self) -> Sheet:
@@ -439,13 +429,9 @@ def tile_sheet(
 ) -> Sheet:
     """Return tiles in the colours of one state, sampled at `height` by `width` places.
 
-    Parameters
-    ----------
-    kind : str
-        ``empty``, ``pending``, ``used``, ``S`` or ``P``; skipped tiles are transparent but in
-        the last two, which are of naive.
-    place : tuple of float
-        First column and row block, and how many of them it spans.
+    kind: ``empty``, ``pending``, ``used``, ``S`` or ``P``; skipped tiles are transparent but in the
+        last two, which are of naive.
+    place: first column and row block, and how many of them it spans.
     """
 
     def make() -> Sheet:

@@ -59,10 +59,7 @@ def sharing_choices(snapshot: Snapshot) -> list[str]:
 def caption_phrases(snapshot: Snapshot, tile_pixels: float, averaged: str = "") -> list[str]:
     """Return what explains the picture, what matters most first.
 
-    Parameters
-    ----------
-    averaged : str
-        Inputs of which several rows share a line of the picture.
+    averaged: inputs of which several rows share a line of the picture.
     """
     w, middle = snapshot.program.workload, middle_at(snapshot)
     if snapshot.completes and snapshot.so_far is not None:

@@ -23,12 +23,8 @@ def paint_clock(
 ) -> None:
     """Paint a circle and a hand, which points up at angle 0 and turns clockwise.
 
-    Parameters
-    ----------
-    hand : complex
-        Its length as a share of the radius, and its angle.
-    before : complex, optional
-        A faint hand: where it was before.
+    hand: its length as a share of the radius, and its angle.
+    before: a faint hand: where it was before.
     """
     theme, px = style.theme, style.px
     thin, thick = (max(min(px(width), _THICKEST * radius), 1.0) for width in (1, 1.6))

@@ -73,16 +73,11 @@ def flow(
 ) -> Flow:
     """Return a text set in lines between two edges.
 
-    Parameters
-    ----------
-    left, right : float
-        The edges; a formula that is wider than the space between them goes beyond the right one.
-    size : float
-        Of the letters, in pixels at scale 1.
-    hang : float
-        Indentation of all lines but the first, in pixels.
-    leading : float
-        Space between lines, in pixels at scale 1.
+    left, right: the edges; a formula that is wider than the space between them goes beyond the
+        right one.
+    size: of the letters, in pixels at scale 1.
+    hang: indentation of all lines but the first, in pixels.
+    leading: space between lines, in pixels at scale 1.
     """
     font = style.text_font(size)
     metrics, space = QFontMetricsF(font), text_width(font, " ")

@@ -44,16 +44,11 @@ _MAPS: dict[tuple[str, str, bool], U32] = {}
 def colour_map(theme: Theme, name: str, *, dim: bool = False) -> U32:
     """Return a map as 258 premultiplied ARGB words: 256 shades, `HIDDEN`, `NOTHING`.
 
-    Parameters
-    ----------
-    theme : Theme
-        More is darker in light themes and brighter in dark ones.
-    name : str
-        ``P`` viridis, from its pale end in light themes; ``S`` violet; a tensor or statistic: from
-        the background (most negative) to its own colour (most positive), so that the sign is
+    theme: more is darker in light themes and brighter in dark ones.
+    name: ``P`` viridis, from its pale end in light themes; ``S`` violet; a tensor or statistic:
+        from the background (most negative) to its own colour (most positive), so that the sign is
         visible.
-    dim : bool
-        As it looks when it was used and is no longer kept.
+    dim: as it looks when it was used and is no longer kept.
     """
     key = (theme.name, name, dim)
     if key not in _MAPS:
@@ -190,11 +185,8 @@ class ResultCache:
     An array is identified by its memory, because every snapshot makes a new view of the same
     inputs. So only arrays that nothing writes to, and objects that do not change, may be used here.
 
-    Parameters
-    ----------
-    most, most_bytes : int
-        Things kept, and their bytes without those of the largest: the picture of a large tile is
-        more than all else, and what comes after it would drive it out in every frame.
+    most, most_bytes: things kept, and their bytes without those of the largest: the picture of a
+        large tile is more than all else, and what comes after it would drive it out in every frame.
     """
 
     def __init__(self, most: int, most_bytes: int) -> None:
@@ -339,10 +331,7 @@ _FADED = (0.45, 0.3, 0.15, 0.0)
 def inks(words: U32, *, faded: bool = False) -> tuple[QColor, QColor]:
     """Return the dark and the light ink for numbers on the colours of a map.
 
-    Parameters
-    ----------
-    faded : bool
-        Whether the digits are paler, as far as they can still be read on every shade.
+    faded: whether the digits are paler, as far as they can still be read on every shade.
     """
     return KEPT.get(words, ("inks", faded), lambda: _inks(words, faded))
 

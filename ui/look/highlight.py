@@ -29,10 +29,7 @@ class Span:
 def spans(language: str, text: str) -> tuple[tuple[Span, ...], ...]:
     """Return the highlighted parts of each line.
 
-    Parameters
-    ----------
-    language : str
-        ``python`` or ``cuda``.
+    language: ``python`` or ``cuda``.
     """
     lines: list[list[Span]] = [[]]
     at = 0

@@ -30,12 +30,8 @@ _OF: WeakKeyDictionary[object, BoundedCache[Any]] = WeakKeyDictionary()
 def kept(owner: object, key: Hashable, make: Callable[[], T]) -> T:
     """Return what `make` gave for this key, now or earlier.
 
-    Parameters
-    ----------
-    owner : object
-        An op that is being done (`Motion`), which is shown in one thread.
-    key : hashable
-        All that the result depends on besides the owner.
+    owner: an op that is being done (`Motion`), which is shown in one thread.
+    key: all that the result depends on besides the owner.
     """
     cache = _OF.get(owner)
     if cache is None:
@@ -59,14 +55,9 @@ def draw_kept(
 ) -> None:
     """Draw a box as a picture that is kept, pixel by pixel as if it were painted now.
 
-    Parameters
-    ----------
-    owner, key
-        As for `kept`.
-    box : QRectF
-        What the picture covers, in the painter's coordinates.
-    ground : QColor or str
-        What the box is filled with; a picture is not translucent.
+    owner, key: as for `kept`.
+    box: what the picture covers, in the painter's coordinates.
+    ground: what the box is filled with; a picture is not translucent.
     """
     ratio, to = painter.device().devicePixelRatioF(), painter.deviceTransform()
     place = to.mapRect(box).toAlignedRect()
@@ -97,12 +88,8 @@ def draw_kept_line(
 ) -> None:
     """Draw something thin over what is there, as narrow pictures that are kept.
 
-    Parameters
-    ----------
-    painter, owner, key
-        As for `draw_kept`.
-    box : QRectF
-        What it lies in: much of it is empty, and empty parts cost nothing.
+    painter, owner, key: as for `draw_kept`.
+    box: what it lies in: much of it is empty, and empty parts cost nothing.
     """
     ratio, to = painter.device().devicePixelRatioF(), painter.deviceTransform()
     if not _has_pixels(painter, to, ratio):

@@ -135,10 +135,7 @@ def fitting(style: Style, rect: QRectF, smallest: QSizeF) -> Style:
     Text is smaller if the place is too small for its scale, and a little larger if there is much
     space.
 
-    Parameters
-    ----------
-    smallest : QSizeF
-        What the picture needs at scale 1.
+    smallest: what the picture needs at scale 1.
     """
     room = min(rect.width() / smallest.width(), rect.height() / smallest.height())
     wanted = min(max(style.scale, _ROOM_TO_GROW * room), _GROWTH * style.scale)

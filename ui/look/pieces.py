@@ -46,10 +46,7 @@ def paint_beside(
 ) -> QRectF:
     """Draw a piece at an edge of the place of a label; return the rest of the place.
 
-    Parameters
-    ----------
-    edge : Qt.Edge
-        At which it is: right or bottom beside cells.
+    edge: at which it is: right or bottom beside cells.
     """
     square, gap = QRectF(0, 0, side, side), GAP * side
     square.moveCenter(place.center())
@@ -177,11 +174,8 @@ def paint_read(
 ) -> None:
     """Draw a picture whose pieces are the clearer the more they are read.
 
-    Parameters
-    ----------
-    weights : ndarray
-        (Nk,) float32, of one row: the largest of a piece is clear; 0 is covered, and so is what
-        is no key's.
+    weights: (Nk,) float32, of one row: the largest of a piece is clear; 0 is covered, and so is
+        what is no key's.
     """
     paint_picture(painter, picture, place)
     largest, corner = largest_read(picture, weights), place.topLeft()

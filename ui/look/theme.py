@@ -291,10 +291,7 @@ def frame_palette(theme: Theme) -> QPalette:
 def stylesheet(style: Style, *, stage: bool = False) -> str:
     """Return the style sheet for what the palette cannot express, for the whole window.
 
-    Parameters
-    ----------
-    stage : bool
-        Whether an audience sees it: then lines between docks and their tabs cannot be seen.
+    stage: whether an audience sees it: then lines between docks and their tabs cannot be seen.
     """
     t = style.theme
 

@@ -173,10 +173,7 @@ class PlotView(QWidget):
     def plot_layout(self) -> PlotLayout:
         """Return where everything is now.
 
-        Raises
-        ------
-        ValueError
-            Nothing is shown yet.
+        Raises ValueError: nothing is shown yet.
         """
         if self._layout is None:
             raise ValueError("the plot shows nothing yet")

@@ -16,12 +16,8 @@ Choose = Callable[[str, Workload, Inputs], tuple[Engine, str]]
 class Engines:
     """Makes the engines of a session.
 
-    Parameters
-    ----------
-    name : str
-        ``auto``, ``numpy``, ``cupy`` or ``host``.
-    choose : callable
-        Which engine that name means for a workload, and why no other.
+    name: ``auto``, ``numpy``, ``cupy`` or ``host``.
+    choose: which engine that name means for a workload, and why no other.
     """
 
     def __init__(self, name: str, choose: Choose = choose_engine) -> None:
@@ -35,10 +31,8 @@ class Engines:
     def trace(self, scenario: Scenario) -> Trace:
         """Build a trace (in the worker); inputs that did not change are kept.
 
-        Raises
-        ------
-        InputError
-            The scenario or its input cannot be used, or the engine that was asked for does not run.
+        Raises InputError: the scenario or its input cannot be used, or the engine that was asked
+            for does not run.
         """
         workload = resolve(scenario)
         key = _input_key(workload)
@@ -49,10 +43,7 @@ class Engines:
     def make(self, workload: Workload, inputs: Inputs) -> Engine:
         """Make the engine of a workload, and remember why it is this one.
 
-        Raises
-        ------
-        InputError
-            The engine that was asked for does not run.
+        Raises InputError: the engine that was asked for does not run.
         """
         engine, note = self._choose(self.name, workload, inputs)
         if not workload.faults.on:

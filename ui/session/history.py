@@ -45,10 +45,7 @@ def retitled(scenario: Scenario, shown: Scenario, opened: Scenario | None) -> Sc
     since, the title says so; if the run is again the one that was opened, it gets its old title. A
     title that somebody has just written stays as it is.
 
-    Parameters
-    ----------
-    scenario : Scenario
-        The scenario that follows `shown`.
+    scenario: the scenario that follows `shown`.
     """
     if not shown.title or scenario.title != shown.title:
         return scenario

@@ -50,10 +50,7 @@ class Clock(QObject):
     the run does not play, a state that is one op after the one shown before is moved to from when
     it is shown.
 
-    Parameters
-    ----------
-    now : callable
-        Returns the time in seconds, which never goes back.
+    now: returns the time in seconds, which never goes back.
     """
 
     moved = Signal(float)
@@ -108,10 +105,7 @@ class Clock(QObject):
     def follow(self, program: TileProgram, cursor: Cursor, pace: float | None = None) -> None:
         """Note which cursor has been asked for; another one ends what is under way.
 
-        Parameters
-        ----------
-        pace : float, optional
-            Seconds that a motion to it lasts; by default as many as the speed gives it.
+        pace: seconds that a motion to it lasts; by default as many as the speed gives it.
         """
         if program is self._program and cursor == self._head.cursor:
             return

@@ -38,25 +38,14 @@ class Painted:
 
 @dataclass(slots=True)
 class _Stroke:
-    """The cells painted while a button is down.
+    """The cells painted while a button is down."""
 
-    Attributes
-    ----------
-    table, open : ndarray
-        (row blocks, key blocks) bool: which are visible, and which can be.
-    shows : bool
-        Whether blocks are shown, not hidden.
-    last : tuple of int
-        The latest block.
-    before : Painted or None
-        What was painted earlier.
-    """
-
+    # table, open: (row blocks, key blocks) bool: which are visible, and which can be
     table: Bools
     open: Bools
-    shows: bool
-    last: Block
-    before: Painted | None
+    shows: bool  # whether blocks are shown, not hidden
+    last: Block  # the latest block
+    before: Painted | None  # what was painted earlier
 
 
 class MaskPainting(QObject):

@@ -13,10 +13,7 @@ class PanelClock(QObject):
 
     Without motion what starts is at its finish at once.
 
-    Parameters
-    ----------
-    seconds : float
-        How long it lasts at speed 1.
+    seconds: how long it lasts at speed 1.
     """
 
     moved = Signal()

@@ -30,10 +30,7 @@ if TYPE_CHECKING:
 class Playing(QObject):
     """Goes through a run, step by step or as time passes; a `Session` shows what it comes to.
 
-    Parameters
-    ----------
-    now : callable
-        Returns the time in seconds, which never goes back.
+    now: returns the time in seconds, which never goes back.
     """
 
     moved = Signal(float)

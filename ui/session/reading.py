@@ -28,13 +28,9 @@ class Reading(Tasks):
     ) -> None:
         """Read a file.
 
-        Parameters
-        ----------
-        done, refused : callable
-            Is given in this thread what was read, or the `InputError` of the reader, unless another
-            file or scenario has been asked for.
-        beside : bool
-            Whether the window can be used in the meantime; files of Tilescope are read at once.
+        done, refused: is given in this thread what was read, or the `InputError` of the reader,
+            unless another file or scenario has been asked for.
+        beside: whether the window can be used in the meantime; files of Tilescope are read at once.
         """
         self.cancel(_KIND)
 

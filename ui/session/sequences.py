@@ -34,10 +34,7 @@ class Sequences(QObject):
     def show(self, number: int, *, at_end: bool = False) -> None:
         """Show another sequence of the batch from its start, or at its end.
 
-        Parameters
-        ----------
-        number : int
-            Which one, from 0; nothing happens if there is none of that number.
+        number: which one, from 0; nothing happens if there is none of that number.
         """
         session, scenario = self._session, self._session.scenario
         if scenario is None or not 0 <= number < len(scenario.batch.lengths):
@@ -58,10 +55,7 @@ class Sequences(QObject):
     def go_on(self, forward: bool = True) -> bool:
         """Go on in the next sequence, or go back to the end of the previous one.
 
-        Returns
-        -------
-        bool
-            Whether there is one; True, too, while the run of another one is awaited.
+        Returns: whether there is one; True, too, while the run of another one is awaited.
         """
         scenario = self._session.scenario
         if self.moving:
@@ -77,10 +71,7 @@ class Sequences(QObject):
     def start_over(self) -> bool:
         """Go on after the end of a sequence, from the last one to the first.
 
-        Returns
-        -------
-        bool
-            Whether there are several.
+        Returns: whether there are several.
         """
         scenario = self._session.scenario
         if scenario is None or len(scenario.batch.lengths) < 2:

@@ -170,10 +170,8 @@ class Session(Playing):
     def open(self, path: Path) -> None:
         """Read a scenario file and show it; undo goes back to the previous one.
 
-        Raises
-        ------
-        InputError
-            The file cannot be read; its input is checked later, and `refused` reports errors in it.
+        Raises InputError: the file cannot be read; its input is checked later, and `refused`
+            reports errors in it.
         """
         scenario = load_scenario(path)
         self.start(scenario, path)
@@ -212,10 +210,7 @@ class Session(Playing):
     def save(self, path: Path) -> None:
         """Write the scenario to `path` and make that its file.
 
-        Raises
-        ------
-        InputError
-            The file cannot be written; the old file stays as it was.
+        Raises InputError: the file cannot be written; the old file stays as it was.
         """
         if self.scenario is None:
             return
@@ -303,14 +298,9 @@ class Session(Playing):
         If the scenario is another one, earlier steps cannot be undone either: undo would show the
         scenario of one step under the words of the next.
 
-        Parameters
-        ----------
-        cursor, row, points
-            What is shown of it: the cursor, the explained row, what is pointed at.
-        camera : Framing, optional
-            What of the score matrix is in sight.
-        trace : Trace, optional
-            The run, if it has been built ahead.
+        cursor, row, points: what is shown of it: the cursor, the explained row, what is pointed at.
+        camera: what of the score matrix is in sight.
+        trace: the run, if it has been built ahead.
         """
         self.play(False)
         self.clock.finish()
@@ -508,10 +498,7 @@ class Session(Playing):
     def run_all(self, done: Callable[[dict[str, EngineRun]], None]) -> None:
         """Run the algorithms that compare to their ends on their engines, beside the window.
 
-        Parameters
-        ----------
-        done : callable
-            Is given the result of each by algorithm, unless the runs were cancelled.
+        done: is given the result of each by algorithm, unless the runs were cancelled.
         """
         trace = self.trace
         if trace is not None:

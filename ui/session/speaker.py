@@ -66,16 +66,9 @@ class Mixer:
 class Speaker:
     """An open sound device; it is silent until a tick is played.
 
-    Parameters
-    ----------
-    backend : str
-        Name of the only backend of miniaudio that is tried, ``NULL`` for one that plays to nobody;
-        by default those of the system.
-
-    Raises
-    ------
-    NoSoundError
-        There is no sound device, or no library for one.
+    backend: name of the only backend of miniaudio that is tried, ``NULL`` for one that plays to
+        nobody; by default those of the system.
+    Raises NoSoundError: there is no sound device, or no library for one.
     """
 
     def __init__(self, backend: str = "") -> None:

@@ -76,20 +76,13 @@ class Tasks(QObject):
     ) -> None:
         """Do some work, which replaces earlier work of its kind.
 
-        Parameters
-        ----------
-        kind : str
-            What it is; of each kind only the latest is finished.
-        words : str
-            What the user reads while it runs, such as ``running to the next row``.
-        job : callable
-            The work, in the other thread; it is given a `Report`, which it calls often.
-        done : callable
-            Is given the result, in this thread, unless the task was cancelled or replaced.
-        refused : callable, optional
-            Is given an `InputError` of the job in the place of a result; by default it has failed.
-        aside : bool
-            Whether the result is no part of the picture in the window, as with an export.
+        kind: what it is; of each kind only the latest is finished.
+        words: what the user reads while it runs, such as ``running to the next row``.
+        job: the work, in the other thread; it is given a `Report`, which it calls often.
+        done: is given the result, in this thread, unless the task was cancelled or replaced.
+        refused: is given an `InputError` of the job in the place of a result; by default it has
+            failed.
+        aside: whether the result is no part of the picture in the window, as with an export.
         """
         self._stop(kind)
         task = self._tasks[kind] = _Task(words, done, refused, aside)

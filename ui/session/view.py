@@ -53,10 +53,7 @@ class View:
     def model(self, need: Need[Model]) -> Model:
         """Return what was made for a need.
 
-        Raises
-        ------
-        KeyError
-            It was not yet needed when the view was asked for.
+        Raises KeyError: it was not yet needed when the view was asked for.
         """
         made: Any = None if need.make is nothing else self.models[need]
         model: Model = made

@@ -29,12 +29,8 @@ _SIGN, _SIGN_HIGH = 15.0, 20.0
 class Fade(QWidget):
     """Lies above a widget: shows the widget's last picture until the next one is whole.
 
-    Parameters
-    ----------
-    over : QWidget
-        The widget, whose picture is taken by `take`.
-    under : QWidget, optional
-        Its child that stays above the picture.
+    over: the widget, whose picture is taken by `take`.
+    under: its child that stays above the picture.
     """
 
     _covered = Signal()

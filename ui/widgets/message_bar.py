@@ -44,19 +44,10 @@ class MessageBar(QFrame):
 
     A failure is hidden by a later hint or refusal, and comes back when that has disappeared.
 
-    Parameters
-    ----------
-    anchor : QWidget
-        The widget above which it is shown; when that moves, the message moves, too.
-
-    Attributes
-    ----------
-    kind : Kind
-        Kind of the message that is shown.
-    life : QTimer
-        Runs while a hint is shown, and hides it at the end.
-    close_button : QToolButton
-        Dismisses the message.
+    anchor: the widget above which it is shown; when that moves, the message moves, too.
+    kind: kind of the message that is shown.
+    life: runs while a hint is shown, and hides it at the end.
+    close_button: dismisses the message.
     """
 
     def __init__(self, window: QWidget, anchor: QWidget) -> None:

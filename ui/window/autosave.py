@@ -30,10 +30,7 @@ class Autosave(QObject):
     A lock beside the copy says that its instance is running: the lock ends with the process in any
     case. Changes that a lesson makes to its own scenarios are not kept.
 
-    Parameters
-    ----------
-    folder : Path
-        Folder of the settings; copies are in a subfolder.
+    folder: folder of the settings; copies are in a subfolder.
     """
 
     def __init__(self, session: Session, folder: Path, wait_ms: int | None = None) -> None:
@@ -167,10 +164,7 @@ class Offer(QMessageBox):
 
     The latest copy is restored; older ones are then added to the recent files.
 
-    Parameters
-    ----------
-    orphans : list of Orphan
-        What was left, the latest first; at least one.
+    orphans: what was left, the latest first; at least one.
     """
 
     def __init__(self, window: MainWindow, autosave: Autosave, orphans: list[Orphan]) -> None:

@@ -21,12 +21,8 @@ if TYPE_CHECKING:
 class Desk(QObject):
     """The layouts of a window: an action and a button for each, and the current one.
 
-    Attributes
-    ----------
-    actions : dict
-        Name of a layout to the action that shows it.
-    lent : tuple of str, optional
-        Layout and panel in front while a lesson uses them; the user's own come back afterwards.
+    actions: name of a layout to the action that shows it.
+    lent: layout and panel in front while a lesson uses them; the user's own come back afterwards.
     """
 
     def __init__(self, window: MainWindow) -> None:
@@ -132,13 +128,9 @@ class Desk(QObject):
     def lend(self, name: str, panel: str = "", extras: bool = False) -> None:
         """Show a layout as in a new window; the user's own is kept.
 
-        Parameters
-        ----------
-        panel : str
-            Name of the panel in front; "" for the layout's first.
-        extras : bool
-            Whether docks open that the layout opens only in a large window; if not, only the panel
-            opens.
+        panel: name of the panel in front; "" for the layout's first.
+        extras: whether docks open that the layout opens only in a large window; if not, only the
+            panel opens.
         """
         if self.lent is None:
             self.remember()

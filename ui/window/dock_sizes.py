@@ -78,14 +78,9 @@ class DockSizes(QObject):
     Only the sizes that the user drags are remembered: sizes that a small window forces on docks are
     forgotten when it grows again.
 
-    Attributes
-    ----------
-    layout : LayoutSpec
-        The layout whose sizes are used if the user has chosen none.
-    own : Shares
-        What the user has chosen.
-    scale : float
-        Scale of the window's text.
+    layout: the layout whose sizes are used if the user has chosen none.
+    own: what the user has chosen.
+    scale: scale of the window's text.
     """
 
     def __init__(self, window: QMainWindow, docks: Mapping[str, QDockWidget]) -> None:

@@ -30,10 +30,7 @@ class DockTitle(QWidget):
 
     Dragging it moves the dock, a double click lets it float.
 
-    Parameters
-    ----------
-    dock : QDockWidget
-        Whose title it is; its tool tip is one sentence on what the panel is for.
+    dock: whose title it is; its tool tip is one sentence on what the panel is for.
     """
 
     def __init__(self, dock: QDockWidget) -> None:

@@ -124,10 +124,7 @@ class Docks(QObject):
     def panel(self, which: str | type[Panel[Any]]) -> Panel[Any]:
         """Return the panel in a dock, made now if nobody has seen it yet.
 
-        Parameters
-        ----------
-        which : str or type
-            Its name, if any panel will do, or its class.
+        which: its name, if any panel will do, or its class.
         """
         if isinstance(which, str):
             spec = next(spec for spec in PANELS if spec.name == which)
@@ -324,10 +321,7 @@ class Docks(QObject):
         In a hidden window that will be maximised, Qt keeps the state and restores it once more at a
         later size, with docks that have been freed in the meantime.
 
-        Parameters
-        ----------
-        state : QByteArray
-            Which docks are open and where they are, from `QMainWindow.saveState`.
+        state: which docks are open and where they are, from `QMainWindow.saveState`.
         """
         assert self._window.isVisible()
         self._window.centralWidget().setVisible(layout.board)
@@ -361,13 +355,9 @@ class Docks(QObject):
     ) -> None:
         """Arrange a layout by its table, for the window's size.
 
-        Parameters
-        ----------
-        caption : int
-            Height of a lesson's caption, in pixels.
-        opened : collection of str, optional
-            Which of the docks are open that the layout opens only if there is space; by default the
-            window's size decides.
+        caption: height of a lesson's caption, in pixels.
+        opened: which of the docks are open that the layout opens only if there is space; by default
+            the window's size decides.
         """
         size = self._window.size()
         if opened is None:

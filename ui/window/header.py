@@ -109,12 +109,8 @@ class _Chips(QWidget):
 class _Algorithms(QWidget):
     """A button for each algorithm; where they have no room, one with a menu of them all.
 
-    Attributes
-    ----------
-    row : QWidget
-        The buttons.
-    chooser : QToolButton
-        The one that stands for all, with the name of the algorithm on show.
+    row: the buttons.
+    chooser: the one that stands for all, with the name of the algorithm on show.
     """
 
     chosen = Signal(str)

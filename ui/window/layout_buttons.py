@@ -18,12 +18,8 @@ _GAP = 24
 class LayoutButtons(QWidget):
     """Is in the corner of a menu bar, and leaves the menus their space.
 
-    Attributes
-    ----------
-    row : QWidget
-        A button for each layout.
-    chooser : QToolButton
-        A button with the name of the current layout, and a menu of all layouts.
+    row: a button for each layout.
+    chooser: a button with the name of the current layout, and a menu of all layouts.
     """
 
     needed = Signal(int)

@@ -103,16 +103,10 @@ class Stage(QObject):
     is as large as the last row needs it, and the transport lies over the scene while the pointer
     moves.
 
-    Attributes
-    ----------
-    on : bool
-        Whether it is on the stage.
-    title : StageTitle
-        The line above the scene.
-    transport : TransportBar
-        The transport that lies over the scene.
-    slide : StatePicture
-        What a run has cost, over the whole scene.
+    on: whether it is on the stage.
+    title: the line above the scene.
+    transport: the transport that lies over the scene.
+    slide: what a run has cost, over the whole scene.
     """
 
     def __init__(self, window: MainWindow) -> None:

@@ -31,11 +31,8 @@ opened."""
 class Unsaved(QObject):
     """Unsaved changes of a window.
 
-    Parameters
-    ----------
-    window : MainWindow
-        Whose scenario they belong to; during a lesson it is the scenario from before, which comes
-        back.
+    window: whose scenario they belong to; during a lesson it is the scenario from before, which
+        comes back.
     """
 
     def __init__(self, window: MainWindow) -> None:
@@ -86,12 +83,8 @@ class Unsaved(QObject):
     def before(self, act: Callable[[], object], opened: Path | None = None) -> None:
         """Do what replaces or ends the scenario, after asking about it.
 
-        Parameters
-        ----------
-        act : callable
-            What is done then; it is not done if the answer is Cancel.
-        opened : Path, optional
-            The file that replaces the scenario.
+        act: what is done then; it is not done if the answer is Cancel.
+        opened: the file that replaces the scenario.
         """
         if self.box is not None:
             self.box.raise_()

@@ -27,19 +27,12 @@ def _memory(image: QImage) -> NDArray[np.uint8]:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """What must be drawn on one picture to get the next one.
+    """What must be drawn on one picture to get the next one."""
 
-    Attributes
-    ----------
-    x, y : int
-        Its corner, both even.
-    pixels : ndarray
-        (height, width, 4) uint8, BGRA.
-    """
-
+    # x, y: its corner, both even
     x: int
     y: int
-    pixels: NDArray[np.uint8]
+    pixels: NDArray[np.uint8]  # (height, width, 4) uint8, BGRA
 
 
 class Changes:

@@ -137,10 +137,7 @@ class TokenSlider(QSlider):
 class Calculator(PlotPanel[None]):
     """Curves of the cache in each way of sharing it, and under them decoding token by token.
 
-    Parameters
-    ----------
-    session : Session
-        It gives the first GPU, and reports files that cannot be used.
+    session: it gives the first GPU, and reports files that cannot be used.
     """
 
     room = QSizeF(640, 480)  # enough for that many choices

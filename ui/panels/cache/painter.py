@@ -218,10 +218,7 @@ def wanted_height(state: CacheState, style: Style) -> float:
 def paint_cache(painter: QPainter, state: CacheState, style: Style, rect: QRectF) -> None:
     """Draw the cache of each layer group and what the newest token moves.
 
-    Parameters
-    ----------
-    rect : QRectF
-        Place; if it is low, parts are left out, first cells, then bars, then the formula.
+    rect: place; if it is low, parts are left out, first cells, then bars, then the formula.
     """
     style, groups = _suited(state, style, rect), state.step.groups
     line, gap = style.px(_LINE), style.px(_GAP)
@@ -341,12 +338,8 @@ def shown_tokens(tokens: int, held: int, dropped: bool, places: int) -> list[int
     A token that has just left the window comes first, then the oldest one in the cache, then those
     left out, and then the newest ones.
 
-    Parameters
-    ----------
-    tokens, held : int
-        Tokens so far, counted from 1, and how many of them the layer keeps.
-    places : int
-        How many cells there is space for, at least 4.
+    tokens, held: tokens so far, counted from 1, and how many of them the layer keeps.
+    places: how many cells there is space for, at least 4.
     """
     oldest = tokens - held + 1
     first: list[int | None] = [oldest - 1] if dropped else []

@@ -18,10 +18,7 @@ from ui.widgets.choice_bar import PlotBar
 class CachePanel(Panel[None]):
     """Two views, of which one is seen: the calculator, and a captured layer under pressure.
 
-    Parameters
-    ----------
-    session : Session
-        It gives the run, and reports files that cannot be used.
+    session: it gives the run, and reports files that cannot be used.
     """
 
     def __init__(self, session: Session) -> None:

@@ -42,10 +42,7 @@ def source_words(found: Pressure) -> str:
 def pressure_plot(found: Pressure, now: Evicted) -> PlotModel:
     """Return the error of O over the bytes that are kept.
 
-    Parameters
-    ----------
-    found : Pressure
-        What was tried; a click on a point of a policy stands for that policy and its budget.
+    found: what was tried; a click on a point of a policy stands for that policy and its budget.
     """
     curves = []
     for policy, (role, dash, marker) in zip(POLICIES, _POLICY_LOOKS, strict=True):

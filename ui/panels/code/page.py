@@ -63,10 +63,7 @@ def typeset_paper(paper: Paper) -> None:
 def paper_layout(paper: Paper, style: Style, width: float) -> PaperLayout:
     """Return the places of an algorithm's lines on a page.
 
-    Parameters
-    ----------
-    width : float
-        Of the page, in pixels.
+    width: of the page, in pixels.
     """
     laid = _laid_out(paper, style, width)
     widest = max((piece_end for row in laid.rows for piece_end in _ends(row, laid)), default=0.0)
@@ -132,18 +129,11 @@ def paint_paper(
 ) -> None:
     """Paint an algorithm's page.
 
-    Parameters
-    ----------
-    painter : QPainter
-        With the page's upper left corner at its origin.
-    current : collection of int
-        Places of the lines that run now: framed, and an arrow in the margin.
-    marked : collection of int
-        Places of the lines with a breakpoint: a dot in the margin.
-    pointed : collection of int
-        Places of the lines that a lesson points at: a ring, and an arrow in the margin.
-    focus, hover : int or None
-        The line that keys act on, and the one under the pointer.
+    painter: with the page's upper left corner at its origin.
+    current: places of the lines that run now: framed, and an arrow in the margin.
+    marked: places of the lines with a breakpoint: a dot in the margin.
+    pointed: places of the lines that a lesson points at: a ring, and an arrow in the margin.
+    focus, hover: the line that keys act on, and the one under the pointer.
     """
     style, theme = layout.style, layout.style.theme
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)

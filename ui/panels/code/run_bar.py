@@ -74,10 +74,7 @@ _CHOICES = (
 class RunBar(QWidget):
     """Controls on as many lines as they need.
 
-    Parameters
-    ----------
-    session : Session
-        Which runs, and whose breakpoints are listed.
+    session: which runs, and whose breakpoints are listed.
     """
 
     def __init__(self, session: Session) -> None:

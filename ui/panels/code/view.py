@@ -44,12 +44,8 @@ _OWN_KEYS = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageD
 class CodeView(QPlainTextEdit):
     """Some code, to read and to click on.
 
-    Parameters
-    ----------
-    language : str
-        ``python`` or ``cuda``.
-    explain : callable
-        The meaning of a word for its tip; "" if it needs none.
+    language: ``python`` or ``cuda``.
+    explain: the meaning of a word for its tip; "" if it needs none.
     """
 
     line_chosen = Signal(int)

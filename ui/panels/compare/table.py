@@ -26,10 +26,7 @@ def table_rows(
 ) -> tuple[TableRow, ...]:
     """Return the rows of the table.
 
-    Parameters
-    ----------
-    runs : mapping, optional
-        The results of engines, by algorithm; without it these cells say ``not run``.
+    runs: the results of engines, by algorithm; without it these cells say ``not run``.
     """
     totals, alike = comparison.totals, comparison.alike
     gpu = comparison.programs[comparison.shown].workload.gpu

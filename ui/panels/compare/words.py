@@ -51,10 +51,7 @@ def label(name: str) -> str:
 def mask_words(tiles: float, mask: float) -> str:
     """Return what of a factor is the mask; nothing if none of it is.
 
-    Parameters
-    ----------
-    tiles, mask : float
-        The factor if every pair were visible, and what skipping hidden tiles makes of it.
+    tiles, mask: the factor if every pair were visible, and what skipping hidden tiles makes of it.
     """
     if mask <= SAME:
         return ""

@@ -76,10 +76,7 @@ def paint_exactness(
 ) -> None:
     """Paint the errors of all rows of the head.
 
-    Parameters
-    ----------
-    rect : QRectF
-        The place, at least `MIN_SIZE`.
+    rect: the place, at least `MIN_SIZE`.
     """
     lay = exactness_layout(rect, style)
     painter.save()

@@ -44,12 +44,8 @@ def figure_text(quantity: Quantity, value: float) -> str:
 def cost_plot(found: Generation, at: int, quantity: Quantity, *, summed: bool = False) -> PlotModel:
     """Return what each step costs with the cache, and if all rows are computed again.
 
-    Parameters
-    ----------
-    quantity : str
-        ``bytes``, ``flops`` or ``time``.
-    summed : bool
-        Whether all steps after the prompt are added up, up to each of them.
+    quantity: ``bytes``, ``flops`` or ``time``.
+    summed: whether all steps after the prompt are added up, up to each of them.
     """
     first, guessed = int(summed), ", estimated" if quantity == "time" else ""
     xs, curves = _keys(found)[first:], []
@@ -92,10 +88,7 @@ def cost_plot(found: Generation, at: int, quantity: Quantity, *, summed: bool = 
 def equal_plot(found: Generation, at: int, *, masked: bool = True) -> PlotModel:
     """Return how far each step's rows are from one causal pass, and old rows without the mask.
 
-    Parameters
-    ----------
-    masked : bool
-        Whether the mask is on in the picture beside it: what is said of that comes first.
+    masked: whether the mask is on in the picture beside it: what is said of that comes first.
     """
     curves = []
     for (name, short, role, dash, marker), values, first in zip(

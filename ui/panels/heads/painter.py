@@ -173,10 +173,7 @@ def group_colour(theme: Theme, tensor: str, group: int) -> QColor:
 def paint_heads(painter: QPainter, state: HeadsState, style: Style, rect: QRectF) -> None:
     """Draw query heads over the KV heads that they share, and the figures of every way.
 
-    Parameters
-    ----------
-    rect : QRectF
-        Place; if it is low, the table keeps the rows around the current way.
+    rect: place; if it is low, the table keeps the rows around the current way.
     """
     style = fitting(style, rect, MIN_SIZE)
     px, line = style.px, style.px(_LINE)

@@ -222,12 +222,8 @@ def mask_of(workload: Workload, settings: MapSettings) -> Mask:
 def with_hidden(small: F32, mask: Mask, size: tuple[int, int]) -> F32:
     """Return small maps of all rows, with −∞ for a block without visible pairs.
 
-    Parameters
-    ----------
-    small : ndarray
-        (heads, r, c) float32, of blocks as `simulator.study.attention_map.pool_block` cuts them.
-    size : (int, int)
-        Most rows and columns, for which the blocks were cut.
+    small: (heads, r, c) float32, of blocks as `simulator.study.attention_map.pool_block` cuts them.
+    size: most rows and columns, for which the blocks were cut.
     """
     if not mask.hides:
         return small

@@ -270,12 +270,8 @@ def comparison(
 ) -> tuple[str, ...]:
     """Return in words the whole run's bytes and the baseline's, longest first.
 
-    Parameters
-    ----------
-    run, baseline : int
-        Requested bytes of the run and of the baseline's; None: not known.
-    scale : AtScale, optional
-        The long run compared with which this one is short.
+    run, baseline: requested bytes of the run and of the baseline's; None: not known.
+    scale: the long run compared with which this one is short.
     """
     ours = f"whole run {bytes_text(run)}"
     if baseline is None or baseline == run:

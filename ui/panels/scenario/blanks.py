@@ -39,10 +39,7 @@ class Blank(NamedTuple):
 def blanks(workload: Workload, said: Texts) -> dict[str, Blank]:
     """Return what each field stands for when it is blank.
 
-    Parameters
-    ----------
-    said : mapping
-        The texts of the fields, which may already be something else.
+    said: the texts of the fields, which may already be something else.
     """
     w, shown = workload, texts(workload.scenario)
     unscaled = 1 / math.sqrt(w.head_dim)

@@ -473,10 +473,7 @@ def _value(kind: FieldKind, text: str) -> object:
 def edited(said: Texts, name: str, text: str, workload: Workload) -> dict[str, str]:
     """Return the texts after a user has put `text` into field `name`.
 
-    Parameters
-    ----------
-    workload : Workload
-        The current workload: gives the values that the change needs and nobody said.
+    workload: the current workload: gives the values that the change needs and nobody said.
     """
     if name in WHICH_INPUT:
         return _with_input(said, {name: text}, workload)
@@ -500,15 +497,8 @@ def with_input(
     It is named after a file. Shapes, dtype, scale and causal become blank if the new input
     determines them. Random input determines none: those that nobody said are taken from `workload`.
 
-    Parameters
-    ----------
-    input_values : mapping
-        Values of the table ``[input]``, e.g. ``{"source": "file", "path": "/a/b.npz"}``.
-
-    Raises
-    ------
-    InputError
-        The result is not a valid scenario.
+    input_values: values of the table ``[input]``, e.g. ``{"source": "file", "path": "/a/b.npz"}``.
+    Raises InputError: the result is not a valid scenario.
     """
     values = {f"input.{key}": text_of(value) for key, value in input_values.items()}
     return parse_scenario(tables(_with_input(texts(scenario), values, workload)))

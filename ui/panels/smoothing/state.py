@@ -52,21 +52,11 @@ class Estimates:
 
 @dataclass(frozen=True, eq=False)
 class ScoredRow:
-    """One row under one score.
+    """One row under one score."""
 
-    Attributes
-    ----------
-    kind : ScoreKind
-        The score.
-    weights : ndarray
-        (keys,) float64, softmax of the scores over the visible keys, read-only.
-    entropy : float
-        Of the weights, in bits.
-    """
-
-    kind: ScoreKind
-    weights: F64
-    entropy: float
+    kind: ScoreKind  # the score
+    weights: F64  # (keys,) float64, softmax of the scores over the visible keys, read-only
+    entropy: float  # of the weights, in bits
 
 
 @dataclass(frozen=True, eq=False)

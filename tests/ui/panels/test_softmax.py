@@ -351,7 +351,7 @@ def test_no_number_of_the_axis_is_cut_off(scale: float) -> None:
     trace = simulate(with_values(load_scenario(SCENARIOS / "large-logits.toml"), values))
     now = trace.snapshot(0, 2)
     for row in now.visit.rows:
-        words(now, row_report(now, row))
+        assert words(now, row_report(now, row))
 
 
 @pytest.mark.parametrize("algorithm", ["flash2", "naive"])
@@ -400,7 +400,7 @@ def test_a_small_number_of_the_axis_is_whole_or_left_out() -> None:
     trace = simulate(load_scenario(SCENARIOS / "deltanet.toml"))
     for visit in range(len(trace.program)):
         now = trace.snapshot(visit, 2)
-        words(now, row_report(now, now.visit.rows.start))
+        assert words(now, row_report(now, now.visit.rows.start))
 
 
 def test_a_row_that_sees_nothing_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

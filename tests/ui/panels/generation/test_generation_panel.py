@@ -211,4 +211,4 @@ def test_a_run_that_was_not_generated_is_replaced_by_a_layer(open_window, qapp):
     QTest.keyClick(window, Qt.Key.Key_Q)
     qapp.processEvents()
     window.session.settle()
-    assert panel_of(window).found.workload.file is not None
+    assert panel_of(window).state.found.workload.file is not None

@@ -208,6 +208,7 @@ def drawn_texts(name: str, state: MemoryState, style: Style, rect: QRectF) -> li
 )  # fmt: skip
 # Two partial results in one narrow slot.
 @example(number=25849, width=300.0, height=170.0, text=1.0, with_naive=False)
+@example(number=143, width=300.0, height=170.0, text=1.0, with_naive=False)
 def test_no_text_collides(
     name: str, number: int, width: float, height: float, text: float, with_naive: bool
 ) -> None:

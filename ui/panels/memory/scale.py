@@ -31,6 +31,8 @@ from ui.panels.memory.model import (
 from ui.panels.memory.painter import paint_ground
 from ui.panels.memory.places import SLOT_COUNT, arranged, inside, short_name, two_lines
 
+_LETTERS = 10.5
+"""Height of a line of names at scale 1."""
 _LEAST_DESK = 26.0
 """Side of a desk at scale 1 below which the run's tensors are left to the store itself."""
 
@@ -344,7 +346,9 @@ def _paint_lens(painter: QPainter, model: ScaleModel, layout: ScaleLayout) -> No
     titles = f"magnified: {larger}", larger, f"× {times}"
     amber = mixed(theme.hbm_line, theme.text, 0.55)
     paint_ground(painter, layout.lens, titles, theme.hbm_ground, theme.current, amber, style)
-    bold, small = style.text_font(11, bold=True), style.text_font(11)
+    # In a low place many tensors have letters that are as low as their lines.
+    low = min(min(row.height() for row in layout.rows.values()) / px(_LETTERS), 1.0)
+    bold, small = style.text_font(11 * low, bold=True), style.text_font(11 * low)
     head = QRectF(layout.lens.x() + px(7), layout.desk.y() - px(15), 0, px(14))
     head.setRight(layout.desk.x() - px(8))
     words: tuple[str, ...] = ("in HBM", "HBM", "")

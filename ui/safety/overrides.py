@@ -24,6 +24,8 @@ _INSTEAD: dict[str, Callable[[], object]] = {
     "sizeHint": QSize,
     "minimumSizeHint": QSize,
     "heightForWidth": lambda: -1,
+    "rowCount": int,
+    "columnCount": int,
     "boundingRect": QRectF,
 }
 """The answers of overrides that have failed; for all others Qt needs no answer."""

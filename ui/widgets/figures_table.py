@@ -25,6 +25,7 @@ class Figure(NamedTuple):
     tone: str = "text"
 
 
+@guarded
 class FiguresModel(QAbstractTableModel):
     """Rows of figures; the first of a row is its name."""
 

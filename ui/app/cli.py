@@ -229,7 +229,7 @@ def _run(options: argparse.Namespace) -> int:
     from simulator.problem.scenario import load_scenario
     from simulator.run.batch_run import check_one, run_all, traces_of
     from simulator.run.results import check_output, holds_arrays, write_results
-    from ui.look.units import bytes_text, count_text, plural, time_text
+    from ui.look.units import bytes_text, count_text, plural
 
     engine = partial(make_engine, options.engine)
     traces = traces_of(load_scenario(options.scenario), engine, str(options.scenario))
@@ -266,7 +266,7 @@ def _run(options: argparse.Namespace) -> int:
     if model := summary["model"]:
         rows.append((
             "model",
-            f"≈ {time_text(model['seconds'])} on {model['gpu']} as {model['kernel']}, bound by "
+            f"{1e3 * model['seconds']:.3g} ms on {model['gpu']} as {model['kernel']}, bound by "
             f"{model['bound_by']}, {bytes_text(model['dram_bytes'])} of DRAM",
         ))  # fmt: skip
     else:

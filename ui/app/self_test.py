@@ -26,6 +26,7 @@ from simulator.problem.scenario import load_scenario
 from simulator.run.cosimulation import verify
 from simulator.run.trace import simulate
 from ui.export.formats import FORMATS, Format
+from ui.safety.signals import interrupted
 
 CASE = ASSETS.parent / "tests" / "conformance" / "flash2-causal-gqa-tails.toml"
 """A case whose numbers and counts do not come from Tilescope."""
@@ -73,6 +74,8 @@ def run(demo: Path = DEMO) -> int:
     """
     failed = count = 0
     for trial in trials(demo):
+        if interrupted():  # a library may have dropped it
+            raise KeyboardInterrupt
         print(trial, flush=True)
         count += 1
         failed += trial.good is False

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heapreplace
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simulator.problem.intervals import I64, Bools, Intervals, sums
 from simulator.problem.workload import Workload
@@ -20,6 +21,7 @@ from simulator.program.launches import Cost, Launch
 from simulator.program.tile_program import TileProgram
 from simulator.timing.l2_cache import Accesses
 
+Number = TypeVar("Number", bound=np.number[Any])
 _NUMBERS = {name: number for number, name in enumerate(TENSORS)}
 FLOAT_OPERATIONS = 4
 """Float32 operations of a score beside its exponential: scale, maximum, difference, sum."""
@@ -57,13 +59,9 @@ class _Visits:
 def works(programs: Sequence[TileProgram], places: int, row_shares: int = 1) -> list[LaunchWork]:
     """Return the launches of a run, or of all sequences of a batch.
 
-    Parameters
-    ----------
-    places : int
-        How many thread blocks run at once on the GPU.
-    row_shares : int
-        Into how many thread blocks the row blocks of a head are dealt out, where one thread block
-        would work on all of them.
+    places: how many thread blocks run at once on the GPU.
+    row_shares: into how many thread blocks the row blocks of a head are dealt out, where one thread
+        block would work on all of them.
     """
     fused = not programs[0].algorithm.stores_scores
     launches = [_as_kernels(each, fused=fused) for each in programs]
@@ -127,7 +125,7 @@ def _work(
         pairs += int(launch.amounts(Cost(pair=1), w.heads).sum())
     block, nth, lanes, *accesses = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     visited = np.concatenate(counts)
-    step = _begins(np.maximum(visited, 1), places)[block] + nth
+    step = begins(np.maximum(visited, 1), places)[block] + nth
     order = np.argsort((step * blocks + block) * _LANES + lanes, kind="stable")
     (own, exponentials, operations), stream = launches[0], (array[order] for array in accesses)
     return LaunchWork(
@@ -210,11 +208,11 @@ def _tiles(w: Workload, launch: Launch, v: _Visits) -> Iterator[tuple[I64, I64, 
                     yield at, (tensor + tile)[at], bytes_each[at], write
 
 
-def _begins(lengths: I64, places: int) -> I64:
-    """Return the step at which each thread block begins: a free place takes the next one."""
-    begin = np.zeros(len(lengths), np.int64)
+def begins(lengths: NDArray[Number], places: int) -> NDArray[Number]:
+    """Return when each piece of work begins, in steps or seconds: a free place takes the next."""
     if lengths.min() == lengths.max():  # whole waves
         return np.asarray(np.arange(len(lengths)) // places * lengths[0])
+    begin = np.zeros_like(lengths)
     free = lengths[:places].tolist()
     heapify(free)
     for number, length in enumerate(lengths[places:].tolist(), places):

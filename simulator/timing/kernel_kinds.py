@@ -10,6 +10,7 @@ from typing import get_args
 from simulator.base.assets import ASSETS
 from simulator.problem.hardware import Gpu
 from simulator.problem.scenario import Algorithm, KernelName
+from simulator.program.algorithms import ALGORITHMS, USUAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ def kernel_kinds() -> dict[KernelName, KernelKind]:
 
 def usual_kind(algorithm: Algorithm, gpu: Gpu) -> KernelName:
     """Return the kind of kernel that runs an algorithm on a GPU if a scenario names none."""
-    if algorithm == "flash1":
+    own = ALGORITHMS[algorithm]
+    if own.normalises_each_tile:
         return "fa1"
-    return "fa3" if algorithm == "flash2" and int(gpu.capability) == 9 else "fa2"
+    return "fa3" if own is USUAL and int(gpu.capability) == 9 else "fa2"

@@ -48,10 +48,7 @@ def dram_bytes(launches: Sequence[Accesses], capacity: int) -> list[DramTraffic]
     After each access the least recently used tiles leave until the rest fits. A tile that was
     written is written to DRAM when it leaves, or after the last launch, as a part of that.
 
-    Parameters
-    ----------
-    capacity : int
-        Bytes of the cache.
+    capacity: bytes of the cache.
     """
     held: OrderedDict[int, int] = OrderedDict()  # bytes of each tile, the oldest first
     unwritten: set[int] = set()  # tiles that DRAM does not have yet

@@ -489,7 +489,7 @@ class Session(Playing):
             results = study.results(trace, needs, report)
             found = next(results)
             for after in results:
-                self.tasks.show(partial(so_far, found))
+                self.tasks.show(study.name, partial(so_far, found))
                 found = after
             return found
 

@@ -49,8 +49,8 @@ class Tasks(QObject):
     """The exception of a task."""
     rested = Signal()
     """No work is left."""
-    met = Signal(object)
-    """Shows something, from the thread that found it on its way."""
+    met = Signal(str, object)
+    """Kind of a task and what shows something, from the thread that found it on its way."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -117,19 +117,21 @@ class Tasks(QObject):
 
         self._worker.submit(kind, run)
 
-    def show(self, what: Callable[[], None]) -> None:
+    def show(self, kind: str, what: Callable[[], None]) -> None:
         """Let the window show something that work has found on its way; call it as often as found.
 
-        It is left out while the window is still showing the last, or has just shown it.
+        It is left out while the window is still showing the last, or has just shown it, and when
+        the work of this kind has been stopped.
         """
         now = time.monotonic()
         if self._seen.is_set() and now - self._shown > _SHOW_EVERY:
             self._seen.clear()
             self._shown = now
-            self.met.emit(what)
+            self.met.emit(kind, what)
 
-    def _show(self, what: Callable[[], None]) -> None:
-        what()
+    def _show(self, kind: str, what: Callable[[], None]) -> None:
+        if kind in self._tasks:  # otherwise the window may be gone already
+            what()
         QTimer.singleShot(0, self._seen.set)
 
     def cancel(self, kind: str | None = None) -> None:

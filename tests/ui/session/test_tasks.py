@@ -132,3 +132,17 @@ def test_rest_is_told_also_if_work_is_cancelled_before_it_begins(qtbot):
             tasks.cancel()
     assert results == []
     tasks.close()
+
+
+def test_what_was_found_on_the_way_is_not_shown_after_the_end(qapp):
+    tasks, shown, found = Tasks(), [], threading.Event()
+
+    def job(report):
+        tasks.show("search", lambda: shown.append("half"))
+        found.set()
+
+    tasks.start("search", "searching", job, lambda _: None)
+    assert found.wait(5)
+    tasks.close()
+    qapp.processEvents()
+    assert shown == []

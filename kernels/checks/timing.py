@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any, Protocol
 
+from simulator.problem.masks import window_text
 from simulator.problem.workload import Workload
 
 INTERVAL = 5.0
@@ -113,7 +114,7 @@ def visible_pairs(w: Workload) -> int:
     Raises ValueError: the workload has a window.
     """
     if w.mask.window:
-        raise ValueError(f"window {w.mask.window}: only causal or no mask is timed")
+        raise ValueError(f"window {window_text(w.mask.window)}: only causal or no mask is timed")
     return w.mask.pairs
 
 

@@ -52,6 +52,8 @@ VARIANTS: dict[str, Tables] = {
     "dilation and global tokens": {
         "mask": {"causal": True, "window": 9, "dilation": 3, "global_tokens": 2}
     },
+    "window of two sides": {"mask": {"window": [9, 20]}},
+    "mask aligned at the top left": {"mask": {"causal": True, "align": "top-left"}},
     "documents": {"mask": {"causal": True, "documents": [13, 32, 25]}},
     "blocks": {"mask": {"block": 8}},
     "a mask of each head": {"mask": {"causal": True}},

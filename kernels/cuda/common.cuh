@@ -108,19 +108,22 @@ __device__ __forceinline__ float over(float numerator, float denominator)
 
 // What a kernel takes to know its mask, and how it makes one of it: `const Mask mask = MASK;`
 // simulator/problem/masks.py says the same to the CPU.
-// Only a run with more than causal, window and sinks is compiled with -DPATTERN: to others it costs
-// nothing, not even a parameter.
+// Only a run with more than causal, one number of a window, and sinks is compiled with -DPATTERN: to
+// others it costs nothing, not even a parameter. There `window` is how far a row sees to the left,
+// `ahead` how far to the right, its own key among both.
 #ifdef PATTERN
 #define MASK_PARAMETERS                                                                         \
-    int seqlen_q, int seqlen_k, int causal, int window, int sinks, int dilation,                \
-    int global_tokens, int block, int blocks_across, int blocks_of_head  /* 0: none */          \
+    int seqlen_q, int seqlen_k, int causal, int window, int sinks, int ahead                    \
+    , int shift              /* place of row 0 among the keys, as the mask is aligned */        \
+    , int dilation, int global_tokens, int block, int blocks_across, int blocks_of_head         \
+                             /* 0: none */                                                      \
     , const int* __restrict__ document_of            /* [keys], or null */                      \
     , const unsigned char* __restrict__ block_mask   /* [row blocks, blocks_across], or null */ \
                                                      /* or those of each query head */
 #define MASK MASK_OF(seqlen_q)
 #define MASK_OF(queries)                                                                        \
-    {queries, seqlen_k, causal, window, sinks, dilation, global_tokens, block, blocks_across,   \
-     blocks_of_head, document_of, block_mask}
+    {queries, seqlen_k, causal, window, sinks, ahead, shift, dilation, global_tokens, block,    \
+     blocks_across, blocks_of_head, document_of, block_mask}
 #else
 #define MASK_PARAMETERS int seqlen_q, int seqlen_k, int causal, int window, int sinks  // 0: none
 #define MASK MASK_OF(seqlen_q)
@@ -131,31 +134,36 @@ struct Mask {
     int seqlen_q, seqlen_k;
     int causal, window, sinks;
 #ifdef PATTERN
-    int dilation, global_tokens, block, blocks_across, blocks_of_head;
+    int ahead, shift, dilation, global_tokens, block, blocks_across, blocks_of_head;
     const int* document_of;
     const unsigned char* block_mask;
 #endif
 
     __device__ int last_key() const { return seqlen_k - 1; }
-    // A query row's place among the keys: aligned at the bottom right.
+    // A query row's position among the keys: the last row stands at the last key.
     __device__ int shifted(int row) const { return row + seqlen_k - seqlen_q; }
     // Which query head a row is of; `first` is that of the block, here the only one.
     __device__ int query_head(int first, int row) const { return first; }
 
     __device__ bool sees(int head, int row, int key) const
     {
-        const int place = shifted(row);
+#ifdef PATTERN
+        const int place = row + shift;
+#else
+        const int place = shifted(row), ahead = window;
+#endif
         if (causal && key > place) return false;
 #ifdef PATTERN
         if (row >= seqlen_q) return false;  // of a tile's end, which nobody stores
-        if (document_of && (place < 0 || document_of[place] != document_of[key])) return false;
+        if (document_of && (place < 0 || place >= seqlen_k
+                            || document_of[place] != document_of[key])) return false;
         if (block && !block_mask[(Index)head * blocks_of_head + (Index)(row / block) * blocks_across
                                  + key / block]) return false;
         if (global_tokens && (key < global_tokens || place < global_tokens)) return true;
         if (window && key >= sinks && (place - key) % dilation != 0) return false;
 #endif
         if (!window || key < sinks) return true;
-        return place - key < window && key - place < window;
+        return place - key < window && key - place < ahead;
     }
 };
 

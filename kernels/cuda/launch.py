@@ -210,7 +210,7 @@ def build_options(w: Workload, *, trace: bool) -> tuple[str, ...]:
     if w.feature_map:
         values |= {"FEATURES": w.feature_map.features, "PROJECTS": int(w.feature_map.projects)}
     defined = {"SOFTCAP": w.scoring.softcap, "ALIBI": w.slopes, "BIAS": w.biases is not None,
-               "PATTERN": not w.mask.simple, "SINK": w.sink_logits,
+               "PATTERN": w.mask.patterned, "SINK": w.sink_logits,
                "THRESHOLD": w.keeps is not None, "TRACE": trace,
                # The trace build launches one column block after the other.
                "IN_TURN": takes_turns(w) and not trace}  # fmt: skip
@@ -254,7 +254,7 @@ def arguments(names: Sequence[str], w: Workload, part: LaunchPart, tensors: Tens
     known = scalars(w, part)
     unused = (
         *(() if w.changes_scores else CHANGES),
-        *(PATTERN if w.mask.simple else ()),
+        *(() if w.mask.patterned else PATTERN),
         *(() if w.sink_logits else SOFTMAX_SINK),
         *(() if w.keeps is not None else THRESHOLD),
     )

@@ -222,8 +222,8 @@ VISITS = ("run_offsets", "runs")
 """`VISIT_PARAMETERS` of common.cuh."""
 _SIZES = ("seqlen_q", "seqlen_k")
 PATTERN = (
-    "dilation", "global_tokens", "block", "blocks_across", "blocks_of_head", "document_of",
-    "block_mask",
+    "ahead", "shift", "dilation", "global_tokens", "block", "blocks_across", "blocks_of_head",
+    "document_of", "block_mask",
 )  # fmt: skip
 MASK = (*_SIZES, "causal", "window", "sinks", *PATTERN)
 """`MASK_PARAMETERS` of common.cuh; `PATTERN` only where a mask is more than the rest says."""

@@ -14,6 +14,7 @@ from kernels.cuda.launch import ELEMENT, Device, Tensors, arguments
 from kernels.cuda.specs import OPERANDS, WARP, LaunchPart
 from kernels.errors import KernelError
 from simulator.problem.hardware import KIB, MULTIPROCESSORS
+from simulator.problem.masks import window_text
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of
 
@@ -132,7 +133,8 @@ def check(w: Workload, device: Device, capability: int | None = None, buffers: i
             w.head_dim != w.value_dim or w.head_dim not in HEAD_DIMS,
             f"d = {w.head_dim}, dv = {w.value_dim}: it takes d = dv = 64 or 128",
         ),
-        (w.mask.window, f"window {w.mask.window}: it takes causal or no mask"),
+        (w.mask.window, f"window {window_text(w.mask.window)}: it takes causal or no mask"),
+        (w.mask.moved, "a mask aligned at the top left: it aligns at the bottom right"),
         (w.mask.documents, "documents: it takes causal or no mask"),
         (w.mask.blocks, "a block mask: it takes causal or no mask"),
         (w.mask.tensor, "the mask of a file: it takes causal or no mask"),

@@ -13,6 +13,7 @@ from simulator.base.tolerance import STEP
 from simulator.problem.filling import done_after_words
 from simulator.problem.input_files import is_npz
 from simulator.problem.layer import BIASES, WEIGHTS
+from simulator.problem.masks import FAR
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import algorithm_of
 from simulator.run.trace import Trace
@@ -139,7 +140,7 @@ q, k, v = (values.astype(np.float64) for values in (q, k, v))
 
 def visible(head, rows):
     """Return which keys some rows of a head see."""
-    i = np.arange(rows.start, rows.stop)[:, None] + NK - NQ
+    i = np.arange(rows.start, rows.stop)[:, None]{shift}
     j = np.arange(NK)[None]
     seen = np.ones((len(rows), NK), dtype=bool)
 {mask}    return seen
@@ -193,7 +194,7 @@ _ASKED = """if "--all" in sys.argv[1:]:  # {scores} scores take long
 
 _MASK = (
     "seqlen_q", "seqlen_k", "queries", "causal", "window", "sinks", "dilation", "global_tokens",
-    "documents", "blocks", "tensor",
+    "documents", "blocks", "tensor", "align",
 )  # fmt: skip
 _SCORING = ("scale", "temperature", "softcap", "slopes", "sink_logits")
 """What the script can write of a mask and of scores."""
@@ -261,6 +262,7 @@ def run_script(trace: Trace, head: int, row: int) -> str:
         after=_in_docstring(f"{words}\n") if (words := done_after_words(w.file)) else "",
     )
     rest = _REST.format(
+        shift=" + NK - NQ" * (w.mask.align == "bottom-right"),
         mask="".join(f"    {line}\n" for line in _mask_lines(w)),
         changes="".join(f"    {line}\n" for line in _change_lines(w)),
         sink=_SINK.format(logits=list(w.sink_logits)) if w.sink_logits else "",
@@ -364,11 +366,11 @@ def _mask_lines(w: Workload) -> Sequence[str]:
     if mask.causal:
         out.append("seen &= j <= i")
     if mask.window:
-        near = f"(i - j < {mask.window})"
-        if not mask.causal:
-            near += f" & (j - i < {mask.window})"
-        if mask.dilation > 1:
-            near += f" & ((i - j) % {mask.dilation} == 0)"
+        left, right = mask.reach
+        bounds = [f"(i - {left} <= j)"] * (left < FAR)
+        bounds += [f"(j <= i + {right})"] * (right < FAR and not mask.causal)
+        bounds += [f"((i - j) % {mask.dilation} == 0)"] * (mask.dilation > 1)
+        near = " & ".join(bounds) or "(j <= i)"
         free = f" | (j < {mask.sinks})" if mask.sinks else ""
         if mask.global_tokens:
             free += f" | (j < {mask.global_tokens}) | (i < {mask.global_tokens})"
@@ -376,10 +378,11 @@ def _mask_lines(w: Workload) -> Sequence[str]:
     if mask.documents:
         out.append(f"ends = np.cumsum({list(mask.documents)})  # of the packed documents")
         out.append('of_i, of_j = (np.searchsorted(ends, n, side="right") for n in (i, j))')
-        out.append("seen &= (of_i == of_j) & (i >= 0)")
+        out.append("seen &= (of_i == of_j) & (i >= 0)")  # past the last key of_i is of no document
     if mask.blocks is not None:
         size = mask.blocks.size
-        out.append(f"line, place = (i - (NK - NQ)) // {size}, j // {size}")
+        own = "np.arange(rows.start, rows.stop)[:, None]"
+        out.append(f"line, place = {own} // {size}, j // {size}")
         out.append("seen &= BLOCKS[line, place]")
     if mask.tensor is not None:
         out.append(f"own = {list(w.picked)}[head] % len(MASK)")

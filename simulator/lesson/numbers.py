@@ -12,6 +12,7 @@ from dataclasses import asdict, replace
 from simulator.base.errors import refuse
 from simulator.engines.reference import reference_rows
 from simulator.problem.filling import MAX_BLOCKS
+from simulator.problem.masks import counted_back
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import tile_program
 from simulator.program.traffic import compulsory_bytes, floor_bytes
@@ -34,7 +35,7 @@ QUANTITIES: dict[str, Callable[[Workload], int | float]] = {
     "Tr": lambda w: w.grid.Tr,
     "Tc": lambda w: w.grid.Tc,
     "splits": lambda w: w.splits,
-    "window": lambda w: w.mask.window,
+    "window": lambda w: counted_back(w.mask.window),
     "sinks": lambda w: w.mask.sinks,
     "dilation": lambda w: w.mask.dilation,
     "documents": lambda w: len(w.mask.documents),

@@ -97,6 +97,8 @@ _FAR = np.iinfo(np.int64)
 def _cut(mask: Mask, parts: Parts) -> _OpenRows:
     """Return the rows of each row block, cut where what is open to them changes."""
     begins = [np.zeros(0, dtype=np.int64), mask.document_starts]
+    if mask.documents:
+        begins.append(np.array([mask.seqlen_k]))
     if mask.window and mask.global_tokens:
         begins.append(np.array([mask.global_tokens]))
     if mask.blocks is not None:
@@ -124,7 +126,9 @@ def _open(mask: Mask, rows: _OpenRows) -> _Spans:
     if mask.documents:
         starts = np.append(mask.document_starts, mask.seqlen_k)
         own = np.searchsorted(starts, rows.first, side="right") - 1
-        inside = own >= 0  # a row before the first key is in no document
+        # A row before the first key, or after the last one, is in no document.
+        inside = (own >= 0) & (own < len(mask.documents))
+        own = np.where(inside, own, 0)
         low, high = (np.where(inside, starts[own + n], 0) for n in (0, 1))
     if mask.blocks is None:
         return _Spans(of, low, high)
@@ -154,8 +158,8 @@ def _seen(mask: Mask, rows: _OpenRows, opened: _Spans, cols: int, *, every: bool
         out.append(_combs(mask, (of, first, last, low, high), cols, every=every))
     else:
         before, far = (last, first) if every else (first, last)
-        start = before - mask.window + 1
-        stop = far + (1 if mask.causal else mask.window)
+        left, right = mask.reach
+        start, stop = before - left, far + right + 1
         out.append((of, np.maximum(start, low), np.minimum(stop, high)))
     return _Spans(*(np.concatenate(each) for each in zip(*out, strict=True)))
 
@@ -167,8 +171,8 @@ def _combs(
 
     Teeth between which no column block fits are one interval: only blocks are asked for.
     """
-    n, most = mask.dilation, (mask.window - 1) // mask.dilation
-    least = 0 if mask.causal else -most
+    n, (most, least) = mask.dilation, (each // mask.dilation for each in mask.reach)
+    least = -least
     alone = boxes[1] == boxes[2]
     if every:  # rows next to each other have no key in common
         boxes = (boxes[0][alone], boxes[1][alone], boxes[2][alone], boxes[3][alone],

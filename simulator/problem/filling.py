@@ -289,7 +289,7 @@ def tiles(
     if said.rows and said.cols:
         rows, cols, key = said.rows, said.cols, "rows"
     else:
-        key, causal, window = "rule", mask.causal, mask.window > 0
+        key, causal, window = "rule", mask.reach[1] == 0, mask.local
         if said.rule == "paper":
             rows, cols = paper_tiles(shapes["head_dim"], dtype, gpu)
         elif said.rule == "fa3":

@@ -52,7 +52,7 @@ def check_mask(mask: Mask) -> None:
         queries as keys.
     """
     for key, value in (
-        ("window", mask.window),
+        ("window", list(mask.window) if isinstance(mask.window, tuple) else mask.window),
         ("sinks", mask.sinks),
         ("global_tokens", mask.global_tokens),
         ("documents", list(mask.documents)),

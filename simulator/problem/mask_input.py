@@ -76,6 +76,7 @@ def mask_of(
         said.documents,
         blocks,
         tensor,
+        said.align if seqlen_q != seqlen_k else "bottom-right",  # the same: masks can be compared
     )
     if file and (blocks or tensor) and not mask.pairs_exist:
         name = MASK if tensor else BLOCK_MASK

@@ -63,6 +63,7 @@ def masked_scenario(w: Workload, mask: Mask, path: Path | None = None) -> Scenar
     """
     said: dict[str, Any] = {
         "causal": mask.causal, "window": mask.window, "sinks": mask.sinks or None,
+        "align": mask.align if mask.align != "bottom-right" else None,
         "dilation": mask.dilation if mask.dilation > 1 else None,
         "global_tokens": mask.global_tokens or None,
         "documents": list(mask.documents) or None,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from hashlib import sha256
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,14 @@ from numpy.typing import NDArray
 from simulator.base.errors import SCENARIO, refuse
 from simulator.problem import boxes
 from simulator.problem.intervals import I64, Bools, Intervals, sums
+
+Align = Literal["bottom-right", "top-left"]
+"""With which corner of the matrix the diagonal of a mask begins or ends."""
+Window = int | tuple[int, int]
+"""How many keys a row sees to either side, its own among them, and 0 for no window; or how far it
+sees to the left and to the right of its own key, and -1 for no bound."""
+FAR = 2**40
+"""How far a row sees to a side without a bound: beyond any key."""
 
 MASK = "mask"
 """The tensor of an input file that says which pairs are visible."""
@@ -112,14 +121,14 @@ class PairMask:
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """The visible pairs of a score matrix, aligned at the bottom right.
+    """The visible pairs of a score matrix.
 
-    With ``i' = i + (seqlen_k - seqlen_q)``, row `i` sees key `j` if every condition that is set
-    holds. Causal: ``j <= i'``. Window `w`: ``i' - j < w`` (without causal also ``j - i' < w``) and
-    ``(i' - j) mod dilation = 0``, or ``j < sinks``, or ``j < global_tokens``, or
-    ``i' < global_tokens``. Documents: i' and j are in the same one. Blocks: that of i and j is
-    visible. Tensor: it shows i and j. If it shows other pairs of each head, a tile is visited where
-    any head sees a pair of it, and `of_head` says what one head sees.
+    With ``i' = i + (seqlen_k - seqlen_q)``, or ``i' = i`` if aligned at the top left, row `i` sees
+    key `j` if every condition that is set holds. Causal: ``j <= i'``. Window `[l, r]`:
+    ``i' - l <= j <= i' + r`` and ``(i' - j) mod dilation = 0``, or ``j < sinks``, or
+    ``j < global_tokens``, or ``i' < global_tokens``. Documents: i' and j are in the same one.
+    Blocks: that of i and j is visible. Tensor: it shows i and j. If it shows other pairs of each
+    head, a tile is visited where any head sees a pair of it, and `of_head` says what one head sees.
 
     References
     ----------
@@ -131,7 +140,7 @@ class Mask:
     seqlen_q: int
     seqlen_k: int
     causal: bool = False  # whether a row sees no later key
-    window: int = 0  # how far a row sees; 0 for no window
+    window: Window = 0  # a pair is kept only where one number does not say the same
     sinks: int = 0  # first keys that the window never hides
     dilation: int = 1  # of the keys in its window a row sees one in so many
     global_tokens: int = 0  # first keys that the window never hides, and whose rows see past it
@@ -139,16 +148,54 @@ class Mask:
     blocks: BlockMask | None = None  # blocks of rows (not aligned) and keys; None for no such mask
     # pairs of rows (not aligned) and keys, as the input file has them; None for no such mask
     tensor: PairMask | None = None
+    align: Align = "bottom-right"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.window, tuple) and self.window[0] == self.window[1]:
+            object.__setattr__(self, "window", self.window[0] + 1)
+
+    @property
+    def first_position(self) -> int:
+        """The position of the first row, if the last one stands at the last key."""
+        return self.seqlen_k - self._rows_of_head
 
     @property
     def shift(self) -> int:
         """``i' - i``, negative when there are fewer keys than queries."""
-        return self.seqlen_k - self.seqlen_q
+        return 0 if self.align == "top-left" else self.first_position
+
+    @property
+    def moved(self) -> bool:
+        """Whether it is aligned elsewhere than positions are, and hides what depends on that."""
+        return self.shift != self.first_position and (
+            self.causal or bool(self.window or self.documents)
+        )
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """How far a row sees to the left and to the right of its own key; `FAR` for no bound."""
+        if isinstance(self.window, int):
+            left = right = self.window - 1
+        else:
+            left, right = self.window
+        left, right = (FAR if each < 0 else each for each in (left, right))
+        return left, 0 if self.causal else right
 
     @property
     def hides(self) -> bool:
         """Whether the mask can hide anything at all."""
-        return self.causal or self.window > 0 or self.of_these_lengths
+        return self.causal or bool(self.window) or self.of_these_lengths
+
+    @property
+    def local(self) -> bool:
+        """Whether kernels for causal or no masks cannot run it, but those for windows."""
+        left, right = self.reach
+        return left < FAR or 0 < right < FAR
+
+    @property
+    def kept(self) -> int:
+        """How many keys a cache keeps for rows to come, those that stay free among them."""
+        return min(self.seqlen_k, self.reach[0] + 1 + self.sinks)
 
     @property
     def simple(self) -> bool:
@@ -204,27 +251,34 @@ class Mask:
         return self.seqlen_q
 
     def of_last_row(self) -> Mask:
-        """Return the mask of the last row alone, which stands at the same key."""
+        """Return the mask of the last row alone, which stands at the last key."""
         blocks = self.blocks and BlockMask(self.blocks.size, self.blocks.table[-1:].copy())
         tensor = self.tensor and PairMask(self.tensor.table[:, -1:].copy())
-        return replace(self, seqlen_q=1, blocks=blocks, tensor=tensor)
+        return replace(self, seqlen_q=1, blocks=blocks, tensor=tensor, align="bottom-right")
 
     def positions(self, rows: range) -> I64:
-        """Return ``i'`` of some rows, (rows,): the key with which each row is aligned."""
-        return np.arange(rows.start, rows.stop, rows.step) + self.shift
+        """Return the positions of some rows, (rows,): the last row stands at the last key."""
+        return self._of_one_head(rows) + self.first_position
+
+    def aligned(self, rows: range) -> I64:
+        """Return ``i'`` of some rows, (rows,): the key with which the mask aligns each row."""
+        return self._of_one_head(rows) + self.shift
+
+    def _of_one_head(self, rows: range) -> I64:
+        """Return which rows of their heads some rows are."""
+        return np.arange(rows.start, rows.stop, rows.step)
 
     def visible(self, rows: range, keys: range, *, every: bool = False) -> NDArray[np.bool_]:
         """Return which pairs are visible, bool of shape (len(rows), len(keys)).
 
         If heads see different pairs, they are those that any head sees, or that `every` one does.
         """
-        i = self.positions(rows)[:, None]
+        i = self.aligned(rows)[:, None]
         j = np.arange(keys.start, keys.stop, keys.step)[None, :]
         seen = np.ones((len(rows), len(keys)), dtype=np.bool_)
         if self.window:
-            seen = i - j < self.window
-            if not self.causal:
-                seen &= j - i < self.window
+            left, right = self.reach
+            seen = (i - j <= left) & (j - i <= right)
             if self.dilation > 1:
                 seen &= (i - j) % self.dilation == 0
             seen |= j < max(self.sinks, self.global_tokens)
@@ -244,8 +298,9 @@ class Mask:
         return seen
 
     def document_of(self, place: I64) -> I64:
-        """Return which document each place is in, from 1 on; 0 before the first key."""
-        return np.searchsorted(self.document_starts, place, side="right")
+        """Return which document each place is in, from 1 on; 0 before and after all keys."""
+        found = np.searchsorted(self.document_starts, place, side="right")
+        return np.where(place < self.seqlen_k, found, 0)
 
     @property
     def keys(self) -> Intervals:
@@ -266,16 +321,24 @@ class Mask:
     @property
     def arguments(self) -> dict[str, int]:
         """The mask's arguments of a kernel beside the sizes, by name; 0 for what is not set."""
-        out = {"causal": int(self.causal), "window": self.window, "sinks": self.sinks}
-        if self.simple:
+        left, right = self.reach
+        window = left + 1 if self.window else 0
+        out = {"causal": int(self.causal), "window": window, "sinks": self.sinks}
+        if not self.patterned:
             return out
         size, across = (self.blocks.size, self.blocks.table.shape[1]) if self.blocks else (0, 0)
         apart = 0
         if self.tensor:
             size, across = 1, self.seqlen_k
             apart = self._rows_of_head * self.seqlen_k if self.tensor.of_each_head else 0
-        return out | {"dilation": self.dilation, "global_tokens": self.global_tokens, "block": size,
+        return out | {"ahead": right + 1, "shift": self.shift, "dilation": self.dilation,
+                      "global_tokens": self.global_tokens, "block": size,
                       "blocks_across": across, "blocks_of_head": apart}  # fmt: skip
+
+    @property
+    def patterned(self) -> bool:
+        """Whether it says more to kernels than causal, a window of one number, and sinks."""
+        return not self.simple or self.moved or isinstance(self.window, tuple)
 
     @property
     def block_table(self) -> Bools | None:
@@ -295,14 +358,16 @@ class Mask:
         """Return in words why a row does not see a key; empty if it does."""
         if self.visible(range(row, row + 1), range(key, key + 1)).all():
             return ""
-        at = int(self.positions(range(row, row + 1))[0])
-        place = f"row {row}" + (f", which stands at key {at}," if self.shift else "")
+        at = int(self.aligned(range(row, row + 1))[0])
+        corner = " of a mask aligned at the top left" * self.moved
+        place = f"row {row}" + (f", which stands at key {at}," if self.shift else "") + corner
         if self.causal and key > at:
             return f"causal: {place} sees no later key"
         own, other = (int(self.document_of(np.array(n))) for n in (at, key))
         if self.documents and own != other:
-            where = f"is in document {own}" if own else "is before the first document"
-            return f"documents: row {row} {where}, key {key} in document {other}"
+            outside = "before the first document" if at < 0 else "after the last document"
+            where = f"in document {own}" if own else outside
+            return f"documents: row {row} is {where}, key {key} in document {other}"
         if self.blocks is not None:
             line, across = (at - self.shift) // self.blocks.size, key // self.blocks.size
             if not self.blocks.table[line, across]:
@@ -313,9 +378,10 @@ class Mask:
         name = "sinks" if self.sinks >= self.global_tokens else "global tokens"
         sinks = f", and key {key} is none of the {free} {name}" if free else ""
         away = f"key {key} is {abs(at - key)} away from {place}"
-        if abs(at - key) < self.window:
+        left, right = self.reach
+        if -right <= at - key <= left:
             return f"window: {away}, which is no multiple of {self.dilation}{sinks}"
-        return f"window: {away}, the window is {self.window}{sinks}"
+        return f"window: {away}, the window is {window_text(self.window)}{sinks}"
 
     @property
     def diagonals(self) -> tuple[tuple[int, int], ...]:
@@ -326,12 +392,12 @@ class Mask:
         """
         if not self.simple:
             return ()
-        if self.causal:
-            out = [(0, self.shift + 1)]
-        else:
-            out = [(self._first_past_sinks, self.shift + self.window)] if self.window else []
-        if self.window:  # to the left of the sinks' edge nothing is hidden
-            offset = self.shift + 1 - self.window
+        left, right = self.reach
+        out = []
+        if right < FAR:
+            out.append((0 if self.causal else self._first_past_sinks, self.shift + right + 1))
+        if left < FAR:  # to the left of the sinks' edge nothing is hidden
+            offset = self.shift - left
             out.append((self.sinks - offset, offset))
         return tuple(out)
 
@@ -341,13 +407,13 @@ class Mask:
         if not (self.window and self.sinks and self.simple):
             return ()
         before = range(0 if self.causal else min(self._first_past_sinks, self.seqlen_q))
-        after = range(max(self.sinks + self.window - self.shift, 0), self.seqlen_q)
+        after = range(max(self.sinks + self.reach[0] + 1 - self.shift, 0), self.seqlen_q)
         return tuple((self.sinks, rows) for rows in (before, after) if rows)
 
     @property
     def _first_past_sinks(self) -> int:
         """The first row whose window reaches beyond the sinks on its right, or to their end."""
-        return max(self.sinks - self.shift - self.window, 0)
+        return max(self.sinks - self.shift - self.reach[1] - 1, 0)
 
     # --- blocks -----------------------------------------------------------------------------
 
@@ -382,16 +448,10 @@ class Mask:
     def _visited_between(self, first: I64, last: I64, cols: int | I64) -> Intervals:
         """Return the same for blocks whose rows are aligned with keys `first` to `last`."""
         Nk = self.seqlen_k
-        high = np.full(len(first), Nk)
-        low = np.zeros(len(first), dtype=np.int64)
-        if self.causal:
-            high = last + 1
-        elif self.window:
-            high = last + self.window
-        if self.window:
-            low = first - self.window + 1
-        high, low = np.clip(high, 0, Nk), np.clip(low, 0, Nk)
-        start, stop = low // cols, -(-high // cols)  # where nothing is left, both are 0
+        left, right = self.reach
+        high, low = np.clip(last + right + 1, 0, Nk), np.clip(first - left, 0, Nk)
+        some = low < high  # where nothing is left, both are 0
+        start, stop = some * (low // cols), some * -(-high // cols)
         if not (self.window and self.sinks):
             return Intervals.between(start, stop)
         reach = np.minimum(self.sinks, Nk)
@@ -412,15 +472,11 @@ class Mask:
 
     def _full_between(self, first: I64, last: I64, cols: int) -> Intervals:
         """Return the same for blocks whose rows are aligned with keys `first` to `last`."""
-        high = np.full(len(first), self.seqlen_k)
-        if self.causal:
-            high = first + 1
-        elif self.window:
-            high = first + self.window
-        stop = self._columns_ending_by(high, cols)
+        left, right = self.reach
+        stop = self._columns_ending_by(first + right + 1, cols)
         start = sinks = np.zeros_like(stop)
         if self.window:
-            low = last - self.window + 1
+            low = last - left
             past = -(-np.clip(low, 0, self.seqlen_k) // cols)
             start = np.where(low <= self.sinks, 0, past)
             reach = np.minimum(self.sinks, first + 1) if self.causal else self.sinks
@@ -445,14 +501,14 @@ class Mask:
         # As many as there are blocks of both, whatever the mask does.
         start = np.zeros_like(first * rows)
         stop = np.broadcast_to(Tr, start.shape)
+        left, right = self.reach
         if self.window:
             sink = first < self.sinks
-            last_row = end + self.window - 2 - self.shift
+            last_row = end + left - 1 - self.shift
             stop = np.where(sink, Tr, np.minimum(Tr, last_row // rows + 1))
         if self.causal or self.window:
-            reach = 0 if self.causal else self.window - 1
-            first_row = np.maximum(first - reach - self.shift, 0)
-            start = first_row // rows
+            first_row = np.maximum(first - right - self.shift, 0)
+            start = np.where(first_row < self.seqlen_q, first_row // rows, Tr)
             if not self.causal:
                 start = np.where(sink, 0, start)
         return Intervals.between(start, stop)
@@ -466,14 +522,14 @@ class Mask:
         end = np.minimum(first + cols, self.seqlen_k)
         start = np.zeros_like(first)
         stop = np.full_like(first, blocks)
+        left, right = self.reach
         if self.window:
             # The last row that sees the first key that is not a sink, if there is such a row.
-            row = np.maximum(first, self.sinks) + self.window - 1 - self.shift
+            row = np.maximum(first, self.sinks) + left - self.shift
             whole = np.where(row >= self.seqlen_q - 1, blocks, np.maximum(row + 1, 0) // rows)
             stop = np.where(end <= self.sinks, blocks, whole)
         if self.causal or self.window:
-            reach = 0 if self.causal else self.window - 1
-            row = np.maximum(end - 1 - reach - self.shift, 0)  # the first that sees the last key
+            row = np.maximum(end - 1 - right - self.shift, 0)  # the first that sees the last key
             start = -(-row // rows)
             if not self.causal:
                 start = np.where(end <= self.sinks, 0, start)
@@ -489,6 +545,16 @@ class Mask:
         """Return how many column blocks end at or before each `key`."""
         whole = np.clip(key, 0, self.seqlen_k) // cols
         return np.where(key >= self.seqlen_k, -(-self.seqlen_k // cols), whole)
+
+
+def counted_back(window: Window) -> int:
+    """Return how many keys a row sees, counted back from its own; 0 for no bound."""
+    return window if isinstance(window, int) else window[0] + 1
+
+
+def window_text(window: Window) -> str:
+    """Return a window as a scenario has it."""
+    return str(window if isinstance(window, int) else list(window))
 
 
 @lru_cache(maxsize=8)

@@ -28,17 +28,11 @@ class PackedMask(Mask):
     queries: int = 1  # rows of one head; `seqlen_q` counts those of all heads of a KV head
 
     @property
-    def shift(self) -> int:
-        """``i' - i`` of the first head's rows."""
-        return self.seqlen_k - self.queries
-
-    @property
     def _rows_of_head(self) -> int:
         return self.queries
 
-    def positions(self, rows: range) -> I64:
-        """Return ``i'`` of some rows, (rows,)."""
-        return np.arange(rows.start, rows.stop) % self.queries + self.shift
+    def _of_one_head(self, rows: range) -> I64:
+        return np.arange(rows.start, rows.stop) % self.queries
 
     def _parts(self, rows: int) -> tuple[tuple[I64, I64], tuple[I64, I64]]:
         """Return ``i'`` of the first and last row of each row block, in its one or two heads.

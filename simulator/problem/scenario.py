@@ -23,6 +23,7 @@ from simulator.base.limits import TITLE_LETTERS
 from simulator.base.tables import Table, input_error, read_toml
 from simulator.problem.features import FeatureName
 from simulator.problem.hardware import gpus
+from simulator.problem.masks import Align, Window
 
 Algorithm = Literal[
     "naive", "flash1", "flash2", "split-kv", "paged", "mla", "linear", "linear-recurrent", "gla",
@@ -72,6 +73,24 @@ def _lengths(value: object) -> object:
         if len(whole) == len(value) and all(1 <= each <= MAX_SEQLEN for each in whole):
             return tuple(whole)
     raise PydanticCustomError("lengths", "a list of numbers of tokens, each at least 1")
+
+
+def _window(value: object) -> object:
+    """Accept a number or a pair: a union would name each of its types in an error."""
+    if isinstance(value, list | tuple):
+        whole = [each for each in value if isinstance(each, int) and not isinstance(each, bool)]
+        if len(whole) == len(value) == 2 and all(-1 <= each <= MAX_SEQLEN for each in whole):
+            return tuple(whole)
+    elif value is None:
+        return value
+    elif isinstance(value, int) and not isinstance(value, bool):
+        if 0 <= value <= MAX_SEQLEN:
+            return value
+        bound = f"at most {MAX_SEQLEN}" if value > 0 else "at least 0"
+        raise PydanticCustomError("window", "{bound}, or a pair [left, right]", {"bound": bound})
+    raise PydanticCustomError(
+        "window", "a number of keys, or a pair [left, right] of numbers from -1, which is no bound"
+    )
 
 
 def _splits(value: object) -> object:
@@ -166,7 +185,8 @@ class MaskTable(Table):
     """Which pairs are visible. What is not said of causal and window is as the input file says."""
 
     causal: bool | None = None
-    window: Annotated[int, Field(ge=0, le=MAX_SEQLEN)] | None = None
+    align: Align = "bottom-right"
+    window: Annotated[Window | None, BeforeValidator(_window)] = None
     sinks: Annotated[int, Field(ge=0, le=MAX_SEQLEN)] = 0
     dilation: Annotated[int, Field(ge=1, le=MAX_SEQLEN)] = 1
     global_tokens: Annotated[int, Field(ge=0, le=MAX_SEQLEN)] = 0
@@ -378,8 +398,8 @@ def scenario_tables(scenario: Scenario) -> dict[str, Any]:
     """Return what the author set, as plain tables ready for TOML."""
     data = scenario.model_dump(exclude_none=True, exclude_unset=True)
     lists = (
-        ("input", "head"), ("scores", "alibi"), ("scores", "sink_logits"), ("mask", "documents"),
-        ("batch", "lengths"),
+        ("input", "head"), ("scores", "alibi"), ("scores", "sink_logits"), ("mask", "window"),
+        ("mask", "documents"), ("batch", "lengths"),
     )  # fmt: skip
     for table, key in lists:
         if isinstance(data.get(table, {}).get(key), tuple):

@@ -212,7 +212,7 @@ class AtRow(Condition):
 class TileSkipped(Condition):
     """Stops after a skipped tile, at the next op that is done.
 
-    Naive visits every tile. The last tile is never skipped: the last row sees the last key.
+    Naive visits every tile. Nothing stops after the last visit, whatever is skipped there.
     """
 
     @property

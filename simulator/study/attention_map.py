@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from simulator.base.dtypes import F32, frozen
 from simulator.base.errors import refuse
 from simulator.base.matmul import matmul
-from simulator.problem.masks import Mask
+from simulator.problem.masks import Mask, Window
 from simulator.problem.packing import unpacked
 from simulator.problem.scores import Scoring
 from simulator.problem.workload import Inputs, Workload
@@ -38,10 +38,10 @@ class MapSettings:
 
     temperature: float = 1.0  # divides the scaled scores
     causal: bool = False  # whether a row sees no later key
-    window: int = 0  # how far a row sees; 0 for no window
+    window: Window = 0  # how far a row sees; 0 for no window
     sinks: int = 0  # first keys that the window never hides
-    # the other conditions: dilation, global tokens, documents, blocks and the file's pairs; None
-    # for none
+    # alignment and the other conditions: dilation, global tokens, documents, blocks and the file's
+    # pairs; None for none
     rest: Mask | None = None
 
     def mask(self, seqlen_q: int, seqlen_k: int) -> Mask:
@@ -264,8 +264,9 @@ class HeadScores:
     def _factor(self, settings: MapSettings) -> float:
         """Return what Q K^T is multiplied by, after checking that the settings can be used."""
         for key in ("window", "sinks"):
-            if getattr(settings, key) < 0:
-                raise refuse("inspector", key, getattr(settings, key), "0 or more")
+            value = getattr(settings, key)
+            if isinstance(value, int) and value < 0:
+                raise refuse("inspector", key, value, "0 or more")
         limits, t = np.finfo(np.float32), settings.temperature
         if t > 0:
             factor = Scoring(self._scale, t).factor

@@ -65,7 +65,7 @@ def signature(w: Workload) -> dict[str, Any]:
             "dtype": w.dtype,
             "mask": {
                 "causal": mask.causal,
-                "window": mask.window,
+                "window": mask.window if isinstance(mask.window, int) else str(list(mask.window)),
                 "sinks": mask.sinks if mask.window else 0,  # without a window there are no sinks
                 **_pattern(mask),
             },
@@ -77,13 +77,14 @@ def signature(w: Workload) -> dict[str, Any]:
 
 def _pattern(mask: Mask) -> dict[str, Any]:
     """Return what else a mask hides; nothing if it is a simple one, as older reports have it."""
+    moved = {"align": mask.align} if mask.moved else {}
     if mask.simple:
-        return {}
+        return moved
     blocks = mask.blocks and (mask.blocks.size, mask.blocks.name)
     tensor = {"tensor": mask.tensor.name} if mask.tensor else {}
     return {"dilation": mask.dilation, "global_tokens": mask.global_tokens,
             "documents": " ".join(map(str, mask.documents)), "blocks": str(blocks),
-            **tensor}  # fmt: skip
+            **tensor, **moved}  # fmt: skip
 
 
 def measured_run(w: Workload, flops: int, report: Report) -> Measured | None:

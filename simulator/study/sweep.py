@@ -188,7 +188,7 @@ def _counted(w: Workload) -> Figures:
 
 def rule_tiles(w: Workload) -> dict[TilingRule, tuple[int, int]]:
     """Return (Br, Bc) as each published rule chooses them for a workload."""
-    d, causal, window = w.head_dim, w.mask.causal, w.mask.window > 0
+    d, causal, window = w.head_dim, w.mask.reach[1] == 0, w.mask.local
     return {
         "paper": paper_tiles(d, w.dtype, w.gpu),
         "fa2": fa2_tiles(d, causal, window, w.gpu),

@@ -14,6 +14,7 @@ import numpy as np
 
 from simulator.base.errors import refuse
 from simulator.problem.filling import MAX_BLOCKS
+from simulator.problem.masks import Window, window_text
 from simulator.problem.scenario import MAX_SEQLEN, Algorithm
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import ALGORITHMS, BASELINE, USUAL, algorithm_of
@@ -52,7 +53,7 @@ class Variant:
     name: str  # ``MHA``, ``GQA 8:2``, ``MQA``, ``window 16``
     algorithm: Algorithm  # what runs it
     kv_heads: int  # kv_heads, window: in what it differs; window 0 for none
-    window: int
+    window: Window
     own: bool  # whether it is what the scenario runs
     seconds: VariantCost  # estimated time on the workload's GPU
     held: VariantCost  # bytes of all tensors in HBM
@@ -100,7 +101,7 @@ def variant_table(w: Workload) -> VariantTable:
     some = own_kv if 1 < own_kv < heads else next((n for n in counts if 1 < n <= heads // 4), 0)
     own = algorithm_of(w)
     usual = w.algorithm if own.softmax and not own.stores_scores else USUAL.name
-    chosen: list[tuple[str, Algorithm, int, int]] = [
+    chosen: list[tuple[str, Algorithm, int, Window]] = [
         (f"MHA, {BASELINE.label}", BASELINE.name, heads, 0),
         (f"MHA, {ALGORITHMS[usual].label}", usual, heads, 0),
     ]
@@ -108,9 +109,10 @@ def variant_table(w: Workload) -> VariantTable:
         chosen.append((f"GQA {heads}:{some}", usual, some, 0))
     chosen.append(("MQA", usual, 1, 0))
     window = own_window or _some_window(w.seqlen_k)
-    chosen.append((f"window {window}", usual, heads, window))
+    words = f"window {window_text(window)}"
+    chosen.append((words, usual, heads, window))
     if some:
-        chosen.append((f"GQA {heads}:{some}, window {window}", usual, some, window))
+        chosen.append((f"GQA {heads}:{some}, {words}", usual, some, window))
     takes = not w.mask.of_these_lengths  # without a softmax there are no documents or blocks
     if takes and (w.queries == w.seqlen_k or not w.mask.causal):
         chosen += [
@@ -144,7 +146,9 @@ def _lengths(w: Workload) -> tuple[int, ...]:
     return tuple(last // 2**n for n in range(DOUBLINGS, -1, -1))
 
 
-def _shared(w: Workload, algorithm: Algorithm, heads: int, kv_heads: int, window: int) -> Workload:
+def _shared(
+    w: Workload, algorithm: Algorithm, heads: int, kv_heads: int, window: Window
+) -> Workload:
     """Return a workload with other heads and another window, all else as it is."""
     plain = w.as_algorithm(BASELINE.name)  # its heads one by one
     sinks = plain.mask.sinks if window else 0
@@ -192,10 +196,7 @@ def cached_bytes(w: Workload) -> int:
     """
     if not algorithm_of(w).softmax:
         return sum(stored_bytes(w, algorithm_of(w).left).values())
-    kept = w.seqlen_k
-    if w.mask.window:
-        kept = min(kept, w.mask.window + w.mask.sinks)
-    return sum(stored_bytes(replace(w, seqlen_k=kept), ("K", "V")).values())
+    return sum(stored_bytes(replace(w, seqlen_k=w.mask.kept), ("K", "V")).values())
 
 
 def parameters(w: Workload, width: int) -> int:

@@ -77,20 +77,26 @@ def visible(
     pairs: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.bool_]:
     """Return which pairs a scenario's mask shows, (Nq, Nk) or those of each head of a file."""
-    i, j = np.arange(nq)[:, None] + nk - nq, np.arange(nk)[None, :]
+    shift = 0 if said.get("align") == "top-left" else nk - nq
+    i, j = np.arange(nq)[:, None] + shift, np.arange(nk)[None, :]
     seen = np.ones((nq, nk), dtype=bool)
     if said.get("causal"):
         seen &= j <= i
     if window := said.get("window", 0):
         everywhere = said.get("global_tokens", 0)
-        near = (i - j < window) & ((i - j) % said.get("dilation", 1) == 0)
-        if not said.get("causal"):
-            near &= j - i < window
+        pair = isinstance(window, list)
+        left, right = window if pair else (window - 1, window - 1)
+        near = (i - j) % said.get("dilation", 1) == 0
+        if left >= 0:
+            near &= i - j <= left
+        if right >= 0 and not said.get("causal"):
+            near &= j - i <= right
         near |= (j < said.get("sinks", 0)) | (j < everywhere)
         seen &= near | ((i < everywhere) & (everywhere > 0))
     if said.get("documents"):
         own = np.repeat(np.arange(len(said["documents"])), said["documents"])
-        of_row = np.where(i >= 0, own[np.maximum(i, 0)], -1)
+        inside = (i >= 0) & (i < nk)
+        of_row = np.where(inside, own[np.clip(i, 0, nk - 1)], -1)
         seen &= of_row == own[j]
     if blocks is not None:
         seen &= blocks[np.arange(nq)[:, None] // said["block"], j // said["block"]]
@@ -214,6 +220,11 @@ class _Draw:
                 documents.append(pick.randint(1, left))
                 left -= documents[-1]
             mask["documents"] = documents
+        aside = random.Random(f"mask of {self.seed}")  # the other draws stay as they are
+        if aside.random() < 0.3:
+            mask["align"] = "top-left"
+        if "window" in mask and aside.random() < 0.4:
+            mask["window"] = [aside.choice((-1, 0, 3, 25)), aside.choice((0, 1, 8, 50))]
         if self.source == "file" and self.often(0.25):
             size = pick.choice((1, 3, 8, 16, 100))
             table = self.rng.random((-(-self.nq // size), -(-self.nk // size))) < 0.6
@@ -422,7 +433,7 @@ class _Draw:
             meta["scale"] = attention.pop("scale")
         if mask.get("causal") and self.often(0.6):
             meta["causal"] = mask.pop("causal")
-        if "window" in mask and self.often(0.6):
+        if isinstance(mask.get("window"), int) and self.often(0.6):
             meta["window"] = mask.pop("window")
         if "softcap" in scores and self.often(0.6):
             meta["softcap"] = scores.pop("softcap")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import ceil, tanh
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from hypothesis import strategies as st
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.engines.reference import reference_gradients
 from simulator.problem.facts import PACKED, RULES
-from simulator.problem.masks import BlockMask, Mask, PairMask
+from simulator.problem.masks import Align, BlockMask, Mask, PairMask
 from simulator.problem.scenario import Scenario, parse_scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.program.algorithms import tile_program
@@ -31,7 +31,7 @@ class Pairs:
     nq: int
     nk: int
     causal: bool = False
-    window: int = 0
+    window: int | tuple[int, int] = 0
     sinks: int = 0
     dilation: int = 1
     global_tokens: int = 0
@@ -39,15 +39,20 @@ class Pairs:
     block: int = 0
     blocks: tuple[tuple[bool, ...], ...] = ()
     tensor: tuple[tuple[bool, ...], ...] = ()
+    align: Align = "bottom-right"
+
+    def aligned(self, i: int) -> int:
+        """Return the key with which query row i is aligned."""
+        return i + (self.nk - self.nq if self.align == "bottom-right" else 0)
 
     def sees(self, i: int, j: int) -> bool:
         """Return whether query row i sees key j: docs/files.md, "Masks", word by word."""
-        shifted = i + (self.nk - self.nq)
+        shifted = self.aligned(i)
         if self.causal and j > shifted:
             return False
         if self.documents:
             belongs = [n for n, length in enumerate(self.documents) for _ in range(length)]
-            if shifted < 0 or belongs[shifted] != belongs[j]:
+            if not 0 <= shifted < self.nk or belongs[shifted] != belongs[j]:
                 return False
         if self.block and not self.blocks[i // self.block][j // self.block]:
             return False
@@ -55,9 +60,11 @@ class Pairs:
             return False
         if not self.window:
             return True
-        near = shifted - j < self.window
+        w = self.window
+        left, right = (w - 1, w - 1) if isinstance(w, int) else w
+        near = left == -1 or shifted - j <= left
         if not self.causal:
-            near = near and j - shifted < self.window
+            near = near and (right == -1 or j - shifted <= right)
         near = near and (shifted - j) % self.dilation == 0
         if self.global_tokens and shifted < self.global_tokens:
             return True
@@ -69,7 +76,7 @@ class Pairs:
         tensor = PairMask(np.array([self.tensor], dtype=bool)) if self.tensor else None
         return Mask(
             self.nq, self.nk, self.causal, self.window, self.sinks,
-            self.dilation, self.global_tokens, self.documents, blocks, tensor,
+            self.dilation, self.global_tokens, self.documents, blocks, tensor, self.align,
         )  # fmt: skip
 
     def matrix(self) -> np.ndarray:
@@ -159,12 +166,20 @@ def fitted(algorithm: str, **said: Any) -> dict[str, Any]:
     return {**{key: value for key, value in said.items() if key not in dropped}, "mask": mask}
 
 
+def windows(longest: int) -> st.SearchStrategy[int | tuple[int, int]]:
+    """Draw windows: none, a number, or how far to the left and to the right."""
+    side = st.integers(-1, longest)
+    pairs = st.tuples(side, side).filter(lambda pair: pair != (-1, -1))
+    return st.one_of(st.just(0), st.integers(1, longest), pairs)
+
+
 def masks(longest: int) -> st.SearchStrategy[dict[str, Any]]:
     """Draw [mask] tables; documents of lengths that `scenario` makes fit."""
     some = st.one_of(st.just(0), st.integers(0, longest + 2))
     plain = {
         "causal": st.booleans(),
-        "window": st.one_of(st.just(0), st.integers(1, longest + 5)),
+        "align": st.sampled_from(get_args(Align)),
+        "window": windows(longest + 5),
         "sinks": some,
     }
     more = {
@@ -253,7 +268,7 @@ def pairs_of(w: Workload, head: int = 0) -> Pairs:
         w.seqlen_q, w.seqlen_k, bool(said.causal), said.window or 0, said.sinks,
         said.dilation, said.global_tokens, said.documents, said.block or 0,
         tuple(map(tuple, w.mask.blocks.table.tolist())) if w.mask.blocks else (),
-        tuple(map(tuple, table)),
+        tuple(map(tuple, table)), said.align,
     )  # fmt: skip
 
 

@@ -481,6 +481,11 @@ def test_a_planted_fault_is_found(fault: Fault | None) -> None:
         ({"d": 96}, "d = 96, dv = 96: it takes d = dv = 64 or 128"),
         ({"d": 64, "dv": 128}, "d = 64, dv = 128: it takes"),
         ({"mask": {"window": 5}}, "window 5: it takes causal or no mask"),
+        ({"mask": {"window": [5, -1]}}, r"window \[5, -1\]: it takes causal or no mask"),
+        (
+            {"nk": 192, "mask": {"causal": True, "align": "top-left"}},
+            "a mask aligned at the top left",
+        ),
     ],
 )
 def test_what_it_cannot_run(changes: dict[str, Any], message: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simulator.problem.filling import done_after
-from simulator.problem.masks import Mask
+from simulator.problem.masks import Mask, Window
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import algorithm_of, takes_turns
 from ui.look.units import count_text, plural
@@ -47,12 +47,20 @@ def scenario_words(w: Workload) -> list[str]:
     return words
 
 
+def window_words(window: Window) -> str:
+    """Return a window in a few words."""
+    if isinstance(window, int):
+        return f"window {count_text(window)}"
+    left, right = (count_text(side) if side >= 0 else "-1" for side in window)
+    return f"window [{left}, {right}]"
+
+
 def pattern_words(mask: Mask) -> list[str]:
     """Return what a mask hides beside the keys to come, a few words each."""
-    words = []
+    words = ["aligned top-left"] * mask.moved
     if mask.window:
         sinks = [plural(mask.sinks, "sink")] * (mask.sinks > 0)
-        words.append(" + ".join([f"window {count_text(mask.window)}", *sinks]))
+        words.append(" + ".join([window_words(mask.window), *sinks]))
         words += [f"one key in {count_text(mask.dilation)}"] * (mask.dilation > 1)
         words += [plural(mask.global_tokens, "global token")] * (mask.global_tokens > 0)
     if mask.documents:

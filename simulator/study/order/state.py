@@ -106,7 +106,7 @@ def reach_state(masks: LayerMasks, head: int, row: int, depth: int, count: int) 
     """Return the reach of a row's token through some layers of which some are global."""
     w, spread = masks.workload, global_layers(depth, min(count, depth))
     layers = LayerStack(masks.local, masks.everything, spread)
-    token = min(max(row + w.mask.shift, 0), min(w.seqlen_k, MOST_TOKENS) - 1)
+    token = min(max(row + w.mask.first_position, 0), min(w.seqlen_k, MOST_TOKENS) - 1)
     alone = int(cone((masks.local,) * depth, token)[0].sum())
     return ReachState(masks, head, row, token, layers, cone(layers.tables, token), alone)
 

@@ -58,7 +58,7 @@ class Compression:
     def seen(self, dense: Mask) -> Bools:
         """Return which rows see which compressed keys, (rows, count)."""
         last = np.arange(self.count(dense.seqlen_k)) * self.stride + self.length - 1
-        at = dense.positions(range(dense.seqlen_q))[:, None]
+        at = dense.aligned(range(dense.seqlen_q))[:, None]
         return np.asarray((last <= at) if dense.causal else np.ones((len(at), len(last)), bool))
 
 

@@ -89,7 +89,7 @@ def blocks_of(w: Workload, block: int) -> int:
 
 def dense_mask(w: Workload) -> Mask:
     """Return the mask that all are compared with: causal if the run is, and nothing else."""
-    return Mask(w.queries, w.seqlen_k, w.mask.causal)
+    return Mask(w.queries, w.seqlen_k, w.mask.causal, align=w.mask.align)
 
 
 def patterns(w: Workload, inputs: Inputs, knobs: Knobs) -> tuple[Pattern, ...]:
@@ -119,7 +119,7 @@ def _patterns(w: Workload, inputs: Inputs, knobs: Knobs) -> Iterator[Pattern]:
     yield Pattern("packed documents", f"{len(lengths)} documents in one sequence",
                   replace(dense, documents=lengths))  # fmt: skip
     if w.queries * w.seqlen_k <= MOST_PAIRS:
-        at, j = dense.positions(range(w.queries))[:, None], np.arange(w.seqlen_k)[None, :]
+        at, j = dense.aligned(range(w.queries))[:, None], np.arange(w.seqlen_k)[None, :]
         seen = (j <= at) | (j < keys)
         yield Pattern("prefix-LM", f"the first {keys} keys, and then those so far",
                       replace(dense, causal=False, blocks=BlockMask(1, seen)))  # fmt: skip
@@ -201,7 +201,7 @@ def _nsa_scores(w: Workload, inputs: Inputs, block: int) -> F64:
     """
     mask, starts = dense_mask(w), np.arange(0, w.seqlen_k, block)
     ends = np.minimum(starts + block, w.seqlen_k)
-    seen = mask.positions(range(w.queries))[:, None] >= ends - 1 if mask.causal else np.True_
+    seen = mask.aligned(range(w.queries))[:, None] >= ends - 1 if mask.causal else np.True_
     total = np.zeros((w.queries, len(starts)))
     for head, kv in enumerate(w.kv_head_of):
         k = np.add.reduceat(inputs.k[kv].astype(np.float64), starts, axis=0)

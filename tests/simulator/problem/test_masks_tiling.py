@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import product
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -10,11 +11,11 @@ from hypothesis import strategies as st
 
 from simulator.problem.hardware import gpus
 from simulator.problem.intervals import Intervals
-from simulator.problem.masks import Mask
+from simulator.problem.masks import FAR, Align, Mask
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.tiling import TileGrid, TileKind, fa2_tiles, fa3_tiles, paper_tiles
 from simulator.problem.workload import resolve
-from tests.helpers.runs import Pairs, fitting
+from tests.helpers.runs import Pairs, fitting, windows
 
 
 @st.composite
@@ -23,10 +24,11 @@ def grids(draw: st.DrawFn) -> tuple[Pairs, TileGrid]:
     sizes = st.integers(1, 40)
     nq, nk = draw(sizes), draw(sizes)
     causal = draw(st.booleans())
-    window = draw(st.one_of(st.just(0), st.integers(1, 45)))
+    window = draw(windows(45))
     some = st.one_of(st.just(0), st.integers(1, 45))
     rows, cols = draw(st.integers(1, 12)), draw(st.integers(1, 12))
-    pairs = Pairs(nq, nk, causal, window, draw(some))
+    align = draw(st.sampled_from(get_args(Align)))
+    pairs = Pairs(nq, nk, causal, window, draw(some), align=align)
     if draw(st.booleans()):
         lengths = draw(st.lists(st.integers(1, 30), max_size=6))
         pairs = replace(
@@ -67,7 +69,7 @@ def test_mask_is_the_definition(drawn: tuple[Pairs, TileGrid]) -> None:
         part = whole[rows.start : rows.stop, cols.start : cols.stop]
         np.testing.assert_array_equal(mask.visible(rows, cols), part)
     more = bool(pairs.documents or pairs.block or pairs.tensor)
-    assert mask.hides == (pairs.causal or pairs.window > 0 or more)
+    assert mask.hides == (pairs.causal or bool(pairs.window) or more)
     if not mask.hides:
         assert whole.all()
 
@@ -84,13 +86,13 @@ def test_what_a_row_sees(drawn: tuple[Pairs, TileGrid]) -> None:
 
 def why(pairs: Pairs, i: int, j: int) -> str:
     """Return the condition that hides a pair, the first of them as they are told."""
-    at = i + pairs.nk - pairs.nq
+    at = pairs.aligned(i)
     if replace(pairs, tensor=()).sees(i, j):
         return f"file: the mask of the input file hides key {j} from row {i}"
-    alone = Pairs(pairs.nq, pairs.nk, window=pairs.window, sinks=pairs.sinks)
+    alone = Pairs(pairs.nq, pairs.nk, pairs.causal, pairs.window, pairs.sinks, align=pairs.align)
     parts = {
-        "causal: ": Pairs(pairs.nq, pairs.nk, causal=pairs.causal),
-        "documents: ": Pairs(pairs.nq, pairs.nk, documents=pairs.documents),
+        "causal: ": replace(alone, window=0, sinks=0),
+        "documents: ": Pairs(pairs.nq, pairs.nk, documents=pairs.documents, align=pairs.align),
         "block: ": Pairs(pairs.nq, pairs.nk, block=pairs.block, blocks=pairs.blocks),
     }
     found = next((words for words, part in parts.items() if not part.sees(i, j)), None)
@@ -111,15 +113,16 @@ def test_a_hidden_pair_is_told_by_the_condition_that_hides_it(
 
 def test_arguments_of_a_kernel_are_those_of_what_is_set() -> None:
     few = {"causal": 1, "window": 5, "sinks": 2}
+    ahead = {"ahead": 1, "shift": 0}
     assert Mask(9, 9, causal=True, window=5, sinks=2).arguments == few
     assert Mask(9, 9).arguments == {"causal": 0, "window": 0, "sinks": 0}
     more = {"dilation": 3, "global_tokens": 0, "block": 0, "blocks_across": 0, "blocks_of_head": 0}
     dilated = Mask(9, 9, causal=True, window=5, sinks=2, dilation=3)
-    assert dilated.arguments == few | more
+    assert dilated.arguments == few | ahead | more
     blocks = Pairs(9, 7, block=4, blocks=((True, False),) * 3).mask()
     assert blocks.arguments == {
-        "causal": 0, "window": 0, "sinks": 0, "dilation": 1, "global_tokens": 0, "block": 4,
-        "blocks_across": 2, "blocks_of_head": 0,
+        "causal": 0, "window": 0, "sinks": 0, "ahead": FAR + 1, "shift": -2, "dilation": 1,
+        "global_tokens": 0, "block": 4, "blocks_across": 2, "blocks_of_head": 0,
     }  # fmt: skip
 
 
@@ -165,12 +168,26 @@ def test_tiles_are_the_definition(drawn: tuple[Pairs, TileGrid]) -> None:
 
 @given(grids())
 def test_intervals_are_the_definition(drawn: tuple[Pairs, TileGrid]) -> None:
-    pairs, grid = drawn
+    check_intervals(*drawn)
+
+
+def check_intervals(pairs: Pairs, grid: TileGrid) -> None:
+    """Compare the blocks that each row block and each column block sees with pairs, one by one."""
     kinds = pairs.kinds(grid.rows, grid.cols)
     np.testing.assert_array_equal(covered(grid.visited_columns, grid.Tc), kinds > 0)
     np.testing.assert_array_equal(covered(grid.visited_rows, grid.Tr), (kinds > 0).T)
     np.testing.assert_array_equal(covered(grid.full_columns, grid.Tc), kinds == 2)
     np.testing.assert_array_equal(covered(grid.full_rows, grid.Tr), (kinds == 2).T)
+
+
+@pytest.mark.parametrize("align", get_args(Align))
+@pytest.mark.parametrize("causal", [False, True])
+def test_intervals_of_small_masks(align: Align, causal: bool) -> None:
+    windows = (0, 2, (0, 0), (2, -1), (-1, 0), (-1, 2), (3, 1))
+    for nq, nk, window, sinks in product((1, 5, 9), (3, 6), windows, (0, 2)):
+        pairs = Pairs(nq, nk, causal, window, sinks, align=align)
+        check_intervals(pairs, TileGrid(pairs.mask(), 2, 4))
+        check_edges(pairs)
 
 
 @given(grids())

@@ -9,8 +9,10 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFont, QWheelEvent
 from PySide6.QtWidgets import QLabel, QSlider, QToolButton, QWidget
 
+from simulator.problem.masks import counted_back
 from simulator.study.attention_map import MapSettings
 from ui.look.draw import text_width
+from ui.look.run_words import window_words
 from ui.look.theme import DARK, Style
 from ui.look.units import count_text
 from ui.safety.overrides import guarded
@@ -119,7 +121,11 @@ class InspectorBar(QWidget):
         """Show settings without emitting them; windows have at most so many `keys`."""
         self.settings, self.keys = settings, keys
         at = round(100 * math.log10(settings.temperature)) if settings.temperature > 0 else 0
-        places = {"temperature": at, "window": settings.window, "sinks": settings.sinks}
+        places = {
+            "temperature": at,
+            "window": counted_back(settings.window),
+            "sinks": settings.sinks,
+        }
         for name, place in places.items():
             slider = self.sliders[name]
             slider.blockSignals(True)
@@ -139,6 +145,8 @@ class InspectorBar(QWidget):
     def _words(self, name: str) -> str:
         if name == "temperature":
             return f"temperature {self.settings.temperature:.3g}"
+        if name == "window" and self.settings.window:
+            return window_words(self.settings.window)
         value = int(getattr(self.settings, name))
         return f"{name} {count_text(value)}" if value or name == "sinks" else f"{name} none"
 
@@ -187,5 +195,6 @@ class InspectorBar(QWidget):
     def _slider_sizes(self, name: str, font: QFont) -> list[float]:
         """Return the widths of a label, for the longest words that it may have, and its slider."""
         longest = {"temperature": "temperature 0.000"}.get(name, f"{name} {count_text(self.keys)}")
-        label = max(text_width(font, longest), text_width(font, f"{name} none"))
+        words = (longest, f"{name} none", self._words(name))
+        label = max(text_width(font, each) for each in words)
         return [label + self.style_now.px(12), self.style_now.px(76)]

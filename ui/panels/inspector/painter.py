@@ -439,7 +439,7 @@ def pointed(
         return MapPointer(model.rows[min(layout.grid.row_at(label), len(model.rows) - 1)])
     if model.picture and layout.picture.contains(point):
         there = key_at(model.picture, layout.picture, point)
-        own = -1 if there is None else there - model.maps.mask.shift
+        own = -1 if there is None else there - model.maps.mask.first_position
         aligned = own in model.rows and not model.workload.query_tokens
         return MapPointer(own) if aligned else None
     dim = layout.dim_at(point, model.v.shape[1])

@@ -72,7 +72,7 @@ class Order(Study[OrderFound, OrderState]):
         if not isinstance(state, ReachState) or not isinstance(at, int):
             return None
         w = state.masks.workload
-        row = at - w.mask.shift
+        row = at - w.mask.first_position
         return state.at(state.head, row) if 0 <= row < w.seqlen_q else None
 
     def explains(self, before: OrderState, after: OrderState) -> tuple[int, int] | None:

@@ -56,6 +56,7 @@ def blanks(workload: Workload, said: Texts) -> dict[str, Blank]:
         "batch.lengths": Blank("", "none"),
         "batch.sequence": _blank(0, "by default"),
         "mask.causal": Blank("false", "no, by default"),
+        "mask.align": Blank("", "bottom-right by default"),
         "mask.window": Blank("0", "0: no window"),
         "mask.sinks": Blank("0", "0: none"),
         "mask.dilation": Blank("1", "1: every key"),

@@ -411,7 +411,7 @@ class Field(QWidget):
 def _editor(spec: FieldSpec) -> LineEditor | ChoiceEditor:
     if spec.kind in (FieldKind.CHOICE, FieldKind.TRI_STATE):
         return ChoiceEditor(spec)
-    if spec.kind is FieldKind.WHOLE:
+    if spec.kind in (FieldKind.WHOLE, FieldKind.WINDOW):
         return WholeEditor(spec.least)
     # Half a path names no file, so wait until it is complete.
     return LineEditor(live=spec.kind is not FieldKind.PATH)

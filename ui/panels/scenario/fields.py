@@ -19,6 +19,7 @@ from simulator.problem.facts import PACKED, RULES, SKIPPING
 from simulator.problem.features import FeatureName
 from simulator.problem.filling import capture_names
 from simulator.problem.hardware import gpus
+from simulator.problem.masks import Align
 from simulator.problem.paging import USUAL_PAGE
 from simulator.problem.recurrence import DECAY, STRENGTH
 from simulator.problem.scenario import (
@@ -51,6 +52,8 @@ class FieldKind(Enum):
     TRI_STATE = auto()
     """Yes, no, or as the input says."""
     WHOLE = auto()
+    WINDOW = auto()
+    """A whole number, or two: to the left and to the right."""
     NUMBER = auto()
     TEXT = auto()
     HEADS = auto()
@@ -78,7 +81,7 @@ class FieldSpec:
     choices: Callable[[], Choices] = tuple
     default: str = ""  # the choice that a blank text stands for if there is no blank choice
     only_for: tuple[str, ...] = ()  # the input sources that the field belongs to; empty: all
-    least: int = 1  # smallest value of a WHOLE, where stepping down ends
+    least: int = 1  # smallest value of a WHOLE or WINDOW, where stepping down ends
 
     @property
     def name(self) -> str:
@@ -263,12 +266,19 @@ FIELDS = (
     ),
     FieldSpec(
         "mask", "causal", "causal", FieldKind.TRI_STATE, _MASK,
-        "A query sees no key after its own place; the last query sits at the last key.",
-        choices=_causal,
+        "A query sees no key after its own place, which align sets.", choices=_causal,
     ),
     FieldSpec(
-        "mask", "window", "window", FieldKind.WHOLE, _MASK,
-        "Keys that a query sees, counted back from its own place. 0: no window.", least=0,
+        "mask", "align", "align", FieldKind.CHOICE, _MASK,
+        "Own place of a query, if there are more or fewer queries than keys. bottom-right: the "
+        "last query sits at the last key, as in FlashAttention since 2.1. top-left: the first "
+        "query sits at the first key, as with is_causal in PyTorch.",
+        choices=_same("", *get_args(Align)),
+    ),
+    FieldSpec(
+        "mask", "window", "window", FieldKind.WINDOW, _MASK,
+        "Keys that a query sees, counted back from its own place. 0: no window. Two numbers, such "
+        "as 5, 11: how far it sees to the left and to the right, and -1 is no bound.", least=0,
     ),
     FieldSpec(
         "mask", "sinks", "sinks", FieldKind.WHOLE, _MASK,
@@ -445,6 +455,9 @@ def _value(kind: FieldKind, text: str) -> object:
         match kind:
             case FieldKind.WHOLE:
                 return int(bare)
+            case FieldKind.WINDOW:
+                sides = [int(part) for part in bare.strip("[]").split(",")]
+                return sides if len(sides) > 1 else sides[0]
             case FieldKind.NUMBER:
                 return float(bare)
             case FieldKind.TRI_STATE:

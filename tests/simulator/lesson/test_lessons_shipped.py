@@ -32,6 +32,7 @@ ALLOWED = (
     r"\{\{.*?\}\}",
     "|".join(re.escape(name) for name in NAMES),
     r"FlashAttention-[1234]\b",
+    r"FlashAttention 2\.1\b",  # a release
     r"GPT-3\b",
     r"fp8\b",
     r"\bL2\b",  # a cache
@@ -224,6 +225,11 @@ CLAIMS = [
     ("16-linear-attention", "Overwriting", "overwritten(24, 23)", ">", 0.1),
     ("17-claims-checked", "“It” reads “cat”", "mean_weight(2)", ">", 0.5),
     ("17-claims-checked", "“It” reads “cat”", "weight(8, 2) - weight(6, 2)", "<", 0),
+    ("29-two-corners", "One query", 'value("O", 0, 0) - value("V", 0, 0)', "==", 0),
+    ("29-two-corners", "The other corner", "visible(Nq - 1) - Nq", "==", 0),
+    ("29-two-corners", "The corner that a cache needs", "visible(0) - Nk", "==", 0),
+    ("29-two-corners", "More queries than keys", "visible(Nq - Nk - 1)", "==", 0),
+    ("29-two-corners", "More queries than keys", "visible(Nq - Nk) - 1", "==", 0),
     ("25-pages", "One number for a page", 'requested_of("K") / requested_of("table")', ">", 20),
     ("25-pages", "What a stretch wastes",
      'served_slots("stretches", "inside", 9) / served_slots("shared", "inside", 9)', ">", 5),

@@ -16,7 +16,7 @@ from simulator.problem.workload import resolve
 from simulator.study.head_sharing import head_sharing
 from simulator.study.kv_cache import cache_bytes
 from simulator.study.sweep import figures_of
-from simulator.study.variants import HEADS, fitted_power, parameters, variant_table
+from simulator.study.variants import HEADS, cached_bytes, fitted_power, parameters, variant_table
 from tests.helpers.written_files import file_scenario, numbers, write_safetensors
 
 
@@ -132,6 +132,16 @@ def test_cache_and_weights_are_those_of_a_model_of_the_same_shape() -> None:
         assert row.cached.here == one_layer
         assert row.parameters.here == head_sharing(model).parameters()
     assert parameters(w, 512) == 512 * 64 * (8 + 2 + 2 + 8)
+
+
+@pytest.mark.parametrize(
+    ("window", "tokens"), [([5, 11], 6), ([0, -1], 1), ([-1, 3], 64), (6, 6), (0, 64)]
+)
+def test_a_cache_keeps_what_lies_within_the_left_bound(
+    window: list[int] | int, tokens: int
+) -> None:
+    text = f"[attention]\nseqlen_q = 64\nhead_dim = 16\n[mask]\nwindow = {window}"
+    assert cached_bytes(resolve(parsed(text))) == tokens * 2 * 16 * 4
 
 
 def test_a_single_head_is_compared_as_eight() -> None:

@@ -23,6 +23,7 @@ MASKS = st.sampled_from(
     [
         {}, {"causal": True}, {"window": 5}, {"causal": True, "window": 6, "sinks": 2},
         {"causal": True, "window": 8, "dilation": 2}, {"window": 3, "global_tokens": 2},
+        {"causal": True, "align": "top-left"}, {"window": [2, 7]},
     ]
 )  # fmt: skip
 TILES = st.integers(1, 9)

@@ -278,7 +278,9 @@ class Mask:
         seen = np.ones((len(rows), len(keys)), dtype=np.bool_)
         if self.window:
             left, right = self.reach
-            seen = (i - j <= left) & (j - i <= right)
+            seen = i - j <= left
+            if not self.causal:
+                seen &= j - i <= right
             if self.dilation > 1:
                 seen &= (i - j) % self.dilation == 0
             seen |= j < max(self.sinks, self.global_tokens)
@@ -450,8 +452,9 @@ class Mask:
         Nk = self.seqlen_k
         left, right = self.reach
         high, low = np.clip(last + right + 1, 0, Nk), np.clip(first - left, 0, Nk)
-        some = low < high  # where nothing is left, both are 0
-        start, stop = some * (low // cols), some * -(-high // cols)
+        start, stop = low // cols, -(-high // cols)  # where nothing is left, both are the same
+        if self.align == "top-left":  # rows may stand past the last key, which ends inside a block
+            stop = np.where(low < high, stop, start)
         if not (self.window and self.sinks):
             return Intervals.between(start, stop)
         reach = np.minimum(self.sinks, Nk)

@@ -3,7 +3,7 @@
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import psutil
@@ -14,7 +14,7 @@ from simulator.base.assets import SCENARIOS
 from simulator.base.dtypes import TYPE_NAMES
 from simulator.engines.reference import reference_rows
 from simulator.problem.masked_file import block_mask, check_blocks, masked_scenario, write_masked
-from simulator.problem.masks import BlockMask, Mask
+from simulator.problem.masks import Align, BlockMask, Mask
 from simulator.problem.packing import unpacked
 from simulator.problem.scenario import load_scenario, parse_scenario, save_scenario
 from simulator.problem.tiling import TileGrid
@@ -44,10 +44,11 @@ def seen(w: Workload, mask: Mask) -> np.ndarray:
 
 
 @pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("align", get_args(Align))
 @pytest.mark.parametrize("nk", [None, 30, 53])
-def test_patterns_leave_what_their_papers_say(causal: bool, nk: int | None) -> None:
-    w, found = run(nk=nk, mask={"causal": causal})
-    i = np.arange(40)[:, None] + w.seqlen_k - 40
+def test_patterns_leave_what_their_papers_say(causal: bool, align: Align, nk: int | None) -> None:
+    w, found = run(nk=nk, mask={"causal": causal, "align": align})
+    i = np.arange(40)[:, None] + (w.seqlen_k - 40 if align == "bottom-right" else 0)
     j = np.arange(w.seqlen_k)[None, :]
     dense = (j <= i) if causal else np.ones((40, w.seqlen_k), dtype=bool)
     np.testing.assert_array_equal(seen(w, found["dense"].mask), dense)
@@ -62,6 +63,8 @@ def test_patterns_leave_what_their_papers_say(causal: bool, nk: int | None) -> N
     np.testing.assert_array_equal(seen(w, found["prefix-LM"].mask), prefix & (j < w.seqlen_k))
     lengths = found["packed documents"].mask.documents
     assert sum(lengths) == w.seqlen_k
+    sides = replace(found["Longformer"].mask, window=(3, -1))
+    assert resolve(masked_scenario(w, sides)).mask == sides
     for name, pattern in found.items():
         if name not in ("prefix-LM", "dense"):
             assert not (seen(w, pattern.mask) & ~dense).any(), name

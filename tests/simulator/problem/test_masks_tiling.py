@@ -264,8 +264,9 @@ def test_with_a_window_fa2_takes_no_causal_kernel() -> None:
     data = {"attention": table, "mask": {"causal": True}, "hardware": {"preset": "RTX-4090"}}
     plain, windowed = data, {**data, "mask": {"causal": True, "window": 64}}
     narrow = {**data, "mask": {"causal": True, "window": 1}}
-    taken = [resolve(parse_scenario(each)) for each in (plain, windowed, narrow)]
-    assert [(w.rows, w.cols) for w in taken] == [(64, 64), (128, 32), (128, 32)]
+    bounded = {**data, "mask": {"window": [-1, 0]}}  # the same pairs, and the same kernel
+    taken = [resolve(parse_scenario(each)) for each in (plain, windowed, narrow, bounded)]
+    assert [(w.rows, w.cols) for w in taken] == [(64, 64), (128, 32), (128, 32), (64, 64)]
 
 
 @pytest.mark.parametrize(

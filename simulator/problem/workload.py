@@ -394,7 +394,7 @@ class Workload:
     def query_token(self, row: int) -> str:
         """Return the token of a query row; "" if unknown.
 
-        If queries have no tokens of their own, rows are aligned with keys like the mask.
+        If queries have no tokens of their own, rows have those of the keys at which they stand.
         """
         if self.query_tokens:
             return self.query_tokens[row % self.queries]

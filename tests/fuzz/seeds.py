@@ -76,7 +76,8 @@ head_dim = 4
 dtype = "float16"
 [mask]
 causal = true
-window = 6
+align = "top-left"
+window = [6, -1]
 sinks = 1
 [tiling]
 rows = 4

@@ -24,7 +24,6 @@ import numpy as np
 from simulator.base.dtypes import DType, round_to
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.problem.filling import drawn
-from simulator.problem.masked_file import block_mask
 from simulator.problem.positions import Rotary
 from simulator.problem.scenario import with_values
 from simulator.problem.workload import read_inputs, resolve
@@ -123,8 +122,8 @@ class Case:
         said: dict[str, Any] = {
             "mask": {"causal": self.causal}, "scores": {"softcap": self.softcap}, "position": {}
         }  # fmt: skip
-        if self.local and self.causal:
-            said["mask"]["window"] = self.window[0] + 1
+        if self.local:
+            said["mask"]["window"] = list(self.window)
         if self.chunked:
             said["mask"]["documents"] = [self.chunk] * (nk // self.chunk + 1)
         if self.alibi:
@@ -141,8 +140,6 @@ class Case:
         if self.splits:
             chosen = with_values(chosen, {"tiling": {"splits": self.splits}})
         w = resolve(chosen)
-        if self.local and not self.causal:  # a window of ours is as wide on both sides
-            w = replace(w, mask=replace(w.mask, blocks=block_mask(~self.hidden())))
         inputs = read_inputs(w)
         if self.softcap:
             inputs = replace(inputs, q=self.reaching(inputs.q))

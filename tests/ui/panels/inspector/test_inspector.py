@@ -195,6 +195,24 @@ def test_keys_move_the_sliders(window):
     assert (panel.settings.window, panel.settings.sinks) == (1, 1)
 
 
+def test_a_window_of_two_sides_is_named_until_its_slider_moves(window):
+    start(window, attention={"seqlen_q": 20, "seqlen_k": 30, "head_dim": 8},
+          mask={"window": [5, 11], "align": "top-left"})  # fmt: skip
+    panel, session = panel_of(window), window.session
+    assert panel.bar.labels["window"].text() == "window [5, 11]"
+    assert panel.bar.sliders["window"].value() == 6  # keys, counted back from a row's own
+    np.testing.assert_array_equal(
+        panel.model.maps.mask.visible(range(20), range(30)),
+        session.trace.workload.mask.visible(range(20), range(30)),
+    )
+    panel.bar.sliders["window"].setValue(4)
+    assert panel.bar.labels["window"].text() == "window 4"
+    QTest.mouseClick(panel.bar.buttons["put"], Qt.MouseButton.LeftButton)
+    settle(window)
+    mask = session.trace.workload.mask
+    assert (mask.window, mask.align) == (4, "top-left")
+
+
 def test_settings_are_put_into_the_scenario_but_for_what_the_file_binds(window):
     panel, session = panel_of(window), window.session
     put, before = panel.bar.buttons["put"], session.scenario

@@ -48,6 +48,8 @@ VARIANTS: dict[str, Tables] = {
     "soft-cap, ALiBi, bias and sink logits": {
         "scores": {"softcap": 2.0, "alibi": True, "bias": True, "sink_logits": [0.5, -2.0]}
     },
+    "rounded P": {"attention": {"p_dtype": "storage"}},
+    "rounded P, soft-cap": {"attention": {"p_dtype": "storage"}, "scores": {"softcap": 2.0}},
     "rescale threshold": {"attention": {"rescale_threshold": 1.0}},
     "dilation and global tokens": {
         "mask": {"causal": True, "window": 9, "dilation": 3, "global_tokens": 2}

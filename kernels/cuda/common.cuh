@@ -652,6 +652,19 @@ __device__ __forceinline__ float row_sum(const float* P_row, int keys)
     return warp_sum(sum);
 }
 
+#ifdef ROUND_PAIRS
+// S, P or dS in the type of the elements, though they lie in float32: each lane those that it made.
+// Only a run with p_dtype = "storage" is compiled with -DROUND_PAIRS.
+__device__ __forceinline__ void round_pairs(float* pairs_shared /* [TILE_ROWS, BC] */, int keys)
+{
+    for (int r = 0; r < ROWS; ++r)
+        for (int key = lane(); key < keys; key += WARP) {
+            float* x = pairs_shared + own_row(r) * BC + key;
+            *x = widen(narrow(*x));
+        }
+}
+#endif
+
 // O += P V, each warp its rows, each lane its values. Of AT_ONCE keys the P come in one load, if
 // there are registers for it. Values of a key begin STRIDE elements after those of the key before.
 template <int AT_ONCE, int STRIDE = VALUE_DIM>

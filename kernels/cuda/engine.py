@@ -23,7 +23,7 @@ from simulator.base.errors import refuse
 from simulator.engines.protocol import RowBlock, Tile
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of, takes_turns
-from simulator.program.ops import log_sum_exp
+from simulator.program.ops import log_sum_exp, rounded
 from simulator.program.tile_program import Counters, Visit
 
 MIB = 2**20
@@ -131,7 +131,7 @@ class KernelEngine:
 
     def row_matrices(self, head: int, i: int, block: RowBlock) -> tuple[F32, F32]:
         """Return S and P of a row block, with a launch for column blocks not yet recorded."""
-        grid, mask = self.workload.grid, self.workload.mask
+        w, grid, mask = self.workload, self.workload.grid, self.workload.mask
         rows = grid.row_range(i)
         s = np.full((len(rows), self.workload.seqlen_k), np.nan, dtype=np.float32)
         p = np.full_like(s, np.nan)
@@ -147,6 +147,9 @@ class KernelEngine:
             p[:, here] = fields["p"][: len(rows), : len(keys)]
             if details.p is not None:
                 p[:, here] = details.p[:, here]
+        if w.pair_dtype is not None:  # of P what was multiplied, of S what was stored
+            p = rounded(p, w.pair_dtype)
+            s = rounded(s, w.pair_dtype) if algorithm_of(w).stores_scores else s
         return s, p
 
     # --- whole runs, for checks --------------------------------------------------------------

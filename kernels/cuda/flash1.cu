@@ -172,6 +172,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash1(
                 visit.row(r, rows, m_new, l_new, alpha, m_tile, l_tile, beta);
             }
             visit.exponentials(S_shared, rows, keys);
+#ifdef ROUND_PAIRS
+            round_pairs(S_shared, keys);  // [round] Dao et al. 2022, Algorithm 1, line 12
+#endif
             __syncwarp();  // each lane needs what the others made of its warp's rows
 
             float product[ROWS][VALUES] = {};

@@ -102,6 +102,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2(
             visit.row(r, rows, m[r], l[r], alpha, m_tile, l_tile, exp_below(m_tile, m_new));
         }
         visit.exponentials(S_shared, rows, keys);
+#ifdef ROUND_PAIRS
+        round_pairs(S_shared, keys);  // [round] Dao 2023, Algorithm 1, line 10
+#endif
         __syncwarp();  // each lane needs what the others made of its warp's rows
         accumulate<2>(O, S_shared, V_shared, rows, keys, visit);  // [accumulate] Dao 2023, line 10
         visit.output(O, rows);

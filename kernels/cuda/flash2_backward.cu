@@ -295,6 +295,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) backward_tiles(
             visit.count(READ_LSE, statistics * (int)sizeof(float));
             visit.count(READ_D, statistics * (int)sizeof(float));
             RECORDED(if (visit.detail_) visit.copy(detail_of(visit)->p, P_shared, rows, keys);)
+#ifdef ROUND_PAIRS
+            round_pairs(P_shared, keys);  // [round] Dao 2023, Algorithm 2, line 12
+            round_pairs(dS_shared, keys);  // [round] Dao 2023, Algorithm 2, line 14
+#endif
             __syncthreads();  // every warp needs P and dS of all rows
 
             add_over_rows<VALUE_DIM>(  // [value gradient] Dao 2023, Algorithm 2, line 12

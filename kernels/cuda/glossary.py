@@ -62,6 +62,11 @@ NAMES = (
     Name("accumulate", "O += P V", "gemm_rs to acc_o"),
     Name("widen", "an element as float32", "convert_type"),
     Name("narrow", "a float32 rounded to an element", "convert_type"),
+    Name(
+        "round_pairs",
+        'S, P or dS in the type of the elements, with `p_dtype = "storage"`',
+        "convert_type",
+    ),
     Name("put", "a float32 stored as wide as the place is", ""),
     Name("larger", "the larger of two", "MaxOp"),
     Name("multiply_add", "a b + c, rounded once", "FFMA"),

@@ -211,7 +211,8 @@ def build_options(w: Workload, *, trace: bool) -> tuple[str, ...]:
         values |= {"FEATURES": w.feature_map.features, "PROJECTS": int(w.feature_map.projects)}
     defined = {"SOFTCAP": w.scoring.softcap, "ALIBI": w.slopes, "BIAS": w.biases is not None,
                "PATTERN": w.mask.patterned, "SINK": w.sink_logits,
-               "THRESHOLD": w.keeps is not None, "TRACE": trace,
+               "THRESHOLD": w.keeps is not None, "ROUND_PAIRS": w.pair_dtype is not None,
+               "TRACE": trace,
                # The trace build launches one column block after the other.
                "IN_TURN": takes_turns(w) and not trace}  # fmt: skip
     return (

@@ -79,6 +79,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) naive_scores(
         if (run->kind != FULL)  // [mask] Dao et al. 2022, Algorithm 0, line 1
             apply_mask(S_shared, mask, head, first_row, first_key, keys);
 
+#ifdef ROUND_PAIRS
+        round_pairs(S_shared, keys);  // [round] Dao et al. 2022, Algorithm 0, line 1
+#endif
+
         int stored = 0;
         for (int r = 0; r < ROWS && own_row(r) < rows; ++r) {
             const Index row = (Index)blockIdx.y * launch_rows + i * BR + own_row(r);
@@ -154,7 +158,10 @@ extern "C" __global__ void __launch_bounds__(SOFTMAX_THREADS) naive_softmax(
 #endif
 
     for (int key = threadIdx.x; key < seqlen_k; key += SOFTMAX_THREADS) {
-        const float p = over(row_shared[key], l);  // [normalise] Dao et al. 2022, line 2
+        float p = over(row_shared[key], l);  // [normalise] Dao et al. 2022, line 2
+#ifdef ROUND_PAIRS
+        p = widen(narrow(p));  // [round] Dao et al. 2022, Algorithm 0, line 2
+#endif
         put(P_hbm + place + key, p);  // [store] Dao et al. 2022, Algorithm 0, line 2
     }
     visit.count(WRITE_P, passed * (int)sizeof(element));

@@ -191,6 +191,9 @@ extern "C" __global__ void __launch_bounds__(WARP) naive_backward_scores(
             dS *= 1.0f - tanh_s * tanh_s;  // [cap gradient] Dao et al. 2022, Algorithm 3, line 3
         }
 #endif
+#ifdef ROUND_PAIRS
+        dS = widen(narrow(dS));  // [round] Dao et al. 2022, Algorithm 3, line 3
+#endif
         put(dS_hbm + place + key, dS);  // [store] Dao et al. 2022, Algorithm 3, line 3
     }
     visit.count(READ_P, passed * (int)sizeof(element));

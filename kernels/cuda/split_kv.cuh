@@ -116,6 +116,9 @@ __device__ __forceinline__ void work_on_split(
             visit.row(r, rows, m[r], l[r], alpha, m_tile, l_tile, exp_below(m_tile, m_new));
         }
         visit.exponentials(S_shared, rows, keys);
+#ifdef ROUND_PAIRS
+        round_pairs(S_shared, keys);  // [round] Dao 2023, Algorithm 1, line 10
+#endif
         __syncwarp();  // each lane needs what the others made of its warp's rows
         accumulate<2, VALUE_STRIDE>(O, S_shared, V_shared,  // [accumulate] Dao 2023, line 10
                                     rows, keys, visit);

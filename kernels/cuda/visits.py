@@ -11,6 +11,7 @@ from simulator.base.dtypes import F32
 from simulator.engines.protocol import RowBlock, Tile, gone_through
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of
+from simulator.program.ops import rounded
 from simulator.program.tile_program import Visit
 
 
@@ -35,6 +36,8 @@ def recorded_tile(
         masked = np.where(
             w.mask.of_head(visit.head).visible(visit.rows, visit.cols), masked, np.float32(-np.inf)
         )
+        if w.pair_dtype is not None:
+            masked = rounded(masked, w.pair_dtype)
         # With a sink the ends are not those of the tile alone, which its ops compute.
         tiles = {} if w.sink_logits else {"m_tile": ends["m"], "l_tile": ends["l"]}
         found = {**tiles, "P": p, **ends}

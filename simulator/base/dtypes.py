@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 TYPE_NAMES = ("float32", "float16", "bfloat16")
 DType = Literal["float32", "float16", "bfloat16"]
 WIDTH: dict[str, int] = {"float32": 4, "float16": 2, "bfloat16": 2}
+UNIT: dict[str, float] = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+"""From 1 to the next number: the unit in the last place, relative to a number at most."""
 STATISTIC_WIDTH = 4
 """Bytes of one number of m, l, lse, and of an O that is kept in float32."""
 

@@ -47,11 +47,13 @@ def exemplars(algorithm: str, variant: frozenset[Variant] = frozenset()) -> tupl
     Causal with more queries than keys, unless the algorithm says otherwise: row blocks that see
     nothing, skipped, partial and full tiles, several visits of a row block and of a column block.
     If it has a softmax, what a `variant` says: scores with a soft-cap and a bias, sink logits,
-    rescales that are skipped.
+    rescales that are skipped, rounded P.
     """
     size = {"seqlen_q": 16, "seqlen_k": 9, "head_dim": 2, "heads": 1, "kv_heads": 1}
     scores: dict[str, Any] = {"softcap": 1.0, "alibi": True} if "changes" in variant else {}
-    skips = {"rescale_threshold": 8.0} if "threshold" in variant else {}
+    skips: dict[str, Any] = {"rescale_threshold": 8.0} if "threshold" in variant else {}
+    if "rounding" in variant and ALGORITHMS[algorithm].softmax:
+        skips |= {"dtype": "float16", "p_dtype": "storage"}
     scores |= {"sink_logits": [0.0]} if "sinks" in variant else {}
     usual = parse_scenario(
         {

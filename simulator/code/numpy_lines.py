@@ -27,9 +27,8 @@ SOURCES = tuple(
 APART = 1000
 """Between the first lines of two files, none of which is as long."""
 HELPERS = (
-    "exp_shift", "kept_unless_larger", "over", "log_sum_exp", "elu_plus_one", "positive_features",
-    "lengths",
-    "with_ones",
+    "rounded", "exp_shift", "kept_unless_larger", "over", "log_sum_exp", "elu_plus_one",
+    "positive_features", "lengths", "with_ones",
 )  # fmt: skip
 """Functions that ops call; they are shown after the ops."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from simulator.base.dtypes import F32
+from simulator.base.dtypes import F32, UNIT
 from simulator.base.errors import refuse
 from simulator.base.tolerance import STEP
 from simulator.problem.filling import done_after_words
@@ -147,7 +147,7 @@ def visible(head, rows):
 
 
 def attention(head, rows):
-    """Return O and lse of some rows of a head, and their largest score."""
+    """Return O and lse of some rows of a head, {and_what}."""
     s = SCALE * (q[head, rows.start : rows.stop] @ k[KV[head]].T)
 {changes}    s = np.where(visible(head, rows), s, -np.inf)
     largest = np.abs(s[np.isfinite(s)]).max(initial=1.0)
@@ -155,9 +155,9 @@ def attention(head, rows):
     m = np.where(np.isneginf(m), 0.0, m)  # a row that sees nothing
 {sink}    p = np.exp(s - m)
     l = p.sum(axis=1, keepdims=True){joins}
-    o = np.divide(p @ v[KV[head]], l, out=np.zeros((len(rows), DV)), where=l > 0)
+{weighs}    o = np.divide(p @ v[KV[head]], l, out=np.zeros((len(rows), DV)), where=l > 0)
     with np.errstate(divide="ignore"):
-        return o, (m + np.log(l))[:, 0], largest
+        return o, (m + np.log(l))[:, 0], largest{returns}
 
 
 def off(ours, exact):
@@ -168,12 +168,12 @@ def off(ours, exact):
 
 worst = 0.0
 for (head, row), (lse, o) in SHOWN.items():
-    exact, exact_lse, largest = attention(head, range(row, row + 1))
+    exact, exact_lse, largest{given} = attention(head, range(row, row + 1))
     step = {step!r} * largest  # of float32 sums
     allowed = step * (1 + np.abs(exact[0])) * np.abs(v).max() + {unit!r} * np.abs(exact[0])
-    far, far_lse = off(np.array(o), exact[0]), off(lse, exact_lse[0])
+{rounds}    far, far_lse = off(np.array(o), exact[0]), off(lse, exact_lse[0])
     assert (far <= allowed).all(), f"O of head {{head}}, row {{row}}: off by {{far.max()}}"
-    near = far_lse <= step * (1 + abs(lse))
+    near = far_lse <= step * (1 + abs(lse)){lse_rounds}
     assert near, f"lse of head {{head}}, row {{row}}: off by {{far_lse}}"
     print(f"head {{head}}, row {{row}}: O off by {{far.max():.1e}}, lse off by {{far_lse:.1e}}")
 
@@ -269,10 +269,34 @@ def run_script(trace: Trace, head: int, row: int) -> str:
         joins=" + np.exp(sink - m)" if w.sink_logits else "",
         step=STEP,
         unit=_UNIT[w.dtype],
+        **_pair_lines(w),
         whole=_ASKED.format(scores=scores) if asks else "",
         indent="    " if asks else "",
     )
     return head_text + "\n" + _ROUND[w.dtype] + "\n" + _inputs(w) + rest
+
+
+def _pair_lines(w: Workload) -> dict[str, str]:
+    """Return what the script has of P in the type of Q, K and V: how far that may take O.
+
+    Tiles round P relative to other maxima than a row has, so the script does not round.
+    """
+    names = ("weighs", "returns", "given", "rounds", "lse_rounds")
+    if w.pair_dtype is None:
+        return {"and_what": "and their largest score", **dict.fromkeys(names, "")}
+    unit, stored = UNIT[w.pair_dtype], algorithm_of(w).stores_scores
+    least = 2.0**-24 if w.pair_dtype == "float16" else 0.0  # below float16's smallest numbers
+    of_scores = f" + {unit!r} * largest" if stored else ""
+    weights = f"(p + {least / unit!r} * l) @ np.abs(v[KV[head]])"
+    return {
+        "and_what": "their largest score, and Σ P |v|",
+        "weighs": f"    size = {weights} / np.where(l > 0, l, 1.0)\n",
+        "returns": ", size",
+        "given": ", size",
+        "rounds": f"    allowed += ({unit!r}{of_scores}) * size[0]  # P is rounded"
+        + (", and S\n" if stored else "\n"),
+        "lse_rounds": of_scores,
+    }
 
 
 def _title(w: Workload) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from simulator.base.dtypes import UNIT
 from simulator.base.errors import refuse
 from simulator.base.files import write_atomically
 from simulator.base.matmul import matmul
@@ -17,7 +18,7 @@ from simulator.problem.scenario import scenario_toml
 from simulator.problem.tiling import TileKind
 from simulator.program.algorithms import algorithm_of
 from simulator.program.op import Op
-from simulator.program.ops import Normalise
+from simulator.program.ops import Normalise, RoundScores, RoundWeights
 from simulator.run.snapshot import Snapshot
 
 _HEAD = '''"""Recomputes one tile in float64 and holds the recorded numbers against it.
@@ -136,6 +137,7 @@ def tile_script(snapshot: Snapshot, arrays: str, script: str) -> str:
         done.append(op)
         lines = numpy_lines.statements_of(op)
         body.append(f"\n# {op.name}: {op.cites}\n" + "\n".join(lines.text))
+        body += _widened(op)
         body += _checks(snapshot, op, lines.made, later)
     several = len(snapshot.program.launches) > 1
     which = f", launch {visit.launch + 1} ({launch.name})" if several else ""
@@ -196,13 +198,29 @@ def _given(ops: list[Op]) -> dict[str, str]:
     return needed
 
 
+def _widened(op: Op) -> list[str]:
+    """Return the line that allows for ties: float32 may round to the other side than float64."""
+    if not isinstance(op, RoundWeights):
+        return []
+    most = ' * np.abs(chip["S"][np.isfinite(chip["S"])]).max(initial=1.0)'
+    size = most if isinstance(op, RoundScores) else ""
+    return [
+        f"error = error + {UNIT[op.dtype]!r}{size}  # where float32 is on the other side of a tie"
+    ]
+
+
 def _checks(snapshot: Snapshot, op: Op, made: tuple[str, ...], own: bool) -> list[str]:
     """Return the lines that compare what an op has made with what was recorded."""
     found = [_CHECKED.get(name, name) for name in op.recorded if name in made]
     if not own:
         found = [name for name in found if name == "s"]
+    rounds = any(type(each) is RoundWeights for each in snapshot.ops)
     if isinstance(op, Normalise):
         found = [f"{op.tensor.lower()}_out" if own else op.tensor.lower()]
+    if rounds and own:  # P is recorded as it is in the end
+        found = [name for name in found if name not in ("p", "p_out")]
+        if type(op) is RoundWeights:
+            found = ["p_out" if snapshot.in_softmax_launch else "p"]
     out = []
     for name in found:
         of = {array: tensor for tensor, array in _CHECKED.items()}.get(

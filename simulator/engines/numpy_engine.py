@@ -52,8 +52,8 @@ class NumpyEngine:
     few of them; a single tile is recomputed from the nearest of those. This is the idea of the
     algorithm itself: recompute rather than store.
 
-    S and P of the naive algorithm keep float32 values although their bytes are counted at the width
-    of the dtype: its CUDA kernels would round them, and the engine does everything else as they do.
+    S and P of the naive algorithm are float32 although their bytes are counted at the width of the
+    dtype. Where they are to be rounded (`Workload.pair_dtype`), `OpEngine` does it.
     """
 
     name = "numpy"
@@ -218,9 +218,12 @@ class NumpyEngine:
 
 
 def numpy_engine(workload: Workload, inputs: Inputs) -> Engine:
-    """Return the engine of NumPy; it goes op by op if tiles cannot be walked or a fault is on."""
+    """Return the engine of NumPy.
+
+    It goes op by op if tiles cannot be walked, a fault is on or numbers of pairs are rounded.
+    """
     own = algorithm_of(workload)
-    if own.walks and not workload.faults.on:
+    if own.walks and not workload.faults.on and workload.pair_dtype is None:
         return (SplitEngine if own.splits else NumpyEngine)(workload, inputs)
     return op_engine(workload, inputs)
 

@@ -28,6 +28,9 @@ def check_linear(phi: FeatureMap, mask: Mask, said: Scenario, file: InputFile | 
         if factor != usual:
             expected = f"no {key}: linear attention has no softmax that it could scale"
             raise refuse(SCENARIO, f"attention.{key}", factor, expected)
+    if attention.p_dtype != "float32":
+        expected = f"float32: {attention.algorithm} has no softmax, and so no P"
+        raise refuse(SCENARIO, "attention.p_dtype", attention.p_dtype, expected)
     for key, changes in (
         ("softcap", scores.softcap),
         ("alibi", scores.alibi),
@@ -96,6 +99,6 @@ def fitting(tables: Mapping[str, Any]) -> dict[str, Any]:
     if attention.get("algorithm") not in RULES:
         return dict(tables)
     causal = RULES[attention["algorithm"]].tokens or bool(tables.get("mask", {}).get("causal"))
-    dropped = ("scale", "temperature", *(("seqlen_k",) if causal else ()))
+    dropped = ("scale", "temperature", "p_dtype", *(("seqlen_k",) if causal else ()))
     attention = {key: value for key, value in attention.items() if key not in dropped}
     return {**tables, "attention": attention, "mask": {"causal": causal}, "scores": {}}

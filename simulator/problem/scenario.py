@@ -36,6 +36,9 @@ Layout = Literal["contiguous", "zigzag", "striped"]
 """How rows and keys are dealt out to the devices of a ring."""
 InputSource = Literal["random", "file", "capture", "layer"]
 
+PairDType = Literal["float32", "storage"]
+"""The type of P before P V: float32, or that of Q, K and V."""
+
 MAX_SEQLEN = 2**24
 """Longest sequence: with it, the byte counts of 4096 heads fit into 64-bit integers."""
 
@@ -137,6 +140,7 @@ class Attention(Table):
     latent_dim: Dim | None = None
     rope_dim: Annotated[int, Field(ge=0, le=4096)] | None = None
     dtype: DType | None = None
+    p_dtype: PairDType = "float32"
     scale: Positive | None = None
     temperature: Positive = 1.0
     deterministic: bool = False

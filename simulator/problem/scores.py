@@ -25,6 +25,7 @@ from simulator.base.dtypes import F32
 from simulator.base.errors import SCENARIO, refuse
 from simulator.problem.masks import Mask
 
+ROUNDING = "P in the type of V, as in FlashAttention's kernels"
 SKIP = "FlashAttention-4, conditional rescaling"
 SINK = "OpenAI 2025, section 2.2"
 SOFTCAP = "Gemma Team 2024, section 2, logit soft-capping"

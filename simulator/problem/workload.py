@@ -46,8 +46,8 @@ from simulator.problem.scenario import USUAL, Algorithm, Faults, Scenario
 from simulator.problem.scores import BiasTable, DistanceBias, ScoreChange, Scoring, T
 from simulator.problem.tiling import TileGrid
 
-Variant = Literal["changes", "sinks", "threshold"]
-"""Scores that are changed, sink logits, rescales that are skipped."""
+Variant = Literal["changes", "sinks", "threshold", "rounding"]
+"""Scores that are changed, sink logits, rescales that are skipped, numbers of pairs rounded."""
 
 
 @dataclass(frozen=True)
@@ -204,6 +204,7 @@ class Workload:
             "changes": self.changes_scores,
             "sinks": bool(self.sink_logits),
             "threshold": self.keeps is not None,
+            "rounding": self.pair_dtype is not None,
         }
         return frozenset(name for name, is_on in on.items() if is_on)
 
@@ -217,6 +218,12 @@ class Workload:
     def keeps(self) -> float | None:
         """The rescale threshold in the units of scores."""
         return None if self.threshold is None else self.threshold * math.log(2)
+
+    @property
+    def pair_dtype(self) -> DType | None:
+        """The type that P, and S where it is stored, are rounded to; None: they stay float32."""
+        rounds = self.scenario.attention.p_dtype == "storage" and self.rule is None
+        return self.dtype if rounds and self.dtype != "float32" else None
 
     @property
     def sinks(self) -> NDArray[np.float32] | None:

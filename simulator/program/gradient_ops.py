@@ -9,9 +9,9 @@ import numpy as np
 
 from simulator.base.matmul import matmul
 from simulator.problem.scores import DistanceBias
-from simulator.program.op import Gesture, Op
-from simulator.program.ops import exp_shift
-from simulator.program.state import State
+from simulator.program.op import Gesture, Near, Op
+from simulator.program.ops import RoundWeights, exp_shift, rounded
+from simulator.program.state import Numbers, State
 
 
 class RowDots(Op):
@@ -163,6 +163,24 @@ class ScoreGradient(Op):
     def apply(self, state: State) -> None:
         chip = state.chip
         chip["dS"] = chip["P"] * (chip["dP"] - chip["D"][:, None])
+
+
+class RoundScoreGradient(RoundWeights):
+    """``dS`` in the type that it is stored in, or multiplied by K and Q."""
+
+    __slots__ = ()
+
+    label: ClassVar[str] = "round dS"
+    tile_label: ClassVar[str] = ""
+    changed: ClassVar[tuple[str, ...]] = ("dS",)
+
+    def settle(self, state: State, before: Numbers, after: Numbers, near: Near) -> int:
+        """Round as the engine has; how far dS may be off was seen when it was made."""
+        return super().settle(state, before, after, lambda given: np.full(given.shape, np.inf))
+
+    def apply(self, state: State) -> None:
+        chip = state.chip
+        chip["dS"] = rounded(chip["dS"], self.dtype)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from simulator.base.dtypes import STATISTIC_WIDTH
+from simulator.base.dtypes import STATISTIC_WIDTH, DType
 from simulator.base.matmul import matmul
 from simulator.problem.masks import Mask
 from simulator.problem.scores import DistanceBias
@@ -33,6 +33,18 @@ def kept_unless_larger(old: Values, new: Values, by: float | None) -> Values:
     floor: Values = np.where(unseen, old.dtype.type(0), old)
     top: Values = np.where(unseen | (new - floor > (by or 0.0)), new, old)
     return top
+
+
+def rounded(values: Values, dtype: DType) -> Values:
+    """Return `values` rounded to `dtype`, float16 or bfloat16, to nearest even, in their type."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if dtype == "float16":
+            half: Values = values.astype(np.float16).astype(values.dtype)
+            return half
+        # bfloat16: 8 bits of fraction, the leading one included, as far as float32's exponents go
+        power = np.maximum(np.frexp(values)[1], -125) - 8
+        nearest: Values = np.ldexp(np.rint(np.ldexp(values, -power)), power)
+        return nearest
 
 
 class LoadTiles(Op):
@@ -427,6 +439,53 @@ class Accumulate(Op):
         if self.normalised:
             product = over(chip["beta"], chip["l"])[:, None] * product
         chip["O"] = chip["O"] + product
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundWeights(Op):
+    """``P`` in the type that it is stored in, or multiplied by V; l has been summed before."""
+
+    name: ClassVar[str] = "round"
+    label: ClassVar[str] = "round P"
+    tile_label: ClassVar[str] = "round P\u0303"
+    changed: ClassVar[tuple[str, ...]] = ("P",)
+    dtype: DType
+
+    @property
+    def says(self) -> str:
+        """How the numbers change."""
+        return f"each {self.changed[0]} is rounded to {self.dtype}"
+
+    def settle(self, state: State, before: Numbers, after: Numbers, near: Near) -> int:
+        """Round as the engine has where float64 is on the other side of a tie, but for rounding."""
+        (name,) = self.changed
+        if name not in before or name not in after:
+            return 0
+        exact, ours = state.chip[name], after[name].astype(state.number)
+        given = before[name].astype(state.number)
+        with np.errstate(invalid="ignore"):
+            tie = np.abs(given - (exact + ours) / 2) <= near(given)
+        turned = tie & (ours != exact) & (ours == rounded(given, self.dtype))
+        state.chip[name] = np.where(turned, ours, exact)
+        return int(np.count_nonzero(turned.any(axis=1)))
+
+    def apply(self, state: State) -> None:
+        chip = state.chip
+        chip["P"] = rounded(chip["P"], self.dtype)
+
+
+class RoundScores(RoundWeights):
+    """``S`` in the type that it is stored in."""
+
+    __slots__ = ()
+
+    label: ClassVar[str] = "round S"
+    tile_label: ClassVar[str] = ""
+    changed: ClassVar[tuple[str, ...]] = ("S",)
+
+    def apply(self, state: State) -> None:
+        chip = state.chip
+        chip["S"] = rounded(chip["S"], self.dtype)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

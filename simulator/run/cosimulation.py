@@ -50,9 +50,10 @@ class Verdict:
     of: int
     difference: Difference | None  # the first one, if any
     largest: float  # largest share of its tolerance that any number used, 0 to 1 when all agree
-    # in how many rows of tiles float64 took the engine's side, because m grew by the rescale
-    # threshold but for rounding
+    # in how many rows of tiles float64 took the engine's side: m grew by the rescale threshold but
+    # for rounding, or a number lay between two of its type but for rounding
     settled: int = 0
+    ties: bool = False  # whether they are such numbers
 
     def __str__(self) -> str:
         if self.difference is not None:
@@ -61,7 +62,8 @@ class Verdict:
         if not self.settled:
             return agree
         rows = "1 row" if self.settled == 1 else f"{self.settled} rows"
-        return f"{agree}; in {rows} m grew by the threshold but for rounding, decided as the engine"
+        what = "numbers lay halfway" if self.ties else "m grew by the threshold"
+        return f"{agree}; in {rows} {what} but for rounding, decided as the engine"
 
 
 def verify(
@@ -72,7 +74,7 @@ def verify(
     progress: told the share done.
     most: visits to check if the run has more; whole row blocks may make it a few more.
     """
-    program = trace.program
+    program, ties = trace.program, trace.workload.pair_dtype is not None
     interpreter = Interpreter(program, trace.inputs, trace.left)
     checked, settled, largest = 0, 0, 0.0
     bound, sizes = _bound(trace.inputs), _TermSizes(program)
@@ -97,13 +99,13 @@ def verify(
                 found, share = _difference(visit, op, name, ours, exact, size)
                 largest = max(largest, share)
                 if found is not None:
-                    return Verdict(checked + 1, len(program), found, largest, settled)
+                    return Verdict(checked + 1, len(program), found, largest, settled, ties)
         checked += 1
         if progress and checked % 16 == 0:
             progress(min(1.0, checked / min(len(program), most)))
     if progress:
         progress(1.0)
-    return Verdict(checked, len(program), None, largest, settled)
+    return Verdict(checked, len(program), None, largest, settled, ties)
 
 
 def visits_to_check(program: TileProgram, most: int = MAX_VISITS) -> Iterator[int]:

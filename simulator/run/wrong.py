@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.base.dtypes import F32, DType, frozen
+from simulator.base.dtypes import F32, UNIT, DType, frozen
 from simulator.base.matmul import matmul
-from simulator.base.tolerance import shares
+from simulator.base.tolerance import STEP, shares
 from simulator.engines.numpy_engine import op_engine
 from simulator.engines.protocol import Engine
 from simulator.problem.workload import Inputs, Workload
@@ -64,6 +64,9 @@ def wrong_numbers(now: Snapshot, exact: Snapshot) -> WrongNumbers:
     """
     s = _scores(exact)
     size = max(_terms(exact), float(np.max(np.abs(s), initial=1.0, where=np.isfinite(s))))
+    pairs = now.program.workload.pair_dtype
+    if pairs is not None:  # either side of a tie is right
+        size *= UNIT[pairs] / STEP
     o_size = size * float(np.max(np.abs(exact.v), initial=1.0))
     l = exact.l if exact.head is None else exact.head.l
     if now.program.algorithm.normalises_last:  # O is a sum of as many terms as l

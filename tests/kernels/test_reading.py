@@ -33,7 +33,8 @@ MACRO = re.compile(
     r"\b(?:\w+_PARAMETERS|MASK|MASK_OF|SCORE|SINKS|NEW_MAXIMUM|IF_RESCALES|\w+_ARGUMENTS)\b"
 )
 """What stands as what it means, so that a line has words which its file has not."""
-EVERY = ("-DSOFTCAP", "-DALIBI", "-DBIAS", "-DPATTERN", "-DSINK", "-DTHRESHOLD", "-DIN_TURN")
+EVERY = ("-DSOFTCAP", "-DALIBI", "-DBIAS", "-DPATTERN", "-DSINK",
+         "-DTHRESHOLD", "-DROUND_PAIRS", "-DIN_TURN")  # fmt: skip
 DEFINED = {
     frozenset[Variant](): (),
     frozenset(get_args(Variant)): EVERY,

@@ -95,6 +95,7 @@ def ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
             allocates=(tiles.scores_tile(visit, "P"),),
         ),
         RowSum(cites=f"{_PAPER} 10"),
+        *tiles.round_weights(w, f"{_PAPER} 12"),
         Combine(cites=f"{_PAPER} 11"),
         Rescale(
             cites=f"{_PAPER} 12",

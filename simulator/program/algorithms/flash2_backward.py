@@ -14,6 +14,7 @@ Algorithm 4 (appendix B.4).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -167,11 +168,14 @@ def _tile_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
     )
     out += tiles.score_ops(w, visit, f"{_PAPER} 10", "Dao 2023, section 3.1")
     total = _sum(w, visit)
+    # dS is made of P as it is: where P is rounded, its product comes after.
+    late = tiles.round_weights(w, f"{_PAPER} 12")
+    to_values = AddValueGradient(cites=f"{_PAPER} 12", flops=tiles.matmul_flops(visit, dv))
     out += [
         WeightsAgain(
             cites=f"{_PAPER} 11", frees=("S", "LSE"), allocates=(tiles.scores_tile(visit, "P"),)
         ),
-        AddValueGradient(cites=f"{_PAPER} 12", flops=tiles.matmul_flops(visit, dv)),
+        *([] if late else [to_values]),
         WeightGradient(
             cites=f"{_PAPER} 13",
             flops=tiles.matmul_flops(visit, dv),
@@ -179,7 +183,7 @@ def _tile_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
         ),
         ScoreGradient(
             cites=f"{_PAPER} 14",
-            frees=("P", "dP", "D", "dO"),
+            frees=("dP", "D") if late else ("P", "dP", "D", "dO"),
             allocates=(tiles.scores_tile(visit, "dS"),),
         ),
     ]
@@ -189,6 +193,9 @@ def _tile_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
                 cites=f"{_PAPER} 14, {SOFTCAP}", scale=w.scoring.factor, cap=w.scoring.softcap
             )
         )
+    if late:
+        out += [*late, replace(to_values, frees=("P", "dO"))]
+    out += gradients.round_scores(w, f"{_PAPER} 14")
     out += [
         LoadTiles(
             cites=f"{_PAPER} 15",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from simulator.base.dtypes import STATISTIC_WIDTH
+from simulator.problem.scores import ROUNDING
 from simulator.problem.workload import Workload
-from simulator.program.gradient_ops import StartGradients
+from simulator.program.gradient_ops import RoundScoreGradient, StartGradients
 from simulator.program.state import ChipTile, Numbers, TileMove
 from simulator.program.tensors import TensorSpec
 from simulator.program.tile_program import Visit
@@ -55,6 +56,13 @@ def started(cites: str, *sums: tuple[str, int, int]) -> StartGradients:
         for name, rows, width in sums
     )
     return StartGradients(cites=cites, sums=sums, allocates=held)
+
+
+def round_scores(w: Workload, cites: str) -> list[RoundScoreGradient]:
+    """Return the op that rounds dS before its products; none where it stays float32."""
+    if w.pair_dtype is None:
+        return []
+    return [RoundScoreGradient(cites=f"{cites}, {ROUNDING}", dtype=w.pair_dtype)]
 
 
 def error_size(name: str, chip: Numbers, largest: float) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.intervals import Intervals
-from simulator.problem.scores import SINK
+from simulator.problem.scores import ROUNDING, SINK
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import tiles
 from simulator.program.launches import Cost, Launch
@@ -20,6 +20,7 @@ from simulator.program.ops import (
     Initialise,
     LoadTiles,
     Normalise,
+    RoundScores,
     RowMax,
     RowSum,
     StoreTiles,
@@ -87,6 +88,8 @@ def _scores_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
     k, s = tiles.keys(w, visit), tiles.square(w, visit, "S")
     out.append(LoadTiles(cites=f"{_PAPER} 1", moves=(k,), allocates=(tiles.in_shared(k),)))
     out += tiles.score_ops(w, visit, f"{_PAPER} 1", f"{_PAPER} 1")
+    if w.pair_dtype is not None:
+        out.append(RoundScores(cites=f"{_PAPER} 1, {ROUNDING}", dtype=w.pair_dtype))
     gone = ("K", "S", "Q") if visit.last else ("K", "S")
     out.append(StoreTiles(cites=f"{_PAPER} 1", moves=(s,), frees=gone))
     return tuple(out)
@@ -108,6 +111,7 @@ def _softmax_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
         Exponentials(cites=f"{_PAPER} 2", running=True, frees=("S",), allocates=(probabilities,)),
         RowSum(cites=cites, whole=True, sink=sink, frees=("sink",) if sink else ()),
         Normalise(cites=f"{_PAPER} 2", tensor="P"),
+        *tiles.round_weights(w, f"{_PAPER} 2"),
         StoreTiles(cites=f"{_PAPER} 2", moves=(tiles.square(w, visit, "P"),), frees=("P",)),
     )
 

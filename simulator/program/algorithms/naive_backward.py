@@ -180,6 +180,7 @@ def _score_ops(w: Workload, visit: Visit) -> list[Op]:
                 frees=("S",),
             )
         )
+    out += gradients.round_scores(w, f"{_PAPER} 3")
     made = tiles.square(w, visit, "dS")
     return [*out, StoreTiles(cites=f"{_PAPER} 3", moves=(made,), frees=("dS",))]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.intervals import I64
-from simulator.problem.scores import SINK, SKIP, SOFTCAP
+from simulator.problem.scores import ROUNDING, SINK, SKIP, SOFTCAP
 from simulator.problem.tiling import TileKind
 from simulator.problem.workload import Workload
 from simulator.program.launches import Cost
@@ -23,6 +23,7 @@ from simulator.program.ops import (
     LoadSink,
     LoadTiles,
     Rescale,
+    RoundWeights,
     RowMax,
     RowSum,
     Scores,
@@ -165,11 +166,22 @@ def score_ops(w: Workload, visit: Visit, cites: str, mask_cites: str) -> list[Op
     return out
 
 
+def round_weights(w: Workload, cites: str) -> list[Op]:
+    """Return the op that rounds P before it is multiplied or stored; none where it stays float32.
+
+    l is summed before, from P as it is.
+    """
+    if w.pair_dtype is None:
+        return []
+    return [RoundWeights(cites=f"{cites}, {ROUNDING}", dtype=w.pair_dtype)]
+
+
 def online_ops(w: Workload, visit: Visit, paper: str, loaded: tuple[str, ...]) -> list[Op]:
     """Return the ops that take a tile into m, l and O of the run, which is divided at its end.
 
     `loaded`: what has been loaded of keys and values, which nobody needs after that.
     """
+    rounds = round_weights(w, f"{paper} 10")
     return [
         RowMax(
             cites=f"{paper} 9" if w.keeps is None else f"{paper} 9, {SKIP}",
@@ -183,6 +195,7 @@ def online_ops(w: Workload, visit: Visit, paper: str, loaded: tuple[str, ...]) -
             allocates=(scores_tile(visit, "P"),),
         ),
         RowSum(cites=f"{paper} 9", running=True),
+        *rounds,
         Rescale(cites=f"{paper} 10", normalised=False, seldom=visit.first or w.keeps is not None),
         Accumulate(
             cites=f"{paper} 10",

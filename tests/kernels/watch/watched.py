@@ -31,6 +31,7 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "attention": {"feature_map": "performer"},
         "mask": {"causal": False, "window": 0, "sinks": 0},
     },
+    "rounded P": {"attention": {"p_dtype": "storage"}},
     "threshold": {"attention": {"rescale_threshold": 2.0}},
     "deterministic": {"attention": {"deterministic": True}},
     "decode": {"attention": {"seqlen_q": 1}, "scores": {"alibi": True}},

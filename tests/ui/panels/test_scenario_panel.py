@@ -72,7 +72,8 @@ def test_the_field_of_the_algorithm_explains_each_that_it_offers() -> None:
             "attention": {
                 "algorithm": "naive", "heads": 4, "kv_heads": 2, "seqlen_q": 3, "seqlen_k": 5,
                 "head_dim": 8, "value_dim": 16, "dtype": "bfloat16", "scale": 0.1767766952966369,
-                "temperature": 1e-3, "rescale_threshold": 8.0, "deterministic": True,
+                "temperature": 1e-3, "p_dtype": "storage", "rescale_threshold": 8.0,
+                "deterministic": True,
             },
             "scores": {
                 "softcap": 50.0, "alibi": [0.5, 0.25, 1.0, 0.0], "sink_logits": [1.5, -2.0, 0, 8],
@@ -101,6 +102,7 @@ VALID = {
     "title": ("Two heads", "Two heads"),
     "attention.algorithm": ("flash1", "flash1"),
     "attention.dtype": ("float16", "float16"),
+    "attention.p_dtype": ("storage", "storage"),
     "attention.scale": ("0.25", 0.25),
     "attention.temperature": ("2", 2.0),
     "attention.rescale_threshold": ("8", 8.0),

@@ -46,6 +46,7 @@ def blanks(workload: Workload, said: Texts) -> dict[str, Blank]:
     out = {
         "title": Blank("", "none"),
         "attention.dtype": _blank("float32", "by default"),
+        "attention.p_dtype": Blank("float32", "by default"),
         "attention.scale": Blank(f"{unscaled:.4g}", f"1/√{w.head_dim} = {unscaled:.4g}"),
         "attention.temperature": _blank(1, "by default"),
         "attention.rescale_threshold": Blank("", "none"),

@@ -26,6 +26,7 @@ from simulator.problem.scenario import (
     MAX_SEQLEN,
     InputSource,
     KernelName,
+    PairDType,
     Scenario,
     TilingRule,
     parse_scenario,
@@ -167,6 +168,12 @@ FIELDS = (
     FieldSpec(
         "attention", "dtype", "dtype", FieldKind.CHOICE, _ALGORITHM,
         "Of Q, K, V and O in HBM; sums are float32.", choices=_same("", *TYPE_NAMES),
+    ),
+    FieldSpec(
+        "attention", "p_dtype", "P before P V", FieldKind.CHOICE, _ALGORITHM,
+        "float32: P stays as it is. storage: P is rounded to the dtype before P V, as in published "
+        "kernels; naive stores S and P in it.",
+        choices=_same(*get_args(PairDType)), default="float32",
     ),
     FieldSpec(
         "attention", "scale", "scale", FieldKind.NUMBER, _ALGORITHM,

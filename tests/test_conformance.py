@@ -17,7 +17,7 @@ CASES = find_cases(HERE)
 def test_there_are_cases() -> None:
     assert {case.stem.split("-")[0] for case in CASES} == {
         "naive", "flash1", "flash2", "split", "paged", "mla", "layer", "linear", "backward",
-            "align", "window", "p16",
+            "align", "window", "p16", "layout",
     }  # fmt: skip
 
 

@@ -10,8 +10,10 @@ import numpy as np
 from simulator.base.dtypes import F32, UNIT
 from simulator.base.errors import refuse
 from simulator.base.tolerance import STEP
+from simulator.problem.elements import F8
 from simulator.problem.filling import done_after_words
-from simulator.problem.input_files import is_npz
+from simulator.problem.input_files import InputFile, is_npz, scale_name, stored_tensors
+from simulator.problem.latent import LATENT
 from simulator.problem.layer import BIASES, WEIGHTS
 from simulator.problem.masks import FAR
 from simulator.problem.workload import Workload
@@ -78,7 +80,8 @@ def tensor(name):
         size = int.from_bytes(file.read(8), "little")
         about = json.loads(file.read(size))[name]
         file.seek(8 + size + about["data_offsets"][0])
-        kinds = {{"F32": "<f4", "F16": "<f2", "BF16": "<u2", "BOOL": "?", "U8": "u1"}}
+        kinds = {{"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"{f8}}}
+        kinds |= {{"BOOL": "?", "U8": "u1"}}
         count = math.prod(about["shape"])
         values = np.fromfile(file, kinds[about["dtype"]], count).reshape(about["shape"])
     if about["dtype"] == "BF16":
@@ -97,6 +100,14 @@ def tensor(name):
 _READ = """
 q, k, v = (values.reshape(values.shape[-3:]) for values in map(tensor, "qkv"))
 """
+_F8 = '''
+
+def f8(bits, fraction, bias):
+    """Return the numbers of 8-bit patterns with so many bits of fraction."""
+    exponent, low = (bits & 127) >> fraction, bits % 2**fraction
+    size = np.ldexp(low / 2**fraction + (exponent > 0), np.maximum(exponent, 1) - bias)
+    return np.where(bits < 128, size, -size)
+'''
 _READ_LATENT = """
 q = tensor("q").reshape(-1, NQ, D)
 k = tensor("latent").reshape(1, NK, D)
@@ -329,9 +340,14 @@ def _inputs(w: Workload) -> str:
         out = _DRAW.format(seed=seed, heads=heads, kv_heads=kv_heads)
         out += _LATENT_VALUES if w.latent else _DRAW_VALUES.format(kv_heads=kv_heads)
     else:
-        reader = (_SAFETENSORS if _reads_safetensors(w) else _NPZ).format()
-        out = f"PATH = {str(w.file.path.absolute())!r}\n\n{reader}"
-        if w.latent:
+        own = w.file.q, w.file.k, w.file.v
+        f8 = any(each.element in F8 for each in own)
+        kinds = ', "F8_E4M3": "u1", "F8_E5M2": "u1"' if f8 else ""
+        reader = (_SAFETENSORS if _reads_safetensors(w) else _NPZ).format(f8=kinds)
+        out = f"PATH = {str(w.file.path.absolute())!r}\n\n{reader}" + _F8 * f8
+        if any(each.other_than_read for each in own):
+            out += "\n" + _taken_lines(w.file, w.latent) + _LATENT_VALUES * w.latent
+        elif w.latent:
             out += _READ_LATENT + _LATENT_VALUES
         elif w.file.stored:
             out += _PROJECT.format(lines=_made_lines(w, heads, kv_heads))
@@ -354,6 +370,22 @@ def _inputs(w: Workload) -> str:
         group = heads // kv_heads
         kv_picked = sorted({head // group for head in w.picked})
         out += _PICK.format(picked=list(w.picked), kv_picked=kv_picked)
+    return out
+
+
+def _taken_lines(file: InputFile, latent: bool) -> str:
+    """Return the lines that read tensors whose shape, name or type is another one in the file."""
+    named = {"q": file.q, LATENT: file.k} if latent else {"q": file.q, "k": file.k, "v": file.v}
+    scales = stored_tensors(file.path, [scale_name(name) for name in named])[0]
+    out = ""
+    for variable, (name, tensor) in zip("qkv", named.items(), strict=False):
+        line = f'tensor("{tensor.name or name}")'
+        if tensor.element in F8:
+            line = f"f8({line}.astype(int), {'3, 7' if tensor.element == 'F8_E4M3' else '2, 15'})"
+        line += f".reshape{tensor.lies}" + ".swapaxes(0, 1)" * tensor.tokens_first
+        if tensor.element in F8 and scale_name(name) in scales:
+            line += f' * tensor("{scale_name(name)}").reshape(-1, 1, 1)'
+        out += f"{variable} = rounded({line})\n" if tensor.element else f"{variable} = {line}\n"
     return out
 
 

@@ -332,13 +332,15 @@ def _header(scenario: Scenario) -> InputFile | None:
         check_latent(scenario)
         path = Path(said.path or "")
         if said.source == "file":
-            return read_latent_header(path, scenario.attention)
+            return read_latent_header(path, scenario.attention, said.layout)
     if said.source == "random":
         return None
     if said.path is not None and said.source in ("file", "layer"):
         path = Path(said.path)
         whole = said.source == "layer"
-        return read_layer_header(path, scenario.attention) if whole else read_header(path)
+        if whole:
+            return read_layer_header(path, scenario.attention)
+        return read_header(path, dtype=scenario.attention.dtype, layout=said.layout)
     if said.name not in capture_names():
         raise refuse(SCENARIO, "input.name", said.name, f"one of {', '.join(capture_names())}")
     return read_header(CAPTURES / f"{said.name}.safetensors")
@@ -422,7 +424,10 @@ def input_bytes(w: Workload) -> int:
     if w.file is None:  # in parts: two of them in float64, one in float32 and being rounded
         return 4 * sum(sizes) + 40 * min(PART, max(sizes))
     # All in float32, and for a while one tensor a second time, as it is stored or being rounded.
-    return 4 * sum(sizes) + (16 if w.dtype == "bfloat16" else 8) * max(sizes)
+    as_stored = w.dtype != "bfloat16" and not any(
+        each.other_than_read for each in (w.file.q, w.file.k, w.file.v)
+    )
+    return 4 * sum(sizes) + (8 if as_stored else 16) * max(sizes)
 
 
 def run_bytes(w: Workload) -> int:

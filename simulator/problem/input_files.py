@@ -10,18 +10,18 @@ import io
 import json
 import math
 import zipfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 from safetensors import safe_open
 
-from simulator.base.dtypes import F32, DType, bfloat16_from_bits
+from simulator.base.dtypes import F32, DType, round_to
 from simulator.base.errors import InputError, reason, refuse
 from simulator.base.files import open_regular, regular
 from simulator.base.limits import (
@@ -31,15 +31,10 @@ from simulator.base.limits import (
     TOKEN_BYTES,
 )
 from simulator.base.picture import Picture
+from simulator.problem.elements import F8, NPY, SAFETENSORS, STORED, Element, dtype_of, values_of
 from simulator.problem.file_texts import NAMES, FileTexts, is_no_text, read_texts
 
-_SAFETENSORS_DTYPES: dict[str, DType] = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
-_STORED: dict[DType, np.dtype[np.generic]] = {
-    "float32": np.dtype("<f4"),
-    "float16": np.dtype("<f2"),
-    "bfloat16": np.dtype("<u2"),
-}
-_WANTED = 'float32, float16 or bfloat16, as NumPy\'s x.astype("float32") makes it'
+_WANTED = 'floating-point numbers, as NumPy\'s x.astype("float32") makes them'
 ENDINGS = (".safetensors", ".npz")
 """Endings of input files, in small letters."""
 PROJECTION = "projection"
@@ -67,6 +62,10 @@ MORE = {
 }
 """What a file may have in addition to q, k and v, and of which shape."""
 _TENSORS = ("q", "k", "v")
+_AS_OUTPUT = (UPSTREAM, GATE)
+"""What has a number for each one of O, in its layout and dtype."""
+FileLayout = Literal["hnd", "nhd"]
+"""The order of the axes heads, tokens and dim in a file."""
 _AT_ONCE = 2**20
 """Bytes that are inflated at a time."""
 
@@ -88,10 +87,36 @@ BOUNDS = Bounds()
 
 @dataclass(frozen=True, slots=True)
 class StoredTensor:
-    """One tensor of a file, as the header describes it."""
+    """One tensor of a file, as it is read."""
 
     shape: tuple[int, ...]
     dtype: DType
+    element: Element | None = None  # as it is stored; None: as it is read
+    name: str = ""  # in the file, if that is another one than its own
+    tokens_first: bool = False  # whether tokens come before heads in the file
+
+    @property
+    def stored_as(self) -> Element:
+        """The type of its elements in the file."""
+        return self.element or self.dtype
+
+    @property
+    def lies(self) -> tuple[int, ...]:
+        """The shape in the file, without an axis of one batch."""
+        return (*self.shape[1::-1], *self.shape[2:]) if self.tokens_first else self.shape
+
+    @property
+    def other_than_read(self) -> bool:
+        """Whether name, layout or type of elements in the file is another one."""
+        return bool(self.element or self.name or self.tokens_first)
+
+    def taken_as(self, dtype: DType) -> StoredTensor:
+        """Return the same tensor read as another dtype."""
+        return replace(self, dtype=dtype, element=self.stored_as)
+
+
+_Header = tuple[tuple[int, ...], Element]
+"""Shape and type of elements, as a file says them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +138,8 @@ class InputFile:
         What is in it beside q, k and v.
     picture : Picture or None
         The picture of which its keys are pieces, read whole.
+    notes : tuple of str
+        How its numbers are taken, where that may be another way than its author meant.
     """
 
     path: Path
@@ -123,6 +150,7 @@ class InputFile:
     stored: tuple[tuple[str, StoredTensor], ...] = ()
     extra: tuple[tuple[str, StoredTensor], ...] = ()
     picture: Picture | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def tokens(self) -> tuple[str, ...]:
@@ -161,9 +189,17 @@ def is_npz(path: Path) -> bool:
     return path.suffix.lower() == ".npz"
 
 
-def read_header(path: Path, bounds: Bounds = BOUNDS) -> InputFile:
+def read_header(
+    path: Path,
+    bounds: Bounds = BOUNDS,
+    *,
+    dtype: DType | None = None,
+    layout: FileLayout = "hnd",
+) -> InputFile:
     """Read the header of a file: what it says about its tensors, without their numbers.
 
+    dtype: that of the scenario, for numbers that no run has as they are stored.
+    layout: the order of the axes of q, k and v and of what is as O is.
     Raises InputError: the file is missing, truncated, of another kind, or lacks a tensor; or its
         shapes do not fit together.
     """
@@ -174,9 +210,75 @@ def read_header(path: Path, bounds: Bounds = BOUNDS) -> InputFile:
             raise refuse(
                 str(path), f"tensor {name}", "", f"tensors q, k and v (the file has {have})"
             )
-    q, k, v = (without_batch(path, name, tensors[name]) for name in _TENSORS)
+    tensors, notes = as_run(path, tensors, _TENSORS, dtype, layout)
+    q, k, v = (tensors[name] for name in _TENSORS)
     _check_shapes(path, q, k, v)
-    return replace(described(path, meta, q, k, v), extra=checked_extra(path, tensors, q, k))
+    file = described(path, meta, q, k, v)
+    if not file.tokens:  # a list of them says which axis is theirs
+        notes += _other_layout(q, k, layout)
+    return replace(file, extra=checked_extra(path, tensors, q, k), notes=notes)
+
+
+def as_run(
+    path: Path,
+    tensors: Mapping[str, StoredTensor],
+    names: Sequence[str],
+    said: DType | None,
+    layout: FileLayout,
+) -> tuple[dict[str, StoredTensor], tuple[str, ...]]:
+    """Return tensors as a run takes them, some of them heads first and of one dtype, and notes.
+
+    names: those that make the run; what is as O is follows them.
+    """
+    out = dict(tensors)
+    dtype = dtype_of((tensors[name].stored_as for name in names), said)
+    for name in (*names, *_AS_OUTPUT):
+        if name not in tensors:
+            continue
+        tensor = tensors[name]
+        if name in _TENSORS:
+            tensor = without_batch(path, name, tensor)
+        if layout == "nhd" and len(tensor.shape) == 3 and name != "latent":
+            tensor = _heads_first(tensor, tensors[name])
+        own = tensor.stored_as
+        if own != dtype and (name in names or dtype_of((own, dtype), said) == dtype):
+            tensor = tensor.taken_as(dtype)
+        out[name] = tensor
+    kinds = {name: tensors[name].stored_as for name in (*names, *_AS_OUTPUT) if name in tensors}
+    return out, _kind_notes(kinds, dtype)
+
+
+def _heads_first(tensor: StoredTensor, stored: StoredTensor) -> StoredTensor:
+    if len(stored.shape) == 2:  # of one head: the order is the same
+        return tensor
+    tokens, heads, width = tensor.shape
+    return replace(tensor, shape=(heads, tokens, width), tokens_first=True)
+
+
+def _kind_notes(kinds: Mapping[str, Element], dtype: DType) -> tuple[str, ...]:
+    """Return what is said of tensors that are stored in another way than they run."""
+    names = {each: [n for n, own in kinds.items() if own == each] for each in kinds.values()}
+    out = []
+    for element, own in names.items():
+        if element != dtype:
+            are = f"{' and '.join(filter(None, [', '.join(own[:-1]), own[-1]]))} " + (
+                "is" if len(own) == 1 else "are"
+            )
+            verb = "rounded to" if element == "float64" else "taken as"
+            out.append(f"In the file {are} {element}, here {verb} {dtype}.")
+    return tuple(out)
+
+
+def _other_layout(q: StoredTensor, k: StoredTensor, layout: FileLayout) -> tuple[str, ...]:
+    """Return what is said of shapes that would fit in the other layout, too."""
+    heads, tokens = q.shape[:2]
+    if heads <= tokens or tokens % k.shape[1]:
+        return ()
+    other = "hnd" if layout == "nhd" else "nhd"
+    return (
+        f'q has {heads} heads of {tokens} tokens; with [input] layout = "{other}" it would have '
+        f"{tokens} heads of {heads} tokens.",
+    )
 
 
 def checked_extra(
@@ -207,7 +309,16 @@ def stored_tensors(
     """
     if path.suffix.lower() not in ENDINGS:
         raise refuse(str(path), "input.path", path.name, f"a {' or '.join(ENDINGS)} file")
-    return (_npz_header if is_npz(path) else _safetensors_header)(path, names, bounds)
+    read = _npz_header if is_npz(path) else _safetensors_header
+    capitals = {name.upper(): name for name in names if name in _TENSORS}
+    found, meta = read(path, (*names, *capitals), bounds)
+    tensors = {}
+    for name, (shape, element) in found.items():
+        own = capitals.get(name, name)
+        if own == name or own not in found:
+            tensor = StoredTensor(shape, dtype_of([element]), name="" if own == name else name)
+            tensors[own] = tensor if tensor.dtype == element else replace(tensor, element=element)
+    return tensors, meta
 
 
 def described(
@@ -243,7 +354,38 @@ def read_tensor(path: Path, name: str, tensor: StoredTensor) -> F32:
     Raises InputError: the file cannot be read to its end.
     """
     read = _read_npz if is_npz(path) else _read_safetensors
-    return _as_float32(read(path, name, tensor), tensor)
+    stored = read(path, tensor.name or name, tensor)
+    values = values_of(stored, tensor.stored_as, tensor.dtype).reshape(tensor.lies)
+    if tensor.tokens_first:
+        values = values.swapaxes(0, 1)
+    if tensor.stored_as in F8:
+        values = round_to(_scaled(path, name, values), tensor.dtype)
+    return np.ascontiguousarray(values)
+
+
+def scale_name(name: str) -> str:
+    """Return the name of the scales of an F8 tensor."""
+    return f"{name}_scale"
+
+
+def _scaled(path: Path, name: str, values: F32) -> F32:
+    """Return F8 numbers times their scale, if the file has one: a number, or one of each head.
+
+    Raises InputError: there are others, or one that is not above 0.
+    """
+    key = scale_name(name)
+    tensors, _ = stored_tensors(path, (key,))
+    if key not in tensors:
+        return values
+    scales = read_tensor(path, key, tensors[key]).ravel()
+    if len(scales) not in (1, len(values)):
+        expected = f"one number, or one of each of {len(values)} heads"
+        raise refuse(str(path), f"shape of {key}", tensors[key].shape, expected)
+    wrong = np.flatnonzero(~(np.isfinite(scales) & (scales > 0)))
+    if len(wrong):
+        place = f"{key}[{wrong[0]}]"
+        raise refuse(str(path), place, float(scales[wrong[0]]), "a finite number above 0")
+    return np.asarray(values * scales.reshape(-1, *[1] * (values.ndim - 1)), dtype=np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,22 +427,16 @@ def check_finite(source: str, name: str, tensor: F32) -> None:
         raise refuse(source, f"tensor {name}, {where}", float(tensor[place]), "a finite number")
 
 
-def _as_float32(stored: NDArray[np.generic], tensor: StoredTensor) -> F32:
-    if tensor.dtype == "bfloat16":
-        values = bfloat16_from_bits(stored.view(np.uint16))
-    else:
-        values = stored.astype(np.float32, copy=False)
-    return np.ascontiguousarray(values.reshape(tensor.shape))
-
-
 def without_batch(path: Path, name: str, tensor: StoredTensor) -> StoredTensor:
-    """Return a tensor of heads without a batch axis of 1.
+    """Return a tensor of heads without a batch axis of 1; one of two axes is of one head.
 
     Raises InputError: it has other axes, or an empty one.
     """
     shape = tensor.shape
     if len(shape) == 4 and shape[0] == 1:
         shape = shape[1:]
+    elif len(shape) == 2:
+        shape = (1, *shape)
     if len(shape) != 3 or 0 in shape:
         raise refuse(
             str(path),
@@ -308,7 +444,7 @@ def without_batch(path: Path, name: str, tensor: StoredTensor) -> StoredTensor:
             tensor.shape,
             "three axes (heads, tokens, dim), none empty, with at most a batch axis of 1 before",
         )
-    return StoredTensor(shape, tensor.dtype)
+    return replace(tensor, shape=shape)
 
 
 def _check_shapes(path: Path, q: StoredTensor, k: StoredTensor, v: StoredTensor) -> None:
@@ -321,9 +457,6 @@ def _check_shapes(path: Path, q: StoredTensor, k: StoredTensor, v: StoredTensor)
         raise wrong("v", v, f"{k.shape[0]} heads of {k.shape[1]} keys as in k")
     if q.shape[0] % k.shape[0]:
         raise wrong("k", k, f"a number of heads that divides the {q.shape[0]} of q")
-    for name, tensor in (("k", k), ("v", v)):
-        if tensor.dtype != q.dtype:
-            raise refuse(str(path), f"tensor {name}", tensor.dtype, f"{q.dtype} as in q")
 
 
 @contextmanager
@@ -368,7 +501,7 @@ def _safetensors_of_kind(
 
 def _safetensors_header(
     path: Path, wanted: Collection[str], bounds: Bounds
-) -> tuple[dict[str, StoredTensor], dict[str, str]]:
+) -> tuple[dict[str, _Header], dict[str, str]]:
     with safetensors(path, bounds) as file:
         names = file.keys()
         slices = {name: file.get_slice(name) for name in wanted if name in names}
@@ -377,9 +510,9 @@ def _safetensors_header(
         meta = {name: said[name] for name in NAMES if name in said}
     tensors = {}
     for name, (shape, dtype) in shapes.items():
-        if dtype not in _SAFETENSORS_DTYPES:
+        if dtype not in SAFETENSORS:
             raise refuse(str(path), f"tensor {name}", dtype, _WANTED)
-        tensors[name] = StoredTensor(shape, _SAFETENSORS_DTYPES[dtype])
+        tensors[name] = shape, SAFETENSORS[dtype]
     return tensors, meta
 
 
@@ -391,7 +524,7 @@ def _read_safetensors(path: Path, name: str, tensor: StoredTensor) -> NDArray[np
         start, _ = json.loads(file.read(length))[name]["data_offsets"]
         file.seek(8 + length + start)
         count = math.prod(tensor.shape)
-        return _whole(path, name, count, np.fromfile(file, _STORED[tensor.dtype], count))
+        return _whole(path, name, count, np.fromfile(file, STORED[tensor.stored_as], count))
 
 
 def _whole(path: Path, name: str, count: int, data: NDArray[np.generic]) -> NDArray[np.generic]:
@@ -447,7 +580,7 @@ def _npz_of_kind(path: Path, name: str, kind: TensorKind, bounds: Bounds) -> NDA
     with _archive(path, (name,), bounds) as (archive, members):
         if name not in members:
             return None
-        shape, dtype = _npy_header(path, archive, members[name])
+        shape, fortran, dtype = _npy_header(path, archive, members[name])
         if dtype != kind.dtype:
             raise refuse(str(path), f"tensor {name}", str(dtype), kind.words)
         with archive.open(members[name]) as file:
@@ -455,12 +588,16 @@ def _npz_of_kind(path: Path, name: str, kind: TensorKind, bounds: Bounds) -> NDA
             plain = np.dtype(np.uint8) if kind.dtype == np.bool_ else kind.dtype
             stored = file.read()
             numbers = np.frombuffer(stored, plain, count=len(stored) // plain.itemsize)
-        return _whole(path, name, math.prod(shape), numbers).astype(kind.dtype).reshape(shape)
+        return (
+            _whole(path, name, math.prod(shape), numbers)
+            .astype(kind.dtype)
+            .reshape(shape, order="F" if fortran else "C")
+        )
 
 
 def _npz_header(
     path: Path, wanted: Collection[str], bounds: Bounds
-) -> tuple[dict[str, StoredTensor], dict[str, str]]:
+) -> tuple[dict[str, _Header], dict[str, str]]:
     with _archive(path, wanted, bounds) as (archive, members):
         tensors = {
             name: _npy_tensor(path, archive, members[name]) for name in wanted if name in members
@@ -485,7 +622,7 @@ def _npy_start(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[np.gene
 
 def _npy_header(
     path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo
-) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
+) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
     """Return the shape and dtype of an array, after comparing them with the length of its data."""
     name = info.filename.removesuffix(".npy")
     with archive.open(info) as file:
@@ -493,23 +630,19 @@ def _npy_header(
         start = file.tell()
     if dtype.hasobject:
         raise refuse(str(path), f"tensor {name}", "pickled objects", "plain numbers or texts")
-    if fortran and len(shape) > 1:
-        raise refuse(str(path), f"tensor {name}", "Fortran order", "C order")
     if min(shape, default=0) < 0 or info.file_size != start + math.prod(shape) * dtype.itemsize:
         expected = f"the {info.file_size} bytes it has"
         raise refuse(str(path), f"shape of {name}", shape, expected)
-    return shape, dtype
+    return shape, fortran, dtype
 
 
-def _npy_tensor(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> StoredTensor:
-    shape, dtype = _npy_header(path, archive, info)
-    # numpy has no bfloat16: ml_dtypes saves it as a 2-byte void, others as its bit patterns.
-    kinds: dict[str, DType] = {"f4": "float32", "f2": "float16", "V2": "bfloat16", "u2": "bfloat16"}
-    kind = kinds.get(dtype.str[1:])
-    if kind is None or dtype.names is not None or dtype.str[0] == ">":
+def _npy_tensor(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Header:
+    shape, _, dtype = _npy_header(path, archive, info)
+    element = NPY.get(dtype.str[1:])
+    if element is None or dtype.names is not None:
         name = info.filename.removesuffix(".npy")
         raise refuse(str(path), f"tensor {name}", str(dtype), _WANTED)
-    return StoredTensor(shape, kind)
+    return shape, element
 
 
 def _npy_text(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, most: int) -> str:
@@ -533,11 +666,14 @@ def _npy_text(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, most:
 
 def _read_npz(path: Path, name: str, tensor: StoredTensor) -> NDArray[np.generic]:
     with _archive(path, (name,), BOUNDS) as (archive, members), archive.open(members[name]) as file:
-        _npy_start(file)
+        shape, fortran, dtype = _npy_start(file)
         # In parts, because the whole would be in memory twice.
-        out = np.empty(math.prod(tensor.shape), _STORED[tensor.dtype])
+        out = np.empty(math.prod(tensor.shape), STORED[tensor.stored_as])
         room, done = out.data.cast("B"), 0
         while part := file.read(_AT_ONCE):
             done, start = done + len(part), done
             room[start:done] = part
-        return _whole(path, name, out.size, out[: done // out.itemsize])
+        _whole(path, name, out.size, out[: done // out.itemsize])
+        if dtype.str[0] == ">":
+            out = out.byteswap(inplace=True)
+        return out.reshape(shape, order="F").ravel() if fortran else out

@@ -22,13 +22,14 @@ from simulator.problem import linear
 from simulator.problem.facts import PACKED
 from simulator.problem.input_files import (
     MORE,
+    FileLayout,
     InputFile,
     StoredTensor,
+    as_run,
     checked_extra,
     described,
     read_tensor,
     stored_tensors,
-    without_batch,
 )
 from simulator.problem.scenario import Attention, Scenario
 
@@ -88,7 +89,7 @@ def latent_dims(said: Attention, width: int | None = None) -> tuple[int, int]:
     return latent, rope
 
 
-def read_latent_header(path: Path, said: Attention) -> InputFile:
+def read_latent_header(path: Path, said: Attention, layout: FileLayout = "hnd") -> InputFile:
     """Read the header of a file with queries and a latent, which stands for k and v.
 
     Raises InputError: it cannot be read, lacks a tensor, or its shapes do not fit together or what
@@ -99,7 +100,8 @@ def read_latent_header(path: Path, said: Attention) -> InputFile:
         if name not in tensors:
             expected = f"tensors q and {LATENT}, as the scenario has latent_dim or rope_dim"
             raise refuse(str(path), f"tensor {name}", "", expected)
-    q, latent = without_batch(path, "q", tensors["q"]), tensors[LATENT]
+    tensors, notes = as_run(path, tensors, ("q", LATENT), said.dtype, layout)
+    q, latent = tensors["q"], tensors[LATENT]
     shape = latent.shape[1:] if latent.shape[:-2] == (1,) else latent.shape
     if len(shape) != 2 or 0 in shape:
         expected = "two axes (tokens, latent_dim + rope_dim), none empty"
@@ -107,11 +109,10 @@ def read_latent_header(path: Path, said: Attention) -> InputFile:
     if shape[1] != q.shape[2]:
         expected = f"rows of {q.shape[2]} numbers, as those of q"
         raise refuse(str(path), f"shape of {LATENT}", latent.shape, expected)
-    if latent.dtype != q.dtype:
-        raise refuse(str(path), f"tensor {LATENT}", latent.dtype, f"{q.dtype} as in q")
-    k = StoredTensor((1, *shape), latent.dtype)
+    k = replace(latent, shape=(1, *shape))
     v = StoredTensor((1, shape[0], latent_dims(said, shape[1])[0]), latent.dtype)
-    return replace(described(path, meta, q, k, v), extra=checked_extra(path, tensors, q, k))
+    file = described(path, meta, q, k, v)
+    return replace(file, extra=checked_extra(path, tensors, q, k), notes=notes)
 
 
 def read_latent(file: InputFile) -> tuple[F32, F32]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from simulator.base.dtypes import F32, DType, round_to
 from simulator.base.errors import SCENARIO, refuse
 from simulator.base.matmul import matmul
+from simulator.problem.elements import F8
 from simulator.problem.input_files import (
     GATE,
     InputFile,
@@ -54,6 +55,9 @@ def read_layer_header(path: Path, said: Attention) -> InputFile:
             raise refuse(str(path), f"tensor {name}", "", wanted)
         _check_axes(path, name, tensors[name], 2)
     for name, tensor in tensors.items():
+        if tensor.element in F8:
+            expected = "a wider type: only q, k and v may be F8"
+            raise refuse(str(path), f"tensor {name}", tensor.element, expected)
         if tensor.dtype != tensors["x"].dtype:
             expected = f"{tensors['x'].dtype} as in x"
             raise refuse(str(path), f"tensor {name}", tensor.dtype, expected)

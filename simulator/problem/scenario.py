@@ -23,6 +23,7 @@ from simulator.base.limits import TITLE_LETTERS
 from simulator.base.tables import Table, input_error, read_toml
 from simulator.problem.features import FeatureName
 from simulator.problem.hardware import gpus
+from simulator.problem.input_files import FileLayout
 from simulator.problem.masks import Align, Window
 
 Algorithm = Literal[
@@ -271,6 +272,7 @@ class Input(Table):
     source: InputSource = "random"
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
     path: str | None = None
+    layout: FileLayout = "hnd"
     name: str | None = None
     head: Annotated[
         Literal["all"] | tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(_as_tuple)

@@ -293,6 +293,8 @@ class Trace:
             summary["rescales"] = rescales
         if done := done_after(w.file):
             summary["after"] = done
+        if w.file and w.file.notes:
+            summary["input"] = list(w.file.notes)
         if layer is not None:
             single, inputs = self.single_heads
             wrong = output_error(single, inputs, layer, self._by_rows(checked))

@@ -34,11 +34,16 @@ def as_float32(tensor: np.ndarray) -> np.ndarray:
 
 
 def write_safetensors(
-    path: Path, tensors: dict[str, np.ndarray], meta: dict[str, str] | None = None
+    path: Path,
+    tensors: dict[str, np.ndarray],
+    meta: dict[str, str] | None = None,
+    f8: str = "",
 ) -> Path:
     """Write a file byte by byte: the library cannot write bfloat16 from numpy.
 
     Booleans of the name "mask" are packed, as docs/files.md has it.
+
+    f8: what bytes are, if they are numbers: F8_E4M3 or F8_E5M2.
     """
     names = {"float32": "F32", "float16": "F16", "uint16": "BF16", "float64": "F64", "int64": "I64",
              "bool": "BOOL", "int32": "I32", "uint8": "U8"}  # fmt: skip
@@ -49,7 +54,7 @@ def write_safetensors(
     at = 0
     for name, tensor in tensors.items():
         ends = [at, at := at + tensor.nbytes]
-        kind = names[str(tensor.dtype)]
+        kind = (tensor.dtype == np.uint8 and f8) or names[str(tensor.dtype)]
         header[name] = {"dtype": kind, "shape": list(tensor.shape), "data_offsets": ends}
     text = json.dumps(header).encode()
     data = b"".join(tensor.tobytes() for tensor in tensors.values())

@@ -277,7 +277,9 @@ def _run(options: argparse.Namespace) -> int:
         products = count_text(layer["matmul_flops"]["total"])
         wrong = _error_text(layer["max_abs_error"])
         rows.append(("layer", f"{products} FLOPs of projections, error of Y {wrong}"))
-    if words := done_after_words(trace.workload.file):
+    file = trace.workload.file
+    rows += [("input", safe_text(note)) for note in (file.notes if file else ())]
+    if words := done_after_words(file):
         rows.append(("output", safe_text(words)))
     for name, value in rows:
         print(f"{name:14} {value}")
@@ -319,6 +321,8 @@ def _verify(options: argparse.Namespace) -> int:
             name = safe_text(path.stem) + f", sequence {number}" * (len(traces) > 1)
             report = verify(trace, _progress(name))
             print(f"{name}: {report}")
+            for note in trace.workload.file.notes if trace.workload.file else ():
+                print(f"{name}: {safe_text(note)}")
             differs |= report.difference is not None
     return 1 if differs else 0
 

@@ -91,13 +91,20 @@ def test_a_run_does_not_apply_it(write: Write) -> None:
         (np.ones((2, 5, 2), np.float32), "shape of gate = (2, 5, 2): expected (4, 5, 2)"),
         (np.ones((4, 5), np.float32), "shape of gate = (4, 5): expected three axes, none empty"),
         (np.ones((4, 0, 2), np.float32), "shape of gate"),
-        (np.ones(GATE, np.float16), "float32 as in q"),
         (np.full(GATE, np.inf, np.float32), "tensor gate, head 0, row 0, column 0 = inf"),
-        (np.ones(GATE, np.int64), "expected float32, float16 or bfloat16"),
+        (np.ones(GATE, np.int64), "expected floating-point numbers"),
     ],
 )
 def test_a_gate_that_cannot_be_one_is_refused(write: Write, gate: np.ndarray, said: str) -> None:
     assert said in refusal(write(numbers() | {"gate": gate}))
+
+
+def test_a_gate_is_no_wider_than_the_run(write: Write) -> None:
+    gate = {"gate": np.ones(GATE, np.float32)}
+    assert 'tensor gate = "float32": expected float16 as in q' in refusal(
+        write(numbers("float16") | gate)
+    )
+    read(write(numbers() | {"gate": np.ones(GATE, np.float16)}))
 
 
 @pytest.mark.parametrize("after", ["gates O\nand more", "gates \u202eO", "g" * 501])

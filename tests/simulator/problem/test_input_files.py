@@ -135,11 +135,11 @@ GOOD = npy(claim("(1, 2, 1)"), b"\0" * 8)
         (npy(claim("(-1, -2, 1)"), b"\0" * 8), "shape of q = (-1, -2, 1)"),
         (npy(claim("(1, 2, 1)"), b"\0" * 7), "shape of q = (1, 2, 1): expected the"),
         (npy(claim("(1, 2, 1)", "|O"), b"\0" * 16), 'tensor q = "pickled objects": expected'),
-        (npy(claim("(1, 2, 1)", "<f8"), b"\0" * 16), 'tensor q = "float64": expected float32, fl'),
-        (npy(claim("(1, 2, 1)", "<i4"), b"\0" * 8), 'tensor q = "int32": expected float32, float'),
-        (npy(claim("(1, 2, 1)", ">f4"), b"\0" * 8), 'tensor q = ">f4": expected float32'),
-        (npy(claim("(1, 2, 1)", fortran=True), b"\0" * 8), 'tensor q = "Fortran order": expected'),
-        (npy(claim("(2, 1)", fortran=True), b"\0" * 8), 'tensor q = "Fortran order": expected'),
+        (npy(claim("(1, 2, 1)", "<i4"), b"\0" * 8), 'tensor q = "int32": expected floating-poi'),
+        (npy(claim("(1, 2, 1)", "<c8"), b"\0" * 16), 'tensor q = "complex64": expected floati'),
+        (npy(claim("(1, 2, 1)", ">i2"), b"\0" * 4), 'tensor q = ">i2": expected floating-poin'),
+        (npy(claim("(1, 2, 1)", "|V1"), b"\0" * 2), 'tensor q = "|V1": expected floating-poin'),
+        (npy(claim("(1, 2, 1)", fortran=True), b"\0" * 7), "shape of q = (1, 2, 1): expected the"),
         (npy(claim("(2,)", fortran=True), b"\0" * 8), "shape of q = (2,): expected three axes"),
         (npy(claim("(0, -2, 1)")), "shape of q = (0, -2, 1): expected the"),
         (npy(claim("(1, 2, 1)")[:-9], b"\0" * 8), "expected a whole .npz file ("),
@@ -245,7 +245,7 @@ def test_tokens_that_claim_too_much(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("shapes", "message"),
     [
-        ({"q": (5, 3)}, "shape of q = (5, 3): expected three axes"),
+        ({"q": (5,)}, "shape of q = (5,): expected three axes"),
         ({"q": (2, 4, 5, 3)}, "shape of q = (2, 4, 5, 3): expected three axes"),
         ({"v": (1, 1, 2, 6, 2)}, "shape of v = (1, 1, 2, 6, 2): expected three axes"),
         ({"k": (2, 0, 3)}, "shape of k = (2, 0, 3): expected three axes"),
@@ -282,14 +282,10 @@ def test_tensors_missing_or_of_other_types(ending: str, tmp_path: Path) -> None:
     expected = "tensor k: expected tensors q, k and v (the file has q, v)"
     assert expected in refusal(stored(without))
     assert "expected tensors q, k and v (the file has none)" in refusal(stored({}))
-    mixed = {**tensors, "k": tensors["k"].astype(np.float16)}
-    assert 'tensor k = "float16": expected float32 as in q' in refusal(stored(mixed))
-    for dtype, name in ((np.float64, "64"), (np.int64, "64")):
-        other = {**tensors, "v": tensors["v"].astype(dtype)}
-        line = refusal(stored(other))
-        assert "tensor v = " in line
-        assert name in line
-        assert """expected float32, float16 or bfloat16, as NumPy's x.astype("float32")""" in line
+    line = refusal(stored({**tensors, "v": tensors["v"].astype(np.int64)}))
+    assert "tensor v = " in line
+    assert "64" in line
+    assert """expected floating-point numbers, as NumPy's x.astype("float32")""" in line
 
 
 @pytest.mark.parametrize("ending", [".safetensors", ".npz"])

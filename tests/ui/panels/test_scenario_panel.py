@@ -148,6 +148,7 @@ VALID = {
     "input.source": ("capture", "capture"),
     "input.seed": ("7", 7),
     "input.path": ("mine.npz", "mine.npz"),
+    "input.layout": ("nhd", "nhd"),
     "input.name": ("passage-layer1", "passage-layer1"),
     "input.head": ("0, 3, 5", (0, 3, 5)),
     "hardware.preset": ("T4", "T4"),
@@ -178,7 +179,7 @@ def test_a_valid_value_is_proposed(
     qtbot: QtBot, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = CAPTURE if name == "input.name" else RANDOM
-    if name == "mask.block":
+    if name in ("mask.block", "input.layout"):
         data = {"input": {"source": "file", "path": str(save_npz(tmp_path))}}
     if name in ("attention.latent_dim", "attention.rope_dim"):
         data = {"attention": {"seqlen_q": 8, "latent_dim": 4, "rope_dim": 2}}

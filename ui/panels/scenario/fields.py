@@ -19,6 +19,7 @@ from simulator.problem.facts import PACKED, RULES, SKIPPING
 from simulator.problem.features import FeatureName
 from simulator.problem.filling import capture_names
 from simulator.problem.hardware import gpus
+from simulator.problem.input_files import FileLayout
 from simulator.problem.masks import Align
 from simulator.problem.paging import USUAL_PAGE
 from simulator.problem.recurrence import DECAY, STRENGTH
@@ -372,6 +373,11 @@ FIELDS = (
         only_for=("file", "layer"),
     ),
     FieldSpec(
+        "input", "layout", "layout", FieldKind.CHOICE, _INPUT,
+        "The order of the axes of q, k and v in the file: heads, tokens, dim, or tokens, heads, "
+        "dim.", choices=_same("", *get_args(FileLayout)), only_for=("file",),
+    ),
+    FieldSpec(
         "input", "name", "name", FieldKind.CHOICE, _INPUT, "Which of the shipped layers.",
         choices=_captures, only_for=("capture",),
     ),
@@ -406,7 +412,7 @@ BROUGHT = (
     "mask.causal",
 )
 """What an input determines."""
-WHICH_INPUT = ("input.source", "input.path", "input.name")
+WHICH_INPUT = ("input.source", "input.path", "input.layout", "input.name")
 
 
 # --- texts and scenarios -----------------------------------------------------------------

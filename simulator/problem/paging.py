@@ -23,7 +23,7 @@ from simulator.base.dtypes import F32, frozen
 from simulator.base.errors import SCENARIO, refuse
 from simulator.problem.input_files import WHOLE, InputFile, read_kind
 from simulator.problem.intervals import I64
-from simulator.problem.scenario import Scenario
+from simulator.problem.scenario import MAX_SEQLEN, Scenario
 
 I32 = NDArray[np.int32]
 TABLE = "table"
@@ -40,8 +40,8 @@ class PageTable:
     Two are equal if they say the same.
 
     tokens: tokens of the sequence; its last page may be partly empty.
-    entries: (places,) int32: the place of each page; entries after those of the last page are never
-        read, and HBM has as many places as there are entries.
+    entries: (pages or more,) int32: the place of each page; entries after those of the last page
+        are never read. HBM has as many places as there are entries, or as the largest place asks.
     owners: (places,) int64: which sequence of a batch has each place; without it, the sequence is
         alone.
     owners: as given.
@@ -72,7 +72,7 @@ class PageTable:
     @property
     def places(self) -> int:
         """How many pages there is room for."""
-        return len(self.entries)
+        return max(len(self.entries), int(self.used.max(initial=-1)) + 1)
 
     @property
     def used(self) -> I32:
@@ -214,9 +214,10 @@ def page_table(scenario: Scenario, file: InputFile | None, size: int, tokens: in
         )
         raise refuse(path, f"shape of {TABLE}", entries.shape, expected)
     used = entries[:pages]
-    outside = np.flatnonzero((used < 0) | (used >= len(entries)))
+    most = MAX_SEQLEN // size
+    outside = np.flatnonzero((used < 0) | (used >= most))
     if len(outside):
-        expected = f"places from 0 to {len(entries) - 1}, as many as there are entries"
+        expected = f"places from 0 to {most - 1}, of a cache of at most {MAX_SEQLEN} tokens"
         raise refuse(path, f"{TABLE}[{outside[0]}]", int(used[outside[0]]), expected)
     _, first = np.unique(used, return_index=True)
     again = np.setdiff1d(np.arange(pages), first)

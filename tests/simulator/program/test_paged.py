@@ -158,8 +158,8 @@ def test_every_token_has_one_slot(tokens: int, size: int, free: int, random: Any
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ([0, 1, 5, 2, 4], r"table\[2\] = 5: expected places from 0 to 4"),
-        ([0, 1, -1, 2, 4], r"table\[2\] = -1: expected places from 0 to 4"),
+        ([0, 1, 2**22, 2, 4], r"table\[2\] = 4194304: expected places from 0 to 4194303"),
+        ([0, 1, -1, 2, 4], r"table\[2\] = -1: expected places from 0 to 4194303"),
         ([0, 1, 3, 1, 4], r"table\[3\] = 1: expected a place of its own for each page"),
         ([0, 1, 2, 3], r"shape of table = \(4,\): expected one axis of at least 5"),
         ([[0, 1, 2, 3, 4]], r"shape of table = \(1, 5\): expected one axis of at least 5"),
@@ -196,6 +196,23 @@ def test_a_longer_table_leaves_places_free(ending: str, tmp_path: Path) -> None:
     assert w.pages.entries.tolist() == table.tolist()
     assert (w.pages.pages, w.pages.places) == (5, 7)
     assert verify(trace_of(w)).difference is None
+
+
+@pytest.mark.parametrize("ending", ["safetensors", "npz"])
+def test_a_table_may_name_places_of_a_larger_cache(ending: str, tmp_path: Path) -> None:
+    """Nothing is counted and no number changes where pages lie far apart."""
+    chosen, _ = in_file(tmp_path, ending, np.array([4, 1, 7, 0, 90], dtype=np.int32))
+    far = resolve(chosen)
+    assert far.pages is not None
+    assert (far.pages.pages, far.pages.places) == (5, 91)
+    assert np.isnan(far.pages.scattered(read_inputs(far).k)[0, 8 * 4 : 90 * 4]).all()
+    near = resolve(in_file(tmp_path, ending, np.arange(5, dtype=np.int32))[0])
+    far_run, near_run = trace_of(far), trace_of(near)
+    assert verify(far_run).difference is None
+    assert far_run.output.tobytes() == near_run.output.tobytes()
+    assert far_run.program.counters(len(far_run.program)) == near_run.program.counters(
+        len(near_run.program)
+    )
 
 
 def in_file(folder: Path, ending: str, table: np.ndarray) -> tuple[Scenario, Path]:

@@ -27,6 +27,7 @@ from simulator.study.order import captions as _order  # noqa: F401
 from simulator.study.pages import captions as _pages  # noqa: F401
 from simulator.study.positions import captions as _positions  # noqa: F401
 from simulator.study.ring import captions as _ring  # noqa: F401
+from simulator.study.rounding import captions as _rounding  # noqa: F401
 from simulator.study.schedule import captions as _schedule  # noqa: F401
 from simulator.study.smoothing import captions as _smoothing  # noqa: F401
 from simulator.study.sparse import captions as _sparse  # noqa: F401

@@ -1,0 +1,1 @@
+"""P and S in the storage type: what that costs standard attention and FlashAttention."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 import numpy as np
@@ -24,6 +24,7 @@ from simulator.program.algorithms import algorithm_of, worked_columns
 from simulator.program.ops import exp_shift
 from simulator.run.cosimulation import Verdict, verify
 from simulator.run.effort import EFFORT, Effort
+from simulator.run.rounding_errors import RoundingError, Way, rounding_errors
 from simulator.run.row_report import RowReport, o_weight
 from simulator.run.row_sums import (
     RowSums,
@@ -49,6 +50,8 @@ HALF_OVERFLOW = float(np.log(np.float64(np.finfo(np.float16).max)))
 ROUNDING: dict[DType, float | None] = {"float32": None, "float16": 2.0**12, "bfloat16": 2.0**15}
 """Largest error of storing O in a dtype, in float32 units of the last place."""
 
+_COMPARED = 2**17
+"""Most pairs of a head for which ways to round are compared at once: some 0.1 s."""
 _STATES = 48 * MIB
 _TOLD = 256
 """Tiles of a row block after which its progress is told, and the work may be stopped."""
@@ -120,6 +123,8 @@ class Exactness:
     # of a backward pass, the gradients that the strips are of instead: those of rows, and those of
     # keys; then nothing is known in float16, of alpha and of scores
     gradients: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    # errors of O with P and S rounded, beside float32 P; none where that has no sense or takes long
+    ways: Mapping[Way, RoundingError] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -143,6 +148,7 @@ class _Record:
     states: BoundedCache[RowSums] = field(
         default_factory=lambda: BoundedCache(_STATES, lambda s: s.bytes)
     )
+    ways: dict[int, Mapping[Way, RoundingError]] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
@@ -169,8 +175,21 @@ def exactness(
     needed = _needed(snapshot)
     if effort.is_small(w) and _missing(w, head, needed, snapshot.visit.i, effort).any():
         fill_errors(trace, snapshot, lambda share: None, effort)
+    ways = _ways(trace, record, snapshot.visit.head)
     with record.lock:
-        return _picture(w, head, needed, snapshot.visit.i, effort)
+        return replace(_picture(w, head, needed, snapshot.visit.i, effort), ways=ways)
+
+
+def _ways(trace: Trace, record: _Record, number: int) -> Mapping[Way, RoundingError]:
+    """Return the errors of standard attention and flash with rounded P, of a head at hand."""
+    w = trace.workload
+    no_sense = w.dtype == "float32" or w.rule is not None or w.latent
+    if no_sense or w.seqlen_q // w.group * w.seqlen_k > _COMPARED:
+        return {}
+    with record.lock:
+        if number not in record.ways:
+            record.ways[number] = rounding_errors(*trace.single_heads, number * w.group)
+        return record.ways[number]
 
 
 def fill_errors(

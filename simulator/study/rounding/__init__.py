@@ -1,1 +1,1 @@
-"""P and S in the storage type: what that costs standard attention and FlashAttention."""
+"""What captions say of P and S in the storage type; Exactness shows the same."""

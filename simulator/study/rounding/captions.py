@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from simulator.base.errors import refuse
+from simulator.run.rounding_errors import RoundingError, rounding_errors
 from simulator.run.trace import Trace
 from simulator.study.captions import Numbers, known, named, once_a_run
-from simulator.study.rounding.errors import RoundingError, rounding_errors
 
 
 @known

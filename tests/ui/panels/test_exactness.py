@@ -1,5 +1,6 @@
 """The exactness panel, faults in the window, and the mark that every picture bears."""
 
+import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -497,3 +498,18 @@ def test_wrong_cells_are_marked_and_right_ones_are_not() -> None:
         if band.height() >= 2:
             with_marks, without = (picture.copy(band) for picture in pictures)
             assert (with_marks != without) is (row in marked)
+
+
+@pytest.mark.parametrize("algorithm", ["naive", "flash2", "split-kv"])
+def test_the_line_on_p_is_of_standard_attention_and_flash_whatever_runs(algorithm: str) -> None:
+    size = {"heads": 2, "kv_heads": 1, "seqlen_q": 64, "head_dim": 32}
+    said = {"algorithm": algorithm, "dtype": "float16", "p_dtype": "storage", **size}
+    lines = []
+    for dtype in ("float16", "float32"):
+        chosen = parse_scenario({"attention": {**said, "dtype": dtype}})
+        now, model = model_at(simulate(chosen), 0)
+        lines.append({name: words for name, words, _ in figure_lines(now, model)})
+    assert "P" not in lines[1]
+    standard, flash, single = (float(each) for each in re.findall(r"\d\.\d+", lines[0]["P"][0]))
+    assert standard > flash > single > 0.45
+    assert lines[0]["P"][0].count("float16") == 1

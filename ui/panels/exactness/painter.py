@@ -44,7 +44,7 @@ def exactness_layout(rect: QRectF, style: Style) -> ExactnessLayout:
     px = style.px
     title, line, least = px(16), px(17), px(22)
     room = rect.height() - 2 * (title + least) - px(4)
-    count = max(0, min(3, int((room - px(6)) // line)))
+    count = max(0, min(4, int((room - px(6)) // line)))
     room -= count * line + (px(6) if count else 0)
     axis = px(14) if room >= px(14) else 0.0
     height = least + max(0.0, room - axis) / 2
@@ -152,7 +152,27 @@ def figure_lines(
         ("rescale", _rescale_texts(snapshot, model), False),
         ("exp", *_margin_texts(snapshot, model)),
         ("fp16", *_half_texts(model, limit=f" (S > {HALF_OVERFLOW:.2f})")),
+        *_way_lines(snapshot, model),
     )
+
+
+def _way_lines(
+    snapshot: Snapshot, model: Exactness
+) -> tuple[tuple[str, tuple[str, ...], bool], ...]:
+    """Return the line on P in the dtype: standard attention and flash, beside P in float32."""
+    if not model.ways:
+        return ()
+    dtype = snapshot.program.workload.dtype
+    standard, flash, single = (
+        number_text(model.ways[way].ulp, 2) for way in ("standard", "flash", "float32")
+    )
+    least = f"standard {standard}, flash {flash}"
+    beside = f"{least}, P in float32 {single}"
+    words = (
+        f"O of the head off by at most, in ulp of {dtype}, S and P rounded as stored: {beside}",
+        f"S and P rounded, worst ulp of {dtype}: {beside}", f"ulp of {dtype}: {beside}", least,
+    )  # fmt: skip
+    return (("P", words, False),)
 
 
 def _gradient_lines(

@@ -6,10 +6,10 @@ import pytest
 from simulator.base.errors import InputError
 from simulator.problem.scenario import parse_scenario
 from simulator.program.playback import Cursor
+from simulator.run.rounding_errors import rounding_errors, unit_of
 from simulator.run.trace import simulate
 from simulator.study.captions import Numbers
 from simulator.study.rounding.captions import rounding_error
-from simulator.study.rounding.errors import rounding_errors, unit_of
 
 
 def test_a_unit_is_the_spacing_of_the_type() -> None:

@@ -49,7 +49,7 @@ MAX_BLOCKS = 2**18
 
 
 def attention_of(scenario: Scenario) -> Attention:
-    """Return the shapes of the sequence that a run is of: with a batch its length is the keys'.
+    """Return the shapes of the sequence that a run is of: a batch says its keys, maybe its queries.
 
     Raises InputError: the scenario says the number of keys in another way, too.
     """
@@ -62,7 +62,13 @@ def attention_of(scenario: Scenario) -> Attention:
     if said.seqlen_k is not None:
         expected = "nothing: batch.lengths says how many keys each sequence has"
         raise refuse(SCENARIO, "attention.seqlen_k", said.seqlen_k, expected)
-    return said.model_copy(update={"seqlen_k": batch.lengths[batch.shown]})
+    sizes = {"seqlen_k": batch.lengths[batch.shown]}
+    if batch.queries:
+        if said.seqlen_q is not None:
+            expected = "nothing: batch.queries says how many queries each sequence has"
+            raise refuse(SCENARIO, "attention.seqlen_q", said.seqlen_q, expected)
+        sizes["seqlen_q"] = batch.queries[batch.shown]
+    return said.model_copy(update=sizes)
 
 
 def each_sequence(scenario: Scenario) -> tuple[Scenario, ...]:
@@ -72,13 +78,17 @@ def each_sequence(scenario: Scenario) -> tuple[Scenario, ...]:
         return (scenario,)
     return tuple(
         scenario.model_copy(update={"batch": batch.model_copy(update={"sequence": number})})
-        for number in range(len(batch.lengths))  # valid already: each is read in a moment
+        for number in batch.running  # valid already: each is read in a moment
     )
 
 
 def alone(scenario: Scenario) -> Scenario:
     """Return the scenario without its batch, for keys of another number."""
-    return with_values(scenario, {"batch": {"lengths": None, "sequence": None}})
+    none: dict[str, None] = dict.fromkeys(type(scenario.batch).model_fields)
+    changes: dict[str, dict[str, int | None]] = {"batch": {**none}}
+    if scenario.batch.queries:
+        changes["attention"] = {"seqlen_q": scenario.batch.queries[scenario.batch.shown]}
+    return with_values(scenario, changes)
 
 
 def file_shapes(file: InputFile) -> dict[str, int]:
@@ -119,7 +129,7 @@ def random_shapes(scenario: Scenario) -> dict[str, int]:
         "heads": heads,
         "kv_heads": 1 if latent else said.kv_heads or heads,
         "seqlen_q": said.seqlen_q,
-        "seqlen_k": said.seqlen_k or said.seqlen_q,
+        "seqlen_k": said.seqlen_q if said.seqlen_k is None else said.seqlen_k,
         "head_dim": head_dim,
         "value_dim": value_dim,
     }

@@ -70,13 +70,19 @@ def _as_tuple(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _lengths(value: object) -> object:
+def _lengths(value: object, least: int = 1) -> object:
     """Accept numbers of tokens: errors of a list name a place in it, which no form has."""
     if isinstance(value, list | tuple):
         whole = [each for each in value if isinstance(each, int) and not isinstance(each, bool)]
-        if len(whole) == len(value) and all(1 <= each <= MAX_SEQLEN for each in whole):
+        if len(whole) == len(value) and all(least <= each <= MAX_SEQLEN for each in whole):
             return tuple(whole)
-    raise PydanticCustomError("lengths", "a list of numbers of tokens, each at least 1")
+    words = "a list of numbers of tokens, each at least {least}"
+    raise PydanticCustomError("lengths", words, {"least": least})
+
+
+def _lengths_or_none(value: object) -> object:
+    """Accept numbers of tokens, 0 among them."""
+    return _lengths(value, 0)
 
 
 def _window(value: object) -> object:
@@ -200,19 +206,58 @@ class MaskTable(Table):
 
 
 class Batch(Table):
-    """Sequences that are answered at once: how many keys each has, and of which one a run is."""
+    """Sequences that are answered at once: how many keys each has, and of which one a run is.
 
-    lengths: Annotated[tuple[int, ...], BeforeValidator(_lengths)] = ()
+    One without queries is nothing: it has no run.
+    """
+
+    lengths: Annotated[tuple[int, ...], BeforeValidator(_lengths_or_none)] = ()
+    queries: Annotated[tuple[int, ...], BeforeValidator(_lengths_or_none)] = ()
     sequence: Annotated[int, Field(ge=0)] | None = None
 
     @property
+    def running(self) -> tuple[int, ...]:
+        """The numbers of the sequences that have queries."""
+        rows = self.queries or (1,) * len(self.lengths)
+        return tuple(number for number, count in enumerate(rows) if count)
+
+    @property
     def shown(self) -> int:
-        """The sequence that a run is of: the first if none is said."""
-        return self.sequence or 0
+        """The sequence that a run is of: the first with queries if none is said."""
+        return next(iter(self.running), 0) if self.sequence is None else self.sequence
+
+    @model_validator(mode="after")
+    def _own_queries(self) -> Batch:
+        if not self.queries:
+            return self
+        expected = ""
+        if len(self.queries) != len(self.lengths):
+            expected = f"a number for each of the {len(self.lengths)} of batch.lengths"
+        elif not self.running:
+            expected = "a sequence that has queries"
+        elif sum(self.queries) > MAX_SEQLEN:
+            expected = f"at most {MAX_SEQLEN} queries of all sequences"
+        if expected:
+            words = {"words": expected, "key": "queries", "value": list(self.queries)}
+            raise PydanticCustomError("batch", "{words}", words)
+        if self.sequence is not None and self.sequence not in self.running:
+            running = ", ".join(map(str, self.running))
+            expected = f"one of {running}, which have queries"
+            raise PydanticCustomError(
+                "batch",
+                "{words}",
+                {"words": expected, "key": "sequence", "value": self.sequence},
+            )
+        return self
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Batch:
         number, count = self.sequence, len(self.lengths)
+        if not all(self.lengths[each] for each in self.running[:count]):
+            words = "keys of each sequence, each at least 1 where it has queries"
+            raise PydanticCustomError(
+                "batch", "{words}", {"words": words, "key": "lengths", "value": list(self.lengths)}
+            )
         if number is not None and number >= max(count, 1):
             words = f"a number from 0 to {count - 1}" if count else "batch.lengths beside it"
             raise PydanticCustomError(
@@ -405,7 +450,7 @@ def scenario_tables(scenario: Scenario) -> dict[str, Any]:
     data = scenario.model_dump(exclude_none=True, exclude_unset=True)
     lists = (
         ("input", "head"), ("scores", "alibi"), ("scores", "sink_logits"), ("mask", "window"),
-        ("mask", "documents"), ("batch", "lengths"),
+        ("mask", "documents"), ("batch", "lengths"), ("batch", "queries"),
     )  # fmt: skip
     for table, key in lists:
         if isinstance(data.get(table, {}).get(key), tuple):

@@ -38,7 +38,10 @@ def run_all(traces: Sequence[Trace], progress: Progress | None = None) -> dict[s
     together: dict[str, Any] = _together(summaries)
     programs = [trace.program for trace in traces]
     lengths = [trace.workload.seqlen_k for trace in traces]
-    return together | model_of(*programs) | {"sequences": lengths}
+    together |= model_of(*programs) | {"sequences": lengths}
+    if traces[0].workload.scenario.batch.queries:
+        together["queries"] = [trace.workload.queries for trace in traces]
+    return together
 
 
 def check_one(traces: Sequence[Trace], output: object) -> None:
@@ -47,7 +50,8 @@ def check_one(traces: Sequence[Trace], output: object) -> None:
     Raises InputError: there are several.
     """
     if len(traces) > 1:
-        expected = f"a scenario that says batch.sequence, a number from 0 to {len(traces) - 1}"
+        running = ", ".join(map(str, traces[0].workload.scenario.batch.running))
+        expected = f"a scenario that says batch.sequence, one of {running}"
         raise refuse("run", "-o", str(output), expected)
 
 
@@ -61,7 +65,8 @@ def _together(values: Sequence[Any], name: str = "") -> Any:
         return None
     first = values[0]
     if isinstance(first, dict):
-        return {key: _together([each[key] for each in values], key) for key in first}
+        keys = dict.fromkeys(key for each in values for key in each)
+        return {key: _together([each[key] for each in values if key in each], key) for key in keys}
     if isinstance(first, str):
         return first
     if None in values:  # an error that is no number

@@ -273,6 +273,8 @@ def _run(options: argparse.Namespace) -> int:
         rows.append(("model", summary["why"]))
     if lengths := summary.get("sequences"):
         rows.insert(1, ("sequences", f"{len(lengths)}, of {', '.join(map(str, lengths))} keys"))
+    if queries := summary.get("queries"):
+        rows.insert(2, ("queries", ", ".join(map(str, queries))))
     if layer := summary.get("layer"):
         products = count_text(layer["matmul_flops"]["total"])
         wrong = _error_text(layer["max_abs_error"])

@@ -37,7 +37,7 @@ class Sequences(QObject):
         number: which one, from 0; nothing happens if there is none of that number.
         """
         session, scenario = self._session, self._session.scenario
-        if scenario is None or not 0 <= number < len(scenario.batch.lengths):
+        if scenario is None or number not in scenario.batch.running:
             return
         if number == scenario.batch.shown:
             return
@@ -62,10 +62,11 @@ class Sequences(QObject):
             return True
         if scenario is None:
             return False
-        number = scenario.batch.shown + (1 if forward else -1)
-        if not 0 <= number < len(scenario.batch.lengths):
+        shown, running = scenario.batch.shown, scenario.batch.running
+        rest = [n for n in running if n > shown] if forward else [n for n in running if n < shown]
+        if not rest:
             return False
-        self.show(number, at_end=not forward)
+        self.show(rest[0] if forward else rest[-1], at_end=not forward)
         return True
 
     def start_over(self) -> bool:
@@ -74,10 +75,10 @@ class Sequences(QObject):
         Returns: whether there are several.
         """
         scenario = self._session.scenario
-        if scenario is None or len(scenario.batch.lengths) < 2:
+        if scenario is None or len(scenario.batch.running) < 2:
             return False
         if not self.go_on():
-            self.show(0)
+            self.show(scenario.batch.running[0])
         return True
 
     def authored(self, scenario: Scenario) -> Scenario:

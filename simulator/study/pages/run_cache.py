@@ -19,7 +19,9 @@ def run_cache(w: Workload) -> tuple[Server, CacheStep, CacheStep] | None:
     tables: tuple[PageTable, ...] = (w.pages,)
     if w.scenario.batch.lengths:
         tables = batch_tables(lengths, w.page_size, w.scenario.input.seed)
-    longest, size = max(lengths), w.page_size
+    tables = tuple(table for table in tables if table.tokens)  # without tokens, nothing is held
+    lengths = tuple(table.tokens for table in tables)
+    longest, size = max(lengths, default=1), w.page_size
     room = max(pages_of(longest * len(lengths), size), w.pages.places) * size
     requests = tuple(Request(0, tokens, longest, (0,)) for tokens in lengths)
     in_pages = tuple(

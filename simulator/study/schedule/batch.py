@@ -19,9 +19,9 @@ def batch_programs(program: TileProgram) -> tuple[TileProgram, ...]:
         return (program,)
     others = (
         resolve(with_values(w.scenario, {"batch": {"sequence": number}}))
-        for number in range(len(batch.lengths))
+        for number in batch.running
     )
     return tuple(
         program if number == batch.shown else tile_program(other.as_algorithm(w.algorithm))
-        for number, other in enumerate(others)
+        for number, other in zip(batch.running, others, strict=True)
     )

@@ -119,6 +119,57 @@ def test_a_batch_costs_what_its_sequences_cost_alone(name: str, lengths: list[in
     assert together["checked_rows"] == 4 * len(lengths)
 
 
+SEQUENCES = st.lists(
+    st.tuples(st.integers(0, 9), st.integers(1, 14)) | st.tuples(st.just(0), st.just(0)),
+    min_size=1, max_size=4,
+).filter(lambda drawn: any(queries for queries, _ in drawn))  # fmt: skip
+ADDED = ("tiles", "visits", "matmul_flops", "checked_rows")
+
+
+def of_queries(sequences: list[tuple[int, int]], name: str, **tables: Any) -> dict[str, Any]:
+    """Return a batch of sequences of queries and keys."""
+    out = batch([keys for _, keys in sequences], name, **tables)
+    del out["attention"]["seqlen_q"]
+    out["batch"]["queries"] = [queries for queries, _ in sequences]
+    return out
+
+
+@pytest.mark.parametrize("name", ["naive", "flash1", "flash2", "split-kv", "paged"])
+@given(sequences=SEQUENCES)
+def test_sequences_of_own_queries_cost_what_they_cost_alone(
+    sequences: list[tuple[int, int]], name: str
+) -> None:
+    """One without queries costs nothing and changes nothing."""
+    together = run_all(traces_of(parse_scenario(of_queries(sequences, name))))
+    running = [(queries, keys) for queries, keys in sequences if queries]
+    assert together["queries"] == [queries for queries, _ in running]
+    assert together["sequences"] == [keys for _, keys in running]
+    single = []
+    for queries, keys in running:
+        plain = batch([keys], name)
+        plain["attention"] |= {"seqlen_q": queries, "seqlen_k": keys}
+        del plain["batch"]
+        single.append(run_all(traces_of(parse_scenario(plain))))
+    for key in ADDED:
+        for n, part in together[key].items() if key == "tiles" else [(None, together[key])]:
+            assert part == sum(each[key] if n is None else each[key][n] for each in single), key
+    hbm = together["hbm"]
+    for key in ("read_bytes", "write_bytes", "compulsory_bytes"):
+        assert hbm[key] == sum(each["hbm"][key] for each in single), key
+    assert together["max_abs_error"] < 1e-5
+
+
+def test_the_first_sequence_with_queries_is_shown() -> None:
+    scenario = parse_scenario(of_queries([(0, 7), (4, 5), (0, 0), (1, 9)], "flash2"))
+    assert scenario.batch.shown == 1
+    w = resolve(scenario)
+    assert (w.queries, w.seqlen_k) == (4, 5)
+    assert parse_scenario(scenario_tables(scenario)) == scenario
+    other = resolve(scenario_at(w, "N", 64))
+    assert (other.queries, other.seqlen_k) == (4, 64)
+    assert [resolve(each).queries for each in each_sequence(scenario)] == [4, 1]
+
+
 def test_a_scenario_that_says_which_sequence_runs_it_alone() -> None:
     scenario = parse_scenario(batch([7, 12]) | {"batch": {"lengths": [7, 12], "sequence": 1}})
     (trace,) = traces_of(scenario)
@@ -159,11 +210,17 @@ def test_what_is_held_without_a_token(lengths: list[int]) -> None:
     ("changes", "words"),
     [
         ({"batch": {"lengths": [3, 0]}}, ["batch.lengths", "each at least 1"]),
+        ({"batch": {"lengths": [3, -1]}}, ["batch.lengths", "each at least 0"]),
+        ({"batch": {"queries": [3]}}, ["batch.queries = [3]", "for each of the 2 of batch.len"]),
+        ({"batch": {"queries": [0, 0]}}, ["batch.queries", "a sequence that has queries"]),
+        ({"batch": {"queries": [2, 0], "sequence": 1}}, ["batch.sequence = 1", "one of 0, which"]),
+        ({"batch": {"queries": [2, 2], "lengths": [0, 2]}}, ["batch.lengths", "has queries"]),
+        ({"batch": {"queries": [2, 0]}}, ["attention.seqlen_q = 1", "batch.queries says"]),
         ({"batch": {"lengths": 3}}, ["batch.lengths", "a list of numbers of tokens"]),
         ({"batch": {"sequence": 2}}, ["batch.sequence = 2", "a number from 0 to 1"]),
         ({"batch": {"lengths": None, "sequence": 1}}, ["batch.sequence", "batch.lengths beside"]),
         ({"batch": {"lengths": [2**24, 1]}}, ["batch.lengths", "at most 16777216 tokens"]),
-        ({"batch": {"length": 3}}, ["batch.length", "lengths, sequence"]),
+        ({"batch": {"length": 3}}, ["batch.length", "lengths, queries, sequence"]),
         ({"attention": {"seqlen_k": 9}}, ["attention.seqlen_k = 9", "batch.lengths says"]),
         (
             {"input": {"source": "capture", "name": "passage-layer1"}},

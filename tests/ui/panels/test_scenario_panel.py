@@ -116,6 +116,7 @@ VALID = {
     "attention.seqlen_q": ("128", 128),
     "attention.seqlen_k": ("1 024", 1024),
     "batch.lengths": ("38, 13, 61", (38, 13, 61)),
+    "batch.queries": ("38, 0, 1", (38, 0, 1)),
     "batch.sequence": ("0", 0),
     "attention.head_dim": ("64", 64),
     "attention.value_dim": ("8", 8),
@@ -183,6 +184,8 @@ def test_a_valid_value_is_proposed(
         data = {"input": {"source": "file", "path": str(save_npz(tmp_path))}}
     if name in ("attention.latent_dim", "attention.rope_dim"):
         data = {"attention": {"seqlen_q": 8, "latent_dim": 4, "rope_dim": 2}}
+    if name == "batch.queries":
+        data = {**RANDOM, "batch": {"lengths": [7, 9, 4]}}
     desk = Desk(qtbot, data)
     before = desk.shown.scenario
     text, value = VALID[name]
@@ -200,7 +203,7 @@ def test_a_valid_value_is_proposed(
     assert desk.wrong() == {}
     if name not in ("input.source", "input.path", "input.name", "tiling.rule"):
         changed = {n for n, t in texts(after).items() if t != texts(before)[n]}
-        assert changed == {name}
+        assert changed == {name} | ({"attention.seqlen_q"} if name == "batch.queries" else set())
 
 
 INVALID = {
@@ -226,7 +229,8 @@ INVALID = {
     "mask.dilation": [("0", "expected at least 1")],
     "mask.global_tokens": [("-1", "expected at least 0")],
     "mask.documents": [("3, x", "expected"), ("3, 0", "each at least 1")],
-    "batch.lengths": [("3, x", "expected"), ("3, 0", "each at least 1")],
+    "batch.lengths": [("3, x", "expected"), ("3, 0", "each at least 1 where it has queries")],
+    "batch.queries": [("3, -1", "each at least 0"), ("3", "for each of the 0 of batch.lengths")],
     "batch.sequence": [("-1", "at least 0"), ("1", "expected batch.lengths beside it")],
     "tiling.rows": [("0", "expected at least 1")],
     "tiling.cols": [("", "expected tiling.cols beside it")],

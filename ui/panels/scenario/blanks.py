@@ -55,7 +55,8 @@ def blanks(workload: Workload, said: Texts) -> dict[str, Blank]:
         "scores.bias": Blank("false", "off, without a bias in the input"),
         "scores.sink_logits": Blank("", "none"),
         "batch.lengths": Blank("", "none"),
-        "batch.sequence": _blank(0, "by default"),
+        "batch.queries": Blank("", "seqlen_q of each"),
+        "batch.sequence": _blank(w.scenario.batch.shown, "by default"),
         "mask.causal": Blank("false", "no, by default"),
         "mask.align": Blank("", "bottom-right by default"),
         "mask.window": Blank("0", "0: no window"),
@@ -116,7 +117,9 @@ def _random_blanks(w: Workload, said: Texts) -> dict[str, Blank]:
     return {
         "attention.heads": _blank(kv_heads, "as kv_heads") if kv_heads else _blank(1, "by default"),
         "attention.kv_heads": _blank(heads or 1, "as heads"),
-        "attention.seqlen_q": Blank(str(w.queries), "needed"),
+        "attention.seqlen_q": Blank(
+            str(w.queries), "of the batch" if said["batch.queries"] else "needed"
+        ),
         "attention.seqlen_k": _blank(w.seqlen_k, "of the batch")
         if said["batch.lengths"]
         else _blank(said["attention.seqlen_q"] or w.queries, "as seqlen_q"),

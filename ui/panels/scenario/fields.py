@@ -233,8 +233,13 @@ FIELDS = (
         only_for=("random",),
     ),
     FieldSpec(
+        "batch", "queries", "queries", FieldKind.LENGTHS, _SHAPES,
+        "Queries of each sequence of the batch, such as 38, 1, 0, in the place of seqlen_q. One "
+        "without queries is nothing.", only_for=("random",),
+    ),
+    FieldSpec(
         "batch", "sequence", "sequence", FieldKind.WHOLE, _SHAPES,
-        "Which sequence of the batch is shown, from 0. Blank: the first.", least=0,
+        "Which sequence of the batch is shown, from 0. Blank: the first with queries.", least=0,
         only_for=("random",),
     ),
     FieldSpec(
@@ -504,6 +509,8 @@ def edited(said: Texts, name: str, text: str, workload: Workload) -> dict[str, s
     if name in WHICH_INPUT:
         return _with_input(said, {name: text}, workload)
     out = {**said, name: text}
+    if name == "batch.queries":  # queries are said in one of two ways
+        out["attention.seqlen_q"] = "" if text.strip() else str(workload.queries)
     sizes = {"tiling.rows": str(workload.rows), "tiling.cols": str(workload.cols)}
     if name == "tiling.rule":
         out.update(sizes if text == OWN else dict.fromkeys(sizes, ""))
@@ -541,6 +548,8 @@ def _with_input(said: Texts, values: Texts, workload: Workload) -> dict[str, str
             out[name] = out[name] or text
         if out["batch.lengths"]:
             out["attention.seqlen_k"] = ""
+        if out["batch.queries"]:
+            out["attention.seqlen_q"] = ""
         return out
     heads = out["attention.heads"]
     out.update(dict.fromkeys(BROUGHT, ""))

@@ -281,7 +281,9 @@ class TransportBar(QWidget):
         self.speed_box.activated.connect(
             lambda n: self.speed_chosen.emit(self.speed_box.itemData(n))
         )
-        self.sequence_box.activated.connect(self.sequence_chosen)
+        self.sequence_box.activated.connect(
+            lambda index: self.sequence_chosen.emit(self.sequence_box.itemData(index))
+        )
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show the place in the run."""
@@ -305,11 +307,16 @@ class TransportBar(QWidget):
     def _offer_sequences(self, batch: Batch) -> None:
         """List the sequences of a batch; a run without one has nothing to choose."""
         box = self.sequence_box
-        words = [f"sequence {n}: {plural(keys, 'key')}" for n, keys in enumerate(batch.lengths)]
+        words = [
+            f"sequence {n}: {plural(batch.lengths[n], 'key')}"
+            + (f", {plural(batch.queries[n], 'query row')}" if batch.queries else "")
+            for n in batch.running
+        ]
         if words != [box.itemText(n) for n in range(box.count())]:
             box.clear()
-            box.addItems(words)
-        box.setCurrentIndex(batch.shown if words else -1)
+            for n, text in zip(batch.running, words, strict=True):
+                box.addItem(text, n)
+        box.setCurrentIndex(box.findData(batch.shown) if words else -1)
         box.setVisible(bool(words))
 
     def set_playing(self, playing: bool) -> None:

@@ -73,8 +73,36 @@ def test_a_batch_is_run_and_verified_sequence_by_sequence(tmp_path, capsys):
     told = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in told] == [f"batch, sequence {n}" for n in range(3)]
     assert main(["run", demo, "-o", str(tmp_path / "o.npz")]) == 2
-    assert "batch.sequence, a number from 0 to 2" in capsys.readouterr().err
+    assert "batch.sequence, one of 0, 1, 2" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_a_sequence_without_queries_is_told_nowhere_and_the_others_keep_their_numbers(
+    tmp_path, capsys
+):
+    path = tmp_path / "mixed.toml"
+    path.write_text(
+        "attention = {head_dim = 4}\nbatch = {lengths = [9, 0, 7], queries = [9, 0, 1]}\n"
+        "mask = {causal = true}\ntiling = {rows = 4, cols = 4}\n"
+    )
+    assert main(["run", str(path)]) == 0
+    told = capsys.readouterr().out
+    assert "2, of 9, 7 keys" in told
+    assert "queries        9, 1" in told
+    assert main(["verify", str(path)]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in told] == ["mixed, sequence 0", "mixed, sequence 2"]
+
+
+def test_what_is_not_read_as_it_is_stored_is_told(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "x.npz", **{name: rng.standard_normal((2, 5, 4)) for name in "qkv"})
+    path = tmp_path / "wide.toml"
+    path.write_text('input = {source = "file", path = "x.npz"}\n')
+    note = "In the file q, k and v are float64, here rounded to float32."
+    for command in (["run"], ["verify"], ["run", "--json"]):
+        assert main([*command, str(path)]) == 0
+        assert note in capsys.readouterr().out
 
 
 def test_output_holds_arrays_and_summary(tmp_path, capsys):

@@ -319,7 +319,8 @@ def _verify(options: argparse.Namespace) -> int:
     for path in [Path(options.scenario)] if options.scenario else demos:
         engine = partial(make_engine, options.engine)
         traces = traces_of(load_scenario(path), engine, str(path))
-        for number, trace in enumerate(traces):
+        for trace in traces:
+            number = trace.workload.scenario.batch.shown
             name = safe_text(path.stem) + f", sequence {number}" * (len(traces) > 1)
             report = verify(trace, _progress(name))
             print(f"{name}: {report}")

@@ -269,7 +269,7 @@ def run_script(trace: Trace, head: int, row: int) -> str:
         kv=list(w.kv_head_of),
         scale=float(w.logit_scale),
         shown=shown,
-        changes=", with what is done to scores after the scale" if w.variant else "",
+        changes=", with what is done to scores after the scale" if w.variant - {"rounding"} else "",
         after=_in_docstring(f"{words}\n") if (words := done_after_words(w.file)) else "",
     )
     rest = _REST.format(

@@ -108,6 +108,12 @@ GATES = [
     ),
     *(Gate(s, b, USUAL, ("sm_90a",), ("-DPATTERN",)) for s in SOURCES for b in BUILDS),
     *(
+        Gate(s, b, USUAL, ("sm_90a",), ("-DROUND_PAIRS",))
+        for s in SOURCES
+        for b in BUILDS
+        if s not in MAPS
+    ),
+    *(
         Gate("mla", b, LATENT, ("sm_80", "sm_90a", "sm_100", "sm_120"), value_dim=LATENT_VALUES)
         for b in BUILDS
     ),

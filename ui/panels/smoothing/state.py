@@ -164,7 +164,7 @@ def with_estimates(state: SmoothingState, inputs: Inputs, progress: Progress) ->
         return replace(
             state, unfit=f"it takes too long for more than {count_text(_MOST_KEYS)} keys"
         )
-    if w.variant:
+    if w.variant - {"rounding"}:
         return replace(state, unfit="random features estimate the softmax of q·k alone")
     seeds = range(DRAWS)
     own = feature_errors(w, inputs, head, COUNTS, seeds, lambda share: progress(share / 2))

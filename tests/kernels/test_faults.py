@@ -103,8 +103,8 @@ FAULTS = (
           "weight[r] = over(1.0f, l_new);"),
     Fault("flash1", "l is not stored", "l_hbm[own_row(r)] = l[r];", ""),
     Fault("flash1", "O is not normalised again", "over(alpha * l[r], l_new)", "alpha"),
-    Fault("naive", "P is not divided by l", "const float p = over(row_shared[key], l);",
-          "const float p = row_shared[key];"),
+    Fault("naive", "P is not divided by l", "float p = over(row_shared[key], l);",
+          "float p = row_shared[key];"),
     # Tails, lanes and heads.
     Fault("flash2", "a key past the end is summed", "key < keys; key += WARP) sum +=",
           "key <= keys; key += WARP) sum +="),

@@ -10,14 +10,8 @@ from simulator.base.assets import ASSETS
 
 KIB = 1024
 GB = 10**9
-LAUNCH_SECONDS = 3e-6
-"""The time of a kernel launch, whatever the kernel does; a rough figure.
-
-References ---------- Swiss National Supercomputing Centre, ReFrame checks,
-``microbenchmarks/gpu/kernel_latency``, read 2026-11: empty kernels, one after another, take 2.2 µs
-each on a P100, 1.83 on a V100, 2.7 on an A100 and 2.64 on a Radeon Vega; with a wait after each,
-6.6, 7.15, 9.65 and 15.1 µs.
-"""
+LAUNCH_SECONDS = 4e-6
+"""What a launch takes beside the work of its kernel (docs/time-model.md, "A launch")."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ import numpy as np
 
 from simulator.base.dtypes import F32
 from simulator.engines.protocol import Tile
-from simulator.problem.hardware import TimeEstimate, time_estimate
 from simulator.problem.positions import Turning
 from simulator.program.algorithms import TENSORS
 from simulator.program.launches import Launch
@@ -21,6 +20,7 @@ from simulator.program.playback import Cursor
 from simulator.program.state import ChipTile, Numbers
 from simulator.program.tensors import Axis, TensorSpec
 from simulator.program.tile_program import Counters, TileProgram, Visit
+from simulator.timing.duration import duration_of
 
 if TYPE_CHECKING:
     from simulator.run.wrong import WrongNumbers
@@ -322,7 +322,7 @@ class Snapshot:
         return self.launch.run * self.visit.split
 
     @cached_property
-    def time(self) -> TimeEstimate:
-        """Simulated time so far on the chosen GPU, from the requested bytes and the FLOPs."""
-        w = self.program.workload
-        return time_estimate(w.gpu, self.counters.bytes, self.counters.flops, w.dtype)
+    def seconds(self) -> float:
+        """Seconds so far on the chosen GPU."""
+        done = (self.cursor.op + 1) / len(self.ops)
+        return duration_of(self.program).after(self.cursor.visit, done)

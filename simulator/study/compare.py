@@ -7,13 +7,12 @@ visits takes microseconds; only `run_all` starts engines.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
-from simulator.problem.hardware import TimeEstimate, time_estimate
 from simulator.problem.scenario import Algorithm, scenario_tables
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import BASELINE, TENSORS, alike, beside, tile_program
@@ -22,6 +21,7 @@ from simulator.program.traffic import compulsory_bytes
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import EngineFactory, Progress, Trace, trace_of
 from simulator.study.sweep import figures_of, rule_tiles, workload_at
+from simulator.timing.duration import Duration, duration_of, least_duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Position:
     # the current visit, or between two visits the last one done; None before the first
     visit: Visit | None
     counters: Counters  # requested bytes and FLOPs so far
-    time: TimeEstimate  # what they take on the chosen GPU
+    seconds: float  # what they take on the chosen GPU
     on_chip: int  # most shared memory, bytes, that the tiles of `visit` take at once
     finished: bool  # whether its run is over
 
@@ -46,7 +46,7 @@ class Totals:
     visits: int  # of all launches: naive's scores, softmax and output visits each count
     counters: Counters  # requested bytes and FLOPs
     compulsory: int  # distinct bytes that each launch reads or writes
-    time: TimeEstimate  # on the chosen GPU, from requested bytes and FLOPs
+    duration: Duration  # on the chosen GPU
     peak: int  # most shared memory, bytes, that tiles of full size take at once
     # bytes that the numbers of pairs that it makes take in HBM; 0 where none leaves the chip
     square: int
@@ -65,6 +65,8 @@ class Lockstep:
     by_tile: tuple[Position, ...]
     # the others have done the visits that fit into the simulated time of the one that is shown
     by_time: tuple[Position, ...]
+    spent: Duration  # whose time that is
+    seconds: float  # how long it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +104,22 @@ class Comparison:
         """Figures of the whole runs."""
         return tuple(_totals(name, program) for name, program in self.programs.items())
 
+    @cached_property
+    def clocks(self) -> dict[Algorithm, Duration]:
+        """By what they keep pace: their times, or data sheets if some have no model."""
+        own = {name: duration_of(program) for name, program in self.programs.items()}
+        if all(each.model for each in own.values()):
+            return own
+        return {name: least_duration(program) for name, program in self.programs.items()}
+
     def at(self, snapshot: Snapshot) -> Lockstep:
         """Return where all are while the one that is shown is at a snapshot's cursor.
 
         Of the one that is shown every op that is done counts; the others are between two visits.
         """
         shown = self._of_snapshot(snapshot)
-        seconds = shown.time.seconds
+        clock, cursor = self.clocks[self.shown], snapshot.cursor
+        seconds = clock.after(cursor.visit, (cursor.op + 1) / len(snapshot.ops))
         by_tile, by_time = [], []
         for name in self.programs:
             if name == self.shown:
@@ -117,7 +128,7 @@ class Comparison:
                 continue
             by_tile.append(self.after(name, min(shown.visits, len(self.programs[name]))))
             by_time.append(self.after(name, self.visits_within(name, seconds)))
-        return Lockstep(tuple(by_tile), tuple(by_time))
+        return Lockstep(tuple(by_tile), tuple(by_time), clock, seconds)
 
     def after(self, name: Algorithm, visits: int) -> Position:
         """Return where an algorithm is after some number of its visits."""
@@ -129,22 +140,14 @@ class Comparison:
             visits=visits,
             visit=visit,
             counters=counters,
-            time=_time(program, counters),
+            seconds=duration_of(program).after(visits),
             on_chip=0 if visit is None else visit_shared_bytes(program, visit.index),
             finished=visits == len(program),
         )
 
     def visits_within(self, name: Algorithm, seconds: float) -> int:
-        """Return how many whole visits an algorithm does in some simulated time.
-
-        Bytes and FLOPs only grow, so a binary search finds the visit.
-        """
-        program = self.programs[name]
-
-        def spent(visits: int) -> float:
-            return _time(program, program.counters(visits)).seconds
-
-        return bisect_right(range(1, len(program) + 1), seconds, key=spent)
+        """Return how many whole visits an algorithm does in some simulated time."""
+        return self.clocks[name].visits_within(seconds)
 
     def _of_snapshot(self, snapshot: Snapshot) -> Position:
         program = snapshot.program
@@ -155,7 +158,7 @@ class Comparison:
             visits=done,
             visit=snapshot.visit,
             counters=snapshot.counters,
-            time=snapshot.time,
+            seconds=snapshot.seconds,
             on_chip=visit_shared_bytes(program, snapshot.visit.index),
             finished=done == len(program),
         )
@@ -301,11 +304,6 @@ def _part(progress: Progress, number: int, runs: int, share: float) -> None:
     progress((number + share) / runs)
 
 
-def _time(program: TileProgram, counters: Counters) -> TimeEstimate:
-    w = program.workload
-    return time_estimate(w.gpu, counters.bytes, counters.flops, w.dtype)
-
-
 def _totals(name: Algorithm, program: TileProgram) -> Totals:
     counters = program.totals
     return Totals(
@@ -313,7 +311,7 @@ def _totals(name: Algorithm, program: TileProgram) -> Totals:
         visits=len(program),
         counters=counters,
         compulsory=compulsory_bytes(program.workload),
-        time=_time(program, counters),
+        duration=duration_of(program),
         peak=program.peak_shared_bytes,
         # Each cell is written once, so the written bytes are the bytes that they take.
         square=sum(n for name, n in counters.write.items() if TENSORS[name].of_pairs),

@@ -1,7 +1,7 @@
 """Whole runs of the compared algorithms as a race by simulated time, at a realistic length.
 
-Nothing here has a clock: where everybody is follows from a time on the GPU. Times, bytes and FLOPs
-are those of the comparison, so the one who is first in the race is first in its table.
+Nothing here has a clock: where everybody is follows from a time on the GPU. One head does not fill
+a GPU, so as many copies of the run go side by side as published figures measure.
 """
 
 from __future__ import annotations
@@ -9,21 +9,25 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
-from simulator.problem.hardware import TimeEstimate, time_estimate
+from simulator.problem.masks import Mask
 from simulator.problem.scenario import Algorithm
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import tile_program
 from simulator.program.tile_program import Counters, TileProgram
 from simulator.study.compare import Comparison, Totals, comparison_of, long_workload
-from simulator.study.sweep import unmasked
+from simulator.timing.duration import Duration, duration_of
+from simulator.timing.run_time import Bound
 
 RUN_SECONDS = 6.0
 """How long the slowest runs at speed 1, for those who watch."""
 START_SECONDS, FINISH_SECONDS = 0.5, 1.5
 """How long a film shows everybody at the start, and the result."""
 FILM_SECONDS = START_SECONDS + RUN_SECONDS + FINISH_SECONDS
+HIDDEN = 2048
+"""Heads times head dimension in which attention is measured with 16 384 tokens (Dao 2023, 4.1)."""
+_MOST_COPIES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +37,17 @@ class RunLaunch:
     name: str  # what the launch computes
     stop: int  # visits that are done when it ends
     end: float  # simulated seconds since the start when it ends
-    time: TimeEstimate  # of the launch alone
+    # the share of its time in which matrix units have nothing to multiply; None without a model
+    idle: float | None
+    bound_by: Bound | None  # None without a model
 
 
 @dataclass(frozen=True, slots=True)
 class RaceLane:
     """An algorithm in the race."""
 
-    total: Totals  # figures of its whole run
+    total: Totals  # figures of a single run
+    duration: Duration  # of all copies
     launches: tuple[RunLaunch, ...]  # its launches
     place: int  # 1 for the first; those who take equally long share a place
 
@@ -52,7 +59,20 @@ class RaceLane:
     @property
     def seconds(self) -> float:
         """Simulated seconds from start to finish."""
-        return self.total.time.seconds
+        return self.duration.seconds
+
+    @property
+    def idle(self) -> float | None:
+        """The share of the run in which matrix units have nothing to multiply; None: no model."""
+        model = self.duration.model
+        if model is None:
+            return None
+        return 1 - sum(each.products for each in model.launches) / model.seconds
+
+    @property
+    def bound_by(self) -> Bound | None:
+        """What bounds the run; None without a model."""
+        return None if self.duration.model is None else self.duration.model.bound_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +80,11 @@ class Standing:
     """The place of an algorithm in the race."""
 
     share: float  # the share of its run that is done, of its time, 0 to 1
-    counters: Counters  # requested bytes and FLOPs of the visits that are done
+    counters: Counters  # requested bytes and FLOPs of the visits of one copy that are done
     launch: int | None  # the launch under way; None before the start and at the finish
-    # the share of the time in which the matrix units wait for memory: of the launch under way, at
-    # the finish of the whole run. None before the start, and if there is no rate for the dtype
-    waits: float | None
+    # the share of the time in which matrix units have nothing to multiply: of the launch under way,
+    # at the finish of the whole run. None before the start, and without a model
+    idle: float | None
     finished: bool  # whether its run is over
 
 
@@ -73,7 +93,9 @@ class Race:
     """The whole runs, which start together."""
 
     comparison: Comparison  # their programs
+    copies: int  # of each, side by side
     lanes: tuple[RaceLane, ...]  # in the order in which algorithms are shown
+    left_out: tuple[Algorithm, ...]  # those without a model, where others have one
     tiles_factor: float  # what `time_factor` would be if every pair were visible
 
     @property
@@ -118,25 +140,14 @@ class Race:
     def _standing(self, lane: RaceLane, seconds: float) -> Standing:
         program = self.comparison.programs[lane.algorithm]
         if seconds >= lane.seconds:
-            return Standing(1.0, program.totals, None, waiting(lane.total.time), finished=True)
-        visits = self.comparison.visits_within(lane.algorithm, seconds)
+            return Standing(1.0, program.totals, None, lane.idle, finished=True)
+        visits = lane.duration.visits_within(seconds)
         done = program.counters(visits)
         if seconds <= 0:
             return Standing(0.0, done, None, None, finished=False)
         launch = bisect_left(lane.launches, visits + 1, key=lambda one: one.stop)
-        waits = waiting(lane.launches[launch].time)
-        return Standing(seconds / lane.seconds, done, launch, waits, finished=False)
-
-
-def waiting(time: TimeEstimate) -> float | None:
-    """Return the share of some work's time in which the matrix units wait for memory.
-
-    By the roofline they compute while bytes move, and the rest of the time they have nothing to do.
-    None if the data sheet has no rate for the dtype.
-    """
-    if time.compute is None or not time.seconds:
-        return None
-    return 1 - time.compute / time.seconds
+        idle = lane.launches[launch].idle
+        return Standing(seconds / lane.seconds, done, launch, idle, finished=False)
 
 
 def seconds_after(race: Race, watched: float, length: float = RUN_SECONDS) -> float:
@@ -148,33 +159,60 @@ def seconds_after(race: Race, watched: float, length: float = RUN_SECONDS) -> fl
 def race_of(program: TileProgram) -> Race:
     """Return the race for the program that is shown, at a realistic length if it is short.
 
-    Those run that make the same: forward passes, or backward passes.
+    Those run that make the same: forward passes, or backward passes. Times by model and times of
+    data sheets are not set against each other, so the model's are preferred.
     """
     long = long_workload(program.workload)
     comparison = comparison_of(program) if long is None else Comparison(tile_program(long))
-    running = [total for total in comparison.totals if total.algorithm in comparison.alike]
-    times = [total.time.seconds for total in running]
+    copies = _copies(comparison.programs[comparison.shown].workload)
+    alike = [each for each in comparison.totals if each.algorithm in comparison.alike]
+    spent = {
+        each.algorithm: duration_of(comparison.programs[each.algorithm], copies) for each in alike
+    }
+    modelled = any(each.model for each in spent.values())
+    running = [each for each in alike if spent[each.algorithm].model or not modelled]
+    left_out = tuple(each.algorithm for each in alike if each not in running)
+    times = [spent[each.algorithm].seconds for each in running]
     lanes = tuple(
-        RaceLane(total, _launches(comparison, total.algorithm), 1 + sum(t < mine for t in times))
+        RaceLane(
+            total, spent[total.algorithm], _launches(spent[total.algorithm]),
+            1 + sum(t < mine for t in times),
+        )
         for total, mine in zip(running, times, strict=True)
-    )
-    race = Race(comparison, lanes, 1.0)
+    )  # fmt: skip
+    race = Race(comparison, copies, lanes, left_out, 1.0)
     if not race.workload.mask.hides:
         return replace(race, tiles_factor=race.time_factor)
     first, last = (
-        unmasked(comparison.programs[lane.algorithm].workload) for lane in (race.first, race.last)
+        _unmasked(comparison.programs[lane.algorithm].workload, copies)
+        for lane in (race.first, race.last)
     )
-    return replace(race, tiles_factor=last.time.seconds / first.time.seconds)
+    return replace(race, tiles_factor=last / first)
 
 
-def _launches(comparison: Comparison, name: Algorithm) -> tuple[RunLaunch, ...]:
-    program = comparison.programs[name]
-    w = program.workload
-    bounds = pairwise(accumulate(program.sizes, initial=0))
+def _copies(w: Workload) -> int:
+    """Return how many runs side by side have `HIDDEN` dimensions together, at most 64."""
+    return min(max(1, round(HIDDEN / (len(w.picked) * w.head_dim))), _MOST_COPIES)
+
+
+def _unmasked(w: Workload, copies: int) -> float:
+    """Return the seconds of runs in which every pair is visible."""
+    every = replace(w, mask=Mask(w.mask.seqlen_q, w.mask.seqlen_k))
+    return duration_of(tile_program(every), copies).seconds
+
+
+def _launches(duration: Duration) -> tuple[RunLaunch, ...]:
+    program, model = duration.program, duration.model
     launches = []
-    for launch, (start, stop) in zip(program.launches, bounds, strict=True):
-        before, after = program.counters(start), program.counters(stop)
-        own = time_estimate(w.gpu, after.bytes - before.bytes, after.flops - before.flops, w.dtype)
-        end = time_estimate(w.gpu, after.bytes, after.flops, w.dtype).seconds
-        launches.append(RunLaunch(launch.name, stop, end, own))
+    stops = accumulate(program.sizes)
+    for n, (launch, stop) in enumerate(zip(program.launches, stops, strict=True)):
+        own = [each for each in model.launches if each.number == n] if model else []
+        spent = sum(each.seconds for each in own)
+        launches.append(
+            RunLaunch(
+                launch.name, stop, duration.ends[n],
+                1 - sum(each.products for each in own) / spent if own else None,
+                max(own, key=lambda each: each.seconds).bound_by if own else None,
+            )
+        )  # fmt: skip
     return tuple(launches)

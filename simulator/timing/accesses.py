@@ -34,6 +34,7 @@ class LaunchWork:
     """What a launch does, thread block by thread block in the order in which they are started."""
 
     name: str
+    number: int  # of the launch of the tile program; a mask belongs to the launch before it
     visits: I64  # (thread blocks,): tiles that each visits
     accesses: Accesses  # as the cache sees them
     flops: int  # matmul FLOPs of the visited tiles, hidden pairs among them
@@ -71,6 +72,7 @@ def works(programs: Sequence[TileProgram], places: int, row_shares: int = 1) -> 
 
 
 class _KernelLaunch(NamedTuple):
+    number: int
     launch: Launch
     exponentials: int  # of each pair
     operations: int  # float32 operations of each pair beside it
@@ -79,17 +81,20 @@ class _KernelLaunch(NamedTuple):
 def _as_kernels(program: TileProgram, *, fused: bool) -> list[_KernelLaunch]:
     """Return the launches of a run in tiles; where S is stored a mask is a launch of its own."""
     if fused:
-        return [_KernelLaunch(launch, 1, FLOAT_OPERATIONS) for launch in program.launches]
+        return [
+            _KernelLaunch(number, launch, 1, FLOAT_OPERATIONS)
+            for number, launch in enumerate(program.launches)
+        ]
     w, found = program.workload, []
-    for launch in program.launches:
+    for number, launch in enumerate(program.launches):
         if launch.whole_rows:
             tiled = _in_tiles(w, launch.name, launch.reads, launch.writes)
-            found.append(_KernelLaunch(tiled, 1, FLOAT_OPERATIONS))
+            found.append(_KernelLaunch(number, tiled, 1, FLOAT_OPERATIONS))
         else:
-            found.append(_KernelLaunch(launch, 0, 0))
+            found.append(_KernelLaunch(number, launch, 0, 0))
         if "S" in launch.writes and w.mask.hides:
             scores = {"S": launch.writes["S"]}
-            found.append(_KernelLaunch(_in_tiles(w, "mask", scores, scores), 0, 1))
+            found.append(_KernelLaunch(number, _in_tiles(w, "mask", scores, scores), 0, 1))
     return found
 
 
@@ -112,13 +117,14 @@ def _work(
     *,
     fused: bool,
 ) -> LaunchWork:
-    parts, counts, blocks, flops, pairs = [], [], 0, 0, 0
-    for sequence, (program, kernel) in enumerate(zip(programs, launches, strict=True)):
+    parts, counts, blocks, flops, pairs, begin = [], [], 0, 0, 0, 0
+    for program, kernel in zip(programs, launches, strict=True):
         w, launch = program.workload, kernel.launch
         visits = _visits(w, launch, row_shares)
         for lane, (at, tiles, sizes, write) in enumerate(_tiles(w, launch, visits)):
             place = (visits.thread_block[at] + blocks, visits.nth[at], np.full(len(at), lane))
-            parts.append((*place, tiles + (sequence << 56), sizes, np.full(len(at), write)))
+            parts.append((*place, tiles + begin, sizes, np.full(len(at), write)))
+        begin += len(TENSORS) * w.heads * _tiles_of(w)
         counts.append(visits.counts)
         blocks += len(visits.counts)
         flops += int(launch.amounts(launch.flops, w.heads).sum())
@@ -127,10 +133,11 @@ def _work(
     visited = np.concatenate(counts)
     step = begins(np.maximum(visited, 1), places)[block] + nth
     order = np.argsort((step * blocks + block) * _LANES + lanes, kind="stable")
-    (own, exponentials, operations), stream = launches[0], (array[order] for array in accesses)
+    own, stream = launches[0], (array[order] for array in accesses)
     return LaunchWork(
-        own.name, visited, Accesses(*stream), flops, pairs * exponentials, pairs * operations, fused
-    )
+        own.launch.name, own.number, visited, Accesses(*stream), flops,
+        pairs * own.exponentials, pairs * own.operations, fused,
+    )  # fmt: skip
 
 
 def _visits(w: Workload, launch: Launch, row_shares: int) -> _Visits:
@@ -173,6 +180,11 @@ def _visits(w: Workload, launch: Launch, row_shares: int) -> _Visits:
     )
 
 
+def _tiles_of(w: Workload) -> int:
+    """Return more than the tiles of a matrix of one head, whatever their size."""
+    return (w.seqlen_q + 1) * (w.seqlen_k + 1)
+
+
 def _tiles(w: Workload, launch: Launch, v: _Visits) -> Iterator[tuple[I64, I64, I64, bool]]:
     """Yield for each tensor at which visits, which tiles, of how many bytes, and if written.
 
@@ -185,18 +197,18 @@ def _tiles(w: Workload, launch: Launch, v: _Visits) -> Iterator[tuple[I64, I64, 
     first_outer = np.full(launch.inner_blocks, len(sizes))
     np.minimum.at(first_outer, v.inner, v.outer)
     again, opens = v.outer > first_outer[v.inner], np.diff(v.head, prepend=-1) > 0
-    kv_head = np.array(w.kv_head_of)[v.head]
+    kv_head, of_each = np.array(w.kv_head_of)[v.head], _tiles_of(w)
     for write, costs in ((False, launch.reads), (True, launch.writes)):
         for name, cost in costs.items():
             spec = TENSORS[name]
             owner = kv_head if spec.of_kv_heads else v.head * (not spec.of_all)
-            tensor = (_NUMBERS[name] << 48) + (owner << 36)
+            tensor = (_NUMBERS[name] * w.heads + owner) * of_each
             block = v.outer if "split" in spec.axes else v.outer // launch.splits
             starts, loaded = cost.start, everywhere
             if name in launch.reads and name in launch.writes:
                 starts, loaded = 0, np.flatnonzero(again)
             for amount, tile, size, at in (
-                (starts, (1 << 35) - 1, 1, np.flatnonzero(opens)),
+                (starts, of_each - 1, 1, np.flatnonzero(opens)),
                 (cost.first, block, rows, np.flatnonzero(v.first)),
                 (cost.inner, v.inner, keys, everywhere if write else loaded),
                 (cost.page, v.inner, -(-keys // launch.page), everywhere),

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from simulator.problem.hardware import Gpu
+from simulator.problem.hardware import LAUNCH_SECONDS, Gpu
 from simulator.problem.workload import Workload
 from simulator.program.tile_program import TileProgram
 from simulator.timing.accesses import LaunchWork, begins, works
@@ -22,8 +22,6 @@ from simulator.timing.l2_cache import DramTraffic, dram_bytes
 Bound = Literal[
     "products", "softmax", "L2", "DRAM", "too few blocks", "start and end of blocks", "launch"
 ]
-LAUNCH_SECONDS = 4e-6
-"""What one more launch takes in this model; the estimate of the data sheet names 3 µs beside it."""
 PORT_BYTES = 64
 """Bytes a clock from L2 into one multiprocessor."""
 SHARED_BYTES = 128
@@ -34,8 +32,9 @@ does; fitted to published figures of it."""
 UNEVEN = 1.5
 """How many times as long as in equal shares a launch takes that lacks thread blocks, or whose
 thread blocks begin and end at different times."""
-MOST_VISITS = 1 << 20
-"""Visits that go through the cache one by one; of a longer run several are taken as one."""
+MOST_VISITS, MOST_OF_SEVERAL = 1 << 20, 1 << 18
+"""Visits of a run, and of several side by side, that go through the cache one by one; of a longer
+run several are taken as one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +42,7 @@ class LaunchTime:
     """The time of one launch."""
 
     name: str
+    number: int  # of the launch of the tile program that it belongs to
     seconds: float
     bound_by: Bound
     dram: DramTraffic
@@ -131,7 +131,9 @@ def run_time(*programs: TileProgram, kind: KernelKind | None = None) -> RunTime:
     if kind.shares_rows:
         # Two thread blocks find a place on each multiprocessor.
         shares = max(1, -(-2 * gpu.sms // sum(each.workload.heads for each in programs)))
-    found = works([_coarser(each) for each in programs], gpu.sms, shares)
+    most = MOST_VISITS if len(programs) == 1 else MOST_OF_SEVERAL // len(programs)
+    coarser = [_coarser(each, most) for each in programs]
+    found = works(coarser, gpu.sms, shares)
     traffic = dram_bytes([each.accesses for each in found], gpu.rates.l2_bytes)
     launches = [
         _launch(work, dram, gpu, kind, w) for work, dram in zip(found, traffic, strict=True)
@@ -139,12 +141,14 @@ def run_time(*programs: TileProgram, kind: KernelKind | None = None) -> RunTime:
     return RunTime(gpu, kind, tuple(launches))
 
 
-def _coarser(program: TileProgram) -> TileProgram:
+def _coarser(program: TileProgram, most: int) -> TileProgram:
     """Return a long run with longer inner blocks: as many bytes are requested in fewer visits."""
-    while len(program) > MOST_VISITS:
+    while len(program) > most:
         w = program.workload
-        in_turn = program.launches[0].in_turn
-        longer = replace(w, rows=2 * w.rows) if in_turn else replace(w, cols=2 * w.cols)
+        by_rows = program.launches[0].in_turn
+        if (w.rows >= w.seqlen_q) if by_rows else (w.cols >= w.seqlen_k):
+            break
+        longer = replace(w, rows=2 * w.rows) if by_rows else replace(w, cols=2 * w.cols)
         program = TileProgram(longer, program.algorithm)
     return program
 
@@ -185,6 +189,6 @@ def _launch(
     else:
         bound = "products" if products >= softmax else "softmax"
     return LaunchTime(
-        work.name, longest + LAUNCH_SECONDS, bound, dram, requested, products, softmax, busy, l2,
-        memory,
+        work.name, work.number, longest + LAUNCH_SECONDS, bound, dram, requested, products, softmax,
+        busy, l2, memory,
     )  # fmt: skip

@@ -77,6 +77,7 @@ def make_view(
 ) -> View:
     """Compute what is shown at a cursor, in the engine's thread; `chosen`: the row, by hand."""
     snapshot = trace.snapshot(at.visit, at.op)
+    snapshot.seconds  # noqa: B018 - it may take long, and is kept
     report = row_report(snapshot, row)
     at_scale(trace.program)  # kept with the run: painters would be long in finding it
     made = {need: need.make(trace, snapshot, report) for need in needs}

@@ -8,15 +8,16 @@ from hypothesis import strategies as st
 
 from simulator.base.assets import SCENARIOS
 from simulator.base.errors import InputError
+from simulator.problem.hardware import time_estimate
 from simulator.problem.scenario import Scenario, load_scenario
 from simulator.program.algorithms import BASELINE, beside
 from simulator.program.tile_program import TileProgram
-from simulator.study.compare import SCALE_N, Comparison, at_scale
+from simulator.study.compare import SCALE_N, at_scale
 from simulator.study.race import RUN_SECONDS, Race, race_of, seconds_after
-from tests.helpers.runs import ALGORITHMS, program_of, scenario, scenarios
+from tests.helpers.runs import ALGORITHMS, program_of, scenarios
 
 ALL = (*ALGORITHMS, "split-kv")
-DEMOS = sorted(path.stem for path in SCENARIOS.glob("*.toml"))
+DEMOS = ["causal", "kv-cache", "linear", "naive-backward", "split-kv"]
 
 
 def demo(name: str) -> TileProgram:
@@ -39,14 +40,16 @@ def packs(chosen: Scenario) -> bool:
 RUNS = scenarios(algorithms=ALL).filter(packs)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=8)
 @given(RUNS, st.lists(st.floats(0, 1.2), min_size=2, max_size=8))
 def test_nobody_goes_back_and_nothing_is_lost(chosen: Scenario, shares: list[float]) -> None:
     run = race(chosen)
-    assert tuple(lane.algorithm for lane in run.lanes) == beside(chosen.attention.algorithm)
+    names = tuple(lane.algorithm for lane in run.lanes)
+    assert sorted((*names, *run.left_out)) == sorted(beside(chosen.attention.algorithm))
+    assert all(lane.duration.model for lane in run.lanes)
     for standing in run.at(0.0):
         assert standing.share == standing.counters.bytes == standing.counters.flops == 0
-        assert (standing.launch, standing.waits, standing.finished) == (None, None, False)
+        assert (standing.launch, standing.idle, standing.finished) == (None, None, False)
     told = [run.at(share * run.seconds) for share in sorted(shares)]
     for one, two in pairwise(told):
         for before, after in zip(one, two, strict=True):
@@ -64,20 +67,12 @@ def test_nobody_goes_back_and_nothing_is_lost(chosen: Scenario, shares: list[flo
         assert just_before.counters.bytes < lane.total.counters.bytes
 
 
-@settings(deadline=None)
-@given(RUNS)
-def test_launches_are_parts_of_the_totals_of_the_comparison(chosen: Scenario) -> None:
-    run = race(chosen)
-    own = Comparison(run.comparison.programs[run.comparison.shown]).totals
-    for lane, total in zip(run.lanes, own, strict=True):
-        assert lane.total == total
-        assert lane.launches[-1].end == lane.seconds == total.time.seconds
-        assert lane.launches[-1].stop == total.visits
-        memory = sum(launch.time.memory for launch in lane.launches)
-        assert memory == pytest.approx(total.time.memory)
-        if total.time.compute is not None:
-            compute = sum(launch.time.compute or 0.0 for launch in lane.launches)
-            assert compute == pytest.approx(total.time.compute)
+@pytest.mark.parametrize("name", DEMOS)
+def test_launches_end_one_after_the_other(name: str) -> None:
+    for lane in race_of(demo(name)).lanes:
+        assert lane.launches[-1].end == lane.seconds
+        assert lane.launches[-1].stop == lane.total.visits
+        assert all(one.end < two.end for one, two in pairwise(lane.launches))
 
 
 @pytest.mark.parametrize("name", DEMOS)
@@ -88,59 +83,50 @@ def test_it_is_run_at_the_length_of_the_long_comparison(name: str) -> None:
     scale = at_scale(program)
     if scale is not None:
         found = {lane.algorithm: lane.total.counters.bytes for lane in run.lanes}
-        assert found == scale.bytes
+        assert found.items() <= scale.bytes.items()
         tiled = run.workload.as_algorithm(BASELINE.name)
         assert (tiled.rows, tiled.cols) == (scale.rows, scale.cols)
     if program.workload.seqlen_k >= SCALE_N:
         assert run.comparison.programs[run.comparison.shown] is program
 
 
-@pytest.mark.parametrize("name", DEMOS)
-def test_units_wait_for_what_the_roofline_leaves_of_a_launch(name: str) -> None:
+@pytest.mark.parametrize("name", ["flash2", "flash2-backward"])
+def test_units_have_nothing_to_do_outside_of_products(name: str) -> None:
     run = race_of(demo(name))
     for n, lane in enumerate(run.lanes):
         start = 0.0
         for number, launch in enumerate(lane.launches):
             now = run.at((start + launch.end) / 2)[n]
             assert now.launch == number
-            if launch.time.compute is None:
-                assert now.waits is None
-            else:
-                assert now.waits == 1 - launch.time.compute / launch.time.seconds
-                assert 0 <= now.waits <= 1
+            assert now.idle == launch.idle
+            assert (now.idle is None) == (lane.duration.model is None)
+            assert now.idle is None or 0 <= now.idle <= 1
             start = launch.end
             at_its_end = run.at(start)[n].launch
             assert at_its_end == (number + 1 if launch is not lane.launches[-1] else None)
         end = run.at(run.seconds)[n]
-        assert end.launch is None
-        whole = lane.total.time
-        if whole.compute is not None:
-            assert end.waits == 1 - whole.compute / whole.seconds
+        assert (end.launch, end.idle) == (None, lane.idle)
 
 
-def test_while_naive_takes_the_softmax_its_matrix_units_do_nothing() -> None:
+def test_flash2_is_first_and_bound_by_products_and_naive_waits_for_dram() -> None:
     run = race_of(demo("real-scale"))
     scores, softmax, output = run.lanes[0].launches
-    assert run.at((scores.end + softmax.end) / 2)[0].waits == 1
-    assert run.at(0.5 * scores.end)[0].waits == pytest.approx(0.783, abs=0.001)
+    assert run.at((scores.end + softmax.end) / 2)[0].idle == 1
     assert output.end == run.seconds
-
-
-def test_places_and_factors_are_those_of_the_times() -> None:
-    run = race_of(demo("real-scale"))
     assert [lane.place for lane in run.lanes] == [3, 2, 1]
-    assert (run.first.algorithm, run.last.algorithm) == ("flash2", "naive")
+    assert [lane.bound_by for lane in (run.last, run.first)] == ["DRAM", "products"]
     assert run.time_factor == run.lanes[0].seconds / run.lanes[2].seconds
     assert run.byte_factor == pytest.approx(5.98, abs=0.01)
+    assert run.copies == 16
 
 
-def test_those_who_are_equally_fast_share_a_place() -> None:
-    # In tiles this large both FlashAttentions take as long as their matrix products, the same ones.
-    run = race(scenario("flash2", SCALE_N, d=256, rows=1024, cols=1024, dtype="float16"))
-    assert run.lanes[1].seconds == run.lanes[2].seconds
-    assert [lane.place for lane in run.lanes] == [3, 1, 1]
-    assert run.first is run.lanes[1]
-    assert [standing.waits for standing in run.at(run.seconds)][1:] == [0, 0]
+def test_passes_without_a_model_race_by_the_data_sheet() -> None:
+    run = race_of(demo("flash2-backward"))
+    assert {lane.bound_by for lane in run.lanes} == {None}
+    for lane in run.lanes:
+        w, counters = lane.duration.program.workload, lane.total.counters
+        least = time_estimate(w.gpu, counters.bytes, counters.flops, w.dtype).seconds
+        assert lane.seconds == pytest.approx(run.copies * least)
 
 
 def test_time_passes_in_proportion_until_the_last_is_there() -> None:

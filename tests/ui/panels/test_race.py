@@ -21,19 +21,20 @@ from tests.helpers.runs import program_of
 from tests.ui.panels.test_memory import painted
 from ui.kit.boxes import Scene, scene
 from ui.look.theme import DARK, THEMES, Style
-from ui.look.units import bytes_of_text, clock_text
+from ui.look.units import bytes_of_text, bytes_text, clock_text, factor_text, time_text
 from ui.panels.compare.panel import ComparePanel
 from ui.panels.compare.race import unit_grid
 from ui.panels.compare.race_words import (
+    idle_words,
     progress_words,
     race_notes,
     race_title,
     requested_words,
     result_words,
     verdict,
-    waiting_words,
 )
 from ui.panels.compare.study import COMPARE, CompareFound, CompareState
+from ui.panels.compare.words import SAME
 from ui.panels.study_panel import whole
 from ui.window.main_window import MainWindow
 
@@ -60,15 +61,20 @@ def seen(run: Race, share: float, theme: str = "dark") -> tuple[Scene, QImage]:
 def test_the_finish_says_by_how_much() -> None:
     run = race("causal")
     factor, compared, asked = verdict(run)
-    assert factor == "17.6×"
-    assert compared[0] == ("as fast: FlashAttention-2 in ≈ 41.0 µs, naive attention in ≈ 721.8 µs")
-    assert asked[1] == "8.94× by tiles on chip, and 1.97× because hidden tiles are skipped"
+    spent = [lane.seconds for lane in run.lanes]
+    assert factor == factor_text(spent[0] / spent[2])
+    quick, slow = time_text(spent[2]), time_text(spent[0])
+    assert compared[0] == f"as fast: FlashAttention-2 in ≈ {quick}, naive attention in ≈ {slow}"
+    assert asked[1].endswith("because hidden tiles are skipped")
     results = [result_words(lane)[0] for lane in run.lanes]
-    assert results == ["3rd · ≈ 721.8 µs", "2nd · ≈ 107.3 µs", "1st · ≈ 41.0 µs"]
+    places = zip(("3rd", "2nd", "1st"), spent, strict=True)
+    assert results == [f"{place} · ≈ {time_text(each)}" for place, each in places]
     ends, half = run.at(run.seconds), run.at(0.5 * run.seconds)
-    assert progress_words(run, run.lanes[1], ends[1])[0] == "2.62× as long as FlashAttention-2"
+    times = factor_text(spent[1] / spent[2])
+    assert progress_words(run, run.lanes[1], ends[1])[0] == f"{times} as long as FlashAttention-2"
     assert progress_words(run, run.lanes[0], half[0])[0] == "launch 2 of 3: softmax"
-    assert requested_words(run.lanes[0], half[0])[0] == "1.1 of 2.3 GiB requested from HBM"
+    whole = run.copies * run.lanes[0].total.counters.bytes
+    assert requested_words(run.lanes[0], half[0])[0].endswith(f"of {bytes_text(whole)} requested")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -78,8 +84,7 @@ def test_a_factor_says_what_of_it_is_the_mask(name: str) -> None:
     w = run.workload
     said = verdict(run)[2][0]
     found = re.search(r"([\d.]+)× by tiles on chip, and ([\d.]+)× because", said)
-    hidden = w.mask.hides and w.seqlen_q > w.group  # one query sees all keys
-    assert (found is not None) == hidden
+    assert (found is not None) == (w.mask.hides and run.mask_factor > SAME)
     if found:
         tiles, mask = map(float, found.groups())
         assert tiles * mask == pytest.approx(run.time_factor, rel=0.01)
@@ -103,22 +108,29 @@ def test_a_part_has_the_unit_of_the_whole() -> None:
     assert clock_text(1.5e-6, 7.2e-4) == "1.5 µs"
 
 
-def test_nothing_is_said_of_units_whose_rate_is_not_known() -> None:
-    run = race("large-logits")
-    said = waiting_words(run, run.at(0.5 * run.seconds)[0])
-    assert said == ("no matrix rate for float32 in the data sheet", "no matrix rate")
-    assert not any("wait" in each for each in race_notes(run))
+def test_nothing_is_said_of_units_without_a_model() -> None:
+    run = race("flash2-backward")
+    assert idle_words(run, run.lanes[0], run.at(0.5 * run.seconds)[0]) == ("", "")
+    assert not any("Squares" in each for each in race_notes(run))
+    assert any("no model" in each for each in race_notes(run))
+    assert result_words(run.lanes[0])[1].startswith("≥ ")
 
 
 def test_all_of_the_time_is_said_only_of_all_of_the_time() -> None:
     run = race("kv-cache")
-    end = run.at(run.seconds)[0]
-    assert end.waits is not None
-    assert 0.995 < end.waits < 1
-    assert waiting_words(run, end)[-1] == "without L2: waited >\u202f99\u202f%"
+    lane, end = run.lanes[2], run.at(run.seconds)[2]
+    assert 0.995 < end.idle < 1
+    said = "limited by too few blocks: matrix units idle >\u202f99\u202f%"
+    assert idle_words(run, lane, end)[0] == said
     scores, softmax, _ = run.lanes[0].launches
     in_the_softmax = run.at((scores.end + softmax.end) / 2)[0]
-    assert waiting_words(run, in_the_softmax)[-1] == "without L2: wait 100\u202f%"
+    assert idle_words(run, run.lanes[0], in_the_softmax)[-1].endswith("100\u202f% idle")
+
+
+def test_a_run_without_a_model_is_not_in_a_race_of_others_and_is_named() -> None:
+    run = race("split-kv")
+    assert [lane.algorithm for lane in run.lanes] == ["naive", "flash1", "flash2"]
+    assert "their time is not modelled: split-kv" in " ".join(race_notes(run))
 
 
 def test_a_shorter_run_on_show_is_named() -> None:
@@ -138,7 +150,7 @@ def count(image, colour: QColor, box: QRectF) -> int:
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_as_many_units_are_grey_as_wait(theme: str) -> None:
+def test_as_many_units_are_grey_as_are_idle(theme: str) -> None:
     run = race("real-scale")
     boxes, image = seen(run, 1.0, theme)
     roles = "bad", "text", "good"
@@ -147,7 +159,7 @@ def test_as_many_units_are_grey_as_wait(theme: str) -> None:
         for n, role in enumerate(roles)
     ]
     sms = run.workload.gpu.sms
-    each = [round((1 - (standing.waits or 0)) * sms) for standing in run.at(run.seconds)]
+    each = [round((1 - (standing.idle or 0)) * sms) for standing in run.at(run.seconds)]
     # All squares have the same size, within a pixel at their edges.
     assert lit[0] / each[0] == pytest.approx(lit[1] / each[1], rel=0.12)
     assert lit[1] / each[1] == pytest.approx(lit[2] / each[2], rel=0.12)
@@ -194,6 +206,10 @@ class Watch:
         self.session.clock.now = lambda: self.time
         self.session.motion = True
 
+    def start(self, qtbot: QtBot) -> None:
+        qtbot.mouseClick(self.panel.bar.buttons["view", "race"], LEFT)
+        self.session.settle()
+
     def wait(self, seconds: float) -> None:
         self.time += seconds
         self.clock.tick()
@@ -207,7 +223,7 @@ def watch(open_window: Callable[..., MainWindow]) -> Watch:
 def test_a_press_starts_it_and_another_starts_it_again(watch: Watch, qtbot: QtBot) -> None:
     clock = watch.clock
     assert not clock.started
-    qtbot.mouseClick(watch.panel.bar.buttons["view", "race"], LEFT)
+    watch.start(qtbot)
     assert watch.panel.view == "race"
     assert clock.running
     watch.wait(2.0)
@@ -215,7 +231,7 @@ def test_a_press_starts_it_and_another_starts_it_again(watch: Watch, qtbot: QtBo
     watch.session.set_speed(2.0)
     watch.wait(1.0)
     assert clock.watched == 4.0
-    qtbot.mouseClick(watch.panel.bar.buttons["view", "race"], LEFT)
+    watch.start(qtbot)
     assert clock.watched == 0
     assert clock.running
     watch.wait(3.5)
@@ -231,7 +247,7 @@ def test_space_plays_the_race_where_it_alone_is_shown(watch: Watch, qtbot: QtBot
     clock, window, session = watch.clock, watch.window, watch.session
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow)
-    qtbot.mouseClick(watch.panel.bar.buttons["view", "race"], LEFT)
+    watch.start(qtbot)
     watch.wait(2.0)
     qtbot.keyClick(window, Qt.Key.Key_Space)
     watch.time += 3.0
@@ -259,7 +275,7 @@ def test_space_plays_the_race_where_it_alone_is_shown(watch: Watch, qtbot: QtBot
 
 def test_it_is_seen_to_run(watch: Watch, qtbot: QtBot) -> None:
     panel = watch.panel
-    qtbot.mouseClick(panel.bar.buttons["view", "race"], LEFT)
+    watch.start(qtbot)
     pictures = []
     for _ in range(3):
         watch.wait(1.0)
@@ -271,7 +287,7 @@ def test_it_is_seen_to_run(watch: Watch, qtbot: QtBot) -> None:
 
 
 def test_a_step_of_the_run_ends_it_at_the_finish(watch: Watch, qtbot: QtBot) -> None:
-    qtbot.mouseClick(watch.panel.bar.buttons["view", "race"], LEFT)
+    watch.start(qtbot)
     watch.wait(1.0)
     watch.session.choose_row(3)
     watch.session.settle()
@@ -284,7 +300,7 @@ def test_a_step_of_the_run_ends_it_at_the_finish(watch: Watch, qtbot: QtBot) -> 
 
 
 def test_another_run_waits_at_the_start(watch: Watch, qtbot: QtBot) -> None:
-    qtbot.mouseClick(watch.panel.bar.buttons["view", "race"], LEFT)
+    watch.start(qtbot)
     watch.wait(1.0)
     watch.panel.show_algorithm("naive")
     watch.session.settle()
@@ -295,25 +311,24 @@ def test_another_run_waits_at_the_start(watch: Watch, qtbot: QtBot) -> None:
 
 def test_a_run_that_plays_is_paused(watch: Watch, qtbot: QtBot) -> None:
     watch.session.play(True)
-    qtbot.mouseClick(watch.panel.bar.buttons["view", "race"], LEFT)
+    watch.start(qtbot)
     assert not watch.session.playing
-    watch.session.settle()
     assert watch.clock.running
 
 
 def test_without_motion_the_finish_is_shown_at_once(watch: Watch, qtbot: QtBot) -> None:
-    qtbot.mouseClick(watch.panel.bar.buttons["view", "race"], LEFT)
+    watch.start(qtbot)
     watch.wait(1.0)
     watch.session.motion = False
     watch.wait(0.1)
     assert (watch.clock.watched, watch.clock.running) == (RUN_SECONDS, False)
-    qtbot.mouseClick(watch.panel.bar.buttons["view", "race"], LEFT)
+    watch.start(qtbot)
     assert (watch.clock.watched, watch.clock.running) == (RUN_SECONDS, False)
 
 
 @pytest.mark.parametrize("leave", ["columns", "table", "hide"])
 def test_nothing_ticks_when_it_is_not_seen(watch: Watch, qtbot: QtBot, leave: str) -> None:
-    qtbot.mouseClick(watch.panel.bar.buttons["view", "race"], LEFT)
+    watch.start(qtbot)
     watch.wait(1.0)
     if leave == "hide":
         watch.window.desk.take("steps")

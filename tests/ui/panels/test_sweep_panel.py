@@ -200,10 +200,10 @@ def test_quantities(window):
         == panel.state.found.figures["flash2"][panel.state.found.values.index(64)].time.seconds
     )
     [launch] = panel.plot.model.levels
-    assert (launch.value, launch.label) == (LAUNCH_SECONDS, "a launch: some 3 µs")
+    assert (launch.value, launch.label) == (LAUNCH_SECONDS, "a launch: some 4 µs")
     assert "less than a launch takes" in " ".join(mark.details)
     press(panel, "over", "map")
-    assert panel.plot.model.note.endswith("A launch alone takes some 3 µs.")
+    assert panel.plot.model.note.endswith("A launch alone takes some 4 µs.")
     press(panel, "over", "N")
     press(panel, "quantity", "shared")
     [mark] = panel.plot.model.marks

@@ -16,7 +16,8 @@ from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import load_scenario, with_values
 from simulator.program.algorithms import ALGORITHMS as ALL
 from simulator.program.playback import SPEEDS, Cursor, Granularity, end_of_visit
-from tests.helpers.runs import scenario, trace_of
+from simulator.study.compare import comparison_of
+from tests.helpers.runs import trace_of
 from tests.ui.panels.test_memory import (
     ALGORITHMS,
     assert_tidy,
@@ -27,9 +28,9 @@ from tests.ui.panels.test_memory import (
 )
 from ui.look.boundaries import boundaries, partial_before
 from ui.look.draw import text_width
+from ui.look.durations import duration_text
 from ui.look.names import op_label
 from ui.look.theme import DARK, THEMES, Style
-from ui.look.units import time_text
 from ui.panels.transport import painter as transport
 from ui.panels.transport.bar import TransportBar
 from ui.panels.transport.painter import (
@@ -321,24 +322,24 @@ def test_buttons_and_choices_say_what_the_user_wants(bar: TransportBar) -> None:
     assert out == [Granularity.ROW_BLOCK, SPEEDS[0]]
 
 
-def test_a_time_below_that_of_a_launch_is_not_told_in_figures(bar: TransportBar) -> None:
-    now = demo("flash2").snapshot(4, 1)
-    bar.show_snapshot(now)
-    assert now.time.seconds < 1e-9
-    assert bar.time.text() == "less than a launch: 3 µs"
-    # The figures are in the tool tip, with what they leave out and where to read on.
-    tip = bar.time.toolTip()
-    assert f"bandwidth: {time_text(now.time.memory)}" in tip
-    assert "a launch alone takes some 3 µs" in tip
-    assert (ROOT / "docs/time-model.md").exists()
-    assert "docs/time-model.md" in tip
-
-    trace = trace_of(scenario("flash2", 4096, d=64, rows=128, cols=128, dtype="float16"))
-    end = trace.snapshot(len(trace) - 1)
+@pytest.mark.parametrize(("name", "tip"), [
+    ("flash2", "limited by launch. Times are of a model"),
+    ("flash2-backward", "The time of backward passes is not modelled."),
+])  # fmt: skip
+def test_the_time_is_that_of_compare_and_its_tip_says_what_limits_it(
+    bar: TransportBar, name: str, tip: str
+) -> None:
+    trace = demo(name)
+    end = trace.snapshot(len(trace) - 1, len(trace.program.ops(len(trace) - 1)) - 1)
     bar.show_snapshot(end)
-    # 34.6 MB at 3.35 TB/s.
-    assert bar.time.text() == time_words(end) == "≈ 10.3 µs on H100-SXM"
-    assert f"matrix rate: {time_text(end.time.compute)}" in bar.time.toolTip()
+    totals = comparison_of(trace.program).totals
+    whole = next(t.duration for t in totals if t.algorithm == trace.workload.algorithm)
+    said = duration_text(whole)
+    assert bar.time.text() == f"{said} on H100-SXM"
+    assert bar.time.toolTip().startswith(f"The whole run: {said}")
+    assert tip in bar.time.toolTip()
+    half = trace.snapshot(len(trace) // 2)
+    assert 0 < half.seconds < whole.seconds
 
 
 def test_words_are_those_of_the_snapshot(bar: TransportBar) -> None:

@@ -16,6 +16,7 @@ from ui.board.mini_board import paint_mini_board
 from ui.kit.boxes import Box, Canvas, Column, Placed, Row, Tone
 from ui.kit.shapes import Alike, Card, Text
 from ui.look.draw import RIGHT, mixed, outline, patterned
+from ui.look.durations import duration_text
 from ui.look.theme import Style
 from ui.look.units import bytes_text, time_text
 from ui.panels.compare.words import names, place_words, title
@@ -42,9 +43,9 @@ def meters(comparison: Comparison, position: Position, total: Totals) -> tuple[M
     """Return the bars of one run."""
     totals, now = comparison.totals, position.counters
     limit = comparison.programs[comparison.shown].workload.gpu.smem_bytes
-    slowest = max(each.time.seconds for each in totals)
+    slowest = max(each.duration.seconds for each in totals)
     moved, most = bytes_text(now.bytes), bytes_text(total.counters.bytes)
-    spent, end = time_text(position.time.seconds), time_text(total.time.seconds)
+    spent = duration_text(total.duration, position.seconds)
     held, peak = bytes_text(position.on_chip), bytes_text(total.peak)
     chip = f"{held} of {bytes_text(limit)}", held
     if total.peak > limit:
@@ -54,8 +55,8 @@ def meters(comparison: Comparison, position: Position, total: Totals) -> tuple[M
               max(each.counters.bytes for each in totals), total.counters.bytes, now.bytes,
               written=now.write_bytes),
         Meter("time",
-              (f"≈ {spent} of {end}", f"≈ {spent}"), slowest, total.time.seconds,
-              position.time.seconds),
+              (f"{spent} of {time_text(total.duration.seconds)}", spent), slowest,
+              total.duration.seconds, position.seconds),
         Meter("SRAM", chip, max(limit, *(each.peak for each in totals)), total.peak,
               position.on_chip, limit=limit),
     )  # fmt: skip

@@ -14,8 +14,9 @@ from simulator.study.sweep import unmasked
 from ui.kit.boxes import Box, Column, Row, scene
 from ui.kit.shapes import Bar, Bars, Paragraph, Text
 from ui.look.draw import CENTRE, RIGHT
+from ui.look.durations import duration_text, limit_text
 from ui.look.theme import LABEL, Style
-from ui.look.units import LAUNCH, bytes_text, count_text, factor_text, time_text
+from ui.look.units import bytes_text, count_text, factor_text
 from ui.panels.compare.words import mask_words, title
 
 
@@ -70,9 +71,7 @@ def costs_of(program: TileProgram) -> Costs:
 
 
 def _notes(total: Totals) -> tuple[str, ...]:
-    spent = f"≈ {time_text(total.time.seconds)}"
-    if total.time.below_launch:
-        spent = f"less than a launch, {LAUNCH}"
+    spent = f"{duration_text(total.duration)}: {limit_text(total.duration)}"
     pairs = [name for name, n in total.counters.write.items() if n and TENSORS[name].of_pairs]
     square = f"{' and '.join(pairs)} in HBM: {bytes_text(total.square)}"
     square = square if pairs else "S stays on chip"

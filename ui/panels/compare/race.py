@@ -15,12 +15,12 @@ from ui.kit.shapes import Alike, Text, Wordings
 from ui.look.draw import RIGHT, hairline, mixed
 from ui.look.theme import Style
 from ui.panels.compare.race_words import (
+    idle_words,
     progress_words,
     race_clock,
     requested_words,
     result_words,
     verdict,
-    waiting_words,
 )
 from ui.panels.compare.words import names
 
@@ -66,7 +66,7 @@ def _lane(race: Race, n: int, standing: Standing) -> Box:
     whole = Standing(1.0, lane.total.counters, None, 1.0, finished=True)
     tone = "good" if lane.place == 1 else "text"
     result = result_words(lane)
-    waits = waiting_words(race, standing)
+    idle = idle_words(race, lane, standing)
     return Lane((
         Box(wide=4, name=("start", n)),
         Column((
@@ -85,7 +85,7 @@ def _lane(race: Race, n: int, standing: Standing) -> Box:
         Box(wide=8, name=("flag", n)),
         Column((
             Canvas(partial(_units, race, lane, standing), high=6, grow=1, name=("units", n)),
-            Alike(waits, "muted", wide=0, others=(waiting_words(race, whole),)),
+            Alike(idle, "muted", wide=0, others=(idle_words(race, lane, whole),)),
         ), gap=1, share=0.21),
     ), gap=4, grow=1, id=("lane", n), name=("lane", n))  # fmt: skip
 
@@ -128,9 +128,9 @@ def _bar(lane: RaceLane, standing: Standing, painter: QPainter, style: Style, ba
 def _units(
     race: Race, lane: RaceLane, standing: Standing, painter: QPainter, style: Style, box: QRectF
 ) -> None:
-    """Draw the GPU's multiprocessors: hollow and grey as large a share as waits for memory."""
+    """Draw the multiprocessors: hollow and grey as large a share as has nothing to multiply."""
     theme, sms = style.theme, race.workload.gpu.sms
-    lit = 0 if standing.waits is None else round((1 - standing.waits) * sms)
+    lit = 0 if standing.idle is None else round((1 - standing.idle) * sms)
     grey, ground = (mixed(theme.panel, theme.text, share) for share in (0.32, 0.1))
     columns, side = unit_grid(sms, box.width(), box.height())
     inset = max(side * 0.14, 0.5)

@@ -36,15 +36,14 @@ CHOICES = (
         Option("tiles", "Same number of tiles", "Same tiles",
                "All have done as many visits as the one on show: how often each works on a tile."),
         Option("time", "Same simulated time", "Same time",
-               "All as far as the GPU's data sheet lets them come in the same time, by the "
-               "roofline (Williams et al. 2009)."),
+               "All as far as they come in the same time, by a model (docs/time-model.md)."),
     )),
     Choice("view", (
         Option("columns", "Columns", "Columns", "The runs beside each other, up to the cursor."),
         Option("table", "Table", "Table", "The whole runs in figures: requested bytes as Dao et "
                "al. 2022, Theorem 2, count them."),
         Option("race", "Race", "Race",
-               "Starts a race of the whole runs in simulated time, by the roofline; a shorter run "
+               "Starts a race of the whole runs in simulated time, by a model; a shorter run "
                f"races at N = {count_text(SCALE_N)}. Its speed is that of playing; again: from the "
                "start. Space lets it pause and go on where the board is not shown."),
         Option("recompute", "Store or recompute", "Recompute",
@@ -63,7 +62,7 @@ class CompareFound(NamedTuple):
     """The runs, and their race."""
 
     comparison: Comparison
-    race: Race
+    race: Race | None  # None until it is asked for
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,14 +110,15 @@ class CompareStudy(Study[CompareFound, CompareState]):
         return frozenset({"run"} if view in ("", "columns") else {"run", "match"})
 
     def needs(self, trace: Trace, view: View, chosen: Chosen) -> Hashable:
-        return chosen["view"] == "recompute"
+        return chosen["view"] if chosen["view"] in ("race", "recompute") else ""
 
     def compute(self, trace: Trace, needs: Any, report: Report) -> CompareFound:
         comparison = comparison_of(trace.program)
         at_scale(trace.program)
-        if needs:
+        comparison.totals  # noqa: B018 - computed here, not while the window waits
+        if needs == "recompute":
             over_lengths(trace.workload)
-        return CompareFound(comparison, race_of(trace.program))
+        return CompareFound(comparison, race_of(trace.program) if needs == "race" else None)
 
     def state(
         self, found: CompareFound, chosen: Chosen, before: CompareState | None, changed: str
@@ -126,9 +126,10 @@ class CompareStudy(Study[CompareFound, CompareState]):
         old = before or CompareState(found)
         if old.found.comparison is not found.comparison:
             old = replace(old, found=found, places=None, share=0.0)
-        again = changed == "view" and chosen["view"] == "race"
+        racing = chosen["view"] == "race" and found.race is not None
+        again = racing and (changed == "view" or old.found.race is None)
         return replace(
-            old, by_time=chosen["match"] == "time", chosen=chosen["view"],
+            old, found=found, by_time=chosen["match"] == "time", chosen=chosen["view"],
             started=old.started + again,
         )  # fmt: skip
 
@@ -173,7 +174,7 @@ class CompareStudy(Study[CompareFound, CompareState]):
 
     def picture(self, state: CompareState) -> Box | None:
         comparison, race = state.found
-        if state.view == "race":
+        if state.view == "race" and race is not None:
             pace = "Race, or Enter, starts it"
             if state.started:
                 pace = pace_words_of(race, state.pace, state.where)
@@ -186,7 +187,7 @@ class CompareStudy(Study[CompareFound, CompareState]):
 
     def words(self, state: CompareState) -> Words:
         comparison, race = state.found
-        if state.view == "race":
+        if state.view == "race" and race is not None:
             return Words(race_title(race, comparison), "", race_notes(race))
         if state.view == "recompute":
             w = comparison.programs[comparison.shown].workload
@@ -194,15 +195,16 @@ class CompareStudy(Study[CompareFound, CompareState]):
         said = verdicts(comparison)
         if state.view == "table":
             return Words("The whole runs", "", said)
-        if not state.positions:
+        if state.places is None:
             return Words("The runs beside each other")
-        pace, why = pace_words(comparison, state.positions, by_time=state.by_time)
+        pace, why = pace_words(comparison, state.places, by_time=state.by_time)
         return Words(pace, "", (*said[:2], legend_words(comparison), *said[2:], why))
 
     def described(self, state: CompareState) -> tuple[str, ...]:
         first, *others = super().described(state)
-        if state.view == "race":
-            return first, *race_results(state.found.race), *others
+        race = state.found.race
+        if state.view == "race" and race is not None:
+            return first, *race_results(race), *others
         parts = [
             f"{title(p.algorithm)}: {place_words(state.found.comparison, p)[0]}, "
             f"{bytes_text(p.counters.bytes)} requested"

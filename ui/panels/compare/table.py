@@ -7,7 +7,9 @@ from math import isnan, nan
 from typing import NamedTuple
 
 from simulator.study.compare import Comparison, EngineRun, Totals
-from ui.look.units import LAUNCH, bytes_text, count_text, factor_text, time_text
+from simulator.timing.duration import Duration
+from ui.look.durations import duration_text, limit_text
+from ui.look.units import bytes_text, count_text, factor_text, time_text
 from ui.panels.compare.words import SAME, title
 from ui.widgets.figures_table import Figure
 
@@ -43,7 +45,7 @@ def table_rows(
     def note(name: str, text: Callable[[Totals], str]) -> TableRow:
         return TableRow(name, tuple(map(text, totals)))
 
-    short = any(total.time.below_launch for total in totals)
+    modelled = any(total.duration.model for total in totals if total.algorithm in alike)
     found = [runs.get(name) if runs else None for name in comparison.programs]
     engine = next((f"{r.engine} engine" for r in found if r), "engine")
     return (
@@ -53,12 +55,13 @@ def table_rows(
         size("compulsory (each launch, once)", lambda t: t.compulsory),
         row("matmul FLOPs", lambda t: t.counters.flops, lambda t: flops_text(t.counters.flops)),
         note("FLOPs for each requested byte", lambda t: f"{t.intensity:.1f}"),
+        note("DRAM, by model", lambda t: _dram_text(t.duration)),
         row(
-            f"roofline time (a launch alone: {LAUNCH})" if short
-            else f"roofline time on {gpu.name}",
-            lambda t: t.time.seconds, lambda t: f"≈ {time_text(t.time.seconds)}",
+            f"time on {gpu.name}",
+            lambda t: t.duration.seconds if t.duration.model or not modelled else nan,
+            lambda t: duration_text(t.duration),
         ),
-        note("what takes longer, if nothing is found in L2", lambda t: t.time.bound),
+        note("limited by", lambda t: limit_text(t.duration)),
         size(f"shared memory at most (limit {bytes_text(gpu.smem_bytes)})", lambda t: t.peak),
         size("written to HBM for each pair (N²)", lambda t: t.square),
         note("visits", lambda t: count_text(t.visits)),
@@ -67,6 +70,11 @@ def table_rows(
         TableRow(f"seconds of the {engine}",
                  tuple(time_text(r.seconds) if r else "not run" for r in found)),
     )  # fmt: skip
+
+
+def _dram_text(duration: Duration) -> str:
+    moved = duration.dram_bytes
+    return limit_text(duration) if moved is None else bytes_text(moved)
 
 
 def _error_text(error: float) -> str:

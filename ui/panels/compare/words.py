@@ -7,23 +7,18 @@ from collections.abc import Sequence
 from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import ALGORITHMS, TENSORS, baseline_of
-from simulator.study.compare import AtScale, Comparison, Position, Totals, at_scale
+from simulator.study.compare import AtScale, Comparison, Lockstep, Position, Totals, at_scale
 from simulator.study.recompute import trade_of
+from simulator.timing.duration import Duration
+from ui.look.durations import LEAST, MODEL, duration_text
 from ui.look.names import head_words
 from ui.look.units import (
-    LAUNCH,
     bytes_text,
     count_text,
-    estimate_text,
     factor_text,
     plural,
 )
 
-ROOFLINE = (
-    "the longer of requested bytes over bandwidth, as if nothing were found in L2, and FLOPs over "
-    "matrix rate"
-)
-"""What every estimated time is."""
 SAME = 1.005
 """Ratios up to here count as equal."""
 
@@ -70,7 +65,12 @@ def verdicts(comparison: Comparison) -> tuple[str, ...]:
     ranks = [_least(comparison), long, _why_baseline(comparison)]
     if unexpected:
         ranks = [unexpected[0], long, *unexpected[1:], _least(comparison)]
-    told = (_gradients(comparison), _another(comparison), *ranks, launch_words(comparison.totals))
+    told = (
+        _gradients(comparison),
+        _another(comparison),
+        *ranks,
+        time_words([total.duration for total in comparison.totals]),
+    )
     return tuple(each for each in told if each)
 
 
@@ -138,11 +138,18 @@ def _least(comparison: Comparison) -> str:
     return f"{least}; {others}."
 
 
-def launch_words(totals: Sequence[Totals]) -> str:
-    """Return a sentence if no run is estimated to take longer than a launch."""
-    if not all(total.time.below_launch for total in totals):
-        return ""
-    return f"All estimated times are less than a kernel launch takes: some {LAUNCH}."
+def time_words(durations: Sequence[Duration]) -> str:
+    """Return what times are, and if launches are all that takes long."""
+    models = [each.model for each in durations]
+    said = [MODEL] if any(models) else []
+    if not all(models):
+        said.append(LEAST)
+    launches = {launch.name for model in models if model for launch in model.launches}
+    if "mask" in launches:
+        said.append("They count PyTorch's launch for the mask, which reads and writes S again.")
+    if all(model and model.bound_by == "launch" for model in models):
+        said.append("Launches take longer than the work of a run this short.")
+    return " ".join(said)
 
 
 def _more_than_expected(comparison: Comparison, name: str, other: str) -> str:
@@ -151,13 +158,14 @@ def _more_than_expected(comparison: Comparison, name: str, other: str) -> str:
     ratio = one.counters.bytes / two.counters.bytes
     if ratio <= SAME:
         return ""
-    slower = one.time.seconds / two.time.seconds
-    if one.time.below_launch and two.time.below_launch:
-        pace = ""  # neither would take longer than its launch
+    slower = one.duration.seconds / two.duration.seconds
+    models = [total.duration.model for total in (one, two)]
+    if not all(models) or {model.bound_by for model in models if model} == {"launch"}:
+        pace = ""
     elif slower > SAME:
-        pace = f" and, without L2, is estimated {factor_text(slower)} as slow"
+        pace = f" and takes {factor_text(slower)} as long by model"
     else:
-        pace = ", yet is estimated no slower: the matrix products take longer than the bytes"
+        pace = ", yet takes no longer by model"
     return (
         f"{title(name)} requests {factor_text(ratio)} as much as {named(other)} here{pace}: "
         f"{_reason(comparison, name)}."
@@ -211,20 +219,22 @@ def legend_words(comparison: Comparison) -> str:
     filled = f"in HBM ({', '.join(stored)}) or used and dropped" if stored else "used and dropped"
     return (
         f"Tiles: outlined: the tile at hand · filled: {filled} · fainter: partly or wholly hidden"
-        " · hatched: skipped. Bars: requested bytes, roofline time, shared memory of the visit;"
+        " · hatched: skipped. Bars: requested bytes, time, shared memory of the visit;"
         " framed: the whole run · filled: read · hatched: written · red line: the GPU's limit"
     )
 
 
-def pace_words(
-    comparison: Comparison, positions: Sequence[Position], *, by_time: bool
-) -> tuple[str, str]:
+def pace_words(comparison: Comparison, places: Lockstep, *, by_time: bool) -> tuple[str, str]:
     """Return by what they are kept at the same place, and what that means."""
-    shown = next(p for p in positions if p.algorithm == comparison.shown)
     if by_time:
-        gpu = comparison.programs[shown.algorithm].workload.gpu.name
-        said = estimate_text(shown.time.seconds, gpu)
-        return f"Same simulated time: whole visits that fit into {said}", f"The time is {ROOFLINE}."
+        gpu = comparison.programs[comparison.shown].workload.gpu.name
+        said = f"{duration_text(places.spent, places.seconds)} on {gpu}"
+        share = "The visits of a launch share its time equally."
+        if places.spent.model is None:
+            share = "Not all times are modelled: all go as fast as the data sheet lets them."
+        return f"Same simulated time: whole visits that fit into {said}", share
+    positions = places.by_tile
+    shown = next(p for p in positions if p.algorithm == comparison.shown)
     over = any(p.finished for p in positions) and not all(p.finished for p in positions)
     done = f"{plural(shown.visits, 'visit')} done"
     if _under_way(shown):

@@ -53,7 +53,8 @@ class LayerModel:
         done = now.cursor.visit + (now.cursor.op == len(now.ops) - 1)
         return Position(
             algorithm=now.program.workload.algorithm, visits=done, visit=now.visit,
-            counters=now.counters, time=now.time, on_chip=0, finished=done == len(now.program),
+            counters=now.counters, seconds=now.seconds, on_chip=0,
+            finished=done == len(now.program),
         )  # fmt: skip
 
     def row_name(self, row: int) -> str:

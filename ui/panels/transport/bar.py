@@ -25,7 +25,6 @@ from ui.look.names import op_words, outer_block_word, visit_words
 from ui.look.theme import DARK, Style
 from ui.look.units import plural
 from ui.panels.transport.painter import (
-    BELOW_LAUNCH,
     chip_layout,
     paint_chips,
     paint_scrubber,
@@ -227,7 +226,7 @@ class TransportBar(QWidget):
         self.buttons = {name: _button(name, tip, key) for name, tip, key in _BUTTONS}
         self.scrubber, self.chips = Scrubber(), OpChips()
         self.place = _label("place", "Place in the run")
-        self.time = _label("time", "Simulated time, estimated")
+        self.time = _label("time", "Simulated time")
         self.step_box = _box("step", "What one step is", "Step by op, tile, row block or head")
         for granularity in Granularity:
             self.step_box.addItem(f"by {granularity.value}", granularity)
@@ -382,7 +381,6 @@ class TransportBar(QWidget):
             widest = max(
                 text_width(self.place.font(), longest),
                 text_width(small, f"≈ 999.9 ms on {gpu}"),
-                text_width(small, BELOW_LAUNCH),
                 self.step_box.sizeHint().width() + self.speed_box.sizeHint().width() + 4,
             )
             for label in (self.place, self.time):

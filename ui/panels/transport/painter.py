@@ -13,16 +13,17 @@ from PySide6.QtGui import QColor, QFont, QImage, QPaintEngine, QPainter, QTransf
 
 from simulator.program.tile_program import TileProgram
 from simulator.run.snapshot import Snapshot
+from simulator.timing.duration import duration_of
 from ui.look.boundaries import boundaries, partial_before
 from ui.look.draw import CENTRE, card, draw_text, mixed, text_width
+from ui.look.durations import LEAST, MODEL, duration_text
 from ui.look.names import op_label, short_op_label
 from ui.look.theme import THEMES, Style
-from ui.look.units import LAUNCH, count_text, time_text
+from ui.look.units import count_text
 
 SMALLEST_CELL = 12
 """Pixels (scale 1) below which a density strip replaces cells."""
 _FONT_SIZES = (12, 11)
-BELOW_LAUNCH = f"less than a launch: {LAUNCH}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,18 +343,15 @@ def position_words(snapshot: Snapshot, visit: int | None = None) -> str:
 
 
 def time_words(snapshot: Snapshot) -> str:
-    """Return the estimated time so far on the chosen GPU, if a launch does not take longer."""
-    if snapshot.time.below_launch:
-        return BELOW_LAUNCH
-    return f"≈ {time_text(snapshot.time.seconds)} on {snapshot.program.workload.gpu.name}"
+    """Return the time so far on the chosen GPU."""
+    said = duration_text(duration_of(snapshot.program), snapshot.seconds)
+    return f"{said} on {snapshot.program.workload.gpu.name}"
 
 
 def time_tip(snapshot: Snapshot) -> str:
-    """Return how the estimated time is computed."""
-    found, gpu = snapshot.time, snapshot.program.workload.gpu
-    sums = "no matrix rate for float32" if found.compute is None else time_text(found.compute)
-    return (
-        f"Estimate from the data sheet of {gpu.name}, the longer of two: requested bytes / HBM "
-        f"bandwidth: {time_text(found.memory)}; matmul FLOPs / matrix rate: {sums}. No launches, "
-        f"no caches: a launch alone takes some {LAUNCH}. More in docs/time-model.md."
-    )
+    """Return how long the whole run takes, what bounds it, and what the time is."""
+    found = duration_of(snapshot.program)
+    whole = f"The whole run: {duration_text(found)}"
+    if found.model is None:
+        return f"{whole}. {found.why} {LEAST}"
+    return f"{whole}, limited by {found.model.bound_by}. {MODEL}"

@@ -69,7 +69,7 @@ def test_the_slider_changes_every_price(window, panel, qapp):
 
 def test_times_below_that_of_a_launch_are_told_as_such(window, panel):
     assert max(each.figures.time.seconds for each in panel.state.rows) < LAUNCH_SECONDS
-    assert "; a launch takes longer than some of these times, 3 µs; drag" in note_of(panel)
+    assert "; a launch takes longer than some of these times, 4 µs; drag" in note_of(panel)
     panel.change(replace(panel.state, rows=tuple(map(thousandfold, panel.state.rows))))
     assert "launch" not in note_of(panel)
 

@@ -15,9 +15,10 @@ from typing import Literal
 from simulator.problem.hardware import Gpu, TimeEstimate, time_estimate
 from simulator.problem.scenario import Algorithm
 from simulator.problem.workload import Workload
-from simulator.program.algorithms import ALGORITHMS, BASELINE, algorithm_of, beside
+from simulator.program.algorithms import ALGORITHMS, BASELINE, algorithm_of, beside, tile_program
 from simulator.program.tile_program import Counters, TileProgram
 from simulator.study.sweep import figures_of
+from simulator.timing.duration import Duration, duration_of
 
 Phase = Literal["prefill", "backward", "decode"]
 
@@ -52,11 +53,24 @@ class RooflinePoint:
     # distinct bytes that each launch reads or writes; None for a part of a run
     compulsory: int | None
     time: TimeEstimate  # of requested bytes and FLOPs
+    duration: Duration | None = None  # the run's time by model; None if nobody has asked for it
 
     @property
     def intensity(self) -> float:
         """FLOPs for each requested byte; 0 before the first byte."""
         return self.flops / self.requested if self.requested else 0.0
+
+    @property
+    def dram_intensity(self) -> float | None:
+        """FLOPs for each byte of DRAM by model; None without a model."""
+        moved = None if self.duration is None else self.duration.dram_bytes
+        return self.flops / moved if moved else None
+
+    @property
+    def reached(self) -> float | None:
+        """FLOP/s that the run reaches by model; None without a model."""
+        timed = self.duration is not None and self.duration.model is not None
+        return self.flops / self.duration.seconds if timed and self.duration else None
 
     @property
     def best_intensity(self) -> float | None:
@@ -119,6 +133,29 @@ def decode_workload(w: Workload) -> Workload:
     return step.as_algorithm(w.algorithm) if algorithm_of(w).softmax else step
 
 
+def timed_roofline(program: TileProgram, gpu: Gpu) -> Roofline:
+    """Return the place of every algorithm on a GPU, with its time by model, in the same tiles."""
+    found = roofline_of(program).on(gpu)
+    places = tuple(
+        replace(place, duration=duration_of(tile_program(replace(work, gpu=gpu))))
+        for place, (_, _, work) in zip(found.places, _runs(program), strict=True)
+    )
+    return replace(found, places=places)
+
+
+def _runs(program: TileProgram) -> list[tuple[Algorithm, Phase, Workload]]:
+    """Return the whole of each algorithm, then decode of each forward pass that has a softmax."""
+    w = program.workload
+    names = beside(w.algorithm)
+    runs = [(name, whole_phase(name), w.as_algorithm(name)) for name in names]
+    step = decode_workload(w)
+    return runs + [
+        (name, "decode", step.as_algorithm(name))
+        for name in names
+        if ALGORITHMS[name].softmax and not ALGORITHMS[name].backward
+    ]
+
+
 @lru_cache(maxsize=4)
 def roofline_of(program: TileProgram) -> Roofline:
     """Return the place of every algorithm on the workload's GPU, made once for each program.
@@ -127,17 +164,9 @@ def roofline_of(program: TileProgram) -> Roofline:
     The tiles are those of the workload.
     """
     w = program.workload
-    names = beside(w.algorithm)
-    runs = [(name, whole_phase(name), w) for name in names]
-    step = decode_workload(w)
-    runs += [
-        (name, "decode", step)
-        for name in names
-        if ALGORITHMS[name].softmax and not ALGORITHMS[name].backward
-    ]
     places = []
-    for name, phase, work in runs:
-        found = figures_of(work.as_algorithm(name))
+    for name, phase, work in _runs(program):
+        found = figures_of(work)
         places.append(
             RooflinePoint(name, phase, found.flops, found.bytes, found.compulsory, found.time)
         )

@@ -11,7 +11,8 @@ from simulator.problem.workload import resolve
 from simulator.program.algorithms import ALGORITHMS as ALL
 from simulator.program.algorithms import tile_program
 from simulator.program.traffic import compulsory_bytes
-from simulator.study.roofline import decode_workload, roof_of, roofline_of
+from simulator.study.compare import comparison_of
+from simulator.study.roofline import decode_workload, roof_of, roofline_of, timed_roofline
 from tests.helpers.runs import ALGORITHMS, scenario, scenarios
 
 BACKWARD = [name for name, each in ALL.items() if each.backward]
@@ -99,3 +100,27 @@ def test_a_backward_pass_is_no_prefill(name: str) -> None:
     assert (whole.flops, whole.requested) == (place.flops, place.requested)
     forward = ALL[name].forward
     assert found.place(forward, "prefill").flops < place.flops
+
+
+def test_runs_take_the_same_time_as_in_compare_and_reach_less_than_the_roof_of_dram() -> None:
+    chosen = scenario("split-kv", nq=256, nk=512, d=64, rows=64, cols=64, dtype="float16")
+    program = tile_program(resolve(chosen))
+    found = timed_roofline(program, program.workload.gpu)
+    for total in comparison_of(program).totals:
+        place = found.place(total.algorithm, "prefill")
+        if total.duration.model is None:
+            assert place.reached is place.dram_intensity is None
+            continue
+        assert place.duration.seconds == total.duration.seconds
+        assert place.reached == total.counters.flops / total.duration.seconds
+        assert place.reached <= found.roof.at(place.dram_intensity)
+        assert place.intensity <= place.dram_intensity
+
+
+def test_flash2_would_be_above_the_roof_if_every_requested_byte_were_of_dram() -> None:
+    more = {"heads": 4, "mask": {"causal": True}, "dtype": "float16"}
+    program = tile_program(resolve(scenario("flash2", 8192, d=128, rows=128, cols=128, **more)))
+    place = timed_roofline(program, gpus()["A100-80-SXM"]).place("flash2", "prefill")
+    assert place.duration.model.gpu.name == "A100-80-SXM"
+    roof = roof_of(gpus()["A100-80-SXM"], "float16")
+    assert place.dram_intensity > roof.ridge > place.intensity

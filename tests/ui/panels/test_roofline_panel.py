@@ -8,6 +8,7 @@ from simulator.base.assets import SCENARIOS
 from simulator.problem.hardware import gpus, time_estimate
 from simulator.problem.scenario import load_scenario, with_values
 from simulator.program.algorithms import ALGORITHMS
+from simulator.study.compare import comparison_of
 from simulator.study.gpu_report import Measured
 from simulator.study.roofline import roofline_of
 from tests.helpers.runs import program_of, scenario
@@ -49,6 +50,7 @@ def shared(of_all, qapp):
     """The panel of all tests that do not change the run, which takes more than a second."""
     panel = show(of_all, qapp)
     QTest.mouseClick(panel.bar.buttons["bytes", "requested"], Qt.MouseButton.LeftButton)
+    of_all.session.settle()
     return panel
 
 
@@ -173,6 +175,20 @@ def test_compulsory_bytes_can_be_counted_instead(of_all, shared):
     assert mark.y == 989e12
     assert "so far" not in marks(shared)
     assert "moved once" in " ".join(mark.details)
+
+
+@pytest.mark.long
+def test_what_runs_reach_by_model_stands_at_both_kinds_of_bytes(of_all, shared):
+    QTest.mouseClick(shared.bar.buttons["bytes", "model"], Qt.MouseButton.LeftButton)
+    of_all.session.settle()
+    model = shared.plot.model
+    assert model.y.title == "FLOP/s by model"
+    spent = comparison_of(of_all.session.trace.program).totals[-1].duration
+    filled = next(m for m in model.marks if m.short == "flash2 prefill")
+    [hollow] = [m for m in model.marks if m.y == filled.y and m.marker == "ring"]
+    assert filled.label == f"flash2 prefill ≈ {time_text(spent.seconds)}"
+    assert hollow.x < marks(shared)["ridge"].x < filled.x
+    assert "limited by products" in filled.details
 
 
 def test_nothing_is_measured_until_a_gpu_has_been(of_all, shared):

@@ -10,6 +10,7 @@ from simulator.program.algorithms import ALGORITHMS
 from simulator.program.tile_program import Counters
 from simulator.study.gpu_report import Measured
 from simulator.study.roofline import Phase, Roof, Roofline, RooflinePoint, whole_phase
+from ui.look.durations import MODEL, duration_text, limit_text
 from ui.look.units import (
     bound_text,
     bytes_text,
@@ -56,6 +57,7 @@ class UnderRoof:
     runs: Roofline  # all algorithms
     shown: Algorithm  # the algorithm of the run
     measured: tuple[Measured, ...] = ()  # times of this run on a GPU
+    by_model: bool = False  # whether runs are where the model of time says
     compulsory: bool = False  # whether FLOPs are counted for each compulsory byte
     so_far: Counters | None = None  # of the run up to the cursor
 
@@ -67,6 +69,8 @@ class UnderRoof:
 
 def roofline_plot(state: UnderRoof) -> PlotModel:
     """Return the roofline of a GPU with the runs, and the run so far."""
+    if state.by_model:
+        return _modelled_plot(state)
     found, roof = state.runs, state.roof
     marks = _named_together([_run_mark(place, state) for place in found.places], state)
     spent = min(p.flops / mark.y for p, mark in zip(found.places, marks, strict=True))
@@ -93,6 +97,62 @@ def roofline_plot(state: UnderRoof) -> PlotModel:
         x_range=(low, high),
         y_range=(roof.at(low), top),
         summary=f"{note} {figures}.",
+    )
+
+
+def _modelled_plot(state: UnderRoof) -> PlotModel:
+    """Return what runs reach by model: for each byte of DRAM, and hollow for each requested one."""
+    found, roof = state.runs, state.roof
+    timed = [place for place in found.places if place.reached is not None]
+    marks, ways = [], []
+    for place in timed:
+        assert place.duration is not None
+        assert place.reached is not None
+        assert place.dram_intensity is not None
+        own = place.algorithm == state.shown and place.phase != "decode"
+        name, size, y = _name((place,)), 6.0 if own else 4.5, place.reached
+        words, role = f"{name} {duration_text(place.duration)}", place.algorithm
+        lines = _modelled_lines(place, state)
+        xs = place.intensity, place.dram_intensity
+        marks += [
+            PlotMark(xs[1], y, words, name, role, _MARKERS[place.phase], size, lines),
+            PlotMark(xs[0], y, "", "", role, "ring", size, lines),
+        ]
+        ways.append(Curve("", "", role, xs, (y, y), "dot", None, 1.2))
+    xs_of_all = [mark.x for mark in marks] or [1.0]
+    low, high = min(xs_of_all) / _ROOM, max(xs_of_all) * _ROOM
+    if roof.ridge is not None:
+        low, high = min(low, roof.ridge / _ROOM), max(high, roof.ridge * _ROOM)
+    ys = [mark.y for mark in marks] or [roof.at(low)]
+    left_out = [place for place in found.places if place.reached is None]
+    missing = f" Not modelled: {_name(left_out)}." if left_out else ""
+    note = f"{MODEL} Filled: bytes of DRAM. Hollow: requested bytes, which L2 may have.{missing}"
+    figures = ". ".join(", ".join(_modelled_lines(place, state)) for place in timed)
+    return PlotModel(
+        name=f"Roofline of {roof.gpu.name}",
+        x=Axis("FLOPs for each byte", _number, log=True),
+        y=Axis("FLOP/s by model", _flops, log=True),
+        curves=(_roof_curve(roof, low, high), *ways),
+        marks=(*marks, *_roof_words(roof, low)),
+        note=note,
+        x_range=(low, high),
+        y_range=(min(roof.at(low), *ys), max(roof.at(high), *ys)),
+        summary=f"{note} {figures}.",
+    )
+
+
+def _modelled_lines(place: RooflinePoint, state: UnderRoof) -> tuple[str, ...]:
+    assert place.duration is not None
+    assert place.duration.dram_bytes is not None
+    assert place.reached is not None
+    assert place.dram_intensity is not None
+    return (
+        f"{ALGORITHMS[place.algorithm].title}, {_SIZES[place.phase]}",
+        f"{count_text(place.flops)} FLOPs",
+        f"{bytes_text(place.requested)} requested: {_number(place.intensity)} FLOP/B",
+        f"DRAM {bytes_text(place.duration.dram_bytes)}: {_number(place.dram_intensity)} FLOP/B",
+        f"{duration_text(place.duration)} on {state.roof.gpu.name}: {_flops(place.reached)}",
+        f"limited by {limit_text(place.duration)}",
     )
 
 

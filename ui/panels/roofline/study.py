@@ -12,7 +12,7 @@ from simulator.base.choices import Choice, Option
 from simulator.problem.hardware import gpus
 from simulator.run.trace import Trace
 from simulator.study.gpu_report import gpu_report, measured_run
-from simulator.study.roofline import roofline_of
+from simulator.study.roofline import roofline_of, timed_roofline
 from ui.panels.roofline.plot import UnderRoof, roofline_plot
 from ui.panels.study import Chosen, Study
 from ui.plots.model import PlotModel
@@ -29,6 +29,9 @@ CHOICES = (
     Choice("bytes", (
         Option("requested", "Requested bytes", "Requested",
                "FLOPs for each byte that tile loads and stores request: no caches."),
+        Option("model", "DRAM by model", "Model",
+               "What a run reaches by a model with L2 (docs/time-model.md): FLOPs for each byte of "
+               "DRAM, and hollow for each requested byte."),
         Option("compulsory", "Compulsory bytes", "Compulsory",
                "FLOPs for each byte that has to move once: caches that miss nothing else."),
     )),
@@ -45,20 +48,21 @@ class RooflineStudy(Study[UnderRoof, UnderRoof]):
         return {"GPU": trace.workload.gpu.name}
 
     def needs(self, trace: Trace, view: View, chosen: Chosen) -> Hashable:
-        return ()
+        return chosen["GPU"] if chosen["bytes"] == "model" else ""
 
     def compute(self, trace: Trace, needs: Any, report: Report) -> UnderRoof:
         load_plots()
         w, program = trace.workload, trace.program
         measured = measured_run(w, program.totals.flops, gpu_report())
-        return UnderRoof(roofline_of(program), w.algorithm, (measured,) if measured else ())
+        runs = timed_roofline(program, gpus()[needs]) if needs else roofline_of(program)
+        return UnderRoof(runs, w.algorithm, (measured,) if measured else (), by_model=bool(needs))
 
     def state(
         self, found: UnderRoof, chosen: Chosen, before: UnderRoof | None, changed: str
     ) -> UnderRoof:
         return replace(
             found,
-            runs=found.runs.on(gpus()[chosen["GPU"]]),
+            runs=found.runs if found.by_model else found.runs.on(gpus()[chosen["GPU"]]),
             compulsory=chosen["bytes"] == "compulsory",
             so_far=None if before is None else before.so_far,
         )

@@ -17,7 +17,7 @@ def test_one_is_no_plural(count, text):
     [
         (1e-10, "≈ 0.1 ns on T4, less than a launch takes (some 4 µs)"),
         (2.9e-6, "≈ 2.9 µs on T4, less than a launch takes (some 4 µs)"),
-        (3e-6, "≈ 3.0 µs on T4"),
+        (4e-6, "≈ 4.0 µs on T4"),
         (0.25, "≈ 250.0 ms on T4"),
     ],
 )

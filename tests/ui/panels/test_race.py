@@ -243,6 +243,20 @@ def test_a_press_starts_it_and_another_starts_it_again(watch: Watch, qtbot: QtBo
     assert clock.watched == 0
 
 
+def test_it_starts_though_it_was_asked_for_before_anything_was_seen(
+    open_window: Callable[..., MainWindow], qtbot: QtBot
+) -> None:
+    window = open_window("causal", (1280, 720))
+    window.session.motion = True
+    window.desk.take("compare")
+    panel = window.docks.panel("compare")
+    assert panel.state is None
+    qtbot.mouseClick(panel.bar.buttons["view", "race"], LEFT)
+    window.session.settle()
+    assert panel.view == "race"
+    assert panel.clock.started
+
+
 def test_space_plays_the_race_where_it_alone_is_shown(watch: Watch, qtbot: QtBot) -> None:
     clock, window, session = watch.clock, watch.window, watch.session
     window.activateWindow()

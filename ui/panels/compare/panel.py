@@ -30,6 +30,7 @@ class ComparePanel(StudyPanel[CompareFound, CompareState]):
         self._runs: tuple[Trace, dict[str, EngineRun]] | None = None
         self._start: Cursor | None = None
         """The session's cursor when the race was started."""
+        self._early = False
         super().__init__(session, COMPARE)
         self.chosen["view"] = ""  # columns until the runs are over
         self.table = FiguresTable(self.picture, "compare_table", "Figures of the whole runs")
@@ -96,7 +97,14 @@ class ComparePanel(StudyPanel[CompareFound, CompareState]):
 
         self._session.run_all(done)
 
+    def choose(self, name: str, value: str) -> None:
+        self._early = self.state is None and (name, value) == ("view", "race")
+        super().choose(name, value)
+
     def _go(self, state: CompareState) -> None:
+        if self._early and self.state is None:  # the race was asked for before anything was seen
+            super()._go(state)
+            state = replace(state, started=state.started + (state.view == "race"))
         if self.state is not None and self.study.moves(self.state, state):
             self._session.play(False)
             self._start = self._session.cursor

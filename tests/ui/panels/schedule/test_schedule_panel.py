@@ -19,6 +19,7 @@ from simulator.study.schedule.blocks import count_all
 from simulator.study.schedule.choices import CHOICES
 from simulator.study.schedule.placing import ORDERS
 from simulator.study.schedule.schedule import schedule_of
+from simulator.study.sweep import figures_of
 from tests.helpers.by_hand import choosing
 from tests.helpers.drawn_words import drawn_words
 from tests.helpers.runs import program_of, scenario
@@ -84,8 +85,8 @@ def test_it_shows_the_schedule_of_the_run_and_says_that_it_is_a_model(window):
     assert len(row.events.names) == 4
     words = panel.accessibleDescription()
     assert words.startswith("A model, nothing measured")
-    roofline = next(t.time for t in comparison_of(program).totals if t.algorithm == "flash2")
-    times = f"≈ {time_text(exact.seconds)} (roofline {time_text(roofline.seconds)})"
+    roofline = figures_of(program.workload).seconds
+    times = f"≈ {time_text(exact.seconds)} (roofline {time_text(roofline)})"
     assert f"{times}, idle {100 * exact.idle:.0f} %, 4 thread blocks" in words
     assert "128 multiprocessors never have anything to do" in words
 

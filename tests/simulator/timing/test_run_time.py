@@ -184,3 +184,10 @@ def test_taking_several_visits_of_a_long_run_as_one_changes_little(
     coarse = run_time(own)
     assert coarse.l2_bytes == pytest.approx(exact.l2_bytes, rel=0.01)
     assert coarse.seconds == pytest.approx(exact.seconds, rel=0.05)
+
+
+def test_many_sequences_share_no_tile() -> None:
+    own = program("flash2", 1, 64, 16, tile=(32, 32))
+    one, many = run_time(own), run_time(*[own] * 300)
+    assert many.dram_bytes == 300 * one.dram_bytes
+    assert many.l2_bytes == 300 * one.l2_bytes

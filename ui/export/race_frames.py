@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import cached_property
 
 from PySide6.QtCore import QRectF, QSizeF
 from PySide6.QtGui import QColor, QPainter
@@ -24,7 +25,7 @@ from ui.kit.boxes import scene
 from ui.look.draw import card
 from ui.look.names import fitting
 from ui.look.theme import HALL, Style, Theme
-from ui.look.units import plural, time_text
+from ui.look.units import plural
 from ui.panels.compare.study import COMPARE, CompareFound, CompareState
 from ui.panels.study_panel import whole
 
@@ -32,13 +33,18 @@ _TEXT = 1.64
 """Text scale in a picture of `HALL`'s size: the smallest words are 2.5 % of its height."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class RaceTimes:
     """When what is seen in a film of a race; a still shows the finish."""
 
-    race: Race  # the race
+    program: TileProgram  # of the run that is shown
     frames: int  # how many; a single one is a still
     fps: int  # frames a second
+
+    @cached_property
+    def race(self) -> Race:
+        """The race; it takes seconds to compute, so it is made with the first frame."""
+        return race_of(self.program)
 
     @property
     def watched(self) -> float:
@@ -53,11 +59,11 @@ class RaceTimes:
     @property
     def words(self) -> str:
         """Length of the film, for users."""
-        spent = f"≈ {time_text(self.race.seconds)} on {self.race.workload.gpu.name}"
+        gpu = self.program.workload.gpu.name
         if self.frames == 1:
-            return f"the finish of the race, {spent}"
+            return f"the finish of the race on {gpu}"
         long = self.frames / self.fps
-        return f"{plural(self.frames, 'frame')}, {long:.1f} s at {self.fps} fps, {spent}"
+        return f"{plural(self.frames, 'frame')}, {long:.1f} s at {self.fps} fps, on {gpu}"
 
 
 def race_times(
@@ -72,7 +78,7 @@ def race_times(
     frames = (
         frames_in(length or FILM_SECONDS, fps, "--length", length or FILM_SECONDS) if film else 1
     )
-    return RaceTimes(race_of(program), frames, fps)
+    return RaceTimes(program, frames, fps)
 
 
 class RaceFrames:

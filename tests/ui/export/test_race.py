@@ -50,7 +50,7 @@ def test_simulated_time_is_scaled_to_the_film(length: float | None, fps: int) ->
 
 def test_a_film_is_as_long_as_it_says(tmp_path) -> None:
     export = make(options(tmp_path / "a.mp4", scene="race", length=None))
-    assert export.words == "80 frames, 8.0 s at 10 fps, ≈ 721.8 µs on H100-SXM"
+    assert export.words == "80 frames, 8.0 s at 10 fps, on H100-SXM"
     assert len(decoded(tmp_path / "a.mp4")) == 80
 
 
@@ -67,7 +67,7 @@ def test_a_frame_depends_on_its_number_alone(tmp_path) -> None:
 
 def test_a_still_is_the_finish_and_reads_back(tmp_path) -> None:
     export = make(still(tmp_path / "a.png", scene="race"))
-    assert export.words.startswith("the finish of the race, ≈ 721.8 µs")
+    assert export.words.startswith("the finish of the race on H100-SXM")
     make(options(tmp_path / "a.apng", scene="race"))
     np.testing.assert_array_equal(
         picture(tmp_path / "a.png"), frames_of(tmp_path / "a.apng")[-1][..., :3]
@@ -124,7 +124,7 @@ def test_the_dialog_makes_the_film_of_the_command(open_window, qtbot, tmp_path) 
     dialog.target_edit.setText(f"{tmp_path}/a.png")
     dialog.format_box.setCurrentText("PNG picture")
     assert not dialog.range_box.isEnabled()
-    assert dialog.words.text().startswith("The finish of the race, ≈ 721.8 µs on H100-SXM")
+    assert dialog.words.text().startswith("The finish of the race on H100-SXM")
     dialog.format_box.setCurrentText("Animated PNG")
     dialog.size_box.setCurrentText("480x320")
     dialog.fps_box.setValue(2)

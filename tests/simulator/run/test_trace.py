@@ -320,17 +320,14 @@ def test_simulate() -> None:
         simulate(scenario(), engine="abacus")
 
 
-def test_time_is_that_of_bytes_and_flops() -> None:
+def test_time_so_far_ends_at_that_of_the_summary() -> None:
     trace = trace_of(scenario("flash2", nq=9, dtype="float16"))
-    end = trace.snapshot(len(trace) - 1)
-    w = trace.workload
-    assert end.time.memory == pytest.approx(end.counters.bytes / (w.gpu.tbps * 1e12))
-    assert end.time.compute == pytest.approx(end.counters.flops / (w.gpu.tflops * 1e12))
-    assert end.time.seconds == max(end.time.memory, end.time.compute)
-    assert end.time.bound == ("memory" if end.time.memory >= end.time.compute else "compute")
-    wide = trace_of(scenario("flash2", nq=9))
-    assert wide.snapshot(0).time.compute is None
-    assert wide.snapshot(0).time.bound == "memory"
+    last = len(trace) - 1
+    ops = len(trace.program.ops(last))
+    spent = [trace.snapshot(last, op).seconds for op in range(ops)]
+    assert spent == sorted(set(spent))
+    assert spent[-1] == pytest.approx(trace.summary()["model"]["seconds"])
+    assert 0 < trace.snapshot(0, 0).seconds < spent[0]
 
 
 def test_what_is_wrong_is_told_of_the_file_that_was_given(tmp_path: Path) -> None:

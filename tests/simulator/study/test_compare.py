@@ -14,7 +14,6 @@ from simulator import simulate
 from simulator.base.assets import SCENARIOS
 from simulator.engines.numpy_engine import NumpyEngine, numpy_engine
 from simulator.problem.filling import each_sequence
-from simulator.problem.hardware import time_estimate
 from simulator.problem.scenario import load_scenario, save_scenario, with_values
 from simulator.program.algorithms import tile_program
 from simulator.run.trace import Trace
@@ -27,6 +26,7 @@ from simulator.study.compare import (
     same_numbers_key,
     visit_shared_bytes,
 )
+from simulator.timing.run_time import run_time
 from tests.helpers.runs import (
     ALGORITHMS,
     program_of,
@@ -120,12 +120,13 @@ def test_all_three_are_kept_in_step(chosen, data):
             assert (by_tile.visits, by_tile.finished) == (done, done == len(visits))
             continue
         assert by_tile.visits == min(done, len(visits))
-        slowest = 0  # a plain search: as many visits as stay within the time
-        for k in range(len(visits) + 1):
-            sums = counted(program, k)
-            spent = time_estimate(w.gpu, sums["read"] + sums["write"], sums["flops"], w.dtype)
-            if spent.seconds <= now.time.seconds:
-                slowest = k
+        slowest, spent = 0, 0.0  # a plain search: as many visits as stay within the time
+        launches = run_time(program).launches
+        for k in range(len(visits)):
+            of = program.visit(k).launch
+            spent += sum(each.seconds for each in launches if each.number == of) / program.sizes[of]
+            if spent <= now.seconds * (1 + 1e-9):
+                slowest = k + 1
         assert by_time.visits == slowest
         for place in (by_tile, by_time):
             sums = counted(program, place.visits)

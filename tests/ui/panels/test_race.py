@@ -206,7 +206,9 @@ class Watch:
         self.session.clock.now = lambda: self.time
         self.session.motion = True
 
-    def start(self, qtbot: QtBot) -> None:
+    def start(self, qtbot: QtBot, *, forgotten: bool = False) -> None:
+        if forgotten:
+            comparison_of.cache_clear()
         qtbot.mouseClick(self.panel.bar.buttons["view", "race"], LEFT)
         self.session.settle()
 
@@ -220,10 +222,13 @@ def watch(open_window: Callable[..., MainWindow]) -> Watch:
     return Watch(open_window("causal", (1280, 720)))
 
 
-def test_a_press_starts_it_and_another_starts_it_again(watch: Watch, qtbot: QtBot) -> None:
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_a_press_starts_it_and_another_starts_it_again(
+    watch: Watch, qtbot: QtBot, forgotten: bool
+) -> None:
     clock = watch.clock
     assert not clock.started
-    watch.start(qtbot)
+    watch.start(qtbot, forgotten=forgotten)
     assert watch.panel.view == "race"
     assert clock.running
     watch.wait(2.0)

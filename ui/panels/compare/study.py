@@ -124,10 +124,10 @@ class CompareStudy(Study[CompareFound, CompareState]):
         self, found: CompareFound, chosen: Chosen, before: CompareState | None, changed: str
     ) -> CompareState:
         old = before or CompareState(found)
-        if old.found.comparison is not found.comparison:
-            old = replace(old, found=found, places=None, share=0.0)
         racing = chosen["view"] == "race" and found.race is not None
         again = racing and (changed == "view" or old.found.race is None)
+        if old.found.comparison is not found.comparison:
+            old = replace(old, found=found, places=None, share=0.0)
         return replace(
             old, found=found, by_time=chosen["match"] == "time", chosen=chosen["view"],
             started=old.started + again,

@@ -126,7 +126,8 @@ def _modelled_plot(state: UnderRoof) -> PlotModel:
     ys = [mark.y for mark in marks] or [roof.at(low)]
     left_out = [place for place in found.places if place.reached is None]
     missing = f" Not modelled: {_name(left_out)}." if left_out else ""
-    note = f"{MODEL} Filled: bytes of DRAM. Hollow: requested bytes, which L2 may have.{missing}"
+    # What matters comes first: in a low panel the line is cut at its end.
+    note = f"Filled: bytes of DRAM. Hollow: requested bytes, which L2 may have.{missing} {MODEL}"
     figures = ". ".join(", ".join(_modelled_lines(place, state)) for place in timed)
     return PlotModel(
         name=f"Roofline of {roof.gpu.name}",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 
 from simulator.program.op import Gesture, Op
 from simulator.program.tile_program import TileProgram
@@ -20,8 +22,8 @@ SECONDS_PER_MOVE = 1.0
 """How long an op lasts that moves tiles between HBM and the chip."""
 SECONDS_PER_RESCALE = 2.0
 """How long an op lasts in which all that has been summed may shrink."""
-
-
+LONGEST_WAY = 20.0
+"""Most seconds that a way lasts that plays by itself."""
 LONGEST = 3600.0
 """Most seconds that a run should take if nobody has chosen how far a step goes, at speed 1."""
 
@@ -152,6 +154,20 @@ def seconds_between(program: TileProgram, before: Cursor, cursor: Cursor) -> flo
     """Return how long the way from one cursor to another lasts at speed 1, as one step."""
     by_op = follows(program, before, cursor)
     return seconds_to(program, cursor, Granularity.OP if by_op else Granularity.TILE)
+
+
+def seconds_along(
+    program: TileProgram, start: Cursor, path: Sequence[Cursor], pace: float
+) -> list[float]:
+    """Return how long the start of a way and each of its steps last at speed 1.
+
+    path: the cursors that follow `start`.
+    pace: how many times as fast as usual the steps are, before all together are scaled to last
+        `LONGEST_WAY` at most.
+    """
+    lasts = [seconds_between(program, *pair) / pace for pair in pairwise((start, *path))]
+    scale = min(LONGEST_WAY / (SECONDS_PER_OP + sum(lasts)), 1.0)
+    return [scale * seconds for seconds in (SECONDS_PER_OP, *lasts)]
 
 
 def advanced(program: TileProgram, head: Playhead, seconds: float, by: Granularity) -> Playhead:

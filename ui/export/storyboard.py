@@ -15,7 +15,7 @@ from simulator.program.playback import (
     Cursor,
     follows,
     path_between,
-    seconds_between,
+    seconds_along,
 )
 from simulator.study.captions import program_of
 from ui.export.timeline import frames_in
@@ -30,8 +30,6 @@ REST = 1.6
 """Least seconds that the place of a step is shown after what has led there."""
 END_SECONDS = 5.0
 """How long the slide is shown after the last step."""
-PLAY_SECONDS = 20.0
-"""Most seconds that a step plays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,18 +140,15 @@ def _shots(lesson: Lesson, number: int, first: bool) -> list[Shot]:
     if start is not None and start != step.cursor:
         program = program_of(step.scenario)
         path = path_between(program, start, step.cursor, most)
-        onwards = list(pairwise((start, *path)))
-        lasts = [seconds_between(program, here, there) / step.pace for here, there in onwards]
+        opening, *lasts = seconds_along(program, start, path, step.pace)
         if step.start is None:
             # The way begins when the previous step has been shown for long enough; the op to which
             # it leads is seen to happen.
             pace = min(WALK_SECONDS / len(path), SECONDS_PER_OP / 2)
             lasts[:-1] = [pace] * (len(path) - 1)
         else:
-            scale = min(PLAY_SECONDS / (SECONDS_PER_OP + sum(lasts)), 1.0)
-            lasts = [scale * seconds for seconds in lasts]
-            out = [Shot(number, start, False, False, scale * SECONDS_PER_OP)]
-        for (here, there), seconds in zip(onwards, lasts, strict=True):
+            out = [Shot(number, start, False, False, opening)]
+        for (here, there), seconds in zip(pairwise((start, *path)), lasts, strict=True):
             by_op = follows(program, here, there)
             if by_op or there != step.cursor:
                 out.append(Shot(number, there, False, False, seconds, here if by_op else None))

@@ -13,7 +13,7 @@ from simulator.base.errors import InputError, refuse
 from simulator.lesson.reader import lesson_after, lesson_before, load_lesson, resolve_step
 from simulator.lesson.steps import Lesson, LessonTitle, ResolvedStep
 from simulator.problem.scenario import Scenario
-from simulator.program.playback import SECONDS_PER_OP, Cursor, path_between, seconds_between
+from simulator.program.playback import SECONDS_PER_OP, Cursor, path_between, seconds_along
 from simulator.run.trace import Trace
 from ui.look.layouts import LAYOUT_PANELS
 from ui.session.calm import Calm
@@ -96,10 +96,9 @@ class LessonPlayer(QObject):
         """The step that is being computed ahead."""
         self._next_run: Trace | None = None
         """The run of the next step, built ahead."""
-        self._path: list[Cursor] = []
+        self._path: list[tuple[Cursor, float]] = []
+        """The places that follow, each with its seconds at speed 1."""
         self._at = Cursor(0, 0)
-        self._pace: float | None = None
-        """Seconds for each picture of a walk; None while a step plays, at the session's speed."""
         self._worker, self._ahead = Worker(self), Worker(self)
         for worker in (self._worker, self._ahead):
             worker.finished.connect(self._finished)
@@ -361,10 +360,14 @@ class LessonPlayer(QObject):
         def begin(trace: Trace) -> None:
             if self.step is step:
                 path = path_between(trace.program, start, step.cursor, most)
-                self._path, self._at = list(path), start
-                usual = SECONDS_PER_OP / self.session.speed
-                self._pace = longest and min(longest / max(len(path), 1), SECONDS_PER_OP / 2, usual)
-                self._clock.start(round(1000 * (self._pace or usual)))
+                opening, *lasts = seconds_along(trace.program, start, path, step.pace)
+                speed = self.session.speed
+                if longest is not None:
+                    most_each = min(SECONDS_PER_OP / 2, SECONDS_PER_OP / speed)
+                    opening = min(longest / max(len(path), 1), most_each) * speed
+                    lasts = [opening] * len(path)
+                self._path, self._at = list(zip(path, lasts, strict=True)), start
+                self._clock.start(round(1000 * opening / speed))
 
         self.session.show_place(
             step.scenario, start, step.row, then=begin, camera=step.camera, trace=run
@@ -381,22 +384,14 @@ class LessonPlayer(QObject):
             self._stop()
             self._note_place()
             return
-        before, self._at = self._at, self._path.pop(0) if self._path else step.cursor
+        self._at, seconds = self._path.pop(0) if self._path else (step.cursor, 0.0)
         if self._at == step.cursor:
             self._stop()
             self._arrive()
         else:
-            seconds = self._pace or self._seconds(before)
+            seconds /= session.speed
             self._clock.start(round(1000 * seconds))
             session.go(self._at, seconds)
-
-    def _seconds(self, before: Cursor) -> float:
-        """Return how long it takes to play the way from a cursor to the current one."""
-        trace = self.session.trace
-        assert trace is not None
-        pace = self.step.pace if self.step is not None else 1.0
-        lasts = seconds_between(trace.program, before, self._at)
-        return lasts / (self.session.speed * pace)
 
     def _stop(self) -> None:
         self._clock.stop()

@@ -22,13 +22,13 @@ from simulator.base.errors import InputError
 from simulator.lesson.reader import find_lesson, list_lessons, load_lesson
 from simulator.lesson.record import word_count
 from simulator.problem.scenario import load_scenario
-from simulator.program.playback import SECONDS_PER_RESCALE, seconds_of
+from simulator.program.playback import LONGEST_WAY, SECONDS_PER_RESCALE, seconds_of
 from simulator.study.captions import program_of
 from tests.ui.export.helpers import ROOT, decoded, frames_of, names, picture
 from ui.export.frames import new_image, paint_frame
 from ui.export.job import prepare_lesson
 from ui.export.options import ExportOptions
-from ui.export.storyboard import PLAY_SECONDS, READING, REST, SHORTEST, make_storyboard
+from ui.export.storyboard import READING, REST, SHORTEST, make_storyboard
 from ui.export.writers.metadata import read_note, read_scenario
 from ui.export.writers.pixels import pixels_of
 from ui.look.layouts import LAYOUT_PANELS
@@ -215,7 +215,7 @@ def test_steps_walk_play_and_rest():
         if asked:
             assert last.seconds >= max(SHORTEST, word_count(step.said.answer) / READING)
         # The op to which a step walks is seen to happen, and lasts as long as any.
-        longest = PLAY_SECONDS if step.start else WALK_SECONDS + SECONDS_PER_RESCALE
+        longest = LONGEST_WAY if step.start else WALK_SECONDS + SECONDS_PER_RESCALE
         assert sum(shot.seconds for shot in way) <= longest + 1e-9
         for before, after in pairwise(way):
             assert after.before in (None, before.cursor)

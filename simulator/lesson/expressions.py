@@ -17,10 +17,10 @@ from simulator.base.errors import InputError, reason, refuse
 from simulator.base.limits import PLACEHOLDERS
 from simulator.lesson import model_numbers, study_numbers  # noqa: F401 - functions join
 from simulator.lesson.numbers import QUANTITIES
-from simulator.study.cache import captions as _cache  # noqa: F401
 from simulator.study.captions import FUNCTIONS, Numbers, Value
 from simulator.study.generation import captions as _generation  # noqa: F401
 from simulator.study.jobs import captions as _jobs  # noqa: F401
+from simulator.study.kv_cache import captions as _cache  # noqa: F401
 from simulator.study.latent import captions as _latent  # noqa: F401
 from simulator.study.merge import captions as _merge  # noqa: F401
 from simulator.study.order import captions as _order  # noqa: F401

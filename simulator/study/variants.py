@@ -19,7 +19,7 @@ from simulator.problem.scenario import MAX_SEQLEN, Algorithm
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import ALGORITHMS, BASELINE, USUAL, algorithm_of
 from simulator.program.traffic import stored_bytes
-from simulator.study.head_sharing import kv_head_counts
+from simulator.study.heads.sharing import kv_head_counts
 from simulator.study.sweep import figures_of, workload_at
 
 HEADS = 8

@@ -275,8 +275,8 @@ def _sliders(steps: int = 60) -> list[Measurement]:
     """Measure from a move of each slider of the layout "Cache" to the painted window."""
     from PySide6.QtWidgets import QApplication
 
-    from ui.panels.cache.panel import CachePanel
     from ui.panels.heads.panel import HeadsPanel
+    from ui.panels.kv_cache.panel import CachePanel
 
     out = []
     with _open_window() as (window, bare):

@@ -9,7 +9,7 @@ from typing import Any
 
 from simulator.problem.hardware import gpus
 from simulator.problem.models import AttentionModel, find_model
-from simulator.study.kv_cache import (
+from simulator.study.kv_cache.counts import (
     ELEMENT_TYPES,
     MOST_PAGE,
     MOST_SEQUENCES,

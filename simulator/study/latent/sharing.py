@@ -26,7 +26,7 @@ from simulator.engines.reference import reference_rows
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.program.algorithms import USUAL
-from simulator.study.head_sharing import kv_head_counts
+from simulator.study.heads.sharing import kv_head_counts
 
 Family = Literal["pooled", "latent"]
 Progress = Callable[[float], object]

@@ -12,7 +12,7 @@ from simulator.problem.scenario import load_scenario, with_values
 from simulator.program.playback import Cursor
 from simulator.run.trace import simulate
 from simulator.study.captions import Numbers
-from simulator.study.kv_cache import cache_bytes
+from simulator.study.kv_cache.counts import cache_bytes
 
 
 def at(name: str, visit: int = 0) -> Numbers:

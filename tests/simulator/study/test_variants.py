@@ -13,8 +13,8 @@ from simulator.base.errors import InputError
 from simulator.problem.models import models, with_kv_heads
 from simulator.problem.scenario import Scenario, parse_scenario, with_values
 from simulator.problem.workload import resolve
-from simulator.study.head_sharing import head_sharing
-from simulator.study.kv_cache import cache_bytes
+from simulator.study.heads.sharing import head_sharing
+from simulator.study.kv_cache.counts import cache_bytes
 from simulator.study.sweep import figures_of
 from simulator.study.variants import HEADS, cached_bytes, fitted_power, parameters, variant_table
 from tests.helpers.written_files import file_scenario, numbers, write_safetensors

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import (
 
 from simulator.base.assets import LESSONS
 from ui.look.layouts import LAYOUTS
-from ui.panels.cache.panel import CachePanel
+from ui.panels.kv_cache.panel import CachePanel
 from ui.safety.settings import Settings
 from ui.talk.lessons import Lessons
 from ui.window.main_window import MainWindow

@@ -10,7 +10,7 @@ from PySide6.QtGui import QColor, QPainter, QPen
 
 from simulator.problem.models import AttentionModel
 from simulator.problem.workload import Workload
-from simulator.study.head_sharing import HeadSharing, all_sharings, head_sharing
+from simulator.study.heads.sharing import HeadSharing, all_sharings, head_sharing
 from ui.look.draw import CENTRE, LEFT, RIGHT, draw_text, fitted, mixed, outline, text_width
 from ui.look.names import first_that_fits, fitting
 from ui.look.theme import Style, Theme

@@ -13,7 +13,7 @@ from simulator.lesson.tables import ChooseTable
 from simulator.problem.models import models
 from simulator.problem.scenario import with_values
 from simulator.problem.workload import Workload
-from simulator.study.kv_cache import ELEMENT_TYPES
+from simulator.study.kv_cache.counts import ELEMENT_TYPES
 from ui.look.draw import text_width
 from ui.look.names import fitting
 from ui.look.theme import Style

@@ -9,9 +9,9 @@ from simulator.base.assets import LESSONS
 from simulator.problem.models import models
 from simulator.problem.scenario import parse_scenario, with_values
 from simulator.program.playback import Cursor
-from simulator.study.head_sharing import all_sharings, head_sharing, kv_head_counts
+from simulator.study.heads.sharing import all_sharings, head_sharing, kv_head_counts
 from tests.helpers.scenario_desk import CAPTURE
-from tests.ui.panels.cache.test_calculator import handle
+from tests.ui.panels.kv_cache.test_calculator import handle
 from tests.ui.panels.test_memory import painted, record_texts
 from ui.board.words import sharing_choices
 from ui.look.theme import THEMES, Style

@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QLabel, QSlider, QWidget
 
 from simulator.problem.models import AttentionModel, with_shapes
-from simulator.study.head_sharing import kv_head_counts
+from simulator.study.heads.sharing import kv_head_counts
 from ui.look.draw import text_width
 from ui.look.theme import DARK, Style
 from ui.look.units import plural

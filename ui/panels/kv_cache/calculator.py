@@ -18,12 +18,12 @@ from simulator.problem.models import AttentionModel, load_model, models
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
-from simulator.study.kv_cache import CONVENTIONS, ELEMENT_TYPES
+from simulator.study.kv_cache.counts import CONVENTIONS, ELEMENT_TYPES
 from ui.look.draw import fitted, text_width
 from ui.look.theme import Style
 from ui.look.units import count_text
 from ui.panels.base import StatePicture
-from ui.panels.cache.painter import (
+from ui.panels.kv_cache.painter import (
     CacheState,
     cache_state,
     grown,
@@ -31,9 +31,9 @@ from ui.panels.cache.painter import (
     state_words,
     wanted_height,
 )
-from ui.panels.cache.plot import CONVENTION_NAMES, CacheChoice, cache_plot
-from ui.panels.cache.shapes import ShapeSliders
-from ui.panels.cache.views import VIEWS
+from ui.panels.kv_cache.plot import CONVENTION_NAMES, CacheChoice, cache_plot
+from ui.panels.kv_cache.shapes import ShapeSliders
+from ui.panels.kv_cache.views import VIEWS
 from ui.panels.plot_panel import PlotPanel
 from ui.plots.widget import load_plots
 from ui.safety.overrides import guarded

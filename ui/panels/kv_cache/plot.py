@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from simulator.problem.hardware import Gpu
 from simulator.problem.models import AttentionModel
-from simulator.study.head_sharing import kv_head_counts
-from simulator.study.kv_cache import (
+from simulator.study.heads.sharing import kv_head_counts
+from simulator.study.kv_cache.counts import (
     PAGE_SIZE,
     CacheBytes,
     Convention,

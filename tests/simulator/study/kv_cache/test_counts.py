@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from simulator import InputError
 from simulator.problem.hardware import gpus
 from simulator.problem.models import AttentionModel, models, with_kv_heads
-from simulator.study.kv_cache import (
+from simulator.study.kv_cache.counts import (
     ELEMENT_BITS,
     ELEMENT_TYPES,
     MOST_TOKENS,

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.problem.models import AttentionModel, models, with_kv_heads, with_latent
-from simulator.study.head_sharing import all_sharings, head_sharing, kv_head_counts
-from simulator.study.kv_cache import cache_bytes
+from simulator.study.heads.sharing import all_sharings, head_sharing, kv_head_counts
+from simulator.study.kv_cache.counts import cache_bytes
 
 
 @given(st.integers(1, 200))

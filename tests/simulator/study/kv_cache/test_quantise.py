@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from simulator.base.errors import InputError
-from simulator.study.cache.costs import budgets_of, pressure, relative_error
-from simulator.study.cache.decoding import decoded, layer_of
-from simulator.study.cache.policies import POLICIES
-from simulator.study.cache.quantise import (
+from simulator.study.generation.steps import shipped_run
+from simulator.study.kv_cache.costs import budgets_of, pressure, relative_error
+from simulator.study.kv_cache.decoding import decoded, layer_of
+from simulator.study.kv_cache.policies import POLICIES
+from simulator.study.kv_cache.quantise import (
     GRAINS,
     SMALL,
     rounded,
     scales_of,
     stored_bytes,
 )
-from simulator.study.generation.steps import shipped_run
-from tests.simulator.study.cache.test_eviction import layer
+from tests.simulator.study.kv_cache.test_eviction import layer
 
 TENSORS = arrays(
     np.float64, array_shapes(min_dims=3, max_dims=3, max_side=5), elements=st.floats(-1e30, 1e30)

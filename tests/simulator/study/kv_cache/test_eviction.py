@@ -12,9 +12,9 @@ from simulator.base.errors import InputError
 from simulator.engines.reference import reference_rows
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import read_inputs, resolve
-from simulator.study.cache.costs import budgets_of, relative_error, shown_run
-from simulator.study.cache.decoding import SEED, DecodedLayer, decoded, layer_of
-from simulator.study.cache.policies import POLICIES, SINKS, Full, policy_named
+from simulator.study.kv_cache.costs import budgets_of, relative_error, shown_run
+from simulator.study.kv_cache.decoding import SEED, DecodedLayer, decoded, layer_of
+from simulator.study.kv_cache.policies import POLICIES, SINKS, Full, policy_named
 
 
 def layer(tokens: int, heads: int = 4, kv_heads: int = 2, seed: int = 1, **scores) -> DecodedLayer:

@@ -7,9 +7,9 @@ from PySide6.QtTest import QTest
 
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import with_values
-from simulator.study.cache.policies import POLICIES
+from simulator.study.kv_cache.policies import POLICIES
 from ui.look.theme import DARK, Style
-from ui.panels.cache.kept import flowed
+from ui.panels.kv_cache.kept import flowed
 from ui.plots.model import spots
 
 ONE_HEAD = {

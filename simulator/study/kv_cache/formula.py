@@ -8,7 +8,7 @@ from math import prod
 
 from simulator.problem.hardware import Gpu
 from simulator.problem.models import AttentionModel
-from simulator.study.kv_cache import (
+from simulator.study.kv_cache.counts import (
     ELEMENT_BITS,
     PAGE_SIZE,
     Convention,

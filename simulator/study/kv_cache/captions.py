@@ -5,8 +5,8 @@ from __future__ import annotations
 from simulator.base.errors import refuse
 from simulator.problem.models import AttentionModel, models, with_kv_heads
 from simulator.study.captions import Numbers, chosen, gpu_named, known, named
-from simulator.study.head_sharing import head_sharing
-from simulator.study.kv_cache import (
+from simulator.study.heads.sharing import head_sharing
+from simulator.study.kv_cache.counts import (
     CONVENTIONS,
     bytes_per_token,
     cache_bytes,

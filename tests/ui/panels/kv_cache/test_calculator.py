@@ -11,10 +11,17 @@ from PySide6.QtWidgets import QStyle, QStyleOptionSlider
 from simulator.problem.hardware import gpus
 from simulator.problem.models import AttentionModel, find_model, models
 from simulator.problem.scenario import with_values
-from simulator.study.kv_cache import ELEMENT_TYPES, cache_bytes, decode_step, fit, weight_bytes
+from simulator.study.kv_cache.counts import (
+    ELEMENT_TYPES,
+    cache_bytes,
+    decode_step,
+    fit,
+    weight_bytes,
+)
 from ui.look.theme import DARK, Style
 from ui.look.units import count_text, decimal_bytes_text, time_text
-from ui.panels.cache.painter import (
+from ui.panels.heads.painter import model_state, rows
+from ui.panels.kv_cache.painter import (
     cache_state,
     context_of,
     count_words,
@@ -25,8 +32,7 @@ from ui.panels.cache.painter import (
     step_words,
     time_words,
 )
-from ui.panels.cache.plot import CONVENTION_NAMES, CacheChoice, cache_plot, ways
-from ui.panels.heads.painter import model_state, rows
+from ui.panels.kv_cache.plot import CONVENTION_NAMES, CacheChoice, cache_plot, ways
 from ui.plots.layout import plot_layout
 
 H100 = gpus()["H100-SXM"]

@@ -19,7 +19,7 @@ from simulator.base.matmul import matmul
 from simulator.problem.masks import Mask
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import USUAL
-from simulator.study.cache.policies import Full, Policy
+from simulator.study.kv_cache.policies import Full, Policy
 
 SEED = 0
 """Of random evictions."""

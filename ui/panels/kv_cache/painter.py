@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter
 
-from simulator.study.kv_cache import CacheBytes, DecodeStep, Fit, GroupStep, decode_step, fit
-from simulator.study.pages.formula import CacheFormula, cache_formula, gpus_for
+from simulator.study.kv_cache.counts import CacheBytes, DecodeStep, Fit, GroupStep, decode_step, fit
+from simulator.study.kv_cache.formula import CacheFormula, cache_formula, gpus_for
 from ui.look.draw import CENTRE, LEFT, RIGHT, draw_text, mixed, outline, patterned, text_width
 from ui.look.names import first_that_fits
 from ui.look.theme import Style
 from ui.look.units import count_text, decimal_bytes_text, time_text
-from ui.panels.cache.formula_line import formula_height, formula_text, paint_formula
-from ui.panels.cache.plot import CacheChoice, count_name, counted
+from ui.panels.kv_cache.formula_line import formula_height, formula_text, paint_formula
+from ui.panels.kv_cache.plot import CacheChoice, count_name, counted
 
 _NARROW, _WIDE, _GROWTH = 300.0, 700.0, 1.35
 """Widths from which text keeps its size, and grows, and by how much."""

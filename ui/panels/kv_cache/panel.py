@@ -7,9 +7,9 @@ from PySide6.QtWidgets import QStackedLayout
 from simulator.lesson.tables import ChooseTable
 from ui.look.theme import Style
 from ui.panels.base import Panel
-from ui.panels.cache.calculator import Calculator
-from ui.panels.cache.pressure_view import PressureView
-from ui.panels.cache.views import BYTES, PRESSURE, VIEWS
+from ui.panels.kv_cache.calculator import Calculator
+from ui.panels.kv_cache.pressure_view import PressureView
+from ui.panels.kv_cache.views import BYTES, PRESSURE, VIEWS
 from ui.session.session import Session
 from ui.session.view import View
 from ui.widgets.choice_bar import PlotBar

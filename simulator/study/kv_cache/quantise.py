@@ -9,7 +9,7 @@ import numpy as np
 
 from simulator.base.dtypes import E4M3_LARGEST, F64, STATISTIC_WIDTH, round_to_e4m3
 from simulator.base.errors import refuse
-from simulator.study.kv_cache import whole_bytes
+from simulator.study.kv_cache.counts import whole_bytes
 
 Small = Literal["fp8", "int8", "int4"]
 SMALL: tuple[Small, ...] = get_args(Small)

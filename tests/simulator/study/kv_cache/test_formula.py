@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from simulator.base.errors import InputError
 from simulator.problem.hardware import gpus
 from simulator.problem.models import models, with_shapes
-from simulator.study.head_sharing import kv_head_counts
-from simulator.study.kv_cache import CONVENTIONS, ELEMENT_TYPES, cache_bytes, weight_bytes
-from simulator.study.pages.formula import FormulaTerm, cache_formula, gpus_for
+from simulator.study.heads.sharing import kv_head_counts
+from simulator.study.kv_cache.counts import CONVENTIONS, ELEMENT_TYPES, cache_bytes, weight_bytes
+from simulator.study.kv_cache.formula import FormulaTerm, cache_formula, gpus_for
 
 
 @given(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QPainter
 
-from simulator.study.pages.formula import CacheFormula
+from simulator.study.kv_cache.formula import CacheFormula
 from ui.look.draw import CENTRE, draw_text, text_width
 from ui.look.theme import LABEL, Style
 from ui.look.units import count_text, decimal_bytes_text

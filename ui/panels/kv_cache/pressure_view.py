@@ -7,16 +7,16 @@ from PySide6.QtWidgets import QLabel, QSlider
 
 from simulator.base.choices import Choice, Option
 from simulator.run.trace import Trace
-from simulator.study.cache.costs import Evicted, Pressure, pressure, shown_run
-from simulator.study.cache.decoding import Decoded
-from simulator.study.cache.policies import POLICIES, policy_named
+from simulator.study.kv_cache.costs import Evicted, Pressure, pressure, shown_run
+from simulator.study.kv_cache.decoding import Decoded
+from simulator.study.kv_cache.policies import POLICIES, policy_named
 from ui.look.draw import text_width
 from ui.look.theme import Style
 from ui.look.units import plural
 from ui.panels.base import StatePicture
-from ui.panels.cache.kept import KeptState, paint_kept
-from ui.panels.cache.pressure_plot import pressure_plot
-from ui.panels.cache.views import VIEWS
+from ui.panels.kv_cache.kept import KeptState, paint_kept
+from ui.panels.kv_cache.pressure_plot import pressure_plot
+from ui.panels.kv_cache.views import VIEWS
 from ui.panels.plot_panel import PlotPanel
 from ui.plots.widget import load_plots
 from ui.session.session import Session

@@ -14,10 +14,10 @@ import numpy as np
 from simulator.base.dtypes import F64
 from simulator.engines.reference import reference_rows
 from simulator.problem.workload import Inputs, Workload
-from simulator.study.cache.decoding import Decoded, DecodedLayer, decoded, layer_of
-from simulator.study.cache.policies import POLICIES, Policy
-from simulator.study.cache.quantise import GRAINS, SMALL, Grain, Small, rounded, stored_bytes
 from simulator.study.generation.steps import shipped_run, suits
+from simulator.study.kv_cache.decoding import Decoded, DecodedLayer, decoded, layer_of
+from simulator.study.kv_cache.policies import POLICIES, Policy
+from simulator.study.kv_cache.quantise import GRAINS, SMALL, Grain, Small, rounded, stored_bytes
 
 Progress = Callable[[float], object]
 MOST_PAIRS = 2**22

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from simulator.problem.models import AttentionModel, with_kv_heads
-from simulator.study.kv_cache import bytes_per_token, decode_step
+from simulator.study.kv_cache.counts import bytes_per_token, decode_step
 
 
 @dataclass(frozen=True, slots=True)

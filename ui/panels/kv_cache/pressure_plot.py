@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from simulator.study.cache.costs import Evicted, Pressure, Rounded
-from simulator.study.cache.policies import POLICIES
-from simulator.study.cache.quantise import SMALL
+from simulator.study.kv_cache.costs import Evicted, Pressure, Rounded
+from simulator.study.kv_cache.policies import POLICIES
+from simulator.study.kv_cache.quantise import SMALL
 from ui.look.units import bytes_text, number_text, plural, tick_text
 from ui.plots.model import Axis, Curve, Dash, Level, Marker, PlotMark, PlotModel
 

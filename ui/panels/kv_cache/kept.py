@@ -10,8 +10,8 @@ from PySide6.QtCore import QRectF, QSizeF
 from PySide6.QtGui import QColor, QFont, QPainter
 
 from simulator.base.dtypes import F32
-from simulator.study.cache.costs import Evicted, Pressure
-from simulator.study.cache.decoding import Decoded
+from simulator.study.kv_cache.costs import Evicted, Pressure
+from simulator.study.kv_cache.decoding import Decoded
 from ui.look.draw import LEFT, RIGHT, draw_text, mixed, outline, text_width
 from ui.look.heat import colour_map, heat_image
 from ui.look.names import first_that_fits, fitting, readable

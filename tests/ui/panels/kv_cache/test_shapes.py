@@ -7,13 +7,13 @@ from PySide6.QtTest import QTest
 
 from simulator.problem.hardware import gpus
 from simulator.problem.models import models
-from simulator.study.kv_cache import cache_bytes, weight_bytes
-from simulator.study.pages.formula import gpus_for
+from simulator.study.kv_cache.counts import cache_bytes, weight_bytes
+from simulator.study.kv_cache.formula import gpus_for
 from tests.helpers.random_pages import overlapping
 from ui.look.theme import DARK, Style
-from ui.panels.cache.formula_line import columns, formula_text, paint_formula
-from ui.panels.cache.painter import cache_state, gpu_words
-from ui.panels.cache.plot import CacheChoice
+from ui.panels.kv_cache.formula_line import columns, formula_text, paint_formula
+from ui.panels.kv_cache.painter import cache_state, gpu_words
+from ui.panels.kv_cache.plot import CacheChoice
 
 H100 = gpus()["H100-SXM"]
 

@@ -1,0 +1,1 @@
+"""Which query heads of a model share keys and values, and what that costs."""

@@ -139,7 +139,7 @@ small-transformer: ## train the transformer of assets/captures/small, and build 
 	@.ci/setup
 	OPENBLAS_NUM_THREADS=1 $(PY) docs/train_small.py assets/captures
 
-docs-tables: ## write the tables of docs/writing-lessons.md again, from the code
+docs-tables: ## write the tables of docs/writing-lessons.md and docs/glossary.md again
 	@.ci/setup test
 	$(PY) -m tests.docs_tables
 

@@ -1,4 +1,4 @@
-"""The tables of docs/writing-lessons.md, made from the code: ``make docs-tables`` writes them."""
+"""The tables of docs that follow from code and assets: ``make docs-tables`` writes them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
+from simulator.base.glossary import glossary
 from simulator.lesson import expressions, numbers, tables
 from simulator.study.captions import FUNCTIONS, Function
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "writing-lessons.md"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
 _OTHERS = {
     "model": ("KV cache and Head sharing", "a name in assets/models.toml"),
     "tokens": ("KV cache and Head sharing", "1 to 1 048 576"),
@@ -87,20 +88,33 @@ def formats() -> Iterator[str]:
     yield f"{', '.join(digits)} say how many digits. Without a format, whole numbers are counts."
 
 
-PARTS = {"choices": choices, "functions": functions, "formats": formats}
+def words() -> Iterator[str]:
+    """Yield the rows of the glossary."""
+    yield "| word | what it is | also |"
+    yield "| --- | --- | --- |"
+    yield from (f"| {word.name} | {word.says} | {', '.join(word.also)} |" for word in glossary())
 
 
-def renewed(page: str) -> str:
-    """Return the page with every part between its two comments made again."""
-    for name, make in PARTS.items():
-        first, last = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+PAGES = {
+    "writing-lessons.md": {"choices": choices, "functions": functions, "formats": formats},
+    "glossary.md": {"words": words},
+}
+"""The parts of each page of docs that are made."""
+
+
+def renewed(name: str) -> str:
+    """Return a page with every part between its two comments made again."""
+    page = (DOCS / name).read_text(encoding="utf-8")
+    for part, make in PAGES[name].items():
+        first, last = f"<!-- {part} -->\n", f"<!-- end of {part} -->"
         before, begun, rest = page.partition(first)
         _, ended, after = rest.partition(last)
-        assert begun, name
-        assert ended, name
+        assert begun, part
+        assert ended, part
         page = before + begun + "\n" + "\n".join(make()) + "\n\n" + last + after
     return page
 
 
 if __name__ == "__main__":
-    PAGE.write_text(renewed(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for name in PAGES:
+        (DOCS / name).write_text(renewed(name), encoding="utf-8")

@@ -28,7 +28,7 @@ from simulator.run.trace import simulate
 from simulator.study.captions import Numbers
 from simulator.study.jobs.attention_only import figures, read_model
 from simulator.study.sqrt_d.experiment import sqrt_d_experiment
-from tests.docs_tables import PAGE, renewed
+from tests.docs_tables import DOCS, PAGES, renewed
 from tests.helpers.runs import fitted, needed_mask, pairs_of, program_of, textbook
 from tests.helpers.runs import scenario as drawn
 from ui.look.lesson_text import FORMATS
@@ -351,14 +351,15 @@ def test_jobs_that_are_none_are_told(scenario, expression, told):
 
 
 def test_the_page_names_every_key_and_quantity():
-    page = PAGE.read_text(encoding="utf-8")
+    page = (DOCS / "writing-lessons.md").read_text(encoding="utf-8")
     for name in [*QUANTITIES, *StepTable.model_fields, *PlaceTable.model_fields.keys() - {"end"}]:
         assert f"`{name}" in page, name
 
 
-def test_the_tables_of_the_page_are_those_of_the_code():
-    page = PAGE.read_text(encoding="utf-8")
-    assert page == renewed(page), "make docs-tables writes them again"
+@pytest.mark.parametrize("name", PAGES)
+def test_the_tables_of_a_page_are_those_of_the_code(name):
+    page = (DOCS / name).read_text(encoding="utf-8")
+    assert page == renewed(name), "make docs-tables writes them again"
 
 
 def test_numbers_are_put_in_at_the_cursor_of_the_step(sentence):

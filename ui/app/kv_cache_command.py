@@ -1,4 +1,4 @@
-"""`kv-cache`: the bytes of a model's cache, and how many such sequences fit each GPU."""
+"""`kv-cache`: the bytes of a model's cache, and how many of each GPU the model needs with it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from simulator.study.kv_cache.counts import (
     fit,
     weight_bytes,
 )
-from ui.look.units import bytes_text, count_text, decimal_bytes_text
+from simulator.study.kv_cache.memory import need
+from ui.look.units import count_text, decimal_bytes_text
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -78,8 +79,9 @@ def kv_cache_answer(
 ) -> dict[str, Any]:
     """Return what ``--json`` prints: the inputs, then exact counts of bytes.
 
-    ``fits`` says for each GPU how many sequences of `tokens` tokens fit into its memory beside all
-    the weights; it and ``weight_bytes`` are None if the model's parameters are not known.
+    ``gpus_needed``: how many GPUs hold all sequences, window-capped, beside all the weights.
+    ``fits``: how many sequences, allocated, one GPU holds beside them. These and ``weight_bytes``
+    are None if the model's parameters are not known.
     """
     counts = cache_bytes(model, tokens, dtype, batch, page_size)
     fits = {
@@ -99,6 +101,10 @@ def kv_cache_answer(
         "bytes_per_token": bytes_per_token(model, dtype),
         "weight_bytes": weight_bytes(model, weights_dtype),
         "fits": fits,
+        "gpus_needed": {
+            name: need(model, tokens, gpu, dtype, weights_dtype, batch).gpus
+            for name, gpu in gpus().items()
+        },
     }
 
 
@@ -122,22 +128,27 @@ def _report(model: AttentionModel, answer: dict[str, Any]) -> list[str]:
             ),
         ]
     )
-    weights = answer["weight_bytes"]
+    weights, wide = answer["weight_bytes"], answer["weights_dtype"]
     if weights is None:
-        return [*lines, "", f"{'fits':14} not known: the model file gives no params_billion"]
+        return [*lines, "", f"{'needs':14} not known: the model file gives no params_billion"]
     lines += [
         "",
         f"{'weights':14} {decimal_bytes_text(weights)}: {model.params_billion:g} billion "
-        f"parameters (published, rounded) in {answer['weights_dtype']}",
-        f"{'fits':14} sequences of {_counted(answer['tokens'], 'token')} (allocated) beside the "
-        "weights, with nothing else in memory",
+        f"parameters (published, rounded) in {wide}",
+        f"{'needs':14} GPUs for weights and cache, with nothing else in memory; tokens/s at most: "
+        "both are read once for each token",
         "",
     ]
-    rows = [("GPU", "memory", "sequences", "")]
-    for name, count in answer["fits"].items():
-        gpu = gpus()[name]
-        note = "the weights do not fit" if weights > gpu.memory_bytes else ""
-        rows.append((name, f"{gpu.memory_gb} GB", count_text(count), note))
+    rows = [("GPU", "memory", "", "tokens/s", "")]
+    for name, gpu in gpus().items():
+        found = need(model, answer["tokens"], gpu, answer["dtype"], wide, answer["batch"])
+        holds = answer["fits"][name]
+        rows.append((
+            name,
+            f"{gpu.memory_gb} GB", f"needs {_counted(found.gpus or 0, 'GPU')}",
+            f"{found.tokens_per_second:.1f}",
+            f"one holds {_counted(holds, 'sequence')} (allocated)" if holds else "",
+        ))  # fmt: skip
     return lines + _table(rows)
 
 
@@ -161,9 +172,9 @@ def _counted(count: int, noun: str) -> str:
     return f"{count_text(count)} {noun}{'' if count == 1 else 's'}"
 
 
-def _sizes(count: int) -> tuple[str, str, str]:
-    """Return bytes in powers of two, in powers of ten, and exactly."""
-    return bytes_text(count), decimal_bytes_text(count), _counted(count, "byte")
+def _sizes(count: int) -> tuple[str, str]:
+    """Return bytes in powers of ten, and exactly."""
+    return decimal_bytes_text(count), _counted(count, "byte")
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -364,6 +364,12 @@ class Faults(Table):
     stale_frame: bool = False
     fp8_saturation: bool = False
     unconverted_sink: bool = False
+    lse_base_2: bool = False
+    early_mask: bool = False
+    finite_mask: bool = False
+    repeated_sink: bool = False
+    forget_tile_sum: bool = False
+    wide_window: bool = False
     forget_dots: bool = False
     weights_of_maximum: bool = False
     unscaled_queries: bool = False
@@ -373,6 +379,11 @@ class Faults(Table):
     def on(self) -> tuple[str, ...]:
         """Names of the faults that are on, in the order of the file's keys."""
         return tuple(name for name, is_on in self if is_on)  # asked many times in each picture
+
+    @property
+    def leaks(self) -> bool:
+        """Whether pairs that the mask hides count in the softmax."""
+        return self.late_mask or self.early_mask or self.finite_mask or self.wide_window
 
 
 class Scenario(Table):

@@ -15,7 +15,7 @@ from simulator.base.dtypes import E4M3_LARGEST
 from simulator.base.matmul import matmul
 from simulator.problem.facts import SKIPPING
 from simulator.problem.scenario import Faults
-from simulator.problem.scores import SINK, SKIP
+from simulator.problem.scores import SINK, SKIP, SOFTCAP
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.gradient_ops import (
@@ -30,6 +30,7 @@ from simulator.program.ops import (
     ApplyMask,
     Combine,
     Exponentials,
+    Initialise,
     LoadSink,
     Normalise,
     Rescale,
@@ -55,6 +56,7 @@ _BACKWARD = tuple(name for name in ALGORITHMS if ALGORITHMS[name].backward)
 _AGAIN = tuple(name for name in _BACKWARD if ALGORITHMS[name].skips)
 """Backward passes that compute P again; the others read P of the forward pass."""
 _FLASH = tuple(name for name in _SOFTMAX if not ALGORITHMS[name].stores_scores)
+_SPLITS = tuple(name for name in _ALL if ALGORITHMS[name].splits)
 
 
 def to_half(values: Values) -> Values:
@@ -104,6 +106,50 @@ def _unmasked(values: Values, chip: Mapping[str, Values], w: Workload, visit: Vi
 
 def _unscaled(values: Values, chip: Mapping[str, Values], w: Workload, visit: Visit) -> Values:
     return matmul(chip["Q"], chip["K"].T)
+
+
+def _in_base_2(values: Values, chip: Mapping[str, Values], w: Workload, visit: Visit) -> Values:
+    """Return LSE of a split as its logarithm of 2; what joins splits takes it as that of e."""
+    return values if visit.launch else values / values.dtype.type(math.log(2))
+
+
+def _capped_mask(values: Values, chip: Mapping[str, Values], w: Workload, visit: Visit) -> Values:
+    """Return S with hidden pairs as a cap leaves them that comes after the mask."""
+    if not w.scoring.softcap:
+        return values
+    hidden = np.full(values.shape, -w.scoring.softcap)
+    if (bias := w.bias(visit.head)) is not None:
+        hidden -= bias.of(visit.rows, visit.cols)
+    return np.where(np.isneginf(values), hidden.astype(values.dtype), values)
+
+
+def _finite(values: Values, chip: Mapping[str, Values], w: Workload, visit: Visit) -> Values:
+    return np.asarray(np.maximum(values, np.finfo(values.dtype).min))
+
+
+def _wider(values: Values, chip: Mapping[str, Values], w: Workload, visit: Visit) -> Values:
+    """Return S with one more key of each side; tiles are visited as the right window says."""
+    mask = w.mask.of_head(visit.head)
+    if not mask.local:
+        return values
+    window = mask.window
+    if isinstance(window, int):
+        window += 1
+    else:
+        window = window[0] + (window[0] >= 0), window[1] + (window[1] >= 0)
+    return np.where(replace(mask, window=window).visible(visit.rows, visit.cols), chip["S"], values)
+
+
+def _sink_maximum(values: Values, chip: Mapping[str, Values], w: Workload, visit: Visit) -> Values:
+    return w.start(visit.head, visit.rows)[0].astype(values.dtype)
+
+
+def _sink_sum(values: Values, chip: Mapping[str, Values], w: Workload, visit: Visit) -> Values:
+    return w.start(visit.head, visit.rows)[1].astype(values.dtype)
+
+
+def _earlier_sum(values: Values, chip: Mapping[str, Values], w: Workload, visit: Visit) -> Values:
+    return np.asarray(chip["alpha"] * chip["l"])
 
 
 def _without_dots(values: Values, chip: Mapping[str, Values], w: Workload, visit: Visit) -> Values:
@@ -164,6 +210,8 @@ def _saturated(p: Values, w: Workload, visit: Visit) -> Values:
 _AT_EVERY_TILE = "only an O that is divided once, at its end, can skip a rescale"
 _NO_GRADIENTS = "it is a mistake of the backward pass"
 _ONE_MAXIMUM = "naive takes one maximum over the whole row"
+_ONE_SUM = "naive sums the whole row at once"
+_NOTHING_JOINED = "only splits are joined by their LSE"
 
 FAULTS = (
     Fault(
@@ -237,6 +285,53 @@ FAULTS = (
         SINK,
         _SOFTMAX,
         made={LoadSink: {"sink": _not_converted}},
+    ),
+    Fault(
+        "lse_base_2", "LSE in base 2",
+        "Splits leave their LSE as a logarithm of 2, and what joins them takes it as one of e: "
+        "those with a larger sum weigh too much.",
+        "Dao et al. 2023, Flash-Decoding, step 3; as in sgl-project/sglang #40903",
+        _SPLITS, _NOTHING_JOINED,
+        made={Normalise: {"LSE": _in_base_2}},
+    ),
+    Fault(
+        "early_mask", "mask before soft-cap",
+        "The mask comes before the soft-cap, and cap · tanh(−∞) is −cap: hidden keys of visited "
+        "tiles weigh exp(−cap − m).",
+        f"{SOFTCAP}; as asked in Dao-AILab/flash-attention #1025",
+        _SOFTMAX,
+        made={ApplyMask: {"S": _capped_mask}},
+    ),
+    Fault(
+        "finite_mask", "finite mask",
+        "Hidden scores are the most negative float, not −∞: a row that sees no key becomes the "
+        "mean of V.",
+        "Dao et al. 2022, Algorithm 2, line 11; as in ml-explore/mlx #2395",
+        _SOFTMAX,
+        made={ApplyMask: {"S": _finite}},
+    ),
+    Fault(
+        "repeated_sink", "sink in each split",
+        "Each split that has tiles begins with the sink logit, so their sum counts it as often.",
+        f"{SINK}; as repaired in ROCm/rocm-libraries #12229",
+        _SPLITS, _NOTHING_JOINED,
+        made={Initialise: {"m": _sink_maximum, "l": _sink_sum}},
+    ),
+    Fault(
+        "forget_tile_sum", "forget this tile's sum",
+        "ℓ is rescaled, but Σ P of this tile is not added: without a sink it stays 0, and O "
+        "divided by it is 0 here, NaN in most kernels.",
+        "Dao et al. 2022, Algorithm 1, line 11; as tried in PaddleJitLab/CUDATutorial #69",
+        _FLASH, _ONE_SUM,
+        made={RowSum: {"l": _earlier_sum}, Combine: {"l": _earlier_sum}},
+    ),
+    Fault(
+        "wide_window", "window one too wide",
+        "A window of w keys is taken to reach w keys beyond the row's own: rows see one more to "
+        "each side, where its tile is visited.",
+        "Beltagy et al. 2020, section 3.1; as in huggingface/transformers #39408",
+        _SOFTMAX,
+        made={ApplyMask: {"S": _wider}},
     ),
     Fault(
         "forget_dots", "forget D",
@@ -356,10 +451,16 @@ def without_effect(fault: Fault, w: Workload) -> str:
         return "no rescale is skipped here: there is no threshold"
     if fault.name == "fp8_saturation" and 2 ** (FP8_OFFSET + (w.threshold or 0)) <= E4M3_LARGEST:
         return f"P · 2^{FP8_OFFSET} stays below {E4M3_LARGEST:g} here"
-    if fault.name == "unconverted_sink" and not w.sink_logits:
+    if fault.name in ("unconverted_sink", "repeated_sink") and not w.sink_logits:
         return "there is no sink logit here"
-    if fault.name == "late_mask" and not w.mask.hides:
+    if fault.name in ("late_mask", "early_mask", "finite_mask") and not w.mask.hides:
         return "there is no mask here"
+    if fault.name == "early_mask" and not w.scoring.softcap:
+        return "there is no soft-cap here"
+    if fault.name == "wide_window" and not w.mask.local:
+        return "there is no window here"
+    if fault.name == "repeated_sink" and w.splits == 1:
+        return "there is one split here"
     if fault.name in ("late_scale", "unscaled_queries") and w.logit_scale == 1:
         return "the scale is 1 here"
     if fault.name == "one_head_of_group" and len(set(w.kv_head_of)) == len(w.kv_head_of):

@@ -263,8 +263,8 @@ def maximum_of_tile(snapshot: Snapshot, row: int) -> Number:
     """Return the largest score of a row in the current tile, with the cell that holds it."""
     visit, tile = snapshot.visit, snapshot.tile
     r = row - visit.rows.start
-    seen = np.where(tile.seen[r], tile.s[r], -np.inf)
-    cell = Cell("S", row, visit.cols.start + int(np.argmax(seen)))
+    largest = int(np.argmax(snapshot.masked_scores[r]))
+    cell = Cell("S", row, visit.cols.start + largest)
     return Number(float(tile.m_tile[r]), cell, f"maximum of this tile, held by key {cell.col}")
 
 

@@ -288,6 +288,13 @@ class Snapshot:
         return np.ones_like(alpha) if self.program.workload.faults.forget_alpha else alpha
 
     @property
+    def masked_scores(self) -> F32:
+        """S of the current tile as the softmax takes it, (r, c): -inf where a pair is hidden."""
+        tile = self.tile
+        made = tile.last("S") if self.program.workload.faults.leaks else None
+        return np.where(tile.seen, tile.s, np.float32(-np.inf)) if made is None else made
+
+    @property
     def stores_scores(self) -> bool:
         """Whether S and P are in HBM."""
         return self.program.algorithm.stores_scores

@@ -14,10 +14,15 @@ from tests.helpers.runs import scenario
 EVERY = tuple(fault.name for fault in FAULTS)
 OF_GRADIENTS = ("forget_dots", "weights_of_maximum", "unscaled_queries", "one_head_of_group")
 """Those of a backward pass: see test_gradient_faults."""
+OF_TRACKERS = (
+    "lse_base_2", "early_mask", "finite_mask", "repeated_sink", "forget_tile_sum", "wide_window",
+)  # fmt: skip
+"""Those that public trackers report: see test_public_faults."""
 NAMES = tuple(
     name
     for name in EVERY
-    if name not in ("stale_frame", "fp8_saturation", "unconverted_sink", *OF_GRADIENTS)
+    if name
+    not in ("stale_frame", "fp8_saturation", "unconverted_sink", *OF_GRADIENTS, *OF_TRACKERS)
 )
 """Those that need neither a rescale threshold nor a sink; of the others see test_threshold."""
 

@@ -241,7 +241,7 @@ def _numbers_before(snapshot: Snapshot, cell: Cell) -> list[str]:
     found = cell_value(snapshot, cell)
     rows, keys = range(cell.row, cell.row + 1), range(cell.col, cell.col + 1)
     visible = w.mask.of_head(snapshot.visit.head).visible(rows, keys)[0, 0]
-    if head is None or not (visible or w.faults.late_mask):
+    if head is None or not (visible or w.faults.leaks):
         return []
     made = _changes(w) if w.changes_scores else _product(w, *at)
     out = [f"{made} = {number_text(float(head.s[at]))}"]

@@ -294,8 +294,7 @@ def _each_tile_lines(row: _LineRow) -> list[UpdateLine]:
     factor = row.number(snapshot.rescale_factor, row.l, "α ℓ before / ℓ")
     share = np.divide(t.beta, t.l, out=np.zeros_like(t.l), where=t.l != 0)
     part = row.number(share, row.l, "β / ℓ")
-    hides = not snapshot.program.workload.faults.late_mask
-    scores = np.where(t.seen[r], t.s[r], np.float32(-np.inf)) if hides else t.s[r]
+    scores = snapshot.masked_scores[r]
     new, grown = r"m_{\mathrm{new}}", (carried, " × ", before, " + ", beta, " × ", added)
     total = _sum(
         row, plain(factor, " × "), t.o_prev[r], plain(part, " × "), row.product(), t.o[r],

@@ -211,7 +211,7 @@ class ExactnessPanel(Panel[Exactness]):
             self._grid.addWidget(box, 1 + n // columns, n % columns)
         self._grid.addWidget(self.step, 0, 0, 1, columns)
         high = self._faults.sizeHint().height()
-        self._scroll.setFixedHeight(min(high, round(0.5 * self.height())))
+        self._scroll.setFixedHeight(min(high, round(0.42 * self.height())))
 
     def sizeHint(self) -> QSize:
         return QSize(560, 300)

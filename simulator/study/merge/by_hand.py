@@ -8,7 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from simulator.base.errors import InputError
+from simulator.program.faults import honest
 from simulator.run.trace import Trace
+from simulator.study.merge.bases import TwoStates, two_states
 from simulator.study.merge.merging import ORDERS, Node, Parts, apart, moved, parts_of, why_no_parts
 
 
@@ -21,6 +23,8 @@ class RowMerge:
     forest: tuple[Node, ...] = ()  # what has been merged, from left to right
     selected: int = 0  # the tree that keys act on
     why: str = ""
+    order: str = "apart"  # the order that has a name in which they were merged; empty: by hand
+    two: TwoStates | None = None  # a prefix and a suffix; None: the row has not two keys
 
     @property
     def done(self) -> bool:
@@ -47,7 +51,7 @@ class RowMerge:
         if one == onto or not {one, onto} <= set(range(len(self.forest))):
             return self
         forest = moved(self.forest, one, onto)
-        return replace(self, forest=forest, selected=onto - (one < onto))
+        return replace(self, forest=forest, selected=onto - (one < onto), order="")
 
     def select(self, by: int) -> RowMerge:
         """Return the state with the selection so many places on."""
@@ -59,11 +63,11 @@ class RowMerge:
         if not 0 <= other < len(forest):
             return self
         forest[self.selected], forest[other] = forest[other], forest[self.selected]
-        return replace(self, forest=tuple(forest), selected=other)
+        return replace(self, forest=tuple(forest), selected=other, order="")
 
     def take_back(self) -> RowMerge:
         """Return the state after the last merge of the selected one was taken back."""
-        return replace(self, forest=apart(self.forest, self.selected))
+        return replace(self, forest=apart(self.forest, self.selected), order="")
 
     def ordered(self, name: str) -> RowMerge:
         """Return the state merged in an order that has a name; apart for any other."""
@@ -71,7 +75,16 @@ class RowMerge:
             return self
         nodes = tuple(range(len(self.parts.partials)))
         forest = (ORDERS[name](nodes),) if name in ORDERS else nodes
-        return replace(self, forest=forest, selected=0)
+        return replace(self, forest=forest, selected=0, order=name)
+
+    def with_lse(self, lse: str) -> RowMerge:
+        """Return the state with another LSE of the partials, merged as they are if possible."""
+        if self.parts is None or self.parts.lse == lse:
+            return self
+        state = replace(self, parts=self.parts.with_lse(lse))
+        assert state.parts is not None
+        same = len(state.parts.partials) == len(self.parts.partials)
+        return state if same else state.ordered(self.order)
 
 
 def row_merge(trace: Trace, head: int, row: int) -> RowMerge:
@@ -84,4 +97,5 @@ def row_merge(trace: Trace, head: int, row: int) -> RowMerge:
         found = None if why else parts_of(w, trace.inputs, head, row)
     except InputError as error:
         why = str(error)
-    return RowMerge(words, found, why=why).ordered("apart")
+    two = None if found is None else two_states(honest(w), trace.inputs, head, row)
+    return RowMerge(words, found, why=why, two=two).ordered("apart")

@@ -12,6 +12,14 @@ MERGES = {
     "all at once": "All together, as split-KV's second kernel does (Dao et al. 2023).",
 }
 """Orders of merging partials."""
+BASES = {
+    "base e": "LSE is m + ln ℓ, as FlashAttention returns it.",
+    "base 2": "LSE is a logarithm of 2, as FlashInfer returns it, and merged with powers of 2.",
+    "empty": "Base e, with a partial of no keys: its LSE is −∞.",
+    "mixed": "LSE is a logarithm of 2, and merged with powers of e: a bug of several servers.",
+}
+"""What LSE of partials is."""
+BASE_E, BASE_2, EMPTY, MIXED = BASES
 ADDITIONS = {
     "in order": "In the order of column blocks, as with deterministic = True of FlashAttention.",
     "from the last": "The same from the last column block to the first.",
@@ -37,4 +45,7 @@ CHOICES = (
     ), first=SUMS),
     Choice("sums", _named(ADDITIONS), lesson="sums", first=REVERSED),
     Choice("order", _named({"apart": "Nothing is merged yet.", **MERGES}), lesson="merge"),
+    Choice("lse", tuple(
+        Option(name, f"LSE: {name}", f"LSE: {name}", tip) for name, tip in BASES.items()
+    ), listed=True, lesson="lse"),
 )  # fmt: skip

@@ -11,8 +11,9 @@ Dao, Haziza, Massa, Sizov 2023, "Flash-Decoding for long-context inference", ste
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, reduce
+from math import log
 from typing import TypeAlias
 
 import numpy as np
@@ -29,7 +30,7 @@ from simulator.program.state import State, Values
 from simulator.program.tile_program import TileProgram
 from simulator.run.row_sums import ulps
 from simulator.run.trace import trace_of
-from simulator.study.merge.choices import MERGES
+from simulator.study.merge.choices import BASE_2, BASE_E, EMPTY, MERGES
 from simulator.study.schedule.splits import splitting, with_splits
 
 MOST_PARTS = 8
@@ -46,6 +47,10 @@ class Partial:
     lse: Values  # (rows,), m + ln l; -inf where a row sees none of the keys
     o: Values  # (rows, dv)
 
+    def times(self, factor: float) -> Partial:
+        """Return the same with another logarithm for LSE."""
+        return replace(self, lse=self.lse * self.lse.dtype.type(factor))
+
 
 @dataclass(frozen=True, eq=False)
 class Parts:
@@ -57,16 +62,61 @@ class Parts:
     ops: tuple[Op, ...]  # what merges: the ops of the visit that joins splits
     own_splits: int  # into how many splits the run itself deals out its keys; 0 if it does not
     dealt_anew: bool  # whether the partials are not those of the run's own splits
+    lse: str = BASE_E  # what LSE of partials is, one of BASES
+
+    def with_lse(self, lse: str) -> Parts:
+        """Return the same with another LSE, and of `EMPTY` with one more partial, which has no
+        keys.
+        """
+        count = len(self.partials) - (self.lse == EMPTY)
+        partials, keys = self.partials[:count], self.keys[:count]
+        if lse == EMPTY:
+            end = keys[-1].stop
+            partials, keys = (*partials, empty_like(partials[0])), (*keys, range(end, end))
+        return replace(self, partials=partials, keys=keys, lse=lse)
 
     def result(self, node: Node) -> Partial:
-        """Return what an order of merging makes."""
+        """Return what an order of merging makes; its LSE is in base 2 if those of partials are."""
         if isinstance(node, int):
-            return self.partials[node]
-        return merged([self.result(each) for each in node], self.ops)
+            return in_base_2(self.partials[node]) if self.in_2 else self.partials[node]
+        parts = [self.result(each) for each in node]
+        if self.lse != BASE_2:
+            return merged(parts, self.ops)
+        return in_base_2(merged([in_base_e(each) for each in parts], self.ops))
+
+    @property
+    def in_2(self) -> bool:
+        """Whether LSE of partials is a logarithm of 2."""
+        return self.lse not in (BASE_E, EMPTY)
+
+    def off(self, node: Node) -> float:
+        """Return how far O is from float64, as a share of its length."""
+        return distance(self.result(node).o, self.exact)
 
     def error(self, node: Node) -> float:
         """Return how far O is from float64, in units of the last place of float32."""
         return float(ulps(self.result(node).o, self.exact)[0])
+
+
+def in_base_2(part: Partial) -> Partial:
+    """Return a partial whose LSE is m + ln l with the logarithm of 2 of the same sum."""
+    return part.times(1 / log(2))
+
+
+def in_base_e(part: Partial) -> Partial:
+    """Return a partial whose LSE is a logarithm of 2 with m + ln l."""
+    return part.times(log(2))
+
+
+def empty_like(part: Partial) -> Partial:
+    """Return what no keys leave of the same rows."""
+    return Partial(np.full_like(part.lse, -np.inf), np.zeros_like(part.o))
+
+
+def distance(o: Values, exact: Values) -> float:
+    """Return how far some O is from another one, as a share of the length of that."""
+    size = float(np.linalg.norm(exact))
+    return float(np.linalg.norm(o.astype(np.float64) - exact)) / size if size else 0.0
 
 
 def merged(parts: Sequence[Partial], ops: Sequence[Op]) -> Partial:

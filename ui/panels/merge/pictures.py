@@ -11,7 +11,7 @@ from PySide6.QtGui import QPainter, QPen
 
 from simulator.study.merge.block_sums import BlockSums
 from simulator.study.merge.by_hand import RowMerge
-from simulator.study.merge.choices import FIRST
+from simulator.study.merge.choices import FIRST, MIXED
 from simulator.study.merge.merging import Node, height
 from ui.kit.boxes import Box, Canvas, Column, Placed, Where, ink
 from ui.kit.shapes import Card, CellGrid, GridCell, Heat, Image, Text
@@ -82,7 +82,9 @@ def _node(state: RowMerge, node: Node) -> Box:
     lse = float(result.lse[0])
 
     strip = Heat(result.o.astype(np.float32), -limit, limit, "O")
-    said = (f"m + ln ℓ {number_text(lse)}", f"LSE {number_text(lse)}", number_text(lse, 1))
+    taken = state.parts.lse == MIXED and not isinstance(node, int)  # as of what it is not
+    name = "LSE" if taken else "log₂ Σ" if state.parts.in_2 else "m + ln ℓ"
+    said = (f"{name} {number_text(lse)}", f"LSE {number_text(lse)}", number_text(lse, 1))
     content = Column((
         Text(keys_of(state, node), align=CENTRE, wide=0, high=14, may_go=True),
         Text(said, align=CENTRE, wide=0, high=14, may_go=True),

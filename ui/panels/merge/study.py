@@ -42,6 +42,8 @@ class MergeState:
             return replace(self, subject=value)
         if name == "order":
             return replace(self, partials=self.partials.ordered(value))
+        if name == "lse":
+            return replace(self, partials=self.partials.with_lse(value))
         return replace(self, sums=self.sums and self.sums.ordered(value))
 
 
@@ -53,12 +55,15 @@ class MergeStudy(Study[Found, MergeState]):
     choices, smallest, share = CHOICES, 0.92, 0.5
 
     def lesson(self, said: Chosen) -> Chosen:
-        return {**super().lesson(said), "subject": PARTIALS if "order" in said else SUMS}
+        return {
+            **super().lesson(said),
+            "subject": PARTIALS if {"order", "lse"} & said.keys() else SUMS,
+        }
 
     def hidden(self, trace: Trace, chosen: Chosen) -> frozenset[str]:
         if not adds_to_rows(trace):
             return frozenset({"subject", "sums"})
-        return frozenset({"order" if chosen["subject"] == SUMS else "sums"})
+        return frozenset({"order", "lse"} if chosen["subject"] == SUMS else {"sums"})
 
     def needs(self, trace: Trace, view: View, chosen: Chosen) -> Hashable:
         return view.snapshot.visit.head, view.report.row
@@ -75,7 +80,9 @@ class MergeStudy(Study[Found, MergeState]):
         if before is not None and changed:
             return before.chosen(changed, chosen[changed])
         state = MergeState(*found, chosen["subject"])
-        return state.chosen("order", chosen["order"]).chosen("sums", chosen["sums"])
+        for name in ("order", "lse", "sums"):
+            state = state.chosen(name, chosen[name])
+        return state
 
     def key(self, state: MergeState, key: Qt.Key, *, ctrl: bool) -> MergeState | None:
         merge = state.shown

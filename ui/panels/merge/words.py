@@ -8,9 +8,9 @@ import numpy as np
 
 from simulator.study.merge.block_sums import TRIED, BlockSums
 from simulator.study.merge.by_hand import RowMerge
-from simulator.study.merge.choices import DRAWN, FIRST
-from simulator.study.merge.merging import Node, Parts, leaves
-from ui.look.units import bytes_text, number_text, plural, ulp_text
+from simulator.study.merge.choices import BASE_2, DRAWN, EMPTY, FIRST, MIXED
+from simulator.study.merge.merging import ORDERS, Node, Parts, leaves
+from ui.look.units import bytes_text, count_text, number_text, plural, ulp_text
 from ui.panels.study import Words
 
 
@@ -20,9 +20,15 @@ def words_of_partials(state: RowMerge) -> Words:
     if parts is None:
         return Words(f"{state.row}: nothing to merge", sentences=(state.why,))
     count = f"{state.row}: {plural(len(parts.partials), 'partial')}"
+    if parts.lse == MIXED:
+        off = percent(parts.off(tuple(range(len(parts.partials)))))
+        worst = f"LSE in base 2, merged as in base e, puts O {off} off"
+        same = "Every order makes the same wrong O: comparing orders does not show it."
+        said = [*_bases(state), same, _dealt(parts)]
+        return Words((f"{count}: {worst}", worst), sentences=tuple(said))
     title = f"{count} of (m, ℓ, O), merged in any order to the same O up to rounding"
     size = plural(parts.exact.shape[1], "number")
-    said = [_dealt(parts)]
+    said = [*_bases(state), _dealt(parts)]
     for name, error, differ in state.rounding:
         other = f"; {differ} of {size} of O differ from the list's" if differ else ""
         said.append(f"{name}: {ulp_text(error)} from float64{other}")
@@ -31,6 +37,36 @@ def words_of_partials(state: RowMerge) -> Words:
             "Drag one onto another to merge them; arrows choose, Enter merges with the next."
         )
     return Words((title, f"{count}, merged in any order", count), sentences=tuple(said))
+
+
+def _bases(state: RowMerge) -> Iterator[str]:
+    """Return what other LSE than m + ln l make of O."""
+    parts, two = state.parts, state.two
+    assert parts is not None
+    if parts.lse == EMPTY:
+        *rest, _ = whole = list(range(len(parts.partials)))
+        both = [
+            [parts.result(order(nodes)).o for nodes in (whole, rest)] for order in ORDERS.values()
+        ]
+        moved = max(int(np.sum(one != other)) for one, other in both)
+        bits = f"{moved} numbers of O have other bits" if moved else "O has the same bits"
+        yield f"With a partial of no keys, whose O is 0 and LSE −∞, {bits} in every order."
+        if two is not None and two.empty_stays_empty:
+            yield "Two of no keys merge to O = 0 and LSE = −∞, not to NaN."
+    elif parts.lse == BASE_2:
+        yield "LSE in base 2, merged with powers of 2, makes the same O."
+    elif parts.lse == MIXED and two is not None:
+        keys, (right, wrong) = two.keys, two.shares
+        of = f"A prefix of {plural(keys[0], 'key')} and a suffix of {count_text(keys[1])}"
+        yield (
+            f"{of}: the suffix weighs {percent(wrong)} in place of {percent(right)}, "
+            f"O is {percent(two.off)} off."
+        )
+
+
+def percent(share: float) -> str:
+    """Return a share in percent."""
+    return f"{number_text(100 * share, 2)}\u00a0%"
 
 
 def _dealt(parts: Parts) -> str:
@@ -51,6 +87,8 @@ def keys_of(state: RowMerge, node: Node) -> tuple[str, ...]:
     if len(own) > 1:
         return f"{len(own)} merged", f"{len(own)}"
     keys = state.parts.keys[own[0]]
+    if not keys:
+        return "no keys", "none", ""
     some = f"{keys.start}–{keys.stop - 1}"
     return f"keys {some}", some, f"{keys.start}", ""
 

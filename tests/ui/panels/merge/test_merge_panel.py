@@ -142,3 +142,38 @@ def test_it_says_where_partials_come_from(qapp, algorithm, splits, words) -> Non
         assert words_of_partials(each).sentences[0].startswith(words)
     assert f"{len(state.parts.partials)} partials" in words_of_partials(state).title[0]
     assert len(state.parts.partials) == (3 if splits == 3 else 5)
+
+
+def test_bases_of_lse_are_chosen_shown_and_said(window):
+    panel = panel_of(window)
+    window.session.last()
+    window.session.choose_row(60)
+    settle(window)
+    right = shown(window).parts.result((0, 1, 2, 3)).o
+    panel.bar.choose("order", "tree")
+    panel.bar.choose("lse", "base 2")
+    assert shown(window).forest == (as_tree((0, 1, 2, 3)),)
+    np.testing.assert_allclose(shown(window).parts.result((0, 1, 2, 3)).o, right, atol=1e-6)
+    assert "powers of 2, makes the same O" in panel.accessibleDescription()
+    panel.bar.choose("lse", "mixed")
+    said = panel.accessibleDescription()
+    off = 100 * shown(window).parts.off((0, 1, 2, 3))
+    assert off > 1
+    assert f"puts O {off:.2f}\u00a0% off" in said
+    two = shown(window).two
+    assert f"O is {100 * two.off:.2f}\u00a0% off" in said
+    assert f"weighs {100 * two.shares[1]:.2f}\u00a0% in place of {100 * two.shares[0]:.2f}" in said
+    panel.bar.choose("lse", "empty")
+    assert len(shown(window).parts.partials) == 5
+    assert shown(window).forest == (as_tree((0, 1, 2, 3, 4)),)
+    said = panel.accessibleDescription()
+    assert "O has the same bits in every order" in said
+    assert "not to NaN" in said
+
+
+def test_lessons_choose_the_base(window):
+    panel = panel_of(window)
+    panel.take_choices(ChooseTable(lse="mixed"))
+    assert shown(window).parts.lse == "mixed"
+    panel.take_choices(ChooseTable())
+    assert shown(window).parts.lse == "base e"

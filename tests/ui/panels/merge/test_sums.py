@@ -131,4 +131,8 @@ def test_in_the_window(open_window, qapp) -> None:
     window.files.choose_algorithm("flash2")
     settle(window)
     assert panel.state.shown is panel.state.partials
-    assert {button.text() for button in panel.bar.shown()} >= {"List", "Tree"}
+    assert {each.accessibleName() for each in panel.bar.shown()} >= {
+        "order: List",
+        "order: Tree",
+        "lse",
+    }

@@ -139,6 +139,12 @@ small-transformer: ## train the transformer of assets/captures/small, and build 
 	@.ci/setup
 	OPENBLAS_NUM_THREADS=1 $(PY) docs/train_small.py assets/captures
 
+# Where malloc gives large arrays back and asks for them again at every op, a step takes a quarter longer.
+KEPT_MEMORY = MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=2000000000 MALLOC_TRIM_THRESHOLD_=8000000000
+sentence-model: ## train the language model of assets/language from nothing: an hour or two on two cores (network)
+	@.ci/setup test peers
+	$(KEPT_MEMORY) nice $(PY) -m tests.training $(ARGS)
+
 docs-tables: ## write the tables of docs/writing-lessons.md and docs/glossary.md again
 	@.ci/setup test
 	$(PY) -m tests.docs_tables
@@ -154,4 +160,4 @@ clean: ## remove what was generated (.venv stays: rm -rf .venv)
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
 .PHONY: approve help run test test-all test-peers test-architectures test-ptx test-races test-gpu-double test-older-cuda lint report soak fuzz mutants bench bench-peers \
-  package test-package pictures docs-pictures docs-tables small-transformer docs-film clean
+  package test-package pictures docs-pictures docs-tables small-transformer sentence-model docs-film clean

@@ -13,8 +13,8 @@ from pytest_archon import archrule
 
 ROOT = Path(__file__).resolve().parent.parent
 ORDER = {
-    "simulator": ("base", "problem", "program", "engines", "timing", "run", "study", "code",
-                  "lesson"),
+    "simulator": ("base", "language", "problem", "program", "engines", "timing", "run", "study",
+                  "code", "lesson"),
     "kernels": ("errors", "build", "cuda", "devices", "checks", "check"),
     "ui": ("look", "safety", "session", "widgets", "kit", "board", "plots", "panels", "talk",
            "export", "window", "app"),

@@ -1,0 +1,1 @@
+"""Training of the small language model in assets/language: `make sentence-model`."""

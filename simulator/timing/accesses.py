@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from heapq import heapify, heapreplace
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simulator.problem.intervals import I64, Bools, Intervals, sums
 from simulator.problem.workload import Workload
@@ -20,8 +18,9 @@ from simulator.program.algorithms import TENSORS
 from simulator.program.launches import Cost, Launch
 from simulator.program.tile_program import TileProgram
 from simulator.timing.l2_cache import Accesses
+from simulator.timing.orders import Order, begins, turn_of
 
-Number = TypeVar("Number", bound=np.number[Any])
+Index = TypeVar("Index", int, I64)
 _NUMBERS = {name: number for number, name in enumerate(TENSORS)}
 FLOAT_OPERATIONS = 4
 """Float32 operations of a score beside its exponential: scale, maximum, difference, sum."""
@@ -31,11 +30,18 @@ _LANES = 16
 
 @dataclass(frozen=True, eq=False)
 class LaunchWork:
-    """What a launch does, thread block by thread block in the order in which they are started."""
+    """What a launch does, thread block by thread block in the order of the grid.
+
+    First those of the first sequence of a batch; of each sequence first the shares of rows, then
+    the heads, then the blocks.
+    """
 
     name: str
     number: int  # of the launch of the tile program; a mask belongs to the launch before it
     visits: I64  # (thread blocks,): tiles that each visits
+    turn: I64  # (thread blocks,): which of them is started first, second and so on
+    # of each sequence: into how many thread blocks the rows of a head are dealt out
+    shares: tuple[int, ...]
     accesses: Accesses  # as the cache sees them
     flops: int  # matmul FLOPs of the visited tiles, hidden pairs among them
     exponentials: int
@@ -45,29 +51,35 @@ class LaunchWork:
 
 @dataclass(frozen=True, eq=False)
 class _Visits:
-    """The visits of one launch of a run, all heads, in the order of thread blocks."""
+    """The visits of one launch of a run, all heads, thread block by thread block."""
 
     head: I64  # (visits,) each
     outer: I64
     inner: I64
     thread_block: I64
     nth: I64  # visit of the thread block, from 0
-    counts: I64  # (thread blocks,)
+    counts: I64  # counts, heads: (thread blocks,): visits of each, and whose it is, rising
+    heads: I64
+    shares: int  # of each head, if its rows are dealt out
     first: Bools  # whether it is the first, the last visit of the outer block in its thread block
     last: Bools
 
 
-def works(programs: Sequence[TileProgram], places: int, row_shares: int = 1) -> list[LaunchWork]:
+def works(
+    programs: Sequence[TileProgram], places: int, row_shares: int = 1, order: Order = "model"
+) -> list[LaunchWork]:
     """Return the launches of a run, or of all sequences of a batch.
 
     places: how many thread blocks run at once on the GPU.
     row_shares: into how many thread blocks the row blocks of a head are dealt out, where one thread
         block would work on all of them.
+    order: in which the thread blocks are started.
     """
     fused = not programs[0].algorithm.stores_scores
     launches = [_as_kernels(each, fused=fused) for each in programs]
     return [
-        _work(own, programs, places, row_shares, fused=fused) for own in zip(*launches, strict=True)
+        _work(own, programs, places, row_shares, order, fused=fused)
+        for own in zip(*launches, strict=True)
     ]
 
 
@@ -114,10 +126,11 @@ def _work(
     programs: Sequence[TileProgram],
     places: int,
     row_shares: int,
+    order: Order,
     *,
     fused: bool,
 ) -> LaunchWork:
-    parts, counts, blocks, flops, pairs, begin = [], [], 0, 0, 0, 0
+    parts, counts, owners, shares, blocks, flops, pairs, begin = [], [], [], [], 0, 0, 0, 0
     for program, kernel in zip(programs, launches, strict=True):
         w, launch = program.workload, kernel.launch
         visits = _visits(w, launch, row_shares)
@@ -126,43 +139,40 @@ def _work(
             parts.append((*place, tiles + begin, sizes, np.full(len(at), write)))
         begin += len(TENSORS) * w.heads * _tiles_of(w)
         counts.append(visits.counts)
+        owners.append(visits.heads + blocks)
+        shares.append(visits.shares)
         blocks += len(visits.counts)
         flops += int(launch.amounts(launch.flops, w.heads).sum())
         pairs += int(launch.amounts(Cost(pair=1), w.heads).sum())
     block, nth, lanes, *accesses = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     visited = np.concatenate(counts)
-    step = begins(np.maximum(visited, 1), places)[block] + nth
-    order = np.argsort((step * blocks + block) * _LANES + lanes, kind="stable")
-    own, stream = launches[0], (array[order] for array in accesses)
+    turn = turn_of(visited, np.concatenate(owners), order)
+    rank = np.argsort(turn)[block]
+    step = begins(np.maximum(visited, 1)[turn], places, order)[rank] + nth
+    seen = np.argsort((step * blocks + rank) * _LANES + lanes, kind="stable")
+    own, stream = launches[0], (array[seen] for array in accesses)
     return LaunchWork(
-        own.launch.name, own.number, visited, Accesses(*stream), flops,
-        pairs * own.exponentials, pairs * own.operations, fused,
+        own.launch.name, own.number, visited, turn, tuple(shares), Accesses(*stream),
+        flops, pairs * own.exponentials, pairs * own.operations, fused,
     )  # fmt: skip
 
 
 def _visits(w: Workload, launch: Launch, row_shares: int) -> _Visits:
-    """Return all visits, in the order of thread blocks: splits, or shares, then heads, then blocks.
-
-    Of each head the thread blocks with the most visits are started first, as current kernels do
-    under a causal mask.
-    """
+    """Return all visits, thread block by thread block."""
     intervals, heads = launch.visits, launch.times(w.heads)
     lengths = intervals.bounds[:, 1] - intervals.bounds[:, 0]
     outer = np.repeat(np.repeat(np.arange(len(intervals)), np.diff(intervals.offsets)), lengths)
     inner = np.arange(len(outer)) + np.repeat(intervals.bounds[:, 0] - sums(lengths)[:-1], lengths)
     if launch.in_turn:  # a thread block has a head, or a share of its row blocks
         parts = own = min(row_shares, launch.inner_blocks)
-        owner = inner * own // launch.inner_blocks
-        part = np.arange(own)
-    else:
-        parts, own, owner = launch.splits, len(intervals), outer
-        part = np.arange(own) % parts
-    counts = np.bincount(owner, minlength=own)
-    turn = np.lexsort((-counts, part))
-    place = np.argsort(turn)[owner]
+        place = share_of(inner, launch.inner_blocks, own)
+    else:  # of each split those of all row blocks
+        parts, own = launch.splits, len(intervals)
+        place = outer % parts * (own // parts) + outer // parts
+    counts = np.bincount(place, minlength=own)
     order = np.lexsort((inner, outer, place))
     outer, inner, place = outer[order], inner[order], place[order]
-    nth = np.arange(len(outer)) - sums(counts[turn])[place]
+    nth = np.arange(len(outer)) - sums(counts)[place]
     change = np.ones(len(outer) + 1, bool)
     change[1:-1] = (outer[1:] != outer[:-1]) | (place[1:] != place[:-1])
     each = own // parts  # thread blocks of a head and a part
@@ -174,10 +184,17 @@ def _visits(w: Workload, launch: Launch, row_shares: int) -> _Visits:
         np.tile(inner, heads),
         grid.ravel(),
         np.tile(nth, heads),
-        np.tile(counts[turn].reshape(parts, 1, each), (1, heads, 1)).ravel(),
+        np.tile(counts.reshape(parts, 1, each), (1, heads, 1)).ravel(),
+        np.repeat(np.arange(parts * heads), each),
+        parts if launch.in_turn else 1,
         np.tile(change[:-1], heads),
         np.tile(change[1:], heads),
     )
+
+
+def share_of(row_block: Index, row_blocks: int, shares: int) -> Index:
+    """Return which share of a head's row blocks has one, or each of several."""
+    return row_block * shares // row_blocks
 
 
 def _tiles_of(w: Workload) -> int:
@@ -218,16 +235,3 @@ def _tiles(w: Workload, launch: Launch, v: _Visits) -> Iterator[tuple[I64, I64, 
                 if amount:
                     bytes_each = np.broadcast_to(amount * size, v.head.shape)
                     yield at, (tensor + tile)[at], bytes_each[at], write
-
-
-def begins(lengths: NDArray[Number], places: int) -> NDArray[Number]:
-    """Return when each piece of work begins, in steps or seconds: a free place takes the next."""
-    if lengths.min() == lengths.max():  # whole waves
-        return np.asarray(np.arange(len(lengths)) // places * lengths[0])
-    begin = np.zeros_like(lengths)
-    free = lengths[:places].tolist()
-    heapify(free)
-    for number, length in enumerate(lengths[places:].tolist(), places):
-        begin[number] = free[0]
-        heapreplace(free, free[0] + length)
-    return begin

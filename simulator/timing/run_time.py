@@ -7,17 +7,20 @@ L2 or DRAM, whichever is longest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
+from simulator.base.dtypes import F64
 from simulator.problem.hardware import LAUNCH_SECONDS, Gpu
+from simulator.problem.intervals import I64
 from simulator.problem.workload import Workload
 from simulator.program.tile_program import TileProgram
-from simulator.timing.accesses import LaunchWork, begins, works
+from simulator.timing.accesses import LaunchWork, works
 from simulator.timing.kernel_kinds import KernelKind, kernel_kinds, usual_kind
 from simulator.timing.l2_cache import DramTraffic, dram_bytes
+from simulator.timing.orders import Order, begins
 
 Bound = Literal[
     "products", "softmax", "L2", "DRAM", "too few blocks", "start and end of blocks", "launch"
@@ -37,6 +40,15 @@ MOST_VISITS, MOST_OF_SEVERAL = 1 << 20, 1 << 18
 run several are taken as one."""
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class BlockTimes:
+    """How long each thread block of a launch takes, in the order of the grid (`LaunchWork`)."""
+
+    seconds: F64  # (thread blocks,): alone on a multiprocessor that waits for no memory
+    turn: I64  # (thread blocks,): which of them is started first, second and so on
+    shares: tuple[int, ...]  # of each sequence: thread blocks of a head whose rows are dealt out
+
+
 @dataclass(frozen=True, slots=True)
 class LaunchTime:
     """The time of one launch."""
@@ -53,6 +65,8 @@ class LaunchTime:
     busy: float
     l2: float
     memory: float
+    # None of a library's launch, whose thread blocks are not modelled
+    blocks: BlockTimes | None = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +129,13 @@ def model_of(*programs: TileProgram) -> dict[str, Any]:
     }
 
 
-def run_time(*programs: TileProgram, kind: KernelKind | None = None) -> RunTime:
+def run_time(
+    *programs: TileProgram, kind: KernelKind | None = None, order: Order = "model"
+) -> RunTime:
     """Return the time of a run, or of all sequences of a batch, on its GPU.
 
     kind: without it that of the scenario, or the usual one for the algorithm on the GPU.
+    order: in which thread blocks are started; another than the model's is a question of what if.
 
     Raises ValueError: there is a reason why not (`why_no_time`).
     """
@@ -133,10 +150,10 @@ def run_time(*programs: TileProgram, kind: KernelKind | None = None) -> RunTime:
         shares = max(1, -(-2 * gpu.sms // sum(each.workload.heads for each in programs)))
     most = MOST_VISITS if len(programs) == 1 else MOST_OF_SEVERAL // len(programs)
     coarser = [_coarser(each, most) for each in programs]
-    found = works(coarser, gpu.sms, shares)
+    found = works(coarser, gpu.sms, shares, order)
     traffic = dram_bytes([each.accesses for each in found], gpu.rates.l2_bytes)
     launches = [
-        _launch(work, dram, gpu, kind, w) for work, dram in zip(found, traffic, strict=True)
+        _launch(work, dram, gpu, kind, w, order) for work, dram in zip(found, traffic, strict=True)
     ]
     return RunTime(gpu, kind, tuple(launches))
 
@@ -154,7 +171,7 @@ def _coarser(program: TileProgram, most: int) -> TileProgram:
 
 
 def _launch(
-    work: LaunchWork, dram: DramTraffic, gpu: Gpu, kind: KernelKind, w: Workload
+    work: LaunchWork, dram: DramTraffic, gpu: Gpu, kind: KernelKind, w: Workload, order: Order
 ) -> LaunchTime:
     rates, sms = gpu.rates, gpu.sms
     if w.dtype == "float32":  # no matrix unit: a product and a sum are one float32 operation
@@ -171,12 +188,15 @@ def _launch(
     l2 = requested / (rates.l2_tbps * 1e12)
     memory = sum(dram) / (gpu.tbps * 1e12 * (rates.hbm_share if work.fused else LIBRARY_SHARE))
     even = busy = max(products, softmax)
+    blocks = None
     if work.fused:
         even = max(even + kind.in_turn * min(products, softmax), port)
         visits = np.maximum(work.visits, 1)
         tile = even * sms / int(visits.sum())
         seconds = visits * tile + kind.block_us * 1e-6
-        busy = float((begins(seconds, sms) + seconds).max())
+        started = seconds[work.turn]
+        busy = float((begins(started, sms, order) + started).max())
+        blocks = BlockTimes(seconds, work.turn, work.shares)
     longest = max(busy, l2, memory)
     if longest < LAUNCH_SECONDS:
         bound: Bound = "launch"
@@ -190,5 +210,5 @@ def _launch(
         bound = "products" if products >= softmax else "softmax"
     return LaunchTime(
         work.name, work.number, longest + LAUNCH_SECONDS, bound, dram, requested, products, softmax,
-        busy, l2, memory,
+        busy, l2, memory, blocks,
     )  # fmt: skip

@@ -32,10 +32,10 @@ from simulator.program.algorithms import ALGORITHMS, USUAL, beside, tile_program
 from simulator.program.playback import Cursor, Granularity, step
 from simulator.run.trace import Trace, simulate, trace_of
 from simulator.study.schedule.blocks import count_blocks
-from simulator.study.schedule.placing import ORDERS
 from simulator.study.schedule.residency import BlockNeeds
 from simulator.study.schedule.schedule import schedule_of
 from simulator.study.sweep import map_sizes, tiling_map
+from simulator.timing.orders import ORDERS
 
 LONG = 2**17
 """Tokens of the long runs: N = 131 072."""

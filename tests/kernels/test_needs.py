@@ -15,16 +15,17 @@ from simulator.code.code_lines import exemplars
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import resolve
 from simulator.program.algorithms import ALGORITHMS
-from simulator.study.schedule.blocks import thread_blocks
+from simulator.study.schedule.blocks import blocks_of
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_there_are_as_many_as_the_grid_has(algorithm: str) -> None:
     for program in exemplars(algorithm):
         w = program.workload
-        for name, launch in zip(kernels_of(w), program.launches, strict=True):
+        for number, name in enumerate(kernels_of(w)):
+            launch = program.launches[number]
             part = LaunchPart(range(launch.times(w.heads)), range(w.grid.Tr))
-            found = thread_blocks(launch, w.heads)
+            found = blocks_of([program], number)
             assert len(found) == prod(SPECS[name].grid(w, part)), name
 
 

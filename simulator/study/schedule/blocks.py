@@ -11,6 +11,7 @@ import numpy as np
 from simulator.problem.intervals import I64
 from simulator.program.launches import Launch
 from simulator.program.tile_program import TileProgram, Visit
+from simulator.timing.accesses import share_of
 
 _EVERY = slice(None)
 MOST_BLOCKS = 2**16
@@ -22,21 +23,28 @@ and placing them takes seconds."""
 class ThreadBlocks:
     """The thread blocks of one launch, in the order in which its grid counts them.
 
-    The blocks of a head follow each other, then the heads, then the splits, then the sequences of a
-    batch.
+    The blocks of a head follow each other, then the heads, then the splits or the shares of a
+    head's rows, then the sequences of a batch.
     """
 
     launch: Launch  # whose blocks they are; that of the first sequence of a batch
     # of each sequence splits, heads (KV heads where they work on keys alone), and blocks of each
     shapes: tuple[tuple[int, int, int], ...]
-    # bytes, flops: (thread blocks,) int64: requested bytes, read or written, and matmul FLOPs of
-    # each
-    bytes: I64
-    flops: I64
     shared: bool = False  # whether a head here is a KV head with all query heads that share it
 
     def __len__(self) -> int:
-        return len(self.bytes)
+        return self.before(len(self.shapes))
+
+    def before(self, sequence: int) -> int:
+        """Return how many thread blocks the sequences before one have."""
+        return sum(prod(shape) for shape in self.shapes[:sequence])
+
+    @property
+    def heads(self) -> I64:
+        """Whose each is, (thread blocks,): split or share, and head, numbered in their order."""
+        each = [np.full(splits * heads, blocks) for splits, heads, blocks in self.shapes]
+        counts = np.concatenate(each)
+        return np.repeat(np.arange(len(counts)), counts)
 
     def place(self, number: int) -> tuple[int, int, int, int]:
         """Return sequence, split, head and block of a thread block."""
@@ -56,7 +64,7 @@ class ThreadBlocks:
             kind = "row block" if self.launch.by_rows else "column block"
             said.append(f"{'row' if self.launch.row_each else kind} {block}")
         if splits > 1:
-            said.append(f"split {split}")
+            said.append(f"share {split} of its rows" if self.launch.in_turn else f"split {split}")
         return ", ".join(said)
 
 
@@ -65,45 +73,43 @@ def count_blocks(launch: Launch, heads: int) -> int:
     return prod(_shape(launch, heads))
 
 
-def _shape(launch: Launch, heads: int) -> tuple[int, int, int]:
+def _shape(launch: Launch, heads: int, shares: int = 1) -> tuple[int, int, int]:
     blocks = len(launch.visits) // launch.splits
     if launch.row_each:
         blocks = sum(launch.outer_size(block) for block in range(blocks))
-    return launch.splits, launch.times(heads), 1 if launch.in_turn else blocks
+    return launch.splits * shares, launch.times(heads), 1 if launch.in_turn else blocks
 
 
-def thread_blocks(launch: Launch, heads: int, *, packed: bool = False) -> ThreadBlocks:
-    """Return the thread blocks of a launch of so many query heads, or packed ones.
+def blocks_of(
+    programs: Sequence[TileProgram], launch: int, shares: Sequence[int] = ()
+) -> ThreadBlocks:
+    """Return the thread blocks of a launch of all sequences of a batch, by its number.
+
+    shares: of each sequence: into how many thread blocks the rows of a head are dealt out.
+    """
+    own, first = programs[0].launches[launch], programs[0].workload
+    shapes = tuple(
+        _shape(each.launches[launch], each.workload.heads, parts)
+        for each, parts in zip(programs, shares or [1] * len(programs), strict=True)
+    )
+    shared = first.group > 1 or own.of_keys or own.times(first.heads) < first.heads
+    return ThreadBlocks(own, shapes, shared)
+
+
+def amounts_of(programs: Sequence[TileProgram], launch: int) -> tuple[I64, I64]:
+    """Return requested bytes, read or written, and matmul FLOPs of each thread block of a launch.
 
     A thread block whose rows see nothing has no visit, so it has no work here: what is stored for
     such rows is counted in the first visit of their head, as in the tile program.
     """
-    costs = [cost for each in (launch.reads, launch.writes) for cost in each.values()]
-    moved = sum(
-        (launch.amounts(cost, heads) for cost in costs[1:]), launch.amounts(costs[0], heads)
-    )
-    return ThreadBlocks(
-        launch,
-        (_shape(launch, heads),),
-        _in_grid_order(launch, moved),
-        _in_grid_order(launch, launch.amounts(launch.flops, heads)),
-        packed or launch.of_keys or launch.times(heads) < heads,
-    )
-
-
-def blocks_of(programs: Sequence[TileProgram], launch: int) -> ThreadBlocks:
-    """Return the thread blocks of a launch of all sequences of a batch, by its number."""
-    parts = [
-        thread_blocks(each.launches[launch], each.workload.heads, packed=each.workload.group > 1)
-        for each in programs
-    ]
-    return ThreadBlocks(
-        parts[0].launch,
-        tuple(shape for part in parts for shape in part.shapes),
-        np.concatenate([part.bytes for part in parts]),
-        np.concatenate([part.flops for part in parts]),
-        parts[0].shared,
-    )
+    moved, done = [], []
+    for program in programs:
+        own, heads = program.launches[launch], program.workload.heads
+        costs = [cost for each in (own.reads, own.writes) for cost in each.values()]
+        amounts = (own.amounts(cost, heads) for cost in costs)
+        moved.append(_in_grid_order(own, np.asarray(sum(amounts))))
+        done.append(_in_grid_order(own, own.amounts(own.flops, heads)))
+    return np.concatenate(moved), np.concatenate(done)
 
 
 def count_all(programs: Sequence[TileProgram], launches: slice = _EVERY) -> int:
@@ -129,12 +135,14 @@ def _in_grid_order(launch: Launch, amounts: I64) -> I64:
     return ordered
 
 
-def of_visit(program: TileProgram, visit: Visit) -> range:
+def of_visit(program: TileProgram, visit: Visit, shares: int = 1) -> range:
     """Return which thread blocks of its launch do a visit: one, or one for each row."""
     launch = program.launches[visit.launch]
-    shape = _shape(launch, program.workload.heads)
+    shape = _shape(launch, program.workload.heads, shares)
     head, outer = launch.owner(visit.index - sum(program.sizes[: visit.launch]))
     block, split = divmod(outer, launch.splits)
+    if shares > 1:
+        split = share_of(visit.i, launch.inner_blocks, shares)
     first = 0 if launch.in_turn else visit.rows.start if launch.row_each else block
     number = int(np.ravel_multi_index((split, head, first), shape))
     return range(number, number + (len(visit.rows) if launch.row_each else 1))

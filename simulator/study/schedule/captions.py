@@ -1,12 +1,13 @@
 """Numbers of a schedule that captions may ask for.
 
-They are those of the panel where one thread block fits on a multiprocessor at a time, as with tiles
-of 128 rows: what kernels take of a multiprocessor is not known here.
+Without a model they are those of the panel where one thread block fits on a multiprocessor at a
+time, as with tiles of 128 rows: what kernels take of a multiprocessor is not known here.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 from simulator.base.errors import refuse
 from simulator.problem.scenario import Algorithm, Scenario
@@ -15,36 +16,41 @@ from simulator.program.algorithms import ALGORITHMS, tile_program
 from simulator.program.tile_program import TileProgram
 from simulator.study.captions import Numbers, chosen, known, named, program_of
 from simulator.study.schedule.batch import batch_programs
-from simulator.study.schedule.blocks import MOST_BLOCKS, blocks_of, count_all
-from simulator.study.schedule.placing import ORDERS, Order, placed
-from simulator.study.schedule.schedule import block_seconds, idle_share
+from simulator.study.schedule.blocks import MOST_BLOCKS, count_all
+from simulator.study.schedule.residency import BlockNeeds
+from simulator.study.schedule.schedule import schedule_of
 from simulator.study.schedule.splits import split_choice, splitting, with_splits
+from simulator.timing.orders import ORDERS, Order
 
 
 @known
 def schedule_blocks(n: Numbers, algorithm: str = "", splits: int = 0) -> int:
     """Thread blocks of the first launch; with an algorithm, or with so many splits."""
-    return count_all(_programs(n.scenario, _algorithm(n, algorithm), splits), slice(1))
+    return _placed(n.scenario, _algorithm(n, algorithm), "model", splits).blocks
 
 
 @known
 def schedule_seconds(
-    n: Numbers, algorithm: str = "", order: str = "index", splits: int = 0
+    n: Numbers, algorithm: str = "", order: str = "model", splits: int = 0
 ) -> float:
-    """Seconds of the run's thread blocks in an order: `index`, `longest` or `persistent`."""
-    return _placed(n.scenario, _algorithm(n, algorithm), chosen("order", order, ORDERS), splits)[0]
+    """Seconds of the run's thread blocks in an order: `model`, `index`, `longest`, `persistent`."""
+    return _placed(
+        n.scenario, _algorithm(n, algorithm), chosen("order", order, ORDERS), splits
+    ).seconds
 
 
 @known
-def schedule_idle(n: Numbers, algorithm: str = "", order: str = "index", splits: int = 0) -> float:
+def schedule_idle(n: Numbers, algorithm: str = "", order: str = "model", splits: int = 0) -> float:
     """The share of that time in which nothing runs on a multiprocessor."""
-    return _placed(n.scenario, _algorithm(n, algorithm), chosen("order", order, ORDERS), splits)[1]
+    return _placed(
+        n.scenario, _algorithm(n, algorithm), chosen("order", order, ORDERS), splits
+    ).idle
 
 
 @known
 def schedule_uneven(n: Numbers) -> float:
     """The longest of the run's thread blocks over the shortest."""
-    return _placed(n.scenario, n.workload.algorithm, "index", 0)[2]
+    return _placed(n.scenario, n.workload.algorithm, "model", 0).uneven
 
 
 @known
@@ -66,21 +72,21 @@ def _programs(scenario: Scenario, algorithm: Algorithm, splits: int) -> tuple[Ti
     return batch_programs(tile_program(_workload(scenario, algorithm, splits)))
 
 
+class _Found(NamedTuple):
+    seconds: float
+    idle: float
+    uneven: float  # the longest block over the shortest
+    blocks: int  # of the first launch
+
+
 @lru_cache(maxsize=16)
-def _placed(
-    scenario: Scenario, algorithm: Algorithm, order: Order, splits: int
-) -> tuple[float, float, float]:
-    """Return seconds, idle share, and the longest block over the shortest."""
+def _placed(scenario: Scenario, algorithm: Algorithm, order: Order, splits: int) -> _Found:
     programs = _programs(scenario, algorithm, splits)
-    w, count = programs[0].workload, count_all(programs)
+    gpu, count = programs[0].workload.gpu, count_all(programs)
     if count > MOST_BLOCKS:
         raise refuse("", "thread blocks", count, f"at most {MOST_BLOCKS}")
-    seconds = work = 0.0
-    uneven = 1.0
-    for launch in range(len(programs[0].launches)):
-        works = block_seconds(blocks_of(programs, launch), w.gpu, w.dtype)
-        seconds += placed(works, w.gpu.sms, 1, order).seconds
-        work += sum(works)
-        busy = [each for each in works if each]
-        uneven = max(uneven, max(busy) / min(busy)) if busy else uneven
-    return seconds, idle_share(work, w.gpu.sms, seconds), uneven
+    needs = [BlockNeeds(each.name, 1, gpu.smem_bytes, 1) for each in programs[0].launches]
+    found = schedule_of(programs[0], needs, order, programs)
+    works = [[each for each in launch.works if each] for launch in found.launches]
+    uneven = max(max(busy) / min(busy) for busy in works if busy)
+    return _Found(found.seconds, found.idle, uneven, len(found.launches[0].blocks))

@@ -13,11 +13,16 @@ CHOICES = (
                'What splits = "auto" chooses, and why (Flash-Decoding, Dao et al. 2023).'),
     ), lesson="schedule"),
     Choice("order", (
-        Option("index", "order of the grid", "", "Blocks start in the order of the grid."),
-        Option("longest", "longest first", "", "The blocks with the most work start first."),
+        Option("model", "long rows first", "",
+               "Head by head, of each the longest blocks first: the order of the model, and of "
+               "current kernels under a causal mask."),
+        Option("index", "order of the grid", "",
+               "What if blocks start in the order of the grid."),
+        Option("longest", "longest first", "",
+               "What if the blocks with the most work start first, whichever head's they are."),
         Option("persistent", "persistent", "",
-               "As many thread blocks as fit; each takes every so many-th piece. The model leaves "
-               "out what they save: the start of each block."),
+               "What if as many thread blocks as fit take every so many-th piece each. The model "
+               "leaves out what they save: the start of each block."),
     ), listed=True, lesson="blocks"),
 )  # fmt: skip
 ORDER_NAMES = {each.value: each.text for each in CHOICES[1].options}

@@ -12,14 +12,14 @@ Graham 1969, "Bounds on multiprocessing timing anomalies": list scheduling, and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
-from typing import Any, Literal, get_args
+from typing import Any
 
-Order = Literal["index", "longest", "persistent"]
-"""In the order of the grid; longest first; as many thread blocks as fit, each of which takes every
-so many-th piece, whether or not another is free earlier (FlashAttention-3's static scheduler)."""
-ORDERS: tuple[Order, ...] = get_args(Order)
+import numpy as np
+
+from simulator.problem.intervals import I64
+from simulator.timing.orders import Order, turn_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,11 @@ class Placement:
         """When the last piece ended."""
         return max(self.end, default=0)
 
+    def stretched(self, factor: float) -> Placement:
+        """Return the same with all times multiplied."""
+        start, end = ([factor * each for each in times] for times in (self.start, self.end))
+        return replace(self, start=start, end=end)
+
     @property
     def waves(self) -> float:
         """Pieces for each place: how often all places are filled."""
@@ -55,11 +60,14 @@ class Placement:
         return self.seconds - min(last)
 
 
-def placed(work: Sequence[Any], sms: int, slots: int, order: Order) -> Placement:
+def placed(
+    work: Sequence[Any], sms: int, slots: int, order: Order, heads: I64 | None = None
+) -> Placement:
     """Place pieces of work.
 
     work: how long each takes alone on a multiprocessor, none below 0.
     order: one of `ORDERS`.
+    heads: whose each piece is, (pieces,), rising; without it all are of one.
 
     Notes
     -----
@@ -67,9 +75,8 @@ def placed(work: Sequence[Any], sms: int, slots: int, order: Order) -> Placement
     the lower number of the multiprocessor, then that of the place, comes first.
     """
     count = len(work)
-    turn = list(range(count))
-    if order == "longest":
-        turn.sort(key=lambda n: -work[n])  # stable: of equal ones the first in the grid
+    owners = np.zeros(count, np.int64) if heads is None else heads
+    turn = turn_of(np.array(work), owners, order).tolist()
     places = sms * slots
     sm, slot = [0] * count, [0] * count
     start: list[Any] = [0] * count

@@ -6,21 +6,25 @@ This is a model (docs/time-model.md, "A schedule"): nothing of it was measured.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 from simulator.base.errors import spaced
-from simulator.problem.hardware import Gpu, time_estimate
+from simulator.problem.hardware import LAUNCH_SECONDS, Gpu, time_estimate
 from simulator.program.tile_program import TileProgram
 from simulator.study.schedule.blocks import (
     MOST_BLOCKS,
     ThreadBlocks,
+    amounts_of,
     blocks_of,
     count_all,
     of_visit,
 )
-from simulator.study.schedule.placing import Order, Placement, placed
+from simulator.study.schedule.placing import Placement, placed
 from simulator.study.schedule.residency import BlockNeeds, Residency, residency
+from simulator.timing.duration import duration_of
+from simulator.timing.orders import Order
+from simulator.timing.run_time import RunTime, run_time, why_no_time
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +35,9 @@ class LaunchSchedule:
     needs: BlockNeeds  # what each of them takes
     residency: Residency  # how many fit on a multiprocessor
     placed: Placement  # where and when each runs, in seconds after the launch began
-    begins: float  # seconds after the run began
+    begins: float  # seconds after the run began at which its first blocks do
     works: list[float]  # seconds that each block takes alone on a multiprocessor
+    library: bool = False  # whether the model's time is that of a library, whatever its blocks
 
     @cached_property
     def work(self) -> float:
@@ -65,10 +70,21 @@ class Schedule:
     gpu: Gpu  # where
     order: Order  # how blocks are placed
     launches: tuple[LaunchSchedule, ...]  # one after the other
+    # model, usual: the time in this order, and in that of the model; None if there is no model
+    model: RunTime | None
+    usual: RunTime | None
+    why: str  # why there is no model, as a sentence; empty if there is one
+
+    @property
+    def what_if(self) -> bool:
+        """Whether the order is another than the model's, so that the time is, too."""
+        return self.model is not None and self.order != "model"
 
     @property
     def seconds(self) -> float:
         """How long all launches take, one after the other."""
+        if self.model is not None:
+            return self.model.seconds
         return self.launches[-1].begins + self.launches[-1].seconds
 
     @property
@@ -86,9 +102,11 @@ class Schedule:
     def at(self, visit: int) -> tuple[LaunchSchedule, range]:
         """Return the launch of a visit, and which of its thread blocks do it."""
         found = self.program.visit(visit)
-        own, earlier = of_visit(self.program, found), self.programs.index(self.program)
-        before = count_all(self.programs[:earlier], slice(found.launch, found.launch + 1))
-        return self.launches[found.launch], range(own.start + before, own.stop + before)
+        sequence, launch = self.programs.index(self.program), self.launches[found.launch]
+        parts, _, _ = launch.blocks.shapes[sequence]
+        shares = parts if launch.blocks.launch.in_turn else 1
+        own, before = of_visit(self.program, found, shares), launch.blocks.before(sequence)
+        return launch, range(own.start + before, own.stop + before)
 
 
 def idle_share(work: float, sms: int, seconds: float) -> float:
@@ -123,9 +141,10 @@ def schedule_of(
 ) -> Schedule:
     """Place a run's thread blocks on its GPU.
 
-    A block's work is the roofline time of its own bytes and FLOPs on one multiprocessor, which has
-    an equal share of the GPU's bandwidth and matrix rate. A launch begins when the one before has
-    ended.
+    By model a launch begins with what starting it takes; its blocks run one at a time on a
+    multiprocessor, stretched where L2 or DRAM bounds the launch. Without a model a block's work is
+    the roofline time of its own bytes and FLOPs on one multiprocessor, which has an equal share of
+    the GPU's bandwidth and matrix rate. A launch begins when the one before has ended.
 
     programs: those of all sequences of its batch, the run among them: each launch has the thread
         blocks of all of them.
@@ -135,24 +154,69 @@ def schedule_of(
     why = why_no_schedule(program, needs, programs)
     if why:
         raise ValueError(why)
-    w = program.workload
+    model, usual = _model(programs, order), _model(programs, "model")
     launches: list[LaunchSchedule] = []
     begins = 0.0
     for number, own in enumerate(needs):
-        blocks = blocks_of(programs, number)
-        works = block_seconds(blocks, w.gpu, w.dtype)
-        fit = residency(own, w.gpu)
-        found = placed(works, w.gpu.sms, fit.blocks, order)
-        launches.append(LaunchSchedule(blocks, own, fit, found, begins, works))
-        begins += launches[-1].seconds
-    return Schedule(program, programs, w.gpu, order, tuple(launches))
+        fit = residency(own, program.workload.gpu)
+        if model is None:
+            found = _by_data_sheet(programs, number, order, own, fit)
+        else:
+            found = _by_model(programs, number, order, own, fit, model)
+        launches.append(replace(found, begins=begins + found.begins))
+        begins = launches[-1].begins + launches[-1].seconds
+    no_model = why_no_time(programs[0]) if model is None else ""
+    return Schedule(
+        program, programs, program.workload.gpu, order, tuple(launches), model, usual, no_model
+    )
 
 
-def block_seconds(blocks: ThreadBlocks, gpu: Gpu, dtype: str) -> list[float]:
-    """Return how long each block takes alone on a multiprocessor."""
-    pairs = list(zip(blocks.bytes.tolist(), blocks.flops.tolist(), strict=True))
-    known: dict[tuple[int, int], float] = {}  # many blocks are alike
+@lru_cache(maxsize=16)
+def _model(programs: tuple[TileProgram, ...], order: Order) -> RunTime | None:
+    if why_no_time(programs[0]):
+        return None
+    if order == "model" and len(programs) == 1:
+        return duration_of(programs[0]).model
+    return run_time(*programs, order=order)
+
+
+def _by_data_sheet(
+    programs: Sequence[TileProgram], number: int, order: Order, needs: BlockNeeds, fit: Residency
+) -> LaunchSchedule:
+    w, blocks = programs[0].workload, blocks_of(programs, number)
+    works = block_seconds(programs, number)
+    found = placed(works, w.gpu.sms, fit.blocks, order, blocks.heads)
+    return LaunchSchedule(blocks, needs, fit, found, 0.0, works)
+
+
+def _by_model(
+    programs: Sequence[TileProgram],
+    number: int,
+    order: Order,
+    needs: BlockNeeds,
+    fit: Residency,
+    model: RunTime,
+) -> LaunchSchedule:
+    parts = [each for each in model.launches if each.number == number]
+    times, starting = parts[0].blocks, len(parts) * LAUNCH_SECONDS
+    if times is None:  # a library's: the blocks of our kernels share its time
+        found = _by_data_sheet(programs, number, order, needs, fit)
+    else:
+        blocks, works = blocks_of(programs, number, times.shares), times.seconds.tolist()
+        place = placed(works, model.gpu.sms, 1, order, blocks.heads)
+        found = LaunchSchedule(blocks, needs, fit, place, 0.0, works)
+    factor = (sum(each.seconds for each in parts) - starting) / found.seconds
+    works = [factor * each for each in found.works]
+    place = found.placed.stretched(factor)
+    return replace(found, placed=place, begins=starting, works=works, library=times is None)
+
+
+def block_seconds(programs: Sequence[TileProgram], launch: int) -> list[float]:
+    """Return how long each block of a launch takes alone on a multiprocessor by the data sheet."""
+    moved, done = amounts_of(programs, launch)
+    w, known = programs[0].workload, dict[tuple[int, int], float]()  # many blocks are alike
+    pairs = list(zip(moved.tolist(), done.tolist(), strict=True))
     for pair in pairs:
         if pair not in known:
-            known[pair] = gpu.sms * time_estimate(gpu, *pair, dtype).seconds
+            known[pair] = w.gpu.sms * time_estimate(w.gpu, *pair, w.dtype).seconds
     return [known[pair] for pair in pairs]

@@ -13,10 +13,10 @@ from simulator.program.tile_program import TileProgram
 from simulator.study.schedule.batch import batch_programs
 from simulator.study.schedule.choices import ORDER_NAMES
 from simulator.study.schedule.events import Events, at_work, events_of
-from simulator.study.schedule.placing import ORDERS
 from simulator.study.schedule.residency import BlockNeeds
 from simulator.study.schedule.schedule import Schedule, schedule_of, why_no_schedule
 from simulator.study.schedule.splits import split_choice, splitting, with_splits
+from simulator.timing.orders import ORDERS
 
 Needs = Callable[[Workload], Sequence[BlockNeeds]]
 """What the thread blocks of a workload's launches take."""
@@ -51,9 +51,14 @@ class ScheduleState:
         return *self.rows, *self.beside
 
     @property
+    def schedules(self) -> tuple[Schedule, ...]:
+        """Those of the model's rows that have one."""
+        return tuple(row.schedule for row in self.rows if row.schedule)
+
+    @property
     def seconds(self) -> float:
         """The length of the time axis; 0 where each row has its own, and no times are said."""
-        if self.what == "algorithms":
+        if self.what == "algorithms" and any(each.model is None for each in self.schedules):
             return 0.0
         timed = (row.events for row in self.shown if row.events and row.events.timed)
         return max((events.seconds for events in timed), default=0.0)

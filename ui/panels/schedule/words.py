@@ -14,6 +14,7 @@ from simulator.study.schedule.schedule import LaunchSchedule, Schedule
 from simulator.study.schedule.splits import packing_reasons, split_choice, splitting
 from simulator.study.schedule.state import ScheduleState, TimelineRow
 from ui.kit.shapes import Wordings
+from ui.look.durations import MODEL
 from ui.look.units import (
     bytes_text,
     clock_text,
@@ -50,12 +51,21 @@ def figures(state: ScheduleState, row: TimelineRow) -> tuple[str, ...]:
         f"{' + '.join(small_text(each.placed.waves) for each in own)} waves",
     ]
     if state.seconds:
-        spent, least = time_text(found.seconds), time_text(found.least)
-        said[0], short = f"≈ {spent} (roofline {least}), {idle}", f"≈ {spent}, {idle}"
+        short = f"{_spent(found)}, {idle}"
+        said[0] = f"{_spent(found)}: {found.model.bound_by}, {idle}" if found.model else short
         said.append(f"tail {time_text(sum(each.tail for each in own))}")
-    fit = " + ".join(f"{each.residency.blocks} ({each.residency.limit})" for each in own)
-    said.append(f"{fit} on a multiprocessor")
+    if found.model is None:  # the model lets one at a time run on a multiprocessor
+        fit = " + ".join(f"{each.residency.blocks} ({each.residency.limit})" for each in own)
+        said.append(f"{fit} on a multiprocessor")
     return *(", ".join(said[:n]) for n in range(len(said), 0, -1)), short, idle, ""
+
+
+def _spent(found: Schedule) -> str:
+    """Return how long a run takes: by model, or the data sheet's least and that of the blocks."""
+    spent = time_text(found.seconds)
+    if found.model is None:
+        return f"≥ {time_text(found.least)} (in these blocks {spent})"
+    return f"what if: ≈ {spent}" if found.what_if else f"≈ {spent}"
 
 
 def _counted(row: TimelineRow) -> tuple[str, ...]:
@@ -100,7 +110,7 @@ def sentences(state: ScheduleState) -> Iterator[str]:
     if state.what == "splits":
         yield from _splits(state, short)
     elif found and state.what == "algorithms":
-        yield _own_axes(state)
+        yield MODEL if state.seconds else _own_axes(state)
         for row in state.rows:
             if row.schedule and (said := _reasons(row.schedule)):
                 yield f"{row.title}: {said[0][0].lower()}{said[0][1:]}"
@@ -114,6 +124,13 @@ def _run(schedule: Schedule, short: str) -> Iterator[str]:
     """Yield why a run fills its GPU, or does not, and how far from its roofline it is."""
     if (several := len(schedule.programs)) > 1:
         yield f"The {several} sequences of the batch run in the same launches."
+    if schedule.what_if and schedule.usual is not None:
+        yield (
+            f"What if blocks started in another order: {ORDER_NAMES['model']}, the order of the "
+            f"model, takes {time_text(schedule.usual.seconds)}."
+        )
+    if schedule.why:
+        yield f"{schedule.why} Each block takes the data sheet's time on its share of the GPU."
     yield from _reasons(schedule)
     scarce = [each.residency for each in schedule.launches if each.residency.is_registers]
     if not all(fit.compiled for fit in scarce):
@@ -123,28 +140,40 @@ def _run(schedule: Schedule, short: str) -> Iterator[str]:
         )
     yield short
     if least := schedule.least:
-        more = factor_text(schedule.seconds / least)
+        more, bound = factor_text(schedule.seconds / least), schedule.model
+        what = f"by model the run, limited by {bound.bound_by}," if bound else "the schedule"
         yield (
-            f"All bytes and FLOPs on all multiprocessors at once would take {time_text(least)}: "
-            f"the schedule takes {more} as long."
+            f"The data sheet allows {time_text(least)} for requested bytes and FLOPs: {what} takes "
+            f"{more} as long."
         )
 
 
 def _reasons(schedule: Schedule) -> list[str]:
-    several = len(schedule.launches) > 1
-    return [
+    several, by_model = len(schedule.launches) > 1, schedule.model is not None
+    said = [
         (f"{each.blocks.launch.name}: " if several else "") + words
         for each in schedule.launches
-        for words in _launch_words(each, schedule.gpu.sms, alone=not several)
+        for words in _launch_words(
+            each, schedule.gpu.sms, alone=not several, by_model=by_model and not each.library
+        )
     ]
+    if any(each.library for each in schedule.launches):
+        library = (
+            "The time of a launch is that of a library, which shares its work out evenly; the "
+            "thread blocks are those of our kernels."
+        )
+        said.insert(0, library)
+    return said
 
 
-def _launch_words(each: LaunchSchedule, sms: int, *, alone: bool) -> Iterator[str]:
+def _launch_words(each: LaunchSchedule, sms: int, *, alone: bool, by_model: bool) -> Iterator[str]:
     launch, blocks, fit = each.blocks.launch, len(each.blocks), each.residency
-    fits = f"fit{'s' * (fit.blocks == 1)} on a multiprocessor."
+    fits = f"fit{'s' * (fit.blocks == 1)} on a multiprocessor"
+    fits += "; the model lets one run at a time." if by_model and fit.blocks > 1 else "."
     if launch.in_turn and len(launch.visits) > 1:
-        kind = "row" if launch.by_rows else "column"
-        yield f"The {kind} blocks of a head run in turn: no more thread blocks than heads."
+        kind, shares = "row" if launch.by_rows else "column", each.blocks.shapes[0][0]
+        so = f"its rows are dealt out to {shares}" if shares > 1 else "no more than heads"
+        yield f"The {kind} blocks of a head run in turn in a thread block: {so}."
     if blocks < sms:
         idle, has = plural(sms - blocks, "multiprocessor"), "has" if sms - blocks == 1 else "have"
         does = f"never {has} anything to do" if alone else f"{has} nothing to do in this launch"
@@ -155,12 +184,13 @@ def _launch_words(each: LaunchSchedule, sms: int, *, alone: bool) -> Iterator[st
     if uneven > _UNEVEN:
         more, ends = factor_text(uneven), _longest_ends(each)
         yield f"The longest thread block takes {more} as long as the shortest: {ends}."
+    kernel = "our kernel" if by_model else "the kernel"
     if fit.is_shared:
         taken, some = bytes_text(fit.shared), count_text(fit.blocks)
-        yield f"A thread block of the kernel takes {taken} of shared memory, so that {some} {fits}"
+        yield f"A thread block of {kernel} takes {taken} of shared memory, so that {some} {fits}"
     if fit.is_registers:
         some = plural(fit.blocks, "thread block")
-        yield f"A thread of the kernel takes {fit.registers} registers, so that {some} {fits}"
+        yield f"A thread of {kernel} takes {fit.registers} registers, so that {some} {fits}"
 
 
 def _longest_ends(each: LaunchSchedule) -> str:
@@ -177,13 +207,21 @@ def _longest_ends(each: LaunchSchedule) -> str:
 
 def _orders(found: list[Schedule]) -> Iterator[str]:
     first, best = found[0], min(found, key=lambda each: each.seconds)
+    usual = ORDER_NAMES[first.order]
+    if first.model:
+        moved = [(bytes_text(each.model.dram_bytes), each.order) for each in found if each.model]
+        if len({size for size, _ in moved}) > 1:
+            said = ", ".join(f"{size} {ORDER_NAMES[order]}" for size, order in moved)
+            yield f"The model's order is the first; others are what-ifs. DRAM by model: {said}."
+        else:
+            yield "The model's order is the first; others are what-ifs."
     if best.seconds > first.seconds * (1 - 1e-9):
-        yield "No order is faster than that of the grid: the blocks are alike, or too few."
+        yield f"No order is faster than {usual}: the blocks are alike, or too few."
     else:
         saved = 100 * (1 - best.seconds / first.seconds)
         yield (
-            f"{ORDER_NAMES[best.order].capitalize()} takes {saved:.1f} % less than the order of "
-            f"the grid: idle {100 * best.idle:.1f} % instead of {100 * first.idle:.1f} %."
+            f"{ORDER_NAMES[best.order].capitalize()} takes {saved:.1f} % less than {usual}: idle "
+            f"{100 * best.idle:.1f} % instead of {100 * first.idle:.1f} %."
         )
     if any(each.order == "persistent" and each.seconds > first.seconds for each in found):
         yield (
@@ -193,7 +231,7 @@ def _orders(found: list[Schedule]) -> Iterator[str]:
 
 
 def _own_axes(state: ScheduleState) -> str:
-    """Return why times of algorithms are not compared: the model knows no cache."""
+    """Return why times of algorithms are not compared: nobody knows a cache here."""
     shares = {
         sum(compulsory_bytes(each.workload) for each in row.schedule.programs)
         / sum(each.totals.bytes for each in row.schedule.programs): row.title
@@ -201,9 +239,9 @@ def _own_axes(state: ScheduleState) -> str:
         if row.schedule
     }
     return (
-        "Each row has a time axis of its own; times of algorithms cannot be compared. The model "
-        f"takes every reload from HBM, though L2 may have it: {100 * (1 - min(shares)):.0f} % of "
-        f"the bytes of {shares[min(shares)]}."
+        "Each row has a time axis of its own; times of algorithms cannot be compared. Where there "
+        "is no model every reload counts as HBM, though L2 may have it: "
+        f"{100 * (1 - min(shares)):.0f} % of the bytes of {shares[min(shares)]}."
     )
 
 

@@ -9,9 +9,10 @@ from simulator.problem.scenario import Scenario, load_scenario, with_values
 from simulator.problem.workload import resolve
 from simulator.program.algorithms import tile_program
 from simulator.study.schedule.batch import batch_programs
-from simulator.study.schedule.placing import ORDERS, Order
+from simulator.study.schedule.blocks import amounts_of
 from simulator.study.schedule.residency import BlockNeeds
 from simulator.study.schedule.schedule import Schedule, schedule_of
+from simulator.timing.orders import ORDERS, Order
 from tests.helpers.runs import program_of, scenario
 from tests.simulator.lesson.test_lesson_numbers import computed
 
@@ -42,7 +43,10 @@ def test_sums_are_those_of_each_sequence_by_itself(lengths, order, splits, data)
     found = schedule(chosen, order)
     each = [tile_program(resolve(alone(chosen, n))) for n in range(len(lengths))]
     for amount in ("bytes", "flops"):
-        total = sum(int(getattr(part.blocks, amount).sum()) for part in found.launches)
+        total = sum(
+            int(amounts_of(found.programs, n)[amount == "flops"].sum())
+            for n in range(len(found.launches))
+        )
         assert total == sum(getattr(program.totals, amount) for program in each)
     assert [program.workload.seqlen_k for program in found.programs] == lengths
     assert found.least <= found.seconds * (1 + 1e-9)

@@ -9,7 +9,7 @@ from simulator.code.code_lines import exemplars
 from simulator.problem.scenario import Scenario
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.tile_program import TileProgram
-from simulator.study.schedule.blocks import blocks_of, count_blocks, of_visit, thread_blocks
+from simulator.study.schedule.blocks import amounts_of, blocks_of, count_blocks, of_visit
 from tests.helpers.runs import program_of, scenario, scenarios
 
 
@@ -28,16 +28,16 @@ def check(program: TileProgram) -> None:
             summed[visit.launch, doing.start] += op.flops
     total_bytes = total_flops = 0
     for number, launch in enumerate(program.launches):
-        blocks = thread_blocks(launch, w.heads)
+        blocks, (moves, sums) = blocks_of([program], number), amounts_of([program], number)
         assert len(blocks) == count_blocks(launch, w.heads)
         seen = set()
         for doing in rows_of.get(number, ()):
             seen |= set(doing)
-            assert blocks.bytes[doing.start : doing.stop].sum() == moved[number, doing.start]
-            assert blocks.flops[doing.start : doing.stop].sum() == summed[number, doing.start]
-        assert all(blocks.bytes[n] == blocks.flops[n] == 0 for n in set(range(len(blocks))) - seen)
-        total_bytes += int(blocks.bytes.sum())
-        total_flops += int(blocks.flops.sum())
+            assert moves[doing.start : doing.stop].sum() == moved[number, doing.start]
+            assert sums[doing.start : doing.stop].sum() == summed[number, doing.start]
+        assert all(moves[n] == sums[n] == 0 for n in set(range(len(blocks))) - seen)
+        total_bytes += int(moves.sum())
+        total_flops += int(sums.sum())
     assert (total_bytes, total_flops) == (program.totals.bytes, program.totals.flops)
 
 

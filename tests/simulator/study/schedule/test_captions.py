@@ -27,7 +27,7 @@ def check(row: TimelineRow, arguments: str, scenario: Scenario) -> None:
 
 
 def test_algorithms() -> None:
-    for row in schedule_state(program_of(ROWS), "algorithms", "index").rows[1:]:
+    for row in schedule_state(program_of(ROWS), "algorithms", "model").rows[1:]:
         name = algorithm_of(row.schedule.program.workload).name
         check(row, f'"{name}"', ROWS)
         blocks = len(row.schedule.launches[0].blocks)
@@ -35,17 +35,18 @@ def test_algorithms() -> None:
 
 
 def test_orders() -> None:
-    for row in schedule_state(program_of(CAUSAL), "orders", "index").rows:
+    rows = schedule_state(program_of(CAUSAL), "orders", "model").rows
+    for row in rows:
         check(row, f'"", "{row.schedule.order}"', CAUSAL)
-    works = row.schedule.launches[0].works
+    works = rows[0].schedule.launches[0].works
     assert computed("schedule_uneven()", CAUSAL) == pytest.approx(max(works) / min(works))
 
 
 def test_splits() -> None:
-    state = schedule_state(program_of(DECODING), "splits", "index")
+    state = schedule_state(program_of(DECODING), "splits", "model")
     for row in state.rows:
         splits = row.schedule.program.workload.splits
-        check(row, f'"split-kv", "index", {splits}', DECODING)
+        check(row, f'"split-kv", "model", {splits}', DECODING)
         blocks = len(row.schedule.launches[0].blocks)
         assert computed(f'schedule_blocks("split-kv", {splits})', DECODING) == blocks
     assert computed("auto_splits()", DECODING) == splits > 1
@@ -55,8 +56,8 @@ def test_splits() -> None:
     ("asked", "said"),
     [
         ('schedule_seconds("flash3")', "expected one of naive"),
-        ('schedule_seconds("", "shortest")', "expected one of index, longest, persistent"),
-        ('schedule_idle("", "index", 1000)', "tiling.splits = 1000"),
+        ('schedule_seconds("", "shortest")', "expected one of model, index, longest, persistent"),
+        ('schedule_idle("", "model", 1000)', "tiling.splits = 1000"),
     ],
 )
 def test_what_is_not_known_is_refused(asked: str, said: str) -> None:

@@ -1,36 +1,51 @@
 """Whole schedules: their sums, what limits blocks, and what cannot be placed."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.problem.hardware import gpus, time_estimate
+from simulator.problem.hardware import LAUNCH_SECONDS, gpus, time_estimate
 from simulator.problem.scenario import Scenario, with_values
-from simulator.study.schedule.placing import ORDERS, Order
 from simulator.study.schedule.residency import BlockNeeds, residency
 from simulator.study.schedule.schedule import Schedule, schedule_of, why_no_schedule
+from simulator.timing.duration import duration_of
+from simulator.timing.orders import ORDERS, Order
+from simulator.timing.run_time import run_time, why_no_time
 from tests.helpers.runs import program_of, scenario, scenarios
 
 NEEDS = BlockNeeds("kernel", 256, 40 * 1024, 128)
 
 
-def schedule(chosen: Scenario, order: Order = "index", needs: BlockNeeds = NEEDS) -> Schedule:
+def schedule(chosen: Scenario, order: Order = "model", needs: BlockNeeds = NEEDS) -> Schedule:
     program = program_of(chosen)
     return schedule_of(program, [needs] * len(program.launches), order)
 
 
 @given(scenarios(longest=24), st.sampled_from(ORDERS), st.sampled_from(sorted(gpus())))
-def test_sums_are_those_of_the_program(chosen: Scenario, order: Order, gpu: str) -> None:
+def test_a_run_takes_its_one_time_or_the_data_sheets(
+    chosen: Scenario, order: Order, gpu: str
+) -> None:
     chosen = with_values(chosen, {"hardware": {"preset": gpu}})
     found = schedule(chosen, order)
     totals, w = found.program.totals, found.program.workload
-    assert sum(int(each.blocks.bytes.sum()) for each in found.launches) == totals.bytes
-    assert sum(int(each.blocks.flops.sum()) for each in found.launches) == totals.flops
-    assert found.seconds == pytest.approx(sum(each.seconds for each in found.launches))
-    # No schedule is faster than the roofline of all bytes and FLOPs at once.
-    assert found.seconds >= found.least * (1 - 1e-9)
     assert found.least == time_estimate(w.gpu, totals.bytes, totals.flops, w.dtype).seconds
     assert 0 <= found.idle < 1
+    last = found.launches[-1]
+    assert found.seconds == pytest.approx(last.begins + last.seconds, rel=1e-9)
+    if found.model is None:
+        assert found.why == why_no_time(found.program)
+        # No schedule is faster than the roofline of all bytes and FLOPs at once.
+        assert found.seconds >= found.least * (1 - 1e-9)
+    else:
+        assert not found.why
+        own = duration_of(found.program).seconds
+        assert found.usual.seconds == own
+        assert found.what_if == (order != "model")
+        if order == "model":
+            assert found.seconds == own
+        else:
+            assert found.seconds == run_time(found.program, order=order).seconds
     for each in found.launches:
         busy = sum(max((e for s, e in zip(each.placed.sm, each.placed.end, strict=True) if s == n),
                        default=0) for n in range(w.gpu.sms))  # fmt: skip
@@ -40,27 +55,57 @@ def test_sums_are_those_of_the_program(chosen: Scenario, order: Order, gpu: str)
 def test_a_launch_begins_when_the_one_before_has_ended() -> None:
     found = schedule(scenario("naive", nq=16, heads=2))
     first, second, third = found.launches
-    assert (first.begins, second.begins) == (0, first.seconds)
-    assert third.begins == pytest.approx(first.seconds + second.seconds)
+    # A launch begins with what starting it takes.
+    assert first.begins == LAUNCH_SECONDS
+    assert second.begins == first.begins + first.seconds + LAUNCH_SECONDS
+    assert third.begins == second.begins + second.seconds + LAUNCH_SECONDS
     launch, doing = found.at(len(found.program) - 1)
     assert launch is third
     assert doing == range(len(third.blocks) - 1, len(third.blocks))
+    masked = schedule(scenario("naive", nq=16, heads=2, mask={"causal": True}))
+    assert masked.launches[0].begins == 2 * LAUNCH_SECONDS  # that of the mask, too
 
 
-def test_blocks_of_a_head_that_must_follow_each_other_leave_a_gpu_empty() -> None:
-    """FlashAttention-1 has one thread block for each head, the other one for each row block."""
-    idle = {
-        name: schedule(scenario(name, nq=1024, heads=4, rows=32, cols=32)).idle
-        for name in ("flash1", "flash2")
-    }
-    assert idle["flash1"] == pytest.approx(1 - 4 / 132)
-    assert idle["flash2"] == pytest.approx(1 - 128 / 132)
+def test_rows_of_a_head_are_dealt_out_where_its_blocks_must_follow_each_other() -> None:
+    """FlashAttention-1's release fills a GPU with shares of rows."""
+    found = schedule(scenario("flash1", nq=4096, heads=4, rows=32, cols=32))
+    (launch,) = found.launches
+    ((shares, heads, each),) = launch.blocks.shapes
+    assert (shares, heads, each) == (2 * 132 // 4, 4, 1)
+    assert launch.blocks.title(5) == "head 1, share 1 of its rows"
+    for index in range(0, len(found.program), 101):
+        visit = found.program.visit(index)
+        _, (number,) = found.at(index)
+        assert number == visit.i * shares // 128 * heads + visit.head
 
 
-def test_a_causal_mask_is_repaired_by_starting_with_the_longest() -> None:
+def test_blocks_are_stretched_where_memory_is_slower() -> None:
+    sizes = {"nq": 2048, "heads": 8, "d": 64, "rows": 128, "cols": 64, "dtype": "float16"}
+    found = schedule(scenario("flash2", **sizes))
+    (launch,), (time,) = found.launches, found.model.launches
+    assert launch.works == pytest.approx(time.blocks.seconds.tolist())  # bound by products
+    small = schedule(scenario("flash2", **sizes | {"rows": 16, "cols": 16}))
+    (launch,), (time,) = small.launches, small.model.launches
+    assert small.model.bound_by == "L2"
+    assert time.l2 > time.busy
+    stretched = time.blocks.seconds * (time.l2 / time.busy)
+    assert launch.works == pytest.approx(stretched.tolist())
+
+
+def test_long_rows_of_each_head_come_first_by_model() -> None:
     chosen = scenario("flash2", nq=2048, heads=6, rows=32, cols=32, mask={"causal": True})
-    seconds = {order: schedule(chosen, order, NEEDS).seconds for order in ORDERS}
-    assert seconds["longest"] < 0.9 * seconds["index"]
+    (launch,) = schedule(chosen).launches
+    starts = np.array(launch.placed.start).reshape(6, 64)  # heads, row blocks
+    assert (np.diff(starts, axis=1) <= 0).all()
+    assert (starts[:-1].max(axis=1) <= starts[1:].max(axis=1)).all()
+
+
+def test_another_order_may_ask_dram_for_more() -> None:
+    """All heads at once need more keys than L2 holds, so loads miss it."""
+    chosen = scenario("flash2", nq=4096, heads=64, d=128, rows=128, cols=128, dtype="float16",
+                      mask={"causal": True})  # fmt: skip
+    moved = {order: schedule(chosen, order).model.dram_bytes for order in ORDERS}
+    assert moved["longest"] > 1.2 * moved["model"]
 
 
 @pytest.mark.parametrize(

@@ -23,10 +23,11 @@ class Tokenizer:
     """The tokens that `merges` make, each a pair of numbers, the first merged first."""
 
     def __init__(self, merges: Iterable[tuple[int, int]]) -> None:
+        self.merges = tuple(merges)
         self.pieces = [b"", *(bytes([byte]) for byte in BYTES)]
         number = {piece: n for n, piece in enumerate(self.pieces)}
         self._merged: dict[tuple[int, int], tuple[int, int]] = {}
-        for rank, (left, right) in enumerate(merges):
+        for rank, (left, right) in enumerate(self.merges):
             piece = self.pieces[left] + self.pieces[right]
             if piece not in number:
                 number[piece] = len(self.pieces)

@@ -53,3 +53,38 @@ def test_what_a_run_learns_is_decided_by_its_seed_alone(tokens: Path) -> None:
     )
     found = [[run.advance() for _ in range(3)] for run in (first, again, other)]
     assert found[0] == found[1] != found[2]
+
+
+def test_what_numpy_computes_is_what_pytorch_does() -> None:
+    from simulator.language.model import LanguageModel
+    from simulator.language.tokenizer import Tokenizer
+    from tests.training.model import Model
+
+    torch.manual_seed(0)
+    twin = Model(SMALL).eval()
+    weights = {name: value.detach().numpy() for name, value in twin.named_parameters()}
+    own = LanguageModel(SMALL, weights, Tokenizer(()))
+    tokens, kept = [0, *range(30, 79)], []
+    with torch.no_grad():
+        logits = twin(torch.tensor([tokens]), kept)[0].numpy()
+    found = own.run(tokens)
+    assert np.abs(found.logits - logits).max() < 1e-4
+    for layer, of_layer in enumerate(kept):
+        for ours, theirs in zip((found.q, found.k, found.v), of_layer, strict=True):
+            np.testing.assert_allclose(ours[layer], theirs[0].numpy(), atol=1e-4)
+
+
+def test_tokens_are_those_of_the_tokenizers_library() -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    from simulator.language.tokenizer import WORDS, Tokenizer
+    from tests.training.templates import documents
+    from tests.training.tokens import learn, lines
+
+    assert tokenizers.Regex(WORDS)
+    texts = [lines(text) for text in documents(count=300)]
+    library, merges = learn(texts, 900)
+    own, rng = Tokenizer(merges), np.random.default_rng(0)
+    letters = list("theaoinsr THE  'll've's 0123,.!?-\n\t\"\u00e9\u00fc\u4e2d\U0001f600\u0301")
+    odd = ["".join(rng.choice(letters, 60)) for _ in range(300)]
+    for text in [*texts[:100], *(" " + each for each in odd)]:
+        assert own.encode(text)[1:] == library.encode(text).ids, text

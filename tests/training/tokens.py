@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -30,8 +31,8 @@ def lines(document: str) -> str:
     return " " + document.replace("\n", "\n ")
 
 
-def library(merges: list[tuple[str, str]] | None = None) -> object:
-    """A tokenizer of the tokenizers library, of `merges` or with none yet."""
+def library() -> Any:
+    """A tokenizer of the tokenizers library, with no merges yet."""
     import tokenizers
     from tokenizers import decoders, models, pre_tokenizers
 
@@ -46,7 +47,7 @@ def library(merges: list[tuple[str, str]] | None = None) -> object:
     return out
 
 
-def learn(texts: Iterable[str]) -> tuple[object, list[tuple[int, int]]]:
+def learn(texts: Iterable[str], vocabulary: int = VOCABULARY) -> tuple[Any, list[tuple[int, int]]]:
     """The library's tokenizer that these texts make, and its merges as pairs of tokens."""
     from tokenizers import pre_tokenizers, trainers
 
@@ -54,7 +55,7 @@ def learn(texts: Iterable[str]) -> tuple[object, list[tuple[int, int]]]:
     out.train_from_iterator(
         texts,
         trainers.BpeTrainer(
-            vocab_size=VOCABULARY,
+            vocab_size=vocabulary,
             special_tokens=["<s>"],
             initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
             show_progress=False,
@@ -64,7 +65,6 @@ def learn(texts: Iterable[str]) -> tuple[object, list[tuple[int, int]]]:
     number = model["vocab"]
     pairs = (pair if isinstance(pair, list) else pair.split(" ") for pair in model["merges"])
     merges = [(number[left], number[right]) for left, right in pairs]
-    assert len(Tokenizer(merges).pieces) == VOCABULARY
     return out, merges
 
 
@@ -87,6 +87,7 @@ def prepare(folder: Path) -> Path:
             if enough < 0:
                 break
     encoder, merges = learn(read)
+    assert len(Tokenizer(merges).pieces) == VOCABULARY
     arrays = {
         f"{part} {name}": np.array(
             [t for d in documents for t in encoder.encode(lines(d) + "\n").ids], np.uint16

@@ -18,8 +18,6 @@ _OTHERS = {
     "model": ("KV cache and Head sharing", "a name in assets/models.toml"),
     "tokens": ("KV cache and Head sharing", "1 to 1 048 576"),
     "memory": ("Memory traffic", ""),
-    "layer": ("Layer", ""),
-    "stage": ("Layer", ""),
     "summed": ("Generation", ""),
     "step": ("Generation, Pages, Ring", "a number"),
     "global_layers": ("Order", "a number"),

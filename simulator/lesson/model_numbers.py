@@ -19,7 +19,7 @@ from simulator.run.whole_layer import LayerRun, compute_layer, known_layer
 from simulator.study.attention_map import HeadScores, settings_of
 from simulator.study.attention_part import MapPart
 from simulator.study.captions import Numbers, cell_of, chosen, known
-from simulator.study.layer_heads import head_matrices, row_shares
+from simulator.study.layer.heads import head_matrices, row_shares
 
 Bools = NDArray[np.bool_]
 

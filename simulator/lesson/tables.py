@@ -14,6 +14,7 @@ from simulator.problem.models import models
 from simulator.study.generation.choices import CHOICES as GENERATION
 from simulator.study.jobs.choices import CHOICES as JOBS
 from simulator.study.latent.choices import CHOICES as LATENT
+from simulator.study.layer.choices import CHOICES as LAYER
 from simulator.study.merge.choices import CHOICES as MERGE
 from simulator.study.order.choices import CHOICES as ORDER
 from simulator.study.pages.choices import CHOICES as PAGES
@@ -167,6 +168,7 @@ STUDIES: dict[str, tuple[Choice, ...]] = {
     "Jobs of heads": JOBS,
     "Kernel": SMOOTHING,
     "Latent": LATENT,
+    "Layer": LAYER,
     "Merge": MERGE,
     "Order": ORDER,
     "Pages": PAGES,
@@ -185,8 +187,6 @@ class _Chosen(Table):
     model: Annotated[str, AfterValidator(_known_model)] | None = None
     tokens: Annotated[int, Field(ge=1, le=2**20)] | None = None
     memory: Literal["plain", "scale", "tilted"] | None = None
-    layer: Literal["flow", "stage", "row", "head", "heads"] | None = None
-    stage: Literal["q", "k", "v", "o", "concat", "y"] | None = None
     summed: bool | None = None
     step: Number | None = None
     global_layers: Number | None = None

@@ -117,7 +117,7 @@ class Comparison:
 
         Of the one that is shown every op that is done counts; the others are between two visits.
         """
-        shown = self._of_snapshot(snapshot)
+        shown = position_of(snapshot)
         clock, cursor = self.clocks[self.shown], snapshot.cursor
         seconds = clock.after(cursor.visit, (cursor.op + 1) / len(snapshot.ops))
         by_tile, by_time = [], []
@@ -149,19 +149,21 @@ class Comparison:
         """Return how many whole visits an algorithm does in some simulated time."""
         return self.clocks[name].visits_within(seconds)
 
-    def _of_snapshot(self, snapshot: Snapshot) -> Position:
-        program = snapshot.program
-        whole = snapshot.cursor.op == len(snapshot.ops) - 1
-        done = snapshot.cursor.visit + whole
-        return Position(
-            algorithm=self.shown,
-            visits=done,
-            visit=snapshot.visit,
-            counters=snapshot.counters,
-            seconds=snapshot.seconds,
-            on_chip=visit_shared_bytes(program, snapshot.visit.index),
-            finished=done == len(program),
-        )
+
+def position_of(snapshot: Snapshot) -> Position:
+    """Return where the run of a snapshot is."""
+    program = snapshot.program
+    whole = snapshot.cursor.op == len(snapshot.ops) - 1
+    done = snapshot.cursor.visit + whole
+    return Position(
+        algorithm=program.workload.algorithm,
+        visits=done,
+        visit=snapshot.visit,
+        counters=snapshot.counters,
+        seconds=snapshot.seconds,
+        on_chip=visit_shared_bytes(program, snapshot.visit.index),
+        finished=done == len(program),
+    )
 
 
 SCALE_N = 2**14

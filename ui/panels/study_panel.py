@@ -24,7 +24,7 @@ from simulator.lesson.tables import ChooseTable
 from simulator.run.trace import Trace
 from ui.kit.boxes import Box, Column, Scene, scene
 from ui.kit.shapes import Paragraph
-from ui.look.draw import text_width
+from ui.look.draw import outline, text_width
 from ui.look.names import fitting, readable
 from ui.look.theme import Style
 from ui.panels.base import Panel, StatePicture
@@ -36,6 +36,7 @@ from ui.session.panel_clock import PanelClock
 from ui.session.session import Session
 from ui.session.view import View
 from ui.widgets.choice_bar import Button, PlotBar, bar_sheet, lines_of, put_in_lines
+from ui.widgets.focus import has_ring
 from ui.widgets.sheet import set_sheet
 
 _SIDE = 8
@@ -98,6 +99,8 @@ class StudyPicture(StatePicture[State]):
     def _paint_scene(self, painter: QPainter, state: State, style: Style, rect: QRectF) -> None:
         if self.scene is not None:
             self.scene.paint(painter)
+        if has_ring(self):
+            outline(painter, rect, style.theme.text)
 
     def _spots(self, event: QMouseEvent) -> list[Hashable]:
         return [] if self.scene is None else self.scene.at(event.position())

@@ -159,7 +159,7 @@ PANELS = (
         "layer", "Layer", "L",
         "From X through Q, K, V and the tiles to Y, and what each head gives "
         "(Vaswani et al. 2017, section 3.2.2).",
-        "layer.panel:LayerPanel", "layer.model:layer_model", room=_LARGE,
+        "layer.panel:LayerPanel", room=_LARGE,
     ),
     PanelSpec(
         "masks", "Masks", "G",

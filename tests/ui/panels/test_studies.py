@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QPainter
 
-from simulator.base.assets import CAPTURES
+from simulator.base.assets import CAPTURES, SCENARIOS
 from simulator.base.choices import Choice
 from simulator.problem.scenario import parse_scenario
 from tests.helpers.approved import check
@@ -22,6 +22,8 @@ from ui.plots.painter import paint_over
 from ui.session.session import Session
 from ui.window.panel_specs import PANELS
 
+LAYER = SCENARIOS / "layer.safetensors"
+TRAINED = CAPTURES / "small/step-2000-layer1.safetensors"
 CAUSAL = {"mask": {"causal": True}, "tiling": {"rows": 4, "cols": 4}}
 RUNS = {
     "generation": (
@@ -38,7 +40,7 @@ RUNS = {
     "jobs": (
         {"attention": {"heads": 4}, "tiling": {"rows": 8, "cols": 8},
          "input": {"source": "layer",
-                   "path": str(CAPTURES / "small/step-2000-layer1.safetensors")}},
+                   "path": str(TRAINED)}},
         {"attention": {"heads": 12, "seqlen_q": 16, "head_dim": 4}, **CAUSAL},
     ),
     "kernel": (
@@ -50,6 +52,13 @@ RUNS = {
         {"attention": {"algorithm": "mla", "heads": 4, "seqlen_q": 1, "seqlen_k": 256,
                        "latent_dim": 32, "rope_dim": 8}},
         {"input": {"source": "capture", "name": "passage-layer1"}},
+    ),
+    "layer": (
+        {"attention": {"heads": 1}, "input": {"source": "layer", "path": str(LAYER)},
+         "tiling": {"rows": 2, "cols": 2}},
+        {"attention": {"heads": 4}, "tiling": {"rows": 8, "cols": 8},
+         "input": {"source": "layer", "path": str(TRAINED)}},
+        {"attention": {"seqlen_q": 16, "head_dim": 4}, **CAUSAL},
     ),
     "masks": (
         {"attention": {"heads": 2, "seqlen_q": 32, "head_dim": 8}, **CAUSAL},

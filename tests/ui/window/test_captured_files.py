@@ -10,7 +10,7 @@ from safetensors.numpy import save_file
 
 from simulator.base.assets import SCENARIOS
 from tests.helpers.by_hand import retype
-from ui.panels.layer.panel import NO_LAYER
+from ui.panels.layer.state import NO_LAYER
 from ui.window.main_window import MainWindow
 
 SENTENCE = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -12,125 +11,111 @@ from PySide6.QtGui import QColor, QPainter, QPen
 
 from simulator.base.dtypes import F32, frozen
 from simulator.run.whole_layer import LayerRun
-from simulator.study.layer_heads import HeadMatrices, head_matrices
+from simulator.study.layer.heads import asymmetry_of, head_matrices
 from ui.kit.boxes import Box, Canvas, Column, Row
 from ui.kit.shapes import Text
 from ui.look.draw import CENTRE, RIGHT, card, draw_text, mixed, text_width
+from ui.look.heat import KEPT
 from ui.look.theme import LABEL, Style
-from ui.panels.layer.matrices import Matrix, MatrixName, MatrixPart, limit_of
+from ui.panels.layer.matrices import Matrix, MatrixName, limit_of
+from ui.panels.layer.state import LayerState
 from ui.panels.layer.words import CIRCUITS, cell_words
+from ui.panels.study import Words
 
-MOST_WIDE = 1024
+_MOST_WIDE = 1024
 """D up to which matrices of D × D are made."""
-WORDS = (
-    ("how much one token is to read another", "who reads whom", ""),
-    ("what is not symmetric in it", "not symmetric", ""),
-    ("what is written where it reads", "what is written", ""),
+_LOOKS = (
+    ("Q", "A", ("how much one token is to read another", "who reads whom", "")),
+    ("y", "A − Aᵀ", ("what is not symmetric in it", "not symmetric", "")),
+    ("V", "W_V W_O", ("what is written where it reads", "what is written", "")),
 )
-_COLOURS = ("Q", "K", "V")
-_NAMES = ("A", "A − Aᵀ", "W_V W_O")
+"""Colours, names in a line of text, and words."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CircuitState:
-    """A head and its matrices."""
+def circuit(run: LayerRun, head: int) -> tuple[F32, F32, F32]:
+    """Return A, A − Aᵀ and W_V W_O of a head, (D, D) each."""
 
-    run: LayerRun
-    head: int
-    asymmetry: float  # of the first matrix
-    matrices: tuple[F32, F32, F32]  # A, A − Aᵀ and W_V W_O, (D, D)
+    def make() -> tuple[F32, F32, F32]:
+        found = head_matrices(run.layer, head)
+        made = found.reads, found.reads - found.reads.T, found.writes
+        reads, apart, writes = (frozen(each.astype(np.float32)) for each in made)
+        return reads, apart, writes
 
-
-def circuit_state(run: LayerRun, head: int) -> CircuitState:
-    """Return the matrices of a head, for drawing."""
-    found: HeadMatrices = head_matrices(run.layer, head)
-    apart = found.reads - found.reads.T
-    made = [frozen(each.astype(np.float32)) for each in (found.reads, apart, found.writes)]
-    return CircuitState(run, head, found.asymmetry, (made[0], made[1], made[2]))
+    return KEPT.get(run.layer.x, ("circuit", head), make)
 
 
-def asymmetry_words(state: CircuitState) -> tuple[str, str]:
-    """Return how far the first matrix is from symmetric, and in short."""
-    said = f"‖A − Aᵀ‖ / ‖A‖ = {cell_words(state.asymmetry)}"
-    if state.asymmetry == 0:
-        return (
-            f"{said}: symmetric in this layer, so i scores j exactly as j scores i",
-            f"{said}: symmetric",
-        )
-    return (
-        f"{said}: not symmetric, so i scores j otherwise than j scores i",
-        f"{said}: not symmetric",
-    )
+def words_of_head(state: LayerState) -> Words:
+    """Return which head is shown, and how far its first matrix is from symmetric."""
+    wide, head = state.run.shapes["x"][1], state.shown_head
+    if wide > _MOST_WIDE:
+        return Words(f"D = {wide}: matrices of D × D are made up to D = {_MOST_WIDE}.")
+    apart = asymmetry_of(circuit(state.run, head)[0])
+    said = f"‖A − Aᵀ‖ / ‖A‖ = {cell_words(apart)}"
+    told = "symmetric in this layer, so i scores j exactly as j scores i"
+    if apart:
+        told = "not symmetric, so i scores j otherwise than j scores i"
+    title = f"Head {head}: W_Q W_Kᵀ and W_V W_O"
+    return Words((f"{title}, {wide} × {wide}", title), (f"{said}: {told}", said))
 
 
-def circuit_words(state: CircuitState) -> str:
-    """Return the picture in words, for screen readers."""
-    wide = state.run.shapes["x"][1]
-    return f"Head {state.head}: W_Q W_Kᵀ and W_V W_O, {wide} × {wide}. {asymmetry_words(state)[0]}"
-
-
-def circuit_picture(state: CircuitState) -> Box:
+def head_picture(state: LayerState) -> Box | None:
     """Return the heads to choose from, the matrices of one, and how far the first is symmetric."""
-    limit = limit_of(state.matrices[0])
+    if state.run.shapes["x"][1] > _MOST_WIDE:
+        return None
+    made = circuit(state.run, state.shown_head)
     columns = tuple(
         Column((
-            MatrixName(CIRCUITS[n], _COLOURS[n] if n != 1 else "text", high=24),
-            Text(WORDS[n], "muted", CENTRE, size=12, wide=0, high=20),
-            Matrix(values, _COLOURS[n] if n != 1 else "y", _NAMES[n],
-                   MatrixPart(limit=limit if n < 2 else None), square=True, grow=1),
+            MatrixName(CIRCUITS[n], colour if n != 1 else "text", high=24),
+            Text(words, "muted", CENTRE, size=12, wide=0, high=20),
+            Matrix(made[n], colour, name, limit=limit_of(made[0]) if n < 2 else None, square=True,
+                   grow=1),
         ), gap=2, grow=1)
-        for n, values in enumerate(state.matrices)
+        for n, (colour, name, words) in enumerate(_LOOKS)
     )  # fmt: skip
-    chips = tuple(_Chip(n, n == state.head, id=("head", n), grow=1) for n in range(state.run.heads))
+    heads = range(state.run.heads)
+    chips = (
+        Canvas(partial(_paint_chip, n, n == state.shown_head), id=("head", n), wide=64, high=20)
+        for n in heads
+    )
     return Column((
-        Row(chips, gap=0),
-        Row(columns, gap=28, grow=1),
-        Text(asymmetry_words(state), size=13, bold=True, high=20),
-        Canvas(partial(_paint_scale, value=state.asymmetry), high=34),
+        Row(tuple(chips), gap=0),
+        Row(columns, gap=20, grow=1),
+        Canvas(partial(_paint_scale, asymmetry_of(made[0])), high=34),
     ), gap=3)  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class _Chip(Box):
-    """A head that can be chosen."""
-
-    head: int
-    chosen: bool
-
-    def most_width(self, style: Style, height: float) -> float:
-        return style.px(64)
-
-    def height(self, style: Style, width: float) -> float:
-        return style.px(20)
-
-    def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
-        theme, px, own = style.theme, style.px, style.theme.head(self.head)
-        chip = rect.adjusted(0, 0, -min(px(4), 0.1 * rect.width()), 0)
-        ground, edge = mixed(theme.panel, own, 0.35), theme.current if self.chosen else own
-        card(painter, chip, ground, edge, px(4), px(2) if self.chosen else 1.0)
-        words = (f"head {self.head}", str(self.head), "")
-        inside = chip.adjusted(px(3), 0, -px(3), 0)
-        Text(words, align=CENTRE, size=12).paint(painter, style, inside)
+def _paint_chip(head: int, chosen: bool, painter: QPainter, style: Style, rect: QRectF) -> None:
+    """Paint a head that can be chosen."""
+    theme, px, own = style.theme, style.px, style.theme.head(head)
+    chip = rect.adjusted(0, 0, -min(px(4), 0.1 * rect.width()), 0)
+    ground, edge = mixed(theme.panel, own, 0.35), theme.current if chosen else own
+    card(painter, chip, ground, edge, px(4), px(2) if chosen else 1.0)
+    words = f"head {head}", str(head), ""
+    Text(words, align=CENTRE).paint(painter, style, chip.adjusted(px(3), 0, -px(3), 0))
 
 
-def _paint_scale(painter: QPainter, style: Style, box: QRectF, *, value: float) -> None:
-    """Draw a number between 0, symmetric, and 2, the opposite of its transpose."""
+def _paint_scale(apart: float, painter: QPainter, style: Style, box: QRectF) -> None:
+    """Paint a number between 0, symmetric, and 2, the opposite of its transpose."""
     theme, px, font = style.theme, style.px, style.text_font(LABEL)
     bar = QRectF(box.x() + px(8), box.y(), box.width() - px(16), px(16))
-    y = bar.center().y()
+    y, middle = bar.center().y(), bar.x() + bar.width() * math.sqrt(0.5)
     painter.setPen(QPen(QColor(theme.muted), px(2)))
     painter.drawLine(QLineF(bar.left(), y, bar.right(), y))
-    words = QRectF(box.x(), bar.bottom(), box.width(), px(17))
-    middle = bar.x() + bar.width() * math.sqrt(0.5)
     painter.drawLine(QLineF(middle, y - px(5), middle, y + px(5)))
-    draw_text(painter, words, "0: symmetric", font, theme.muted)
-    draw_text(painter, words, "2: the opposite of Aᵀ", font, theme.muted, RIGHT)
-    said = "√2: nothing in common with Aᵀ"
-    room = 2 * min(middle - words.x(), words.right() - middle) - px(280)
-    said = said if text_width(font, said) <= room else "√2"
-    wide = text_width(font, said) + px(4)
-    place = QRectF(middle - wide / 2, words.y(), wide, words.height())
-    draw_text(painter, place, said, font, theme.muted, CENTRE)
+    place = QRectF(box.x(), bar.bottom(), box.width(), px(17))
+    room = box.right() - middle
+    starts, half, ends = next(
+        words for words in (
+            ("0: symmetric", "√2: nothing in common with Aᵀ", "2: the opposite of Aᵀ"),
+            ("0: symmetric", "√2", "2: the opposite of Aᵀ"), ("0", "√2", "2"),
+        ) if len(words[0]) == 1
+        or text_width(font, words[1]) / 2 + text_width(font, words[2]) + px(12) <= room
+    )  # fmt: skip
+    wide = text_width(font, half) + px(4)
+    draw_text(painter, place, starts, font, theme.muted)
+    draw_text(painter, place, ends, font, theme.muted, RIGHT)
+    centred = QRectF(middle - wide / 2, place.y(), wide, place.height())
+    draw_text(painter, centred, half, font, theme.muted, CENTRE)
     painter.setPen(QPen(QColor(theme.panel), px(1)))
     painter.setBrush(QColor(theme.current))
-    painter.drawEllipse(QPointF(bar.x() + bar.width() * value / 2, y), px(6), px(6))
+    painter.drawEllipse(QPointF(bar.x() + bar.width() * apart / 2, y), px(6), px(6))

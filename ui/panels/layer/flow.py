@@ -4,136 +4,229 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
+from typing import Any
 
 import numpy as np
-from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
 from simulator.base.dtypes import F32
 from simulator.program.playback import eased
+from simulator.run.snapshot import Snapshot
 from simulator.run.whole_layer import LayerRun
+from simulator.study.compare import position_of
 from ui.board.mini_board import paint_mini_board
-from ui.kit.boxes import Box, Canvas, Placed
-from ui.kit.shapes import Text
-from ui.look.draw import CENTRE, card, hairline, mixed, outline
+from ui.kit.boxes import Box, Canvas, Column, Placed, Row
+from ui.kit.shapes import LINE, Text
+from ui.look.draw import CENTRE, card, hairline, mixed, outline, text_width
 from ui.look.names import head_words, op_label, short_op_label
-from ui.look.theme import Style
+from ui.look.theme import LABEL, Style
 from ui.look.units import count_text
-from ui.panels.layer.detail import Detail
 from ui.panels.layer.matrices import (
     Matrix,
     MatrixName,
-    MatrixPart,
+    band_of,
+    laid,
     limit_of,
     number_font,
-    paint_matrix,
-    paint_slices,
     rows_box,
     runs_of,
 )
-from ui.panels.layer.model import COLOURS, Bools, FlowState, heads_of, matrix
-from ui.panels.layer.places import (
-    TILES,
-    flow_places,
-    head_box,
-    head_places,
-    is_wide,
-    name_place,
-    stage_places,
-)
-from ui.panels.layer.words import NAMES, PLAIN, shape_text
+from ui.panels.layer.state import COLOURS, PROJECTED, Bools, LayerState, heads_of, matrix
+from ui.panels.layer.words import NAMES, PLAIN, facts, formula_of, shape_text, sum_text
 
+_TILES = "tiles"
+"""The place of the run's miniature."""
+_ABOVE = (("x",), ("wq", "wk", "wv"), PROJECTED)
+_BELOW = ((_TILES,), ("o", "concat"), ("wo",), ("y",))
+"""The columns, which stand in one line or in two."""
+_ARROWS = (
+    ("x", "wq"), ("x", "wk"), ("x", "wv"), ("wq", "q"), ("wk", "k"), ("wv", "v"), ("q", _TILES),
+    ("k", _TILES), ("v", _TILES), (_TILES, "o"), ("concat", "wo"), ("wo", "y"),
+)  # fmt: skip
+_STAGES = (
+    ("q", "wq", "q"), ("k", "wk", "k"), ("v", "wv", "v"), ("o", _TILES), ("o", "o"),
+    ("concat", "concat"), ("y", "wo"), ("y", "y"),
+)  # fmt: skip
+"""Each stage with what stands inside its place, or in its two places."""
 _STILL = ("x", "wq", "wk", "wv", "q", "k", "v", "wo")
 """Matrices that are there before the run and do not change."""
+_LEAST = 0.3
+"""Least side of a matrix, as a share of the longest: a flat one is still seen."""
+_CELL = QSizeF(72, 36)
+"""Largest cells at scale 1."""
+_MOST_ROWS = 4
+"""Rows up to which the statistics of a layer's only head are written out."""
 
 
 @dataclass(frozen=True, eq=False)
 class FlowPicture(Box):
     """A layer from X to Y at a share of an op, and what is said of a stage of it."""
 
-    state: FlowState
+    state: LayerState
 
     def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
-        state, px, run = self.state, style.px, self.state.model.run
-        assert run is not None
-        deep = min(max(px(66), 0.17 * rect.height()), px(92))
-        body, wide = rect.adjusted(0, 0, 0, -deep - px(6)), is_wide(rect)
-        boxes, arrows = flow_places(run, style, body, wide=wide)
-        for stage, place in stage_places(style, boxes, rect):
-            works, chosen = stage == state.at_work, stage == state.selected
-            yield Placed(_Stage(works, chosen, id=("stage", stage), name=stage), place)
-        yield Placed(Canvas(partial(_paint_arrows, arrows)), rect)
+        state, px, run = self.state, style.px, self.state.run
+        deep = min(max(px(66), 0.17 * rect.height()), px(92), 0.25 * rect.height())
+        boxes = flow_places(run, style, rect.adjusted(0, 0, 0, -deep - px(6)))
+        for stage, *names in _STAGES:
+            ground = _Stage(stage == state.at_work, stage == state.stage, id=("stage", stage))
+            place = _around(style, [boxes[name] for name in names])
+            lower = 3 * px(17) if names == [_TILES] else 0
+            yield Placed(ground, place.adjusted(0, 0, 0, lower).intersected(rect))
+        yield Placed(Canvas(partial(_paint_arrows, boxes)), rect)
         for name, box in boxes.items():
-            tone, latex = COLOURS.get(name, "text"), NAMES.get(name, "")
-            named = MatrixName(latex, tone, shape_text(run, name), 14) if latex else _TITLE
-            yield Placed(named, name_place(style, box))
-        slots = head_places(run, style, boxes["o"])
-        values = matrix(run, "concat")
+            title: Box = Text(_TILES, align=CENTRE, size=12, bold=True)
+            if name != _TILES:
+                tone = COLOURS.get(name, "text")
+                title = MatrixName(NAMES[name], tone, shape_text(run, name), 14)
+            yield Placed(title, _name_place(style, box))
+        yield from self._tiles(style, boxes[_TILES], rect)
+        yield from self._matrices(style, boxes)
+        yield from _detail(state).place(style, rect.adjusted(0, rect.height() - deep, 0, 0))
+
+    def _matrices(self, style: Style, boxes: dict[str, QRectF]) -> Iterator[Placed]:
+        state, run = self.state, self.state.run
+        slots, concat, whole = (
+            head_places(run.heads, style, boxes["o"]),
+            matrix(run, "concat"),
+            state.whole,
+        )
         narrow = QRectF(0, 0, slots[0].width() * run.heads, slots[0].height())
-        font = number_font(values, style, narrow)
-        fonts = [
-            number_font(matrix(run, each), style, boxes[each]) for each in boxes.keys() - {TILES}
+        font = number_font(concat, style, narrow)
+        written = font is not None and None not in [
+            number_font(matrix(run, each), style, boxes[each]) for each in boxes if each != _TILES
         ]
-        written = font is not None and None not in fonts
+
+        def made(name: str, rows: Bools | None = None, **more: Any) -> Matrix:
+            return Matrix(matrix(run, name), COLOURS.get(name, name), PLAIN[name], rows,
+                          heads_of(run, name), name == "wo", written=written, **more)  # fmt: skip
+
         for name in _STILL:
-            of, slices = MatrixPart(written=written), heads_of(run, name)
-            colour, by_rows = COLOURS.get(name, name), name == "wo"
-            still = Matrix(matrix(run, name), colour, PLAIN[name], of, slices, by_rows)
-            yield Placed(still, boxes[name])
-        yield from self._tiles(style, boxes[TILES], rect)
-        concat, each = boxes["concat"], run.shapes["o"][2]
-        nothing = MatrixPart(np.zeros(len(values), np.bool_), written=False)
-        yield Placed(Matrix(values, COLOURS["concat"], PLAIN["concat"], nothing), concat)
-        moves, moving = [], state.moving
+            yield Placed(made(name), boxes[name])
+        yield Placed(made("concat", state.landed), boxes["concat"])
+        mixing, moving, whole = state.mixing, state.moving, state.whole
+        wide = concat.shape[1] // run.heads
+        y, top = boxes["y"], limit_of(concat)
+        yield Placed(made("y", whole if mixing is None else whole & ~mixing), y)
+        moves = []
         for head, slot in enumerate(slots):
-            part = MatrixPart(state.model.finished[head], range(head * each, (head + 1) * each),
-                              font=font, written=written)  # fmt: skip
-            own, home = (range(head, head + 1),), head_box(run, concat, head)
-            of_head = Matrix(values, COLOURS["o"], PLAIN["o"], part, own)
-            landed = replace(part, rows=state.landed[head], framed=False)
+            values, own = concat[:, head * wide : (head + 1) * wide], (range(head, head + 1),)
+            of_head = Matrix(values, "O", PLAIN["o"], state.finished[head], own, limit=top,
+                             font=font, written=written)  # fmt: skip
             yield Placed(of_head, slot)
-            yield Placed(replace(of_head, part=landed, said=PLAIN["concat"], slices=()), home)
             if moving is not None and moving[head].any():
-                slides = replace(landed, rows=moving[head])
-                framed = partial(_paint_runs, moving[head], head)
-                slid = replace(of_head, part=slides, slices=(), over=framed)
-                moves.append(Placed(slid, between(slot, home, state.slid)))
-        bands = partial(paint_bands, heads_of(run, "concat"))
-        yield Placed(Canvas(bands), concat)
-        y, mixing = matrix(run, "y"), state.mixing
-        whole = state.model.whole if mixing is None else state.model.whole & ~mixing
-        over = None if mixing is None else partial(_paint_mixing, state, run, mixing, written)
-        made = Matrix(y, "y", "Y", MatrixPart(whole, written=written), over=over)
-        yield Placed(made, boxes["y"])
+                rows, home = moving[head], head_box(run.heads, boxes["concat"], head)
+                slides = replace(of_head, rows=rows, slices=(), bare=True,
+                                 over=partial(_paint_runs, rows, head))  # fmt: skip
+                moves.append(Placed(slides, between(slot, home, state.slid)))
+        for rows in runs_of(mixing) if mixing is not None and state.mixed else ():
+            values, of_y = mixed_rows(run, rows, state.mixed), matrix(run, "y")
+            under_way = Matrix(values, "y", "Y", limit=limit_of(of_y), bare=True,
+                               font=number_font(of_y, style, y), written=written)  # fmt: skip
+            yield Placed(under_way, rows_box(y, rows, len(whole)))
         yield from moves
-        yield from Detail(state).place(style, rect.adjusted(0, rect.height() - deep, 0, 0))
 
     def _tiles(self, style: Style, box: QRectF, rect: QRectF) -> Iterator[Placed]:
         """Yield the tiles of the current head in small, and in words where the run is."""
-        now, line = self.state.model.snapshot, style.px(17)
+        now, line = self.state.snapshot, style.px(17)
         program, w = now.program, now.program.workload
-
-        def paint(painter: QPainter, style: Style, place: QRectF) -> None:
-            painter.save()
-            paint_mini_board(painter, program, self.state.model.position, w.grid, style, place)
-            painter.restore()
-
-        yield Placed(Canvas(paint), box)
+        yield Placed(Canvas(partial(_paint_tiles, now)), box)
         visit, visits = count_text(now.cursor.visit + 1), count_text(len(program))
         head = head_words(w, now.visit.head)
-        wide = name_place(style, box).adjusted(-style.px(5), 0, style.px(5), 0).intersected(rect)
+        wide = _name_place(style, box).adjusted(-style.px(5), 0, style.px(5), 0).intersected(rect)
         for n, words in enumerate((
-            (f"{head} of {len(w.picked)}", head),
+            (f"{head} of {len(w.picked)}", head, ""),
             (f"visit {visit} of {visits}", f"{visit} of {visits}", visit),
-            (op_label(now.op, w), short_op_label(now.op, w)),
+            (op_label(now.op, w), short_op_label(now.op, w), ""),
         )):  # fmt: skip
             y = box.bottom() + style.px(4) + n * line
             place = QRectF(wide.x(), y, wide.width(), line)
             yield Placed(Text(words, "muted" if n < 2 else "text", CENTRE), place)
 
 
-_TITLE = Text("tiles", align=CENTRE, size=12, bold=True)
+# --- where everything stands ------------------------------------------------------------------
+
+
+def flow_places(run: LayerRun, style: Style, rect: QRectF) -> dict[str, QRectF]:
+    """Return the places of all matrices and of the run's miniature."""
+    px, head = style.px, style.px(19) + band_of(style)
+    wide = rect.width() > 1.25 * rect.height()
+    lines = (_ABOVE + _BELOW,) if wide else (_ABOVE, _BELOW)
+    shapes = {name: matrix(run, name).shape for line in lines for column in line
+              for name in column if name != _TILES}  # fmt: skip
+    largest = (max(rows for rows, _ in shapes.values()), max(cols for _, cols in shapes.values()))
+    shapes[_TILES] = largest
+    boxes, y = dict[str, QRectF](), rect.y()
+    for line in lines:
+        high = rect.height() * (1 if wide else 0.6 if line is _ABOVE else 0.4)
+        part = QRectF(rect.x(), y, rect.width(), high).adjusted(0, px(2), 0, -px(2))
+        gap = min(px(34), 0.06 * rect.width() * len(_ABOVE + _BELOW) / len(line))
+        places = laid([[shapes[name] for name in column] for column in line], largest, style, part,
+                      cell=_CELL, least=_LEAST, gap=gap, edge=px(9), head=head + px(5))  # fmt: skip
+        for column, found in zip(line, places, strict=True):
+            boxes |= dict(zip(column, found, strict=True))
+        if _TILES in boxes:  # three lines of words below it
+            box, words = boxes[_TILES], px(58)
+            high = min(part.height() - head - words, box.width())
+            top = min(box.center().y() - high / 2, part.bottom() - high - words)
+            boxes[_TILES] = QRectF(
+                box.x(), round(max(top, part.y() + head)), box.width(), round(high)
+            )
+        y += high
+    return boxes
+
+
+def _with_name(style: Style, box: QRectF) -> QRectF:
+    """Return a matrix with the width that its name may have."""
+    return box.adjusted(-style.px(3), 0, style.px(3), 0)
+
+
+def _name_place(style: Style, box: QRectF) -> QRectF:
+    """Return where a matrix is named; longer than a narrow matrix is wide."""
+    wide, high = _with_name(style, box), style.px(19) + band_of(style)
+    return QRectF(wide.x(), box.y() - high, wide.width(), style.px(18))
+
+
+def _around(style: Style, boxes: list[QRectF]) -> QRectF:
+    """Return the place of a stage: around matrices and their names."""
+    named = [box.united(_name_place(style, box)) for box in boxes]
+    pad = style.px(3)
+    return reduce(QRectF.united, named).adjusted(-pad - band_of(style), -1, pad, pad)
+
+
+def head_places(heads: int, style: Style, box: QRectF) -> list[QRectF]:
+    """Return the places of O of each head: apart, where the concat has them side by side."""
+    gap = min(style.px(8), 0.3 * box.width() / heads) if heads > 1 else 0.0
+    wide = (box.width() - gap * (heads - 1)) / heads
+    return [QRectF(box.x() + head * (wide + gap), box.y(), wide, box.height())
+            for head in range(heads)]  # fmt: skip
+
+
+def head_box(heads: int, box: QRectF, head: int) -> QRectF:
+    """Return the place of a head in the concat."""
+    wide = box.width() / heads
+    return QRectF(box.x() + head * wide, box.y(), wide, box.height())
+
+
+def between(start: QRectF, end: QRectF, share: float) -> QRectF:
+    """Return a box on its way from one place to another."""
+    at = eased(share)
+    corners = (
+        a + (b - a) * at
+        for a, b in ((start.topLeft(), end.topLeft()), (start.bottomRight(), end.bottomRight()))
+    )
+    return QRectF(*corners)
+
+
+def mixed_rows(run: LayerRun, rows: range, heads: int) -> F32:
+    """Return some rows of Y when W_O has added so many of the heads: a sum of the first terms."""
+    some = run.shares[:heads, rows.start : rows.stop].astype(np.float64).sum(axis=0)
+    return np.asarray(some + run.bias, dtype=np.float32)
+
+
+# --- what is painted --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,60 +247,88 @@ class _Stage(Box):
             outline(painter, rect.adjusted(3, 3, -3, -3), theme.text, 1.0, px(4))
 
 
-def _paint_arrows(arrows: list[QLineF], painter: QPainter, style: Style, rect: QRectF) -> None:
-    colour, tip = QColor(style.theme.muted), style.px(4.5)
-    for line in arrows:
-        painter.setPen(QPen(colour, style.px(1.3)))
-        painter.drawLine(line)
-        long = max(line.length(), 1.0)
-        along = QPointF(line.dx() / long * tip, line.dy() / long * tip)
-        across, end = QPointF(-along.y() / 2, along.x() / 2), line.p2()
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(colour)
-        head = [end, end - along + across, end - along - across]
-        painter.drawPolygon(QPolygonF(head))
+def _paint_arrows(boxes: dict[str, QRectF], painter: QPainter, style: Style, rect: QRectF) -> None:
+    """Paint arrows from each matrix to what is made of it."""
+    px, band = style.px, band_of(style) + style.px(8)
+    for name, other in _ARROWS:
+        one, two = (_with_name(style, boxes[each]) for each in (name, other))
+        if one.right() < two.right():  # not from a line to the next
+            start = QPointF(one.right() + px(7), one.center().y())
+            high = min(max(start.y(), two.top() + px(8)), two.bottom() - px(8))
+            _paint_arrow(
+                painter, style, start, QPointF(max(two.left() - band, start.x() + px(6)), high)
+            )
+    one, two = boxes["o"], _name_place(style, boxes["concat"])
+    x = one.center().x()
+    _paint_arrow(painter, style, QPointF(x, one.bottom() + px(3)), QPointF(x, two.y() - px(1)))
 
 
-def paint_bands(slices: tuple[range, ...], painter: QPainter, style: Style, rect: QRectF) -> None:
-    """Draw bands of heads above a matrix that is drawn in parts."""
-    paint_slices(painter, slices, style, rect)
+def _paint_arrow(painter: QPainter, style: Style, start: QPointF, end: QPointF) -> None:
+    colour, line = QColor(style.theme.muted), QLineF(start, end)
+    painter.setPen(QPen(colour, style.px(1.3)))
+    painter.drawLine(line)
+    along = QPointF(line.dx(), line.dy()) * (style.px(4.5) / max(line.length(), 1.0))
+    across = QPointF(-along.y() / 2, along.x() / 2)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(colour)
+    painter.drawPolygon(QPolygonF([end, end - along + across, end - along - across]))
+
+
+def _paint_tiles(now: Snapshot, painter: QPainter, style: Style, rect: QRectF) -> None:
+    grid = now.program.workload.grid
+    painter.save()
+    paint_mini_board(painter, now.program, position_of(now), grid, style, rect)
+    painter.restore()
 
 
 def _paint_runs(rows: Bools, head: int, painter: QPainter, style: Style, rect: QRectF) -> None:
     """Frame rows that slide from O of their head into the concat."""
-    for run in runs_of(rows, len(rows)):
+    for run in runs_of(rows):
         around = rows_box(rect, run, len(rows)).adjusted(-2, -2, 2, 2)
         outline(painter, around, style.theme.head(head), style.px(2))
 
 
-def between(start: QRectF, end: QRectF, share: float) -> QRectF:
-    """Return a box on its way from one place to another."""
-    at = eased(share)
-
-    def mid(a: float, b: float) -> float:
-        return a + (b - a) * at
-
-    return QRectF(mid(start.x(), end.x()), mid(start.y(), end.y()),
-                  mid(start.width(), end.width()), mid(start.height(), end.height()))  # fmt: skip
+# --- what is said of a stage ------------------------------------------------------------------
 
 
-def mixed_rows(run: LayerRun, rows: Bools, heads: int) -> F32:
-    """Return some rows of Y when W_O has added so many of the heads: a sum of the first terms."""
-    some = run.shares[:heads, rows].astype(np.float64).sum(axis=0)
-    return np.asarray(some + run.bias, dtype=np.float32)
+def _detail(state: LayerState) -> Box:
+    """Return what is said of the stage that is shown, and of the row that the board explains."""
+    run, stage, tables = state.run, state.shown, list[Box]()
+    if stage == "o" and run.heads == 1 and len(state.whole) <= _MOST_ROWS:
+        for name in [each for each in ("m", "l", "lse") if each in run.statistics]:
+            values = run.statistics[name][0].reshape(len(state.whole), -1)
+            of = Matrix(values, COLOURS[name], PLAIN[name], state.finished[0], grow=1)
+            named = MatrixName(NAMES[name], COLOURS[name], size=13, high=18, wide=46)
+            wide = Box(wide=46 * values.shape[1])
+            tables.append(Column((named, of, wide), gap=0, may_go=True))
+    latex = formula_of(run, stage, state.snapshot.program.workload)
+    said = Column((
+        Row((MatrixName(latex, "text", size=16, high=27), Box(grow=1)), gap=0),
+        _Phrases(tuple(facts(run, stage)), sum_text(run, stage, state.row), grow=1),
+    ), gap=0, grow=1)  # fmt: skip
+    return Row((said, *tables), gap=14)
 
 
-def _paint_mixing(
-    state: FlowState, run: LayerRun, mixing: Bools, written: bool,
-    painter: QPainter, style: Style, box: QRectF,
-) -> None:  # fmt: skip
-    """Draw the rows of Y that are being added up."""
-    y = matrix(run, "y")
-    top, font = limit_of(y), number_font(y, style, box)
-    for rows in runs_of(mixing if state.mixed else np.zeros_like(mixing), len(y)):
-        some = np.zeros(len(y), dtype=np.bool_)
-        some[rows.start : rows.stop] = True
-        values = mixed_rows(run, some, state.mixed)
-        place = rows_box(box, rows, len(y))
-        part = MatrixPart(limit=top, font=font, framed=False, kept=False, written=written)
-        paint_matrix(painter, values, "y", style, place, part)
+@dataclass(frozen=True, eq=False)
+class _Phrases(Box):
+    """Phrases in full lines, those at the end left out if there is no room, and a last line."""
+
+    said: tuple[str, ...]
+    last: str
+
+    def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
+        font, line, room, lines = style.text_font(LABEL), style.px(LINE), rect.width(), list[str]()
+        for each in self.said:
+            longer = f"{lines[-1]}  ·  {each}" if lines else each
+            if lines and text_width(font, longer) <= room:
+                lines[-1] = longer
+            elif (len(lines) + 1) * line <= rect.height() and text_width(
+                font, each
+            ) <= rect.width():
+                lines.append(each)
+        if (len(lines) + 1) * line <= rect.height() and text_width(font, self.last) <= room:
+            lines.append(self.last)
+        for n, words in enumerate(lines):
+            yield Placed(
+                Text(words, "muted"), QRectF(rect.x(), rect.y() + n * line, rect.width(), line)
+            )

@@ -4,163 +4,94 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
+from itertools import product
 
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF
 from PySide6.QtGui import QColor, QPainter, QPen
 
 from simulator.base.dtypes import F64
-from simulator.study.layer_heads import RowShares, row_shares
-from ui.kit.boxes import Box, Canvas, Placed
-from ui.kit.shapes import Text
+from simulator.study.layer.heads import RowShares, row_shares
+from ui.kit.boxes import Box, Canvas, Column, Placed, Row
+from ui.kit.shapes import LINE, Text
 from ui.look.draw import CENTRE, RIGHT, draw_text, outline, text_width
 from ui.look.theme import LABEL, Style
-from ui.look.units import count_text, exact_text, number_text
-from ui.panels.layer.matrices import Matrix, MatrixPart, rows_box
-from ui.panels.layer.model import LayerModel, matrix
+from ui.look.units import exact_text, number_text
+from ui.panels.layer.matrices import Matrix, rows_box
+from ui.panels.layer.state import LayerState, matrix
 from ui.panels.layer.words import cell_words
+from ui.panels.study import Words
 
 _APART = 6.0
 """Pixels of a stack from which there is a gap between neighbours."""
 _FINEST = 3.0
 """Pixels that a stack needs at least; of more dimensions the first ones are shown."""
+_NAMED = 8
+"""Heads that have a colour and a name; of more, those that give the most."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LayerRow:
-    """A row of Y."""
-
-    model: LayerModel  # the layer at a cursor
-    row: int  # which row
-    shares: RowShares  # what heads give to it
-
-    @property
-    def done(self) -> list[int]:
-        """The heads that have finished the row."""
-        return [int(head) for head in np.flatnonzero(self.model.finished[:, self.row])]
-
-    @property
-    def whole(self) -> bool:
-        """Whether all have."""
-        return len(self.done) == len(self.model.finished)
+def words_of_row(state: LayerState) -> Words:
+    """Return what is shown, and how the stacks are read."""
+    name = f"{state.row_name(state.shown_row)} of Y"
+    less = ", less its bias" if "bo" in state.run.layer.weights else ""
+    heads, given = len(state.finished), len(state.done)
+    has = f"{given} of {heads} heads have this row"
+    told = (f"{has}: Y is not whole yet", has) if given < heads else ""
+    return Words((f"What each head gives to {name}{less}", name), told, (
+        "One stack for each dimension: positive pieces upwards, negative ones downwards.",
+        "The line is their sum, Y; per cent: what a head gives in the direction of the row.",
+    ))  # fmt: skip
 
 
-def row_state(model: LayerModel, row: int) -> LayerRow:
-    """Return a row of the layer of a model that has one."""
-    assert model.run is not None
-    return LayerRow(model, row, row_shares(model.run, row))
-
-
-def title_words(state: LayerRow) -> tuple[str, str]:
-    """Return what is shown, and in short."""
-    name = f"{state.model.row_name(state.row)} of Y"
-    run = state.model.run
-    assert run is not None
-    less = ", less its bias" if "bo" in run.layer.weights else ""
-    return f"What each head gives to {name}{less}", name
-
-
-def note_words(state: LayerRow, dims: int) -> tuple[str, ...]:
-    """Return how the stacks are read, longest first."""
-    heads, given = len(state.model.finished), len(state.done)
-    if given < heads:
-        has = f"{given} of {heads} heads"
-        return f"{has} have this row: Y is not whole yet", f"{has} so far"
-    wide = state.shares.given.shape[1]
-    some = f"; dimensions 0 to {dims - 1} of {count_text(wide)}" if dims < wide else ""
-    return (
-        "one stack for each dimension: positive pieces upwards, negative ones downwards; the line "
-        f"is their sum, Y; per cent: what a head gives in the direction of the row{some}",
-        f"signed pieces; the line is their sum; per cent in the direction of the row{some}",
-        "signed pieces; the line is their sum",
-    )
-
-
-def head_words(state: LayerRow, head: int) -> tuple[str, ...]:
+def head_words(state: LayerState, shares: RowShares, head: int) -> tuple[str, ...]:
     """Return what a head gives in all, longest first."""
     if head not in state.done:
-        return f"head {head}: not yet", f"{head}: not yet"
-    said = f"{number_text(100 * state.shares.along[head], 1)} %"
-    size = number_text(state.shares.size[head], 2)
-    return f"head {head}: {said}, length {size}", f"head {head}: {said}", f"{head}: {said}"
+        return f"head {head}: not yet", f"{head}: –"
+    said = f"{number_text(100 * shares.along[head], 1)} %"
+    size = number_text(shares.size[head], 2)
+    return f"head {head}: {said}, length {size}", f"head {head}: {said}", said
 
 
-def legend_heads(state: LayerRow, room: int) -> tuple[list[int], int]:
-    """Return which heads are named in so many lines, and how many are not: the largest are."""
-    heads = len(state.model.finished)
-    if heads <= room:
-        return list(range(heads)), 0
-    order = np.argsort(-np.abs(state.shares.along), kind="stable")
-    return sorted(order[: room - 1].tolist()), heads - room + 1
+def described_heads(state: LayerState) -> list[str]:
+    """Return what each head gives, for screen readers."""
+    shares = row_shares(state.run, state.shown_row)
+    return [head_words(state, shares, head)[0] for head in range(len(state.finished))]
 
 
-def row_words(state: LayerRow) -> str:
-    """Return the picture in words, for screen readers."""
-    heads = range(len(state.model.finished))
-    return ". ".join([title_words(state)[0], *(head_words(state, head)[0] for head in heads)])
+def named_heads(shares: RowShares) -> list[int]:
+    """Return which heads have a name."""
+    count = len(shares.along)
+    order = np.argsort(-np.abs(shares.along), kind="stable")
+    return sorted(order[: count if count <= _NAMED else _NAMED - 1].tolist())
 
 
-def scale_of(shares: RowShares, dims: int) -> tuple[float, float]:
-    """Return the lowest and the highest end of the stacks."""
-    start, end = (each[:, :dims] for each in shares.ends)
-    low = float(min(start.min(), end.min(), 0.0))
-    high = float(max(start.max(), end.max(), 0.0))
-    return (low, high) if high > low else (-1.0, 1.0)
-
-
-def piece_box(plot: QRectF, ends: tuple[F64, F64], scale: tuple[float, float], dims: int,
-              head: int, dim: int) -> QRectF:  # fmt: skip
-    """Return the place of the piece that a head gives to a dimension."""
-    low, high = scale
-    wide = plot.width() / dims
-
-    def y(value: float) -> float:
-        return plot.bottom() - (value - low) / (high - low) * plot.height()
-
-    one, two = y(float(ends[0][head, dim])), y(float(ends[1][head, dim]))
-    gap = 0.12 * wide if wide > _APART else 0.0
-    return QRectF(plot.x() + dim * wide + gap, min(one, two), wide - 2 * gap, abs(one - two))
-
-
-@dataclass(frozen=True, eq=False)
-class RowPicture(Box):
-    """What each head gives to a row of Y, which is chosen at the left unless nobody can."""
-
-    state: LayerRow
-    choosing: bool = True
-
-    def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
-        state, px, line = self.state, style.px, style.px(19)
-        run = state.model.run
-        assert run is not None
-        top = QRectF(rect.x(), rect.y(), rect.width(), line)
-        yield Placed(Text(title_words(state), size=13, bold=True), top)
-        y, high = top.y() + 2 * line + px(24), rect.height() - 2 * line - px(46)
-        side, key = min(px(130), 0.2 * rect.width()), min(px(190), 0.34 * rect.width())
-        rows = QRectF(rect.x() + px(2), y, side, min(high, px(26) * run.shapes["y"][0]))
-        left, right = rows.right() + px(66), rect.right() - key
-        plot = QRectF(left, y, right - px(16) - left, high)
-        dims = min(run.shapes["y"][1], max(int(plot.width() / _FINEST), 1))
-        note = Text(note_words(state, dims), "muted", size=11.5)
-        yield Placed(note, top.translated(0, line))
-        said = "Y: choose a row" if self.choosing else f"Y, row {state.row} framed"
-        yield Placed(Text((said, "Y"), "muted"), QRectF(rows.x(), y - line, side, px(17)))
-        part = MatrixPart(state.model.whole)
-        framed = partial(_paint_frame, state.row, len(state.model.whole))
-        yield Placed(Matrix(matrix(run, "y"), "y", "Y", part, over=framed, id="row"), rows)
-        named, others = legend_heads(state, max(int(high / line), 1))
-        yield Placed(_Stacks(state, dims, tuple(named), name="stacks"), plot)
-        for n, head in enumerate(named):
-            at = QRectF(right, y + n * line, key, line)
-            swatch = QRectF(at.x(), at.y() + px(4), px(11), px(11))
-            yield Placed(Canvas(partial(_paint_swatch, head)), swatch)
-            tone = "text" if head in state.done else "muted"
-            words = Text(head_words(state, head), tone, size=11.5)
-            yield Placed(words, at.adjusted(px(17), 0, 0, 0))
-        if others:
-            more = Text(f"grey: {others} heads more", "muted", size=11.5)
-            yield Placed(more, QRectF(right, y + len(named) * line, key, line))
+def row_picture(state: LayerState) -> Box:
+    """Return Y, in which a row is chosen unless nobody can, the stacks of the row and its heads."""
+    shares, whole = row_shares(state.run, state.shown_row), state.whole
+    named = named_heads(shares)
+    said = "Y: choose a row" if state.controls else f"Y, row {state.shown_row} framed"
+    framed = partial(_paint_frame, state.shown_row, len(whole))
+    keys: list[Box] = [
+        Row((
+            Canvas(partial(_paint_swatch, head), wide=11, high=LABEL),
+            Text(head_words(state, shares, head), "text" if head in state.done else "muted",
+                 wide=0, grow=1),
+        ), gap=6) for head in named
+    ]  # fmt: skip
+    if len(named) < len(shares.along):
+        others = len(shares.along) - len(named)
+        keys.append(Text((f"grey: {others} heads more", f"{others} more"), "muted", wide=0))
+    y = matrix(state.run, "y")
+    return Row((
+        Box(wide=1),
+        Column((
+            Text((said, "Y"), "muted", wide=0),
+            Matrix(y, "y", "Y", whole, tallest=26, over=framed, id="row", grow=1), Box(high=19),
+        ), gap=2, share=0.12),
+        _Stacks(state, shares, named, name="stacks", grow=1),
+        Column((Box(high=LABEL), *keys), gap=2, share=0.27),
+    ), gap=10)  # fmt: skip
 
 
 def _paint_frame(row: int, count: int, painter: QPainter, style: Style, box: QRectF) -> None:
@@ -171,76 +102,105 @@ def _paint_frame(row: int, count: int, painter: QPainter, style: Style, box: QRe
 
 
 def _paint_swatch(head: int, painter: QPainter, style: Style, box: QRectF) -> None:
-    painter.fillRect(box, style.theme.head(head))
+    side = min(box.width(), box.height())
+    painter.fillRect(
+        QRectF(box.x(), box.center().y() - side / 2, side, side), style.theme.head(head)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class StackPlot:
+    """Where the pieces of the first dimensions are."""
+
+    rect: QRectF
+    ends: tuple[F64, F64]  # (H, D) where pieces begin and end
+
+    @cached_property
+    def dims(self) -> int:
+        """How many dimensions have room."""
+        return min(len(self.ends[0][0]), max(int(self.rect.width() / _FINEST), 1))
+
+    @cached_property
+    def scale(self) -> tuple[float, float]:
+        """The lowest and the highest end of the stacks."""
+        values = np.stack(self.ends)[..., : self.dims]
+        low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))
+        return (low, high) if high > low else (-1.0, 1.0)
+
+    def y(self, value: float) -> float:
+        """Return the height of a value."""
+        low, high = self.scale
+        return self.rect.bottom() - (value - low) / (high - low) * self.rect.height()
+
+    def piece(self, head: int, dim: int) -> QRectF:
+        """Return the place of the piece that a head gives to a dimension."""
+        wide = self.rect.width() / self.dims
+        one, two = (self.y(float(each[head, dim])) for each in self.ends)
+        gap = 0.12 * wide if wide > _APART else 0.0
+        left = self.rect.x() + dim * wide + gap
+        return QRectF(left, min(one, two), wide - 2 * gap, abs(one - two))
 
 
 @dataclass(frozen=True, eq=False)
 class _Stacks(Box):
-    """Signed pieces of the first dimensions, in the colours of the heads that are named."""
+    """Signed pieces with the axes of values and dimensions, in the colours of named heads."""
 
-    state: LayerRow
-    dims: int
-    named: tuple[int, ...]
+    state: LayerState
+    shares: RowShares
+    named: list[int]
+
+    def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
+        px = style.px
+        plot = rect.adjusted(min(px(62), 0.3 * rect.width()), px(40), 0, -px(19))
+        yield Placed(self, plot)
+        dims, wide = StackPlot(plot, self.shares.ends).dims, self.shares.given.shape[1]
+        if dims < wide:
+            said = f"dimensions 0 to {dims - 1} of {wide}", f"{dims} of {wide}", ""
+            yield Placed(Text(said, "muted"), QRectF(plot.x(), rect.y(), plot.width(), px(LINE)))
 
     def tip_at(self, rect: QRectF, at: QPointF) -> str:
-        dim = min(int((at.x() - rect.x()) / rect.width() * self.dims), self.dims - 1)
-        given = self.state.shares.given
-        parts = (f"head {head}: {exact_text(given[head, dim])}" for head in self.state.done)
+        dims = StackPlot(rect, self.shares.ends).dims
+        dim = min(int((at.x() - rect.x()) / rect.width() * dims), dims - 1)
+        parts = (f"head {n}: {exact_text(self.shares.given[n, dim])}" for n in self.state.done)
         return "\n".join((f"dimension {dim}", *parts))
 
-    def paint(self, painter: QPainter, style: Style, plot: QRectF) -> None:
-        state, theme, px, dims = self.state, style.theme, style.px, self.dims
-        font, scale, ends = style.code_font(LABEL), scale_of(state.shares, dims), state.shares.ends
-        low, high = scale
-        wide = plot.width() / dims
-
-        def y(value: float) -> float:
-            return plot.bottom() - (value - low) / (high - low) * plot.height()
-
+    def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
+        state, theme, px = self.state, style.theme, style.px
+        plot, font = StackPlot(rect, self.shares.ends), style.code_font(LABEL)
+        (low, high), dims, zero = plot.scale, plot.dims, plot.y(0)
         painter.setPen(QPen(QColor(theme.muted), 1))
-        painter.drawLine(QLineF(plot.left(), y(0), plot.right(), y(0)))
-        for value in {low, 0.0, high} if abs(y(low) - y(high)) > px(40) else {0.0}:
-            if value and abs(y(value) - y(0)) < px(14):
-                continue
-            place = QRectF(plot.x() - px(62), y(value) - px(8), px(56), px(16))
-            draw_text(painter, place, cell_words(value), font, theme.muted, RIGHT)
-        for head in state.done:
-            colour = theme.head(head) if head in self.named else QColor(theme.faint)
-            for dim in range(dims):
-                box = piece_box(plot, ends, scale, dims, head, dim)
-                painter.fillRect(box, colour)
-                if box.height() > px(3) and box.width() > px(6):
-                    outline(painter, box, theme.panel)
-        for dim in range(dims if state.whole else 0):
-            value = float(state.shares.total[dim])
-            _paint_sum(painter, style, plot, plot.x() + dim * wide, wide, y(value), value)
-        _paint_dims(painter, style, plot, dims)
+        painter.drawLine(QLineF(rect.left(), zero, rect.right(), zero))
+        for value in {low, 0.0, high} if rect.height() > px(40) else {0.0}:
+            if not value or abs(plot.y(value) - zero) >= px(14):
+                place = QRectF(rect.x() - px(62), plot.y(value) - px(8), px(56), px(16))
+                draw_text(painter, place, cell_words(value), font, theme.muted, RIGHT)
+        for head, dim in product(state.done, range(dims)):
+            box = plot.piece(head, dim)
+            painter.fillRect(box, theme.head(head) if head in self.named else QColor(theme.faint))
+            if box.height() > px(3) and box.width() > px(6):
+                outline(painter, box, theme.panel)
+        wide = rect.width() / dims
+        for dim in range(dims if len(state.done) == len(state.finished) else 0):
+            column = QRectF(rect.x() + dim * wide, rect.y(), wide, rect.height())
+            value = float(self.shares.total[dim])
+            _paint_sum(painter, style, column, plot.y(value), cell_words(value))
+        least = text_width(font, str(dims)) + px(8)
+        step = next(n for n in (1, 2, 4, 8, 16, 32, 64, 128, 256, 10**9) if n * wide >= least)
+        for dim in range(0, dims, step):
+            x = rect.x() + (dim + 0.5) * wide
+            place = QRectF(x - least, rect.bottom() + px(3), 2 * least, px(16))
+            draw_text(painter, place, str(dim), font, theme.muted, CENTRE)
 
 
-def _paint_sum(
-    painter: QPainter, style: Style, plot: QRectF, x: float, wide: float, at: float, value: float
-) -> None:
+def _paint_sum(painter: QPainter, style: Style, column: QRectF, at: float, words: str) -> None:
     """Mark the sum of a stack, and write it beside its mark if there is room."""
     theme, px, font = style.theme, style.px, style.code_font(LABEL, bold=True)
-    text = cell_words(value)
+    edge, wide = 0.04 * column.width(), text_width(font, words) + px(6)
     for colour, thick in ((theme.panel, 4), (theme.text, 2)):
         painter.setPen(QPen(QColor(colour), px(thick)))
-        painter.drawLine(QLineF(x + 0.04 * wide, at, x + 0.96 * wide, at))
-    if text_width(font, text) + px(6) <= wide:
-        above = at - px(18) if at - px(18) >= plot.top() - px(19) else at + px(2)
-        place = QRectF(x, above, wide, px(16))
-        ground = QRectF(0, 0, text_width(font, text) + px(6), px(15))
-        ground.moveCenter(place.center())
+        painter.drawLine(QLineF(column.left() + edge, at, column.right() - edge, at))
+    if wide <= column.width():
+        above = at - px(18) if at >= column.top() - px(1) else at + px(2)
+        ground = QRectF(column.center().x() - wide / 2, above, wide, px(15))
         painter.fillRect(ground, QColor(theme.panel))
-        draw_text(painter, place, text, font, theme.text, CENTRE)
-
-
-def _paint_dims(painter: QPainter, style: Style, plot: QRectF, dims: int) -> None:
-    """Number the dimensions below their stacks, as many as fit."""
-    font, wide = style.code_font(LABEL), plot.width() / dims
-    least = text_width(font, str(dims)) + style.px(8)
-    step = next(n for n in (1, 2, 4, 8, 16, 32, 64, 128, 256, 10**9) if n * wide >= least)
-    for dim in range(0, dims, step):
-        x = plot.x() + (dim + 0.5) * wide
-        place = QRectF(x - least, plot.bottom() + style.px(3), 2 * least, style.px(16))
-        draw_text(painter, place, str(dim), font, style.theme.muted, CENTRE)
+        draw_text(painter, ground, words, font, theme.text, CENTRE)

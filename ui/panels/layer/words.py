@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -136,11 +137,18 @@ def sum_text(run: LayerRun, stage: str, row: int, col: int = 0) -> str:
         return ""
     taken, weights = run.stage(stage).takes[0], run.layer.weights
     left = run.layer.x if taken == "x" else run.flat[taken]
-    terms = [f"{cell_words(float(a))}·{cell_words(float(b))}"
-             for a, b in zip(left[row], weights[weight][:, col], strict=True)]  # fmt: skip
-    terms += [cell_words(float(weights[bias][col])) for bias in biases_of(run, stage)]
-    made = (run.flat.get(stage, run.arrays[stage]))[row, col]
-    return f"{PLAIN[stage]}[{row}, {col}] = {' + '.join(terms)} = {cell_words(float(made))}"
+    made = run.flat.get(stage, run.arrays[stage])[row, col]
+    biases = [float(weights[bias][col]) for bias in biases_of(run, stage)]
+    terms = zip(left[row], weights[weight][:, col], strict=True)
+    return sum_words(f"{PLAIN[stage]}[{row}, {col}]", terms, biases, float(made))
+
+
+def sum_words(
+    name: str, terms: Iterable[tuple[float, float]], biases: Sequence[float], made: float
+) -> str:
+    """Return a sum of products, and of biases, written out."""
+    said = [f"{cell_words(float(a))}·{cell_words(float(b))}" for a, b in terms]
+    return f"{name} = {' + '.join([*said, *map(cell_words, biases)])} = {cell_words(made)}"
 
 
 def facts(run: LayerRun, stage: str) -> list[str]:
@@ -163,8 +171,3 @@ def title_of(run: LayerRun, stage: str) -> str:
     return (
         title.replace(", cut", ", turned by their places, cut") if run.layer.turns(stage) else title
     )
-
-
-def stage_words(run: LayerRun, stage: str) -> str:
-    """Return a stage in words, for screen readers."""
-    return f"{title_of(run, stage)}. {'. '.join(facts(run, stage))}"

@@ -14,16 +14,17 @@ from simulator.base.assets import SCENARIOS
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import Scenario, load_scenario, parse_scenario, with_values
 from simulator.program.playback import Cursor
-from simulator.run.row_report import row_report
-from simulator.run.trace import Trace, simulate
+from simulator.run.trace import simulate
 from simulator.run.whole_layer import compute_layer, finished_rows
+from simulator.study.layer.choices import AT_WORK
 from tests.helpers.layers import CASE, layer_file
-from ui.look.theme import DARK, Style
-from ui.panels.layer.circuits import asymmetry_words
-from ui.panels.layer.counts import lines
+from ui.kit.boxes import Scene
+from ui.panels.layer.circuits import circuit
+from ui.panels.layer.counts import count_at, counts_of, lines
 from ui.panels.layer.matrices import Matrix
-from ui.panels.layer.model import layer_model
-from ui.panels.layer.panel import NO_LAYER, LayerPanel
+from ui.panels.layer.panel import LayerPanel
+from ui.panels.layer.product import cell_of, items_of
+from ui.panels.layer.state import NO_LAYER, LayerState
 from ui.panels.layer.words import facts
 from ui.safety.settings import Settings
 from ui.window.main_window import MainWindow
@@ -48,21 +49,33 @@ def large(window: MainWindow, tmp_path: Path) -> LayerPanel:
 
 
 def click(panel: LayerPanel, at: QPointF) -> None:
-    QTest.mouseClick(panel, Qt.MouseButton.LeftButton, pos=at.toPoint())
+    QTest.mouseClick(panel.picture, Qt.MouseButton.LeftButton, pos=at.toPoint())
+
+
+def press(panel: LayerPanel, key: Qt.Key) -> None:
+    panel.picture.setFocus()
+    QTest.keyClick(panel.picture, key)
+
+
+def state_of(panel: LayerPanel) -> LayerState:
+    assert panel.state is not None
+    return panel.state
+
+
+def scene_of(panel: LayerPanel) -> Scene:
+    assert panel.picture.scene is not None
+    return panel.picture.scene
 
 
 def places_of(panel: LayerPanel, said: str) -> list[QRectF]:
     """Return the places of a matrix by its name in a line of text."""
-    assert panel.scene is not None
-    return [
-        rect for box, rect in panel.scene.placed if isinstance(box, Matrix) and box.said == said
-    ]
+    placed = scene_of(panel).placed
+    return [rect for box, rect in placed if isinstance(box, Matrix) and box.said == said]
 
 
 def spots_of(panel: LayerPanel, kind: str) -> list[tuple[object, QRectF]]:
     """Return what can be chosen by a click, with its place."""
-    assert panel.scene is not None
-    return [(box.id[1], rect) for box, rect in panel.scene.placed
+    return [(box.id[1], rect) for box, rect in scene_of(panel).placed
             if isinstance(box.id, tuple) and box.id[0] == kind]  # fmt: skip
 
 
@@ -73,74 +86,65 @@ def cell(box: QRectF, row: int, col: int, rows: int, cols: int) -> QPointF:
 
 def test_a_click_explains_a_stage_and_keys_the_next(window: MainWindow) -> None:
     panel = window.docks.panel(LayerPanel)
-    assert panel.run is not None
-    assert panel.stage is None
+    assert state_of(panel).stage == AT_WORK
     for stage, place in spots_of(panel, "stage"):
-        panel.stage = None
+        panel.choose("stage", AT_WORK)
         click(panel, place.topLeft() + QPointF(6, 6))
-        assert panel.flow is not None
-        assert panel.stage == panel.flow.shown == stage
-        assert facts(panel.run, str(stage))[0] in panel.accessibleDescription()
+        assert state_of(panel).stage == state_of(panel).shown == stage
+        assert facts(state_of(panel).run, str(stage))[0] in panel.accessibleDescription()
+        assert panel.bar.lists["stage"].currentData() == stage
     click(panel, spots_of(panel, "stage")[-1][1].center())
-    assert panel.stage is None, "the same stage again"
-    panel.setFocus()
-    seen: list[str | None] = []
+    assert state_of(panel).stage == AT_WORK, "the same stage again"
+    seen: list[str] = []
     for _ in range(6):
-        QTest.keyClick(panel, Qt.Key.Key_Down)
-        seen.append(panel.stage)
+        press(panel, Qt.Key.Key_Down)
+        seen.append(state_of(panel).stage)
     assert seen == ["concat", "y", "q", "k", "v", "o"], "the tiles are at work"
-    QTest.keyClick(panel, Qt.Key.Key_Up)
-    assert panel.stage == "v"
+    press(panel, Qt.Key.Key_Up)
+    assert state_of(panel).stage == "v"
 
 
 def test_the_pointer_reads_every_number(window: MainWindow) -> None:
     panel = window.docks.panel(LayerPanel)
+    tip = scene_of(panel).tip
     with np.load(CASE) as case:
         for name, plain in (("q", "Q"), ("v", "V"), ("y", "Y"), ("o", "O of each head")):
             (box,), wanted = places_of(panel, plain), case[name].reshape(3, 4)
             for row, col in np.ndindex(3, 4):
-                said, _, value = panel.reading(cell(box, row, col, 3, 4)).partition(" = ")
+                said, _, value = tip(cell(box, row, col, 3, 4)).partition(" = ")
                 assert said == f"{plain}[{row}, {col}]"
                 assert float(value) == pytest.approx(wanted[row, col], abs=1e-6)
-    assert panel.reading(QPointF(1, 1)) == ""
+    assert tip(QPointF(1, 1)) == ""
 
 
 def test_a_stage_at_large_explains_the_number_that_is_clicked(window: MainWindow) -> None:
     panel = window.docks.panel(LayerPanel)
-    QTest.mouseClick(panel.title_bar.buttons["layer", "stage"], Qt.MouseButton.LeftButton)
-    panel.setFocus()
+    QTest.mouseClick(panel.bar.buttons["layer", "stage"], Qt.MouseButton.LeftButton)
     for _ in range(3):
-        QTest.keyClick(panel, Qt.Key.Key_Down)
-    assert panel.run is not None
-    assert panel.product is not None
-    assert panel.product.stage == "q"
+        press(panel, Qt.Key.Key_Down)
+    assert state_of(panel).shown == "q"
     (box,) = places_of(panel, "Q")
     click(panel, cell(box, 1, 1, 3, 4))
-    assert (panel.product.row, panel.product.col) == (1, 1)
+    assert cell_of(state_of(panel), items_of(state_of(panel))) == (1, 1)
     assert "Q[1, 1] = 0·0 + 1·0.5 + 0·0 + 1·0.5 = 1" in panel.accessibleDescription()
-    assert panel.reading(box.topLeft() + QPointF(2, 2)) == "Q[0, 0] = 1.0"
-    QTest.keyClick(panel, Qt.Key.Key_Down)
-    assert panel.product.stage == "k"
-    assert panel.product.col == 0
+    assert scene_of(panel).tip(box.topLeft() + QPointF(2, 2)) == "Q[0, 0] = 1.0"
+    press(panel, Qt.Key.Key_Down)
+    assert state_of(panel).shown == "k"
+    assert "K[0, 0]" in panel.accessibleDescription()
 
 
 def test_a_row_of_y_is_chosen_by_pointer_and_keys(window: MainWindow, large: LayerPanel) -> None:
-    button = large.title_bar.buttons["layer", "row"]
-    QTest.mouseClick(button, Qt.MouseButton.LeftButton)
-    assert large.shown == "row"
-    run = large.run
-    assert run is not None
+    QTest.mouseClick(large.bar.buttons["layer", "row"], Qt.MouseButton.LeftButton)
+    run = state_of(large).run
     click(large, cell(places_of(large, "Y")[0], 20, 0, 50, 1))
-    assert large.row_now is not None
-    assert large.row_now.row == 20
-    large.setFocus()
-    QTest.keyClick(large, Qt.Key.Key_Up)
-    assert large.row_now.row == 19
+    assert state_of(large).shown_row == 20
+    press(large, Qt.Key.Key_Up)
+    assert state_of(large).shown_row == 19
     assert "row 19" in large.accessibleDescription()
     window.session.last()
     window.session.settle()
-    assert large.scene is not None
-    said = large.reading(cell(large.scene.where("stacks"), 0, 32, 2, 64))
+    scene = scene_of(large)
+    said = scene.tip(cell(scene.where("stacks"), 0, 32, 2, 64))
     assert said.splitlines()[0] == "dimension 32"
     given = [float(line.partition(": ")[2].replace("−", "-")) for line in said.splitlines()[1:]]
     assert sum(given) == pytest.approx(float(run.arrays["y"][19, 32] - run.bias[32]), abs=1e-5)
@@ -150,37 +154,32 @@ def test_a_row_says_which_heads_have_not_given_yet(window: MainWindow, large: La
     large.choose("layer", "row")
     window.session.go(Cursor(len(window.session.trace) // 2, 0))  # type: ignore[arg-type]
     window.session.settle()
-    large.row = 49
-    assert large.row_now is not None
-    assert large.row_now.done == [0, 1]
-    assert not large.row_now.whole
-    assert "head 2: not yet" in large.words
+    click(large, cell(places_of(large, "Y")[0], 49, 0, 50, 1))
+    assert state_of(large).done == [0, 1]
+    assert "2 of 4 heads have this row" in large.accessibleDescription()
+    assert "head 2: not yet" in large.accessibleDescription()
 
 
 def test_a_head_is_chosen_and_its_matrices_are_its_own(large: LayerPanel) -> None:
     large.choose("layer", "head")
-    run = large.run
-    assert run is not None
+    run = state_of(large).run
     click(large, spots_of(large, "head")[2][1].center())
-    assert large.circuit is not None
-    assert large.circuit.head == 2
-    w = run.layer.weights
+    assert state_of(large).shown_head == 2
+    w, found = run.layer.weights, circuit(run, 2)
     wanted = w["wq"][:, 32:48].astype(float) @ w["wk"][:, 32:48].T.astype(float)
-    np.testing.assert_allclose(large.circuit.matrices[0], wanted, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(large.circuit.matrices[1], wanted - wanted.T, atol=1e-6)
-    said, _, value = large.reading(places_of(large, "A")[0].topLeft() + QPointF(1, 1)).partition(
-        " = "
-    )
+    np.testing.assert_allclose(found[0], wanted, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found[1], wanted - wanted.T, atol=1e-6)
+    at = places_of(large, "A")[0].topLeft() + QPointF(1, 1)
+    said, _, value = scene_of(large).tip(at).partition(" = ")
     assert said == "A[0, 0]"
     assert float(value.replace("−", "-")) == pytest.approx(wanted[0, 0], rel=1e-4)
     apart = np.linalg.norm(wanted - wanted.T) / np.linalg.norm(wanted)
-    assert f"{apart:.3f}".rstrip("0") in asymmetry_words(large.circuit)[0]
+    assert f"‖A‖ = {apart:.3f}".rstrip("0") in large.accessibleDescription()
     assert "not symmetric" in large.accessibleDescription()
-    large.setFocus()
-    QTest.keyClick(large, Qt.Key.Key_Down)
-    assert large.circuit.head == 3
-    QTest.keyClick(large, Qt.Key.Key_Down)
-    assert large.circuit.head == 0
+    press(large, Qt.Key.Key_Down)
+    assert state_of(large).shown_head == 3
+    press(large, Qt.Key.Key_Down)
+    assert state_of(large).shown_head == 0
 
 
 def test_the_slider_supposes_more_heads_and_changes_no_run(
@@ -189,31 +188,37 @@ def test_the_slider_supposes_more_heads_and_changes_no_run(
     scenario = window.session.scenario
     large.choose("layer", "heads")
     assert large.slider.isVisible()
-    assert large.counts is not None
-    assert [count.heads for count in large.counts.counts] == [1, 2, 4, 8, 16, 32, 64]
-    assert large.counts.now.heads == large.counts.own == 4
+    counts = counts_of(state_of(large))
+    assert [count.heads for count in counts] == [1, 2, 4, 8, 16, 32, 64]
+
+    def heads() -> int:
+        return counts[count_at(state_of(large))].heads
+
+    assert heads() == state_of(large).run.heads == 4
     large.slider.setFocus()
     for _ in range(4):
         QTest.keyClick(large.slider, Qt.Key.Key_PageUp)
-    found = {line.names[0]: line for line in lines(large.counts)}
-    assert large.counts.now.heads == 64
+    found = {line.names[0]: line for line in lines(state_of(large))}
+    assert heads() == 64
     assert [line.factor for line in found.values()] == [1, 1, 1, 64, 64]
     assert found["parameters of the four weights"].value == 4 * 64**2
     assert found["exponentials"].value == 64 * 50**2
-    large.setFocus()
-    QTest.keyClick(large, Qt.Key.Key_Up)
-    assert large.counts.now.heads == 32
+    press(large, Qt.Key.Key_Up)
+    assert heads() == 32
     assert "32 heads of 2" in large.accessibleDescription()
     assert window.session.scenario is scenario
-    high = large.place.height()
+    high = large.picture.height()
     large.show_controls(False)
     assert not large.slider.isVisible(), "in a film nobody can move it"
-    assert large.place.height() > high
-    assert large.counts.now.heads == 32
+    assert large.picture.height() > high
+    assert heads() == 32
     large.show_controls(True)
     assert large.slider.isVisible()
     large.choose("layer", "flow")
     assert not large.slider.isVisible()
+    window.session.start(load_scenario(SCENARIOS / "induction.toml"), None)
+    window.session.settle()
+    assert counts_of(state_of(large))[count_at(state_of(large))].heads == 4, "its own again"
 
 
 def test_the_flow_follows_the_run(window: MainWindow, large: LayerPanel) -> None:
@@ -222,14 +227,12 @@ def test_the_flow_follows_the_run(window: MainWindow, large: LayerPanel) -> None
     for visit in (0, 5, len(trace) - 1):
         session.go(Cursor(visit, 2))
         session.settle()
-        assert large.flow is not None
-        assert large.flow.at_work == "o"
-        assert np.array_equal(large.flow.model.finished, finished_rows(trace.snapshot(visit, 2)))
+        assert state_of(large).at_work == "o"
+        assert np.array_equal(state_of(large).finished, finished_rows(trace.snapshot(visit, 2)))
     session.last()
     session.settle()
-    assert large.flow is not None
-    assert large.flow.at_work == "y"
-    assert large.flow.moving is None, "motion is off"
+    assert state_of(large).at_work == "y"
+    assert state_of(large).moving is None, "motion is off"
 
 
 def test_a_step_that_stores_rows_slides_them_if_motion_is_on(
@@ -244,14 +247,14 @@ def test_a_step_that_stores_rows_slides_them_if_motion_is_on(
     session.settle()
     session.step()
     session.settle()
-    assert large.flow is not None
-    assert large.flow.arriving is not None
-    assert large.flow.arriving.sum() == 16
+    arriving = state_of(large).arriving
+    assert arriving is not None
+    assert arriving.sum() == 16
     large.show_share(0.3)
-    assert large.flow.moving is not None
-    assert large.flow.at_work == "concat"
+    assert state_of(large).moving is not None
+    assert state_of(large).at_work == "concat"
     large.show_share(1.0)
-    assert large.flow.moving is None
+    assert state_of(large).moving is None
 
 
 # --- without a layer ----------------------------------------------------------------------------
@@ -264,30 +267,22 @@ def test_a_run_without_a_layer_says_so_and_offers_the_demo(
     window.desk.take("layer")
     window.session.settle()
     panel = window.docks.panel(LayerPanel)
-    assert window.session.trace is not None
-    assert window.session.trace.whole_layer is None
+    button = panel.buttons["demo"]
     assert panel.accessibleDescription().startswith(NO_LAYER)
-    assert panel.button.isVisible()
-    assert panel.rect().contains(panel.button.geometry())
-    assert panel.button.geometry().bottom() < panel.place.top()
+    assert button.isVisible()
     demo = simulate(SCENARIOS / "layer.toml")  # what stands below is the demo's, at its end
     exact = compute_layer(demo)
-    assert panel.run is not None
-    np.testing.assert_array_equal(panel.run.arrays["y"], exact.arrays["y"])
-    assert panel.flow is not None
-    assert panel.flow.model.finished.all()
-    blank = panel.grab().toImage()
-    texts = {blank.pixelColor(x, y).rgb() for x in range(0, blank.width(), 7)
-             for y in range(int(panel.place.top()), blank.height(), 7)}  # fmt: skip
-    assert len(texts) > 8, "the layer is drawn"
+    np.testing.assert_array_equal(state_of(panel).run.arrays["y"], exact.arrays["y"])
+    assert state_of(panel).finished.all()
+    assert places_of(panel, "Y")
     window.session.step()  # of the run at hand
     window.session.settle()
-    assert panel.flow.model.finished.all()
-    QTest.mouseClick(panel.button, Qt.MouseButton.LeftButton)
+    assert state_of(panel).finished.all()
+    QTest.mouseClick(button, Qt.MouseButton.LeftButton)
     window.session.settle()
     assert window.session.path == SCENARIOS / "layer.toml"
-    assert panel.run is not None
-    assert not panel.button.isVisible()
+    assert places_of(panel, "Y")
+    assert not button.isVisible()
 
 
 @pytest.mark.parametrize(("scale", "drawn"), [(1.0, True), (1.5, False)])
@@ -299,10 +294,7 @@ def test_a_panel_too_low_for_the_demo_does_not_say_that_it_is_below(
     window.desk.take("layer")
     window.session.settle()
     panel = window.docks.panel(LayerPanel)
-    picture = panel.grab().toImage()
-    below = range(panel.button.geometry().bottom() + 3, picture.height() - 6, 7)
-    inks = {picture.pixelColor(x, y).rgb() for x in range(0, picture.width(), 7) for y in below}
-    assert (len(inks) > 8) is drawn
+    assert bool(places_of(panel, "Y")) is drawn
     assert ("Below is another run" in panel.accessibleDescription()) is drawn
 
 
@@ -311,13 +303,11 @@ def test_a_run_of_some_heads_offers_the_others(window: MainWindow, large: LayerP
     assert session.scenario is not None
     session.propose(with_values(session.scenario, {"input": {"head": [0, 2]}}), "some")
     session.settle()
-    assert large.run is None
-    assert large.words == "Only heads 0, 2 of 4 run, and Y needs all of them."
-    large.button.setFocus()
-    QTest.keyClick(large.button, Qt.Key.Key_Return)
+    assert large.accessibleDescription() == "Only heads 0, 2 of 4 run, and Y needs all of them."
+    large.buttons["all"].setFocus()
+    QTest.keyClick(large.buttons["all"], Qt.Key.Key_Return)
     session.settle()
-    assert large.run is not None
-    assert large.run.heads == 4
+    assert state_of(large).run.heads == 4
 
 
 def long_layer(path: Path) -> Scenario:
@@ -334,59 +324,43 @@ def test_a_long_layer_is_run_beside_the_window(window: MainWindow, tmp_path: Pat
     session.start(long_layer(tmp_path / "a.safetensors"), None)
     session.settle()
     assert session.trace is not None
-    assert panel.run is compute_layer(session.trace)
-    assert panel.run is not None
-    assert panel.run.shapes["y"] == (1200, 8)
-
-
-def test_a_layer_is_missing_until_it_has_been_run_beside_the_window(tmp_path: Path) -> None:
-    """What is compared with a new session then waits for it."""
-    long = simulate(long_layer(tmp_path / "a.safetensors"))
-    short, bare = (simulate(load_scenario(SCENARIOS / f"{n}.toml")) for n in ("layer", "causal"))
-
-    def is_missing(trace: Trace) -> bool:
-        now = trace.snapshot(0)
-        return layer_model(trace, now, row_report(now, 0)).missing
-
-    assert [is_missing(trace) for trace in (short, bare, long)] == [False, False, True]
-    compute_layer(long)
-    assert not is_missing(long)
+    assert state_of(panel).run is compute_layer(session.trace)
+    assert state_of(panel).run.shapes["y"] == (1200, 8)
 
 
 def test_a_long_layer_that_was_stopped_can_be_run_again(
     window: MainWindow, qtbot: QtBot, tmp_path: Path
 ) -> None:
     session, panel = window.session, window.docks.panel(LayerPanel)
+    button = panel.buttons["again"]
 
-    def stop() -> None:
-        if panel.run is None:  # the panel has just asked for it
-            session.view_changed.disconnect(stop)
-            session.tasks.cancel()
+    def stop() -> None:  # the panel has just asked for it
+        session.view_changed.disconnect(stop)
+        session.tasks.cancel()
 
     session.view_changed.connect(stop)
     session.start(long_layer(tmp_path / "a.safetensors"), None)
     session.settle()
     qtbot.waitUntil(lambda: panel.stopped)
-    assert panel.words == "The whole layer was not run."
-    assert panel.button.isVisible()
-    assert panel.button.text() == "Run it"
-    QTest.mouseClick(panel.button, Qt.MouseButton.LeftButton)
-    assert not panel.button.isVisible(), "it is under way"
+    assert panel.accessibleDescription() == "The whole layer was not run."
+    assert button.isVisible()
+    QTest.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert not button.isVisible(), "it is under way"
     session.settle()
-    assert panel.run is not None
+    assert state_of(panel).run.shapes["y"] == (1200, 8)
+    assert not button.isVisible()
 
 
 def test_a_lesson_chooses_what_is_shown(window: MainWindow) -> None:
     panel = window.docks.panel(LayerPanel)
-    panel.take_choices(ChooseTable(layer="heads"))
-    assert panel.shown == "heads"
+    panel.take_choices(ChooseTable(layer="heads"))  # type: ignore[call-arg]
+    assert state_of(panel).shows == "heads"
     assert panel.slider.isVisible()
-    panel.take_choices(ChooseTable(layer="stage", stage="concat"))
-    assert panel.product is not None
-    assert panel.product.stage == "concat"
+    panel.take_choices(ChooseTable(layer="stage", stage="concat"))  # type: ignore[call-arg]
+    assert state_of(panel).shown == "concat"
     panel.take_choices(ChooseTable())
-    assert panel.shown == "flow"
-    assert panel.stage is None
+    assert state_of(panel).shows == "flow"
+    assert state_of(panel).stage == AT_WORK
 
 
 def test_what_a_lesson_chooses_before_the_first_view_of_its_run_stays(
@@ -397,19 +371,7 @@ def test_what_a_lesson_chooses_before_the_first_view_of_its_run_stays(
     window.desk.take("layer")
     window.session.settle()
     panel = window.docks.panel(LayerPanel)
-    panel.take_choices(ChooseTable(layer="stage", stage="q"))
+    panel.take_choices(ChooseTable(layer="stage", stage="q"))  # type: ignore[call-arg]
     window.session.start(load_scenario(SCENARIOS / "layer.toml"), None)
     window.session.settle()
-    assert panel.product is not None
-    assert panel.product.stage == "q"
-    window.session.start(load_scenario(SCENARIOS / "induction.toml"), None)
-    window.session.settle()
-    assert panel.stage is None  # it was of that run alone
-
-
-def test_on_the_stage_nothing_touches_the_edge_of_the_screen(window: MainWindow) -> None:
-    panel = window.docks.panel(LayerPanel)
-    for scale in (1.0, 1.64, 4.9):
-        panel.set_style(Style(DARK, scale))
-        assert panel.place.left() >= 8 * scale - 1e-6
-        assert panel.width() - panel.place.right() >= 8 * scale - 1e-6
+    assert state_of(panel).shown == "q"

@@ -1,14 +1,14 @@
-"""Pictures of a layer: places, numbers, slices of heads, and what slides."""
+"""Pictures of a layer: numbers, slices of heads, and what slides."""
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPointF, QRectF, QSizeF
+from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QImage, QPainter
 
 from simulator.base.assets import SCENARIOS
@@ -17,31 +17,22 @@ from simulator.problem.workload import resolve
 from simulator.run.row_report import row_report
 from simulator.run.trace import Trace, simulate
 from simulator.run.whole_layer import LayerRun
-from tests.helpers.drawn_words import drawn_words, faults
+from simulator.study.layer.heads import row_shares
+from tests.helpers.drawn_words import drawn_words
 from tests.helpers.layers import CASE, layer_file
-from ui.kit.boxes import Box, Scene, scene
-from ui.look.names import fitting
-from ui.look.theme import TEXT_SCALES, THEMES, Style
-from ui.panels.layer.circuits import circuit_picture, circuit_state
-from ui.panels.layer.counts import count_picture, count_state
+from ui.kit.boxes import Scene, scene
+from ui.look.theme import THEMES, Style
 from ui.panels.layer.flow import FlowPicture, mixed_rows
-from ui.panels.layer.matrices import Matrix, MatrixName
-from ui.panels.layer.model import FlowState, LayerModel, heads_of, layer_model, matrix
-from ui.panels.layer.panel import ROOMS
-from ui.panels.layer.places import flow_room
-from ui.panels.layer.product import (
-    ProductState,
-    head_weights,
-    mark_box,
-    product_picture,
-    product_state,
-    total_words,
-)
-from ui.panels.layer.row import RowPicture, legend_heads, piece_box, row_state, scale_of
+from ui.panels.layer.matrices import Matrix
+from ui.panels.layer.product import cell_of, items_of, mark_box, words_of_stage
+from ui.panels.layer.row import StackPlot, named_heads, row_picture
+from ui.panels.layer.state import LayerState, heads_of, layer_found, matrix
+from ui.panels.layer.study import LAYER
 from ui.panels.layer.words import LATEX, PLAIN, cell_words, formula_of, sum_text, title_of
+from ui.session.view import View
 
-SIZES = [(1264, 538), (1904, 870), (620, 540), (420, 700), (430, 300)]
 KINDS = ("demo", "many heads", "shared")
+STAGES = ("q", "k", "v", "o", "concat", "y")
 
 
 @pytest.fixture(scope="module")
@@ -51,40 +42,29 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trace]:
     return {"demo": simulate(load_scenario(SCENARIOS / "layer.toml")), **drawn}
 
 
-def model_at(trace: Trace, visit: int = -1, op: int = -1) -> LayerModel:
-    """Return the panel's model at a cursor; from the end if it is negative."""
+def state_at(trace: Trace, visit: int = -1, op: int = -1, row: int = 0, **said: Any) -> LayerState:
+    """Return what the panel shows at a cursor; from the end if it is negative."""
     visit %= len(trace)
     snapshot = trace.snapshot(visit, op % len(trace.program.ops(visit)))
-    return layer_model(trace, snapshot, row_report(snapshot, 0))
+    state = LayerState(layer_found(trace, lambda share: None), **said)
+    return LAYER.follow(state, View(snapshot, row_report(snapshot, row)))
 
 
 def layer_of(trace: Trace) -> LayerRun:
-    run = model_at(trace).run
-    assert run is not None
-    return run
+    return state_at(trace).run
 
 
-def painted(
-    paint: Callable[[QPainter, Style, QRectF], None], size: tuple[int, int], theme: str = "dark"
-) -> QImage:
-    image = QImage(*size, QImage.Format.Format_RGB32)
-    image.fill(QColor(THEMES[theme].panel))
+def scene_of(state: LayerState, size: tuple[int, int] = (1264, 538)) -> Scene:
+    return scene(FlowPicture(state), Style(THEMES["dark"]), QRectF(8, 6, *size))
+
+
+def painted(state: LayerState) -> QImage:
+    """Return the flow as a picture."""
+    image = QImage(1280, 550, QImage.Format.Format_RGB32)
+    image.fill(QColor(THEMES["dark"].panel))
     with QPainter(image) as painter:
-        paint(painter, Style(THEMES[theme]), QRectF(8, 6, size[0] - 16, size[1] - 12))
+        scene_of(state).paint(painter)
     return image
-
-
-def flow_picture(state: FlowState, size: tuple[int, int] = (1264, 538)) -> QImage:
-    def paint(painter: QPainter, style: Style, rect: QRectF) -> None:
-        fitted = fitting(style, rect, flow_room(rect))
-        scene(FlowPicture(state), fitted, rect).paint(painter)
-
-    return painted(paint, size)
-
-
-def flow_scene(trace: Trace, rect: QRectF, selected: str | None = None) -> Scene:
-    style = fitting(Style(THEMES["dark"]), rect, flow_room(rect))
-    return scene(FlowPicture(FlowState(model_at(trace), selected=selected)), style, rect)
 
 
 def words_of(found: Scene) -> list[str]:
@@ -97,50 +77,12 @@ def place_of(found: Scene, said: str) -> QRectF:
     return next(r for box, r in found.placed if isinstance(box, Matrix) and box.said == said)
 
 
-STAGES = ("q", "k", "v", "o", "concat", "y")
-
-
-def pictures_of(trace: Trace) -> Iterator[tuple[Box, QSizeF | None]]:
-    """Yield all pictures of a layer, with what they need at scale 1; of the flow None."""
-    model, run = model_at(trace), layer_of(trace)
-    for selected in STAGES:
-        yield FlowPicture(FlowState(model, selected=selected)), None
-        yield product_picture(product_state(model, selected, 1)), ROOMS["stage"]
-    yield FlowPicture(FlowState(model_at(trace, 0, 1))), None
-    yield RowPicture(row_state(model, 1)), ROOMS["row"]
-    yield RowPicture(row_state(model_at(trace, 0), 1), choosing=False), ROOMS["row"]
-    yield circuit_picture(circuit_state(run, 0)), ROOMS["head"]
-    yield count_picture(count_state(run)), ROOMS["heads"]
-
-
-@pytest.mark.parametrize("scale", TEXT_SCALES[::2])
-@pytest.mark.parametrize("size", SIZES, ids=str)
-@pytest.mark.parametrize("kind", KINDS)
-def test_nothing_overlaps_or_is_cut(
-    qapp: Any, traces: dict[str, Trace], kind: str, size: tuple[int, int], scale: float
-) -> None:
-    rect = QRectF(8, 6, *size)
-    for picture, room in pictures_of(traces[kind]):
-        style = fitting(Style(THEMES["dark"], scale), rect, room or flow_room(rect))
-        found = scene(picture, style, rect)
-        wrong = faults(drawn_words(found.paint, rect), rect)
-        assert not wrong, (picture, wrong)
-        named = [
-            (box, place) for box, place in found.placed if isinstance(box, Matrix | MatrixName)
-        ]
-        assert all(rect.adjusted(-1, -1, 1, 1).contains(place) for _, place in named), picture
-        for (one, a), (two, b) in combinations(named, 2):
-            if not (isinstance(one, Matrix) and isinstance(two, Matrix)):
-                shared = a.intersected(b)
-                assert min(shared.width(), shared.height()) <= 1, (picture, one, two)
-
-
 # --- numbers ------------------------------------------------------------------------------------
 
 
 def test_each_number_of_the_worked_example_is_shown(qapp: Any, traces: dict[str, Trace]) -> None:
     run = layer_of(traces["demo"])
-    found = flow_scene(traces["demo"], QRectF(8, 6, 1264, 538), "o")
+    found = scene_of(state_at(traces["demo"], stage="o"))
     matrices = {box.said: box for box, _ in found.placed if isinstance(box, Matrix)}
     assert {"m", "ℓ", "LSE"} < set(matrices)
     drawn = words_of(found)
@@ -166,10 +108,10 @@ def test_cells_have_no_zeros_at_the_end(value: float, text: str) -> None:
 
 
 def test_a_stage_writes_out_a_sum_of_few_terms(qapp: Any, traces: dict[str, Trace]) -> None:
-    rect = QRectF(0, 0, 1264, 538)
-    drawn = words_of(flow_scene(traces["demo"], rect, "q"))
+    drawn = words_of(scene_of(state_at(traces["demo"], row=2, stage="q")))
     assert "Q[2, 0] = 1·0.5 + 1·0 + 0·0.5 + 0·0 = 0.5" in drawn
-    assert not any("·0" in words for words in words_of(flow_scene(traces["many heads"], rect, "q")))
+    many = words_of(scene_of(state_at(traces["many heads"], stage="q")))
+    assert not any("·0" in words for words in many)
 
 
 def test_the_formula_says_what_turns_products_into_scores(traces: dict[str, Trace]) -> None:
@@ -194,9 +136,8 @@ def test_the_formula_says_what_turns_products_into_scores(traces: dict[str, Trac
 def test_numbers_are_written_into_all_matrices_or_into_none(
     qapp: Any, traces: dict[str, Trace], kind: str, size: tuple[int, int], written: bool
 ) -> None:
-    found = flow_scene(traces[kind], QRectF(0, 0, *size), "v")
-    parts = [box.part for box, _ in found.placed if isinstance(box, Matrix)]
-    assert {part.written for part in parts if part.rows is None or part.rows.any()} == {written}
+    found = scene_of(state_at(traces[kind], stage="v"), size)
+    assert {box.written for box, _ in found.placed if isinstance(box, Matrix)} == {written}
 
 
 def test_slices_say_which_heads_they_serve(traces: dict[str, Trace]) -> None:
@@ -209,9 +150,8 @@ def test_slices_say_which_heads_they_serve(traces: dict[str, Trace]) -> None:
 
 
 def test_bands_have_the_colours_of_heads(qapp: Any, traces: dict[str, Trace]) -> None:
-    theme, state = THEMES["dark"], FlowState(model_at(traces["shared"]))
-    image = flow_picture(state)
-    found = flow_scene(traces["shared"], QRectF(8, 6, 1248, 526))
+    theme, state = THEMES["dark"], state_at(traces["shared"])
+    image, found = painted(state), scene_of(state)
     for name in ("W_Q", "Q", "W_K", "V", "concat"):
         box = place_of(found, name)
         for head in range(4):
@@ -225,9 +165,9 @@ def test_bands_have_the_colours_of_heads(qapp: Any, traces: dict[str, Trace]) ->
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_stage_at_large_is_the_product_that_it_shows(traces: dict[str, Trace], kind: str) -> None:
-    model, run = model_at(traces[kind]), layer_of(traces[kind])
+    run = layer_of(traces[kind])
     for stage in STAGES:
-        items = product_state(model, stage, 2, 3).items
+        items = items_of(state_at(traces[kind], stage=stage))
         values = [item.values.astype(float) for item in items]
         if stage == "concat":
             made = np.concatenate(values[:-1], axis=1)
@@ -250,74 +190,72 @@ def test_a_stage_at_large_is_the_product_that_it_shows(traces: dict[str, Trace],
 
 def test_rows_at_large_are_there_once_the_tiles_have_made_them(traces: dict[str, Trace]) -> None:
     trace = traces["many heads"]
-    model = model_at(trace, len(trace) // 2)  # the third head has one row block
-    made = model.finished[model.head]
-    assert model.head == 2
+    state = state_at(trace, len(trace) // 2, stage="o")  # the third head has one row block
+    made = state.finished[state.head]
+    assert state.head == 2
     assert made.any()
     assert not made.all()
-    items = product_state(model, "o").items
+    items = items_of(state)
     assert [None if item.rows is None else item.rows.tolist() for item in items] == [
         None, None, made.tolist(), None, made.tolist(),
     ]  # fmt: skip
-    assert not any(product_state(model, "y").items[-1].rows)
+    y = items_of(replace(state, stage="y"))[-1].rows
+    assert y is not None
+    assert not y.any()
 
 
 def test_weights_of_packed_heads_are_their_own(traces: dict[str, Trace]) -> None:
     said = traces["shared"].workload.scenario
     packed = simulate(with_values(said, {"attention": {"algorithm": "split-kv"}}))
     run = layer_of(packed)
-    last = packed.snapshot(len(packed) - 1)
     for row in (0, 23, 24, 47):  # of the two heads that are packed into the last
-        model = layer_model(packed, last, row_report(last, row))
-        weights = head_weights(model, run)
-        assert weights is not None
-        made = weights @ run.arrays["v"][model.head // 2]
-        np.testing.assert_allclose(made, run.arrays["o"][model.head], atol=2e-5)
-    assert model.head == 3
+        state = state_at(packed, row=row)
+        assert state.weights is not None
+        made = state.weights @ run.arrays["v"][state.head // 2]
+        np.testing.assert_allclose(made, run.arrays["o"][state.head], atol=2e-5)
+    assert state.head == 3
 
 
 def test_a_stage_at_large_frames_what_goes_into_a_number(traces: dict[str, Trace]) -> None:
-    model = model_at(traces["many heads"])
     box = QRectF(0, 0, 640, 500)
-    state = product_state(model, "q", 2, 3)
-    x, weight, bias, q = (mark_box(state, item, box) for item in state.items)
+    state = state_at(traces["many heads"], stage="q", chosen_cell=(2, 3))
+    items = items_of(state)
+    x, weight, bias, q = (mark_box("q", items, item, 2, 3, box) for item in items)
     assert x == QRectF(0, 20, 640, 10)
     assert weight == bias == QRectF(30, 0, 10, 500)
     assert q == QRectF(30, 20, 10, 10)
-    state = product_state(model, "concat", 2, 20)  # the second head's
-    framed = [not mark_box(state, item, box).isNull() for item in state.items]
+    state = replace(state, stage="concat", chosen_cell=(2, 20))  # the second head's
+    items = items_of(state)
+    framed = [not mark_box("concat", items, item, 2, 20, box).isNull() for item in items]
     assert framed == [False, True, False, False, True]
-    assert (
-        product_total(state)
-        == f"O[2, 20] = {state.items[-1].values[2, 20]:.6g}".replace("-", "−") + ", from head 1"
-    )
+    said = f"O[2, 20] = {items[-1].values[2, 20]:.6g}".replace("-", "−")
+    assert total_of(state) == f"{said}, from head 1"
+    assert cell_of(replace(state, chosen_cell=(2, 900)), items) == (2, 63)
 
 
 def test_a_stage_at_large_says_the_sum_of_a_number(traces: dict[str, Trace]) -> None:
-    model = model_at(traces["demo"])
-    assert product_total(product_state(model, "v", 1, 2)) == (
-        "V[1, 2] = 0·0 + 1·0.5 + 0·0 + 1·0.5 = 1"
-    )
-    assert product_total(product_state(model, "o", 0, 0)) == (
-        "O[0, 0] = 0.293·1 + 0.376·0 + 0.332·0.5 = 0.458"
-    )
-    large = model_at(traces["many heads"])
-    assert "a sum of 64 products and a bias" in product_total(product_state(large, "y", 4, 5))
-    early = model_at(traces["many heads"], 0, 1)
-    assert "not there yet" in product_total(product_state(early, "y", 4, 5))
+    demo, many = traces["demo"], traces["many heads"]
+    v = state_at(demo, stage="v", chosen_cell=(1, 2))
+    assert total_of(v) == "V[1, 2] = 0·0 + 1·0.5 + 0·0 + 1·0.5 = 1"
+    o = state_at(demo, stage="o", chosen_cell=(0, 0))
+    assert total_of(o) == "O[0, 0] = 0.293·1 + 0.376·0 + 0.332·0.5 = 0.458"
+    y = state_at(many, stage="y", chosen_cell=(4, 5))
+    assert "a sum of 64 products and a bias" in total_of(y)
+    early = state_at(many, 0, 1, stage="y", chosen_cell=(4, 5))
+    assert "not there yet" in total_of(early)
 
 
-def product_total(state: ProductState) -> str:
-    return total_words(state)[0]
+def total_of(state: LayerState) -> str:
+    return words_of_stage(state).told[0]
 
 
 # --- motion -------------------------------------------------------------------------------------
 
 
-def states_of(trace: Trace, visit: int) -> tuple[LayerModel, np.ndarray, LayerModel]:
+def states_of(trace: Trace, visit: int) -> tuple[LayerState, np.ndarray, LayerState]:
     """Return the state after the last op of a visit, the rows it finishes, and the one before."""
-    after = model_at(trace, visit)
-    before = model_at(trace, visit, -2)
+    after = state_at(trace, visit)
+    before = state_at(trace, visit, -2)
     return after, after.finished & ~before.finished, before
 
 
@@ -327,56 +265,56 @@ def test_rows_slide_into_the_concat_and_then_w_o_mixes_them(
     trace = traces["many heads"]
     after, arriving, before = states_of(trace, len(trace) - 1)
     assert arriving[3].sum() == 2  # rows 48 and 49 of the last head
-    works = [FlowState(after, arriving, share).at_work for share in (0, 0.2, 0.49, 0.6, 0.99)]
+
+    def at(share: float, state: LayerState = after, rows: np.ndarray = arriving) -> LayerState:
+        return replace(state, arriving=rows, share=share)
+
+    works = [at(share).at_work for share in (0, 0.2, 0.49, 0.6, 0.99)]
     assert works == ["concat", "concat", "concat", "y", "y"]
-    assert FlowState(before).at_work == "o"
-    assert FlowState(after).at_work == "y"
-    added = [FlowState(after, arriving, n / 100).mixed for n in range(100)]
+    assert before.at_work == "o"
+    assert after.at_work == "y"
+    added = [at(n / 100).mixed for n in range(100)]
     assert added == sorted(added)
     assert set(added) == {0, 1, 2, 3}
-    assert flow_picture(FlowState(after, arriving, 1.0)) == flow_picture(FlowState(after))
-    moving = [flow_picture(FlowState(after, arriving, share)) for share in (0.1, 0.3, 0.7, 0.9)]
+    assert painted(at(1.0)) == painted(after)
+    moving = [painted(at(share)) for share in (0.1, 0.3, 0.7, 0.9)]
     assert all(one != two for one, two in combinations(moving, 2))
-    assert flow_picture(FlowState(after, arriving, 0.3)) == moving[1], "it depends on share alone"
-    start = FlowState(after, arriving, 0.0)
-    assert np.array_equal(start.landed, before.finished)
-    box = place_of(flow_scene(trace, QRectF(8, 6, 1248, 526)), "concat").toRect()
-    leaving = flow_picture(FlowState(after, arriving, 0.02)).copy(box)
-    assert leaving == flow_picture(FlowState(before)).copy(box), "nothing has landed yet"
-    assert leaving != flow_picture(FlowState(after)).copy(box)
+    assert painted(at(0.3)) == moving[1], "it depends on share alone"
+    assert np.array_equal(at(0.0).landed, before.finished)
+    box = place_of(scene_of(after), "concat").toRect()
+    leaving = painted(at(0.02)).copy(box)
+    assert leaving == painted(before).copy(box), "nothing has landed yet"
+    assert leaving != painted(after).copy(box)
     early, some, _ = states_of(trace, 0)
-    assert FlowState(early, some, 0.5).mixing is None, "other heads have not done these rows"
-    assert FlowState(early, some, 0.9).at_work == "concat"
+    assert at(0.5, early, some).mixing is None, "other heads have not done these rows"
+    assert at(0.9, early, some).at_work == "concat"
 
 
 def test_rows_of_y_under_way_are_sums_of_what_heads_give(traces: dict[str, Trace]) -> None:
     run = layer_of(traces["many heads"])
-    rows = np.zeros(50, dtype=np.bool_)
-    rows[[3, 7]] = True
+    rows = range(3, 8)
     for heads in range(5):
-        wanted = run.shares[:heads, rows].sum(axis=0) + run.bias
+        wanted = run.shares[:heads, 3:8].sum(axis=0) + run.bias
         np.testing.assert_allclose(mixed_rows(run, rows, heads), wanted, atol=1e-6)
-    np.testing.assert_allclose(mixed_rows(run, rows, 4), run.arrays["y"][rows], atol=1e-5)
+    np.testing.assert_allclose(mixed_rows(run, rows, 4), run.arrays["y"][3:8], atol=1e-5)
 
 
 def test_where_not_all_heads_can_be_named_the_largest_are(traces: dict[str, Trace]) -> None:
-    state = row_state(model_at(traces["many heads"]), 9)
-    assert legend_heads(state, 4) == ([0, 1, 2, 3], 0)
-    named, others = legend_heads(state, 3)
-    assert others == 2
-    assert named == sorted(np.argsort(np.abs(state.shares.along))[-2:])
+    shares = row_shares(layer_of(traces["many heads"]), 9)
+    assert named_heads(shares) == [0, 1, 2, 3]
+    many = replace(shares, along=np.array([0.1, -0.9, *[0.3] * 8, 0.2]))
+    assert named_heads(many) == [1, 2, 3, 4, 5, 6, 7], "the largest, whatever their sign"
 
 
-def test_pieces_of_a_row_stack_up_to_y(qapp: Any, traces: dict[str, Trace]) -> None:
-    trace = traces["many heads"]
-    state, run = row_state(model_at(trace), 9), layer_of(trace)
-    plot = QRectF(200, 60, 800, 440)
-    scale, ends = scale_of(state.shares, 64), state.shares.ends
-    unit = plot.height() / (scale[1] - scale[0])
-    zero = plot.bottom() + scale[0] * unit
+def test_pieces_of_a_row_stack_up_to_y(traces: dict[str, Trace]) -> None:
+    run = layer_of(traces["many heads"])
+    plot = StackPlot(QRectF(200, 60, 800, 440), row_shares(run, 9).ends)
+    assert plot.dims == 64
+    low, high = plot.scale
+    unit, zero = plot.rect.height() / (high - low), plot.y(0)
     for dim in range(64):
-        boxes = [piece_box(plot, ends, scale, 64, head, dim) for head in range(4)]
-        assert all(plot.adjusted(-1, -1, 1, 1).contains(box) for box in boxes)
+        boxes = [plot.piece(head, dim) for head in range(4)]
+        assert all(plot.rect.adjusted(-1, -1, 1, 1).contains(box) for box in boxes)
         assert all(a.intersected(b).height() < 1e-6 for a, b in combinations(boxes, 2))
         up = sum(box.height() for box in boxes if box.center().y() < zero)
         down = sum(box.height() for box in boxes if box.center().y() >= zero)
@@ -388,7 +326,7 @@ def test_pieces_of_a_row_stack_up_to_y(qapp: Any, traces: dict[str, Trace]) -> N
 def test_nobody_is_asked_to_choose_a_row_in_a_film(
     qapp: Any, traces: dict[str, Trace], choosing: bool
 ) -> None:
-    picture = RowPicture(row_state(model_at(traces["demo"]), 1), choosing)
+    picture = row_picture(state_at(traces["demo"], chosen_row=1, controls=choosing))
     words = words_of(scene(picture, Style(THEMES["dark"]), QRectF(0, 0, 1264, 538)))
     assert ("Y: choose a row" in words) is choosing
     assert ("Y, row 1 framed" in words) is not choosing

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.base.dtypes import F64, frozen
+from simulator.base.dtypes import F32, F64, frozen
 from simulator.base.matmul import matmul
 from simulator.problem.layer import Layer
 from simulator.run.whole_layer import LayerRun
@@ -38,9 +38,14 @@ def head_matrices(layer: Layer, head: int) -> HeadMatrices:
     reads = matmul(_columns(w["wq"], head, depth), _columns(w["wk"], shared, depth).T)
     rows = w["wo"][head * value : (head + 1) * value]
     writes = matmul(_columns(w["wv"], shared, value), rows)
-    size = float(np.linalg.norm(reads))
-    apart = float(np.linalg.norm(reads - reads.T)) / size if size else 0.0
-    return HeadMatrices(frozen(reads), frozen(writes), apart)
+    return HeadMatrices(frozen(reads), frozen(writes), asymmetry_of(reads))
+
+
+def asymmetry_of(reads: F64 | F32) -> float:
+    """Return ``‖A − Aᵀ‖ / ‖A‖`` of a matrix."""
+    exact = reads.astype(np.float64)
+    size = float(np.linalg.norm(exact))
+    return float(np.linalg.norm(exact - exact.T)) / size if size else 0.0
 
 
 def _columns(weights: F64, head: int, each: int) -> F64:

@@ -14,7 +14,7 @@ from simulator.problem.layer import Layer
 from simulator.problem.scenario import load_scenario, parse_scenario
 from simulator.run.trace import simulate
 from simulator.run.whole_layer import compute_layer
-from simulator.study.layer_heads import head_counts, head_matrices, row_shares
+from simulator.study.layer.heads import head_counts, head_matrices, row_shares
 
 
 def layer_of(path: Path, seed: int = 0, same: bool = False) -> Layer:

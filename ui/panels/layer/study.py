@@ -1,0 +1,183 @@
+"""A whole attention layer around the tiles (Vaswani et al. 2017, section 3.2.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from typing import Any
+
+from PySide6.QtCore import QSizeF, Qt
+
+from simulator.program.playback import moved
+from simulator.run.trace import Trace
+from simulator.run.whole_layer import finished_rows
+from simulator.study.layer.choices import AT_WORK, CHOICES, FLOW, HEAD, HEADS, ROW, STAGE
+from ui.kit.boxes import Box, Column
+from ui.kit.shapes import Text
+from ui.panels.layer.circuits import head_picture, words_of_head
+from ui.panels.layer.counts import (
+    count_at,
+    count_picture,
+    counts_of,
+    described_counts,
+    words_of_counts,
+)
+from ui.panels.layer.flow import FlowPicture
+from ui.panels.layer.product import StagePicture, words_of_stage
+from ui.panels.layer.row import described_heads, row_picture, words_of_row
+from ui.panels.layer.state import LayerFound, LayerState, layer_found
+from ui.panels.layer.words import facts, title_of
+from ui.panels.study import Act, Chosen, Slider, Study, Words
+from ui.session.tasks import Report
+from ui.session.view import View
+
+_BELOW = "Below is another run, the demo of a whole layer."
+
+
+class LayerStudy(Study[LayerFound, LayerState]):
+    """The flow of the layer, a stage, one row of Y, one head, or how many heads there might be."""
+
+    name, title, doing = "layer", "Layer", "running the whole layer"
+    pictured, choices, room, share = "The whole layer", CHOICES, QSizeF(540, 300), 0.75
+    slider = Slider("layer_heads", "Heads that divide the width",
+                    "How many heads divide the width.", first=-1)  # fmt: skip
+    acts = (
+        Act("demo", "Open the demo of a whole layer", "Run three tokens from X to Y."),
+        Act("all", "Run all heads", "Run all heads of the layer in the file."),
+        Act("again", "Run it", "Run the whole layer beside the window.", anew=True),
+    )
+
+    def hidden(self, trace: Trace, chosen: Chosen) -> frozenset[str]:
+        bare = trace.inputs.layer is None
+        some = not bare and trace.whole_layer is None
+        gone = {
+            "layer_heads": some or chosen["layer"] != HEADS, "demo": not bare, "all": not some,
+            "again": True, "stage": chosen["layer"] not in (FLOW, STAGE),
+        }  # fmt: skip
+        return frozenset(name for name, off in gone.items() if off)
+
+    def needs(self, trace: Trace, view: View, chosen: Chosen) -> Hashable:
+        return ()
+
+    def compute(self, trace: Trace, needs: Any, report: Report) -> LayerFound:
+        return layer_found(trace, report)
+
+    def state(
+        self, found: LayerFound, chosen: Chosen, before: LayerState | None, changed: str
+    ) -> LayerState:
+        before = before or LayerState(found)
+        if changed == "stage":  # a lesson chooses it in every step, and a row with it
+            before = replace(before, chosen_row=None, chosen_head=None, chosen_cell=None)
+        return replace(before, found=found, shows=chosen["layer"], stage=chosen["stage"])
+
+    def follow(self, state: LayerState, view: View) -> LayerState:
+        end, run, now = state.found.end, state.found.run, view.snapshot
+        if run is None or end is not None:
+            done = state.finished if end is None else finished_rows(end)
+            return replace(state, now=end, head=0, row=0, finished=done, arriving=None)
+        head, row = now.program.workload.single(now.visit.head, view.report.row)
+        done = finished_rows(now)
+        arriving = None if view.before is None else done & ~finished_rows(view.before)
+        return replace(state, now=now, head=head, row=row, finished=done, arriving=arriving,
+                       share=1.0 if arriving is None else 0.0)  # fmt: skip
+
+    def seen(self, state: LayerState, *, controls: bool) -> LayerState:
+        return replace(state, controls=controls)
+
+    def under_way(self, state: LayerState, share: float) -> LayerState:
+        """Return the state with a share of the op done."""
+        same = state.arriving is None or state.share == moved(share)
+        return state if same else replace(state, share=moved(share))
+
+    # --- what a user does ---------------------------------------------------------------------
+
+    def key(self, state: LayerState, key: Qt.Key, *, ctrl: bool) -> LayerState | None:
+        step = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(key)
+        if step is None or state.found.run is None:
+            return None
+        if state.shows == ROW:
+            row = min(max(state.shown_row + step, 0), state.run.shapes["y"][0] - 1)
+            return replace(state, chosen_row=row)
+        if state.shows == HEAD:
+            return replace(state, chosen_head=(state.shown_head + step) % state.run.heads)
+        if state.shows == HEADS:
+            return self.marked(state, max(count_at(state) + step, 0))
+        names = [stage.name for stage in state.run.stages]
+        stage = names[(names.index(state.shown) + step) % len(names)]
+        return replace(state, stage=stage, chosen_cell=None)
+
+    def press(self, state: LayerState, at: Hashable) -> LayerState | None:
+        match at:
+            case ("stage", str(stage)):
+                return replace(state, stage=AT_WORK if stage == state.stage else stage)
+            case ("cell", int(row), int(col)):
+                return replace(state, chosen_cell=(row, col))
+            case ("row", int(row), _):
+                return replace(state, chosen_row=row)
+            case ("head", int(head)):
+                return replace(state, chosen_head=head)
+        return None
+
+    def act(self, state: LayerState, name: str) -> LayerState | None:
+        return state
+
+    def takes(self, before: LayerState, after: LayerState) -> Chosen:
+        return {"stage": after.stage} if after.stage != before.stage else {}
+
+    def mark(self, state: LayerState) -> tuple[int, int]:
+        if state.found.run is None:
+            return 0, 0
+        return count_at(state), len(counts_of(state)) - 1
+
+    def marked(self, state: LayerState, value: int) -> LayerState:
+        return replace(state, supposed=None if value < 0 else value)
+
+    # --- what is seen -------------------------------------------------------------------------
+
+    def words(self, state: LayerState) -> Words:
+        own = self._own(state)
+        return (
+            own._replace(title=state.found.why)
+            if own and state.found.why
+            else (own or Words(state.found.why))
+        )
+
+    def described(self, state: LayerState) -> tuple[str, ...]:
+        own, (title, *said) = self._own(state), super().described(state)
+        if own is None:
+            return title, *said
+        demo = (_BELOW, Text(own.title).wordings[0]) if state.found.why else ()
+        return title, *demo, *(_MORE[state.shows](state) if state.shows in _MORE else ()), *said
+
+    def picture(self, state: LayerState) -> Box | None:
+        own = self._own(state)
+        picture = None if own is None else _PICTURES[state.shows](state)
+        if own is None or picture is None or not state.found.why:
+            return picture
+        above = Text(_BELOW, "muted"), Text(own.title, bold=True, wide=0)
+        return Column((*above, replace(picture, grow=1)))
+
+    def _own(self, state: LayerState) -> Words | None:
+        """Return the words of the layer on show; None: there is none, or no room for the demo's."""
+        off = state.found.run is None or (state.found.why and not state.roomy)
+        return None if off else _WORDS[state.shows](state)
+
+
+def _words_of_flow(state: LayerState) -> Words:
+    return Words(title_of(state.run, state.shown))
+
+
+_WORDS: dict[str, Callable[[LayerState], Words]] = {
+    FLOW: _words_of_flow, STAGE: words_of_stage, ROW: words_of_row, HEAD: words_of_head,
+    HEADS: words_of_counts,
+}  # fmt: skip
+_PICTURES: dict[str, Callable[[LayerState], Box | None]] = {
+    FLOW: FlowPicture, STAGE: StagePicture, ROW: row_picture, HEAD: head_picture,
+    HEADS: count_picture,
+}  # fmt: skip
+_MORE: dict[str, Callable[[LayerState], list[str]]] = {
+    FLOW: lambda state: facts(state.run, state.shown), ROW: described_heads,
+    HEADS: described_counts,
+}  # fmt: skip
+"""What is read aloud of a picture beside its words."""
+LAYER = LayerStudy()

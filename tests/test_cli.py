@@ -68,7 +68,10 @@ def test_a_batch_is_run_and_verified_sequence_by_sequence(tmp_path, capsys):
     lengths = load_scenario(demo).batch.lengths
     assert summary["sequences"] == list(lengths)
     assert main(["run", demo]) == 0
-    assert f"{len(lengths)}, of {', '.join(map(str, lengths))} keys" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert f"{len(lengths)}, of {', '.join(map(str, lengths))} keys" in told
+    assert (summary["splits"], summary["split_keys"]) == (2, 32)  # of the longest
+    assert "splits         2 of 32 keys\n" in told
     assert main(["verify", demo]) == 0
     told = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in told] == [f"batch, sequence {n}" for n in range(3)]

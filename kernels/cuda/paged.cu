@@ -55,7 +55,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged(
     float* O_partial_hbm,      // [kv heads, splits, rows, VALUE_DIM] of the launch
     float* LSE_partial_hbm,    // [kv heads, splits, rows] of the launch
     VISIT_PARAMETERS,          // column blocks of each row block, of all its splits
-    MASK_PARAMETERS, int queries, SCORE_PARAMETERS SINK_PARAMETERS THRESHOLD_PARAMETERS,
+    MASK_PARAMETERS, int queries,
+    int split_blocks,          // column blocks of a split; the last may have fewer, or none
+    SCORE_PARAMETERS SINK_PARAMETERS THRESHOLD_PARAMETERS,
     int first_head, int first_block  // of this launch: blockIdx counts from there
     TRACE_PARAMETERS)
 {
@@ -65,8 +67,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged(
     const Paged cache = {K_hbm, V_hbm, kv_head_of, table_hbm, page_size, places};
     const Trace trace(blockIdx.y, gridDim.x, (seqlen_k + BC - 1) / BC TRACE_ARGUMENTS);
     work_on_split(Q_hbm, cache, O_partial_hbm, LSE_partial_hbm, run_offsets, runs_hbm,
-                  seqlen_q, seqlen_k, queries, mask, score, sink THRESHOLD_ARGUMENTS,
-                  first_head, first_block, trace);
+                  seqlen_q, seqlen_k, queries, split_blocks,
+                  mask, score, sink THRESHOLD_ARGUMENTS, first_head, first_block, trace);
 }
 
 #include "join_splits.cuh"

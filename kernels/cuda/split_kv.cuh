@@ -38,7 +38,7 @@ __device__ __forceinline__ void work_on_split(
     float* O_partial_hbm,      // [kv heads, splits, rows, VALUE_DIM] of the launch
     float* LSE_partial_hbm,    // [kv heads, splits, rows] of the launch
     VISIT_PARAMETERS,          // column blocks of each row block, of all its splits
-    int seqlen_q, int seqlen_k, int queries,
+    int seqlen_q, int seqlen_k, int queries, int split_blocks,
     const PackedMask& mask, const Score& score, const Sinks& sink THRESHOLD_PARAMETERS,
     int first_head, int first_block, const Trace& trace)
 {
@@ -49,9 +49,7 @@ __device__ __forceinline__ void work_on_split(
     element* V_shared = K_shared + (LATENT ? 0 : BC * KEY_STRIDE);     // [BC, VALUE_STRIDE]
     const int VALUE_STRIDE = LATENT ? KEY_STRIDE : VALUE_DIM;
 
-    const int column_blocks = (seqlen_k + BC - 1) / BC;
     const int splits = gridDim.z, split = blockIdx.z;
-    const int run = (column_blocks + splits - 1) / splits;  // the last may be shorter, or empty
     const int head = first_head + blockIdx.y, i = first_block + blockIdx.x;
     const int first_row = i * BR, top_row = first_block * BR;
     const int rows = seqlen_q - first_row < BR ? seqlen_q - first_row : BR;
@@ -72,7 +70,7 @@ __device__ __forceinline__ void work_on_split(
 
     Visit visit = trace.visit(blockIdx.x, 0);  // a split that sees nothing counts there
     bool loaded = false;
-    Walk tile(runs_hbm + run_offsets[i], split * run, (split + 1) * run);
+    Walk tile(runs_hbm + run_offsets[i], split * split_blocks, (split + 1) * split_blocks);
     for (; tile.more(); tile.next()) {  // Dao 2023, Algorithm 1, line 6: of others nothing is loaded
         const int first_key = tile.at * BC;
         const int keys = seqlen_k - first_key < BC ? seqlen_k - first_key : BC;

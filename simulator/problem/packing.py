@@ -121,7 +121,7 @@ MOST_SPLITS = 128
 
 @dataclass(frozen=True, slots=True)
 class SplitChoice:
-    """Into how many runs the column blocks are divided, and why."""
+    """Into how many runs ``splits = "auto"`` divides the column blocks, and why."""
 
     splits: int  # so many
     answer: str  # so many in words, with the reason that decides
@@ -133,7 +133,8 @@ def chosen_splits(
 ) -> SplitChoice:
     """Return what ``splits = "auto"`` means, with its reasons.
 
-    thread_blocks: row blocks of all KV heads: as many run at once without splits.
+    blocks: column blocks; of sequences that run at once the most that one has.
+    thread_blocks: row blocks of all KV heads, of all sequences: as many run at once without splits.
 
     References
     ----------

@@ -289,6 +289,7 @@ class Tiling(Table):
     cols: Annotated[int, Field(ge=1, le=MAX_SEQLEN)] | None = None
     rule: TilingRule | None = None
     splits: Annotated[int | Literal["auto"] | None, BeforeValidator(_splits)] = None
+    split_size: Seqlen | None = None
     page_size: Seqlen | None = None
     devices: Annotated[int, Field(ge=2, le=MAX_DEVICES)] | None = None
     layout: Layout | None = None
@@ -307,6 +308,12 @@ class Tiling(Table):
                 "tiling",
                 "tiling.{missing} beside it",
                 {"missing": missing, "key": said, "value": self.rows or self.cols},
+            )
+        if self.splits and self.split_size:
+            raise PydanticCustomError(
+                "tiling",
+                "no tiling.splits beside it: either their number or their size",
+                {"key": "split_size", "value": self.split_size},
             )
         return self
 

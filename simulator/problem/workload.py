@@ -38,11 +38,11 @@ from simulator.problem.layer import Layer, read_layer
 from simulator.problem.linear import check_linear, check_mask, read_projection
 from simulator.problem.mask_input import mask_of
 from simulator.problem.masks import Mask
-from simulator.problem.packing import chosen_splits, group_of, packed, unpacked
+from simulator.problem.packing import SplitChoice, chosen_splits, group_of, packed, unpacked
 from simulator.problem.paging import PageTable, check_pages, page_size_of, page_table, pages_of
 from simulator.problem.positions import Rotary, check_share, rotary
 from simulator.problem.recurrence import Rule, check_gate, check_tokens, read_gate
-from simulator.problem.scenario import USUAL, Algorithm, Faults, Scenario
+from simulator.problem.scenario import MAX_SPLITS, USUAL, Algorithm, Faults, Scenario
 from simulator.problem.scores import BiasTable, DistanceBias, ScoreChange, Scoring, T
 from simulator.problem.tiling import TileGrid
 
@@ -321,13 +321,35 @@ class Workload:
         """Into how many runs the column blocks are divided."""
         if self.algorithm not in PACKED:
             return 1
-        said, blocks = self.scenario.tiling.splits, self.heads * self.grid.Tr
-        auto = chosen_splits(self.grid.Tc, blocks, self.gpu)
-        return said if isinstance(said, int) else auto.splits
+        said = self.scenario.tiling
+        if said.split_size:
+            return -(-self.grid.Tc // self.split_blocks)
+        return said.splits if isinstance(said.splits, int) else self.split_choice.splits
+
+    @property
+    def split_blocks(self) -> int:
+        """Column blocks of a split; the last splits may have fewer, or none."""
+        size = self.scenario.tiling.split_size
+        if size and self.algorithm in PACKED:
+            return max(1, size // self.cols)
+        return -(-self.grid.Tc // self.splits)
+
+    @cached_property
+    def split_choice(self) -> SplitChoice:
+        """What ``splits = "auto"`` means for packed heads: one number for a whole batch, and why.
+
+        All sequences of a batch run in one launch: their thread blocks together fill the GPU.
+        """
+        batch, keys, queries = self.scenario.batch, [self.seqlen_k], [self.queries]
+        if batch.lengths and keys == [batch.lengths[batch.shown]]:  # not another length of a sweep
+            keys = [batch.lengths[number] for number in batch.running]
+            queries = [each for each in batch.queries if each] or queries * len(keys)
+        blocks = self.heads * sum(math.ceil(each * self.group / self.rows) for each in queries)
+        return chosen_splits(math.ceil(max(keys) / self.cols), blocks, self.gpu)
 
     def split_keys(self, split: int) -> range:
         """Return the keys of a split: whole column blocks; maybe none of the last splits."""
-        keys = -(-self.grid.Tc // self.splits) * self.cols
+        keys = self.split_blocks * self.cols
         return range(self.seqlen_k)[split * keys : (split + 1) * keys]
 
     def posed(self, inputs: Inputs) -> Inputs:
@@ -489,6 +511,7 @@ def resolve(scenario: Scenario) -> Workload:
     if workload.position is not None:
         check_share(scenario.position.fraction, workload.head_dim)
     check_pages(workload.pages, scenario, workload.cols)
+    _check_split_size(workload)
     if workload.feature_map:
         check_linear(workload.feature_map, workload.mask, scenario, file)
     if workload.rule:
@@ -497,6 +520,19 @@ def resolve(scenario: Scenario) -> Workload:
     if softmax:
         return replace(workload, biases=biases(scenario, file, picked))
     return workload
+
+
+def _check_split_size(w: Workload) -> None:
+    """Refuse splits that cut a tile, or more of them than can be joined."""
+    size = w.scenario.tiling.split_size
+    if not size or w.algorithm not in PACKED:
+        return
+    expected = f"a multiple of Bc = {w.cols}: a split is a whole number of tiles"
+    if not size % w.cols:
+        least = math.ceil(w.grid.Tc / MAX_SPLITS) * w.cols
+        expected = f"at least {least}: {w.seqlen_k} keys in at most {MAX_SPLITS} splits"
+    if size % w.cols or w.splits > MAX_SPLITS:
+        raise refuse(SCENARIO, "tiling.split_size", size, expected)
 
 
 def read_inputs(workload: Workload) -> Inputs:

@@ -50,6 +50,7 @@ class Launch:
     whole_rows: whether a visit works on its whole row block at once; then there is one inner block.
     splits: into how many runs the inner blocks are divided; at the start of each run no key has
         been seen.
+    run: inner blocks of each run; the last runs may have fewer, or none.
     continues: whether an outer block continues with the numbers that the previous launch left of
         its rows.
     combines: whether a visit joins what the splits of its row block have left in HBM.
@@ -76,6 +77,7 @@ class Launch:
         by_rows: bool,
         whole_rows: bool = False,
         splits: int = 1,
+        run: int = 0,
         continues: bool = False,
         combines: bool = False,
         carries: bool = False,
@@ -110,7 +112,7 @@ class Launch:
         self._inner_len, self._inner_block = inner
         self.inner_blocks = -(-self._inner_len // self._inner_block)
         self.visits = visits
-        self.run = -(-self.inner_blocks // splits)
+        self.run = run or self.inner_blocks
         start = np.arange(len(visits)) // splits * self._outer_block
         size = np.minimum(self._outer_block, self._outer_len - start)
         count = visits.counts

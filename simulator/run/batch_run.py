@@ -11,7 +11,7 @@ from simulator.problem.scenario import Scenario
 from simulator.run.trace import EngineFactory, Progress, Trace, simulate
 from simulator.timing.run_time import model_of
 
-_LARGEST = frozenset({"peak_bytes", "budget_bytes", "max_abs_error"})
+_LARGEST = frozenset({"peak_bytes", "budget_bytes", "max_abs_error", "splits", "split_keys"})
 """Numbers of a summary of which the largest is told; the others are added up."""
 
 
@@ -28,8 +28,8 @@ def traces_of(
 def run_all(traces: Sequence[Trace], progress: Progress | None = None) -> dict[str, Any]:
     """Run sequences one after the other and return the summary of all.
 
-    Bytes, FLOPs, visits and seconds are sums. Of the error and of what a thread block has on chip
-    the largest counts.
+    Bytes, FLOPs, visits and seconds are sums. Of the error, of splits and of what a thread block
+    has on chip the largest counts.
     """
     summaries = []
     for n, trace in enumerate(traces):

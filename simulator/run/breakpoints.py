@@ -448,7 +448,7 @@ class Finder:
             new = self.trace.row_block(head, i).m[:, visited]
             old = np.concatenate([start, new[:, :-1]], axis=1)
             # Each split but the first, which counts the sink, begins anew.
-            begins = np.diff(visited // -(-grid.Tc // w.splits), prepend=0) > 0
+            begins = np.diff(visited // w.split_blocks, prepend=0) > 0
             rises[visited] = (np.isfinite(old) & (new > old)).any(axis=0) & ~begins
             self._changed[key] = np.packbits(rises)
         return np.unpackbits(self._changed[key], count=grid.Tc).astype(bool)

@@ -51,8 +51,8 @@ def maxima_of_output(now: Snapshot, m: F32, block: Callable[[int], RowBlock]) ->
         top = m.copy()
         top[rows] = maximum_of_output(now)
         return top[:, None]
-    run = -(-w.grid.Tc // w.splits)
-    lasts = [min((split + 1) * run, w.grid.Tc) - 1 for split in range(w.splits)]
+    ends = (np.arange(w.splits) + 1) * w.split_blocks
+    lasts = np.minimum(ends, w.grid.Tc) - 1
     parts = np.concatenate([block(i).m[:, lasts] for i in range(w.grid.Tr)]).astype(np.float32)
     if now.launch.combines:
         joined = slice(rows.stop if now.made("O") else rows.start)

@@ -28,7 +28,7 @@ def rescaled(
     moved = (m[:, 1:] != m[:, :-1]) & (l[:, :-1] > 0)
     if w.splits > 1:  # each begins with nothing seen
         visited = w.grid.visited_columns.visited(i)
-        split, first = np.unique(visited // -(-w.grid.Tc // w.splits), return_index=True)
+        split, first = np.unique(visited // w.split_blocks, return_index=True)
         moved[:, visited[first[split > 0]]] = False
     r, j = np.nonzero(moved)
     return r, j

@@ -291,6 +291,8 @@ class Trace:
         summary = self._summary(error, sum(len(rows) for _, rows, _ in checked), seconds)
         if w.threshold is not None:
             summary["rescales"] = rescales
+        if self.program.algorithm.splits:
+            summary |= {"splits": w.splits, "split_keys": w.split_blocks * w.cols}
         if done := done_after(w.file):
             summary["after"] = done
         if w.file and w.file.notes:
@@ -419,7 +421,7 @@ class Trace:
         weights = None
         if is_rescaled(now):
             top = maxima_of_output(now, m, lambda i: self.row_block(visit.head, i))
-            keys = -(-w.grid.Tc // top.shape[1]) * w.cols
+            keys = w.split_blocks * w.cols
             key = visit.head, top.tobytes()
             weights = self._weights.get(key, lambda: exponentials(s, top, keys))
         others = pairs | self._made_so_far(now)

@@ -251,12 +251,15 @@ def scenario_at(w: Workload, axis: Axis, value: int) -> Scenario:
 def tiles_scenario(w: Workload, rows: int, cols: int) -> Scenario:
     """Return the scenario with other tiles, without a rule that chose the old ones.
 
-    Its pages stay, unless the tiles would cut them.
+    Its pages stay, unless the tiles would cut them, and the size of its splits, unless they would
+    cut tiles.
     """
-    page = w.scenario.tiling.page_size
+    page, split = w.scenario.tiling.page_size, w.scenario.tiling.split_size
     changes: dict[str, Any] = {"rows": rows, "cols": cols, "rule": None}
     if page:
         changes["page_size"] = page_size_of(page, cols)
+    if split:
+        changes["split_size"] = max(1, split // cols) * cols
     return with_values(w.scenario, {"tiling": changes})
 
 

@@ -289,6 +289,8 @@ class _Draw:
         tiling |= {"rows": pick.choice(rows), "cols": pick.choice(cols)}
         if self.algorithm in ("split-kv", "paged", "mla") and self.often(0.7):
             tiling["splits"] = pick.choice((1, 2, 3, 7, 256, "auto"))
+        elif self.algorithm in ("split-kv", "paged", "mla") and self.often(0.7):
+            tiling["split_size"] = pick.choice((1, 2, 5)) * tiling["cols"]
         if self.algorithm == "paged" and self.often(0.6):
             sizes = [n for n in (1, 2, 4, 5, 8, 16) if tiling["cols"] % n == 0]
             size = tiling["page_size"] = pick.choice(sizes)

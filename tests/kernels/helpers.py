@@ -57,11 +57,15 @@ GRADIENT_ROUNDING = {"float32": 2e-4, "float16": 4e-3, "bfloat16": 3e-2}
 """How far a gradient may be off, beside the largest: O and what is stored are rounded."""
 
 
-def scenario(algorithm: str = "flash2", *, splits: int = 3, **said: Any) -> Scenario:
-    """Return a scenario with random input; one that deals keys out says how many splits."""
-    tiling = {"splits": splits} if algorithm in PACKED else {}
-    said = runs.fitted(algorithm, **said)
-    return with_values(runs.scenario(algorithm, **said), {"tiling": tiling})
+def scenario(
+    algorithm: str = "flash2", *, splits: int = 3, split_blocks: int = 0, **said: Any
+) -> Scenario:
+    """Return a scenario with random input; one that deals keys out says how, in one of two ways."""
+    chosen = runs.scenario(algorithm, **runs.fitted(algorithm, **said))
+    if algorithm not in PACKED:
+        return chosen
+    size = split_blocks * (chosen.tiling.cols or 0)
+    return with_values(chosen, {"tiling": {"split_size": size} if size else {"splits": splits}})
 
 
 def workload_of(chosen: Scenario) -> tuple[Workload, Inputs]:
@@ -114,6 +118,7 @@ def kernel_scenarios(draw: st.DrawFn, algorithm: str) -> Scenario:
     return scenario(
         algorithm,
         splits=draw(st.integers(1, 5)),
+        split_blocks=draw(st.sampled_from([0, 0, 1, 2, 4])),
         nq=draw(st.integers(1, longest)),
         nk=draw(st.integers(1, longest)),
         heads=heads,

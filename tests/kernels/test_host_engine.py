@@ -61,6 +61,21 @@ def test_any_workload(algorithm: str, data: st.DataObject) -> None:
     assert faults(*workload_of(chosen), (schedule,)) == []
 
 
+@pytest.mark.parametrize("algorithm", PACKED)
+def test_splits_of_a_size_are_not_those_of_a_number(algorithm: str) -> None:
+    """Nine column blocks are dealt out 4, 4, 1; to three splits 3, 3, 3."""
+    said = {"nq": 2, "nk": 27, "heads": 2, "kv_heads": 1, **TILINGS[0], "dtype": "float32"}
+    outputs = []
+    for dealt in ({"split_blocks": 4}, {"splits": 3}):
+        workload, inputs = workload_of(scenario(algorithm, **dealt, **said))
+        assert workload.splits == 3
+        assert faults(workload, inputs, SCHEDULES[:1]) == []
+        run = FastRun(workload, inputs, HostDevice())
+        run.launch()
+        outputs.append(run.tensors.o.tobytes())
+    assert outputs[0] != outputs[1]
+
+
 @pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("mask", MASKS, ids=str)

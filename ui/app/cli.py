@@ -271,6 +271,9 @@ def _run(options: argparse.Namespace) -> int:
         ))  # fmt: skip
     else:
         rows.append(("model", summary["why"]))
+    if splits := summary.get("splits"):
+        of_keys = f" of {plural(summary['split_keys'], 'key')}" if splits > 1 else ""
+        rows.insert(1, ("splits", f"{splits}{of_keys}"))
     if lengths := summary.get("sequences"):
         rows.insert(1, ("sequences", f"{len(lengths)}, of {', '.join(map(str, lengths))} keys"))
     if queries := summary.get("queries"):

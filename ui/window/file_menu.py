@@ -144,7 +144,7 @@ class Files(QObject):
                 changed = parse_scenario({k: v for k, v in said if k not in _OF_LAYERS})
             queries, keys = header.q.shape[1], header.k.shape[1]
             rows, cols = seen_size(workload.rows, queries), seen_size(workload.cols, keys)
-            if scenario.tiling.page_size:  # it divides them
+            if scenario.tiling.page_size or scenario.tiling.split_size:  # whole pages, whole tiles
                 cols = workload.cols
             if (rows, cols) != (workload.rows, workload.cols):
                 tiling = {"rows": rows, "cols": cols, "rule": None}

@@ -44,8 +44,7 @@ _JOIN = "Dao et al. 2023, Flash-Decoding, step"
 
 
 def _dealt(w: Workload) -> Intervals:
-    run = -(-w.grid.Tc // w.splits)
-    return w.grid.visited_columns.dealt(w.splits, run)
+    return w.grid.visited_columns.dealt(w.splits, w.split_blocks)
 
 
 def launches(w: Workload) -> tuple[Launch, ...]:
@@ -76,6 +75,7 @@ def launches_reading(w: Workload, reads: Mapping[str, Cost], page: int = 1) -> t
         dealt,
         by_rows=True,
         splits=w.splits,
+        run=w.split_blocks,
         sinks=np.where(np.arange(w.grid.Tr * w.splits) % w.splits == 0, needed, 0),
         page=page,
         reads={"Q": Cost(first=d * b), **reads, **tiles.sink_cost(w, _blind_sinks(w), once=1)},

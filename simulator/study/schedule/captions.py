@@ -19,7 +19,7 @@ from simulator.study.schedule.batch import batch_programs
 from simulator.study.schedule.blocks import MOST_BLOCKS, count_all
 from simulator.study.schedule.residency import BlockNeeds
 from simulator.study.schedule.schedule import schedule_of
-from simulator.study.schedule.splits import split_choice, splitting, with_splits
+from simulator.study.schedule.splits import splitting, with_splits
 from simulator.timing.orders import ORDERS, Order
 
 
@@ -56,7 +56,7 @@ def schedule_uneven(n: Numbers) -> float:
 @known
 def auto_splits(n: Numbers) -> int:
     """What `splits = "auto"` chooses for the run."""
-    return split_choice(splitting(n.workload)).splits
+    return splitting(n.workload).split_choice.splits
 
 
 def _algorithm(n: Numbers, name: str) -> Algorithm:

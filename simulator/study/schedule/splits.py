@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from simulator.problem.packing import SplitChoice, chosen_splits
 from simulator.problem.scenario import with_values
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import ALGORITHMS, USUAL, algorithm_of, tile_program
@@ -25,13 +24,9 @@ def splitting(w: Workload) -> Workload:
 
 
 def with_splits(w: Workload, splits: int) -> Workload:
-    """Return a workload with another number of splits."""
-    return replace(w, scenario=with_values(w.scenario, {"tiling": {"splits": splits}}))
-
-
-def split_choice(w: Workload) -> SplitChoice:
-    """Return what ``splits = "auto"`` means for a workload with splits, and why."""
-    return chosen_splits(w.grid.Tc, w.heads * w.grid.Tr, w.gpu)
+    """Return a workload with another number of splits, all of equal size."""
+    said = {"splits": splits, "split_size": None}
+    return replace(w, scenario=with_values(w.scenario, {"tiling": said}))
 
 
 def packing_reasons(w: Workload) -> tuple[str, ...]:

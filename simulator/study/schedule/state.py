@@ -15,7 +15,7 @@ from simulator.study.schedule.choices import ORDER_NAMES
 from simulator.study.schedule.events import Events, at_work, events_of
 from simulator.study.schedule.residency import BlockNeeds
 from simulator.study.schedule.schedule import Schedule, schedule_of, why_no_schedule
-from simulator.study.schedule.splits import split_choice, splitting, with_splits
+from simulator.study.schedule.splits import splitting, with_splits
 from simulator.timing.orders import ORDERS
 
 Needs = Callable[[Workload], Sequence[BlockNeeds]]
@@ -115,11 +115,15 @@ def _splits(program: TileProgram, order: str, needs: Needs) -> list[TimelineRow]
         w = splitting(program.workload)
     except InputError as error:
         return [TimelineRow("splits", program.workload.algorithm, why=str(error))]
-    auto, rows = split_choice(w).splits, []
-    for number in sorted({1, auto, w.splits}):
-        is_run = w is program.workload and number == w.splits
+    size, auto, rows = w.scenario.tiling.split_size, w.split_choice.splits, []
+    name, own = algorithm_of(w).short_title, w is program.workload
+    for number in sorted({1, auto} if size else {1, auto, w.splits}):
+        is_run = own and not size and number == w.splits
         notes = ", ".join(["auto"] * (number == auto) + ["this run"] * is_run)
-        title = f"{algorithm_of(w).short_title}, {number} split{'s' * (number != 1)}"
+        title = f"{name}, {number} split{'s' * (number != 1)}"
         shown = program if is_run else tile_program(with_splits(w, number))
         rows.append(_row(shown, order, needs, f"{title} ({notes})" if notes else title))
+    if size:
+        title = f"{name}, splits of {size} keys{' (this run)' * own}"
+        rows.append(_row(program if own else tile_program(w), order, needs, title))
     return rows

@@ -19,6 +19,9 @@ SPLIT = [name for name, each in ALGORITHMS.items() if each.splits]
 LONGEST = 40
 
 
+NUMBERS = st.integers(1, 7).map(lambda number: {"splits": number})
+
+
 @st.composite
 def split_runs(draw: st.DrawFn) -> Scenario:
     """Draw tails, empty splits, one page, shuffled pages, windows, blind rows, a threshold."""
@@ -43,8 +46,9 @@ def split_runs(draw: st.DrawFn) -> Scenario:
         rescale_threshold=draw(st.sampled_from([None, 0.0, 0.5, 8.0])),
     )
     pages = [n for n in range(1, cols + 1) if cols % n == 0]
-    tiling = {"splits": draw(st.integers(1, 7)), "page_size": draw(st.sampled_from(pages))}
-    return with_values(scenario(name, **said), {"tiling": tiling})
+    tiling = {"page_size": draw(st.sampled_from(pages))}
+    dealt = draw(st.one_of(NUMBERS, st.integers(1, 4).map(lambda n: {"split_size": n * cols})))
+    return with_values(scenario(name, **said), {"tiling": tiling | dealt})
 
 
 def check_same(w: Workload, inputs: Inputs) -> None:

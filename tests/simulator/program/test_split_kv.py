@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from simulator.base.errors import InputError, shown
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.engines.reference import reference_rows
+from simulator.problem.filling import each_sequence
 from simulator.problem.hardware import gpus
 from simulator.problem.packing import PackedMask, chosen_splits
 from simulator.problem.scenario import Scenario, parse_scenario, scenario_tables, with_values
@@ -21,13 +22,15 @@ from simulator.run.exactness import exactness
 from simulator.run.row_report import row_report
 from simulator.run.trace import Trace, tile_counts
 from tests.helpers.op_by_op import counted_by_ops
-from tests.helpers.runs import Pairs, scenario, scenarios
+from tests.helpers.runs import Pairs, fitted, scenario, scenarios
 
-SPLITS = st.integers(1, 7)
+DEALT = st.tuples(st.sampled_from(["splits", "split_size"]), st.integers(1, 7))
+"""A number of splits, or column blocks of each."""
 
 
-def split(chosen: Scenario, splits: int) -> Scenario:
-    tiling = {"splits": splits}
+def split(chosen: Scenario, number: int, key: str = "splits") -> Scenario:
+    """Return a scenario of so many splits, or of splits of so many column blocks."""
+    tiling = {key: number * (1 if key == "splits" else resolve(chosen).cols)}
     return with_values(chosen, {"attention": {"algorithm": "split-kv"}, "tiling": tiling})
 
 
@@ -93,9 +96,10 @@ def test_errors_are_those_of_what_o_adds_up() -> None:
 # --- what is counted ---------------------------------------------------------------------------
 
 
-@given(scenarios(algorithms=["flash2"], longest=14), SPLITS)
-def test_counters_are_those_of_the_ops(chosen: Scenario, splits: int) -> None:
-    program = tile_program(resolve(split(even(chosen), splits)))
+@given(scenarios(algorithms=["flash2"], longest=14), DEALT)
+def test_counters_are_those_of_the_ops(chosen: Scenario, dealt: tuple[str, int]) -> None:
+    key, number = dealt
+    program = tile_program(resolve(split(even(chosen), number, key)))
     now = counted_by_ops(program)
     for index in range(len(program)):
         visit = program.visit(index)
@@ -107,7 +111,8 @@ def test_counters_are_those_of_the_ops(chosen: Scenario, splits: int) -> None:
     assert now.write["O_partial"] == now.read["O_partial"] == 4 * w.splits * rows * w.value_dim
     assert now.write["LSE_partial"] == now.read["LSE_partial"] == 4 * w.splits * rows
     assert (now.write["O"], now.write["LSE"]) == (w.width * rows * w.value_dim, 4 * rows)
-    run_of = ceil(w.grid.Tc / w.splits)
+    run_of = number if key == "split_size" else ceil(w.grid.Tc / number)
+    assert w.splits == (ceil(w.grid.Tc / number) if key == "split_size" else number)
     kinds = w.grid.kinds()
     loads = sum(
         len(w.grid.row_range(i))
@@ -215,6 +220,76 @@ def test_splits_are_a_key_of_the_file() -> None:
             parse_scenario({"tiling": {"splits": wrong}})
         expected = 'a whole number from 1 to 256, or "auto"'
         assert str(caught.value) == f"scenario: tiling.splits = {shown(wrong)}: expected {expected}"
+
+
+@given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 12))
+def test_splits_of_a_size_cut_the_keys_at_its_multiples(nk: int, cols: int, blocks: int) -> None:
+    chosen = scenario(nq=1, nk=nk, rows=1, cols=cols)
+    w = resolve(split(chosen, blocks, "split_size"))
+    size = blocks * cols
+    assert [w.split_keys(n) for n in range(w.splits)] == [
+        range(start, min(start + size, nk)) for start in range(0, nk, size)
+    ]
+    visits = [tile_program(w).visit(n) for n in range(w.grid.Tc)]
+    assert [visit.split for visit in visits] == [visit.cols.start // size for visit in visits]
+
+
+def test_the_size_of_splits_is_a_key_of_the_file() -> None:
+    said = {"rows": 4, "cols": 8, "split_size": 24}
+    chosen = parse_scenario({"tiling": said})
+    assert scenario_tables(chosen)["tiling"] == said
+    for number in (2, "auto"):
+        with pytest.raises(InputError) as caught:
+            parse_scenario({"tiling": said | {"splits": number}})
+        expected = "no tiling.splits beside it: either their number or their size"
+        assert str(caught.value) == f"scenario: tiling.split_size = 24: expected {expected}"
+    with pytest.raises(InputError, match=r"tiling\.split_size = 0: expected at least 1"):
+        parse_scenario({"tiling": {"split_size": 0}})
+
+
+@pytest.mark.parametrize(
+    ("size", "nk", "words"),
+    [
+        (12, 40, "a multiple of Bc = 8: a split is a whole number of tiles"),
+        (4, 40, "a multiple of Bc = 8: a split is a whole number of tiles"),
+        (8, 8 * 256 + 1, "at least 16: 2049 keys in at most 256 splits"),
+        (8, 8 * 256, ""),
+    ],
+)
+@pytest.mark.parametrize("algorithm", ["split-kv", "paged", "mla"])
+def test_a_size_that_cannot_be_is_refused_in_a_line(
+    algorithm: str, size: int, nk: int, words: str
+) -> None:
+    said = fitted(algorithm, nq=1, nk=nk, cols=8)
+    chosen = with_values(scenario(algorithm, **said), {"tiling": {"split_size": size}})
+    if not words:
+        assert resolve(chosen).splits == 256
+        return
+    with pytest.raises(InputError) as caught:
+        resolve(chosen)
+    assert str(caught.value) == f"scenario: tiling.split_size = {size}: expected {words}"
+    # Others have no splits, so the key says nothing.
+    plain = scenario("flash2", nq=1, nk=nk, cols=8)
+    assert resolve(with_values(plain, {"tiling": {"split_size": size}})).splits == 1
+
+
+def test_a_batch_has_as_many_thread_blocks_as_its_sequences_together() -> None:
+    """Two KV heads of four query heads: the rows of a sequence are tiled by 4."""
+    plain = scenario("split-kv", nq=1, nk=64, heads=8, kv_heads=2, rows=4, cols=1)
+    for lengths, queries, thread_blocks in (
+        ([64], [1], 2),
+        ([64, 9, 64], None, 6),
+        ([64, 9, 1], [1, 5, 0], 2 + 10),  # 20 rows are five blocks of four
+        ([5, 64], [2, 100], 2 * (2 + 100)),
+    ):
+        batch = {"lengths": lengths} | ({"queries": queries} if queries else {})
+        shapes = {"seqlen_k": None, "seqlen_q": None if queries else 1}
+        chosen = with_values(plain, {"batch": batch, "attention": shapes})
+        splits = chosen_splits(64, thread_blocks, gpus()["H100-SXM"]).splits
+        assert [resolve(each).splits for each in each_sequence(chosen)] == [splits] * len(
+            chosen.batch.running
+        )
+        assert chosen_splits(64, thread_blocks, resolve(chosen).gpu) == resolve(chosen).split_choice
 
 
 # --- commands ----------------------------------------------------------------------------------

@@ -265,6 +265,16 @@ def test_progress_rises_and_may_stop_the_work() -> None:
         tiling_map(w, [4, 8], [4, 8], stop)
 
 
+def test_splits_are_of_whole_tiles_whatever_the_tiles_are() -> None:
+    chosen = scenario("split-kv", nk=64, rows=4, cols=8)
+    w = resolve(with_values(chosen, {"tiling": {"split_size": 24}}))
+    for cols, size in ((4, 24), (16, 16), (32, 32)):
+        other = tiles_scenario(w, 4, cols)
+        assert other.tiling.split_size == size
+        assert figures_of(resolve(other)) == figures_of(workload_at(w, "Bc", cols))
+    assert figures_of(workload_at(w, "N", 8 * 3 * 400)).bytes > 0  # more splits than can be run
+
+
 def test_pages_stay_where_tiles_are_whole_ones() -> None:
     chosen = scenario("paged", nk=64, rows=4, cols=8)
     w = resolve(with_values(chosen, {"tiling": {"page_size": 4}}))

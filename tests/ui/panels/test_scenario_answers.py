@@ -14,11 +14,12 @@ from pytestqt.qtbot import QtBot
 from simulator import simulate
 from simulator.base.errors import InputError, Mistake, refuse
 from simulator.problem.filling import capture_names
-from simulator.problem.scenario import parse_scenario, scenario_tables
+from simulator.problem.scenario import parse_scenario, scenario_tables, with_values
 from simulator.problem.workload import resolve
 from tests.helpers.by_hand import choosing
 from tests.helpers.scenario_desk import CAPTURE, RANDOM, Desk, save_npz
 from ui.look.theme import TEXT_SCALES, THEMES, Style
+from ui.panels.scenario.blanks import blanks
 from ui.panels.scenario.editors import LineEditor
 from ui.panels.scenario.fields import (
     OWN,
@@ -391,6 +392,19 @@ def test_editing_is_pure() -> None:
     kept = dict(said)
     edited(said, "tiling.rule", "fa2", resolve(scenario))
     assert said == kept
+
+
+def test_splits_have_a_number_or_a_size() -> None:
+    """What a user says last holds; a field that is emptied changes no other."""
+    w = resolve(with_values(parse_scenario(RANDOM), {"attention": {"algorithm": "split-kv"}}))
+    number, size = "tiling.splits", "tiling.split_size"
+    said = edited(texts(w.scenario) | {number: "3"}, size, "64", w)
+    assert (said[number], said[size]) == ("", "64")
+    said = edited(said, number, "5", w)
+    assert (said[number], said[size]) == ("5", "")
+    said = edited(said, size, "", w)
+    assert (said[number], said[size]) == ("5", "")
+    assert blanks(w, said | {number: "", size: "64"})[number].hint.endswith(" by split size")
 
 
 def test_the_title_follows_what_is_done_to_the_run(qtbot: QtBot) -> None:

@@ -143,6 +143,7 @@ VALID = {
     "tiling.rows": ("32", 32),
     "tiling.cols": ("8", 8),
     "tiling.splits": ("3", 3),
+    "tiling.split_size": ("96", 96),
     "tiling.page_size": ("4", 4),
     "tiling.devices": ("8", 8),
     "tiling.layout": ("zigzag", "zigzag"),

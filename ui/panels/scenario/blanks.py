@@ -98,7 +98,11 @@ def blanks(workload: Workload, said: Texts) -> dict[str, Blank]:
         out |= {f"attention.{key}": Blank("", none) for key in ("scale", "temperature")}
     out["attention.features"] = random if phi and phi.projects else Blank("", "of performer")
     deals = algorithm_of(w).splits
-    out["tiling.splits"] = _blank(w.splits, "by auto") if deals else Blank("", f"of {SPLIT}")
+    out |= dict.fromkeys(("tiling.splits", "tiling.split_size"), Blank("", f"of {SPLIT}"))
+    if deals:
+        why = "by split size" if said["tiling.split_size"] else "by auto"
+        out["tiling.splits"] = _blank(w.splits, why)
+        out["tiling.split_size"] = _blank(w.split_blocks * w.cols, "by splits")
     pages = Blank("", f"of {PAGED}") if w.pages is None else _blank(w.page_size, "divides Bc")
     out["tiling.page_size"] = pages
     if (said["input.source"] or "random") == "random":

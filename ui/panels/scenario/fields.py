@@ -356,6 +356,11 @@ FIELDS = (
         "so that the thread blocks fill the GPU.",
     ),
     FieldSpec(
+        "tiling", "split_size", "split size", FieldKind.WHOLE, _TILING,
+        f"Keys of a split of {SPLIT}, a multiple of Bc, in the place of splits: keys are cut at "
+        "the same places whatever else the GPU has to do, so results are the same in bits.",
+    ),
+    FieldSpec(
         "tiling", "page_size", "page size", FieldKind.WHOLE, _TILING,
         f"Tokens of a page of {PAGED}, which divides Bc. Blank: {USUAL_PAGE}, or as many of "
         "them as divide Bc.",
@@ -507,6 +512,11 @@ def _value(kind: FieldKind, text: str) -> object:
 # --- what one change brings with it -------------------------------------------------------
 
 
+_OF_SPLITS = {
+    "tiling.splits": "tiling.split_size", "tiling.split_size": "tiling.splits",
+}  # fmt: skip
+
+
 def edited(said: Texts, name: str, text: str, workload: Workload) -> dict[str, str]:
     """Return the texts after a user has put `text` into field `name`.
 
@@ -517,6 +527,8 @@ def edited(said: Texts, name: str, text: str, workload: Workload) -> dict[str, s
     out = {**said, name: text}
     if name == "batch.queries":  # queries are said in one of two ways
         out["attention.seqlen_q"] = "" if text.strip() else str(workload.queries)
+    if name in _OF_SPLITS and text.strip():  # their number or their size
+        out[_OF_SPLITS[name]] = ""
     sizes = {"tiling.rows": str(workload.rows), "tiling.cols": str(workload.cols)}
     if name == "tiling.rule":
         out.update(sizes if text == OWN else dict.fromkeys(sizes, ""))

@@ -11,7 +11,7 @@ from simulator.program.traffic import compulsory_bytes
 from simulator.study.schedule.choices import ORDER_NAMES
 from simulator.study.schedule.placing import placed
 from simulator.study.schedule.schedule import LaunchSchedule, Schedule
-from simulator.study.schedule.splits import packing_reasons, split_choice, splitting
+from simulator.study.schedule.splits import packing_reasons, splitting
 from simulator.study.schedule.state import ScheduleState, TimelineRow
 from ui.kit.shapes import Wordings
 from ui.look.durations import MODEL
@@ -250,9 +250,9 @@ def _splits(state: ScheduleState, short: str) -> Iterator[str]:
         w = splitting(state.program.workload)
     except InputError:
         return  # the row says why
-    choice, batch = split_choice(w), w.scenario.batch
+    choice, batch = w.split_choice, w.scenario.batch
     first, *others = choice.reasons
-    whose = f" for sequence {batch.shown} by itself" if batch.lengths else ""
+    whose = " for all sequences of the batch" if batch.lengths else ""
     yield f'splits = "auto"{whose}: {choice.answer}'
     yield short
     yield f"chosen as by FlashAttention-3: {first}"

@@ -13,7 +13,6 @@ from simulator.study.schedule.events import Events, at_work, events_of
 from simulator.study.schedule.splits import (
     PACKS_BELOW,
     packing_reasons,
-    split_choice,
     splitting,
     with_splits,
 )
@@ -131,6 +130,6 @@ def test_splits_are_those_of_a_run_that_has_some() -> None:
     paged = resolve(scenario("paged", nq=2, nk=64, cols=8))
     assert splitting(paged) is paged  # it has splits of its own
     assert with_splits(dealt, 3).splits == 3
-    choice = split_choice(dealt)
+    choice = dealt.split_choice
     assert choice.reasons[0].startswith(f"without splits {2} thread blocks for {dealt.gpu.sms} SMs")
     assert 1 < choice.splits <= dealt.grid.Tc

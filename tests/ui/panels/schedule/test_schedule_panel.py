@@ -75,7 +75,7 @@ def test_a_batch_has_the_blocks_of_all_its_sequences():
         assert f"sequence {sequence}, KV head 0" in told(state)[0]
         assert "3 sequences of the batch run in the same launches" in state.sentences[0]
     state = schedule_state(program, "splits", "index")
-    assert "for sequence 2 by itself" in " ".join(state.sentences)
+    assert "for all sequences of the batch" in " ".join(state.sentences)
 
 
 def test_it_shows_the_schedule_of_the_run_and_says_that_it_is_a_model(window):
@@ -211,6 +211,18 @@ def test_one_query_and_a_long_cache_leave_a_gpu_empty_without_splits() -> None:
     assert auto.schedule.seconds < one.schedule.seconds / 10
     assert state.sentences[-1] == "bytes: 4.00 times as many not packed"
     assert "packing: 4 query heads share each KV head" in " ".join(state.sentences)
+
+
+def test_splits_of_a_size_are_a_row_of_their_own() -> None:
+    """They are dealt out otherwise than as many splits of equal size."""
+    chosen = scenario("split-kv", nq=1, nk=9 * 64, d=16, rows=16, cols=64)
+    program = program_of(with_values(chosen, {"tiling": {"split_size": 4 * 64}}))
+    rows = schedule_state(program, "splits", "index").rows
+    assert [row.title for row in rows] == [
+        "Split-KV, 1 split", "Split-KV, 8 splits (auto)", "Split-KV, splits of 256 keys (this run)",
+    ]  # fmt: skip
+    assert [row.schedule.program.workload.splits for row in rows] == [1, 8, 3]
+    assert rows[-1].schedule.program is program
 
 
 CHOSEN = scenario("flash2", nq=2048, d=64, heads=8, rows=64, cols=64, dtype="float16")

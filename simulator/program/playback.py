@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -20,8 +20,10 @@ SECONDS_PER_TURN = 2.4
 """How long an op lasts in which hands turn, the fastest of them many times."""
 SECONDS_PER_MOVE = 1.0
 """How long an op lasts that moves tiles between HBM and the chip."""
-SECONDS_PER_RESCALE = 2.0
-"""How long an op lasts in which all that has been summed may shrink."""
+SECONDS_PER_RESCALE = 2.7
+"""How long an op lasts in which all that has been summed may shrink: it moves for 2.4 s."""
+SECONDS_OF_NOTHING = 0.1
+"""How long a rescale lasts that changes nothing: the first of a row, or with alpha = 1."""
 LONGEST_WAY = 20.0
 """Most seconds that a way lasts that plays by itself."""
 LONGEST = 3600.0
@@ -133,8 +135,8 @@ def seconds_of(op: Op) -> float:
     """Return how long an op lasts at speed 1."""
     if op.turns is not None:
         return SECONDS_PER_TURN
-    if op.gesture is Gesture.SHRINK and not op.seldom:
-        return SECONDS_PER_RESCALE
+    if op.gesture is Gesture.SHRINK:
+        return SECONDS_PER_OP if op.seldom else SECONDS_PER_RESCALE
     return SECONDS_PER_MOVE if (op.loads or op.stores) and op.moves else SECONDS_PER_OP
 
 
@@ -157,15 +159,24 @@ def seconds_between(program: TileProgram, before: Cursor, cursor: Cursor) -> flo
 
 
 def seconds_along(
-    program: TileProgram, start: Cursor, path: Sequence[Cursor], pace: float
+    program: TileProgram,
+    start: Cursor,
+    path: Sequence[Cursor],
+    pace: float,
+    of_rescale: Callable[[Cursor], float | None],
 ) -> list[float]:
     """Return how long the start of a way and each of its steps last at speed 1.
 
     path: the cursors that follow `start`.
+    of_rescale: returns how long the op at a cursor lasts, if it is a rescale.
     pace: how many times as fast as usual the steps are, before all together are scaled to last
         `LONGEST_WAY` at most.
     """
-    lasts = [seconds_between(program, *pair) / pace for pair in pairwise((start, *path))]
+    lasts = [
+        ((follows(program, here, there) and of_rescale(there))
+         or seconds_between(program, here, there)) / pace
+        for here, there in pairwise((start, *path))
+    ]  # fmt: skip
     scale = min(LONGEST_WAY / (SECONDS_PER_OP + sum(lasts)), 1.0)
     return [scale * seconds for seconds in (SECONDS_PER_OP, *lasts)]
 
@@ -215,6 +226,26 @@ def moved(time: float) -> float:
 def eased(share: float) -> float:
     """Return the progress of a motion at a share of its time: slow at both ends."""
     return 4 * share**3 if share < 0.5 else 1 - (2 - 2 * share) ** 3 / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Rescaling:
+    """How far each part of a rescale has come, 0 to 1."""
+
+    passed: float  # what stands above the old maximum
+    named: float  # alpha
+    risen: float  # the maximum, from the old to the new one: old sums shrink by alpha**risen
+
+
+def rescaling(share: float) -> Rescaling:
+    """Return the parts of a rescale at a share of its motion, one after the other."""
+    parts = ((share - begin) / (end - begin) for begin, end in _RESCALE)
+    passed, named, risen = (eased(min(max(part, 0.0), 1.0)) for part in parts)
+    return Rescaling(passed, named, risen)
+
+
+_RESCALE = (0.0, 0.12), (0.25, 0.33), (0.375, 0.96)
+"""Shares of the motion in which each part of a rescale begins and ends; between them all rests."""
 
 
 def _step_op(program: TileProgram, cursor: Cursor, forward: bool) -> Cursor:

@@ -23,6 +23,7 @@ from simulator.program.gradient_ops import (
 )
 from simulator.program.op import Op
 from simulator.program.ops import Accumulate, MergeOutputs, MergeSum, Rescale, RowSum, Scores, over
+from simulator.program.playback import rescaling
 from simulator.program.state import Numbers, State, Values
 from simulator.program.state_ops import (
     ReadOutput,
@@ -76,10 +77,10 @@ def _exact(values: Values) -> Values:
 
 
 def _rescaled(op: Rescale, before: Numbers, share: float) -> dict[str, Values]:
-    """Return O as it would be if the maximum had risen by a share of its way: this is no sum."""
+    """Return O as it would be if the maximum were as far as it has risen: this is no sum."""
     state = State.on_chip(**before)
     op.apply(state)
-    return {"O": _exact(state.chip["factor"])[:, None] ** share * before["O"]}
+    return {"O": _exact(state.chip["factor"])[:, None] ** rescaling(share).risen * before["O"]}
 
 
 def _scores(op: Scores, before: Numbers, n: int) -> dict[str, Values]:

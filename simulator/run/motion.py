@@ -18,7 +18,15 @@ from simulator.base.dtypes import F32, frozen
 from simulator.program.algorithms import TENSORS
 from simulator.program.op import Gesture
 from simulator.program.ops import over
-from simulator.program.playback import MOVING, Granularity, Playhead, eased, seconds_of, step
+from simulator.program.playback import (
+    MOVING,
+    Granularity,
+    Playhead,
+    eased,
+    rescaling,
+    seconds_of,
+    step,
+)
 from simulator.program.state import ChipTile, Numbers, TileMove
 from simulator.program.tile_program import Counters, TileProgram
 from simulator.program.under_way import added, terms, under_way
@@ -280,7 +288,7 @@ class Motion:
         begin = self.after.begun_at * self.after.program.workload.cols
         now = old.copy()
         with np.errstate(all="ignore"):  # there may be keys that nobody sees
-            now[:, begin:] *= factor[:, None] ** share
+            now[:, begin:] *= factor[:, None] ** rescaling(share).risen
         return frozen(now)
 
     def _counters(self, share: float) -> Counters:

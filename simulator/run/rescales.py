@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,12 @@ from numpy.typing import NDArray
 from simulator.base.dtypes import F32
 from simulator.engines.protocol import RowBlock
 from simulator.problem.workload import Workload
+from simulator.program.op import Gesture
+from simulator.program.playback import SECONDS_OF_NOTHING, SECONDS_PER_RESCALE, Cursor
 from simulator.run.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from simulator.run.trace import Trace
 
 WARP = 32
 """Rows of a warp of FlashAttention-4's correction group: each of its lanes has one."""
@@ -62,6 +68,20 @@ def shrinking(now: Snapshot) -> NDArray[np.bool_]:
     In a row that has seen no key there is nothing to rescale, whatever its factor is.
     """
     return has_seen(now) & np.asarray(now.rescale_factor < 1)
+
+
+def rescale_seconds(now: Snapshot) -> float | None:
+    """Return how long the op of a state lasts at speed 1, if it is a rescale; else None."""
+    if now.op.gesture is not Gesture.SHRINK:
+        return None
+    return SECONDS_PER_RESCALE if shrinking(now).any() else SECONDS_OF_NOTHING
+
+
+def rescale_seconds_at(trace: Trace, cursor: Cursor) -> float | None:
+    """Return how long the op at a cursor lasts at speed 1, if it is a rescale; else None."""
+    if trace.program.ops(cursor.visit)[cursor.op].gesture is not Gesture.SHRINK:
+        return None
+    return rescale_seconds(trace.snapshot(cursor.visit, cursor.op))
 
 
 def has_seen(now: Snapshot) -> NDArray[np.bool_]:

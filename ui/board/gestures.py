@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QBrush, QColor, QLinearGradient, QPainter, QPainterPath, QPen
+from PySide6.QtGui import QColor, QLinearGradient, QPainter, QPainterPath, QPen
 
 from simulator.base.dtypes import F32
 from simulator.program.algorithms import TENSORS
 from simulator.program.op import Gesture
-from simulator.program.playback import eased
+from simulator.program.playback import Rescaling, eased, rescaling
 from simulator.run.linear_state import forms_tile
 from simulator.run.motion import Motion
 from simulator.run.rescales import has_seen, shrinking
@@ -31,7 +30,6 @@ from ui.board.scene import (
     on_arc,
     outline_again,
     paint_dot,
-    rows_with_words,
     say,
     say_what,
     some_rows,
@@ -41,7 +39,7 @@ from ui.board.scores import clipped, paint_tile, shown_current
 from ui.board.words import skip_phrase
 from ui.look.draw import CENTRE, card, draw_text, outline, text_width
 from ui.look.heat import indices, word_image
-from ui.look.kept import kept, place_key
+from ui.look.kept import kept
 from ui.look.theme import Style
 from ui.look.units import number_text
 
@@ -208,7 +206,7 @@ def _ends(scene: GestureScene) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def _shrink(scene: GestureScene) -> None:
-    """Let alpha come from m to the tile, and a light run back from there over what shrinks."""
+    """Veil the other rows; on the explained one the factor rides over what shrinks by it."""
     motion, seen = scene.motion, has_seen(scene.motion.after)
     of_weights, of_output = motion.after.carried, motion.after.rescale_factor
     normalised = motion.after.program.algorithm.normalises_each_tile
@@ -219,72 +217,67 @@ def _shrink(scene: GestureScene) -> None:
     if not shrinking(motion.after).any():
         say(scene, skipped or "α = 1 in every row: nothing shrinks")
         return
-    style, lay, visit = scene.style, scene.lay, motion.after.visit
-    box, start = lay.boxes["S"], lay.boxes["m"].right()
-    end = min(max(lay.col_x(visit.cols.start), box.left()), box.right())
-    if scene.share >= _ARRIVES:
-        way = eased((scene.share - _ARRIVES) / (1 - _ARRIVES))
-        front, wide = end + (box.left() - end) * way, style.px(28)
-        glow = QLinearGradient(front, 0, front + wide, 0)
-        fade = min((1 - scene.share) / 0.15, 1.0)
-        glow.setColorAt(0, translucent(style.theme.current, _LIGHT * fade))
-        glow.setColorAt(1, translucent(style.theme.current, 0.0))
-        with clipped(scene.painter, QRectF(box.topLeft(), QPointF(end, box.bottom()))):
-            for top, height in _shrinking_bands(scene):
-                scene.painter.fillRect(QRectF(front, top, wide, height), QBrush(glow))
-    _paint_factors(scene, of_weights, seen & np.asarray(of_weights < 1), start, end, start)
+    moments = rescaling(scene.share)
+    row = _most_shrunk(scene, of_output if normalised else of_weights)
+    _veil_others(scene, row, min(scene.share / _VEILED, (1 - scene.share) / _VEILED, 1.0))
+    box = scene.lay.boxes["S"]
+    if seen[row] and of_weights[row] < 1:
+        start = min(scene.lay.boxes["m"].left(), scene.lay.rect.right())
+        used = scene.lay.col_x(motion.after.visit.cols.start)
+        end = min(max(used, box.left()), box.right())
+        _paint_factor(scene, row, float(of_weights[row]), start, end, moments)
     words = "what was summed before shrinks by α"
     if normalised:
-        o = lay.boxes["O"]
-        _paint_factors(scene, of_output, shrinking(motion.after), start, o.left(), o.right())
+        o = scene.lay.boxes["O"]
+        _paint_factor(scene, row, float(of_output[row]), o.right(), o.left(), moments)
         words = "O shrinks by α ℓ of before / ℓ"
     say(scene, skipped or words)
 
 
-def _paint_factors(
-    scene: GestureScene,
-    factor: F32,
-    wanted: NDArray[np.bool_],
-    start: float,
-    end: float,
-    most: float,
+def _most_shrunk(scene: GestureScene, factor: F32) -> int:
+    """Return the explained row if it shrinks, else the row that shrinks most."""
+    shrinks = shrinking(scene.motion.after)
+    if shrinks[scene.chosen]:
+        return scene.chosen
+    return int(np.argmin(np.where(shrinks, factor, np.inf)))
+
+
+def _veil_others(scene: GestureScene, row: int, share: float) -> None:
+    """Dim all rows but one of the block, in every box of rows."""
+    veil = translucent(scene.style.theme.panel, _VEIL * share)
+    now = scene.motion.after
+    at, end = now.visit.rows.start + row, now.program.workload.seqlen_q
+    for name in ("S", "m", "l", "O"):
+        for rows in (range(at), range(at + 1, end)):
+            if len(rows):
+                scene.painter.fillRect(scene.lay.row_band(name, rows), veil)
+
+
+def _paint_factor(
+    scene: GestureScene, row: int, factor: float, start: float, end: float, moments: Rescaling
 ) -> None:
-    """Draw the factors of some rows on their way from left of `start` to `end`, up to `most`."""
-    if not wanted.any():
+    """Draw how much a row has shrunk by now, on its way from `start` to `end`."""
+    if not moments.named:
         return
     style, painter = scene.style, scene.painter
-    way = eased(min(scene.share / _ARRIVES, 1.0))
-    for r in rows_with_words(scene, wanted):
-        band = scene.beside("S", r)
-        text = f"× {number_text(float(factor[r]), 3)}"
-        if scene.lay.cell[1] < style.px(19) and r != scene.chosen:  # not the explained one
-            text = f"row {scene.motion.after.visit.rows.start + r} {text}"
-        font = style.code_font(12, bold=True)
-        width = text_width(font, text) + style.px(8)
-        x = start - width + (min(end, most - width) - start + width) * way
-        place = QRectF(x, band.center().y() - style.px(9), width, style.px(18))
-        card(painter, place, style.theme.panel, style.theme.panel, style.px(4))
-        draw_text(painter, place, text, font, style.theme.current, CENTRE)
+    band, font = scene.beside("S", row), style.code_font(12, bold=True)
+    text = f"× {number_text(factor**moments.risen)}"
+    if scene.lay.cell[1] < style.px(19) and row != scene.chosen:  # not the explained one
+        text = f"row {scene.motion.after.visit.rows.start + row} {text}"
+    width, high = text_width(font, text) + style.px(12), style.px(20)
+    x = start - width + (min(end, start - width) - start + width) * moments.risen
+    place = QRectF(x, band.center().y() - high / 2, width, high)
+    grown = (1 - moments.named) / 2
+    place.adjust(width * grown, high * grown, -width * grown, -high * grown)
+    card(painter, place, style.theme.current, style.theme.panel, high / 2)
+    if moments.named >= 1:
+        draw_text(painter, place, text, font, style.theme.panel, CENTRE)
 
 
-_ARRIVES = 0.3
-"""Share of a rescale after which its factor has come from m to the tile."""
-_LIGHT = 0.4
-"""How bright the light is that runs over what shrinks."""
-
-
-def _shrinking_bands(scene: GestureScene) -> list[tuple[float, float]]:
-    """Return where in S the rows begin that shrink, and how high they are."""
-
-    def make() -> list[tuple[float, float]]:
-        now = scene.motion.after
-        rows = np.flatnonzero(has_seen(now) & np.asarray(now.carried < 1)).tolist()
-        bands = [scene.beside("S", r) for r in rows]
-        return [(band.top(), band.height()) for band in bands if not band.isEmpty()]
-
-    return kept(
-        scene.motion, ("shrinking", place_key(scene.style, scene.lay.rect), scene.lay.view), make
-    )
+_VEILED = 0.1
+"""Share of a rescale in which the other rows are dimmed, and at its end lit again."""
+_VEIL = 0.5
+"""How much other rows are dimmed."""
 
 
 def _gather(scene: GestureScene) -> None:

@@ -65,13 +65,6 @@ def some_rows(scene: GestureScene) -> list[int]:
     return sorted({round(n * (count - 1) / (MOST_RAYS - 1)) for n in range(MOST_RAYS)})
 
 
-def rows_with_words(scene: GestureScene, wanted: np.ndarray) -> list[int]:
-    """Return the rows of which a factor is written: all where they are high, else one."""
-    if scene.lay.cell[1] >= scene.style.px(19):
-        return [int(r) for r in np.flatnonzero(wanted)]
-    return [scene.chosen] if wanted[scene.chosen] else [int(np.flatnonzero(wanted)[0])]
-
-
 def translucent(colour: QColor | str, alpha: float) -> QColor:
     """Return a colour that lets through what lies below."""
     out = QColor(colour)

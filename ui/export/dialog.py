@@ -43,7 +43,7 @@ from ui.export.options import (
 from ui.export.race_frames import race_times
 from ui.export.scenes import SCENES
 from ui.export.storyboard import make_storyboard
-from ui.export.timeline import OPS_BY_DEFAULT, make_timeline
+from ui.export.timeline import OPS_BY_DEFAULT, make_timeline, rescales_of
 from ui.export.window_job import KIND, Made, still_options, submit, words_of
 from ui.look.layouts import LAYOUTS
 from ui.look.theme import Style
@@ -405,6 +405,7 @@ class ExportDialog(QDialog):
         timeline = make_timeline(
             self._session.trace.program, visits,
             fps=options.fps, by=options.by, pace=options.pace, length=options.length,
+            rescales=rescales_of(self._session.trace, visits),
         )  # fmt: skip
         self._frames = timeline.frames
         return f"{timeline.words}; {size}."

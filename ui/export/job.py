@@ -22,7 +22,7 @@ from ui.export.frames import FrameSource, RunFrames, new_image, paint_frame
 from ui.export.options import NUMBER, RACE, ExportOptions
 from ui.export.race_frames import RaceFrames, race_times
 from ui.export.sound import Sound, landings_of_lesson, landings_of_run
-from ui.export.timeline import Still, Timeline, make_timeline
+from ui.export.timeline import Still, Timeline, make_timeline, rescales_of
 from ui.export.writers.metadata import Note, note_of
 from ui.export.writers.pixels import Changes, Patch, pixels_of
 from ui.export.writers.png import ApngWriter, Pixels, write_png
@@ -94,7 +94,7 @@ def prepare(
     if options.format.film:
         moments = make_timeline(
             trace.program, visits, fps=options.fps, by=options.by,
-            pace=options.pace, length=options.length,
+            pace=options.pace, length=options.length, rescales=rescales_of(trace, visits),
         )  # fmt: skip
         words = moments.words
         sound = Sound(landings_of_run(moments)) if options.sound else None

@@ -20,7 +20,7 @@ from simulator.program.playback import MOVING
 from simulator.run.motion import flights_of
 from simulator.study.captions import program_of
 from ui.export.storyboard import Storyboard
-from ui.export.timeline import Timeline, durations
+from ui.export.timeline import Timeline
 from ui.session.ticks import LENGTH, RATE, limited, tick
 
 _APART = 0.05
@@ -50,7 +50,7 @@ def landings_of_run(timeline: Timeline) -> list[Landing]:
 
 
 def _of_visit(timeline: Timeline, visit: int, begin: int, stretch: float) -> Iterator[Landing]:
-    lasts = durations(timeline.program, visit)
+    lasts = timeline.durations(visit)
     begins = accumulate(lasts, initial=begin)
     ops = timeline.program.ops(visit)
     for n, (op, first, length) in enumerate(zip(ops, begins, lasts, strict=False)):

@@ -17,7 +17,8 @@ from simulator.program.playback import (
     path_between,
     seconds_along,
 )
-from simulator.study.captions import program_of
+from simulator.run.rescales import rescale_seconds_at
+from simulator.study.captions import program_of, usual_run
 from ui.export.timeline import frames_in
 from ui.look.units import plural
 from ui.talk.lesson_player import PLAY_STEPS, WALK_SECONDS, WALK_STEPS
@@ -140,7 +141,10 @@ def _shots(lesson: Lesson, number: int, first: bool) -> list[Shot]:
     if start is not None and start != step.cursor:
         program = program_of(step.scenario)
         path = path_between(program, start, step.cursor, most)
-        opening, *lasts = seconds_along(program, start, path, step.pace)
+        opening, *lasts = seconds_along(
+            program, start, path, step.pace,
+            lambda at: rescale_seconds_at(usual_run(step.scenario), at),
+        )  # fmt: skip
         if step.start is None:
             # The way begins when the previous step has been shown for long enough; the op to which
             # it leads is seen to happen.

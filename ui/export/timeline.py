@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.base.errors import refuse
+from simulator.program.op import Gesture
 from simulator.program.playback import (
     SECONDS_PER_MOVE,
     SECONDS_PER_OP,
@@ -21,6 +23,8 @@ from simulator.program.playback import (
     step,
 )
 from simulator.program.tile_program import TileProgram
+from simulator.run.rescales import rescale_seconds_at
+from simulator.run.trace import Trace
 from ui.look.units import count_text, plural
 
 LONGEST = 60.0
@@ -30,6 +34,7 @@ OPS_BY_DEFAULT = 600
 """Most ops of a film that goes op by op if the step is not given."""
 VISITS_BY_OP = 100_000
 """Visits whose ops are counted one visit after another, which takes a few seconds."""
+_UNKNOWN: Mapping[int, float] = {}
 _MS = 1000
 """Durations are summed in whole milliseconds, so that no rounding moves the bounds of an op."""
 
@@ -68,6 +73,7 @@ class Timeline:
     ops: int | None  # how many ops are shown; None by tile
     # (len(visits) + 1,) int64, milliseconds before each visit at speed 1; None by tile
     until: NDArray[np.int64] | None
+    rescales: Mapping[int, float]  # seconds of the rescale of visits at speed 1, where known
 
     @property
     def steps(self) -> int:
@@ -90,13 +96,17 @@ class Timeline:
         now = -(-(k + 1) * total // self.frames)
         place = int(np.searchsorted(self.until, now)) - 1
         visit = self.visits[place]
-        bounds = [*accumulate(durations(self.program, visit), initial=int(self.until[place]))]
+        bounds = [*accumulate(self.durations(visit), initial=int(self.until[place]))]
         op = bisect_left(bounds, now) - 1
         first, stop = (bound * self.frames // total for bound in bounds[op : op + 2])
         cursor = Cursor(visit, op)
         before = step(self.program, cursor, Granularity.OP, forward=False)
         phase = (k + 1 - first) / (stop - first)
         return FrameMoment(cursor, phase, before if before != cursor else None)
+
+    def durations(self, visit: int) -> list[int]:
+        """Return how long each op of a visit lasts at speed 1, in milliseconds."""
+        return _durations(self.program, visit, self.rescales)
 
     @property
     def words(self) -> str:
@@ -114,14 +124,29 @@ class Timeline:
             return text + f"some of {steps}"
         text += f"{steps} of {op:.2f} s, loads and stores of {move:.2f} s"
         slow = round(_MS * SECONDS_PER_RESCALE)
-        if any(slow in durations(self.program, visit) for visit in self.visits[:OPS_BY_DEFAULT]):
+        if any(slow in self.durations(visit) for visit in self.visits[:OPS_BY_DEFAULT]):
             text += f", rescales of {pace * SECONDS_PER_RESCALE:.2f} s"
         return text
 
 
-def durations(program: TileProgram, visit: int) -> list[int]:
+def _durations(program: TileProgram, visit: int, rescales: Mapping[int, float]) -> list[int]:
     """Return how long each op of a visit lasts at speed 1, in milliseconds."""
-    return [round(_MS * seconds_of(op)) for op in program.ops(visit)]
+    usual = ((op, seconds_of(op)) for op in program.ops(visit))
+    return [
+        round(_MS * (rescales.get(visit, lasts) if op.gesture is Gesture.SHRINK else lasts))
+        for op, lasts in usual
+    ]
+
+
+def rescales_of(trace: Trace, visits: range) -> dict[int, float]:
+    """Return how long the rescale of each visit lasts at speed 1; of a long run that is unknown."""
+    out: dict[int, float] = {}
+    for visit in visits if len(visits) <= OPS_BY_DEFAULT else ():
+        for op in range(len(trace.program.ops(visit))):
+            lasts = rescale_seconds_at(trace, Cursor(visit, op))
+            if lasts is not None:
+                out[visit] = lasts
+    return out
 
 
 def make_timeline(
@@ -132,6 +157,7 @@ def make_timeline(
     by: Granularity | None = None,
     pace: float | None = None,
     length: float | None = None,
+    rescales: Mapping[int, float] = _UNKNOWN,
 ) -> Timeline:
     """Return the frames of a part of a run.
 
@@ -140,6 +166,7 @@ def make_timeline(
     pace: seconds for each tile, or for each op that moves no tiles; others take longer in
         proportion.
     length: seconds in all. With neither, as long as it plays at speed 1, `LONGEST` in all.
+    rescales: seconds of the rescale of visits at speed 1: where it changes nothing it takes none.
     Raises InputError: it would be endless.
     """
     until, ops = None, None
@@ -150,7 +177,7 @@ def make_timeline(
                 f"at most {count_text(VISITS_BY_OP)} visits, here {count_text(len(visits))}: "
                 "--visits or --by tile",
             )  # fmt: skip
-        lasting = [durations(program, visit) for visit in visits]
+        lasting = [_durations(program, visit, rescales) for visit in visits]
         ops = sum(map(len, lasting))
         if by or ops <= OPS_BY_DEFAULT:
             until = np.cumsum([0, *map(sum, lasting)], dtype=np.int64)
@@ -162,7 +189,7 @@ def make_timeline(
     key, value = ("--pace", pace) if pace else ("--length", length)
     frames = frames_in(length, fps, key, value, "--visits, --length or a lower --fps")
     kind = Granularity.TILE if until is None else Granularity.OP
-    return Timeline(program, visits, kind, fps, frames, ops, until)
+    return Timeline(program, visits, kind, fps, frames, ops, until, rescales)
 
 
 def frames_in(

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
-from simulator.program.op import Gesture
 from simulator.program.playback import (
-    SECONDS_PER_OP,
     Cursor,
     Granularity,
     Playhead,
@@ -24,7 +22,7 @@ from simulator.program.playback import (
     share,
 )
 from simulator.program.tile_program import TileProgram
-from simulator.run.rescales import shrinking
+from simulator.run.rescales import rescale_seconds
 from simulator.run.snapshot import Snapshot
 from ui.session.view import View
 
@@ -191,9 +189,9 @@ class Clock(QObject):
     def tick(self) -> None:
         """Let the time pass that has passed."""
         now = self.now()
-        passed, self._last = min(now - self._last, LONGEST_TICK) * self._haste, now
+        passed, self._last = min(now - self._last, LONGEST_TICK), now
         if self.playing:
-            self._play(passed * self.speed)
+            self._play(self._hastened(passed * self.speed))
         elif not self._waits:
             self._move(passed)
         self._tell()
@@ -208,7 +206,7 @@ class Clock(QObject):
     def _move(self, passed: float) -> None:
         """Go on with the op under way, to its end at most."""
         lasts = self._lasts
-        speed = lasts / self._pace if self._pace else self.speed
+        speed = lasts / self._pace if self._pace else self.speed * self._haste
         done = min(self._head.done + passed * speed, lasts)
         self._go_on(replace(self._head, done=done), Granularity.OP)
 
@@ -256,16 +254,22 @@ class Clock(QObject):
         elif cursor != self._head.cursor:  # a breakpoint comes first
             self._head = Playhead(cursor, 0.0)
 
+    def _hastened(self, seconds: float) -> float:
+        """Return seconds at speed 1, those longer that an op under way is shorter than its kind."""
+        haste = self._haste
+        left = max(self._lasts - self._head.done, 0.0) / haste
+        return seconds * haste if seconds <= left else (haste - 1) * left + seconds
+
     @property
     def _haste(self) -> float:
-        """How much faster an op is over in which sums might shrink and none does."""
+        """How much faster an op is over than ops of its kind: a rescale may change nothing."""
         view = self._session.view
         if self._program is None or view is None or not self._is_at(view):
             return 1.0
-        op = view.snapshot.op
-        if op.gesture is not Gesture.SHRINK or shrinking(view.snapshot).any():
+        if self.playing and self._session.granularity is not Granularity.OP:
             return 1.0
-        return seconds_of(op) / SECONDS_PER_OP
+        lasts = rescale_seconds(view.snapshot)
+        return 1.0 if lasts is None else seconds_of(view.snapshot.op) / lasts
 
     @property
     def _lasts(self) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -14,6 +15,7 @@ from simulator.lesson.reader import lesson_after, lesson_before, load_lesson, re
 from simulator.lesson.steps import Lesson, LessonTitle, ResolvedStep
 from simulator.problem.scenario import Scenario
 from simulator.program.playback import SECONDS_PER_OP, Cursor, path_between, seconds_along
+from simulator.run.rescales import rescale_seconds_at
 from simulator.run.trace import Trace
 from ui.look.layouts import LAYOUT_PANELS
 from ui.session.calm import Calm
@@ -360,7 +362,9 @@ class LessonPlayer(QObject):
         def begin(trace: Trace) -> None:
             if self.step is step:
                 path = path_between(trace.program, start, step.cursor, most)
-                opening, *lasts = seconds_along(trace.program, start, path, step.pace)
+                opening, *lasts = seconds_along(
+                    trace.program, start, path, step.pace, partial(rescale_seconds_at, trace)
+                )
                 speed = self.session.speed
                 if longest is not None:
                     most_each = min(SECONDS_PER_OP / 2, SECONDS_PER_OP / speed)

@@ -26,6 +26,7 @@ from simulator.program.playback import (
     first_cursor,
     last_cursor,
     path_between,
+    rescaling,
 )
 from simulator.program.state_ops import ReadOutput, ReadState, Recall, Similarities, UpdateState
 from simulator.program.under_way import terms, under_way
@@ -145,7 +146,7 @@ def test_weights_of_used_keys_are_scaled_by_powers_of_alpha_while_o_is_rescaled(
             if now is None:
                 np.testing.assert_array_equal(before.weights[own], after.weights[own])
             else:
-                scaled = np.nan_to_num(before.weights[own]) * alpha**share
+                scaled = np.nan_to_num(before.weights[own]) * alpha ** rescaling(share).risen
                 np.testing.assert_allclose(np.nan_to_num(now[:, keys]), scaled, rtol=1e-5)
                 others = before.weights[visit.rows.start : visit.rows.stop, :begin]
                 np.testing.assert_array_equal(now[:, :begin], others)

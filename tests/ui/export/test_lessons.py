@@ -23,7 +23,8 @@ from simulator.lesson.reader import find_lesson, list_lessons, load_lesson
 from simulator.lesson.record import word_count
 from simulator.problem.scenario import load_scenario
 from simulator.program.playback import LONGEST_WAY, SECONDS_PER_RESCALE, seconds_of
-from simulator.study.captions import program_of
+from simulator.run.rescales import rescale_seconds_at
+from simulator.study.captions import program_of, usual_run
 from tests.ui.export.helpers import ROOT, decoded, frames_of, names, picture
 from ui.export.frames import new_image, paint_frame
 from ui.export.job import prepare_lesson
@@ -222,9 +223,12 @@ def test_steps_walk_play_and_rest():
         if step.start:
             assert way[0].cursor == step.start
             # Ops take their share of it where it goes op by op.
-            ops = [program_of(step.scenario).ops(at.cursor.visit)[at.cursor.op] for at in way[1:]]
-            lasts = [seconds_of(op) if shot.before else 0.7
-                     for op, shot in zip(ops, way[1:], strict=True)]  # fmt: skip
+            lasts = []
+            for at in (shot.cursor for shot in way[1:]):
+                op = program_of(step.scenario).ops(at.visit)[at.op]
+                rescale = rescale_seconds_at(usual_run(step.scenario), at)
+                lasts.append(rescale or seconds_of(op))
+            lasts = [at if shot.before else 0.7 for at, shot in zip(lasts, way[1:], strict=True)]
             paces = [shot.seconds / at for shot, at in zip(way[1:], lasts, strict=True)]
             assert max(paces) == pytest.approx(min(paces))
             assert max(paces) <= 1 / step.pace + 1e-9

@@ -12,7 +12,7 @@ from simulator.base.assets import SCENARIOS
 from simulator.lesson.reader import find_lesson, load_lesson
 from simulator.problem.scenario import Scenario, load_scenario
 from simulator.program.op import Gesture
-from simulator.program.playback import moved
+from simulator.program.playback import moved, rescaling
 from simulator.run.final_weights import with_weights_so_far
 from simulator.run.motion import Motion
 from simulator.run.row_report import row_report
@@ -26,9 +26,10 @@ from ui.board.layout import BoardLayout
 from ui.export.frames import new_image, paint_frame
 from ui.export.lesson_frames import LessonFrames
 from ui.export.storyboard import make_storyboard
+from ui.look.draw import mixed
 from ui.look.heat import colour_map
 from ui.look.theme import DARK, LIGHT, Style
-from ui.panels.softmax.painter import paint_softmax
+from ui.panels.softmax.painter import key_names, paint_softmax
 from ui.panels.softmax.places import softmax_layout
 from ui.panels.update_lines import softmax_lines
 from ui.window.main_window import MainWindow
@@ -114,8 +115,8 @@ def test_in_frames_of_lesson_5_earlier_cells_shrink_by_the_alpha_of_the_trace() 
     between = found[:-1]
     assert len(between) > 8
     for share, value in between:
-        assert alpha * before < value < before or share < 0.05
-        assert value == pytest.approx(before * alpha**share, abs=0.016)
+        assert alpha * before * 0.99 < value < before * 1.01
+        assert value == pytest.approx(before * alpha ** rescaling(share).risen, abs=0.016)
     assert all(one[1] >= two[1] for one, two in pairwise(between))
 
 
@@ -131,9 +132,10 @@ def test_cells_of_every_row_shrink_and_stay_so(name: str) -> None:
         motion = rescale(trace, visit)
         now = motion.after
         assert now.head is not None
-        frames = {share: board(motion, share, lay, -1) for share in (0.0, 0.2, 1.0)}
         for r in np.flatnonzero(now.tile.alpha < 0.9):
             row, keys = now.visit.rows.start + int(r), range(now.visit.cols.start)
+            # The row that is explained is not dimmed.
+            frames = {share: board(motion, share, lay, row) for share in (0.0, 0.6, 1.0)}
             for key in keys[now.begun_at * trace.workload.cols :]:
                 cell = lay.place(Cell("S", row, key))
                 at = cell.topLeft() + QPointF(cell.width(), cell.height()) * 0.3
@@ -141,7 +143,7 @@ def test_cells_of_every_row_shrink_and_stay_so(name: str) -> None:
                 alpha = float(now.tile.alpha[r])
                 exact = float(np.exp(now.head.s[row, key] - now.tile.m_prev[r]))
                 assert begin == pytest.approx(exact, abs=0.016)
-                assert half == pytest.approx(exact * alpha**0.2, abs=0.016)
+                assert half == pytest.approx(exact * alpha ** rescaling(0.6).risen, abs=0.016)
                 assert end == pytest.approx(exact * alpha, abs=0.016)
                 tried += exact > 0.3
     assert tried > 3
@@ -198,10 +200,12 @@ def test_the_factor_that_is_written_is_that_of_the_trace(monkeypatch: pytest.Mon
     motion = rescale(demo("flash2"), 13)
     lay = board_layout(motion.after.program.workload, STYLE, RECT)
     drawn = record_texts(monkeypatch, gestures)
-    for share in (0.05, 0.5, 0.95):
+    alpha, shares = float(motion.after.tile.alpha[0]), (0.4, 0.5, 0.7, 0.97)
+    for share in (0.05, 0.2, *shares):
         board(motion, share, lay, 8)
-    alphas = motion.after.tile.alpha
-    assert {each.text for each in drawn} == {f"× {alpha:.3f}" for alpha in alphas[alphas < 1]}
+    by_now = [f"× {alpha ** rescaling(share).risen:.3f}" for share in shares]
+    assert [each.text for each in drawn] == by_now, "of the explained row alone, once it is named"
+    assert by_now[-1] == f"× {alpha:.3f}"
     box = lay.boxes["S"].united(lay.boxes["m"])
     used = lay.tile(motion.after.visit.rows, range(motion.after.visit.cols.start))
     for each in drawn:
@@ -225,9 +229,9 @@ def test_o_shrinks_by_alpha_and_stays_so(run: Scenario | str, visit: int) -> Non
     col = int(np.argmax(np.where(np.abs(o) < 0.75 * scale, np.abs(o), 0)))
     cell = lay.place(Cell("O", motion.after.visit.rows.start + r, col))
     words = colour_map(DARK, "O")
-    for share in (0.0, 0.3, 0.8, 1.0):
+    for share in (0.0, 0.6, 0.8, 1.0):
         found = 1.6 * shown(board(motion, share, lay, -1), cell.center(), words) - 0.8
-        assert found == pytest.approx(o[col] / scale * alpha**share, abs=0.02)
+        assert found == pytest.approx(o[col] / scale * alpha ** rescaling(share).risen, abs=0.02)
 
 
 @pytest.mark.parametrize("name", ["flash2", "flash1"])
@@ -239,11 +243,13 @@ def test_bars_of_the_weights_shrink_by_alpha_and_stay_so(name: str) -> None:
     alpha, rect, style = float(now.tile.alpha[r]), QRectF(0, 0, 560, 480), Style(LIGHT)
     assert 0.1 < alpha < 0.9
     report = row_report(now, row)
-    place = softmax_layout(rect, style, softmax_lines(now, report), weights=True).weights
+    place = softmax_layout(
+        rect, style, softmax_lines(now, report), weights=True, names=key_names(now)
+    ).weights
     exact = np.exp(report.scores[: now.visit.cols.start] - now.tile.m_prev[r])
     slot = place.width() / len(report.scores)
     heights: list[list[int]] = []
-    for share in (0.0, 0.2, 0.5, 0.8, 1.0):
+    for share in (0.0, 0.5, 0.65, 0.8, 1.0):
         image = QImage(rect.size().toSize(), QImage.Format.Format_RGB32)
         image.fill(QColor(style.theme.panel))
         state = motion.before if share == 0 else now
@@ -253,9 +259,9 @@ def test_bars_of_the_weights_shrink_by_alpha_and_stay_so(name: str) -> None:
         for key in range(len(exact)):
             x = round(place.x() + (key + 0.4) * slot)
             rows = range(round(place.top()), round(place.bottom()))
-            ground = QColor(style.theme.panel).rgb()
-            heights[-1].append(sum(image.pixel(x, y) != ground for y in rows))
-        expected = exact * alpha**share * place.height()
+            bar = mixed(style.theme.panel, style.theme.tensor("P"), 0.55).rgb()
+            heights[-1].append(sum(image.pixel(x, y) == bar for y in rows))
+        expected = exact * alpha ** rescaling(share).risen * place.height()
         np.testing.assert_allclose(heights[-1], expected, atol=1.01)
     tall = np.argmax(exact)
     assert [each[tall] for each in heights] == sorted((h[tall] for h in heights), reverse=True)
@@ -270,6 +276,8 @@ def test_weights_divided_by_the_sum_so_far_shrink_with_o_as_well() -> None:
     assert end is not None
     rows, keys = slice(8, 12), slice(0, 9)
     assert (end[8, keys] < 0.5 * begin[8, keys]).all()
-    half = motion.used_weights(0.5)
+    half = motion.used_weights(0.6)
     assert half is not None
-    np.testing.assert_allclose(half**2, begin[rows, keys] * end[rows, keys], rtol=1e-4)
+    risen = rescaling(0.6).risen
+    expected = begin[rows, keys] ** (1 - risen) * end[rows, keys] ** risen
+    np.testing.assert_allclose(half, expected, rtol=1e-4)

@@ -39,6 +39,7 @@ from ui.panels.softmax import painter as softmax
 from ui.panels.softmax.model import KeyState, row_scores, running_maximum, score_bars, sum_bar
 from ui.panels.softmax.painter import (
     error_words,
+    key_names,
     legend_words,
     paint_softmax,
     rescale_words,
@@ -298,7 +299,9 @@ def test_a_score_that_is_not_computed_yet_is_an_empty_outline(keys: int) -> None
     now = simulate(parse_scenario(tables)).snapshot(1, 1)
     report, style, rect = row_report(now, 3), Style(DARK), QRectF(0, 0, 560, 400)
     image = painted(lambda painter: paint_softmax(painter, now, report, style, rect), 560, 400)
-    plot = softmax_layout(rect, style, softmax_lines(now, report), weights=True).plot
+    plot = softmax_layout(
+        rect, style, softmax_lines(now, report), weights=True, names=key_names(now)
+    ).plot
     bars = score_bars(now, report, int(plot.width()))
     ink = {KeyState.SEEN: 0, KeyState.LATER: 0}
     share = dict.fromkeys(ink, 0.0)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from simulator.base.dtypes import F32
 from simulator.program.algorithms import worked_columns
 from simulator.program.op import Gesture, Op
-from simulator.program.playback import eased
+from simulator.program.playback import eased, rescaling
 from simulator.run.final_weights import is_rescaled, maximum_of_output
 from simulator.run.motion import Motion
 from simulator.run.row_report import RowReport
@@ -233,7 +233,9 @@ def weights_by_now(motion: Motion, share: float, report: RowReport) -> F32 | Non
     if before is None or not motion.is_sound:
         return before
     now, visit = before.copy(), motion.after.visit
-    now[: visit.cols.start] *= motion.after.carried[report.row - visit.rows.start] ** share
+    now[: visit.cols.start] *= (
+        motion.after.carried[report.row - visit.rows.start] ** rescaling(share).risen
+    )
     return now
 
 

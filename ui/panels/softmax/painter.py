@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QPainter, QPen
 
 from simulator.base.dtypes import F32
 from simulator.program.op import Gesture
-from simulator.program.playback import eased
+from simulator.program.playback import eased, rescaling
 from simulator.run.motion import Motion
 from simulator.run.rescales import has_seen
 from simulator.run.row_report import RowReport
@@ -38,7 +38,12 @@ from ui.panels.softmax.model import (
     sum_by_now,
     weights_by_now,
 )
-from ui.panels.softmax.places import SoftmaxLayout, legend_places, softmax_layout
+from ui.panels.softmax.places import SoftmaxLayout, height_of, legend_places, softmax_layout
+from ui.panels.softmax.rescale import (
+    RescaleScene,
+    paint_excess,
+    paint_rescale,
+)
 from ui.panels.softmax.weights import paint_weights
 from ui.panels.update_lines import UpdateLine, softmax_lines
 
@@ -50,6 +55,8 @@ _OUTLINED = 4
 """Narrowest bar with an outline, in widths of its line."""
 _MOST_NAMED = 6
 """Most splits of which each is named under its bar."""
+_MOST_NAMES = 40
+"""Most keys of which each has its name."""
 _LETTERS = 42
 """Letters of a usual line, for which text is made small if need be."""
 
@@ -111,7 +118,9 @@ def _picture(
 ) -> _RowPicture:
     lines = softmax_lines(snapshot, report)
     weights = row_weights(snapshot, report)
-    layout = softmax_layout(rect, style, lines, weights=weights is not None)
+    layout = softmax_layout(
+        rect, style, lines, weights=weights is not None, names=key_names(snapshot)
+    )
     slots = max(int(layout.plot.width() / layout.style.px(1)), 1)
     bars = score_bars(snapshot, report, slots)
     maximum, summed = running_maximum(snapshot, report), sum_bar(snapshot, report)
@@ -155,7 +164,13 @@ def _paint_moving(
         _paint_sum(painter, picture, sum_by_now(motion, share, report))
     if shrinks and not picture.empty:
         now, per = weights_by_now(motion, share, report), picture.bars.keys_per_bar
-        paint_weights(painter, motion.after, now, picture.layout, per, alpha)
+        old = row_weights(motion.before, report)
+        paint_weights(painter, motion.after, now, picture.layout, per, old)
+        if picture.maximum is not None and picture.maximum.old is not None:
+            moments = rescaling(share)
+            paint_rescale(
+                painter, RescaleScene(picture.layout, picture.bars, picture.maximum, alpha, moments)
+            )
 
 
 def _paint_still(
@@ -180,9 +195,11 @@ def _paint_still(
             _paint_zero(painter, picture)
         if not shrinks:
             paint_weights(painter, snapshot, picture.weights, layout, picture.bars.keys_per_bar)
+        _paint_names(painter, picture)
         _paint_axis(painter, picture.bars, layout)
         _paint_legend(painter, snapshot, report, layout)
-    _paint_lines(painter, picture.lines, layout)
+    framed = r"\alpha" if snapshot.op.gesture is Gesture.SHRINK and shrinks else ""
+    _paint_lines(painter, picture.lines, layout, framed=framed)
     _paint_footer(painter, snapshot, report, layout)
 
 
@@ -233,11 +250,6 @@ def _note_words(picture: _RowPicture) -> tuple[str, ...]:
     return "scores of this row", "scores"
 
 
-def _height_of(bars: ScoreBars, plot: QRectF, value: float) -> float:
-    """Return at what height in the picture a score stands."""
-    return plot.bottom() - (value - bars.low) / (bars.high - bars.low) * plot.height()
-
-
 def _shades(style: Style) -> dict[KeyState, QColor]:
     """Return the colours of bars with a score, and of the outline of one that has none yet."""
     theme = style.theme
@@ -274,7 +286,7 @@ def _paint_bars(
         cols = picture.snapshot.visit.cols
         values[cols.start : cols.stop] = now
     values = np.nan_to_num(values, nan=0.0).clip(bars.low, bars.high)
-    zero = round(_height_of(bars, plot, 0.0))
+    zero = round(height_of(bars, plot, 0.0))
     per_score = plot.height() / (bars.high - bars.low)
     tips = np.rint(plot.bottom() - (values - bars.low) * per_score).astype(int).tolist()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
@@ -318,18 +330,43 @@ def _paint_bars(
 
 def _paint_zero(painter: QPainter, picture: _RowPicture) -> None:
     plot = picture.layout.plot
-    y = round(_height_of(picture.bars, plot, 0.0)) + 0.5
+    y = round(height_of(picture.bars, plot, 0.0)) + 0.5
     painter.setPen(QPen(QColor(picture.layout.style.theme.grid), 1))
     painter.drawLine(QPointF(plot.x(), y), QPointF(plot.right(), y))
+
+
+def key_names(snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the tokens of the keys where each can have its name; else none."""
+    tokens = snapshot.program.workload.tokens
+    return tokens if len(tokens) == len(snapshot.k) <= _MOST_NAMES else ()
+
+
+def _paint_names(painter: QPainter, picture: _RowPicture) -> None:
+    """Write each key's token between its score and its weight."""
+    layout, snapshot = picture.layout, picture.snapshot
+    place, theme, font = layout.names, layout.style.theme, layout.style.text_font(11)
+    names = key_names(snapshot) if not place.isEmpty() else ()
+    slot = place.width() / max(len(names), 1)
+    for key, name in enumerate(names):
+        colour = theme.text if key in snapshot.visit.cols else theme.muted
+        if not layout.upright:
+            box = QRectF(place.x() + key * slot, place.y(), slot, place.height())
+            draw_text(painter, box, name, font, colour, CENTRE)
+            continue
+        painter.save()
+        painter.translate(place.x() + (key + 0.42) * slot, place.bottom())
+        painter.rotate(-90)
+        draw_text(painter, QRectF(0, -slot / 2, place.height(), slot), name, font, colour, RIGHT)
+        painter.restore()
 
 
 def _paint_axis(painter: QPainter, bars: ScoreBars, layout: SoftmaxLayout) -> None:
     style, axis, plot = layout.style, layout.axis, layout.plot
     font = style.code_font(11)
     height = style.px(13)
-    zero = _height_of(bars, plot, 0.0)
+    zero = height_of(bars, plot, 0.0)
     for value in {0.0, bars.high, bars.low}:
-        y = _height_of(bars, plot, value)
+        y = height_of(bars, plot, value)
         if value and abs(y - zero) < height:
             continue
         place = QRectF(axis.x(), y - height / 2, axis.width(), height)
@@ -355,9 +392,11 @@ def _paint_maximum(painter: QPainter, picture: _RowPicture, phase: float) -> Non
         y = plot.bottom() - label_height / 2
         _paint_statistic(painter, "m", maximum.now, y, colour, layout)
         return
-    y = label_y = _height_of(bars, plot, maximum.now)
+    if jumps:
+        paint_excess(painter, layout, bars, maximum, phase)
+    y = label_y = height_of(bars, plot, maximum.now)
     if maximum.old is not None:
-        y_old = _height_of(bars, plot, maximum.old)
+        y_old = height_of(bars, plot, maximum.old)
         lowest = layout.gutter.bottom() - label_height / 2
         old_label_y = min(max(y_old, y + label_height), lowest)
         label_y = min(y, old_label_y - label_height)
@@ -495,7 +534,10 @@ def _paint_legend(
 # --- lines and error -------------------------------------------------------------------------
 
 
-def _paint_lines(painter: QPainter, lines: Sequence[UpdateLine], layout: SoftmaxLayout) -> None:
+def _paint_lines(
+    painter: QPainter, lines: Sequence[UpdateLine], layout: SoftmaxLayout, *, framed: str = ""
+) -> None:
+    """Write the lines of the update; a symbol that is `framed` is so wherever it stands."""
     style = layout.style
     px, theme = style.px, style.theme
     row = layout.lines[0].height()
@@ -513,6 +555,14 @@ def _paint_lines(painter: QPainter, lines: Sequence[UpdateLine], layout: Softmax
         lit = theme.text if line.current else theme.muted if line.reached else later
         picture = formula(line.latex, letters)
         middle = place.center().y()
+        upto = line.latex[: line.latex.find(framed) + len(framed)] if framed in line.latex else ""
+        if framed and upto and upto.count("{") == upto.count("}"):  # outside of a fraction
+            end = formula(upto, letters).width
+            wide = formula(framed, letters).width
+            spot = QRectF(place.x() + inset + end - wide, middle - row * 0.36, wide, row * 0.72)
+            spot.adjust(-px(2.5), 0, px(2.5), 0)
+            ground = mixed(theme.panel, theme.current, 0.2)
+            card(painter, spot, ground, theme.current, px(4), px(2))
         picture.draw(painter, place.x() + inset, middle + px(4), lit)
         room = place.right() - px(3) - x
         text = first_that_fits(line.texts, room, font)

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QRectF, QSizeF
 
+from ui.look.draw import text_width
 from ui.look.names import fitting
 from ui.look.theme import Style
+from ui.panels.softmax.model import ScoreBars
 from ui.panels.update_lines import UpdateLine
 
 MIN_SIZE = QSizeF(300, 230)
@@ -16,6 +18,8 @@ _TALL = 1.9
 """Height of a line with fractions, in lines."""
 _ROOM, _WEIGHTS = 72, 0.3
 """From which height bars of the weights have a place among the bars, and their share of it."""
+_NAMED, _LONGEST = 200, 64
+"""From which height the keys have names between the bars, and how high upright names are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +36,26 @@ class SoftmaxLayout:
     legend: QRectF
     # bars of the weights, under those of the scores; empty where there are none, or no room
     weights: QRectF
+    # names of the keys between scores and weights: empty without; upright where they are too long
+    names: QRectF
+    upright: bool
     lines: tuple[QRectF, ...]  # one for each line of the update
     footer: QRectF
 
 
 def softmax_layout(
-    rect: QRectF, style: Style, lines: Sequence[UpdateLine], *, weights: bool = False
+    rect: QRectF,
+    style: Style,
+    lines: Sequence[UpdateLine],
+    *,
+    weights: bool = False,
+    names: Sequence[str] = (),
 ) -> SoftmaxLayout:
-    """Return the places of a picture with these lines of update, and with bars of the weights."""
+    """Return the places of a picture with these lines of update.
+
+    weights: whether there are bars of the weights.
+    names: one for each key; without, or if they are too many, keys have no names.
+    """
     style = fitting(style, rect, MIN_SIZE)
     px = style.px
     title = QRectF(rect.x(), rect.y(), rect.width(), px(16))
@@ -60,14 +76,28 @@ def softmax_layout(
         rect.width() - axis_width - gutter_width,
         legend.y() - title.bottom() - px(9),
     )
-    under = QRectF()
+    under, between, upright = QRectF(), QRectF(), False
     if weights and plot.height() >= px(_ROOM):
-        high = plot.height() * _WEIGHTS
+        gap = px(16)
+        if names and plot.height() >= px(_NAMED) and plot.width() >= px(14) * len(names):
+            widest = max(text_width(style.text_font(11), name) for name in names) + px(2)
+            upright = widest > plot.width() / len(names)
+            gap = min(widest, px(_LONGEST)) + px(12) if upright else px(26)
+        high = (plot.height() - gap) * _WEIGHTS
         under = QRectF(plot.x(), plot.bottom() - high, plot.width(), high)
-        plot.setBottom(under.y() - px(16))
+        plot.setBottom(under.y() - gap)
+        if gap > px(16):
+            between = QRectF(plot.x(), plot.bottom() + px(3), plot.width(), gap - px(12))
     axis = QRectF(rect.x(), plot.y(), axis_width - px(4), plot.height())
     gutter = QRectF(plot.right() + px(4), plot.y(), gutter_width - px(4), plot.height())
-    return SoftmaxLayout(style, title, axis, plot, gutter, legend, under, tuple(places), footer)
+    return SoftmaxLayout(
+        style, title, axis, plot, gutter, legend, under, between, upright, tuple(places), footer
+    )
+
+
+def height_of(bars: ScoreBars, plot: QRectF, value: float) -> float:
+    """Return at what height in the picture a score stands."""
+    return plot.bottom() - (value - bars.low) / (bars.high - bars.low) * plot.height()
 
 
 def legend_places(

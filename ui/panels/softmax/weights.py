@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from PySide6.QtCore import QPointF, QRect, QRectF
+from PySide6.QtCore import QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
 from simulator.base.dtypes import F32
 from simulator.run.snapshot import Snapshot
-from ui.look.draw import LEFT, RIGHT, draw_text, mixed
+from ui.look.draw import RIGHT, draw_text, hairline, mixed
 from ui.look.formula import formula
 from ui.look.units import number_text
 from ui.panels.softmax.places import SoftmaxLayout
@@ -23,12 +23,12 @@ def paint_weights(
     weights: F32 | None,
     layout: SoftmaxLayout,
     per: int,
-    alpha: float | None = None,
+    before: F32 | None = None,
 ) -> None:
     """Paint the weight of each key under its score, NaN where a key has none.
 
     Those of the tile are bright; `per` keys share a bar, which is as high as the largest weight.
-    `alpha` is what they are being multiplied by.
+    While they shrink, an outline shows how high those `before` were.
     """
     place, style = layout.weights, layout.style
     if weights is None or place.isEmpty():
@@ -54,7 +54,18 @@ def paint_weights(
     draw_text(painter, axis, number_text(most, int(most > 1.05)), font, theme.muted, RIGHT)
     name, x = formula(r"e^{s-m}", round(style.px(12))), layout.gutter.x()
     name.draw(painter, x, place.bottom() - style.px(1), theme.tensor("P"))
-    if alpha is not None:
-        box = QRectF(x, place.y() - style.px(4), layout.gutter.width(), style.px(18))
-        bold = style.code_font(12, bold=True)
-        draw_text(painter, box, f"× {number_text(alpha)}", bold, theme.current, LEFT)
+    if before is None:
+        return
+    old = np.nan_to_num(np.fmax.reduceat(before, np.arange(0, len(before), per)), nan=0.0)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+    painter.setPen(QPen(QColor(theme.muted), hairline(style), Qt.PenStyle.DashLine))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    for n in np.flatnonzero(np.arange(0, len(before), per) < cols.start).tolist():
+        high, wide = (
+            round(float(old[n]) / most * place.height()),
+            int(edges[n + 1] - edges[n]) - gap,
+        )
+        if high - heights[n] >= style.px(2) and wide >= style.px(3):
+            deep = high - int(heights[n]) - 1
+            painter.drawRect(QRect(int(edges[n]), base - high, wide - 1, deep))
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)

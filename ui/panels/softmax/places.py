@@ -18,7 +18,7 @@ _TALL = 1.9
 """Height of a line with fractions, in lines."""
 _ROOM, _WEIGHTS = 72, 0.3
 """From which height bars of the weights have a place among the bars, and their share of it."""
-_NAMED, _LONGEST = 200, 64
+_NAMED, _LONGEST = 170, 56
 """From which height the keys have names between the bars, and how high upright names are."""
 
 

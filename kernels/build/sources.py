@@ -16,7 +16,7 @@ ANCHOR = re.compile(r"//.*?\[([a-z -]+)\] (?=[A-Z]\w+ (?:et al|\d{4}))")
 """An op's name before a citation: the author of the paper and its year."""
 _CITED = re.compile(r"\d+(?:-\d+)?")
 _PLACE = re.compile(r" (line|step|equation)s? (.*)")
-_TENSOR = re.compile(r"\b(d?[A-Z]+(?:_partial|_acc)?|sink)_(?:shared|hbm)\b")
+_TENSOR = re.compile(r"\b(d?[A-Z]+(?:_partial|_acc)?|sink|gate)_(?:shared|hbm)\b")
 
 
 def file_name(algorithm: str) -> str:

@@ -50,6 +50,7 @@ VARIANTS: dict[str, Tables] = {
     },
     "rounded P": {"attention": {"p_dtype": "storage"}},
     "rounded P, soft-cap": {"attention": {"p_dtype": "storage"}, "scores": {"softcap": 2.0}},
+    "gate": {},
     "rescale threshold": {"attention": {"rescale_threshold": 1.0}},
     "dilation and global tokens": {
         "mask": {"causal": True, "window": 9, "dilation": 3, "global_tokens": 2}
@@ -74,6 +75,7 @@ IN_FILE: dict[str, tuple[str, ...]] = {
     "bias": ("bias",),
     "soft-cap, ALiBi, bias and sink logits": ("bias",),
     "blocks": ("block_mask",),
+    "gate": ("gate",),
     "a mask of each head": ("mask",),
 }
 """Tensors that an input file has for a variant beside Q, K and V."""
@@ -144,6 +146,7 @@ def _file(folder: Path, algorithm: str, beside: tuple[str, ...]) -> Path:
         "bias": rng.standard_normal((HEADS, NQ + NK - 1)).astype(np.float32),
         "block_mask": rng.random((-(-NQ // 8), -(-NK // 8))) < 0.6,
         "mask": rng.random((HEADS, NQ, NK)) < 0.6,
+        "gate": drawn(HEADS, NQ, small(algorithm)["attention"].get("latent_dim", WIDE)),
     }
     chosen = {name: every[name] for name in beside}
     np.savez(path, allow_pickle=False, q=drawn(HEADS, NQ, WIDE), **keys, **chosen)

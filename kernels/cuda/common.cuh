@@ -258,6 +258,21 @@ struct Sinks {
                                           int rows) const;
 };
 
+// --- The gate of O -----------------------------------------------------------------------------
+
+// What a kernel that stores O takes to multiply it before. Only a run with a gate is compiled with
+// -DOUTPUT_GATE.
+#ifdef OUTPUT_GATE
+#define GATE_PARAMETERS , const element* __restrict__ gate_hbm  /* [heads, Nq, VALUE_DIM] */
+// Of a kernel that goes over column blocks: the last of them that each row block sees, or -1.
+#define ENDING_PARAMETERS                                                                       \
+    , const element* __restrict__ gate_hbm  /* [heads, Nq, VALUE_DIM] */                        \
+    , const int* __restrict__ last_columns  /* [row blocks] */
+#else
+#define GATE_PARAMETERS
+#define ENDING_PARAMETERS
+#endif
+
 // --- Rescales that are skipped -----------------------------------------------------------------
 
 // A row's new maximum. Only a run with a threshold is compiled with -DTHRESHOLD: there m moves only if
@@ -335,7 +350,7 @@ struct Walk {
 enum Counter {
     READ_Q, READ_K, READ_V, READ_S, READ_P, READ_O, READ_l, READ_m, READ_O_partial,
     READ_LSE_partial, READ_state, READ_sink, READ_decay, READ_strength, READ_C, READ_table,
-    READ_dO, READ_LSE, READ_D, READ_dQ_acc, READ_dP, READ_dS,
+    READ_dO, READ_LSE, READ_D, READ_dQ_acc, READ_dP, READ_dS, READ_gate,
     WRITE_S, WRITE_P, WRITE_O, WRITE_LSE, WRITE_l, WRITE_m, WRITE_O_partial,
     WRITE_LSE_partial, WRITE_state, WRITE_D, WRITE_dQ_acc, WRITE_dQ, WRITE_dK, WRITE_dV,
     WRITE_dP, WRITE_dS,
@@ -538,6 +553,28 @@ __device__ __forceinline__ void store_output(
         }
     visit.count(counter, stored * (int)sizeof(T));
 }
+
+#ifdef OUTPUT_GATE
+// O times the gate of its rows, from HBM, each warp its rows, each lane its values.
+__device__ __forceinline__ void gate_output(
+    float (&O)[ROWS][VALUES],
+    const element* gate_hbm,  // [rows, VALUE_DIM]
+    int rows, const Visit& visit)
+{
+    int loaded = 0;
+    #pragma unroll
+    for (int r = 0; r < ROWS; ++r)
+        #pragma unroll
+        for (int n = 0; n < VALUES; ++n) {
+            const int row = own_row(r), value = lane() + n * WARP;
+            if (row < rows && value < VALUE_DIM) {
+                O[r][n] *= widen(gate_hbm[(Index)row * VALUE_DIM + value]);
+                ++loaded;
+            }
+        }
+    visit.count(READ_gate, loaded * (int)sizeof(element));
+}
+#endif
 
 // --- The steps of a tile -----------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from simulator.program.tile_program import Counters
 _PARTIALS = ("O_partial", "LSE_partial")
 _READ = (
     "Q", "K", "V", "S", "P", "O", "l", "m", *_PARTIALS, "state", "sink", "decay", "strength",
-    "C", "table", "dO", "LSE", "D", "dQ_acc", "dP", "dS",
+    "C", "table", "dO", "LSE", "D", "dQ_acc", "dP", "dS", "gate",
 )  # fmt: skip
 _WRITTEN = (
     "S", "P", "O", "LSE", "l", "m", *_PARTIALS, "state", "D", "dQ_acc", "dQ", "dK", "dV",

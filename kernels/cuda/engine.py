@@ -24,6 +24,7 @@ from simulator.engines.protocol import RowBlock, Tile
 from simulator.problem.workload import Inputs, Workload
 from simulator.program.algorithms import algorithm_of, takes_turns
 from simulator.program.ops import log_sum_exp, rounded
+from simulator.program.tensors import GATE
 from simulator.program.tile_program import Counters, Visit
 
 MIB = 2**20
@@ -352,6 +353,8 @@ def place_tensors(device: Device, w: Workload, inputs: Inputs) -> Tensors:
     Raises KernelError: the inputs lack a gate, which a kernel would read at address 0.
     """
     gate = w.rule.gate if w.rule else None
+    if w.gated and inputs.output_gate is None:
+        raise KernelError(f"{w.algorithm} reads {GATE.name}, which its inputs lack")
     if gate and inputs.gate is None:
         raise KernelError(f"{w.algorithm} reads {gate.name}, which its inputs lack")
     rows = (w.heads, w.seqlen_q)
@@ -371,6 +374,8 @@ def place_tensors(device: Device, w: Workload, inputs: Inputs) -> Tensors:
     keys = device.upload(narrowed(in_hbm(w, inputs.k), w.dtype))
     given = {name.lower(): values for name, values in inputs.given(w).items()}
     wide = [spec.name.lower() for spec in algorithm_of(w).gates if spec.width == "dtype"]
+    wide += [GATE.name] * w.gated
+    lasts = w.grid.visited_columns.ends.astype(np.int32) - np.int32(1)
     blocks = w.mask.block_table
     return Tensors(
         q=device.upload(narrowed(inputs.q, w.dtype)),
@@ -387,6 +392,7 @@ def place_tensors(device: Device, w: Workload, inputs: Inputs) -> Tensors:
         block_mask=None if blocks is None else device.upload(blocks.view(np.uint8)),
         sink=None if w.sinks is None else device.upload(w.sinks),
         projection=None if inputs.projection is None else device.upload(inputs.projection),
+        last_columns=device.upload(lasts) if w.gated else None,
         table=None if w.pages is None else device.upload(w.pages.entries),
         state=device.filled(state, np.float32, 0xFF) if "state" in taken else None,
         **{name: device.filled(rows, np.float32, 0xFF) for name in statistics},

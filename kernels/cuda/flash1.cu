@@ -73,7 +73,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash1(
     float* l_hbm,           // [heads, Nq]
     float* m_hbm,           // [heads, Nq]
     VISIT_PARAMETERS,       // row blocks of each column block
-    MASK_PARAMETERS, SCORE_PARAMETERS SINK_PARAMETERS,
+    MASK_PARAMETERS, SCORE_PARAMETERS SINK_PARAMETERS ENDING_PARAMETERS,
     int first_head, int first_block, int blocks  // the row blocks of this launch
     TRACE_PARAMETERS)
 {
@@ -187,6 +187,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash1(
                         multiply_add(weight[r], product[r][n], O[r][n]);
             visit.output(O, rows);
 
+#ifdef OUTPUT_GATE
+            if (last_columns[tile.at] == j)
+                gate_output(O,  // [gate] Dao et al. 2022, Algorithm 1, line 12
+                            gate_hbm + (row_of_head + first_row) * VALUE_DIM,  // [load] Dao et al. 2022, Algorithm 1, line 12
+                            rows, visit);
+#endif
             store_output(O_here, O, rows, visit);  // [store] Dao et al. 2022, line 12
             store_statistics(m_here, l_here,  // [store] Dao et al. 2022, Algorithm 1, line 13
                              m, l, rows, visit);

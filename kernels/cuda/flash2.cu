@@ -24,7 +24,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2(
     element* O_hbm,         // [heads, Nq, VALUE_DIM]
     float* LSE_hbm,         // [heads, Nq]
     VISIT_PARAMETERS,       // column blocks of each row block
-    MASK_PARAMETERS, SCORE_PARAMETERS SINK_PARAMETERS THRESHOLD_PARAMETERS,
+    MASK_PARAMETERS, SCORE_PARAMETERS SINK_PARAMETERS THRESHOLD_PARAMETERS GATE_PARAMETERS,
     int first_head, int first_block  // of this launch: blockIdx counts from there
     TRACE_PARAMETERS)
 {
@@ -124,6 +124,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) flash2(
         }
     }
     visit.count(WRITE_LSE, stored * (int)sizeof(float));
+#ifdef OUTPUT_GATE
+    if (loaded)  // rows that see nothing need none
+        gate_output(O,  // [gate] Dao 2023, Algorithm 1, line 12
+                    gate_hbm + row_of_head * VALUE_DIM, rows, visit);  // [load] Dao 2023, Algorithm 1, line 12
+#endif
     // A row that saw nothing has O = 0 and LSE = -inf.  [clear] Dao 2023, Algorithm 1, line 14
     store_output(O_hbm + row_of_head * VALUE_DIM, O, rows, visit);  // [store] Dao 2023, line 14
 }

@@ -67,6 +67,7 @@ NAMES = (
         'S, P or dS in the type of the elements, with `p_dtype = "storage"`',
         "convert_type",
     ),
+    Name("gate_output", "O times its gate", ""),
     Name("put", "a float32 stored as wide as the place is", ""),
     Name("larger", "the larger of two", "MaxOp"),
     Name("multiply_add", "a b + c, rounded once", "FFMA"),

@@ -11,7 +11,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) split_kv_combine(
     const float* LSE_partial_hbm,  // [kv heads, splits, rows] of the launch
     element* O_hbm,                // [kv heads, rows, VALUE_DIM]
     float* LSE_hbm,                // [kv heads, rows]
-    int seqlen_q, int splits,
+    int seqlen_q, int splits GATE_PARAMETERS,
     int first_head, int first_block  // of this launch: blockIdx counts from there
     TRACE_PARAMETERS)
 {
@@ -64,6 +64,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) split_kv_combine(
             }
             RECORDED(if (visit.detail_) visit.detail_->o[row][value] = O;)
             O = over(O, l);  // [normalise] Dao et al. 2023, step 3
+#ifdef OUTPUT_GATE
+            O *= widen(  // [gate] Dao et al. 2023, step 3
+                gate_hbm[(row_of_head + row) * VALUE_DIM + value]);  // [load] Dao et al. 2023, step 3
+#endif
             put(O_hbm + (row_of_head + row) * VALUE_DIM + value, O);  // [store] Dao et al. 2023, step 3
             ++stored;
         }
@@ -77,6 +81,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) split_kv_combine(
     }
     visit.count(READ_O_partial, read * (int)sizeof(float));
     visit.count(READ_LSE_partial, read_lse * (int)sizeof(float));
+#ifdef OUTPUT_GATE
+    visit.count(READ_gate, stored * (int)sizeof(element));
+#endif
     visit.count(WRITE_O, stored * (int)sizeof(element));
     visit.count(WRITE_LSE, stored_lse * (int)sizeof(float));
 }

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from kernels.cuda.specs import (
     CHANGES,
+    LAST_GATE,
     PATTERN,
     SOFTMAX_SINK,
     SPECS,
@@ -156,6 +157,10 @@ class Tensors:
     # directions of a feature map that has some, and what the keys add up to
     projection: Buffer | None = None
     state: Buffer | None = None
+    # gate, last_columns: (heads, Nq, dv) as wide as the dtype, what O is multiplied by, and
+    # (row blocks,) int32, the last column block that each sees; None without a gate
+    gate: Buffer | None = None
+    last_columns: Buffer | None = None
     c: Buffer | None = None  # (kv_heads, Nk, d), a latent in the place of K and V
     # decay, strength: (kv_heads, Nk, f) and (kv_heads, Nk) float32, the gates of what updates a
     # state with one
@@ -212,6 +217,7 @@ def build_options(w: Workload, *, trace: bool) -> tuple[str, ...]:
     defined = {"SOFTCAP": w.scoring.softcap, "ALIBI": w.slopes, "BIAS": w.biases is not None,
                "PATTERN": w.mask.patterned, "SINK": w.sink_logits,
                "THRESHOLD": w.keeps is not None, "ROUND_PAIRS": w.pair_dtype is not None,
+               "OUTPUT_GATE": w.gated,
                "TRACE": trace,
                # The trace build launches one column block after the other.
                "IN_TURN": takes_turns(w) and not trace}  # fmt: skip
@@ -258,6 +264,7 @@ def arguments(names: Sequence[str], w: Workload, part: LaunchPart, tensors: Tens
         *(() if w.mask.patterned else PATTERN),
         *(() if w.sink_logits else SOFTMAX_SINK),
         *(() if w.keeps is not None else THRESHOLD),
+        *(() if w.gated else LAST_GATE),
     )
     taken = [name for name in names if name not in unused]
     given = (known[name] if name in known else getattr(tensors, name) for name in taken)

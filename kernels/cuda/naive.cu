@@ -179,7 +179,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) naive_output(
     const element* V_hbm,   // [kv heads, Nk, VALUE_DIM]
     const int* kv_head_of,  // [heads]
     element* O_hbm,         // [heads, Nq, VALUE_DIM]
-    int seqlen_q, int seqlen_k,
+    int seqlen_q, int seqlen_k GATE_PARAMETERS,
     int first_head, int first_block  // of this launch: blockIdx counts from there
     TRACE_PARAMETERS)
 {
@@ -224,6 +224,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) naive_output(
         accumulate<2>(O, P_shared, V_shared, rows, keys, visit);  // [accumulate] Dao et al., line 3
         visit.output(O, rows);
     }
+#ifdef OUTPUT_GATE
+    gate_output(O,  // [gate] Dao et al. 2022, Algorithm 0, line 3
+                gate_hbm + ((Index)head * seqlen_q + first_row) * VALUE_DIM,  // [load] Dao et al. 2022, Algorithm 0, line 3
+                rows, visit);
+#endif
     store_output(O_hbm + ((Index)head * seqlen_q + first_row) * VALUE_DIM,
                  O, rows, visit);  // [store] Dao et al. 2022, Algorithm 0, line 3
 }

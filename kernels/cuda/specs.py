@@ -232,6 +232,10 @@ SCORE = ("scale", *CHANGES)
 """`SCORE_PARAMETERS` of common.cuh; `CHANGES` only where scores are changed."""
 SINK = ("sink",)
 """`SINK_PARAMETERS` of common.cuh; only where there are sink logits."""
+OUTPUT_GATE = ("gate",)
+"""`GATE_PARAMETERS` of common.cuh; only where O is gated."""
+LAST_GATE = (*OUTPUT_GATE, "last_columns")
+"""`ENDING_PARAMETERS` of common.cuh."""
 THRESHOLD = ("threshold",)
 """`THRESHOLD_PARAMETERS` of common.cuh; only where rescales are skipped."""
 SOFTMAX_SINK = (*SINK, "sink_head")
@@ -263,18 +267,18 @@ SPECS: dict[str, KernelSpec] = {
         ),
         KernelSpec(
             "naive_output",
-            ("p", "v", "kv_head_of", "o", *_SIZES, *_FIRST),
+            ("p", "v", "kv_head_of", "o", *_SIZES, *OUTPUT_GATE, *_FIRST),
             shared=lambda w: _scores_bytes(w) + _v_bytes(w),
         ),
         KernelSpec(
             "flash1",
-            (*OPERANDS, "l", "m", *VISITS, *MASK, *SCORE, *SINK, *_FIRST, "blocks"),
+            (*OPERANDS, "l", "m", *VISITS, *MASK, *SCORE, *SINK, *LAST_GATE, *_FIRST, "blocks"),
             shared=_all_bytes,
             grid=lambda w, part: (1, len(part.heads)),
         ),
         KernelSpec(
             "flash2",
-            (*OPERANDS, "lse", *VISITS, *MASK, *SCORE, *SINK, *THRESHOLD, *_FIRST),
+            (*OPERANDS, "lse", *VISITS, *MASK, *SCORE, *SINK, *THRESHOLD, *OUTPUT_GATE, *_FIRST),
             shared=_all_bytes,
         ),
         *(
@@ -318,7 +322,7 @@ SPECS: dict[str, KernelSpec] = {
         ),
         KernelSpec(
             "split_kv_combine",
-            (*PARTIALS, "o", "lse", "seqlen_q", "splits", *_FIRST),
+            (*PARTIALS, "o", "lse", "seqlen_q", "splits", *OUTPUT_GATE, *_FIRST),
             shared=lambda w: 4 * warps(w) * w.splits,
             columns=lambda w: w.splits,
             joins=True,

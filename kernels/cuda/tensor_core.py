@@ -142,6 +142,7 @@ def check(w: Workload, device: Device, capability: int | None = None, buffers: i
         (w.slopes, "ALiBi: it takes scaled scores alone"),
         (w.biases is not None, "a position bias: it takes scaled scores alone"),
         (w.threshold is not None, "a rescale threshold: it rescales at every tile"),
+        (w.gated, "a gate: it stores O as it is"),
         (w.sink_logits, "sink logits: every row starts with nothing seen"),
         (
             capability is not None and capability < CAPABILITY,

@@ -7,7 +7,7 @@ it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any
@@ -47,7 +47,7 @@ def exemplars(algorithm: str, variant: frozenset[Variant] = frozenset()) -> tupl
     Causal with more queries than keys, unless the algorithm says otherwise: row blocks that see
     nothing, skipped, partial and full tiles, several visits of a row block and of a column block.
     If it has a softmax, what a `variant` says: scores with a soft-cap and a bias, sink logits,
-    rescales that are skipped, rounded P.
+    rescales that are skipped, rounded P, O that is gated.
     """
     size = {"seqlen_q": 16, "seqlen_k": 9, "head_dim": 2, "heads": 1, "kv_heads": 1}
     scores: dict[str, Any] = {"softcap": 1.0, "alibi": True} if "changes" in variant else {}
@@ -65,7 +65,8 @@ def exemplars(algorithm: str, variant: frozenset[Variant] = frozenset()) -> tupl
         }
     )
     others = ALGORITHMS[algorithm].exemplars
-    return tuple(tile_program(resolve(with_values(usual, change))) for change in others)
+    runs = (resolve(with_values(usual, change)) for change in others)
+    return tuple(tile_program(replace(run, gated="gate" in variant)) for run in runs)
 
 
 @lru_cache(maxsize=8)

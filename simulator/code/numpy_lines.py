@@ -22,7 +22,7 @@ _OWNER = re.compile(rf"\b(?:self|{_STATE})\.|(?<=\w): \w+(?= = )")
 """What a shown line is without: whose a name is, and its type."""
 SOURCES = tuple(
     Path(__file__).parents[1] / "program" / name
-    for name in ("ops.py", "page_ops.py", "state_ops.py", "gradient_ops.py")
+    for name in ("ops.py", "gate_ops.py", "page_ops.py", "state_ops.py", "gradient_ops.py")
 )
 APART = 1000
 """Between the first lines of two files, none of which is as long."""

@@ -12,7 +12,7 @@ from simulator.base.errors import refuse
 from simulator.base.tolerance import STEP
 from simulator.problem.elements import F8
 from simulator.problem.filling import done_after_words
-from simulator.problem.input_files import InputFile, is_npz, scale_name, stored_tensors
+from simulator.problem.input_files import GATE, InputFile, is_npz, scale_name, stored_tensors
 from simulator.problem.latent import LATENT
 from simulator.problem.layer import BIASES, WEIGHTS
 from simulator.problem.masks import FAR
@@ -167,7 +167,7 @@ def attention(head, rows):
 {sink}    p = np.exp(s - m)
     l = p.sum(axis=1, keepdims=True){joins}
 {weighs}    o = np.divide(p @ v[KV[head]], l, out=np.zeros((len(rows), DV)), where=l > 0)
-    with np.errstate(divide="ignore"):
+{gates}    with np.errstate(divide="ignore"):
         return o, (m + np.log(l))[:, 0], largest{returns}
 
 
@@ -182,7 +182,7 @@ for (head, row), (lse, o) in SHOWN.items():
     exact, exact_lse, largest{given} = attention(head, range(row, row + 1))
     step = {step!r} * largest  # of float32 sums
     allowed = step * (1 + np.abs(exact[0])) * np.abs(v).max() + {unit!r} * np.abs(exact[0])
-{rounds}    far, far_lse = off(np.array(o), exact[0]), off(lse, exact_lse[0])
+{rounds}{allows}    far, far_lse = off(np.array(o), exact[0]), off(lse, exact_lse[0])
     assert (far <= allowed).all(), f"O of head {{head}}, row {{row}}: off by {{far.max()}}"
     near = far_lse <= step * (1 + abs(lse)){lse_rounds}
     assert near, f"lse of head {{head}}, row {{row}}: off by {{far_lse}}"
@@ -269,7 +269,9 @@ def run_script(trace: Trace, head: int, row: int) -> str:
         kv=list(w.kv_head_of),
         scale=float(w.logit_scale),
         shown=shown,
-        changes=", with what is done to scores after the scale" if w.variant - {"rounding"} else "",
+        changes=", with what is done to scores after the scale"
+        * bool(w.variant - {"rounding", "gate"})
+        + ", times the gate of the file" * w.gated,
         after=_in_docstring(f"{words}\n") if (words := done_after_words(w.file)) else "",
     )
     rest = _REST.format(
@@ -281,6 +283,8 @@ def run_script(trace: Trace, head: int, row: int) -> str:
         step=STEP,
         unit=_UNIT[w.dtype],
         **_pair_lines(w),
+        gates="    o = GATE[head, rows.start : rows.stop] * o\n" * w.gated,
+        allows="    allowed = allowed * np.maximum(1.0, np.abs(GATE[head, row]))\n" * w.gated,
         whole=_ASKED.format(scores=scores) if asks else "",
         indent="    " if asks else "",
     )
@@ -366,6 +370,8 @@ def _inputs(w: Workload) -> str:
         bits = 'np.unpackbits(tensor("mask").astype(np.uint8), axis=-1, count=NK)'
         seen = bits if _reads_safetensors(w) else 'tensor("mask")'
         out += f"MASK = {seen}.reshape(-1, NQ, NK) != 0\n"
+    if w.gated and w.file is not None:
+        out += f"\n\nGATE = {_gate_line(w.file)}[{list(w.picked)}]  # of each number of O\n"
     if w.picked != tuple(range(heads)):
         group = heads // kv_heads
         kv_picked = sorted({head // group for head in w.picked})
@@ -387,6 +393,14 @@ def _taken_lines(file: InputFile, latent: bool) -> str:
             line += f' * tensor("{scale_name(name)}").reshape(-1, 1, 1)'
         out += f"{variable} = rounded({line})\n" if tensor.element else f"{variable} = {line}\n"
     return out
+
+
+def _gate_line(file: InputFile) -> str:
+    """Return what reads the gate of a file, heads first."""
+    gate = dict(file.extra)[GATE]
+    line = f'tensor("{gate.name or GATE}").reshape{gate.lies}'
+    line += ".swapaxes(0, 1)" * gate.tokens_first
+    return f"rounded({line})" if gate.element or file.stored else line
 
 
 def _made_lines(w: Workload, heads: int, kv_heads: int) -> str:

@@ -17,6 +17,7 @@ from simulator.code import numpy_lines
 from simulator.problem.scenario import scenario_toml
 from simulator.problem.tiling import TileKind
 from simulator.program.algorithms import algorithm_of
+from simulator.program.gate_ops import ApplyGate
 from simulator.program.op import Op
 from simulator.program.ops import Normalise, RoundScores, RoundWeights
 from simulator.run.snapshot import Snapshot
@@ -65,7 +66,7 @@ def check(name, exact, tolerance):
 
 _KEYS = {
     "Q": "q", "K": "k", "V": "v", "S": "s", "P": "p", "O": "o_prev", "m": "m_prev", "l": "l_prev",
-    "sink": "sink", "O_partial": "o_partial", "LSE_partial": "lse_partial",
+    "sink": "sink", "gate": "gate", "O_partial": "o_partial", "LSE_partial": "lse_partial",
 }  # fmt: skip
 """The arrays of what a visit finds."""
 _CHECKED = {"S": "s", "P": "p", "O": "o"}
@@ -88,8 +89,9 @@ def tile_arrays(snapshot: Snapshot) -> dict[str, np.ndarray[Any, Any]]:
         ``bias`` (r, c) float64, what scores lose with distance, (1, 1) for nothing; ``softcap``, 0
         for none; ``indices``, int64: head, KV head, i, j, first row, first key; ``scale``, ``keys``
         (how many there are), ``largest_qk`` (largest sum of ``|q| |k|`` of the rows),
-        ``largest_v``, ``engine`` and ``scenario`` (TOML). Where the visit divides by l: ``o_out``
-        (r, dv) or ``p_out`` (r, c); where it loads sink logits, ``sink`` (n,). A visit that joins
+        ``largest_v``, ``engine`` and ``scenario`` (TOML). Where the visit divides by l or
+        gates O: ``o_out`` (r, dv) or ``p_out`` (r, c); where it loads sink logits, ``sink`` (n,),
+        and where it loads a gate, ``gate`` (r, dv). A visit that joins
         splits has ``o_partial`` (splits, r, dv), ``lse_partial`` and ``w`` (splits, r) in place of
         ``k``, ``v``, ``s`` and ``p``.
     """
@@ -117,7 +119,10 @@ def tile_arrays(snapshot: Snapshot) -> dict[str, np.ndarray[Any, Any]]:
     logits = t.last("sink")
     if logits is not None:
         arrays["sink"] = logits
-    if algorithm_of(w).normalises_last and visit.last:
+    gate = t.last("gate")
+    if gate is not None:
+        arrays["gate"] = gate
+    if gate is not None or (algorithm_of(w).normalises_last and visit.last):
         arrays["o_out"] = t.last("O")
     if snapshot.in_softmax_launch:
         arrays["p_out"] = t.last("P")
@@ -217,6 +222,9 @@ def _checks(snapshot: Snapshot, op: Op, made: tuple[str, ...], own: bool) -> lis
     rounds = any(type(each) is RoundWeights for each in snapshot.ops)
     if isinstance(op, Normalise):
         found = [f"{op.tensor.lower()}_out" if own else op.tensor.lower()]
+    gates = any(isinstance(each, ApplyGate) for each in snapshot.ops)
+    if gates and isinstance(op, Normalise | ApplyGate):  # O is recorded as it is in the end
+        found = ["o_out"] if isinstance(op, ApplyGate) else found if op.tensor == "P" else []
     if rounds and own:  # P is recorded as it is in the end
         found = [name for name in found if name not in ("p", "p_out")]
         if type(op) is RoundWeights:
@@ -226,6 +234,10 @@ def _checks(snapshot: Snapshot, op: Op, made: tuple[str, ...], own: bool) -> lis
         of = {array: tensor for tensor, array in _CHECKED.items()}.get(
             name[0] if "_out" in name else name, name
         )
+        if isinstance(op, ApplyGate):
+            tolerance = f'{_TOLERANCE[name]} * np.abs(chip["gate"]).max(initial=1.0)'
+            out.append(f'check("{name}", chip["{of}"], {tolerance})')
+            continue
         summed = name == "o" and snapshot.program.algorithm.normalises_last
         tolerance = _TOLERANCE.get(f"{name}, summed" if summed else name, "error")
         if name == "p" and not own:

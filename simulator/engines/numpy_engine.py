@@ -97,7 +97,8 @@ class NumpyEngine:
             q, k, v, w.scoring.factor, w.cols, visits, visible_to(w, head, i), threads,
             change_of(w, head, i), self._start(head, i) if w.sink_logits else None, w.keeps,
         )  # fmt: skip
-        o = walk.o if algorithm_of(w).normalises_each_tile else round_to(walk.o, w.dtype)
+        o = self._gated(walk.o, head, i)
+        o = o if algorithm_of(w).normalises_each_tile else round_to(o, w.dtype)
         o.flags.writeable = False
         arrays = (walk.m, walk.l, walk.o, walk.lse, walk.checkpoints)
         return RowBlock(walk.m, walk.l, o, walk.lse, walk, sum(a.nbytes + ARRAY for a in arrays))
@@ -206,6 +207,14 @@ class NumpyEngine:
         rows, kv_head = self.workload.grid.row_range(i), self.workload.kv_head_of[head]
         q = self.inputs.q[head, rows.start : rows.stop]
         return q, self.inputs.k[kv_head], self.inputs.v[kv_head]
+
+    def _gated(self, o: F32, head: int, i: int) -> F32:
+        """Return O of a row block as it is stored: times its gate, if there is one."""
+        if not self.workload.gated:
+            return o
+        assert self.inputs.output_gate is not None
+        rows = self.workload.grid.row_range(i)
+        return o * self.inputs.output_gate[head, rows.start : rows.stop]
 
     def _start(self, head: int, i: int) -> tuple[F32, F32]:
         """Return m and l of a row block before its first tile."""

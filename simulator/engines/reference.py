@@ -31,6 +31,14 @@ def reference_rows(workload: Workload, inputs: Inputs, head: int, rows: range) -
     return np.concatenate([o for o, _ in parts]), np.concatenate([lse for _, lse in parts])
 
 
+def gated(w: Workload, inputs: Inputs, head: int, rows: range, o: F64) -> F64:
+    """Return O of some rows times their gate, if there is one."""
+    if not w.gated:
+        return o
+    assert inputs.output_gate is not None
+    return o * inputs.output_gate[head, rows.start : rows.stop].astype(np.float64)
+
+
 def reference_gradients(
     workload: Workload, inputs: Inputs, head: int, rows: range
 ) -> tuple[F64, F64, F64]:
@@ -105,7 +113,7 @@ def _softmax_times(w: Workload, inputs: Inputs, head: int, rows: range) -> tuple
     total = np.where(blind, 1.0, total)
     lse = np.where(blind, -np.inf, finite_top + np.log(total))
     o = sum(matmul(weights[:, part], inputs.v[kv_head, part].astype(np.float64)) for part in parts)
-    return np.asarray(o) / total[:, None], lse
+    return gated(w, inputs, head, rows, np.asarray(o) / total[:, None]), lse
 
 
 def _state_times(

@@ -25,6 +25,7 @@ from simulator.problem.input_files import (
     UPSTREAM,
     InputFile,
     check_finite,
+    done_after,
     read_header,
     read_kind,
     read_tensor,
@@ -390,19 +391,11 @@ def read_as_output(file: InputFile | None, name: str) -> F32 | None:
     if stored.shape != wanted:
         expected = f"{wanted}: query heads, queries and value_dim, as O has"
         raise refuse(str(file.path), f"shape of {name}", stored.shape, expected)
-    if stored.dtype != file.q.dtype:
+    if stored.dtype != file.q.dtype and not file.stored:
         raise refuse(str(file.path), f"tensor {name}", stored.dtype, f"{file.q.dtype} as in q")
     numbers = read_tensor(file.path, name, stored)
     check_finite(str(file.path), name, numbers)
-    return numbers
-
-
-def done_after(file: InputFile | None) -> str:
-    """Return what the layer of a file does to O before its output projection: ``gates O``.
-
-    It is empty if there is no file, or if it says nothing. No run does it.
-    """
-    return (file.said.after or ("gates O" if GATE in dict(file.extra) else "")) if file else ""
+    return round_to(numbers, file.q.dtype) if file.stored else numbers
 
 
 def done_after_words(file: InputFile | None) -> str:

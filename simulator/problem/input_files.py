@@ -338,6 +338,24 @@ def described(
     )
 
 
+GATES = "gates O"
+"""What a file says of a layer with a gate."""
+
+
+def done_after(file: InputFile | None) -> str:
+    """Return what the layer of a file does to O before its output projection, and no run does.
+
+    It is empty if there is no file, if it says nothing, or if that is its gate, which runs apply.
+    """
+    after = file.said.after if file else ""
+    return "" if file and after == GATES and is_gated(file) else after
+
+
+def is_gated(file: InputFile | None) -> bool:
+    """Return whether a file has a gate of O."""
+    return file is not None and GATE in dict(file.extra)
+
+
 def read_tensors(file: InputFile) -> tuple[F32, F32, F32]:
     """Read Q, K and V as float32 of the shapes in the header.
 

@@ -8,7 +8,7 @@ Vaswani et al. 2017, section 3.2.2: ``concat(head_1, ..., head_h) W_O``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +23,7 @@ from simulator.problem.input_files import (
     InputFile,
     StoredTensor,
     described,
+    done_after,
     read_tensor,
     stored_tensors,
 )
@@ -38,16 +39,12 @@ def read_layer_header(path: Path, said: Attention) -> InputFile:
     """Read the header of a layer's file: which Q, K and V its weights make.
 
     path: a file with ``x`` (N, D), ``wq`` (D, H d), ``wk`` (D, Hkv d), ``wv`` (D, Hkv dv) and
-        ``wo`` (H dv, D), and maybe biases of their columns.
+        ``wo`` (H dv, D), and maybe biases of their columns, and a gate of O.
     said: how many heads there are, which no shape says; what it says of d is taken as well.
     Raises InputError: the file cannot be read or lacks a tensor, its shapes do not fit together, or
         the scenario does not say how many heads there are.
     """
     tensors, meta = stored_tensors(path, ("x", *WEIGHTS, *BIASES, GATE))
-    if GATE in tensors or meta.get("after", "").strip():
-        key = "after" if "after" in meta else f"tensor {GATE}"
-        expected = "a layer that gives O to W_O as it is: Y would be another. Use a file of q, k, v"
-        raise refuse(str(path), key, meta.get("after", ""), expected)
     for name in ("x", *WEIGHTS):
         if name not in tensors:
             have = ", ".join(sorted(tensors)) or "none"
@@ -87,7 +84,12 @@ def read_layer_header(path: Path, said: Attention) -> InputFile:
     dtype: DType = said.dtype or tensors["x"].dtype
     shapes = (said.heads, rows, depth), (kv_heads, rows, depth), (kv_heads, rows, value_depth)
     q, k, v = (StoredTensor(shape, dtype) for shape in shapes)
-    return described(path, meta, q, k, v, tuple(tensors.items()))
+    extra = tuple((name, tensors.pop(name)) for name in (GATE,) if name in tensors)
+    file = replace(described(path, meta, q, k, v, tuple(tensors.items())), extra=extra)
+    if done := done_after(file):
+        expected = f"a layer that gives O to W_O as it is, or gated by a tensor {GATE}: Y would be"
+        raise refuse(str(path), "after", done, f"{expected} another. Use a file of q, k, v")
+    return file
 
 
 def _check_axes(path: Path, name: str, tensor: StoredTensor, axes: int) -> None:

@@ -32,7 +32,14 @@ from simulator.problem.filling import (
     tiles,
 )
 from simulator.problem.hardware import Gpu, gpus
-from simulator.problem.input_files import GATE, PROJECTION, InputFile, check_finite, read_tensors
+from simulator.problem.input_files import (
+    GATE,
+    PROJECTION,
+    InputFile,
+    check_finite,
+    is_gated,
+    read_tensors,
+)
 from simulator.problem.latent import LATENT, is_latent, read_latent
 from simulator.problem.layer import Layer, read_layer
 from simulator.problem.linear import check_linear, check_mask, read_projection
@@ -46,8 +53,9 @@ from simulator.problem.scenario import MAX_SPLITS, USUAL, Algorithm, Faults, Sce
 from simulator.problem.scores import BiasTable, DistanceBias, ScoreChange, Scoring, T
 from simulator.problem.tiling import TileGrid
 
-Variant = Literal["changes", "sinks", "threshold", "rounding"]
-"""Scores that are changed, sink logits, rescales that are skipped, numbers of pairs rounded."""
+Variant = Literal["changes", "sinks", "threshold", "rounding", "gate"]
+"""Scores that are changed, sink logits, rescales that are skipped, numbers of pairs rounded, O that
+is gated."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +95,8 @@ class Workload:
     sink_logits: tuple[float, ...] = ()
     # rows and columns of a tile of the same problem for an algorithm that has tiles
     tile: tuple[int, int] = (0, 0)
+    # whether O is multiplied by the gate of the file before it is stored
+    gated: bool = False
     # whether keys and values are one latent that all heads share: a value is the first `value_dim`
     # numbers of its key
     latent: bool = False
@@ -205,6 +215,7 @@ class Workload:
             "sinks": bool(self.sink_logits),
             "threshold": self.keeps is not None,
             "rounding": self.pair_dtype is not None,
+            "gate": self.gated,
         }
         return frozenset(name for name, is_on in on.items() if is_on)
 
@@ -224,6 +235,15 @@ class Workload:
         """The type that P, and S where it is stored, are rounded to; None: they stay float32."""
         rounds = self.scenario.attention.p_dtype == "storage" and self.rule is None
         return self.dtype if rounds and self.dtype != "float32" else None
+
+    @property
+    def ungated(self) -> Workload:
+        """The same problem without its gate."""
+        return replace(self, gated=False)
+
+    @property
+    def _gate_words(self) -> str:
+        return f"O is multiplied by the gate of {self.file.path.name if self.file else 'a file'}"
 
     @property
     def sinks(self) -> NDArray[np.float32] | None:
@@ -286,6 +306,9 @@ class Workload:
         if rule:
             check_mask(self.mask)
             check_tokens(rule, self.mask.causal, self.seqlen_k, MAX_BLOCKS)
+        if self.gated and (rule or name in BACKWARD):
+            expected = f"a forward pass with a softmax: {self._gate_words}"
+            raise refuse(SCENARIO, "attention.algorithm", name, expected)
         if self.rule and self.rule.tokens:
             rows, cols = self.tile
             own = replace(self, algorithm=USUAL, rows=rows, cols=cols, tile=(0, 0))
@@ -447,13 +470,15 @@ class Inputs:
     # Q and K before positions turned them; None without positions
     unturned: tuple[F32, F32] | None = None
     # (heads, Nq, dv) float32, what the layer of the file multiplies O by before its output
-    # projection. No op reads it.
+    # projection
     output_gate: F32 | None = None
 
     def given(self, w: Workload) -> dict[str, F32]:
         """Return what a workload reads beside Q, K and V, by the name of its tensor."""
         gate = w.rule.gate if w.rule else None
         found = {gate.name: self.gate} if gate and self.gate is not None else {}
+        if w.gated and self.output_gate is not None:
+            found[GATE] = self.output_gate
         return found if self.upstream is None else {**found, "dO": self.upstream}
 
 
@@ -502,6 +527,7 @@ def resolve(scenario: Scenario) -> Workload:
         file=file,
         picked=picked,
         input_heads=(shapes["heads"], shapes["kv_heads"]),
+        gated=is_gated(file),
         latent=is_latent(said),
         slopes=slopes(scenario, file if softmax else None, shapes["heads"], picked),
         softcap=softcap or 0.0,

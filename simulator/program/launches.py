@@ -18,7 +18,7 @@ class Cost:
     `t` that of an inner one: `start` once for each head, ``first · s`` and ``last · s`` for each
     outer block that is visited, ``(inner + pair · s) · t`` for each visit. `once` for each sink
     logit that an outer block loads, if it is visited. `page` for each page of the inner block of
-    each visit.
+    each visit. `final` for each row of a row block, with the last visit of the launch to it.
     """
 
     start: int = 0
@@ -28,6 +28,7 @@ class Cost:
     last: int = 0
     once: int = 0
     page: int = 0
+    final: int = 0
 
     def amount(self, other: Cost) -> int:
         """Return what coefficients and sizes make together."""
@@ -39,6 +40,7 @@ class Cost:
             + self.last * other.last
             + self.once * other.once
             + self.page * other.page
+            + self.final * other.final
         )
 
 
@@ -64,6 +66,8 @@ class Launch:
     forms: whether a visit forms a tile of scores; otherwise it works on rows alone.
     sinks: how many sink logits each outer block loads; none without it.
     page: keys of a page, of which a whole inner block is a whole number.
+    lasts: in a launch that goes over column blocks, the last of them that visits each row block, -1
+        for none, if costs depend on it.
     makes: numbers of every row that a visit makes on chip for itself alone.
     """
 
@@ -87,6 +91,7 @@ class Launch:
         forms: bool = True,
         sinks: I64 | None = None,
         page: int = 1,
+        lasts: I64 | None = None,
         makes: tuple[str, ...] = (),
         reads: Mapping[str, Cost],
         writes: Mapping[str, Cost],
@@ -129,6 +134,12 @@ class Launch:
         self._pages_before = sums(count * (self._inner_block // page) - lacking)
         logits = np.zeros_like(count) if sinks is None else sinks
         self._sinks_before = sums(np.where(count > 0, logits, 0))
+        # The last visits to inner blocks, numbered as if every tile were visited, and how many of
+        # their rows are done before each.
+        found = np.flatnonzero(lasts >= 0) if lasts is not None else np.zeros(0, np.int64)
+        at = found if lasts is None else lasts[found] * self.inner_blocks + found
+        self._lasts, order = np.sort(at), np.argsort(at)
+        self._ended_before = sums(self.inner_sizes[found[order]])
         self.per_head = int(visits.sums[-1])
 
     def where(self, i: int, j: int) -> str:
@@ -230,7 +241,7 @@ class Launch:
     def cost_before(self, index: int) -> Callable[[Cost], int]:
         """Return the function that gives a cost's amount before visit `index`."""
         head, rest = divmod(index, self.per_head)
-        block, _, nth = self.visits.locate(rest)
+        block, at, nth = self.visits.locate(rest)
         done, inner, pair, pages = (int(a[block]) for a in self._sums)
         begun = done
         logits = int(self._sinks_before[block + (nth > 0)]) + head * int(self._sinks_before[-1])
@@ -244,8 +255,12 @@ class Launch:
         done, inner, pair = done + whole[0], inner + whole[1], pair + whole[2]
         pages += whole[3]
         begun += whole[0]
+        final = done
+        if not self.by_rows:
+            ended = np.searchsorted(self._lasts, block * self.inner_blocks + at)
+            final = head * int(self._ended_before[-1]) + int(self._ended_before[ended])
 
-        return Cost(heads_begun, begun, inner, pair, done, logits, pages).amount
+        return Cost(heads_begun, begun, inner, pair, done, logits, pages, final).amount
 
     def amounts(self, cost: Cost, heads: int) -> I64:
         """Return a cost's amount in each outer block, (`times` of so many heads, outer blocks).
@@ -256,6 +271,11 @@ class Launch:
         out: I64 = (cost.first + cost.last) * size + cost.inner * inner + cost.pair * pair
         out += cost.page * pages
         out += cost.once * np.diff(self._sinks_before)
+        if self.by_rows:
+            out += cost.final * np.where(self.visits.counts > 0, size, 0)
+        elif cost.final:
+            starts = np.searchsorted(self._lasts, np.arange(len(out) + 1) * self.inner_blocks)
+            out += cost.final * np.diff(self._ended_before[starts])
         if self.per_head:
             out[np.flatnonzero(self.visits.counts)[0]] += cost.start
         return np.broadcast_to(out, (self.times(heads), len(out)))

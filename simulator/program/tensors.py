@@ -77,6 +77,8 @@ COMMON = (
 
 SINK = TensorSpec("sink", ("own",), width="float32")
 """The logits that join the softmax, where a run has some."""
+GATE = TensorSpec("gate", ("row", "value"), at="O")
+"""What O is multiplied by before it is stored, where a run has it."""
 
 
 def symbol(name: str) -> str:

@@ -31,14 +31,16 @@ def bytes_touching(w: Workload, rows: int, keys: int) -> int:
     Nq, Nk, heads = w.seqlen_q, w.seqlen_k, w.heads
     sinks = STATISTIC_WIDTH * len(w.sink_logits)
     output = heads * Nq * dv
+    joined = algorithm_of(w).stores_scores or algorithm_of(w).splits
+    gate = b * heads * (Nq if joined else rows) * dv * w.gated
     if algorithm_of(w).stores_scores:
         square = heads * Nq * Nk
         scores = heads * Nq * d + w.kv_heads * Nk * d + square
         weighted = square + w.kv_heads * Nk * dv + output
-        return b * (scores + 2 * square + weighted) + sinks
+        return b * (scores + 2 * square + weighted) + sinks + gate
     if algorithm_of(w).backward:
         return _backward_bytes(w, rows, keys) if algorithm_of(w).skips else _whole_bytes(w)
-    operands = b * (heads * rows * d + w.kv_heads * keys * (d + dv)) + sinks
+    operands = b * (heads * rows * d + w.kv_heads * keys * (d + dv)) + sinks + gate
     if algorithm_of(w).normalises_each_tile:
         return operands + STATISTIC_WIDTH * (output + 2 * heads * Nq)
     # A state that goes from chunk to chunk stays on chip.

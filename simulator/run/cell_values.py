@@ -10,7 +10,7 @@ from simulator.base.dtypes import F32, round_to
 from simulator.problem.tiling import TileKind
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import TENSORS, algorithm_of
-from simulator.program.tensors import symbol
+from simulator.program.tensors import GATE, symbol
 from simulator.run.snapshot import Cell, Snapshot
 
 
@@ -50,6 +50,8 @@ def exists(w: Workload, cell: Cell) -> bool:
     algorithm = algorithm_of(w)
     if cell.tensor in algorithm.missing:
         return False
+    if cell.tensor == GATE.name:
+        return w.gated and 0 <= cell.row < rows and 0 <= cell.col < cols
     if cell.spec.at:
         named = (*algorithm.gates, *algorithm.tensors, *algorithm.chip)
         return cell.spec in named and 0 <= cell.row < rows and 0 <= cell.col < cols

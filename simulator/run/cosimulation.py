@@ -11,6 +11,7 @@ from simulator.base.dtypes import F32, F64
 from simulator.base.tolerance import allowed, shares
 from simulator.engines.interpreter import Interpreter
 from simulator.problem.workload import Inputs
+from simulator.program.gate_ops import ApplyGate
 from simulator.program.op import Op
 from simulator.program.state import Numbers, State
 from simulator.program.tile_program import TileProgram, Visit
@@ -90,9 +91,10 @@ def verify(
             settled += op.settle(interpreter.state, before, after, _rounding(scores))
             for name, ours, exact in _compared(op, before, after, chip):
                 if program.algorithm.error_size is None:
-                    size = scores * (
-                        _terms(chip, program.algorithm.normalises_last) if name == "O" else 1.0
-                    )
+                    summed = program.algorithm.normalises_last
+                    size = scores * (_terms(chip, summed) if name == "O" else 1.0)
+                    if isinstance(op, ApplyGate):
+                        size *= float(np.max(np.abs(chip["gate"]), initial=1.0))
                 else:
                     known = {**chip, "S": np.array([[scores]])}
                     size = program.algorithm.error_size(name, known, bound)

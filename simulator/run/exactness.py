@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from simulator.base.cache import BoundedCache
 from simulator.base.dtypes import F64, DType, frozen
 from simulator.engines.numpy_engine import numpy_engine
+from simulator.engines.reference import gated
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import algorithm_of, worked_columns
 from simulator.program.ops import exp_shift
@@ -341,6 +342,8 @@ def _note_current(
         return
     o, top = exact
     rows = now.visit.rows
+    if now.gated:
+        o = o * now.state["gate"]
     ours: NDArray[np.floating]
     if stage == _STORED:
         ours = trace.row_block(now.visit.head, i).o
@@ -407,6 +410,7 @@ def _fill_block(
         stage, tiles = needed, needed
     else:
         ours, top = trace.row_block(number, i).o, state.top
+        exact = gated(w, inputs, number, own, exact)
         stage, tiles = _STORED, len(columns)
         if needed not in (_NEVER, _STORED):
             return  # the cursor is in it

@@ -12,6 +12,7 @@ import numpy as np
 from simulator.base.dtypes import F32
 from simulator.run.cell_values import CellValue, cell_name
 from simulator.run.explanation import Explanation, Number, Part, Term, TermSum, beside
+from simulator.run.gating import before_gate, gate_lines
 from simulator.run.snapshot import Cell, Snapshot
 
 
@@ -109,8 +110,11 @@ def _output(snapshot: Snapshot, value: CellValue) -> Explanation:
     ]
     if snapshot.normalised:
         l = Number(float(tile.l[r]), Cell("l", cell.row, 0), f"ℓ, row {cell.row}")
-        ready = Number(float(snapshot.o[r, cell.col]), cell, f"{cell_name(cell)}, normalised")
+        ready = Number(
+            float(before_gate(snapshot)[r, cell.col]), cell, f"{cell_name(cell)}, normalised"
+        )
         lines.insert(0, ("normalised: O / ℓ = ", total, " / ", l, " = ", ready))
+    lines[:0] = gate_lines(snapshot, cell)
     w = snapshot.program.workload
     if snapshot.stored("O") and w.dtype != "float32":
         lines.insert(0, (f"stored as {w.dtype}: ", Number(value.value, cell, cell_name(cell))))

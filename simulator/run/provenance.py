@@ -30,6 +30,7 @@ from simulator.run.explanation import (
     beside,
     products,
 )
+from simulator.run.gating import before_gate, gate_lines
 from simulator.run.gradients import explain_gradient, is_gradient, weight_again
 from simulator.run.joined import explain_joined
 from simulator.run.linear_state import explain_result, explain_score
@@ -492,8 +493,11 @@ def _explain_output(snapshot: Snapshot, value: CellValue) -> Explanation:
     ]  # fmt: skip
     if snapshot.normalised and not snapshot.stores_scores:
         l = Number(float(tile.l[r]), Cell("l", cell.row, 0), f"ℓ, row {cell.row}")
-        ready = Number(float(snapshot.o[r, cell.col]), cell, f"{cell_name(cell)}, normalised")
+        ready = Number(
+            float(before_gate(snapshot)[r, cell.col]), cell, f"{cell_name(cell)}, normalised"
+        )
         out.insert(0, ("normalised: O / ℓ = ", total, " / ", l, " = ", ready))
+    out[:0] = gate_lines(snapshot, cell)
     if snapshot.stored("O") and not algorithm_of(w).normalises_each_tile and w.dtype != "float32":
         out.insert(0, (f"stored as {w.dtype}: ", now))
     return Explanation(value, tuple(out), sums)

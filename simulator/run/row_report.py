@@ -98,6 +98,8 @@ def _error(
         total = 1.0  # l is 0 where it must not be 0, and so is O
     # Naive's partial O is already divided by the sum over all keys that the row sees.
     exact = _exact(snapshot, row, keys, visible if snapshot.stores_scores else keys)
+    if snapshot.gated:
+        exact = exact * snapshot.state["gate"][local]
     with np.errstate(all="ignore"):  # a fault may have made O infinite
         ours = snapshot.o[local].astype(np.float64) / total
         difference = float(np.max(np.abs(ours - exact)))

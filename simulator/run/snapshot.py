@@ -13,12 +13,13 @@ from simulator.base.dtypes import F32
 from simulator.engines.protocol import Tile
 from simulator.problem.positions import Turning
 from simulator.program.algorithms import TENSORS
+from simulator.program.gate_ops import ApplyGate
 from simulator.program.launches import Launch
 from simulator.program.op import Op
 from simulator.program.ops import Normalise
 from simulator.program.playback import Cursor
 from simulator.program.state import ChipTile, Numbers
-from simulator.program.tensors import Axis, TensorSpec
+from simulator.program.tensors import GATE, Axis, TensorSpec
 from simulator.program.tile_program import Counters, TileProgram, Visit
 from simulator.timing.duration import duration_of
 
@@ -128,6 +129,8 @@ class Snapshot:
     # (Nk, f) or (Nk,) float32, what the update of a state takes of each key, if anything; of a
     # backward pass (Nq, dv), the gradient of O
     gate: F32 | None = None
+    # (Nq, dv) float32, what O of the current head is multiplied by; None without such a gate
+    output_gate: F32 | None = None
     # Q and K of the current head before positions turn them, by name; empty without positions
     unturned: Mapping[str, F32] = field(default_factory=dict)
 
@@ -144,6 +147,8 @@ class Snapshot:
         if self.gate is not None:
             given = self.gate.reshape(len(self.gate), -1)
             found |= {spec.name: given for spec in self.program.algorithm.gates}
+        if self.output_gate is not None:
+            found[GATE.name] = self.output_gate
         return found
 
     def is_turned(self, name: str) -> bool:
@@ -201,6 +206,11 @@ class Snapshot:
     def normalised(self) -> bool:
         """Whether this visit has divided its rows by l."""
         return any(isinstance(op, Normalise) for op in self.past)
+
+    @property
+    def gated(self) -> bool:
+        """Whether this visit has multiplied O of its rows by their gate."""
+        return any(isinstance(op, ApplyGate) for op in self.past)
 
     @property
     def state(self) -> Numbers:

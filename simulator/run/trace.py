@@ -26,7 +26,7 @@ from simulator.engines.layer_check import output_error
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.engines.protocol import BackwardEngine, Engine, RowBlock, Tile
 from simulator.engines.reference import error_rows, reference_gradients, reference_rows
-from simulator.problem.filling import done_after
+from simulator.problem.input_files import done_after
 from simulator.problem.layer import Layer
 from simulator.problem.scenario import Scenario, load_scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
@@ -146,6 +146,7 @@ class Trace:
             engine=self.engine.name,
             device=self.engine.device,
             gate=self._given(place.head),
+            output_gate=self._output_gate(place.head),
             unturned=self._unturned(place.head),
         )
         # Frozen, so what follows from it is put in by making it anew.
@@ -178,6 +179,11 @@ class Trace:
         if own is None:
             own, place = self.inputs.gate, self.workload.kv_head_of[head]
         return None if own is None else np.asarray(own[place])
+
+    def _output_gate(self, head: int) -> F32 | None:
+        """Return what O of a head is multiplied by; None without such a gate."""
+        own = self.inputs.output_gate
+        return own[head] if self.workload.gated and own is not None else None
 
     @cached_property
     def single_heads(self) -> tuple[Workload, Inputs]:
@@ -500,7 +506,7 @@ class Trace:
         """Return O of a row block as visit `index` leaves it."""
         visit = self.program.visit(index)
         block = self.row_block(visit.head, visit.i)
-        return self._outputs.get(index, lambda: self.engine.tile(visit, block).o)
+        return self._outputs.get(index, lambda: self.engine.tile(visit, block).states[-1]["O"])
 
 
 def is_detailed(w: Workload) -> bool:

@@ -71,6 +71,8 @@ def wrong_numbers(now: Snapshot, exact: Snapshot) -> WrongNumbers:
     l = exact.l if exact.head is None else exact.head.l
     if now.program.algorithm.normalises_last:  # O is a sum of as many terms as l
         o_size *= float(np.max(l, initial=1.0, where=np.isfinite(l)))
+    if exact.output_gate is not None:
+        o_size *= float(np.max(np.abs(exact.output_gate), initial=1.0))
     tile_s = _beyond(now.scores, exact.scores, size)
     tile_p = _beyond(now.weights, exact.weights, size)
     newest = _wrong_newest(now, exact, size)

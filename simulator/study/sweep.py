@@ -342,6 +342,7 @@ def _figures(w: Workload, by: _Coefficients, sums: _Sums) -> Figures:
             + cost.inner * sums.inner
             + cost.pair * sums.pair
             + cost.last * w.seqlen_q  # every row once, seen or not: so row blocks are stored
+            + cost.final * sums.rows
             + cost.once * -(-w.seqlen_q // w.rows)  # likewise every row block
         )
 
@@ -383,7 +384,15 @@ def _coefficients(w: Workload) -> _Coefficients:
 
 
 def _added(costs: Sequence[Cost]) -> Cost:
-    fields = ("start", "first", "inner", "pair", "last", "once")  # no closed form here has pages
+    fields = (
+        "start",
+        "first",
+        "inner",
+        "pair",
+        "last",
+        "once",
+        "final",
+    )  # no closed form here has pages
     return Cost(**{field: sum(getattr(cost, field) for cost in costs) for field in fields})
 
 

@@ -213,7 +213,12 @@ def _tiles(w: Workload, launch: Launch, v: _Visits) -> Iterator[tuple[I64, I64, 
     everywhere = np.arange(len(v.head))
     first_outer = np.full(launch.inner_blocks, len(sizes))
     np.minimum.at(first_outer, v.inner, v.outer)
+    last_outer = np.full(launch.inner_blocks, -1)
+    np.maximum.at(last_outer, v.inner, v.outer)
     again, opens = v.outer > first_outer[v.inner], np.diff(v.head, prepend=-1) > 0
+    ends = v.inner, keys, np.flatnonzero(v.outer == last_outer[v.inner])
+    if launch.by_rows:
+        ends = v.outer // launch.splits, rows, np.flatnonzero(v.last)
     kv_head, of_each = np.array(w.kv_head_of)[v.head], _tiles_of(w)
     for write, costs in ((False, launch.reads), (True, launch.writes)):
         for name, cost in costs.items():
@@ -231,6 +236,7 @@ def _tiles(w: Workload, launch: Launch, v: _Visits) -> Iterator[tuple[I64, I64, 
                 (cost.page, v.inner, -(-keys // launch.page), everywhere),
                 (cost.pair, v.outer * launch.inner_blocks + v.inner, rows * keys, everywhere),
                 (cost.last, block, rows, np.flatnonzero(v.last)),
+                (cost.final, *ends),
             ):
                 if amount:
                     bytes_each = np.broadcast_to(amount * size, v.head.shape)

@@ -93,6 +93,8 @@ def softmax(case: Case, q: F64, k: F64, v: F64) -> tuple[dict[str, F64], float]:
         lse = np.where(total > 0, base + np.log(total), -np.inf)
         p = np.where(total[..., None] > 0, p / total[..., None], 0.0)
     o = p @ v
+    if "gate" in numbers:
+        o = o * numbers["gate"].astype(np.float64)
     out = {"o": o, "lse": lse}
     if case.algorithm in ("flash1", "flash2"):
         out |= statistics(case, s, start)

@@ -158,6 +158,7 @@ class _Draw:
         self._batch()
         {"random": self._random, "file": self._file, "layer": self._layer}[self.source]()
         self._beside()
+        self._gate()
         said = {
             "attention": dict(self.attention), "batch": dict(self.batch),
             "scores": dict(self.scores), "mask": dict(self.mask),
@@ -413,6 +414,14 @@ class _Draw:
             self.attention["features"] = features
         self.numbers["projection"] = drawn
 
+    def _gate(self) -> None:
+        """Draw what O is multiplied by."""
+        rng = np.random.default_rng([self.seed, 39])
+        plain = self.source != "random" and not (self.state or self.backward)
+        if plain and rng.random() < 0.3:
+            drawn = rounded(rng.standard_normal((self.heads, self.nq, self.dv)), self.dtype)
+            self.numbers["gate"] = self.stored["gate"] = drawn
+
     def _picked(self) -> list[int]:
         """Pick the query heads of some KV heads, which every algorithm can take."""
         plain = (
@@ -469,6 +478,7 @@ class _Draw:
             "v",
             "latent",
             "do",
+            "gate",
             "x",
             "wq",
             "wk",

@@ -108,6 +108,12 @@ GATES = [
     ),
     *(Gate(s, b, USUAL, ("sm_90a",), ("-DPATTERN",)) for s in SOURCES for b in BUILDS),
     *(
+        Gate(s, b, USUAL, ("sm_90a",), ("-DOUTPUT_GATE",))
+        for s in SOURCES
+        for b in BUILDS
+        if s not in MAPS and "backward" not in s
+    ),
+    *(
         Gate(s, b, USUAL, ("sm_90a",), ("-DROUND_PAIRS",))
         for s in SOURCES
         for b in BUILDS

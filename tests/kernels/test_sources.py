@@ -143,9 +143,10 @@ def test_totals_add_up() -> None:
         "dQ_acc": 57,
         "dP": 60,
         "dS": 63,
+        "gate": 66,
     }
-    assert sums.write["dV"] == 105
-    assert sums.flops == 114
+    assert sums.write["dV"] == 108
+    assert sums.flops == 117
 
 
 @pytest.mark.parametrize(

@@ -284,6 +284,8 @@ def _run(options: argparse.Namespace) -> int:
         rows.append(("layer", f"{products} FLOPs of projections, error of Y {wrong}"))
     file = trace.workload.file
     rows += [("input", safe_text(note)) for note in (file.notes if file else ())]
+    if trace.workload.gated:
+        rows.append(("output", "O is multiplied by the gate of the file before it is stored"))
     if words := done_after_words(file):
         rows.append(("output", safe_text(words)))
     for name, value in rows:

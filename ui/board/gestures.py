@@ -380,7 +380,7 @@ _HALF = 0.5
 
 
 def _settle(scene: GestureScene) -> None:
-    """Let the division run over the rows that it divides."""
+    """Let the division, or the gate, run over the rows that it changes."""
     lay, visit, style = scene.lay, scene.motion.after.visit, scene.style
     made = scene.motion.made[0]
     name = made if made in lay.boxes else "S"
@@ -392,7 +392,7 @@ def _settle(scene: GestureScene) -> None:
     with clipped(scene.painter, band):
         area = QRectF(front - style.px(50), band.top(), style.px(50), band.height())
         scene.painter.fillRect(area, glow)
-    say(scene, f"{made} ÷ ℓ, once for each row")
+    say(scene, scene.motion.after.op.says or f"{made} ÷ ℓ, once for each row")
 
 
 def _light_up(scene: GestureScene) -> None:

@@ -69,6 +69,8 @@ def caption_phrases(snapshot: Snapshot, tile_pixels: float, averaged: str = "") 
     phrases = [formula(w), middle.caption(snapshot)]
     if w.sinks is not None:
         phrases.append(sink_phrase(w.sinks[snapshot.visit.head].tolist()))
+    if w.gated:
+        phrases.append("O is multiplied by its gate before it is stored")
     if skipped := skip_phrase(snapshot):
         phrases.insert(0, skipped)
     if lies := page_phrase(snapshot):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulator.problem.filling import done_after
+from simulator.problem.input_files import done_after
 from simulator.problem.masks import Mask, Window
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import algorithm_of, takes_turns
@@ -41,6 +41,8 @@ def scenario_words(w: Workload) -> list[str]:
         words.append("deterministic")
     if w.sink_logits:
         words.append("sink logits")
+    if w.gated:
+        words.append("gated O")
     if w.temperature != 1:
         words.append(f"temperature {w.temperature:g}")
     words.append(input_words(w))

@@ -14,10 +14,12 @@ import numpy as np
 from simulator.base.dtypes import F32
 from simulator.base.matmul import matmul
 from simulator.program.algorithms import TENSORS
+from simulator.program.gate_ops import ApplyGate
 from simulator.program.ops import exp_shift
 from simulator.program.state_ops import MapFeatures
 from simulator.program.tensors import symbol
 from simulator.run.cell_values import cell_name
+from simulator.run.gating import before_gate
 from simulator.run.provenance import growth, maximum_of_tile
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Cell, Snapshot
@@ -272,10 +274,35 @@ def _at_the_end_lines(row: _LineRow) -> list[UpdateLine]:
                  *_equation(grown, row.number(t.l, row.l, "ℓ")), sums=True),
     ]  # fmt: skip
     if snapshot.normalised:
-        return [*lines, row.divided(_DIVIDED, t.o[row.r], snapshot.o[row.r], row.outputs, "O")]
+        return [*lines, *_last_lines(row)]
     done = snapshot.made("O")
     texts = _sum(row, plain(carried, " × "), t.o_prev[row.r], (), row.product(), t.o[row.r], done)
     return [*lines, row.line(("rescale", "accumulate"), r"O \leftarrow \alpha\,O + P V", *texts)]
+
+
+def _last_lines(row: _LineRow) -> list[UpdateLine]:
+    """Return the lines that divide O by l and, where it has a gate, multiply it by that."""
+    made, ready = row.snapshot.tile.o[row.r], before_gate(row.snapshot)[row.r]
+    return [row.divided(_DIVIDED, made, ready, row.outputs, OUTPUT), *_gate_lines(row)]
+
+
+def _gate_lines(row: _LineRow) -> list[UpdateLine]:
+    """Return the line that multiplies O by its gate, of a visit that does so."""
+    snapshot, r = row.snapshot, row.r
+    if not any(isinstance(op, ApplyGate) for op in snapshot.ops):
+        return []
+    own, gate = before_gate(snapshot)[r], snapshot.tile.last("gate")
+    assert gate is not None
+    choices = [
+        plain(
+            *row.outputs(own, n, OUTPUT), " × ",
+            *vector(gate[r], [Cell("gate", row.row, col) for col in range(n)], "gate"),
+            _EQUALS, *row.outputs(snapshot.o[r], n, OUTPUT),
+        )
+        for n in (3, 2, 1)
+    ]  # fmt: skip
+    short = row.outputs(snapshot.o[r], 2, OUTPUT)
+    return [row.line("gate", r"O \leftarrow O \odot \mathrm{gate}", *choices, short, plain("…"))]
 
 
 def _chip_lines(row: _LineRow) -> list[UpdateLine]:
@@ -317,6 +344,7 @@ def _each_tile_lines(row: _LineRow) -> list[UpdateLine]:
         row.line(("rescale", "accumulate"),
                  r"O \leftarrow \dfrac{\alpha\ell}{\ell_{\mathrm{new}}} O"
                  r" + \dfrac{\beta}{\ell_{\mathrm{new}}} \tilde{P} V", *total, tall=True),
+        *_gate_lines(row),
     ]  # fmt: skip
 
 
@@ -344,6 +372,7 @@ def _whole_rows_lines(row: _LineRow) -> list[UpdateLine]:
         (1, row.divided(r"P \leftarrow P / \ell", t.p_used[r], weights, row.scores, "P")),
         (2, row.line("accumulate", _ADDED,
                      *_sum(row, (), t.o_prev[r], (), row.product(), t.o[r], True))),
+        *((2, own) for own in _gate_lines(row)),
     )  # fmt: skip
     names = [each.name for each in snapshot.program.launches]
     return [
@@ -469,7 +498,7 @@ def _joined_lines(row: _LineRow) -> list[UpdateLine]:
                  *(plain("Σ ", *pieces, _EQUALS, total) for pieces in shares), plain("= ", total)),
         row.line("accumulate", r"O \leftarrow \Sigma_s\, w_s\, O_s",
                  *(row.outputs(made, n, "O") for n in (4, 3, 2, 1))),
-        row.divided(_DIVIDED, made, snapshot.o[r], row.outputs, "O"),
+        *_last_lines(row),
     ]  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from simulator.program.algorithms import (
     paged,
     split_kv,
 )
-from simulator.program.tensors import COMMON, INPUTS, SINK
+from simulator.program.tensors import COMMON, GATE, INPUTS, SINK
 from simulator.program.tile_program import TileAlgorithm, TileProgram
 
 _MODULES = (
@@ -44,6 +44,7 @@ TENSORS = {
         *COMMON,
         *(own for each in ALGORITHMS.values() for own in (*each.gates, *each.tensors, *each.chip)),
         SINK,
+        GATE,
     )
 }
 """All tensors, by name."""

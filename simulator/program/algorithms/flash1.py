@@ -9,8 +9,10 @@ IO-Awareness", Algorithm 1; masking as in Algorithm 2 (appendix B).
 from __future__ import annotations
 
 from simulator.base.dtypes import STATISTIC_WIDTH
+from simulator.problem.intervals import I64
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import tiles
+from simulator.program.gate_ops import gate_cost, gate_ops
 from simulator.program.launches import Cost, Launch
 from simulator.program.op import Op
 from simulator.program.ops import (
@@ -40,6 +42,7 @@ def launches(w: Workload) -> tuple[Launch, ...]:
         w.grid.visited_rows,
         by_rows=False,
         in_turn=True,  # all column blocks of a head change the same O
+        lasts=_last_columns(w),
         reads={
             "Q": Cost(inner=d * b),
             "K": Cost(first=d * b),
@@ -48,7 +51,8 @@ def launches(w: Workload) -> tuple[Launch, ...]:
             "l": Cost(inner=four),
             "m": Cost(inner=four),
         }
-        | tiles.sink_cost(w, start=1),
+        | tiles.sink_cost(w, start=1)
+        | gate_cost(w),
         writes={
             "O": Cost(start=w.seqlen_q * dv * four, inner=dv * four),
             "l": Cost(start=statistics(w.seqlen_q), inner=four),
@@ -57,6 +61,16 @@ def launches(w: Workload) -> tuple[Launch, ...]:
         flops=Cost(pair=2 * (d + dv)),
     )
     return (launch,)
+
+
+def _last_columns(w: Workload) -> I64 | None:
+    """Return the last column block that each row block sees, -1 for none, if that is a cost."""
+    return w.grid.visited_columns.ends - 1 if w.gated else None
+
+
+def _ends(w: Workload, visit: Visit) -> bool:
+    """Return whether a visit is the last of its row block."""
+    return w.grid.visited_columns.last(visit.i) == visit.j
 
 
 def _running(w: Workload, head: int, rows: range) -> tuple[TileMove, TileMove, TileMove]:
@@ -108,6 +122,7 @@ def ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
             flops=tiles.matmul_flops(visit, w.value_dim),
             frees=("P",),
         ),
+        *(gate_ops(w, visit, f"{_PAPER} 12") if _ends(w, visit) else ()),
         StoreTiles(
             cites=f"{_PAPER}s 12-13",
             moves=running,

@@ -15,6 +15,7 @@ import numpy as np
 from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import tiles
+from simulator.program.gate_ops import gate_cost, gate_ops
 from simulator.program.launches import Cost, Launch
 from simulator.program.op import Op
 from simulator.program.ops import Normalise, StoreTiles, statistics
@@ -50,7 +51,8 @@ def launches(w: Workload) -> tuple[Launch, ...]:
         by_rows=True,
         sinks=sinks,
         reads={"Q": Cost(first=d * b), "K": Cost(inner=d * b), "V": Cost(inner=dv * b)}
-        | tiles.sink_cost(w, _blind_sinks(w), once=1),
+        | tiles.sink_cost(w, _blind_sinks(w), once=1)
+        | gate_cost(w),
         writes={
             "O": Cost(start=blind * dv * b, last=dv * b),
             "LSE": Cost(start=statistics(blind), last=STATISTIC_WIDTH),
@@ -80,6 +82,7 @@ def ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
     out += tiles.row_block_ops(w, visit, _PAPER, "Dao 2023, section 3.1")
     if visit.last:
         out.append(Normalise(cites=f"{_PAPER}s 12-13", tensor="O"))
+        out += gate_ops(w, visit, f"{_PAPER} 12")
         out.append(
             StoreTiles(cites=f"{_PAPER}s 14-15", moves=(output, lse), frees=("Q", "m", "l", "O"))
         )

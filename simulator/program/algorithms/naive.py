@@ -12,6 +12,7 @@ from simulator.problem.intervals import Intervals
 from simulator.problem.scores import ROUNDING, SINK
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import tiles
+from simulator.program.gate_ops import gate_cost, gate_ops
 from simulator.program.launches import Cost, Launch
 from simulator.program.op import Op
 from simulator.program.ops import (
@@ -67,7 +68,7 @@ def launches(w: Workload) -> tuple[Launch, ...]:
             every_tile,
             by_rows=True,
             continues=True,
-            reads={"P": Cost(pair=b), "V": Cost(inner=dv * b)},
+            reads={"P": Cost(pair=b), "V": Cost(inner=dv * b)} | gate_cost(w),
             writes={"O": Cost(last=dv * b)},
             flops=Cost(pair=2 * dv),
         ),
@@ -141,6 +142,7 @@ def _output_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
     )
     if visit.last:
         o = tiles.outputs(w, visit.head, visit.rows)
+        out += gate_ops(w, visit, f"{_PAPER} 3")
         out.append(StoreTiles(cites=f"{_PAPER} 3", moves=(o,), frees=("O",)))
     return tuple(out)
 

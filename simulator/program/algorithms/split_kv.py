@@ -22,6 +22,7 @@ from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.problem.intervals import Intervals
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import tiles
+from simulator.program.gate_ops import gate_cost, gate_ops
 from simulator.program.launches import Cost, Launch
 from simulator.program.op import Op
 from simulator.program.ops import (
@@ -96,7 +97,8 @@ def launches_reading(w: Workload, reads: Mapping[str, Cost], page: int = 1) -> t
         reads={
             "O_partial": Cost(last=w.splits * partial),
             "LSE_partial": Cost(last=w.splits * STATISTIC_WIDTH),
-        },
+        }
+        | gate_cost(w, every=True),
         writes={"O": Cost(last=dv * b), "LSE": Cost(last=STATISTIC_WIDTH)},
         flops=Cost(),
     )
@@ -177,6 +179,7 @@ def _combine_ops(w: Workload, visit: Visit) -> tuple[Op, ...]:
             cites=f"{_JOIN} 3", allocates=(o,), frees=tuple(move.tensor for move in moves)
         ),
         Normalise(cites=f"{_JOIN} 3", tensor="O"),
+        *gate_ops(w, visit, f"{_JOIN} 3"),
         StoreTiles(
             cites=f"{_JOIN} 3", moves=(output, tiles.statistic(visit, "LSE")), frees=("m", "l", "O")
         ),

@@ -59,7 +59,7 @@ class Decoded:
 
 def layer_of(w: Workload, inputs: Inputs) -> DecodedLayer:
     """Return the layer of a run with as many queries as keys; its mask is made causal."""
-    w, inputs = w.as_algorithm(USUAL.name), w.as_algorithm(USUAL.name).posed(inputs)
+    w, inputs = w.as_algorithm(USUAL.name).ungated, w.as_algorithm(USUAL.name).posed(inputs)
     n = w.seqlen_k
     w = replace(w, mask=Mask(n, n, True, w.mask.window, w.mask.sinks))
     rows = range(n)

@@ -82,7 +82,7 @@ def shared_layer(w: Workload, inputs: Inputs, progress: Progress | None = None) 
 
     progress: told the share done.
     """
-    w, inputs = w.as_algorithm(USUAL.name), w.as_algorithm(USUAL.name).posed(inputs)
+    w, inputs = w.as_algorithm(USUAL.name).ungated, w.as_algorithm(USUAL.name).posed(inputs)
     k, v = inputs.k.astype(np.float64), inputs.v.astype(np.float64)
     exact = _output(w, inputs, k, v)
     own = w.kv_heads * (w.head_dim + w.value_dim)

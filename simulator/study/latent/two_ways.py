@@ -200,8 +200,9 @@ def both_ways(layer: LatentLayer, inputs: Inputs | None = None) -> BothWays:
     turned = inputs.k[0, :, latent:]
 
     tensor = w.mask.tensor and w.mask.tensor.of_heads(range(heads))
-    few = replace(w, heads=heads, kv_head_of=(0,) * heads, picked=w.picked[:heads], slopes=(),
-                  biases=None, sink_logits=(), mask=replace(w.mask, tensor=tensor))  # fmt: skip
+    few = replace(w.ungated, heads=heads, kv_head_of=(0,) * heads, picked=w.picked[:heads],
+                  slopes=(), biases=None, sink_logits=(),
+                  mask=replace(w.mask, tensor=tensor))  # fmt: skip
     own = replace(layer, workload=few)
     absorbed_q = np.stack([matmul(nope[h], wuk[h].T) for h in range(heads)])
     q = np.concatenate([absorbed_q, rope], axis=2)

@@ -163,7 +163,7 @@ def parts_of(w: Workload, inputs: Inputs, head: int, row: int, most: int = MOST_
     own, query = w.single(head, row)
     own_splits = w.splits if algorithm_of(w).splits else 0
     anew = not 2 <= own_splits <= most
-    dealt = splitting(honest(w))
+    dealt = splitting(honest(w).ungated)
     if anew:
         dealt = with_splits(dealt, min(dealt.grid.Tc, most))
     posed = dealt.posed(inputs)

@@ -125,7 +125,7 @@ def _one_head(w: Workload, head: int, places: Places) -> Workload:
     """Return one head of a run with what depends on places as asked."""
     slopes = w.slopes[head : head + 1]
     biases = w.biases and replace(w.biases, values=w.biases.values[head : head + 1])
-    one = replace(honest(w), heads=1, kv_heads=1, kv_head_of=(0,), picked=(w.picked[head],),
+    one = replace(honest(w).ungated, heads=1, kv_heads=1, kv_head_of=(0,), picked=(w.picked[head],),
                   slopes=slopes, biases=biases, mask=w.mask.of_head(head),
                   sink_logits=w.sink_logits[head : head + 1])  # fmt: skip
     if places == "run":

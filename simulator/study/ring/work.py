@@ -112,7 +112,7 @@ class RingWork:
 
 def ring_of(w: Workload, devices: int, layout: Layout) -> Ring:
     """Return the problem of a run dealt out to devices; there is no reason why not."""
-    return Ring(honest(w).as_algorithm(USUAL.name), devices, layout)
+    return Ring(honest(w).as_algorithm(USUAL.name).ungated, devices, layout)
 
 
 def why_no_ring(w: Workload) -> str:

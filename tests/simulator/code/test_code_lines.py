@@ -18,7 +18,7 @@ from simulator.code.code_lines import CodeLine, CodeLines, Tab, exemplars, forms
 from simulator.code.paper import PAPERS, Role, cited_lines
 from simulator.engines.numpy_engine import numpy_engine
 from simulator.problem.workload import Variant, read_inputs
-from simulator.program import gradient_ops, ops, page_ops, state_ops
+from simulator.program import gate_ops, gradient_ops, ops, page_ops, state_ops
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.op import Op
 from simulator.program.playback import Cursor, last_cursor
@@ -27,7 +27,13 @@ from simulator.run.breakpoints import AtEnd, AtLine, AtTurn, Finder
 from simulator.run.trace import Trace
 from tests.helpers.runs import program_of, scenario, scenarios, trace_of
 
-FILES = (ops.__file__, page_ops.__file__, state_ops.__file__, gradient_ops.__file__)
+FILES = (
+    ops.__file__,
+    gate_ops.__file__,
+    page_ops.__file__,
+    state_ops.__file__,
+    gradient_ops.__file__,
+)
 UNPACKS = ("chip = state.chip", "chip, number = state.chip, state.number")
 """Lines that give shorter names to what an op is given; they are not shown."""
 PAGES = {

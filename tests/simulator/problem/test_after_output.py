@@ -1,4 +1,4 @@
-"""What the layer of a file does to O before its output projection: read, checked and said."""
+"""What the layer of a file does to O before its output projection: its gate, and words of more."""
 
 import json
 from collections.abc import Callable
@@ -30,7 +30,7 @@ from ui.look.run_words import scenario_words
 GATE = (4, 5, 2)
 """Heads, queries and columns of O of `numbers`."""
 SENTENCE = (
-    "After attention the recorded layer gates O. "
+    "After attention the recorded layer norms O. "
     "Do not take O of this run for what its output projection W_O is given."
 )
 Write = Callable[..., Path]
@@ -73,15 +73,19 @@ def test_of_packed_heads_each_row_keeps_its_own(write: Write) -> None:
     np.testing.assert_array_equal(single, tensors["gate"])
 
 
-def test_a_run_does_not_apply_it(write: Write) -> None:
+def test_a_run_applies_the_gate_and_nothing_else(write: Write) -> None:
     tensors = numbers(gate=GATE)
     gated = simulate(file_scenario(write(tensors, {"after": "gates O"}))).run(keep_arrays=True)
-    del tensors["gate"]
+    gate = tensors.pop("gate")
     plain = simulate(file_scenario(write(tensors))).run(keep_arrays=True)
-    np.testing.assert_array_equal(gated[1]["o"], plain[1]["o"])
-    assert gated[0]["after"] == "gates O"
-    assert "after" not in plain[0]
-    assert gated[0]["hbm"] == plain[0]["hbm"]
+    normed = simulate(file_scenario(write(tensors, {"after": "norms O"}))).run(keep_arrays=True)
+    np.testing.assert_array_equal(gated[1]["o"], plain[1]["o"] * gate)
+    np.testing.assert_array_equal(gated[1]["lse"], plain[1]["lse"])
+    np.testing.assert_array_equal(normed[1]["o"], plain[1]["o"])
+    assert normed[0]["after"] == "norms O"
+    assert not {"after"} & {*gated[0], *plain[0]}
+    assert normed[0]["hbm"] == plain[0]["hbm"]
+    assert gated[0]["hbm"]["by_tensor"]["gate"] == {"read": gate.nbytes, "write": 0}
 
 
 @pytest.mark.parametrize(
@@ -114,7 +118,7 @@ def test_words_that_are_no_line_are_refused(write: Write, after: str) -> None:
 
 @pytest.mark.parametrize("algorithm", ["naive", "flash1", "flash2", "split-kv", "linear"])
 def test_where_a_number_of_o_came_from_begins_with_it(tmp_path: Path, algorithm: str) -> None:
-    path = write_safetensors(tmp_path / "mine.safetensors", numbers(gate=GATE))
+    path = write_safetensors(tmp_path / "mine.safetensors", numbers(), {"after": "norms O"})
     trace = simulate(file_scenario(path, attention={"algorithm": algorithm}))
     last = len(trace) - 1
     end = trace.snapshot(last, len(trace.program.ops(last)) - 1)
@@ -131,7 +135,9 @@ def test_where_a_number_of_o_came_from_begins_with_it(tmp_path: Path, algorithm:
     [
         ({"after": "norms O."}, False, "norms O"),
         ({"after": " mixes heads "}, True, "mixes heads"),
-        ({}, True, "gates O"),
+        ({"after": "gates O"}, False, "gates O"),
+        ({"after": "gates O"}, True, ""),
+        ({}, True, ""),
         ({"after": ""}, False, ""),
     ],
 )
@@ -144,12 +150,14 @@ def test_the_command_and_the_chips_say_it(
     scenario.write_text(f'[input]\nsource = "file"\npath = "{path.name}"\n', encoding="utf-8")
     assert main(["run", str(scenario)]) == 0
     printed = capsys.readouterr().out
-    assert (SENTENCE.replace("gates O", done) in printed) == bool(done)
+    assert (SENTENCE.replace("norms O", done) in printed) == bool(done)
+    assert ("O is multiplied by the gate of the file" in printed) == gate
     assert ("output projection" in printed) == bool(done)
     assert main(["run", str(scenario), "--json"]) == 0
     assert json.loads(capsys.readouterr().out).get("after", "") == done
     chips = scenario_words(simulate(scenario).workload)
     assert (f"the layer {done} before W_O" in chips) == bool(done)
+    assert ("gated O" in chips) == gate
 
 
 def test_a_script_of_the_run_says_it(tmp_path: Path) -> None:
@@ -160,18 +168,14 @@ def test_a_script_of_the_run_says_it(tmp_path: Path) -> None:
     assert "After attention the recorded layer norms ''' O /. Do not take O" in text
 
 
-@pytest.mark.parametrize("how", ["after", "gate"])
+@pytest.mark.parametrize("done", ["gates O", "norms O"])
 def test_a_whole_layer_that_changes_o_has_no_y_and_is_refused(
-    tmp_path: Path, how: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, done: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rng = np.random.default_rng(0)
-    shapes = {"x": (6, 10), "wq": (10, 8), "wk": (10, 4), "wv": (10, 6), "wo": (12, 10),
-              "gate": (4, 6, 3)}  # fmt: skip
+    shapes = {"x": (6, 10), "wq": (10, 8), "wk": (10, 4), "wv": (10, 6), "wo": (12, 10)}
     tensors = {name: rng.standard_normal(s).astype(np.float32) for name, s in shapes.items()}
-    texts = {"after": "gates O"} if how == "after" else {}
-    if how == "after":
-        del tensors["gate"]
-    save_file(tensors, tmp_path / "layer.safetensors", texts)
+    save_file(tensors, tmp_path / "layer.safetensors", {"after": done})
     scenario = tmp_path / "mine.toml"
     scenario.write_text(
         '[attention]\nheads = 4\n[input]\nsource = "layer"\npath = "layer.safetensors"\n',
@@ -180,7 +184,7 @@ def test_a_whole_layer_that_changes_o_has_no_y_and_is_refused(
     assert main(["run", str(scenario)]) == 2
     [line] = capsys.readouterr().err.splitlines()
     assert "layer.safetensors" in line
-    assert how in line
+    assert f'after = "{done}"' in line
     assert "Y would be" in line
     assert "a file of q, k, v" in line
 
@@ -200,10 +204,10 @@ def test_a_gate_of_a_latent_has_the_columns_of_its_values(tmp_path: Path) -> Non
 
 def test_a_copy_with_painted_blocks_keeps_both(tmp_path: Path) -> None:
     tensors = numbers(gate=GATE)
-    path = write_safetensors(tmp_path / "mine.safetensors", tensors, {"after": "gates O"})
+    path = write_safetensors(tmp_path / "mine.safetensors", tensors, {"after": "norms O"})
     w = read(path)[0]
     mask = replace(w.mask, blocks=BlockMask(2, np.ones((3, 3), dtype=np.bool_)))
     write_masked(w, mask, tmp_path / "copy.safetensors")
     trace = simulate(masked_scenario(w, mask, tmp_path / "copy.safetensors"))
-    assert trace.summary()["after"] == "gates O"
+    assert trace.summary()["after"] == "norms O"
     np.testing.assert_array_equal(trace.inputs.output_gate, tensors["gate"])

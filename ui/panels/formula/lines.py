@@ -197,6 +197,7 @@ _LATEX = {
     "LSE": r"\mathrm{LSE}",
     "state": r"\mathrm{state}",
     "sink": r"\mathrm{sink}",
+    "gate": r"\mathrm{gate}",
     "O_partial": r"O_{\mathrm{partial}}",
     "LSE_partial": r"\mathrm{LSE}_{\mathrm{partial}}",
     "dQ_acc": r"dQ_{\mathrm{acc}}",

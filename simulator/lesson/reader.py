@@ -67,15 +67,17 @@ R = TypeVar("R")
 
 
 def list_lessons(folder: Path = LESSONS) -> tuple[LessonTitle, ...]:
-    """Return the lessons of a folder by their order, then by title; steps are not read."""
+    """Return the lessons of a folder by their order, then by title; of steps titles are read."""
     found = []
     for path in folder.glob("*.md"):
         try:
             lines = read_text(path).split("\n")
         except InputError:
             continue  # the error is told when the lesson is opened
-        front, _, _ = _front(lines, str(path))
-        found.append(LessonTitle(path, front.title or path.stem, front.summary, front.order))
+        front, begin, _ = _front(lines, str(path))
+        steps = [line[len(HEADING) :].strip() for line in lines[begin:] if line.startswith(HEADING)]
+        title = front.title or path.stem
+        found.append(LessonTitle(path, title, front.summary, front.order, tuple(steps)))
     return tuple(sorted(found, key=lambda lesson: (lesson.order, lesson.title)))
 
 

@@ -80,3 +80,4 @@ class LessonTitle:
     title: str
     summary: str
     order: int
+    steps: tuple[str, ...]  # their titles

@@ -102,6 +102,7 @@ def attempts(folder: Path, demo: Path = DEMO) -> Iterator[tuple[str, Callable[[]
     yield "settings", partial(_settings, folder)
     yield "window", partial(_window, folder, demo)
     yield "lessons", _lessons
+    yield "search", _search
     yield "screen stays on", _awake
     yield "sound", _sound
 
@@ -379,6 +380,15 @@ def _lessons() -> str:
         frames.close()
     _need(_colours(picture.constBits()) > 30, "a step was not painted")
     return f"{len(lessons)} with {sum(len(lesson.steps) for lesson in lessons)} steps open"
+
+
+def _search() -> str:
+    from ui.window.search.entries import entries
+    from ui.window.search.matching import find
+
+    found = find("onlin sofmax", entries()).entries
+    _need(found[0].title == "Online softmax", f"it found {found[0].title}")
+    return f"{len(entries())} things can be found, also with a letter missing"
 
 
 def _awake() -> str:

@@ -13,7 +13,7 @@ from ui.look.layouts import LAYOUT_NAMES
 from ui.look.theme import TEXT_SCALES, THEMES
 from ui.safety.ini import IniFile, Value
 
-MAX_RECENT = 8
+MAX_RECENT, MAX_SEARCHED = 8, 6
 _DOCKS_VERSION = 3
 """A number to increase when docks change so that an old state would hide them."""
 
@@ -137,15 +137,23 @@ class Settings:
     @property
     def recent(self) -> list[Path]:
         """Scenario files opened lately, the latest first."""
-        value = self._store.get("recent")
-        names = [value] if isinstance(value, str) else value if isinstance(value, list) else []
-        return [Path(name) for name in names if name][:MAX_RECENT]
+        return [Path(name) for name in self._names("recent")][:MAX_RECENT]
 
     def add_recent(self, path: Path) -> None:
         """Put a file at the top of the recent ones."""
         absolute = path.absolute()
         others = [known for known in self.recent if known != absolute]
         self._store.put("recent", [str(p) for p in [absolute, *others][:MAX_RECENT]])
+
+    @property
+    def searched(self) -> list[str]:
+        """What was taken last from the search, the latest first."""
+        return self._names("searched")[:MAX_SEARCHED]
+
+    def add_searched(self, name: str) -> None:
+        """Put something at the top of what was taken from the search."""
+        names = dict.fromkeys((name, *self.searched))
+        self._store.put("searched", list(names)[:MAX_SEARCHED])
 
     @property
     def recorded(self) -> Path | None:
@@ -195,6 +203,11 @@ class Settings:
     def _text(self, key: str, default: str = "") -> str:
         value = self._store.get(key)
         return value if isinstance(value, str) else default
+
+    def _names(self, key: str) -> list[str]:
+        value = self._store.get(key)
+        names = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+        return [name for name in names if name]
 
     def _bytes(self, key: str) -> QByteArray | None:
         value = self._store.get(key)

@@ -70,13 +70,13 @@ class Lessons(QObject):
         if name:
             self.open(Path(name))
 
-    def open(self, path: Path) -> None:
-        """Open a lesson at its first step; if it cannot be used, say why."""
+    def open(self, path: Path, number: int = 0) -> None:
+        """Open a lesson at a step, counted from 0; if it cannot be used, say why."""
         shipped = path.is_relative_to(ASSETS)
 
         def begin(lesson: Lesson) -> None:
             try:
-                self.player.begin(path, lesson)
+                self.player.begin(path, lesson, number)
             except InputError as error:
                 self._window.show_error(error)
             else:

@@ -42,6 +42,12 @@ def _record(window: MainWindow) -> None:
     open_record_dialog(window)
 
 
+def _search(window: MainWindow) -> None:
+    from ui.window.search.dialog import open_search
+
+    open_search(window)
+
+
 def _play(window: MainWindow, on: bool) -> None:
     """Play what is shown: the race where it is shown without the board, else the run."""
     from ui.panels.compare.panel import ComparePanel
@@ -144,6 +150,7 @@ ACTIONS = (
                checkable=True),
     ActionSpec("blank", "Blank", "View", lambda w, on: w.blank(on), ("B",), checkable=True),
     ActionSpec("reset_layout", "Reset layout", "View", lambda w: w.desk.reset()),
+    ActionSpec("search", "Search everything…", "Help", _search, ("Ctrl+K", "F1", "Ctrl+Shift+P")),
     ActionSpec("show_keys", "Keys", "Help", show_keys, ("?",), "help"),
     ActionSpec("about", "About Tilescope", "Help", about),
 )  # fmt: skip

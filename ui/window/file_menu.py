@@ -63,6 +63,18 @@ DEMOS = {
 """The names of the demos in the menu, in order: one of each algorithm, then other topics."""
 
 
+def demo_paths() -> list[Path]:
+    """Return the files of the demos, in the order of the menu."""
+    found = {path.stem: path for path in sorted(SCENARIOS.glob("*.toml"))}
+    names = [*(name for name in DEMOS if name in found), *(found.keys() - DEMOS.keys())]
+    return [found[name] for name in names]
+
+
+def demo_title(path: Path) -> str:
+    """Return what the menu calls a demo."""
+    return DEMOS.get(path.stem, path.stem)
+
+
 class Files(QObject):
     """Files of a window."""
 
@@ -332,10 +344,8 @@ class Files(QObject):
 
     def _fill_demos(self, menu: QMenu) -> None:
         menu.clear()
-        found = {path.stem: path for path in sorted(SCENARIOS.glob("*.toml"))}
-        names = [*(name for name in DEMOS if name in found), *(found.keys() - DEMOS.keys())]
-        for path in (found[name] for name in names):
-            action = menu.addAction(DEMOS.get(path.stem, path.stem))
+        for path in demo_paths():
+            action = menu.addAction(demo_title(path))
             action.triggered.connect(lambda _=False, path=path: self.open_by_hand(path))
 
     def _fill_panels(self, menu: QMenu, act: Callable[[str], None]) -> None:

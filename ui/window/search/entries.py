@@ -1,0 +1,274 @@
+"""What the search finds, one entry each: made of the tables that the window itself is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from simulator.base.assets import ASSETS
+from simulator.base.glossary import glossary
+from simulator.base.tables import read_toml
+from simulator.lesson.reader import list_lessons
+from simulator.problem.hardware import gpus
+from simulator.problem.models import models
+from simulator.problem.scenario import with_values
+from ui.look.layouts import LAYOUTS
+from ui.look.units import plural
+from ui.panels.scenario.blanks import blanks
+from ui.panels.scenario.fields import FIELDS, FieldSpec, texts
+from ui.window.actions import ACTIONS
+from ui.window.file_menu import demo_paths, demo_title
+from ui.window.panel_specs import PANELS
+
+if TYPE_CHECKING:
+    from ui.window.main_window import MainWindow
+
+SYNONYMS = ASSETS / "search.toml"
+
+
+def _nothing(window: MainWindow) -> str:
+    return ""
+
+
+class Kind(Enum):
+    """What an entry is; of equally good ones the earlier kind comes first."""
+
+    ACTION = "Action", "actions"
+    FIELD = "Field", "fields"
+    LESSON = "Lesson", "lessons"
+    STEP = "Step", "steps"
+    WORD = "Word", "words"
+    DEMO = "Demo", "demos"
+    PANEL = "Panel", "panels"
+    LAYOUT = "Layout", "layouts"
+    MODEL = "Model", "models"
+    GPU = "GPU", "gpus"
+
+    def __init__(self, title: str, table: str) -> None:
+        self.title = title
+        self.table = table
+
+    @property
+    def titles(self) -> str:
+        """What several of them are called."""
+        return f"{self.title}s"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entry:
+    """One thing that can be found.
+
+    value: what is said of it now.
+    go: does it, or goes there; None: what it is, is shown in the box itself.
+    """
+
+    kind: Kind
+    name: str  # its name in the program
+    title: str
+    does: str  # what it does, or what it is, in one sentence
+    also: tuple[str, ...]  # what else it is called
+    keys: str = ""
+    value: Callable[[MainWindow], str] = _nothing
+    go: Callable[[MainWindow], Any] | None = None
+
+    @property
+    def id(self) -> str:
+        """A name that no other entry has."""
+        return f"{self.kind.table}:{self.name}"
+
+    def said(self, window: MainWindow) -> str:
+        """Return the entry as a screen reader says it."""
+        parts = self.title, self.kind.title, self.does, self.keys, self.value(window)
+        return ", ".join(filter(None, parts))
+
+
+@cache
+def entries() -> tuple[Entry, ...]:
+    """Return everything that can be found, kind by kind."""
+    called = read_toml(SYNONYMS)
+    makers = (_actions, _fields, _lessons, _words, _demos, _panels, _layouts, _models, _gpus)
+    found = [entry for make in makers for entry in make(called)]
+    return tuple(sorted(found, key=lambda entry: list(Kind).index(entry.kind)))
+
+
+Called = dict[str, dict[str, list[str]]]
+"""By kind and name, what else a thing is called."""
+
+
+def _also(called: Called, kind: Kind, name: str) -> tuple[str, ...]:
+    return tuple(called.get(kind.table, {}).get(name, ()))
+
+
+def _saying(words: str) -> Callable[[MainWindow], str]:
+    return lambda window: words
+
+
+def _actions(called: Called) -> Iterator[Entry]:
+    for spec in ACTIONS:
+        does, *also = _also(called, Kind.ACTION, spec.name) or ("",)
+        yield Entry(
+            Kind.ACTION, spec.name, spec.text.rstrip("…"), does, tuple(also),
+            keys=spec.keys[0] if spec.keys else "",
+            value=partial(_action_now, name=spec.name),
+            go=partial(_act, name=spec.name),
+        )  # fmt: skip
+
+
+def _act(window: MainWindow, name: str) -> None:
+    window.actions_by_name[name].trigger()
+
+
+def _action_now(window: MainWindow, name: str) -> str:
+    action = window.actions_by_name[name]
+    if not action.isEnabled():
+        return "nothing to do it to"
+    return ("now on" if action.isChecked() else "now off") if action.isCheckable() else ""
+
+
+def _fields(called: Called) -> Iterator[Entry]:
+    for spec in FIELDS:
+        also = _also(called, Kind.FIELD, spec.name)
+        yield Entry(
+            Kind.FIELD, spec.name, spec.label, spec.help, (*also, spec.name),
+            value=partial(_field_now, spec=spec),
+        )  # fmt: skip
+
+
+def _field_now(window: MainWindow, spec: FieldSpec) -> str:
+    trace = window.session.trace
+    if trace is None:
+        return ""
+    said = texts(trace.workload.scenario)
+    meaning = blanks(trace.workload, said)
+    if not said[spec.name] and spec.name in meaning:
+        return f"now {meaning[spec.name].hint}"
+    text = said[spec.name] or spec.default
+    text = dict(spec.choices()).get(text, text)
+    return f"now {text}" if text else "not said"
+
+
+def _lessons(called: Called) -> Iterator[Entry]:
+    for lesson in list_lessons():
+        path, count = lesson.path, len(lesson.steps)
+        also = _also(called, Kind.LESSON, path.stem)
+        yield Entry(
+            Kind.LESSON, path.stem, lesson.title, lesson.summary, also,
+            value=_saying(plural(count, "step")),
+            go=partial(_learn, path=path),
+        )  # fmt: skip
+        for number, title in enumerate(lesson.steps):
+            yield Entry(
+                Kind.STEP, f"{path.stem}/{number}", title,
+                f"{lesson.title}, step {number + 1} of {count}",
+                (f"{lesson.title} {number + 1}", f"{lesson.title} step {number + 1}"),
+                value=_saying("opens the step"),
+                go=partial(_learn, path=path, number=number),
+            )  # fmt: skip
+
+
+def _learn(window: MainWindow, path: Path, number: int = 0) -> None:
+    window.lessons.open(path, number)
+
+
+def _words(called: Called) -> Iterator[Entry]:
+    for word in glossary():
+        yield Entry(
+            Kind.WORD, word.name, word.name, word.says, word.also,
+            value=_saying("glossary"),
+        )  # fmt: skip
+
+
+def _demos(called: Called) -> Iterator[Entry]:
+    for path in demo_paths():
+        title = read_toml(path).get("title", "")
+        yield Entry(
+            Kind.DEMO, path.stem, demo_title(path), title, _also(called, Kind.DEMO, path.stem),
+            value=_saying("replaces this run"),
+            go=partial(_open, path=path),
+        )  # fmt: skip
+
+
+def _open(window: MainWindow, path: Path) -> None:
+    window.files.open_by_hand(path)
+
+
+def _panels(called: Called) -> Iterator[Entry]:
+    for spec in PANELS:
+        yield Entry(
+            Kind.PANEL, spec.name, spec.title, spec.tip, _also(called, Kind.PANEL, spec.name),
+            keys=spec.key,
+            value=partial(_panel_now, name=spec.name), go=partial(_show_panel, name=spec.name),
+        )  # fmt: skip
+
+
+def _panel_now(window: MainWindow, name: str) -> str:
+    return "in sight" if window.docks.actions[name].isChecked() else ""
+
+
+def _show_panel(window: MainWindow, name: str) -> None:
+    window.docks.open(name)
+
+
+def _layouts(called: Called) -> Iterator[Entry]:
+    for number, spec in enumerate(LAYOUTS, start=1):
+        yield Entry(
+            Kind.LAYOUT, spec.name, spec.title, spec.tip, _also(called, Kind.LAYOUT, spec.name),
+            keys=f"Ctrl+{number}",
+            value=partial(_layout_now, name=spec.name), go=partial(_show_layout, name=spec.name),
+        )  # fmt: skip
+
+
+def _layout_now(window: MainWindow, name: str) -> str:
+    return "in sight" if window.desk.current == name else ""
+
+
+def _show_layout(window: MainWindow, name: str) -> None:
+    window.desk.take(name)
+
+
+def _models(called: Called) -> Iterator[Entry]:
+    for name, model in models().items():
+        size = f"{model.params_billion:g} billion parameters, " if model.params_billion else ""
+        yield Entry(
+            Kind.MODEL, name, name,
+            f"{model.kind}, {size}{plural(model.layers, 'layer')}: its cache and its heads",
+            _also(called, Kind.MODEL, name),
+            value=partial(_model_now, name=name), go=partial(_take_model, name=name),
+        )  # fmt: skip
+
+
+def _model_now(window: MainWindow, name: str) -> str:
+    return "in use" if window.session.model_choice.model.name == name else "in KV cache"
+
+
+def _take_model(window: MainWindow, name: str) -> None:
+    window.docks.open("cache")
+    window.session.model_choice.take(models()[name], by_hand=True)
+
+
+def _gpus(called: Called) -> Iterator[Entry]:
+    for name, gpu in gpus().items():
+        yield Entry(
+            Kind.GPU, name, name,
+            f"The run on this GPU: {gpu.sms} multiprocessors, {gpu.tbps:g} TB/s, "
+            f"{gpu.memory_gb} GB",
+            _also(called, Kind.GPU, name),
+            value=partial(_gpu_now, name=name),
+            go=partial(_take_gpu, name=name),
+        )  # fmt: skip
+
+
+def _gpu_now(window: MainWindow, name: str) -> str:
+    scenario = window.session.scenario
+    return "in use" if scenario is not None and scenario.hardware.preset == name else ""
+
+
+def _take_gpu(window: MainWindow, name: str) -> None:
+    scenario = window.session.scenario
+    if scenario is not None:
+        changed = with_values(scenario, {"hardware": {"preset": name}})
+        window.session.propose(changed, f"GPU preset {name}")

@@ -1,0 +1,82 @@
+"""A field of the scenario, open in the box of the search with its present value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+
+from simulator.base.errors import InputError
+from simulator.problem.scenario import parse_scenario
+from ui.look.theme import Style
+from ui.panels.scenario.blanks import blanks
+from ui.panels.scenario.editors import Field
+from ui.panels.scenario.fields import FIELDS, change_words, edited, tables, texts
+
+if TYPE_CHECKING:
+    from ui.window.main_window import MainWindow
+
+
+class FieldPage(QWidget):
+    """One field, its help, and what is wrong with what was typed; a valid value runs at once."""
+
+    grown = Signal()
+    """It needs more or less height than before."""
+
+    def __init__(self, window: MainWindow, name: str, style: Style) -> None:
+        super().__init__()
+        self._session = window.session
+        spec = next(spec for spec in FIELDS if spec.name == name)
+        self.field = Field(spec)
+        self.help = QLabel(spec.help, wordWrap=True)
+        self.help.setFont(style.text_font(15.5))
+        column = QVBoxLayout(self)
+        margin = round(style.px(28))
+        column.setContentsMargins(margin, margin // 2, margin, margin)
+        column.setSpacing(round(style.px(12)))
+        column.addWidget(self.field)
+        column.addWidget(self.help)
+        self.field.set_style(Style(style.theme, style.scale * 1.3))
+        self.field.arrange(round(style.px(180)))
+        self.field.committed.connect(self._take)
+        self._session.refused.connect(self._refuse)
+        self._session.trace_changed.connect(self._show)
+        self._show()
+
+    @property
+    def wrong(self) -> bool:
+        """Whether what was typed cannot be used."""
+        return bool(self.field.message.text)
+
+    def _show(self, trace: object = None) -> None:
+        run = self._session.trace
+        self.field.setEnabled(run is not None)
+        if run is None:
+            return
+        said, name = texts(run.workload.scenario), self.field.spec.name
+        meaning = blanks(run.workload, said)
+        if name in meaning:
+            self.field.editor.show_blank(meaning[name])
+        self.field.editor.show_text(said[name], force=not self.field.editor.hasFocus())
+        self._say("")
+
+    def _take(self, name: str, text: str) -> None:
+        run = self._session.trace
+        if run is None:
+            return
+        before = run.workload.scenario
+        try:
+            scenario = parse_scenario(tables(edited(texts(before), name, text, run.workload)))
+        except InputError as error:
+            self._refuse(error)
+            return
+        self._say("")
+        self._session.propose(scenario, change_words(before, scenario))
+
+    def _refuse(self, error: InputError) -> None:
+        self._say(str(error.mistakes[0].expected if error.mistakes else error))
+
+    def _say(self, wrong: str) -> None:
+        self.field.say(f"expected {wrong}" if wrong else "")
+        self.grown.emit()

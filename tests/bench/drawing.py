@@ -272,9 +272,10 @@ def _inspecting(moves: int = 80) -> Measurement:
 
 
 def _sliders(steps: int = 60) -> list[Measurement]:
-    """Measure from a move of each slider of the layout "Cache" to the painted window."""
+    """Measure from another length or sharing in the layout "Cache" to the painted window."""
     from PySide6.QtWidgets import QApplication
 
+    from simulator.problem.models import models
     from ui.panels.heads.panel import HeadsPanel
     from ui.panels.kv_cache.panel import CachePanel
 
@@ -285,19 +286,16 @@ def _sliders(steps: int = 60) -> list[Measurement]:
         cache, heads = window.docks.panel("cache"), window.docks.panel("heads")
         assert isinstance(cache, CachePanel)
         assert isinstance(heads, HeadsPanel)
-        heads.bar.choose("of", "model")
-        heads.bar.choose("model", "DeepSeek-V3")
+        window.session.model_choice.take(models()["DeepSeek-V3"], by_hand=True)
         QApplication.processEvents()
-        for name, slider in (("tokens", cache.calculator.slider), ("KV heads", heads.slider)):
+        for name, control in (("tokens", cache.card.tokens), ("KV heads", heads.slider)):
 
             def move(n: int) -> None:
-                slider.setValue((n + 1) * 17 % (slider.maximum() + 1))  # noqa: B023
+                control.setValue((n + 1) * 17 % (control.maximum() + 1))  # noqa: B023
                 QApplication.processEvents()
 
-            slider.setSliderDown(True)
             times, floors = _beside(window, bare, steps, 5, move)
-            slider.setSliderDown(False)
-            words = f"dragging the slider of {name} to painted window, p95"
+            words = f"changing {name} to painted window, p95"
             out.append(measured(words, "ms", times, floors, WINDOW, figure=p95, target=33))
     return out
 

@@ -55,6 +55,7 @@ class Theme:
     hbm_line: str
     sram_ground: str
     sram_line: str
+    amber: str  # what lies in HBM, as a filled bar
     empty: str  # empty, used: pending tiles; veil over tiles that were used and dropped
     used: str
     hatch: str  # lines over skipped tiles, which a projector must not wash out
@@ -92,7 +93,7 @@ DARK = Theme(
     text="#F0F3F6", muted="#9DA7B3", faint="#636D79",
     accent="#182D4A", current="#FFD24A", good="#3FB950", bad="#FF6B63",
     hbm_ground="#1D140C", hbm_line="#9A6324", sram_ground="#0D1A13", sram_line="#2E8B57",
-    empty="#0D1117", used="#0D1117", hatch="#6B7683",
+    amber="#D9A04E", empty="#0D1117", used="#0D1117", hatch="#6B7683",
     tensors={**TENSOR_COLOURS, "V": "#1FBF92"},
     heads=("#FF8A65", "#4DD0E1", "#C6D94A", "#B388FF", "#F48FB1", "#81C784", "#D7A86E", "#90A4AE"),
 )  # fmt: skip
@@ -104,7 +105,7 @@ LIGHT = Theme(
     text="#14181D", muted="#4A5561", faint="#8A949F",
     accent="#D6E8FB", current="#B84400", good="#177432", bad="#B01030",
     hbm_ground="#FFF4E2", hbm_line="#B7791F", sram_ground="#E9F7EF", sram_line="#2F855A",
-    empty="#F6F8FA", used="#FFFFFF", hatch="#7F8A96",
+    amber="#D99A3A", empty="#F6F8FA", used="#FFFFFF", hatch="#7F8A96",
     tensors={
         "Q": "#186A9F", "K": "#8F5A00", "V": "#00704F", "O": "#A03C78", "S": "#5B3FC4",
         "P": "#1A7246", "m": "#6B6400", "l": "#2E5F99", "LSE": "#2E5F99",
@@ -119,7 +120,7 @@ CONTRAST = Theme(
     text="#FFFFFF", muted="#E6E6E6", faint="#9A9A9A",
     accent="#003C8F", current="#FFE600", good="#5CFF7A", bad="#FF7A70",
     hbm_ground="#241500", hbm_line="#FFB000", sram_ground="#00210F", sram_line="#4DFF9A",
-    empty="#000000", used="#000000", hatch="#9A9A9A",
+    amber="#FFB000", empty="#000000", used="#000000", hatch="#9A9A9A",
     tensors={
         "Q": "#7CCBFF", "K": "#FFB833", "V": "#2BE3AE", "O": "#FF9FD6", "S": "#D3C4FF",
         "P": "#6BE6A0", "m": "#FFE600", "l": "#B5D6FF", "LSE": "#B5D6FF",

@@ -54,7 +54,7 @@ _KEPT = 2
 def whole(study: Study[Any, State], state: State) -> Box:
     """Return a picture with the words around it: where there is little room the last go first."""
     (title, told, sentences), picture = study.words(state), study.picture(state)
-    parts: list[Box] = [Paragraph(title, bold=True, size=12.5), Box(high=4)]
+    parts: list[Box] = [Paragraph(title, bold=True, size=12.5), Box(high=4)] if title else []
     parts += [replace(picture, share=study.share, grow=1)] if picture else []
     parts += [Paragraph(told, "current", may_go=True)] if told else []
     parts += [Paragraph(each, "muted", may_go=picture is not None) for each in sentences]

@@ -132,7 +132,7 @@ PANELS = (
         "cache", "KV cache", "K",
         "How the cache of a model grows, who fits, what a token reads; and what keeping less costs "
         "(Zhang et al. 2023).",
-        "kv_cache.panel:CachePanel", "kv_cache.calculator:cache_model", room=_LARGE,
+        "kv_cache.panel:CachePanel", "kv_cache.panel:cache_model", room=_LARGE,
     ),
     PanelSpec(
         "heads", "Head sharing", "H",

@@ -68,7 +68,7 @@ def cache_formula(
     for group in layer_groups(model, dtype):
         many[held(group)] = many.get(held(group), 0) + group.layers
     terms = tuple(FormulaTerm(layers, length) for length, layers in many.items())
-    return CacheFormula((*_row(model, dtype), Factor(Fraction(batch), "sequences")), terms)
+    return CacheFormula((*_row(model, dtype), Factor(Fraction(batch), "conversations")), terms)
 
 
 def _row(model: AttentionModel, dtype: str) -> tuple[Factor, ...]:

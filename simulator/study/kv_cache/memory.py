@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from simulator.problem.hardware import Gpu
 from simulator.problem.models import AttentionModel, with_kv_heads, with_latent
@@ -84,8 +85,9 @@ def usual_groups(heads: int) -> int | None:
     return between[len(between) // 2] if between else None
 
 
+@lru_cache(maxsize=64)
 def sharings(model: AttentionModel) -> Mapping[str, AttentionModel]:
-    """Return the model as MHA, GQA, MQA and MLA: one as published, the others supposed.
+    """Return the model as MHA, GQA, MQA and MLA: one as published, others supposed and named so.
 
     Windows stay. Parameters change by the known sizes of the projections: W_K and W_V, or MLA's
     down and up projections and the columns of W_Q for RoPE. They are None if a width is not known.
@@ -98,8 +100,12 @@ def sharings(model: AttentionModel) -> Mapping[str, AttentionModel]:
         "MLA": with_latent(model, *deepseek_latent(model.head_dim)),
         model.kind: model,
     }
-    return {kind: each if each is model else _weighed(each, model)
-            for kind, each in supposed.items()}  # fmt: skip
+    return {
+        kind: each
+        if each is model
+        else replace(_weighed(each, model), name=f"{model.name} as {kind}")
+        for kind, each in supposed.items()
+    }
 
 
 def _weighed(supposed: AttentionModel, model: AttentionModel) -> AttentionModel:

@@ -37,7 +37,7 @@ def test_choices_in_panels_follow_the_steps(open_window: Open) -> None:
     for title, model in (("What that keeps", "Llama-2-7B"), ("MLA: keep a latent", "DeepSeek-V3")):
         lessons.player.go(titles.index(title))
         window.session.settle()
-        assert cache.calculator.choice.model.name == model  # type: ignore[attr-defined]
+        assert cache.card.choice.model.name == model  # type: ignore[attr-defined]
         assert (heads.of, heads.model) == ("model", model)  # type: ignore[attr-defined]
     lessons = begin(window, ROOT_D)
     assert heads.model == "DeepSeek-V3"  # type: ignore[attr-defined]
@@ -70,7 +70,7 @@ def test_a_lesson_leaves_no_choice_behind_in_any_panel(
         'blocks = "longest", merge = "tree", model = "DeepSeek-V3", tokens = 32768',
         'quantity = "entropy", jobs = "distances", kernel = "factors", order = "reach"',
         'positions = "maps", jacobian = true, generation = "flops", ring = "numbers"',
-        'layer = "head", cache = "hand", page = 8',
+        'layer = "head", cache = "hand", page = 8, card = "curve"',
     ))  # fmt: skip
     steps = (
         f'## {spec.title}\n\n```toml step\nscenario = "grouped-heads"\n'
@@ -82,7 +82,7 @@ def test_a_lesson_leaves_no_choice_behind_in_any_panel(
     path.write_text(lesson, encoding="utf-8")
     window = open_window("grouped-heads", (1920, 1080))
     window.desk.take("cache")
-    window.docks.panel(CachePanel).calculator.bar.choose("model", "Llama-3-70B")
+    window.docks.panel(CachePanel).card.choose("model", "Llama-2-70B")
     names = sorted({name for spec in LAYOUTS for name in spec.docks})
     for name in names:
         if name not in ("scenario", "values", "cache", "heads"):
@@ -108,5 +108,5 @@ def test_a_lesson_leaves_no_choice_behind_in_any_panel(
     window.session.settle()
     for name in names:
         assert _chosen(window.docks.panel(name)) == before[name], name
-    assert window.session.model_choice.model.name == "Llama-3-70B"
+    assert window.session.model_choice.model.name == "Llama-2-70B"
     assert window.desk.current == "cache"

@@ -14,7 +14,7 @@ from simulator.study.heads.sharing import HeadSharing, all_sharings, head_sharin
 from ui.look.draw import CENTRE, LEFT, RIGHT, draw_text, fitted, mixed, outline, text_width
 from ui.look.names import first_that_fits, fitting
 from ui.look.theme import Style, Theme
-from ui.look.units import bytes_text, count_text
+from ui.look.units import count_text, decimal_bytes_text
 
 MIN_SIZE = QSizeF(300, 140)
 PARTS = ("W_Q", "W_K", "W_V", "W_O")
@@ -111,8 +111,8 @@ def rows(state: HeadsState) -> tuple[SharingRow, ...]:
         out.append(
             SharingRow(
                 way_name(way),
-                bytes_text(token_bytes(state, way)),
-                bytes_text(read_bytes(state, way)),
+                decimal_bytes_text(token_bytes(state, way)),
+                decimal_bytes_text(read_bytes(state, way)),
                 tuple(UNKNOWN if n is None else count_text(n) for n in weights),
             )
         )

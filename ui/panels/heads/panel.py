@@ -13,11 +13,9 @@ from simulator.lesson.tables import ChooseTable
 from simulator.problem.models import models
 from simulator.problem.scenario import with_values
 from simulator.problem.workload import Workload
-from simulator.study.kv_cache.counts import ELEMENT_TYPES
 from ui.look.draw import text_width
 from ui.look.names import fitting
 from ui.look.theme import Style
-from ui.look.units import count_text
 from ui.panels.base import Panel, StatePicture
 from ui.panels.heads.painter import (
     HeadsState,
@@ -29,12 +27,11 @@ from ui.panels.heads.painter import (
 )
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
+from ui.session.model_choice import LESSON_TOKENS
 from ui.session.session import Session
 from ui.session.view import View
 from ui.widgets.choice_bar import PlotBar
 
-_OWN = "own model"
-_TOKENS = (1024, 4096, 8192, 32768, 131072)
 _SIDE = 8
 _ROOM = QSizeF(480, 360)
 """A dock that is smaller at scale 1 has smaller choices."""
@@ -44,19 +41,9 @@ CHOICES = (
         Option("scenario", "This run", "Run",
                "The heads of this run: the slider changes them, and the board follows."),
         Option("model", "Model of the KV cache", "Model",
-               "The heads of the model whose cache is shown: the slider supposes another sharing."),
+               "The heads of the model of the KV cache, for as many tokens: the slider supposes "
+               "another sharing."),
     )),
-    Choice("model", tuple(
-        Option(name, name, name, "Whose heads, as its configuration says; for the KV cache, too.")
-        for name in (*models(), _OWN)
-    ), listed=True),
-    Choice("tokens", tuple(
-        Option(str(n), f"{count_text(n)} tokens", "", "How many tokens a decoded one reads.")
-        for n in _TOKENS
-    ), listed=True),
-    Choice("dtype", tuple(
-        Option(name, name, name, "Element type of the cache.") for name in ELEMENT_TYPES
-    ), listed=True),
 )  # fmt: skip
 
 
@@ -75,7 +62,6 @@ class HeadsPanel(Panel[None]):
         self._chosen = session.model_choice
         self._chosen.changed.connect(self._follow)
         self.of = "model" if self._chosen.by_hand else "scenario"
-        self.tokens, self.dtype = _TOKENS[1], "float16"
         self.state: HeadsState | None = None
         self.bar = PlotBar(CHOICES)
         self.bar.setParent(self)
@@ -110,47 +96,31 @@ class HeadsPanel(Panel[None]):
         self.arrange()
 
     def choose(self, name: str, value: str) -> None:
-        """Accept a choice: whose heads, which model, how many tokens, which element type."""
-        if name == "of":
-            self.of = value
-        elif name == "model":
-            model = self._chosen.own if value == _OWN else models()[value]
-            assert model is not None  # the entry is disabled until a file has been read
-            self._chosen.take(model, by_hand=True)
-            return
-        elif name == "tokens":
-            self.tokens = int(value)
-        else:
-            self.dtype = value
-        keep = self.state is not None and name in ("tokens", "dtype")
-        self._refresh(self.state.at if keep and self.state else None)
+        """Accept a choice: whose heads."""
+        self.of = value
+        self._refresh()
 
     def take_choices(self, choices: ChooseTable) -> None:
         """Show what a lesson has chosen: its model, or the scenario's heads."""
         self.of = "model" if choices.model else "scenario"
-        self.tokens = choices.tokens if choices.tokens in _TOKENS else _TOKENS[1]
-        self._chosen.take(models()[choices.model] if choices.model else self._chosen.model)
+        model = models()[choices.model] if choices.model else self._chosen.model
+        self._chosen.take(model, choices.tokens or LESSON_TOKENS, "float16")
 
     @property
     def model(self) -> str:
-        """Name of the chosen model, chosen here or for the KV cache."""
+        """Name of the model of the KV cache."""
         return self._chosen.model.name
 
     def _follow(self) -> None:
-        """Show the model that was chosen in another panel; a lesson's only if it is wanted."""
+        """Show the model of the KV cache; a lesson's only if it is wanted."""
         if self._chosen.by_hand:
             self.of = "model"
         self._show_choices()
-        self._refresh()
+        same = self.state is not None and self.state.title == self.model and self.of == "model"
+        self._refresh(self.state.at if same and self.state else None)
 
     def _show_choices(self) -> None:
-        own = self._chosen.own
-        box = self.bar.lists["model"]
-        box.model().item(box.findData(_OWN)).setEnabled(own is not None)  # type: ignore[attr-defined]
-        listed = _OWN if self._chosen.model is own else self.model
-        for name, value in (("of", self.of), ("model", listed), ("tokens", str(self.tokens)),
-                            ("dtype", self.dtype)):  # fmt: skip
-            self.bar.show_chosen(name, value)
+        self.bar.show_chosen("of", self.of)
 
     def _refresh(self, at: int | None = None) -> None:
         """Show the scenario's or the model's heads, in their own way unless `at` says another."""
@@ -159,7 +129,8 @@ class HeadsPanel(Panel[None]):
         if self.of == "scenario":
             state = scenario_state(self._workload, self._fixed(self._workload), self._head)
         else:
-            state = model_state(self._chosen.model, at, self.tokens, self.dtype)
+            c = self._chosen
+            state = model_state(c.model, at, c.tokens, c.dtype)
         self._take(state)
         self.arrange()
 
@@ -224,8 +195,6 @@ class HeadsPanel(Panel[None]):
         small = min(self.style_now.scale, _SMALLEST)
         style = replace(fitted, scale=max(fitted.scale, small))
         self.bar.set_style(style)
-        for name in ("model", "tokens", "dtype"):
-            self.bar.show_choice(name, self.of == "model")
         if self.bar.isHidden():
             self.picture.setGeometry(edge, 5, width, max(self.height() - 9, 20))
             return

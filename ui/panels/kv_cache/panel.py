@@ -1,41 +1,353 @@
-"""The dock of the KV cache: what it takes, and what it costs to keep less of it."""
+"""The dock of the KV cache: how much memory it takes, and what it costs to keep less of it."""
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QStackedLayout
+from collections.abc import Hashable
+from dataclasses import replace
+from pathlib import Path
 
+from PySide6.QtCore import QRect, QSizeF, Qt, QTimer, Signal
+from PySide6.QtGui import QHideEvent
+from PySide6.QtWidgets import QDoubleSpinBox, QFileDialog, QStackedLayout, QWidget
+
+from simulator.base.choices import one_of
+from simulator.base.errors import InputError
 from simulator.lesson.tables import ChooseTable
+from simulator.problem.hardware import gpus
+from simulator.problem.models import load_model, models
+from simulator.run.row_report import RowReport
+from simulator.run.snapshot import Snapshot
+from simulator.run.trace import Trace
+from simulator.study.kv_cache.counts import CONVENTIONS, decode_step
+from simulator.study.kv_cache.memory import sharings
+from ui.kit.boxes import Box
+from ui.look.draw import fitted, text_width
 from ui.look.theme import Style
+from ui.look.units import count_text, decimal_bytes_text
 from ui.panels.base import Panel
-from ui.panels.kv_cache.calculator import Calculator
-from ui.panels.kv_cache.pressure_view import PressureView
-from ui.panels.kv_cache.views import BYTES, PRESSURE, VIEWS
+from ui.panels.kv_cache.card import BAR, LESS, Card, Word
+from ui.panels.kv_cache.choices import CHOICES, OPEN, OWN, WORDS
+from ui.panels.kv_cache.details import DECODE, formula_columns, gpu_lines, step_words, time_words
+from ui.panels.kv_cache.details import OWN as AS_PUBLISHED
+from ui.panels.kv_cache.plot import cache_plot
+from ui.panels.kv_cache.pressure_view import BYTES, PRESSURE, VIEWS, PressureView
+from ui.panels.kv_cache.sentence import TokenBox, WordBox
+from ui.panels.kv_cache.state import CURVE, MOST_TOKENS, CacheChoice
+from ui.panels.plot_panel import PlotPanel
+from ui.panels.study import Study, Words
+from ui.panels.study_panel import StudyPicture
+from ui.plots.widget import load_plots
+from ui.safety.overrides import guarded
+from ui.session.model_choice import LESSON_MODEL, LESSON_TOKENS
 from ui.session.session import Session
 from ui.session.view import View
 from ui.widgets.choice_bar import PlotBar
 
+_TICK_MS = 60
+"""How long a token is shown while decoding plays."""
+_SIDE = 12
+
+
+def cache_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> None:
+    """Load plots beside the window: what is drawn does not depend on the run."""
+    load_plots()
+
+
+class CardStudy(Study[None, CacheChoice]):
+    """The card as a picture: what is pressed becomes the sentence, or opens."""
+
+    name, title, pictured = "cache", "KV cache", "How much memory"
+    room, smallest = QSizeF(1100, 690), 1.0
+
+    def picture(self, state: CacheChoice) -> Box:
+        return Card(state)
+
+    def words(self, state: CacheChoice) -> Words:
+        return Words("")
+
+    def press(self, state: CacheChoice, at: Hashable) -> CacheChoice | None:
+        match at:
+            case ("bar", str(kind), str(dtype)):
+                return state.taking(kind, dtype)
+            case ("open", str(name)):
+                return replace(state, opened="" if name == state.opened else name, decodes=False)
+            case ("shape", str(name), int(more)):
+                return state.shaped(name, more)
+        if at == (DECODE,):
+            return replace(state, decodes=not state.decodes)
+        return replace(state, changed=None) if at == (AS_PUBLISHED,) else None
+
+    def key(self, state: CacheChoice, key: Qt.Key, *, ctrl: bool) -> CacheChoice | None:
+        if key == Qt.Key.Key_Escape and state.opened:
+            return replace(state, opened="", decodes=False)
+        step = {Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1}.get(key)
+        if step is None or ctrl:
+            return None
+        bars = [(kind, dtype) for kind in sharings(state.base) for dtype in state.types]
+        at = bars.index((state.model.kind, state.dtype)) + step
+        return state.taking(*bars[min(max(at, 0), len(bars) - 1)])
+
+    def described(self, state: CacheChoice) -> tuple[str, ...]:
+        found = state.needed()
+        needs = (
+            "weights not known" if found.gpus is None else f"needs {found.gpus} × {state.gpu.name}"
+        )
+        step = decode_step(state.model, state.tokens, state.dtype, state.batch)
+        lines = [each if isinstance(each, str) else each[0] for each in gpu_lines(state)]
+        return (
+            f"{state.model.name} with {count_text(state.tokens)} tokens: "
+            f"{decimal_bytes_text(found.cache)}, {needs}",
+            " ".join(text for text, _ in formula_columns(state)), *lines,
+            step_words(state, step)[0], time_words(state, step)[0],
+        )  # fmt: skip
+
+
+CARD = CardStudy()
+
+
+@guarded
+class MemoryCard(PlotPanel[None]):
+    """A sentence whose words are its controls, and what follows from it.
+
+    session: it gives the first GPU, and reports files that cannot be used.
+    """
+
+    less = Signal()
+    """Somebody wants to see what keeping less costs."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__("memory_card", CARD.title, CHOICES)
+        self._session, self._model = session, session.model_choice
+        self._gpu_seen: str | None = None
+        self._shown_controls, self._stage = True, False
+        self._model.changed.connect(self._follow)
+        m = self._model
+        self.choice = CacheChoice(m.model, next(iter(gpus().values())), m.tokens, m.dtype)
+        self.picture: StudyPicture[CacheChoice] = StudyPicture(self, CARD)
+        self.picture.changed.connect(self.take)
+        self.picture.lower()
+        self.tokens = TokenBox(self)
+        self.tokens.entered.connect(lambda n: self.take(self.choice.at(n)))
+        self.words = {each.name: WordBox(self, each) for each in WORDS}
+        for name, box in self.words.items():
+            box.activated.connect(lambda _, n=name, b=box: self.choose(n, b.currentData()))
+        self._own_item(False)
+        self.parameters = QDoubleSpinBox(self)
+        self.parameters.setRange(0.0, 1e5)
+        self.parameters.setDecimals(1)
+        self.parameters.setAccessibleName("Parameters, in billions")
+        self.parameters.setToolTip("Parameters of the model in billions: all its weights.")
+        self.parameters.setKeyboardTracking(False)
+        self.parameters.valueChanged.connect(self._weigh)
+        self._clock = QTimer(self, interval=_TICK_MS)
+        self._clock.timeout.connect(self._tick)
+        self.plot.picked.connect(self._pick)
+
+    # --- what is shown --------------------------------------------------------------------
+
+    def show_view(self, view: View, model: None = None) -> None:
+        """Show a view: only another GPU of the scenario changes anything."""
+        gpu = view.snapshot.program.workload.gpu
+        if gpu.name != self._gpu_seen:
+            self._gpu_seen = gpu.name
+            self._show(replace(self.choice, gpu=gpu))
+
+    def choose(self, name: str, value: str) -> None:
+        """Accept a choice."""
+        choice = self.choice
+        if name == "model":
+            if value == OPEN:
+                self.ask_file()
+                return
+            model = self._model.own if value == OWN else models()[value]
+            assert model is not None  # the entry is disabled until a file has been read
+            choice = replace(choice, published=model, changed=None, kind="")
+        elif name == "axes":
+            choice = replace(choice, log=value == "log")
+        elif name == "convention":
+            choice = replace(choice, convention=one_of(CONVENTIONS, value))
+        elif name == "GPU":
+            choice = replace(choice, gpu=gpus()[value])
+        elif name in ("batch", "page size"):
+            key = {"batch": "batch", "page size": "page_size"}[name]
+            choice = replace(choice, **{key: int(value)})  # type: ignore[arg-type]
+        else:
+            key = {"cache type": "dtype", "weights type": "weights_dtype"}[name]
+            choice = replace(choice, **{key: value})  # type: ignore[arg-type]
+        self.take(choice)
+
+    def take_choices(self, choices: ChooseTable) -> None:
+        """Show what a lesson has chosen; everything else is as in a new window."""
+        model = models()[choices.model or LESSON_MODEL]
+        self._show(CacheChoice(model, self.choice.gpu, choices.tokens or LESSON_TOKENS,
+                               opened=choices.card or ""))  # fmt: skip
+        self._tell(by_hand=False)
+
+    def ask_file(self) -> None:
+        """Ask for a model file and show it."""
+        name, _ = QFileDialog.getOpenFileName(self, "Open a model", "", "Models (*.toml)")
+        if name:
+            self.open_model(Path(name))
+        self._show(self.choice)
+
+    def open_model(self, path: Path) -> None:
+        """Show the model in a file; if it cannot be used, say why and change nothing."""
+        try:
+            model = load_model(path)
+        except InputError as error:
+            self._session.refused.emit(error)
+            return
+        self.take(replace(self.choice, published=model, changed=None, kind=""))
+
+    def take(self, choice: CacheChoice) -> None:
+        """Show what a user has chosen, here and in the panels that follow."""
+        if choice.opened == LESS:
+            self.less.emit()
+            return
+        self._show(choice)
+        m = self._model
+        if (m.model, m.tokens, m.dtype) != (choice.published, choice.tokens, choice.dtype):
+            self._tell(by_hand=True)
+
+    def _tell(self, *, by_hand: bool) -> None:
+        c = self.choice
+        self._model.take(c.published, c.tokens, c.dtype, by_hand=by_hand)
+
+    def _follow(self) -> None:
+        """Show the model that was chosen in another panel."""
+        m, c = self._model, self.choice
+        if (m.model, m.tokens, m.dtype) != (c.published, c.tokens, c.dtype):
+            changed = c.changed if m.model is c.published else None
+            self._show(replace(c, published=m.model, changed=changed, tokens=m.tokens,
+                               dtype=m.dtype, kind=""))  # fmt: skip
+
+    def _pick(self, tokens: object) -> None:
+        assert isinstance(tokens, int)
+        self.take(self.choice.at(tokens))
+
+    def _weigh(self, billions: float) -> None:
+        if billions:
+            changed = replace(self.choice.base, params_billion=billions)
+            self.take(replace(self.choice, changed=changed))
+
+    def _own_item(self, on: bool) -> None:
+        box = self.words["model"]
+        box.model().item(box.findData(OWN)).setEnabled(on)  # type: ignore[attr-defined]
+
+    def _show(self, choice: CacheChoice) -> None:
+        controls = self._shown_controls and not self._stage
+        self.choice = c = replace(choice, controls=controls)
+        self.picture.state = c
+        own = self._model.own if c.published not in models().values() else None
+        if own is not None or c.published not in models().values():
+            box = self.words["model"]
+            widest = max(text_width(box.font(), name) for name in models())
+            box.setItemText(box.findData(OWN), fitted(box.font(), c.published.name, widest))
+            self._own_item(True)
+        listed = c.published.name if c.published in models().values() else OWN
+        for name, value in (("model", listed), ("cache type", c.dtype), ("GPU", c.gpu.name),
+                            ("weights type", c.weights_dtype)):  # fmt: skip
+            self.words[name].setCurrentIndex(self.words[name].findData(value))
+        self.tokens.show_value(c.tokens)
+        for name, value in (
+            ("convention", c.convention),
+            ("batch", str(c.batch)),
+            ("axes", "log" if c.log else "linear"),
+            ("page size", str(c.page_size)),
+        ):
+            self.bar.show_chosen(name, value)
+        blocked = self.parameters.blockSignals(True)
+        self.parameters.setValue(c.model.params_billion or 0.0)
+        self.parameters.blockSignals(blocked)
+        if c.opened == CURVE:
+            self.show_plot(cache_plot(c))
+        (self._clock.start if c.decodes else self._clock.stop)()
+        self.picture.setAccessibleDescription(". ".join(CARD.described(c)))
+        self.picture.update()
+        self.arrange()
+
+    def _tick(self) -> None:
+        after = self.choice.at(self.choice.tokens + 1)
+        self.take(replace(after, decodes=after.tokens < MOST_TOKENS))
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        if self.choice.decodes:
+            self._show(replace(self.choice, decodes=False))
+
+    # --- where it is ----------------------------------------------------------------------
+
+    def show_controls(self, on: bool) -> None:
+        self._shown_controls = on
+        self._show_again()
+
+    def set_stage(self, on: bool) -> None:
+        self._stage = on
+        self._show_again()
+
+    def _show_again(self) -> None:
+        if self.picture.state is not None:
+            self._show(self.choice)
+
+    def set_style(self, style: Style) -> None:
+        self.picture.style_now = style
+        super().set_style(style)
+        self.picture.update()
+
+    def arrange(self) -> None:
+        """Place the picture, and on it the controls in their words, and what is open."""
+        style, edge = self.style_now, round(self.style_now.px(_SIDE))
+        self.picture.setGeometry(self.rect().adjusted(edge, edge // 2, -edge, -edge // 2))
+        found, c = self.picture.scene, self.choice
+        placed = () if found is None else found.placed
+        at = {box.name: (box, rect.translated(self.picture.pos()).toRect())
+              for box, rect in placed if box.name is not None}  # fmt: skip
+        parts: dict[str, QWidget] = {CURVE: self.plot, BAR: self.bar}
+        for name, widget in parts.items():
+            widget.setVisible(name in at)
+            if name in at:
+                widget.setGeometry(at[name][1])
+        boxes: dict[str, QWidget] = {
+            **self.words, "tokens": self.tokens, "parameters": self.parameters,
+        }  # fmt: skip
+        for name, widget in boxes.items():
+            word, place = at.get(("word", name), (None, QRect()))
+            held = isinstance(word, Word) and word.held
+            widget.setVisible(held)
+            if isinstance(word, Word) and held:
+                widget.setGeometry(place.adjusted(-2, 0, 2, 0))
+                if isinstance(widget, WordBox | TokenBox):
+                    widget.set_letters(style, word.font)
+                else:
+                    widget.setFont(word.font)
+        if found is not None and BAR in at:
+            self.bar.show_choice("axes", c.opened == CURVE)
+            self.bar.fit_button.setVisible(c.opened == CURVE)
+            self.bar.set_style(replace(style, scale=min(style.scale, found.style.scale)))
+            self.bar.arrange(at[BAR][1].width())
+
 
 class CachePanel(Panel[None]):
-    """Two views, of which one is seen: the calculator, and a captured layer under pressure.
+    """Two views, of which one is seen: the card, and a captured layer under pressure.
 
     session: it gives the run, and reports files that cannot be used.
     """
 
     def __init__(self, session: Session) -> None:
         super().__init__("cache_panel", "KV cache")
-        self.calculator = Calculator(session)
+        self.card = MemoryCard(session)
         self.pressure = PressureView(session)
         self._pages = QStackedLayout(self)
         self._pages.setContentsMargins(0, 0, 0, 0)
-        for view in (self.calculator, self.pressure):
+        for view in (self.card, self.pressure):
             self._pages.addWidget(view)
-            view.bar.chosen.connect(self._chosen)
-        self.take(BYTES)
+        self.card.less.connect(lambda: self.take(PRESSURE))
+        self.pressure.bar.chosen.connect(self._chosen)
 
     @property
     def bar(self) -> PlotBar:
         """The choices of the view that is seen."""
-        return self.pressure.bar if self._under_pressure else self.calculator.bar
+        return self.pressure.bar if self._under_pressure else self.card.bar
 
     @property
     def _under_pressure(self) -> bool:
@@ -43,9 +355,8 @@ class CachePanel(Panel[None]):
 
     def take(self, name: str) -> None:
         """Show one of the views."""
-        self._pages.setCurrentWidget(self.pressure if name == PRESSURE else self.calculator)
-        for view in (self.calculator, self.pressure):
-            view.bar.show_chosen(VIEWS.name, name)
+        self._pages.setCurrentWidget(self.pressure if name == PRESSURE else self.card)
+        self.pressure.bar.show_chosen(VIEWS.name, name)
         if name == PRESSURE:
             self.pressure.follow()
 
@@ -57,20 +368,23 @@ class CachePanel(Panel[None]):
         self.pressure.forget()
 
     def show_view(self, view: View, model: None = None) -> None:
-        self.calculator.show_view(view)
+        self.card.show_view(view)
         if self._under_pressure:
             self.pressure.follow()
 
     def take_choices(self, choices: ChooseTable) -> None:
         """Show what a lesson has chosen."""
         self.take(BYTES)
-        self.calculator.take_choices(choices)
+        self.card.take_choices(choices)
+
+    def set_stage(self, on: bool) -> None:
+        self.card.set_stage(on)
 
     def show_controls(self, on: bool) -> None:
-        self.calculator.show_controls(on)
+        self.card.show_controls(on)
         self.pressure.show_controls(on)
 
     def set_style(self, style: Style) -> None:
         super().set_style(style)
-        self.calculator.set_style(style)
+        self.card.set_style(style)
         self.pressure.set_style(style)

@@ -5,13 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from simulator.problem.hardware import Gpu
 from simulator.problem.models import AttentionModel
-from simulator.study.heads.sharing import kv_head_counts
 from simulator.study.kv_cache.counts import (
-    PAGE_SIZE,
-    CacheBytes,
-    Convention,
     bytes_per_token,
     cache_bytes,
     cache_curve,
@@ -19,18 +14,11 @@ from simulator.study.kv_cache.counts import (
     variants,
     weight_bytes,
 )
-from ui.look.units import bytes_text, count_text, decimal_bytes_text, rate_text
+from simulator.study.kv_cache.memory import usual_groups
+from ui.look.units import count_text, decimal_bytes_text, plural, rate_text
+from ui.panels.kv_cache.state import ALL_TOKENS, TYPE_NAMES, CacheChoice, count_name, counted
 from ui.plots.model import Axis, Curve, Dash, Level, Marker, PlotMark, PlotModel
 
-CONVENTION_NAMES: dict[Convention, str] = {
-    "logical": "logical",
-    "window_capped": "window-capped",
-    "allocated": "allocated",
-}
-ALL_TOKENS = "all tokens"
-"""The name of two counts that are the same because no layer has a window."""
-LINEAR_MOST, LOG_MOST = 2**17, 2**20
-"""Tokens at the right end of either axis."""
 _SUPPOSED_WINDOW = 4096
 """Window of a model that has none: that of Mistral 7B (Jiang et al. 2023, table 1)."""
 _LINES: dict[str, tuple[str, Dash, Marker]] = {
@@ -43,31 +31,6 @@ _LINES: dict[str, tuple[str, Dash, Marker]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class CacheChoice:
-    """What the cache is counted for."""
-
-    model: AttentionModel  # whose cache
-    gpu: Gpu  # whose memory and bandwidth
-    tokens: int = 4096  # tokens, batch: tokens of each sequence, and sequences
-    batch: int = 1
-    dtype: str = "float16"  # dtype, weights_dtype: element types of the cache and of the weights
-    weights_dtype: str = "float16"
-    convention: Convention = "window_capped"  # which count the curves show
-    page_size: int = PAGE_SIZE  # tokens of a page
-    log: bool = True  # whether the axes are logarithmic
-
-    @property
-    def most(self) -> int:
-        """Tokens at the right end of the axis."""
-        return LOG_MOST if self.log else LINEAR_MOST
-
-    @property
-    def counts(self) -> CacheBytes:
-        """The model's own cache by the three conventions."""
-        return cache_bytes(self.model, self.tokens, self.dtype, self.batch, self.page_size)
-
-
-@dataclass(frozen=True, slots=True)
 class Way:
     """One way in which the model's heads could keep their cache."""
 
@@ -75,19 +38,6 @@ class Way:
     words: str  # its shape
     model: AttentionModel  # the model in that way
     own: bool  # whether the model is made so
-
-
-def counted(model: AttentionModel) -> dict[str, tuple[Convention, ...]]:
-    """Return the names of the counts of a model, and which conventions each stands for."""
-    if model.windowed_layers:
-        return {name: (key,) for key, name in CONVENTION_NAMES.items()}
-    allocated = CONVENTION_NAMES["allocated"]
-    return {ALL_TOKENS: ("logical", "window_capped"), allocated: ("allocated",)}
-
-
-def count_name(choice: CacheChoice) -> str:
-    """Return the name of the chosen count for the model."""
-    return next(name for name, keys in counted(choice.model).items() if choice.convention in keys)
 
 
 def ways(model: AttentionModel) -> tuple[Way, ...]:
@@ -98,25 +48,25 @@ def ways(model: AttentionModel) -> tuple[Way, ...]:
     own_name = "windowed" if model.windowed_layers else model.kind
     found = variants(
         model,
-        kv_heads=model.kv_heads if model.kind == "GQA" else _usual_groups(model.heads),
+        kv_heads=model.kv_heads if model.kind == "GQA" else usual_groups(model.heads),
         latent=None if model.is_latent else deepseek_latent(model.head_dim),
         window=model.window or _SUPPOSED_WINDOW,
     )
     return tuple(Way(name, _shape(name, way), way, name == own_name) for name, way in found.items())
 
 
-def _usual_groups(heads: int) -> int | None:
-    between = [n for n in kv_head_counts(heads) if 1 < n < heads]
-    return 8 if 8 in between else between[len(between) // 2] if between else None
+def shape_words(model: AttentionModel) -> str:
+    """Return what a layer keeps of a token."""
+    if model.is_latent:
+        return f"latent {model.latent_dim} + {model.rope_dim}"
+    return plural(model.kv_heads or 0, "KV head")
 
 
 def _shape(name: str, model: AttentionModel) -> str:
     if name == "windowed":
         layers = f"{model.windowed_layers} of {model.layers} layers"
         return f"window {count_text(model.window)} in {layers}"
-    if model.is_latent:
-        return f"latent {model.latent_dim} + {model.rope_dim}"
-    return f"{model.kv_heads} KV head{'' if model.kv_heads == 1 else 's'}"
+    return shape_words(model)
 
 
 def _brief(way: Way) -> str:
@@ -129,7 +79,7 @@ def _brief(way: Way) -> str:
 
 def cache_plot(choice: CacheChoice) -> PlotModel:
     """Return the curves of all ways, the weights and the GPU's memory as lines, the tokens."""
-    curves = _curves(replace(choice, tokens=1))
+    curves = _curves(replace(choice, tokens=choice.most, opened="", decodes=False, controls=True))
     memory, weights = choice.gpu.memory_bytes, weight_bytes(choice.model, choice.weights_dtype)
     tokens, now = choice.tokens, getattr(choice.counts, choice.convention)
     levels = [
@@ -138,10 +88,10 @@ def cache_plot(choice: CacheChoice) -> PlotModel:
         Level(tokens, f"{count_text(tokens)} tokens", count_text(tokens), "current", across=False),
     ]  # fmt: skip
     if weights is not None:
-        text = f"weights {decimal_bytes_text(weights)} in {choice.weights_dtype}"
+        text = f"weights {decimal_bytes_text(weights)} in {TYPE_NAMES[choice.weights_dtype]}"
         levels.insert(0, Level(weights, text, "weights", "muted"))
     name = count_name(choice)
-    many = f", {count_text(choice.batch)} sequences" if choice.batch > 1 else ""
+    many = f", {count_text(choice.batch)} conversations" if choice.batch > 1 else ""
     room = 100.0 if choice.log else 1.2  # for the words above the higher line
     top = max(room * max(memory, weights or 0), *(max(curve.ys) for curve in curves))
     low = min(min(y for y in curve.ys if y) for curve in curves) if choice.log else 0.0
@@ -151,7 +101,7 @@ def cache_plot(choice: CacheChoice) -> PlotModel:
     sizes = [f"{way.name} {decimal_bytes_text(_size(way, choice))}" for way in ways(choice.model)]
     return PlotModel(
         name=f"KV cache of {choice.model.name}",
-        x=Axis("tokens of each sequence", _tokens, log=choice.log, base=2, whole=True),
+        x=Axis("tokens of each conversation", _tokens, log=choice.log, base=2, whole=True),
         y=Axis(f"cache, {name}{many}", _amount, log=choice.log),
         curves=curves,
         marks=(here,),
@@ -159,7 +109,7 @@ def cache_plot(choice: CacheChoice) -> PlotModel:
         note=_note(choice),
         x_range=(1.0 if choice.log else 0.0, float(choice.most)),
         y_range=(float(low), float(top)),
-        summary=f"At {count_text(tokens)} tokens{many}, {choice.dtype}, {name}: "
+        summary=f"At {count_text(tokens)} tokens{many}, {TYPE_NAMES[choice.dtype]}, {name}: "
         f"{', '.join(sizes)}.",
     )
 
@@ -225,10 +175,11 @@ def _details(way: Way, choice: CacheChoice) -> tuple[str, ...]:
     row = bytes_per_token(way.model, choice.dtype)
     return (
         f"{way.name}, {way.words}: {made}",
-        f"{count_text(choice.tokens)} tokens × {count_text(choice.batch)}, {choice.dtype}",
+        f"{count_text(choice.tokens)} tokens × {count_text(choice.batch)}, "
+        f"{TYPE_NAMES[choice.dtype]}",
         *(f"{name}: {_exact(getattr(counts, keys[0]))}" for name, keys in named),
         f"pages of {choice.page_size} tokens",
-        f"{bytes_text(row)} a token in all layers, no cap",
+        f"{decimal_bytes_text(row)} a token in all layers, no cap",
     )
 
 

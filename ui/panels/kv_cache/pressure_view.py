@@ -16,12 +16,18 @@ from ui.look.units import plural
 from ui.panels.base import StatePicture
 from ui.panels.kv_cache.kept import KeptState, paint_kept
 from ui.panels.kv_cache.pressure_plot import pressure_plot
-from ui.panels.kv_cache.views import VIEWS
 from ui.panels.plot_panel import PlotPanel
 from ui.plots.widget import load_plots
 from ui.session.session import Session
 from ui.session.tasks import Report
 
+BYTES, PRESSURE = "bytes", "pressure"
+VIEWS = Choice("view", (
+    Option(BYTES, "How much memory", "Memory", "The memory card of a model."),
+    Option(PRESSURE, "Keep less", "Keep less",
+           "Tokens that are evicted and elements of few bits, on a captured layer: the error of O "
+           "against bytes."),
+))  # fmt: skip
 CHOICES = (
     VIEWS,
     Choice("policy", tuple(

@@ -32,10 +32,10 @@ def test_the_factors_of_plain_rows_are_named():
     found = cache_formula(models()["Llama-3-8B"], 10, "int8", 3)
     assert [(each.name, each.value, each.bytes) for each in found.factors] == [
         ("K and V", 2, False), ("KV heads", 8, False), ("head size", 128, False),
-        ("int8", 1, True), ("sequences", 3, False),
+        ("int8", 1, True), ("conversations", 3, False),
     ]  # fmt: skip
     latent = cache_formula(models()["DeepSeek-V3"], 10)
-    assert [each.name for each in latent.factors] == ["latent + rope", "float16", "sequences"]
+    assert [each.name for each in latent.factors] == ["latent + rope", "float16", "conversations"]
     assert [each.bytes for each in latent.factors] == [False, True, False]
 
 

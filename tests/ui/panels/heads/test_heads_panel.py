@@ -4,6 +4,7 @@ import pytest
 from PySide6.QtCore import QPoint, QRectF, Qt
 from PySide6.QtGui import QColor
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QStyle, QStyleOptionSlider
 
 from simulator.base.assets import LESSONS
 from simulator.problem.models import models
@@ -11,11 +12,10 @@ from simulator.problem.scenario import parse_scenario, with_values
 from simulator.program.playback import Cursor
 from simulator.study.heads.sharing import all_sharings, head_sharing, kv_head_counts
 from tests.helpers.scenario_desk import CAPTURE
-from tests.ui.panels.kv_cache.test_calculator import handle
 from tests.ui.panels.test_memory import painted, record_texts
 from ui.board.words import sharing_choices
 from ui.look.theme import THEMES, Style
-from ui.look.units import bytes_text, count_text
+from ui.look.units import count_text, decimal_bytes_text
 from ui.panels.heads import painter
 from ui.panels.heads.painter import (
     group_colour,
@@ -43,6 +43,14 @@ def window(open_window, qapp):
 @pytest.fixture
 def panel(window):
     return window.docks.panel("heads")
+
+
+def handle(slider) -> QPoint:
+    option = QStyleOptionSlider()
+    slider.initStyleOption(option)
+    part = QStyle.SubControl.SC_SliderHandle
+    control = QStyle.ComplexControl.CC_Slider
+    return slider.style().subControlRect(control, option, part, slider).center()
 
 
 def drag(slider, share: float) -> None:
@@ -107,8 +115,8 @@ def test_the_figures_of_a_scenario_are_the_simulators(window, panel):
     w = window.session.trace.workload
     for way, row in zip(panel.state.ways, rows(panel.state), strict=True):
         groups = len(way.shared_by)
-        assert row.token == bytes_text(2 * groups * w.head_dim * 2)
-        assert row.read == bytes_text(2 * groups * w.head_dim * 2 * w.seqlen_k)
+        assert row.token == decimal_bytes_text(2 * groups * w.head_dim * 2)
+        assert row.read == decimal_bytes_text(2 * groups * w.head_dim * 2 * w.seqlen_k)
         assert set(row.weights) == {"not known"}
     assert "weights not known: a scenario has no hidden width" in notes(panel.state)
     assert "not known" in panel.picture.accessibleDescription()
@@ -174,21 +182,21 @@ def test_where_the_heads_are_those_of_a_file_it_says_why(open_window, qapp):
 def test_a_model_is_drawn_and_changes_nothing(window, panel):
     before = window.session.scenario
     QTest.mouseClick(panel.bar.buttons["of", "model"], Qt.MouseButton.LeftButton)
-    panel.bar.choose("model", "DeepSeek-V3")
-    model = models()["DeepSeek-V3"]
+    model, choice = models()["DeepSeek-V3"], window.session.model_choice
+    choice.take(model, 4096, by_hand=True)
     assert way_name(panel.state.way) == "MLA 512 + 64"
     assert panel.slider.value() == panel.slider.maximum()
     found = rows(panel.state)[-1]
     own = head_sharing(model)
-    assert found.token == bytes_text(own.bytes_per_token()) == "68.6 KiB"
-    assert found.read == bytes_text(own.read_bytes(4096))
+    assert found.token == decimal_bytes_text(own.bytes_per_token()) == "70.27 kB"
+    assert found.read == decimal_bytes_text(own.read_bytes(4096))
     parts = [own.parameters(part) for part in ("W_Q", "W_K", "W_V", "W_O")]
     assert list(found.weights) == [count_text(n) for n in (*parts, own.parameters())]
     drag(panel.slider, 0.0)
     window.session.settle()
     assert way_name(panel.state.way) == "MHA 128"
     assert window.session.scenario is before
-    panel.bar.choose("tokens", "32768")
+    choice.take(model, 32768, by_hand=True)
     assert way_name(panel.state.way) == "MHA 128"  # another length keeps the way
     assert panel.state.tokens == 32768
     QTest.mouseClick(panel.bar.buttons["of", "scenario"], Qt.MouseButton.LeftButton)

@@ -34,7 +34,7 @@ def window(open_for_all, qapp):
 def view(window, qapp):
     dock = window.docks.panel("cache")
     if not dock.pressure.isVisible():
-        QTest.mouseClick(dock.bar.buttons["view", "pressure"], Qt.MouseButton.LeftButton)
+        dock.card.less.emit()
     press(window, dock.pressure, "sinks + recent")
     dock.pressure.step.setValue(495)
     return dock.pressure
@@ -120,6 +120,6 @@ def test_the_other_view_comes_back(window, view):
     dock = window.docks.panel("cache")
     dock.take_choices(ChooseTable(model="Llama-2-7B"))
     assert not view.isVisible()
-    assert dock.calculator.isVisible()
-    assert dock.calculator.choice.model.name == "Llama-2-7B"
+    assert dock.card.isVisible()
+    assert dock.card.choice.model.name == "Llama-2-7B"
     assert dock.bar.buttons["view", "bytes"].isChecked()

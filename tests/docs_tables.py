@@ -17,6 +17,7 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 _OTHERS = {
     "model": ("KV cache and Head sharing", "a name in assets/models.toml"),
     "tokens": ("KV cache and Head sharing", "1 to 1 048 576"),
+    "card": ("KV cache", ""),
     "memory": ("Memory traffic", ""),
     "summed": ("Generation", ""),
     "step": ("Generation, Pages, Ring", "a number"),

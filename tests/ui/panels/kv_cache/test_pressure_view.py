@@ -122,4 +122,3 @@ def test_the_other_view_comes_back(window, view):
     assert not view.isVisible()
     assert dock.card.isVisible()
     assert dock.card.choice.model.name == "Llama-2-7B"
-    assert dock.bar.buttons["view", "bytes"].isChecked()

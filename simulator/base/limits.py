@@ -51,6 +51,9 @@ to a thousandth."""
 PICTURE_PIXELS = 2**24
 """Of a picture whose pieces are tokens: the largest that a model is given today has 13 million."""
 
+SENTENCE_TOKENS = 512
+"""Of a typed text: the language model computes twice as many as it learned from in 0.1 s."""
+
 TRACE_BYTES, TRACE_EVENTS, TRACE_LANES = 2**23, 2**18, 2**12
 """Of a Chrome trace beside a schedule: parsed, a byte takes up to some thirty in memory.
 The largest schedule that we write has 2**16 events, which take 7 MB."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
@@ -16,6 +18,7 @@ from simulator.problem.input_files import GATE, InputFile, is_npz, scale_name, s
 from simulator.problem.latent import LATENT
 from simulator.problem.layer import BIASES, WEIGHTS
 from simulator.problem.masks import FAR
+from simulator.problem.sentence import read_sentence
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import algorithm_of
 from simulator.run.trace import Trace
@@ -100,6 +103,15 @@ def tensor(name):
 _READ = """
 q, k, v = (values.reshape(values.shape[-3:]) for values in map(tensor, "qkv"))
 """
+_NUMBERS = '''
+def numbers(text, shape):
+    """Return float32 numbers that the script holds as text."""
+    return np.frombuffer(zlib.decompress(base64.b85decode(text)), "<f4").reshape(shape)
+
+
+# Of a layer of Tilescope's sentence model, which has read {text}.
+{lines}
+'''
 _F8 = '''
 
 def f8(bits, fraction, bias):
@@ -259,7 +271,9 @@ def run_script(trace: Trace, head: int, row: int) -> str:
     shown = "\n".join(_row_line(each) for each in shown_rows(trace, head, row))
     scores = len(w.picked) * w.seqlen_q * w.seqlen_k
     asks = scores > AT_ONCE
-    imports = [*(["json", "math"] if _reads_safetensors(w) else []), *(["sys"] if asks else [])]
+    typed = w.scenario.input.source == "sentence"
+    imports = ["base64"] * typed + ["json", "math"] * (_reads_safetensors(w) and not typed)
+    imports += ["sys"] * asks + ["zlib"] * typed
     head_text = _HEAD.format(
         title=_title(w),
         algorithm=algorithm_of(trace.workload).title,
@@ -343,6 +357,8 @@ def _inputs(w: Workload) -> str:
         seed = w.scenario.seed
         out = _DRAW.format(seed=seed, heads=heads, kv_heads=kv_heads)
         out += _LATENT_VALUES if w.latent else _DRAW_VALUES.format(kv_heads=kv_heads)
+    elif w.scenario.input.source == "sentence":
+        out = _NUMBERS.format(text=ascii(w.scenario.input.text), lines=_held_lines(w))
     else:
         own = w.file.q, w.file.k, w.file.v
         f8 = any(each.element in F8 for each in own)
@@ -377,6 +393,15 @@ def _inputs(w: Workload) -> str:
         kv_picked = sorted({head // group for head in w.picked})
         out += _PICK.format(picked=list(w.picked), kv_picked=kv_picked)
     return out
+
+
+def _held_lines(w: Workload) -> str:
+    """Return the lines that hold Q, K and V of a typed text."""
+    lines = []
+    for name, values in zip("qkv", read_sentence(w.scenario.input, w.dtype), strict=True):
+        text = base64.b85encode(zlib.compress(values.astype("<f4").tobytes(), 9)).decode()
+        lines.append(f'{name} = numbers("{text}", {values.shape})')
+    return "\n".join(lines)
 
 
 def _taken_lines(file: InputFile, latent: bool) -> str:

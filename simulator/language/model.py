@@ -21,7 +21,7 @@ from simulator.base.matmul import matmul
 from simulator.language.shape import Shape
 from simulator.language.tokenizer import Tokenizer
 
-WEIGHTS = ASSETS / "language" / "model.safetensors"
+WEIGHTS = ASSETS / "language" / "sentence-model.safetensors"
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ from simulator.problem.layer import read_layer_header
 from simulator.problem.masks import Mask
 from simulator.problem.scenario import Attention, Scenario, with_values
 from simulator.problem.scores import BiasTable, alibi_slopes
+from simulator.problem.sentence import sentence_file
 from simulator.problem.tiling import fa2_tiles, fa3_tiles, paper_tiles
 
 if TYPE_CHECKING:
@@ -346,6 +347,8 @@ def _header(scenario: Scenario) -> InputFile | None:
             return read_latent_header(path, scenario.attention, said.layout)
     if said.source == "random":
         return None
+    if said.source == "sentence":
+        return sentence_file(scenario)
     if said.path is not None and said.source in ("file", "layer"):
         path = Path(said.path)
         whole = said.source == "layer"

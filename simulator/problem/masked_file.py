@@ -25,6 +25,7 @@ from simulator.problem.linear import check_mask
 from simulator.problem.mask_input import BLOCK_MASK, MASK_SHAPE
 from simulator.problem.masks import MASK, BlockMask, Mask
 from simulator.problem.scenario import Scenario, with_values
+from simulator.problem.sentence import read_sentence
 from simulator.problem.workload import Workload
 
 _NAMES: dict[DType, str] = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
@@ -78,6 +79,8 @@ def masked_scenario(w: Workload, mask: Mask, path: Path | None = None) -> Scenar
         changes["input"] = {
             "source": "layer" if stored else "file",
             "path": str(path.absolute()),
+            "text": None,
+            "layer": None,
             "name": None,
             "seed": None,
         }
@@ -94,7 +97,8 @@ def write_masked(w: Workload, mask: Mask, path: Path) -> None:
     """
     _check_copied(w)
     dropped = (BLOCK_MASK,) if mask.tensor else (BLOCK_MASK, MASK)
-    header, data = _copied(w.file, dropped) if w.file else _made(w)
+    typed = w.scenario.input.source == "sentence"
+    header, data = _copied(w.file, dropped) if w.file and not typed else _made(w)
     about = header.get("__metadata__", {})
     if about.get("causal") and w.file and w.file.causal != mask.causal:
         about.pop("causal")
@@ -126,10 +130,15 @@ def _copied(file: InputFile, dropped: tuple[str, ...]) -> tuple[dict[str, Any], 
 
 
 def _made(w: Workload) -> tuple[dict[str, Any], bytes]:
-    """Return header and tensors of random input, before positions turn it."""
+    """Return header and tensors of random input, before positions turn it, or of a typed text."""
     out, header = io.BytesIO(), dict[str, Any]()
     names = ("q", LATENT) if w.latent else ("q", "k", "v", UPSTREAM)
-    for name, tensor in zip(names, drawn(w), strict=False):
+    tensors = read_sentence(w.scenario.input, w.dtype) if w.file else drawn(w)
+    if w.file:
+        about = {"tokens": json.dumps(w.file.tokens), "model": w.file.model}
+        about |= {"layer": w.file.layer, "scale": str(w.file.scale), "causal": "true"}
+        header["__metadata__"] = about
+    for name, tensor in zip(names, tensors, strict=False):
         start = out.tell()
         out.write(_stored(tensor, w.dtype).tobytes())
         header[name] = {"dtype": _NAMES[w.dtype], "shape": list(tensor.shape),

@@ -19,7 +19,7 @@ from pydantic_core import PydanticCustomError
 from simulator.base.dtypes import DType
 from simulator.base.errors import refuse
 from simulator.base.files import write_atomically
-from simulator.base.limits import TITLE_LETTERS
+from simulator.base.limits import TEXT_LETTERS, TITLE_LETTERS
 from simulator.base.tables import Table, input_error, read_toml
 from simulator.problem.features import FeatureName
 from simulator.problem.hardware import gpus
@@ -35,7 +35,7 @@ USUAL: Algorithm = "flash2"
 TilingRule = Literal["paper", "fa2", "fa3"]
 Layout = Literal["contiguous", "zigzag", "striped"]
 """How rows and keys are dealt out to the devices of a ring."""
-InputSource = Literal["random", "file", "capture", "layer"]
+InputSource = Literal["random", "file", "capture", "layer", "sentence"]
 
 PairDType = Literal["float32", "storage"]
 """The type of P before P V: float32, or that of Q, K and V."""
@@ -326,13 +326,16 @@ class Input(Table):
     path: str | None = None
     layout: FileLayout = "hnd"
     name: str | None = None
+    text: Annotated[str, Field(max_length=TEXT_LETTERS)] | None = None
+    layer: Annotated[int, Field(ge=0)] = 0
     head: Annotated[
         Literal["all"] | tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(_as_tuple)
     ] = "all"
 
     @model_validator(mode="after")
     def _named(self) -> Input:
-        needs = {"file": "path", "capture": "name", "layer": "path"}.get(self.source)
+        needed = {"file": "path", "capture": "name", "layer": "path", "sentence": "text"}
+        needs = needed.get(self.source)
         if needs and not getattr(self, needs):
             raise PydanticCustomError(
                 "input",

@@ -51,6 +51,7 @@ from simulator.problem.positions import Rotary, check_share, rotary
 from simulator.problem.recurrence import Rule, check_gate, check_tokens, read_gate
 from simulator.problem.scenario import MAX_SPLITS, USUAL, Algorithm, Faults, Scenario
 from simulator.problem.scores import BiasTable, DistanceBias, ScoreChange, Scoring, T
+from simulator.problem.sentence import read_sentence
 from simulator.problem.tiling import TileGrid
 
 Variant = Literal["changes", "sinks", "threshold", "rounding", "gate"]
@@ -584,6 +585,8 @@ def read_inputs(workload: Workload) -> Inputs:
         v = k[..., : w.value_dim]
         for name, tensor in (("q", q), (LATENT, k[0])):
             check_finite(str(w.file.path), name, tensor)
+    elif w.file and w.scenario.input.source == "sentence":
+        q, k, v = read_sentence(w.scenario.input, w.dtype)
     elif w.file:
         q, k, v = read_tensors(w.file)
     else:

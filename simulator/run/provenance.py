@@ -78,7 +78,9 @@ def _explained(snapshot: Snapshot, cell: Cell) -> Explanation:
 
 def _explain_input(snapshot: Snapshot, cell: Cell) -> Explanation:
     w = snapshot.program.workload
-    if w.file:
+    if w.scenario.input.source == "sentence":
+        source = f"computed by the sentence model, layer {w.scenario.input.layer}"
+    elif w.file:
         source = f"read from {w.file.path.name}"
     else:
         source = f"drawn at random, seed {w.scenario.seed}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from simulator.base.errors import shortened
 from simulator.problem.input_files import done_after
 from simulator.problem.masks import Mask, Window
 from simulator.problem.workload import Workload
@@ -11,7 +12,7 @@ from ui.look.units import count_text, plural
 _MOST_NAMED = 4
 """Most heads that are named one by one."""
 _LONG = 24
-"""Letters of what a layer does to O, if they are said in full among a few words."""
+"""Letters of a typed text, or of what a layer does to O, that are said among a few words."""
 
 
 def scenario_words(w: Workload) -> list[str]:
@@ -105,6 +106,10 @@ def input_words(w: Workload) -> str:
     said = w.scenario.input
     if w.file is None:
         return f"random input, seed {said.seed}"
+    if said.source == "sentence":
+        words = shortened(said.text or "")
+        words = words if len(words) <= _LONG else f"{words[: _LONG - 1]}…"
+        return f"sentence “{words}”, layer {said.layer}"
     name = w.file.path.stem
     return f"real layer “{name}”" if w.file.model else f"file “{name}”"
 

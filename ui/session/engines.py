@@ -70,8 +70,10 @@ def _kernel_key(w: Workload) -> object:
 def _input_key(workload: Workload) -> object:
     """Return what `read_inputs` depends on: the numbers, and what is done to them."""
     w, file = workload, workload.file
+    said = w.scenario.input
+    typed = (said.text, said.layer) if said.source == "sentence" else ()
     # A file need not have everything: the seed draws what it lacks.
-    stamp = (str(w.scenario.seed), file and (file.path, file.path.stat().st_mtime_ns))
+    stamp = (str(w.scenario.seed), typed, file and (file.path, file.path.stat().st_mtime_ns))
     gate = w.rule.gate if w.rule else None
     made = w.position, w.feature_map, gate and (gate.name, gate.said(w.scenario.attention))
     shapes = w.input_shapes, w.latent, w.value_dim  # what the third shape is of, a latent says

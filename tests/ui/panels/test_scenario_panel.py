@@ -23,6 +23,7 @@ from simulator.problem.workload import resolve
 from simulator.program.playback import Cursor
 from simulator.run.snapshot import Cell
 from tests.helpers.scenario_desk import CAPTURE, RANDOM, Desk, save_npz
+from tests.helpers.small_language_model import put_in_place
 from ui.panels.scenario.blanks import blanks
 from ui.panels.scenario.fields import (
     FIELDS,
@@ -152,6 +153,8 @@ VALID = {
     "input.path": ("mine.npz", "mine.npz"),
     "input.layout": ("nhd", "nhd"),
     "input.name": ("passage-layer1", "passage-layer1"),
+    "input.text": ("A dog.", "A dog."),
+    "input.layer": ("2", 2),
     "input.head": ("0, 3, 5", (0, 3, 5)),
     "hardware.preset": ("T4", "T4"),
     "hardware.kernel": ("fa2", "fa2"),
@@ -191,6 +194,9 @@ def test_a_valid_value_is_proposed(
         data = {"input": {"source": "file", "path": str(save_npz(tmp_path))}}
     if name in ("attention.latent_dim", "attention.rope_dim"):
         data = {"attention": {"seqlen_q": 8, "latent_dim": 4, "rope_dim": 2}}
+    if name in ("input.text", "input.layer"):
+        put_in_place(tmp_path, monkeypatch)
+        data = {"input": {"source": "sentence", "text": "A cat."}}
     if name == "batch.queries":
         data = {**RANDOM, "batch": {"lengths": [7, 9, 4]}}
     desk = Desk(qtbot, data)

@@ -74,6 +74,8 @@ def blanks(workload: Workload, said: Texts) -> dict[str, Blank]:
         "tiling.layout": Blank("", f"{LAYOUTS[0]} by default"),
         "input.seed": _blank(0, "by default"),
         "input.path": Blank("", "a file"),
+        "input.text": Blank("", "a text"),
+        "input.layer": _blank(0, "by default"),
         "input.layout": Blank("", "hnd by default"),
         "input.head": Blank("all", "all"),
         "hardware.kernel": _blank(usual_kind(w.algorithm, w.gpu), "by default"),

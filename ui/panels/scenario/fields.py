@@ -376,7 +376,8 @@ FIELDS = (
     ),
     FieldSpec(
         "input", "source", "source", FieldKind.CHOICE, _INPUT,
-        "Where Q, K and V come from. capture: a real layer that ships with Tilescope.",
+        "Where Q, K and V come from. capture: a real layer that ships with Tilescope. sentence: "
+        "a text of yours that a small language model computes.",
         choices=_same(*get_args(InputSource)), default="random",
     ),
     FieldSpec(
@@ -396,6 +397,15 @@ FIELDS = (
     FieldSpec(
         "input", "name", "name", FieldKind.CHOICE, _INPUT, "Which of the shipped layers.",
         choices=_captures, only_for=("capture",),
+    ),
+    FieldSpec(
+        "input", "text", "text", FieldKind.TEXT, _INPUT,
+        "What the small language model reads; its tokens are the rows and keys.",
+        only_for=("sentence",),
+    ),
+    FieldSpec(
+        "input", "layer", "layer", FieldKind.WHOLE, _INPUT,
+        "Which layer of the model, from 0.", only_for=("sentence",), least=0,
     ),
     FieldSpec(
         "input", "head", "head", FieldKind.HEADS, _INPUT,
@@ -428,7 +438,16 @@ BROUGHT = (
     "mask.causal",
 )
 """What an input determines."""
-WHICH_INPUT = ("input.source", "input.path", "input.layout", "input.name")
+WHICH_INPUT = (
+    "input.source",
+    "input.path",
+    "input.layout",
+    "input.name",
+    "input.text",
+    "input.layer",
+)
+SENTENCE = "The cat sat on the mat because it was tired."
+"""What is read until another text is typed."""
 
 
 # --- texts and scenarios -----------------------------------------------------------------
@@ -577,6 +596,8 @@ def _with_input(said: Texts, values: Texts, workload: Workload) -> dict[str, str
         out["attention.heads"] = heads or str(workload.input_heads[0])
     if source == "capture":
         out["input.name"] = out["input.name"] or capture_names()[0]
+    if source == "sentence":
+        out["input.text"] = out["input.text"] or SENTENCE
     # The captures have the same heads; those of another file may be fewer.
     if not source == workload.scenario.input.source == "capture":
         out["input.head"] = values.get("input.head", "")

@@ -7,12 +7,20 @@ from simulator.problem.hardware import links
 from simulator.problem.scenario import MAX_DEVICES
 from simulator.study.ring.dealing import DEVICES, LAYOUTS
 
+KEYS, PARTIALS = "keys", "partials"
+"""What travels: blocks of K and V, or what devices have made of their own keys."""
+
 CHOICES = (
     Choice("shows", (
         Option("time", "Time", "Time", "When each device works and sends: a model."),
         Option("numbers", "Numbers", "Numbers",
                "m, ℓ and O of a device's rows after each step, as they are computed."),
     ), lesson="ring"),
+    Choice("travels", (
+        Option(KEYS, "K, V travel", "K, V", "Each device has some rows, and all keys come by."),
+        Option(PARTIALS, "O, LSE travel", "O, LSE", "Each device has all rows and some keys, and "
+               "sends what it makes of them once: decode context parallelism."),
+    )),
     Choice("layout", tuple(
         Option(name, name, name, tip) for name, tip in zip(LAYOUTS, (
             "Device n holds part n of the sequence (Liu et al. 2023).",

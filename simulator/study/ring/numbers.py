@@ -32,7 +32,10 @@ MOST_PAIRS = 2**24
 
 @dataclass(frozen=True, eq=False)
 class RingNumbers:
-    """One head of a ring."""
+    """One head of a ring.
+
+    If keys stay, the first axis has the devices, each with its own keys alone, then all merged.
+    """
 
     head: int  # which
     # m, l: (steps, Nq) float32 after each step: the maximum and the sum over all keys so far
@@ -69,8 +72,19 @@ def ring_numbers(
     progress: told the share done.
     """
     w, g = ring.workload, ring.devices
-    m, l = np.empty((2, g, w.seqlen_q), dtype=np.float32)
-    o = np.empty((g, w.seqlen_q, w.value_dim), dtype=np.float32)
+    m, l = np.empty((2, g + ring.stays, w.seqlen_q), dtype=np.float32)
+    o = np.empty((g + ring.stays, w.seqlen_q, w.value_dim), dtype=np.float32)
+    if ring.stays:
+        parts = []
+        for device in range(g):
+            m[device], part = _step(ring, inputs, head, device, 0)
+            parts.append(part)
+            if progress:
+                progress((device + 1) / g)
+        m[g] = m[:g].max(axis=0)
+        for n, part in enumerate((*parts, merged(parts, joining_ops()))):
+            o[n], l[n] = part.o, exp_shift(part.lse, m[n])
+        return _finished(ring, inputs, head, m, l, o)
     for device, pieces in enumerate(ring.rows):
         rows = tokens_of(pieces)
         if not len(rows):
@@ -85,7 +99,12 @@ def ring_numbers(
             l[step, rows] = exp_shift(so_far.lse, top)  # m + ln l is the LSE
             if progress:
                 progress((device * g + step + 1) / g**2)
-    exact, _ = reference_rows(w, inputs, head, range(w.seqlen_q))
+    return _finished(ring, inputs, head, m, l, o)
+
+
+def _finished(ring: Ring, inputs: Inputs, head: int, m: F32, l: F32, o: F32) -> RingNumbers:
+    """Return numbers beside those from the definition and those of one device."""
+    exact, _ = reference_rows(ring.workload, inputs, head, range(ring.workload.seqlen_q))
     apart = float(np.abs(o[-1] - _alone(ring, inputs, head)).max())
     return RingNumbers(head, frozen(m), frozen(l), frozen(o), exact, apart)
 
@@ -120,7 +139,8 @@ def _step(ring: Ring, inputs: Inputs, head: int, device: int, step: int) -> tupl
     k, v = inputs.k[kv_head, keys], inputs.v[kv_head, keys]
     meeting = _meeting(ring, head, ring.rows[device], block)
     visited = Intervals.where(ring.tiles(device, step))
-    m, l = (each.astype(np.float32) for each in _starts(ring, head, rows, step))
+    part = device if ring.stays else step
+    m, l = (each.astype(np.float32) for each in _starts(ring, head, rows, part))
     o, lse = np.zeros((len(rows), w.value_dim), np.float32), log_sum_exp(m, l)
     for n in range(len(visited) if len(keys) else 0):
         own = slice(n * w.rows, (n + 1) * w.rows)
@@ -143,12 +163,13 @@ def _meeting(ring: Ring, head: int, rows: Pieces, keys: Pieces) -> _Meeting:
     )  # fmt: skip
 
 
-def _starts(ring: Ring, head: int, rows: I64, step: int) -> tuple[F64, F64]:
-    """Return m and l of some rows before a step, as if no keys had been seen before.
+def _starts(ring: Ring, head: int, rows: I64, part: int) -> tuple[F64, F64]:
+    """Return m and l of some rows before a part of the keys, as if none had been seen before.
 
-    A sink logit counts once, in the first step, as if a device's own block had its key.
+    A sink logit counts once: in the first step, as if a device's own block had its key, or, if keys
+    stay, on the first device.
     """
-    return ring.workload.start(head, range(len(rows)), split=step)
+    return ring.workload.start(head, range(len(rows)), split=part)
 
 
 def _alone(ring: Ring, inputs: Inputs, head: int) -> F32:

@@ -33,13 +33,20 @@ class RingFound:
 
 
 def ring_found(
-    w: Workload, inputs: Inputs, head: int, devices: int, layout: str, report: Progress
+    w: Workload,
+    inputs: Inputs,
+    head: int,
+    devices: int,
+    layout: str,
+    report: Progress,
+    *,
+    stays: bool = False,
 ) -> RingFound:
     """Deal a run out, and compute what can be computed."""
     why = why_no_ring(w)
     if why:
         return RingFound(w, None, None, why)
-    ring = ring_of(w, devices, one_of(LAYOUTS, layout))
+    ring = ring_of(w, devices, one_of(LAYOUTS, layout), stays=stays)
     why = why_no_numbers(ring)
     numbers = None if why else ring_numbers(ring, inputs, head, report)
     return RingFound(w, ring_work(ring), numbers, why)
@@ -62,12 +69,27 @@ class RingState:
 
     @property
     def last(self) -> int:
-        """The last device, and the last step."""
+        """The last device."""
         return 0 if self.found.work is None else self.found.work.ring.devices - 1
+
+    @property
+    def last_step(self) -> int:
+        """The last step."""
+        return 0 if self.found.work is None else self.found.work.ring.steps - 1
+
+    @property
+    def stays(self) -> bool:
+        """Whether keys stay where they are."""
+        return self.found.work is not None and self.found.work.ring.stays
+
+    @property
+    def part(self) -> int:
+        """Which of the numbers are shown: of the step, or, if keys stay, of the device."""
+        return self.device if self.stays else self.seen
 
     def at(self, step: int, device: int) -> RingState:
         """Return the state with another step and device marked, as far as there are any."""
-        step, device = (min(max(each, 0), self.last) for each in (step, device))
+        step, device = min(max(step, 0), self.last_step), min(max(device, 0), self.last)
         share = self.share if step == self.step else 1.0
         return replace(self, step=step, device=device, share=share)
 
@@ -100,6 +122,9 @@ class RingState:
             owners(ring.layout, n, ring.devices)[:: each.step]
             for n, each in zip(lengths, (rows, keys), strict=True)
         )
+        if ring.stays:
+            own = np.where(of_key == self.device, CHOSEN, NOW)[None, :]
+            return np.where(w.mask.visible(rows, keys), own, HIDDEN).astype(np.uint8)
         when = (of_row[:, None] - of_key[None, :]) % ring.devices
         out = np.where(when < self.seen, DONE, LATER)
         out[when == self.seen] = NOW

@@ -3,7 +3,8 @@
 A step of a device is its work on the block at hand and the block's way to the next device.
 Overlapped, both begin together; else a block leaves when both devices have done their work. A
 device begins its next step when it has done its work, has the next block, and the next device has
-its own: it has room for two blocks, one to work on and send from, one to receive.
+its own: it has room for two blocks, one to work on and send from, one to receive. If keys stay,
+all begin together, and each sends what it has made when it is done; the merge takes no time.
 """
 
 from __future__ import annotations
@@ -30,14 +31,16 @@ class RingTimeline:
     begins: F64
     works: F64
     # leaves, sends: when the block at hand leaves for the next device, and how long it takes; not
-    # in the last step, where both are 0
+    # in the last step, where both are 0, but where keys stay
     leaves: F64
     sends: F64
     alone: float  # how long one device would take for everything, as the usual algorithm
 
     @cached_property
     def seconds(self) -> float:
-        """When the last device has done its work; above 0, because blocks travel."""
+        """When the last device has done its work, or sent it; above 0, because blocks travel."""
+        if self.work.ring.stays:
+            return float((self.leaves + self.sends).max())
         return float((self.begins + self.works).max())
 
     @property
@@ -70,6 +73,10 @@ def ring_timeline(work: RingWork, link: Link, overlapped: bool) -> RingTimeline:
         for own in zip(work.bytes, work.flops, strict=True)
     ])  # fmt: skip
     sends = np.array([[link.seconds(int(size)) for size in own] for own in work.sent])
+    if work.ring.stays:
+        size, flops = int(work.bytes.sum()), int(work.flops.sum())
+        alone = time_estimate(w.gpu, size, flops, w.dtype).seconds
+        return RingTimeline(work, link, False, np.zeros_like(works), works, works, sends, alone)
     begins, leaves = np.zeros_like(works), np.zeros_like(works)
     for step in range(works.shape[1] - 1):
         done = begins[:, step] + works[:, step]

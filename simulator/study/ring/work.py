@@ -38,10 +38,19 @@ class Ring:
     workload: Workload  # the problem, its heads one by one, as flash2 has it
     devices: int  # how many there are, g
     layout: Layout  # how rows and keys are dealt out
+    # whether keys stay where they are, and each device has all rows: they merge at the end
+    stays: bool = False
+
+    @property
+    def steps(self) -> int:
+        """How many blocks of keys each device works on."""
+        return 1 if self.stays else self.devices
 
     @cached_property
     def rows(self) -> tuple[Pieces, ...]:
         """The rows of each device."""
+        if self.stays:
+            return ((range(self.workload.seqlen_q),),) * self.devices
         return dealt(self.layout, self.workload.seqlen_q, self.devices)
 
     @cached_property
@@ -106,13 +115,14 @@ class RingWork:
     # requested bytes of HBM: K and V of each visited tile; of each row block with one Q once, and O
     # and LSE in float32, which are written, and after the first step read before
     bytes: I64
-    # (devices, steps) bytes that a device sends to the next during a step; none in the last
+    # (devices, steps) bytes that a device sends to the next during a step, none in the last; if
+    # keys stay, O and LSE of all rows in float32, which every device sends once
     sent: I64
 
 
-def ring_of(w: Workload, devices: int, layout: Layout) -> Ring:
+def ring_of(w: Workload, devices: int, layout: Layout, *, stays: bool = False) -> Ring:
     """Return the problem of a run dealt out to devices; there is no reason why not."""
-    return Ring(honest(w).as_algorithm(USUAL.name).ungated, devices, layout)
+    return Ring(honest(w).as_algorithm(USUAL.name).ungated, devices, layout, stays)
 
 
 def why_no_ring(w: Workload) -> str:
@@ -138,30 +148,36 @@ def why_no_ring(w: Workload) -> str:
 def ring_work(ring: Ring) -> RingWork:
     """Return what each device computes and sends in each step.
 
+    If keys stay, the heads that share K and V load them together, as split-KV does for rows of all
+    of them that fit in a tile.
+
     Raises ValueError: there is a reason why not (`why_no_ring`).
     """
     w, g = ring.workload, ring.devices
     why = why_no_ring(w)
     if why:
         raise ValueError(why)
-    counts = np.zeros((5, g, g), dtype=np.int64)
+    counts = np.zeros((5, g, ring.steps), dtype=np.int64)
+    loads = w.kv_heads if ring.stays else w.heads
     depth = w.head_dim + w.value_dim
     state = (w.value_dim + 1) * STATISTIC_WIDTH
     for device in range(g):
-        for step in range(g):
+        for step in range(ring.steps):
             seen = ring.tiles(device, step)
             rows, keys = ring.row_sizes(device), ring.key_sizes(device, step)
             _, start, stop = ring.visible(device, step)
             visited_keys = np.where(seen, keys, 0).sum(axis=1)
             busy = int(rows[seen.any(axis=1)].sum())
-            counts[:4, device, step] = w.heads * np.array([
-                np.count_nonzero(seen),
-                (stop - start).sum(),
-                2 * depth * (rows * visited_keys).sum(),
-                w.width * (depth * visited_keys.sum() + w.head_dim * busy)
-                + state * busy * (1 + (step > 0)),
-            ])  # fmt: skip
-            if step < g - 1:
+            counts[:4, device, step] = (
+                loads * np.count_nonzero(seen),
+                w.heads * (stop - start).sum(),
+                w.heads * 2 * depth * (rows * visited_keys).sum(),
+                loads * w.width * depth * visited_keys.sum()
+                + w.heads * busy * (w.width * w.head_dim + state * (1 + (step > 0))),
+            )
+            if ring.stays:
+                counts[4, device, step] = w.heads * w.seqlen_q * state
+            elif step < g - 1:
                 counts[4, device, step] = w.kv_heads * keys.sum() * depth * w.width
     return RingWork(ring, *counts)
 

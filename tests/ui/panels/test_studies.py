@@ -95,6 +95,9 @@ RUNS = {
         {"attention": {"seqlen_q": 8192, "head_dim": 64, "dtype": "float16"},
          "tiling": {"rows": 128, "cols": 128, "devices": 8}},
         {"attention": {"algorithm": "linear", "seqlen_q": 16, "head_dim": 4}},
+        {"attention": {"algorithm": "split-kv", "heads": 8, "kv_heads": 2, "seqlen_q": 1,
+                       "seqlen_k": 2048, "head_dim": 64, "dtype": "float16"},
+         "tiling": {"rows": 16, "cols": 64, "devices": 4}},
     ),
     "roofline": (
         {"attention": {"heads": 2, "seqlen_q": 512, "head_dim": 64, "dtype": "float16"},

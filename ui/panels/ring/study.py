@@ -13,9 +13,10 @@ from PySide6.QtGui import QImage, QPainter, QPen
 
 from simulator.base.dtypes import F32
 from simulator.problem.hardware import links
+from simulator.program.algorithms import algorithm_of
 from simulator.program.playback import SECONDS_PER_MOVE
 from simulator.run.trace import Trace
-from simulator.study.ring.choices import CHOICES
+from simulator.study.ring.choices import CHOICES, KEYS, PARTIALS
 from simulator.study.ring.dealing import DEVICES, LAYOUTS
 from simulator.study.ring.state import (
     CHOSEN,
@@ -47,6 +48,7 @@ _TONES: tuple[Tone, ...] = (
 )  # fmt: skip
 """The colours of the kinds of pairs."""
 _NAMES = ((CHOSEN, "this device"), (NOW, "this step"), (DONE, "done"), (LATER, "to come"))
+_NAMES_STAYING = ((CHOSEN, "this device"), (NOW, "other devices"))
 
 
 class RingStudy(Study[RingFound, RingState]):
@@ -62,15 +64,22 @@ class RingStudy(Study[RingFound, RingState]):
 
     def said(self, trace: Trace) -> Chosen:
         tiling = trace.workload.scenario.tiling
-        return {"devices": str(tiling.devices or DEVICES), "layout": tiling.layout or LAYOUTS[0]}
+        stays = algorithm_of(trace.workload).splits and tiling.devices is not None
+        return {"devices": str(tiling.devices or DEVICES), "layout": tiling.layout or LAYOUTS[0],
+                "travels": PARTIALS if stays else KEYS}  # fmt: skip
+
+    def hidden(self, trace: Trace, chosen: Chosen) -> frozenset[str]:
+        if chosen["travels"] == KEYS:
+            return frozenset()
+        return frozenset({"sending", "ring step"})
 
     def needs(self, trace: Trace, view: View, chosen: Chosen) -> Hashable:
         head, _ = trace.workload.single(view.snapshot.visit.head, view.report.row)
-        return head, int(chosen["devices"]), chosen["layout"]
+        return head, int(chosen["devices"]), chosen["layout"], chosen["travels"] == PARTIALS
 
     def compute(self, trace: Trace, needs: Any, report: Report) -> RingFound:
-        (w, inputs), (head, devices, layout) = trace.single_heads, needs
-        return ring_found(w, inputs, head, devices, layout, report)
+        (w, inputs), (head, devices, layout, stays) = trace.single_heads, needs
+        return ring_found(w, inputs, head, devices, layout, report, stays=stays)
 
     def state(
         self, found: RingFound, chosen: Chosen, before: RingState | None, changed: str
@@ -92,7 +101,7 @@ class RingStudy(Study[RingFound, RingState]):
         return state.at(state.step, at) if isinstance(at, int) else None
 
     def mark(self, state: RingState) -> tuple[int, int]:
-        return state.step, state.last
+        return state.step, state.last_step
 
     def marked(self, state: RingState, value: int) -> RingState:
         return state.at(value, state.device)
@@ -114,17 +123,24 @@ class RingStudy(Study[RingFound, RingState]):
         if state.found.work is None:
             return None
         timed = state.shows == "time"
-        named = [(_TONES[kind], name) for kind, name in _NAMES]
+        names = _NAMES_STAYING if state.stays else _NAMES
+        named = [(_TONES[kind], name) for kind, name in names]
         mask = Column((
             Text(("rows down, keys across", "rows, keys"), "muted", CENTRE, wide=0, may_go=True),
             Image(partial(_mask, state), square=True, grow=1),
-        ), gap=0, share=0.42)  # fmt: skip
+        ), gap=0, share=0.34 if state.stays else 0.42)  # fmt: skip
         beside = replace(_lanes(state) if timed else _numbers(state), grow=1)
-        legend = Legend((*named, *([("K", "on the links")] if timed else [])), may_go=True)
+        sent = [(_sent(state), "on the links")] if timed else []
+        legend = Legend((*named, *sent), may_go=True)
         return Column((Row((mask, beside), gap=12, share=0.75, grow=1), legend), gap=4)
 
 
 RING = RingStudy()
+
+
+def _sent(state: RingState) -> Tone:
+    """Return the colour of what travels."""
+    return "O" if state.stays else "K"
 
 
 def _mask(state: RingState, style: Style) -> QImage:
@@ -154,7 +170,7 @@ def _lanes(state: RingState) -> Box:
 def _bars(state: RingState, device: int) -> Iterator[Bar]:
     found = state.timeline
     assert found is not None
-    for step in range(state.last + 1):
+    for step in range(state.last_step + 1):
         now, kind = step == state.seen, DONE if step < state.seen else LATER
         if now:
             kind = CHOSEN if device == state.device else NOW
@@ -165,13 +181,13 @@ def _bars(state: RingState, device: int) -> Iterator[Bar]:
         tint: Tone = "panel" if now else "text"
         yield Bar(begins, begins + works, _TONES[kind], str(step + 1), tint, 0, _WORK)
         if sends:
-            way: Tone = "K" if now else ("field", "K", 0.45)
+            way: Tone = _sent(state) if now else ("field", _sent(state), 0.45)
             yield Bar(leaves, leaves + sends, way, top=_WORK + 0.02, deep=0.98 - _WORK)
 
 
 def _draw_over(state: RingState, painter: QPainter, style: Style, where: Where) -> None:
     """Draw the ways of the step's blocks, and the blocks."""
-    if state.seen < state.last:
+    if state.seen < state.last_step:
         _draw_ways(state, painter, style, where)
     _draw_blocks(state, painter, style, where)
 
@@ -219,7 +235,7 @@ def _numbers(state: RingState) -> Box:
     if numbers is None or not len(rows):
         words = "No numbers are computed of so many pairs." if numbers is None else "No rows."
         return Column((Text((words, "—"), "muted", CENTRE, grow=1, wide=0),))
-    m, l, o = (each[state.seen, rows] for each in (numbers.m, numbers.l, numbers.o))
+    m, l, o = (each[state.part, rows] for each in (numbers.m, numbers.l, numbers.o))
     m, l = m[:, None], l[:, None]
     top, largest = signed_limit(m) or 1.0, signed_limit(numbers.exact.astype(np.float32)) or 1.0
     heats = (

@@ -31,6 +31,8 @@ def title(state: RingState) -> tuple[str, ...]:
     said = f"{plural(ring.devices, 'device')}, {ring.layout}"
     if state.shows == "numbers":
         has = f"{said}: what the rows of a device have"
+        if state.stays:
+            return f"{said}: what each device has made of its own keys; not timed here", has
         return f"{has} after each step; times are a model, not measured", f"{has}; a model"
     figures = f"idle {100 * found.idle:.0f} %"
     if found.alone >= LAUNCH_SECONDS:  # below it times say nothing of how fast a ring is
@@ -52,6 +54,10 @@ def told(state: RingState) -> Wordings:
         does = f"{plural(tiles, 'tile')}, {rate_text(flops, 'FLOP')}, {seconds}"
     if sent:
         sends = f"sends it on, {bytes_text(sent)} in {time_text(float(found.sends[at]))}"
+    if state.stays:
+        begin = f"Device {state.device} with its own keys"
+        way = f"sends O and LSE once, {bytes_text(sent)} in {time_text(float(found.sends[at]))}"
+        return f"{begin}: {does}; {way}", f"{begin}: {does}"
     begin, block = f"Step {state.seen + 1}, device {state.device}", state.block(state.device)
     full = f"{begin} with K, V of device {block}: {does}; {sends}"
     return full, f"{begin}, K, V of {block}: {does}"
@@ -64,8 +70,9 @@ def sentences(state: RingState) -> Iterator[str]:
         yield state.found.why
         return
     if numbers is not None:
+        end = "merged" if state.stays else "after the last step"
         yield (
-            f"O of head {w.head_name(numbers.head)} after the last step: at most "
+            f"O of head {w.head_name(numbers.head)} {end}: at most "
             f"{number_text(numbers.error, 2)} from float64, {number_text(numbers.apart, 2)} from "
             f"{USUAL.title} on one device."
         )
@@ -77,6 +84,16 @@ def sentences(state: RingState) -> Iterator[str]:
     shares = dict.fromkeys(
         f"{100 * each / (busy.sum() or 1):.3g} %" for each in (busy.min(), busy.max())
     )
+    if state.stays:
+        ring = found.work.ring
+        block = ring.workload.kv_heads * ring.workload.seqlen_k * ring.workload.width
+        around = block * (ring.workload.head_dim + ring.workload.value_dim) * state.last
+        yield (
+            f"Of all FLOPs {' to '.join(shares)} a device; each sends O and LSE of all rows once, "
+            f"{bytes_text(int(sent.max()))}, {bytes_text(int(sent.sum()))} in all, however many "
+            f"keys there are; in a ring {bytes_text(around)} of K and V would travel."
+        )
+        return
     yield (
         f"Of all FLOPs {' to '.join(shares)} a device; each link carries "
         f"{bytes_text(int(sent.max()))} in {plural(state.last, 'block')}, {found.link.title} at "
@@ -100,6 +117,8 @@ def heading(state: RingState) -> tuple[str, str]:
         for each in state.found.work.ring.rows[state.device] if len(each)
     ]  # fmt: skip
     rows, end = " and ".join(parts), f"after step {state.seen + 1}"
+    if state.stays:
+        return f"device {state.device}, all rows, its own keys", f"device {state.device}"
     return f"device {state.device}, rows {rows}, {end}", f"device {state.device} {end}"
 
 
@@ -109,7 +128,7 @@ def last_row(state: RingState) -> tuple[str, ...]:
     if numbers is None or not len(state.rows):
         return ("",)
     row = int(state.rows[-1])
-    m, l = (float(each[state.seen, row]) for each in (numbers.m, numbers.l))
-    off = float(np.abs(numbers.o[state.seen, row] - numbers.exact[row]).max())
+    m, l = (float(each[state.part, row]) for each in (numbers.m, numbers.l))
+    off = float(np.abs(numbers.o[state.part, row] - numbers.exact[row]).max())
     said = f"row {row}: m {number_text(m)}, ℓ {number_text(l)}"
     return f"{said}, O {number_text(off, 2)} from that of all keys", said

@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 from simulator.base.dtypes import WIDTH
 from simulator.base.tolerance import STEP
 from simulator.problem.hardware import GB, Link, gpus, links
+from simulator.problem.scenario import with_values
 from simulator.problem.workload import read_inputs, resolve
+from simulator.program.algorithms import tile_program
 from simulator.study.ring.dealing import LAYOUTS, block_at, dealt, owners, tokens_of
 from simulator.study.ring.numbers import ring_numbers, why_no_numbers
 from simulator.study.ring.timeline import ring_timeline
 from simulator.study.ring.work import MOST_TOKENS, ring_of, ring_work, why_no_ring
-from tests.helpers.runs import scenario
+from tests.helpers.runs import scenario, trace_of
 
 LENGTHS = st.integers(1, 40)
 DEVICES = st.integers(2, 8)
@@ -249,3 +251,105 @@ def test_links_are_faster_than_nothing_and_slower_than_memory():
         assert 0 < link.gbps * GB < min(1e12 * gpu.tbps for gpu in gpus().values()) * 4
         assert link.seconds(GB) == 1 / link.gbps
         assert link.source in ("vendor", "standard")
+
+
+# --- keys that stay: decode context parallelism ------------------------------------------------
+
+
+def staying(nq, nk, mask, devices, layout="contiguous", **more):
+    w = resolve(scenario("flash2", nq=nq, nk=nk, mask=mask, **more))
+    return w, ring_of(w, devices, layout, stays=True)
+
+
+@given(LENGTHS, LENGTHS, DEVICES, st.sampled_from(LAYOUTS), MASKS, VARIANTS, st.integers(0, 1))
+def test_partials_of_devices_merge_to_the_output(nq, nk, devices, layout, mask, more, head):
+    w, ring = staying(nq, nk, mask, devices, layout, heads=2, kv_heads=1, d=3, dv=2, **more)
+    inputs = read_inputs(w)
+    found = ring_numbers(ring, inputs, head)
+    assert len(found.o) == devices + 1
+    size = max(np.abs(inputs.q[head] @ inputs.k[0].T).max() * w.scale, 1.0) + 40
+    allowed = STEP * size * max(np.abs(inputs.v).max(), 1.0)
+    assert found.error <= allowed
+    assert found.apart <= 2 * allowed
+
+
+@given(LENGTHS, LENGTHS, DEVICES, st.sampled_from(LAYOUTS), MASKS)
+def test_a_device_has_what_its_own_keys_leave_of_all_rows(nq, nk, devices, layout, mask):
+    w, ring = staying(nq, nk, mask, devices, layout, d=3, dv=2)
+    inputs = read_inputs(w)
+    found, key_owner = ring_numbers(ring, inputs, 0), owners(layout, nk, devices)
+    s = inputs.q[0].astype(float) @ inputs.k[0].astype(float).T * w.scale
+    s = np.where(w.mask.visible(range(nq), range(nk)), s, -np.inf)
+    for part in range(devices + 1):
+        own = np.where((key_owner == part) | (part == devices), s, -np.inf)
+        top = own.max(axis=1)
+        p = np.exp(own - np.where(np.isneginf(top), 0, top)[:, None])
+        total = p.sum(axis=1)
+        o = p @ inputs.v[0] / np.where(total == 0, 1, total)[:, None]
+        np.testing.assert_allclose(found.m[part], top, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(found.l[part], total, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(found.o[part], o, rtol=1e-4, atol=1e-5)
+
+
+@given(
+    LENGTHS, LENGTHS, DEVICES, st.sampled_from(LAYOUTS), MASKS, st.sampled_from([(1, 1), (4, 2)])
+)
+def test_each_device_sends_o_and_lse_of_all_rows_once(nq, nk, devices, layout, mask, heads):
+    w, ring = staying(nq, nk, mask, devices, layout, heads=heads[0], kv_heads=heads[1], d=3, dv=2,
+                      dtype="float16")  # fmt: skip
+    work, seen = ring_work(ring), w.mask.visible(range(nq), range(nk))
+    key_owner = owners(layout, nk, devices)
+    assert work.sent.shape == work.tiles.shape == (devices, 1)
+    assert (work.sent == heads[0] * nq * (2 + 1) * 4).all()
+    for device in range(devices):
+        own = seen[:, key_owner == device]
+        assert work.pairs[device, 0] == heads[0] * own.sum()
+        tiles = [
+            own[i : i + w.rows, j : j + w.cols]
+            for i in range(0, nq, w.rows) for j in range(0, own.shape[1], w.cols)
+        ]  # fmt: skip
+        tiles = [tile for tile in tiles if tile.any()]
+        assert work.tiles[device, 0] == heads[1] * len(tiles)
+        assert work.flops[device, 0] == heads[0] * sum(2 * tile.size * (3 + 2) for tile in tiles)
+
+
+@pytest.mark.parametrize("devices", [2, 4])
+def test_bytes_of_a_decode_are_those_of_as_many_splits(devices):
+    sizes = {"nq": 1, "nk": 64, "heads": 8, "kv_heads": 2, "d": 8, "dv": 4, "rows": 4, "cols": 8}
+    said = scenario("split-kv", **sizes, dtype="float16", mask={"causal": True})
+    w = resolve(with_values(said, {"tiling": {"splits": devices, "devices": devices}}))
+    single = w.as_algorithm("flash2")
+    work = ring_work(ring_of(single, devices, "contiguous", stays=True))
+    program = tile_program(w)
+    splits = sum(
+        op.read_bytes + op.write_bytes
+        for n in range(len(program))
+        for op in program.ops(n)
+        if not program.launches[program.visit(n).launch].combines
+    )
+    assert work.bytes.sum() == splits
+    partials = program.counters(len(program) - 1).write
+    assert work.sent.sum() == partials["O_partial"] + partials["LSE_partial"]
+
+
+def test_the_output_of_a_decode_is_that_of_the_run():
+    said = scenario(
+        "split-kv", nq=2, nk=50, heads=4, kv_heads=2, d=8, cols=8, mask={"causal": True}
+    )
+    trace = trace_of(with_values(said, {"tiling": {"splits": 3, "devices": 5}}))
+    single, inputs = trace.single_heads
+    for layout in LAYOUTS:
+        ring = ring_of(single, 5, layout, stays=True)
+        for head in range(4):
+            found = ring_numbers(ring, inputs, head)
+            np.testing.assert_allclose(found.o[-1], trace.output[head], rtol=1e-5, atol=1e-6)
+
+
+@given(LENGTHS, DEVICES, MASKS, st.sampled_from([1e-3, 50.0, 1e4]))
+def test_a_device_sends_when_it_is_done(nk, devices, mask, gbps):
+    _, ring = staying(3, nk, mask, devices, dtype="float16")
+    found = ring_timeline(ring_work(ring), Link("test", gbps, "", ""), overlapped=True)
+    assert not found.begins.any()
+    np.testing.assert_array_equal(found.leaves, found.works)
+    assert found.seconds == pytest.approx((found.works + found.sends).max())
+    np.testing.assert_allclose(found.sends * gbps * GB, found.work.sent, rtol=1e-12)

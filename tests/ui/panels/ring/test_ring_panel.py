@@ -283,3 +283,58 @@ def test_every_colour_is_named_at_every_size(panel, shows, size):
     drawn = words_in(replace(panel.state, shows=shows), *size)
     named = {"this device", "this step", "done", "to come"}
     assert named | ({"on the links"} if shows == "time" else set()) <= {e.text for e in drawn}
+
+
+# --- keys that stay ------------------------------------------------------------------------------
+
+
+def decode(**tiling):
+    attention = {"algorithm": "split-kv", "heads": 8, "kv_heads": 2, "seqlen_q": 1,
+                 "seqlen_k": 512, "head_dim": 16, "dtype": "float16"}  # fmt: skip
+    return parse_scenario({
+        "attention": attention, "mask": {"causal": True},
+        "tiling": {"rows": 16, "cols": 32, **tiling},
+    })  # fmt: skip
+
+
+def test_splits_on_devices_send_o_and_lse_and_say_how_much(session, panel):
+    propose(session, panel, decode(devices=4))
+    state = panel.state
+    assert state.stays
+    assert panel.chosen["travels"] == "partials"
+    assert panel.slider.isHidden()
+    assert (state.found.work.sent == 8 * (16 + 1) * 4).all()
+    said = panel.accessibleDescription()
+    assert "each sends O and LSE of all rows once, 544 B, 2.1 KiB in all" in said
+    assert "in a ring 192.0 KiB of K and V would travel" in said  # 2 · 512 · 32 · 2 B, three times
+    assert f"Device {state.device} with its own keys" in said
+    assert "merged: at most" in said
+
+
+def test_a_run_without_devices_is_a_ring_until_somebody_chooses(session, panel):
+    propose(session, panel, decode())
+    assert not panel.state.stays
+    assert not panel.slider.isHidden()
+    panel.choose("travels", "partials")
+    session.settle()
+    assert panel.state.stays
+    propose(session, panel, run(devices=3))  # without splits
+    assert not panel.state.stays
+    assert panel.state.last == 2
+
+
+def test_each_device_shows_what_its_own_keys_leave(session, panel):
+    propose(session, panel, decode(devices=4))
+    panel.choose("shows", "numbers")
+    session.settle()
+    told = []
+    for device in range(4):
+        mark(panel, 0, device)
+        numbers = panel.state.found.numbers
+        assert f"m {float(numbers.m[device, 0]):.3f}" in panel.accessibleDescription()
+        drawn = [each.text for each in words_in(panel.state, 640, 540)]
+        assert f"device {device}, all rows, its own keys" in drawn
+        told.append(panel.accessibleDescription())
+    assert len(set(told)) == 4
+    keys = np.unique(panel.state.kinds)
+    assert set(keys.tolist()) == {CHOSEN, NOW}

@@ -391,9 +391,10 @@ def _arranged(
     wide, high = rect.width() / style.scale, rect.height() / style.scale
     pad = px(12 if min(wide, high) >= 360 else 6)
     gap, line = px(10 if wide >= 420 else 6), px(20)
-    # A run with faults is marked as such at any size.
-    above = line if (high >= 230 and header) or w.faults.on else 0.0
-    lines = 0 if high < 280 else 1 if wide >= 900 or high < 400 else 2
+    # A run with faults is marked as such at any size. In a hall the picture has the room of words.
+    hall = style.least > 0
+    above = line if (high >= 230 and header and not hall) or w.faults.on else 0.0
+    lines = 0 if high < 280 or hall else 1 if wide >= 900 or high < 400 else 2
     caption = lines * px(18)
     numbers = wide >= 420 and high >= 320
     small, token = least_size(style), TOKEN_SIZE * growth

@@ -55,6 +55,8 @@ _OUTLINED = 4
 """Narrowest bar with an outline, in widths of its line."""
 _MOST_NAMED = 6
 """Most splits of which each is named under its bar."""
+_HALL_LINES = 2
+"""Lines of the update that are seen from the last row at once."""
 _MOST_NAMES = 40
 """Most keys of which each has its name."""
 _LETTERS = 42
@@ -117,6 +119,8 @@ def _picture(
     snapshot: Snapshot, report: RowReport, style: Style, rect: QRectF, elsewhere: int | None
 ) -> _RowPicture:
     lines = softmax_lines(snapshot, report)
+    if style.least:
+        lines = hall_lines(lines)
     weights = row_weights(snapshot, report)
     layout = softmax_layout(
         rect, style, lines, weights=weights is not None, names=key_names(snapshot)
@@ -125,6 +129,14 @@ def _picture(
     bars = score_bars(snapshot, report, slots)
     maximum, summed = running_maximum(snapshot, report), sum_bar(snapshot, report)
     return _RowPicture(snapshot, report, lines, layout, bars, weights, maximum, summed, elsewhere)
+
+
+def hall_lines(lines: Sequence[UpdateLine]) -> tuple[UpdateLine, ...]:
+    """Return the line that the op fills, and the one before it: in a hall bars have the room."""
+    places = [n for n, line in enumerate(lines) if line.current]
+    places = places or [n for n, line in enumerate(lines) if line.reached] or [0]
+    last = max(places[-1], min(len(lines), _HALL_LINES) - 1)
+    return tuple(lines[max(last + 1 - _HALL_LINES, 0) : last + 1])
 
 
 def _paint_moving(

@@ -65,6 +65,14 @@ def broken(text: str, font: QFont, width: float) -> list[Line]:
     return out
 
 
+def told(entry: Entry, query: str) -> str:
+    """Return what an entry does, and by which other name alone it was found."""
+    if lit(query, entry.title) or lit(query, entry.does):
+        return entry.does
+    other = next((name for name in entry.also if lit(query, name)), "")
+    return f"{entry.does} ({other})" if other else entry.does
+
+
 @guarded
 class SearchModel(QAbstractListModel):
     """The entries on show, and what was asked for."""
@@ -133,7 +141,7 @@ class SearchRows(QStyledItemDelegate):
         self._model = model
         self.style_now = Style(DARK)
         self._width = 0.0
-        self._rows: dict[tuple[str, str], Row] = {}
+        self._rows: dict[tuple[str, str, str], Row] = {}
 
     @property
     def width(self) -> float:
@@ -148,12 +156,12 @@ class SearchRows(QStyledItemDelegate):
 
     def laid_out(self, entry: Entry) -> Row:
         """Return a row for the width of the list."""
-        known = entry.id, self._model.value(entry)
+        known = entry.id, self._model.value(entry), told(entry, self._model.query)
         if known not in self._rows:
-            self._rows[known] = self._lay_out(entry, known[1])
+            self._rows[known] = self._lay_out(entry, *known[1:])
         return self._rows[known]
 
-    def _lay_out(self, entry: Entry, value: str) -> Row:
+    def _lay_out(self, entry: Entry, value: str, does_words: str) -> Row:
         px = self.style_now.px
         keys = tuple(_caps(entry.keys))
         value = fitted(self._small, value, px(240))
@@ -206,7 +214,7 @@ class SearchRows(QStyledItemDelegate):
         x = box.right() + px(_GAP)
         width = place.right() - px(_SIDE) - row.aside - px(_GAP) - x
         in_title = lit(self._model.query, entry.title)
-        in_does = [] if in_title else lit(self._model.query, entry.does)
+        in_does = [] if in_title else lit(self._model.query, told(entry, self._model.query))
         for font, lines_of, spans, height, colour in (
             (self._title, row.title, in_title, px(_TITLE_LINE), theme.text),
             (self._does, row.does, in_does, px(_DOES_LINE), theme.muted),

@@ -159,7 +159,10 @@ def test_the_parts_that_were_found_are_lit():
     assert lit("", "The causal mask") == []
 
 
-def test_a_line_says_by_which_other_name_it_was_found():
+def test_a_line_says_by_which_other_name_it_was_found(searching):
+    _, dialog = searching
+    ask(dialog, "bigger font")
+    assert dialog.rows.laid_out(dialog.current).does[0].text.endswith("(bigger font)")
     larger = BY_ID["actions:larger_text"]
     assert told(larger, "bigger font") == f"{larger.does} (bigger font)"
     assert told(larger, "larger") == larger.does
@@ -241,12 +244,27 @@ def test_enter_goes_there_and_closes(searching):
 
 
 def test_shift_enter_does_it_and_stays(searching):
-    window, dialog = searching
-    ask(dialog, "larger text")
-    press(dialog, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
+    _, dialog = searching
+    ask(dialog, "normalised weights")
+    assert dialog.current.id == "actions:weights"
     press(dialog, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
     assert dialog.isVisible()
-    assert window.settings.text_scale == 1.5
+    assert dialog.model.value(dialog.current) == "now on"
+    press(dialog, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
+    assert dialog.model.value(dialog.current) == "now off"
+
+
+def test_the_box_has_the_letters_of_the_window_that_it_changes(searching):
+    window, dialog = searching
+    for scale in (1.25, 1.5):
+        ask(dialog, "larger text")
+        before = dialog.style_now.scale
+        press(dialog, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
+        boxes = [each for each in window.findChildren(QDialog, "search") if each.isVisible()]
+        (dialog,) = boxes
+        assert dialog.query.text() == "larger text"
+        assert dialog.style_now.scale > before
+        assert window.settings.text_scale == scale
 
 
 def test_escape_changes_nothing(searching):

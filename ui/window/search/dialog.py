@@ -337,14 +337,24 @@ class SearchDialog(QDialog):
             self._open_page(self._word(entry))
         elif stay:
             entry.go(self._window)
-            row = self.list.currentIndex().row()
-            self.model.forget()
-            self.model.show(self.model.shown, self.model.query)
-            self.list.setCurrentIndex(self.model.index(row))
-            self.activateWindow()
+            self._stay()
         else:
             self.accept()
             QTimer.singleShot(0, self._window, partial(entry.go, self._window))
+
+    def _stay(self) -> None:
+        """Show how things are now; in a window of another style, in a new box."""
+        row, window = self.list.currentIndex().row(), self._window
+        box = self
+        if _style_in(window) != self.style_now:
+            box = open_search(window, self._kind)
+            box.query.setText(self.query.text())
+            self.accept()
+        else:
+            self.model.forget()
+            self.model.show(self.model.shown, self.model.query)
+        box.list.setCurrentIndex(box.model.index(row))
+        box.activateWindow()
 
     def _click(self, index: QModelIndex) -> None:
         self.take()

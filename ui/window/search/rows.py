@@ -161,7 +161,7 @@ class SearchRows(QStyledItemDelegate):
             self._rows[known] = self._lay_out(entry, *known[1:])
         return self._rows[known]
 
-    def _lay_out(self, entry: Entry, value: str, does_words: str) -> Row:
+    def _lay_out(self, entry: Entry, value: str, words: str) -> Row:
         px = self.style_now.px
         keys = tuple(_caps(entry.keys))
         value = fitted(self._small, value, px(240))
@@ -169,7 +169,7 @@ class SearchRows(QStyledItemDelegate):
         aside = max(caps, text_width(self._small, value))
         room = self.width - px(_SIDE + _KIND + 2 * _GAP + _SIDE) - aside
         title = broken(entry.title, self._title, room)
-        does = broken(entry.does, self._does, room)
+        does = broken(words, self._does, room)
         height = px(_TITLE_LINE * len(title) + _DOES_LINE * len(does) + 2 * _MARGIN + 6)
         return Row(keys, value, title, does, aside, max(height, px(74)))
 

@@ -85,7 +85,7 @@ def kv_cache_answer(
     """
     counts = cache_bytes(model, tokens, dtype, batch, page_size)
     fits = {
-        name: fit(model, tokens, gpu, dtype, page_size, weights_dtype).sequences
+        name: fit(model, tokens, gpu, dtype, page_size, weights_dtype)
         for name, gpu in gpus().items()
     }
     return {

@@ -49,7 +49,7 @@ def kv_share(_: Numbers, name: str, kv_heads: int = 0) -> float:
 @known
 def decode_seconds(n: Numbers, name: str, tokens: int) -> float:
     """Seconds that reading the cache for one new token takes at the GPU's bandwidth."""
-    return decode_step(_model(name), tokens).cache_seconds(n.workload.gpu)
+    return decode_step(_model(name), tokens).seconds(n.workload.gpu)
 
 
 @known
@@ -63,7 +63,7 @@ def sequences(
 ) -> int:
     """Whole sequences that a GPU holds beside the model's weights, each of an element type."""
     found = fit(_model(name), tokens, gpu_named(n, gpu), cache, weights_dtype=weights)
-    return _published(name, found.sequences)
+    return _published(name, found)
 
 
 @known

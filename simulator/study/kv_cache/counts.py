@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from simulator.base.dtypes import frozen
 from simulator.base.errors import refuse
 from simulator.problem.hardware import Gpu
-from simulator.problem.models import AttentionModel, with_kv_heads, with_latent, with_window
+from simulator.problem.models import AttentionModel
 
 ElementType = Literal["float32", "float16", "bfloat16", "fp8", "int8", "int4"]
 ELEMENT_TYPES: tuple[ElementType, ...] = get_args(ElementType)
@@ -169,39 +169,6 @@ def deepseek_latent(head_dim: int) -> tuple[int, int]:
     return 4 * head_dim, max(1, head_dim // 2)
 
 
-def variants(
-    model: AttentionModel,
-    kv_heads: int | None = None,
-    latent: tuple[int, int] | None = None,
-    window: int | None = None,
-) -> dict[str, AttentionModel]:
-    """Return ways in which the same heads could share their cache, by name, to be compared.
-
-    ``MHA``, ``GQA``, ``MQA`` and ``MLA`` keep every token in every layer; ``windowed`` is the
-    model's own way of sharing with windows. A way that is not known is left out.
-
-    kv_heads: KV heads of ``GQA``; the model's own unless given.
-    latent: latent_dim and rope_dim of ``MLA``; the model's own unless given.
-    window: window of ``windowed``, in as many layers as the model has windowed, or in all if it has
-        none; the model's own unless given.
-    Raises InputError: a choice does not fit the model.
-    """
-    whole = with_window(model, 0, 0)
-    own = kv_heads or (model.kv_heads if model.kind == "GQA" else None)
-    ways = {"MHA": with_kv_heads(whole, model.heads)}
-    if own is not None:
-        ways["GQA"] = with_kv_heads(whole, own)
-    ways["MQA"] = with_kv_heads(whole, 1)
-    if latent is not None:
-        ways["MLA"] = with_latent(whole, *latent)
-    elif model.is_latent:
-        ways["MLA"] = whole
-    if window or model.windowed_layers:
-        layers = model.windowed_layers or model.layers
-        ways["windowed"] = with_window(model, window or model.window, layers)
-    return ways
-
-
 def weight_bytes(
     model: AttentionModel, dtype: str = "float16", *, active: bool = False
 ) -> int | None:
@@ -218,24 +185,6 @@ def weight_bytes(
     return None if billions is None else whole_bytes(round(billions * 10**9), dtype)
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """How many sequences fit into a GPU's memory beside the weights."""
-
-    # whose memory, as in its data sheet; none of it is reserved for activations or a runtime
-    gpu: Gpu
-    weights: int | None  # bytes of the weights; None: not known
-    sequence: int  # allocated bytes of one sequence
-    # whole sequences beside the weights; 0 if the weights alone do not fit, None if the weights are
-    # not known
-    sequences: int | None
-
-    @property
-    def free(self) -> int | None:
-        """Bytes that are left beside the weights; below 0 if the weights do not fit."""
-        return None if self.weights is None else self.gpu.memory_bytes - self.weights
-
-
 def fit(
     model: AttentionModel,
     tokens: int,
@@ -243,16 +192,18 @@ def fit(
     dtype: str = "float16",
     page_size: int = PAGE_SIZE,
     weights_dtype: str = "float16",
-) -> Fit:
-    """Return how many sequences of `tokens` tokens fit one GPU that has all weights.
+) -> int | None:
+    """Return how many sequences of `tokens` tokens, allocated, one GPU holds beside all weights.
+
+    0 if the weights alone do not fit, None if they are not known. None of the memory, as in the
+    data sheet, is reserved for activations or a runtime.
 
     Raises InputError: a count is out of range, or an element type is not known.
     """
     _check("tokens", tokens, 1, MOST_TOKENS)
     sequence = cache_bytes(model, tokens, dtype, page_size=page_size).allocated
     weights = weight_bytes(model, weights_dtype)
-    sequences = None if weights is None else max(0, gpu.memory_bytes - weights) // sequence
-    return Fit(gpu, weights, sequence, sequences)
+    return None if weights is None else max(0, gpu.memory_bytes - weights) // sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,9 +224,6 @@ class DecodeStep:
     tokens: int  # tokens of each sequence, including the new one
     batch: int  # sequences
     groups: tuple[GroupStep, ...]  # what happens to the cache
-    # bytes of the weights that the step reads at least, once for the whole batch: all of them, or
-    # in a mixture of experts those of one token. None: not known
-    weights: int | None
 
     @property
     def written(self) -> int:
@@ -287,26 +235,9 @@ class DecodeStep:
         """Bytes that the step reads of the cache, window-capped and once for each KV head."""
         return sum(g.read for g in self.groups)
 
-    def cache_seconds(self, gpu: Gpu, gpus: int = 1) -> float:
-        """Return how long reading the cache takes at the full bandwidth of so many GPUs."""
-        return self.read / (gpus * gpu.tbps * 1e12)
-
-    def seconds(self, gpu: Gpu, gpus: int) -> float | None:
-        """Return how long reading the cache and the weights takes; None: weights not known."""
-        if self.weights is None:
-            return None
-        return (self.read + self.weights) / (gpus * gpu.tbps * 1e12)
-
-    def tokens_per_second(self, gpu: Gpu, gpus: int) -> float | None:
-        """Return an upper bound on the tokens of the whole batch in a second.
-
-        It is what the data sheet's bandwidth allows if nothing else takes any time, and if all is
-        dealt out evenly to so many GPUs. It bounds what runs only if they hold cache and weights
-        (`gpus_for`). It is as exact as the published number of parameters, which counts the whole
-        input embedding although a step reads one row of it. None: weights not known.
-        """
-        seconds = self.seconds(gpu, gpus)
-        return None if seconds is None else self.batch / seconds
+    def seconds(self, gpu: Gpu) -> float:
+        """Return how long reading the cache takes at the full bandwidth of a GPU."""
+        return self.read / (gpu.tbps * 1e12)
 
 
 def decode_step(
@@ -314,7 +245,6 @@ def decode_step(
     tokens: int,
     dtype: str = "float16",
     batch: int = 1,
-    weights_dtype: str = "float16",
 ) -> DecodeStep:
     """Return the step that gives each sequence its token number `tokens`, counted from 1.
 
@@ -335,7 +265,7 @@ def decode_step(
         )
         for group in layer_groups(model, dtype)
     )
-    return DecodeStep(tokens, batch, groups, weight_bytes(model, weights_dtype, active=True))
+    return DecodeStep(tokens, batch, groups)
 
 
 def _lengths(tokens: ArrayLike) -> I64:

@@ -1,4 +1,4 @@
-"""The bytes of a KV cache written out as a product, and how many GPUs hold them."""
+"""The bytes of a KV cache written out as a product."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 
-from simulator.problem.hardware import Gpu
 from simulator.problem.models import AttentionModel
 from simulator.study.kv_cache.counts import (
     ELEMENT_BITS,
@@ -82,8 +81,3 @@ def _row(model: AttentionModel, dtype: str) -> tuple[Factor, ...]:
         Factor(Fraction(2), "K and V"), Factor(Fraction(model.kv_heads), "KV heads"),
         Factor(Fraction(model.head_dim), "head size"), element,
     )  # fmt: skip
-
-
-def gpus_for(count: int, gpu: Gpu) -> int:
-    """Return how many GPUs have a memory of so many bytes together, at least 1."""
-    return max(1, -(-count // gpu.memory_bytes))

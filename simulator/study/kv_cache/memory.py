@@ -17,6 +17,11 @@ from simulator.study.kv_cache.counts import cache_bytes, deepseek_latent, weight
 _USUAL_GROUPS = 8
 
 
+def gpus_for(count: int, gpu: Gpu) -> int:
+    """Return how many GPUs have a memory of so many bytes together, at least 1."""
+    return max(1, -(-count // gpu.memory_bytes))
+
+
 @dataclass(frozen=True, slots=True)
 class Need:
     """What some conversations of equal length need."""
@@ -31,8 +36,7 @@ class Need:
     @property
     def gpus(self) -> int | None:
         """The fewest GPUs whose memory holds weights and cache, with nothing else in it."""
-        both = None if self.weights is None else self.weights + self.cache
-        return None if both is None else max(-(-both // self.gpu.memory_bytes), 1)
+        return None if self.weights is None else gpus_for(self.weights + self.cache, self.gpu)
 
     @property
     def tokens_per_second(self) -> float | None:

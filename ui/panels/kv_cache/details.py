@@ -141,7 +141,7 @@ def gpu_lines(c: CacheChoice) -> tuple[Wordings, ...]:
     both = f"({found.weights / 1e9:.1f} + {found.cache / 1e9:.2f}) GB"
     read = f"({found.read / 1e9:.1f} + {found.cache / 1e9:.2f}) GB"
     many = found.gpus
-    one = fit(c.model, c.tokens, gpu, c.dtype, c.page_size, c.weights_dtype).sequences
+    one = fit(c.model, c.tokens, gpu, c.dtype, c.page_size, c.weights_dtype)
     times = "" if c.batch == 1 else f"{c.batch} × "
     return (
         f"GPUs = ⌈{both} / {gpu.memory_gb} GB⌉ = {count_text(many)}",
@@ -220,7 +220,7 @@ def time_words(c: CacheChoice, step: DecodeStep) -> tuple[str, ...]:
     """Return how long the step reads, on the GPUs that are needed; longest first."""
     found = c.needed()
     if found.gpus is None or found.read is None:
-        cache = time_text(step.read / (c.gpu.tbps * 1e12))
+        cache = time_text(step.seconds(c.gpu))
         return (f"reading the cache takes {cache} at {c.gpu.tbps:g} TB/s; weights not known",)
     band = found.gpus * c.gpu.tbps * 1e12
     cache, both = (time_text(n / band) for n in (found.cache, found.cache + found.read))
@@ -280,7 +280,7 @@ class Gone(Box):
 
 def _decoding(page: Page, c: CacheChoice, rect: QRectF) -> None:
     """Put what the layers keep, and what the newest token writes and reads."""
-    step = decode_step(c.model, c.tokens, c.dtype, c.batch, c.weights_dtype)
+    step = decode_step(c.model, c.tokens, c.dtype, c.batch)
     y, size = rect.y(), 17.0
     if c.controls:
         words = "■ stop" if c.decodes else "▸ decode token by token"

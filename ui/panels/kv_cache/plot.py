@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from simulator.problem.models import AttentionModel
+from simulator.problem.models import AttentionModel, with_window
 from simulator.study.kv_cache.counts import (
     bytes_per_token,
     cache_bytes,
     cache_curve,
-    deepseek_latent,
-    variants,
     weight_bytes,
 )
-from simulator.study.kv_cache.memory import usual_groups
+from simulator.study.kv_cache.memory import sharings
 from ui.look.units import count_text, decimal_bytes_text, plural, rate_text
 from ui.panels.kv_cache.state import ALL_TOKENS, TYPE_NAMES, CacheChoice, count_name, counted
 from ui.plots.model import Axis, Curve, Dash, Level, Marker, PlotMark, PlotModel
@@ -46,12 +44,8 @@ def ways(model: AttentionModel) -> tuple[Way, ...]:
     These are 8 KV heads, or the middle divisor; DeepSeek's latent; Mistral's window.
     """
     own_name = "windowed" if model.windowed_layers else model.kind
-    found = variants(
-        model,
-        kv_heads=model.kv_heads if model.kind == "GQA" else usual_groups(model.heads),
-        latent=None if model.is_latent else deepseek_latent(model.head_dim),
-        window=model.window or _SUPPOSED_WINDOW,
-    )
+    window = model.window or _SUPPOSED_WINDOW, model.windowed_layers or model.layers
+    found = {**sharings(with_window(model, 0, 0)), "windowed": with_window(model, *window)}
     return tuple(Way(name, _shape(name, way), way, name == own_name) for name, way in found.items())
 
 

@@ -12,7 +12,8 @@ from simulator.problem.hardware import gpus
 from simulator.problem.models import models, with_shapes
 from simulator.study.heads.sharing import kv_head_counts
 from simulator.study.kv_cache.counts import CONVENTIONS, ELEMENT_TYPES, cache_bytes, weight_bytes
-from simulator.study.kv_cache.formula import FormulaTerm, cache_formula, gpus_for
+from simulator.study.kv_cache.formula import FormulaTerm, cache_formula
+from simulator.study.kv_cache.memory import gpus_for
 
 
 @given(

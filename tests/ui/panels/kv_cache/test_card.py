@@ -14,7 +14,12 @@ from simulator.lesson.tables import ChooseTable
 from simulator.problem.hardware import gpus
 from simulator.problem.models import AttentionModel, models
 from simulator.problem.scenario import with_values
-from simulator.study.kv_cache.counts import ELEMENT_TYPES, cache_bytes, decode_step
+from simulator.study.kv_cache.counts import (
+    ELEMENT_TYPES,
+    cache_bytes,
+    decode_step,
+    weight_bytes,
+)
 from simulator.study.kv_cache.memory import need, sharings
 from ui.kit.boxes import scene
 from ui.kit.shapes import Text
@@ -32,8 +37,10 @@ from ui.panels.kv_cache.details import (
     table_rows,
     time_words,
 )
+from ui.panels.kv_cache.plot import cache_plot, ways
 from ui.panels.kv_cache.state import MOST_TOKENS, CacheChoice
 from ui.panels.kv_cache.words import bar_tip
+from ui.plots.layout import plot_layout
 
 H100 = gpus()["H100-SXM"]
 LLAMA = models()["Llama-3-70B"]
@@ -270,6 +277,47 @@ def test_links_open_and_close_what_is_below(window, card, qapp):
     panel.pressure.bar.choose("view", "bytes")
     assert card.isVisible()
     assert set(LINKS) == {"curve", "table", "formula", "decoding", "less"}
+
+
+@pytest.mark.parametrize("name", models())
+def test_the_curves_are_the_simulators(name):
+    model = models()[name]
+    choice = CacheChoice(model, H100, 4096)
+    for log in (True, False):
+        plot = cache_plot(replace(choice, log=log))
+        for curve, way in zip(plot.curves, ways(model), strict=True):
+            for x, y in zip(curve.xs, curve.ys, strict=True):
+                assert y == cache_bytes(way.model, int(x)).window_capped
+        assert sum("own" in curve.name for curve in plot.curves) == 1
+        assert {weight_bytes(model), H100.memory_bytes, 4096} == {n.value for n in plot.levels}
+        assert plot.marks[0].y == choice.needed().cache
+    sizes = {way.name: cache_bytes(way.model, 131072).window_capped for way in ways(model)}
+    assert {"MHA", "MQA", "MLA", "windowed"} <= set(sizes)
+    assert sizes["MHA"] == model.heads * sizes["MQA"]
+
+
+LEVELS = ("Llama-3-8B", "Llama-2-70B", "Llama-2-7B", "Llama-3.1-405B", "DeepSeek-V3")
+
+
+@pytest.mark.parametrize("name", LEVELS)
+@pytest.mark.parametrize("size", [(724, 165), (724, 240), (724, 300), (1100, 600)])
+def test_labels_of_lines_lie_on_no_other_line(size: tuple[int, int], name: str) -> None:
+    model = cache_plot(CacheChoice(models()[name], H100, 4096))
+    layout = plot_layout(model, Style(DARK), QRectF(0, 0, *size), *model.fit())
+    across = [level for level in model.levels if level.across]
+    for level in across:
+        found = next(each for each in layout.labels if each.text == level.label)
+        box, own = found.box, layout.frame.point(0, model.y.place(level.value)).y()
+        assert found.anchor is None
+        for other in across:
+            y = layout.frame.point(0, model.y.place(other.value)).y()
+            assert not box.top() < y < box.bottom(), (level.label, other.label)
+            between = min(own, box.center().y()) < y < max(own, box.center().y())
+            assert not between, (level.label, other.label)
+        for curve in model.curves:
+            for x, y in zip(curve.xs, curve.ys, strict=True):
+                at = layout.frame.point(model.x.place(x), model.y.place(y))
+                assert not box.contains(at), (level.label, curve.name)
 
 
 def test_a_click_on_the_curve_takes_its_tokens(card, qapp):

@@ -80,9 +80,14 @@ class Theme:
         return QColor(self.tensors.get(name, self.text))
 
     def role(self, name: str) -> QColor:
-        """Return the colour of an algorithm or a tensor, or one of the theme's own, by its name."""
+        """Return the colour of an algorithm or a tensor, or one of the theme's own, by its name.
+
+        ``head 3`` is that of a head.
+        """
         if name in LOOKS:
             name = LOOKS[name].colour
+        if name.startswith("head "):
+            return self.head(int(name.removeprefix("head ")))
         return self.tensor(name) if name in self.tensors else QColor(getattr(self, name))
 
 

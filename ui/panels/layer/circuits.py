@@ -7,18 +7,18 @@ from functools import partial
 
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF
-from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtGui import QPainter, QPen
 
 from simulator.base.dtypes import F32, frozen
 from simulator.run.whole_layer import LayerRun
 from simulator.study.layer.heads import asymmetry_of, head_matrices
-from ui.kit.boxes import Box, Canvas, Column, Row
-from ui.kit.shapes import Text
-from ui.look.draw import CENTRE, RIGHT, card, draw_text, mixed, text_width
+from ui.kit.boxes import Box, Canvas, Column, Row, ink
+from ui.kit.shapes import Card, Text, axis
+from ui.look.draw import CENTRE
 from ui.look.heat import KEPT
-from ui.look.theme import LABEL, Style
+from ui.look.theme import Style
 from ui.panels.layer.matrices import Matrix, MatrixName, limit_of
-from ui.panels.layer.state import LayerState
+from ui.panels.layer.state import LayerState, Pictured
 from ui.panels.layer.words import CIRCUITS, cell_words
 from ui.panels.study import Words
 
@@ -72,50 +72,31 @@ def head_picture(state: LayerState) -> Box | None:
         ), gap=2, grow=1)
         for n, (colour, name, words) in enumerate(_LOOKS)
     )  # fmt: skip
-    heads = range(state.run.heads)
     chips = (
-        Canvas(partial(_paint_chip, n, n == state.shown_head), id=("head", n), wide=64, high=20)
-        for n in heads
-    )
+        Card(Text((f"head {n}", str(n), ""), align=CENTRE, wide=0), id=("head", n), wide=64,
+             high=22, border="current" if n == state.shown_head else f"head {n}",
+             thick=2 if n == state.shown_head else 1, ground=("panel", f"head {n}", 0.35))
+        for n in range(state.run.heads)
+    )  # fmt: skip
     return Column((
-        Row(tuple(chips), gap=0),
+        Row(tuple(chips), gap=4),
         Row(columns, gap=20, grow=1),
-        Canvas(partial(_paint_scale, asymmetry_of(made[0])), high=34),
+        Canvas(partial(_paint_scale, asymmetry_of(made[0])), high=16),
+        axis("0: symmetric", "at √2 A and Aᵀ have nothing in common", "2: Aᵀ is −A"),
     ), gap=3)  # fmt: skip
 
 
-def _paint_chip(head: int, chosen: bool, painter: QPainter, style: Style, rect: QRectF) -> None:
-    """Paint a head that can be chosen."""
-    theme, px, own = style.theme, style.px, style.theme.head(head)
-    chip = rect.adjusted(0, 0, -min(px(4), 0.1 * rect.width()), 0)
-    ground, edge = mixed(theme.panel, own, 0.35), theme.current if chosen else own
-    card(painter, chip, ground, edge, px(4), px(2) if chosen else 1.0)
-    words = f"head {head}", str(head), ""
-    Text(words, align=CENTRE).paint(painter, style, chip.adjusted(px(3), 0, -px(3), 0))
-
-
-def _paint_scale(apart: float, painter: QPainter, style: Style, box: QRectF) -> None:
-    """Paint a number between 0, symmetric, and 2, the opposite of its transpose."""
-    theme, px, font = style.theme, style.px, style.text_font(LABEL)
-    bar = QRectF(box.x() + px(8), box.y(), box.width() - px(16), px(16))
-    y, middle = bar.center().y(), bar.x() + bar.width() * math.sqrt(0.5)
-    painter.setPen(QPen(QColor(theme.muted), px(2)))
-    painter.drawLine(QLineF(bar.left(), y, bar.right(), y))
+def _paint_scale(apart: float, painter: QPainter, style: Style, rect: QRectF) -> None:
+    """Paint a number between 0 and 2, and a mark at √2."""
+    px, y, ends = style.px, rect.center().y(), rect.adjusted(style.px(8), 0, -style.px(8), 0)
+    middle = ends.x() + ends.width() * math.sqrt(0.5)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(QPen(ink(style, "muted"), px(2)))
+    painter.drawLine(QLineF(ends.left(), y, ends.right(), y))
     painter.drawLine(QLineF(middle, y - px(5), middle, y + px(5)))
-    place = QRectF(box.x(), bar.bottom(), box.width(), px(17))
-    room = box.right() - middle
-    starts, half, ends = next(
-        words for words in (
-            ("0: symmetric", "√2: nothing in common with Aᵀ", "2: the opposite of Aᵀ"),
-            ("0: symmetric", "√2", "2: the opposite of Aᵀ"), ("0", "√2", "2"),
-        ) if len(words[0]) == 1
-        or text_width(font, words[1]) / 2 + text_width(font, words[2]) + px(12) <= room
-    )  # fmt: skip
-    wide = text_width(font, half) + px(4)
-    draw_text(painter, place, starts, font, theme.muted)
-    draw_text(painter, place, ends, font, theme.muted, RIGHT)
-    centred = QRectF(middle - wide / 2, place.y(), wide, place.height())
-    draw_text(painter, centred, half, font, theme.muted, CENTRE)
-    painter.setPen(QPen(QColor(theme.panel), px(1)))
-    painter.setBrush(QColor(theme.current))
-    painter.drawEllipse(QPointF(bar.x() + bar.width() * apart / 2, y), px(6), px(6))
+    painter.setPen(QPen(ink(style, "panel"), px(1)))
+    painter.setBrush(ink(style, "current"))
+    painter.drawEllipse(QPointF(ends.x() + ends.width() * apart / 2, y), px(6), px(6))
+
+
+HEAD_VIEW = Pictured(words_of_head, head_picture)

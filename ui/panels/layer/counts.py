@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
+from typing import NamedTuple
 
+import numpy as np
 from PySide6.QtCore import QRectF
-from PySide6.QtGui import QPainter
+from PySide6.QtGui import QImage, QPainter
 
 from simulator.study.layer.heads import HeadCount, head_counts
 from ui.kit.boxes import Box, Canvas, Column, Row, ink
-from ui.kit.shapes import Text
+from ui.kit.shapes import Bar, Bars, Image, Text
 from ui.kit.table import BoxRow, BoxTable, FigureText, Head
-from ui.look.draw import RIGHT, hairline, mixed, outline
+from ui.look.draw import RIGHT, outline
+from ui.look.heat import word_image
 from ui.look.theme import Style
 from ui.look.units import count_text, factor_text
-from ui.panels.layer.state import LayerState
+from ui.panels.layer.state import LayerState, Pictured
 from ui.panels.study import Words
 
+_QUANTITIES = (
+    (("parameters of the four weights", "parameters"), "4 D²", "parameters"),
+    (("FLOPs of the projections", "projections"), "8 N D²", "projection_flops"),
+    (("FLOPs of QKᵀ and PV", "QKᵀ and PV"), "4 N² D", "tile_flops"),
+    (("scores, in h maps", "scores"), "h N²", "scores"),
+    (("exponentials", "exps"), "h N²", "exponentials"),
+)
+"""Names, formulas, and what of a `HeadCount` they are: what stays, then what multiplies."""
 
-@dataclass(frozen=True, slots=True)
-class CountLine:
-    """A quantity: its name, its formula, its value, and how it compares with one head's."""
+
+class CountLine(NamedTuple):
+    """A quantity: its names, its formula, its value, and how it compares with others."""
 
     names: tuple[str, ...]
     formula: str
     value: int
-    factor: float
-    share: float
-    """Of the largest value that it has with any number of heads."""
+    factor: float  # of the value of one head
+    share: float  # of the largest value that it has with any number of heads
 
 
 def counts_of(state: LayerState) -> tuple[HeadCount, ...]:
@@ -45,21 +55,12 @@ def count_at(state: LayerState) -> int:
     return min(range(len(counts)), key=lambda n: abs(counts[n].heads - own))
 
 
-def lines(state: LayerState) -> tuple[CountLine, ...]:
-    """Return what stays, then what multiplies."""
-
-    def line(names: tuple[str, ...], formula: str, of: str) -> CountLine:
+def lines(state: LayerState) -> Iterator[CountLine]:
+    """Yield the quantities."""
+    for names, formula, of in _QUANTITIES:
         values = [getattr(each, of) for each in counts_of(state)]
         value = values[count_at(state)]
-        return CountLine(names, formula, value, value / values[0], value / max(values))
-
-    return (
-        line(("parameters of the four weights", "parameters"), "4 D²", "parameters"),
-        line(("FLOPs of the projections", "projections"), "8 N D²", "projection_flops"),
-        line(("FLOPs of QKᵀ and PV", "QKᵀ and PV"), "4 N² D", "tile_flops"),
-        line(("scores, in h maps", "scores"), "h N²", "scores"),
-        line(("exponentials", "exps"), "h N²", "exponentials"),
-    )
+        yield CountLine(names, formula, value, value / values[0], value / max(values))
 
 
 def words_of_counts(state: LayerState) -> Words:
@@ -70,10 +71,10 @@ def words_of_counts(state: LayerState) -> Words:
     return Words(f"{one} ({run})", sentences=("Each head has its own K and V; none is masked.",))
 
 
-def described_counts(state: LayerState) -> list[str]:
-    """Return the figures, for screen readers."""
-    return [f"{line.names[0]} {count_text(line.value)}, {factor_text(line.factor)} that of one head"
-            for line in lines(state)]  # fmt: skip
+def described(state: LayerState) -> Iterator[str]:
+    """Yield the figures."""
+    for (name, *_), _, value, factor, _ in lines(state):
+        yield f"{name} {count_text(value)}, {factor_text(factor)} that of one head"
 
 
 def count_picture(state: LayerState) -> Box:
@@ -86,23 +87,17 @@ def count_picture(state: LayerState) -> Box:
         BoxRow(Text(line.names, size=12), (
             Text(line.formula, "muted", size=12),
             FigureText((count_text(line.value), f"{line.value:.2e}"), "text", RIGHT, 12),
-            Canvas(partial(_paint_share, line), wide=40),
-            Text("1×" if line.factor == 1 else factor_text(line.factor), size=12),
+            Row((Box(wide=8), Bars((_bar(line),), 1.0, wide=40, grow=1)), gap=0),
+            FigureText("1×" if line.factor == 1 else factor_text(line.factor), "text", RIGHT, 12),
         ))
         for line in lines(state)
     )  # fmt: skip
-    heads = (
-        Head(""),
-        Head("", goes=1),
-        Head(""),
-        Head("of most", goes=2, takes=True),
-        Head(""),
-    )
+    heads = Head(""), Head("", goes=1), Head(""), Head("of most", goes=2, takes=True), Head("")
     return Column((
         Row((
             Column((
                 Text((weight, *short), "muted", wide=0),
-                _Weight(now, grow=1),
+                Image(partial(_weight, now.heads), square=True, grow=1),
             ), gap=2, share=0.4),
             Column((
                 Text((maps, "score maps"), "muted", wide=0),
@@ -113,35 +108,16 @@ def count_picture(state: LayerState) -> Box:
     ), gap=4)  # fmt: skip
 
 
-def _paint_share(line: CountLine, painter: QPainter, style: Style, rect: QRectF) -> None:
-    """Paint a value beside the largest that it has with any number of heads."""
-    side, deep = style.px(6), 0.25 * rect.height()
-    bar = rect.adjusted(side, deep, -side, -deep)
-    filled = QRectF(bar.x(), bar.y(), max(bar.width() * line.share, 1.0), bar.height())
+def _bar(line: CountLine) -> Bar:
+    """Return a value beside the largest that it has with any number of heads."""
     stays = line.factor == line.share == 1
-    painter.fillRect(bar, ink(style, "field"))
-    painter.fillRect(filled, ink(style, "muted" if stays else "current"))
-    outline(painter, bar, style.theme.grid)
+    return Bar(0, line.share, "muted" if stays else "current", top=0.2, deep=0.6)
 
 
-@dataclass(frozen=True, eq=False)
-class _Weight(Box):
-    """One weight as the slices of its heads: always the same square."""
-
-    now: HeadCount
-
-    def most_width(self, style: Style, height: float) -> float:
-        return max(height, 0.0)
-
-    def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
-        theme, side = style.theme, min(rect.width(), rect.height())
-        wide = side / self.now.heads
-        for head in range(self.now.heads):
-            part = QRectF(rect.x() + head * wide, rect.y(), wide, side)
-            painter.fillRect(part, mixed(theme.panel, theme.head(head), 0.55))
-            if wide > style.px(4):
-                outline(painter, part, theme.panel)
-        outline(painter, QRectF(rect.x(), rect.y(), side, side), theme.grid, hairline(style))
+def _weight(heads: int, style: Style) -> QImage:
+    """Return one weight as the slices of its heads: always the same square."""
+    colours = [ink(style, ("panel", f"head {n}", 0.55)).rgba() for n in range(heads)]
+    return word_image(np.array([colours], np.uint32))
 
 
 def columns_of(count: int, box: QRectF) -> int:
@@ -155,11 +131,14 @@ def columns_of(count: int, box: QRectF) -> int:
 
 def _paint_maps(now: HeadCount, painter: QPainter, style: Style, box: QRectF) -> None:
     """Paint the map of each head, all of one size: as large as the most of them let it be."""
-    theme, across = style.theme, columns_of(now.width, box)
+    across = columns_of(now.width, box)
     step = min(box.width() / across, box.height() / -(-now.width // across))
     size = max(step - min(style.px(3), 0.25 * step), 1.0)
     for head in range(now.heads):
         x, y = box.x() + head % across * step, box.y() + head // across * step
         place = QRectF(x, y, size, size)
-        painter.fillRect(place, mixed(theme.panel, theme.head(head), 0.55))
-        outline(painter, place, theme.head(head))
+        painter.fillRect(place, ink(style, ("panel", f"head {head}", 0.55)))
+        outline(painter, place, ink(style, f"head {head}"))
+
+
+HEADS_VIEW = Pictured(words_of_counts, count_picture, described)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from typing import Any
 
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF, Qt
-from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
+from PySide6.QtGui import QPainter, QPen, QPolygonF
 
 from simulator.base.dtypes import F32
 from simulator.program.playback import eased
@@ -17,11 +16,11 @@ from simulator.run.snapshot import Snapshot
 from simulator.run.whole_layer import LayerRun
 from simulator.study.compare import position_of
 from ui.board.mini_board import paint_mini_board
-from ui.kit.boxes import Box, Canvas, Column, Placed, Row
-from ui.kit.shapes import LINE, Text
-from ui.look.draw import CENTRE, card, hairline, mixed, outline, text_width
+from ui.kit.boxes import Box, Canvas, Column, Placed, Row, Tone, ink
+from ui.kit.shapes import Card, Paragraph, Text
+from ui.look.draw import CENTRE
 from ui.look.names import head_words, op_label, short_op_label
-from ui.look.theme import LABEL, Style
+from ui.look.theme import Style
 from ui.look.units import count_text
 from ui.panels.layer.matrices import (
     Matrix,
@@ -33,8 +32,9 @@ from ui.panels.layer.matrices import (
     rows_box,
     runs_of,
 )
-from ui.panels.layer.state import COLOURS, PROJECTED, Bools, LayerState, heads_of, matrix
-from ui.panels.layer.words import NAMES, PLAIN, facts, formula_of, shape_text, sum_text
+from ui.panels.layer.state import COLOURS, PROJECTED, LayerState, Pictured, heads_of, matrix
+from ui.panels.layer.words import NAMES, PLAIN, facts, formula_of, shape_text, sum_text, title_of
+from ui.panels.study import Words
 
 _TILES = "tiles"
 """The place of the run's miniature."""
@@ -50,8 +50,6 @@ _STAGES = (
     ("concat", "concat"), ("y", "wo"), ("y", "y"),
 )  # fmt: skip
 """Each stage with what stands inside its place, or in its two places."""
-_STILL = ("x", "wq", "wk", "wv", "q", "k", "v", "wo")
-"""Matrices that are there before the run and do not change."""
 _LEAST = 0.3
 """Least side of a matrix, as a share of the longest: a flat one is still seen."""
 _CELL = QSizeF(72, 36)
@@ -71,10 +69,9 @@ class FlowPicture(Box):
         deep = min(max(px(66), 0.17 * rect.height()), px(92), 0.25 * rect.height())
         boxes = flow_places(run, style, rect.adjusted(0, 0, 0, -deep - px(6)))
         for stage, *names in _STAGES:
-            ground = _Stage(stage == state.at_work, stage == state.stage, id=("stage", stage))
-            place = _around(style, [boxes[name] for name in names])
             lower = 3 * px(17) if names == [_TILES] else 0
-            yield Placed(ground, place.adjusted(0, 0, 0, lower).intersected(rect))
+            place = _around(style, [boxes[name] for name in names]).adjusted(0, 0, 0, lower)
+            yield from _ground(state, stage).place(style, place.intersected(rect))
         yield Placed(Canvas(partial(_paint_arrows, boxes)), rect)
         for name, box in boxes.items():
             title: Box = Text(_TILES, align=CENTRE, size=12, bold=True)
@@ -87,45 +84,36 @@ class FlowPicture(Box):
         yield from _detail(state).place(style, rect.adjusted(0, rect.height() - deep, 0, 0))
 
     def _matrices(self, style: Style, boxes: dict[str, QRectF]) -> Iterator[Placed]:
-        state, run = self.state, self.state.run
-        slots, concat, whole = (
-            head_places(run.heads, style, boxes["o"]),
-            matrix(run, "concat"),
-            state.whole,
-        )
-        narrow = QRectF(0, 0, slots[0].width() * run.heads, slots[0].height())
-        font = number_font(concat, style, narrow)
-        written = font is not None and None not in [
-            number_font(matrix(run, each), style, boxes[each]) for each in boxes if each != _TILES
-        ]
-
-        def made(name: str, rows: Bools | None = None, **more: Any) -> Matrix:
-            return Matrix(matrix(run, name), COLOURS.get(name, name), PLAIN[name], rows,
-                          heads_of(run, name), name == "wo", written=written, **more)  # fmt: skip
-
-        for name in _STILL:
-            yield Placed(made(name), boxes[name])
-        yield Placed(made("concat", state.landed), boxes["concat"])
+        state, run, moves = self.state, self.state.run, list[Placed]()
         mixing, moving, whole = state.mixing, state.moving, state.whole
-        wide = concat.shape[1] // run.heads
-        y, top = boxes["y"], limit_of(concat)
-        yield Placed(made("y", whole if mixing is None else whole & ~mixing), y)
-        moves = []
+        concat, wide = matrix(run, "concat"), run.shapes["o"][2]
+        gap = min(style.px(8), 0.3 * boxes["o"].width() / run.heads)
+        slots = head_places(run.heads, boxes["o"], gap)
+        homes = head_places(run.heads, boxes["concat"], 0)
+        fonts = {name: number_font(matrix(run, name), style, boxes[name])
+                 for name in boxes if name != _TILES}  # fmt: skip
+        narrow = QRectF(0, 0, slots[0].width() * run.heads, slots[0].height())
+        fonts["o"] = number_font(concat, style, narrow)
+        written = None not in fonts.values()
+        there = {"concat": state.landed, "y": whole if mixing is None else whole & ~mixing}
+        for name in [each for each in boxes if each not in (_TILES, "o")]:
+            of = Matrix(matrix(run, name), COLOURS.get(name, name), PLAIN[name], there.get(name),
+                        heads_of(run, name), name == "wo", written=written)  # fmt: skip
+            yield Placed(of, boxes[name])
         for head, slot in enumerate(slots):
             values, own = concat[:, head * wide : (head + 1) * wide], (range(head, head + 1),)
-            of_head = Matrix(values, "O", PLAIN["o"], state.finished[head], own, limit=top,
-                             font=font, written=written)  # fmt: skip
-            yield Placed(of_head, slot)
+            of = Matrix(values, "O", PLAIN["o"], state.finished[head], own, font=fonts["o"],
+                        limit=limit_of(concat), written=written)  # fmt: skip
+            yield Placed(of, slot)
             if moving is not None and moving[head].any():
-                rows, home = moving[head], head_box(run.heads, boxes["concat"], head)
-                slides = replace(of_head, rows=rows, slices=(), bare=True,
-                                 over=partial(_paint_runs, rows, head))  # fmt: skip
-                moves.append(Placed(slides, between(slot, home, state.slid)))
+                frames = tuple((rows, range(wide)) for rows in runs_of(moving[head]))
+                slides = replace(of, rows=moving[head], slices=(), bare=True, frames=frames,
+                                 tone=f"head {head}")  # fmt: skip
+                moves.append(Placed(slides, between(slot, homes[head], state.slid)))
         for rows in runs_of(mixing) if mixing is not None and state.mixed else ():
-            values, of_y = mixed_rows(run, rows, state.mixed), matrix(run, "y")
-            under_way = Matrix(values, "y", "Y", limit=limit_of(of_y), bare=True,
-                               font=number_font(of_y, style, y), written=written)  # fmt: skip
-            yield Placed(under_way, rows_box(y, rows, len(whole)))
+            of = Matrix(mixed_rows(run, rows, state.mixed), "y", "Y", bare=True, font=fonts["y"],
+                        limit=limit_of(matrix(run, "y")), written=written)  # fmt: skip
+            yield Placed(of, rows_box(boxes["y"], rows, len(whole)))
         yield from moves
 
     def _tiles(self, style: Style, box: QRectF, rect: QRectF) -> Iterator[Placed]:
@@ -141,8 +129,7 @@ class FlowPicture(Box):
             (f"visit {visit} of {visits}", f"{visit} of {visits}", visit),
             (op_label(now.op, w), short_op_label(now.op, w), ""),
         )):  # fmt: skip
-            y = box.bottom() + style.px(4) + n * line
-            place = QRectF(wide.x(), y, wide.width(), line)
+            place = QRectF(wide.x(), box.bottom() + style.px(4) + n * line, wide.width(), line)
             yield Placed(Text(words, "muted" if n < 2 else "text", CENTRE), place)
 
 
@@ -169,11 +156,11 @@ def flow_places(run: LayerRun, style: Style, rect: QRectF) -> dict[str, QRectF]:
             boxes |= dict(zip(column, found, strict=True))
         if _TILES in boxes:  # three lines of words below it
             box, words = boxes[_TILES], px(58)
-            high = min(part.height() - head - words, box.width())
-            top = min(box.center().y() - high / 2, part.bottom() - high - words)
-            boxes[_TILES] = QRectF(
-                box.x(), round(max(top, part.y() + head)), box.width(), round(high)
+            side = min(part.height() - head - words, box.width())
+            top = max(
+                min(box.center().y() - side / 2, part.bottom() - side - words), part.y() + head
             )
+            boxes[_TILES] = QRectF(box.x(), round(top), box.width(), round(side))
         y += high
     return boxes
 
@@ -196,28 +183,18 @@ def _around(style: Style, boxes: list[QRectF]) -> QRectF:
     return reduce(QRectF.united, named).adjusted(-pad - band_of(style), -1, pad, pad)
 
 
-def head_places(heads: int, style: Style, box: QRectF) -> list[QRectF]:
-    """Return the places of O of each head: apart, where the concat has them side by side."""
-    gap = min(style.px(8), 0.3 * box.width() / heads) if heads > 1 else 0.0
+def head_places(heads: int, box: QRectF, gap: float) -> list[QRectF]:
+    """Return the places of heads side by side in a box."""
     wide = (box.width() - gap * (heads - 1)) / heads
     return [QRectF(box.x() + head * (wide + gap), box.y(), wide, box.height())
             for head in range(heads)]  # fmt: skip
 
 
-def head_box(heads: int, box: QRectF, head: int) -> QRectF:
-    """Return the place of a head in the concat."""
-    wide = box.width() / heads
-    return QRectF(box.x() + head * wide, box.y(), wide, box.height())
-
-
 def between(start: QRectF, end: QRectF, share: float) -> QRectF:
     """Return a box on its way from one place to another."""
     at = eased(share)
-    corners = (
-        a + (b - a) * at
-        for a, b in ((start.topLeft(), end.topLeft()), (start.bottomRight(), end.bottomRight()))
-    )
-    return QRectF(*corners)
+    ends = (start.topLeft(), end.topLeft()), (start.bottomRight(), end.bottomRight())
+    return QRectF(*(a + (b - a) * at for a, b in ends))
 
 
 def mixed_rows(run: LayerRun, rows: range, heads: int) -> F32:
@@ -229,49 +206,36 @@ def mixed_rows(run: LayerRun, rows: range, heads: int) -> F32:
 # --- what is painted --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _Stage(Box):
-    """The ground of a stage: lit while it is at work, framed if it was asked for."""
-
-    works: bool
-    chosen: bool
-
-    def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
-        theme, px = style.theme, style.px
-        ground = mixed(theme.panel, theme.current, 0.13) if self.works else QColor(theme.panel)
-        border = theme.current if self.works else theme.text if self.chosen else theme.border
-        thick = px(2) if self.works or self.chosen else hairline(style)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        card(painter, rect, ground, border, px(5), thick)
-        if self.works and self.chosen:
-            outline(painter, rect.adjusted(3, 3, -3, -3), theme.text, 1.0, px(4))
+def _ground(state: LayerState, stage: str) -> Box:
+    """Return the ground of a stage: lit while it is at work, framed if it was asked for."""
+    works, chosen = stage == state.at_work, stage == state.stage
+    ground: Tone = ("panel", "current", 0.13) if works else "panel"
+    border = "current" if works else "text" if chosen else "border"
+    inner = Card(Box(), "text", ground=ground) if works and chosen else Box()
+    return Card(inner, border, 2 if works or chosen else 1, ground=ground, id=("stage", stage))
 
 
-def _paint_arrows(boxes: dict[str, QRectF], painter: QPainter, style: Style, rect: QRectF) -> None:
+def _paint_arrows(boxes: dict[str, QRectF], painter: QPainter, style: Style, _: QRectF) -> None:
     """Paint arrows from each matrix to what is made of it."""
     px, band = style.px, band_of(style) + style.px(8)
+    one, two = boxes["o"], _name_place(style, boxes["concat"])
+    x = one.center().x()
+    arrows = [QLineF(x, one.bottom() + px(3), x, two.y() - px(1))]
     for name, other in _ARROWS:
         one, two = (_with_name(style, boxes[each]) for each in (name, other))
         if one.right() < two.right():  # not from a line to the next
-            start = QPointF(one.right() + px(7), one.center().y())
-            high = min(max(start.y(), two.top() + px(8)), two.bottom() - px(8))
-            _paint_arrow(
-                painter, style, start, QPointF(max(two.left() - band, start.x() + px(6)), high)
-            )
-    one, two = boxes["o"], _name_place(style, boxes["concat"])
-    x = one.center().x()
-    _paint_arrow(painter, style, QPointF(x, one.bottom() + px(3)), QPointF(x, two.y() - px(1)))
-
-
-def _paint_arrow(painter: QPainter, style: Style, start: QPointF, end: QPointF) -> None:
-    colour, line = QColor(style.theme.muted), QLineF(start, end)
-    painter.setPen(QPen(colour, style.px(1.3)))
-    painter.drawLine(line)
-    along = QPointF(line.dx(), line.dy()) * (style.px(4.5) / max(line.length(), 1.0))
-    across = QPointF(-along.y() / 2, along.x() / 2)
-    painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(colour)
-    painter.drawPolygon(QPolygonF([end, end - along + across, end - along - across]))
+            start = one.right() + px(7), one.center().y()
+            high = min(max(start[1], two.top() + px(8)), two.bottom() - px(8))
+            arrows.append(QLineF(*start, max(two.left() - band, start[0] + px(6)), high))
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setBrush(ink(style, "muted"))
+    for line in arrows:
+        painter.setPen(QPen(ink(style, "muted"), px(1.3)))
+        painter.drawLine(line)
+        along = QPointF(line.dx(), line.dy()) * (px(4.5) / max(line.length(), 1.0))
+        across, end = QPointF(-along.y() / 2, along.x() / 2), line.p2()
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.drawPolygon(QPolygonF([end, end - along + across, end - along - across]))
 
 
 def _paint_tiles(now: Snapshot, painter: QPainter, style: Style, rect: QRectF) -> None:
@@ -279,13 +243,6 @@ def _paint_tiles(now: Snapshot, painter: QPainter, style: Style, rect: QRectF) -
     painter.save()
     paint_mini_board(painter, now.program, position_of(now), grid, style, rect)
     painter.restore()
-
-
-def _paint_runs(rows: Bools, head: int, painter: QPainter, style: Style, rect: QRectF) -> None:
-    """Frame rows that slide from O of their head into the concat."""
-    for run in runs_of(rows):
-        around = rows_box(rect, run, len(rows)).adjusted(-2, -2, 2, 2)
-        outline(painter, around, style.theme.head(head), style.px(2))
 
 
 # --- what is said of a stage ------------------------------------------------------------------
@@ -302,33 +259,18 @@ def _detail(state: LayerState) -> Box:
             wide = Box(wide=46 * values.shape[1])
             tables.append(Column((named, of, wide), gap=0, may_go=True))
     latex = formula_of(run, stage, state.snapshot.program.workload)
+    first, *others = facts(run, stage)
     said = Column((
         Row((MatrixName(latex, "text", size=16, high=27), Box(grow=1)), gap=0),
-        _Phrases(tuple(facts(run, stage)), sum_text(run, stage, state.row), grow=1),
+        Text((first, ""), "muted", wide=0),
+        Paragraph("  ·  ".join(others), "muted", may_go=True),
+        Text((sum_text(run, stage, state.row), ""), "muted", may_go=True), Box(grow=1),
     ), gap=0, grow=1)  # fmt: skip
     return Row((said, *tables), gap=14)
 
 
-@dataclass(frozen=True, eq=False)
-class _Phrases(Box):
-    """Phrases in full lines, those at the end left out if there is no room, and a last line."""
+def _words(state: LayerState) -> Words:
+    return Words(title_of(state.run, state.shown))
 
-    said: tuple[str, ...]
-    last: str
 
-    def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
-        font, line, room, lines = style.text_font(LABEL), style.px(LINE), rect.width(), list[str]()
-        for each in self.said:
-            longer = f"{lines[-1]}  ·  {each}" if lines else each
-            if lines and text_width(font, longer) <= room:
-                lines[-1] = longer
-            elif (len(lines) + 1) * line <= rect.height() and text_width(
-                font, each
-            ) <= rect.width():
-                lines.append(each)
-        if (len(lines) + 1) * line <= rect.height() and text_width(font, self.last) <= room:
-            lines.append(self.last)
-        for n, words in enumerate(lines):
-            yield Placed(
-                Text(words, "muted"), QRectF(rect.x(), rect.y() + n * line, rect.width(), line)
-            )
+FLOW_VIEW = Pictured(_words, FlowPicture, lambda state: facts(state.run, state.shown))

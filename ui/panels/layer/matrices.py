@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -118,7 +118,8 @@ class Matrix(Box):
     bare: bool = False  # whether it has no ground and no frame
     tallest: float = math.inf  # largest height of a row in a column of boxes
     square: bool = False  # whether it is the largest square in the middle of its place
-    over: Callable[[QPainter, Style, QRectF], None] | None = None  # paints upon it
+    frames: tuple[tuple[range, range], ...] = ()  # rows and columns around which frames are
+    tone: Tone = "current"  # of frames
 
     def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
         side = min(rect.width(), rect.height())
@@ -174,8 +175,13 @@ class Matrix(Box):
                                   line.width() / cols, line.height())  # fmt: skip
                     colour: QColor = shades[row, col]  # type: ignore[assignment]
                     draw_text(painter, cell, cell_words(float(value)), font, colour, CENTRE)
-        if self.over is not None:
-            self.over(painter, style, rect)
+        for rows, columns in self.frames:
+            place = rows_box(rect, rows, count)
+            place.setLeft(rect.x() + columns.start * rect.width() / cols)
+            place.setWidth(len(columns) * rect.width() / cols)
+            grown = max(style.px(4) - place.height(), 0.0) / 2 + 2
+            mark = place.adjusted(-2, -grown, 2, grown)
+            outline(painter, mark, ink(style, self.tone), max(style.px(2), 2))
 
     def _paint_slices(self, painter: QPainter, style: Style, rect: QRectF) -> None:
         """Paint bands in the colours of heads above the matrix or at its left, lines between."""

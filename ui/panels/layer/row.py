@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import product
 
 import numpy as np
@@ -13,13 +13,13 @@ from PySide6.QtGui import QColor, QPainter, QPen
 
 from simulator.base.dtypes import F64
 from simulator.study.layer.heads import RowShares, row_shares
-from ui.kit.boxes import Box, Canvas, Column, Placed, Row
-from ui.kit.shapes import LINE, Text
+from ui.kit.boxes import Box, Column, Placed, Row
+from ui.kit.shapes import LINE, Legend, Text
 from ui.look.draw import CENTRE, RIGHT, draw_text, outline, text_width
 from ui.look.theme import LABEL, Style
 from ui.look.units import exact_text, number_text
-from ui.panels.layer.matrices import Matrix, rows_box
-from ui.panels.layer.state import LayerState, matrix
+from ui.panels.layer.matrices import Matrix
+from ui.panels.layer.state import LayerState, Pictured, matrix
 from ui.panels.layer.words import cell_words
 from ui.panels.study import Words
 
@@ -53,10 +53,10 @@ def head_words(state: LayerState, shares: RowShares, head: int) -> tuple[str, ..
     return f"head {head}: {said}, length {size}", f"head {head}: {said}", said
 
 
-def described_heads(state: LayerState) -> list[str]:
-    """Return what each head gives, for screen readers."""
+def described(state: LayerState) -> Iterator[str]:
+    """Yield what each head gives."""
     shares = row_shares(state.run, state.shown_row)
-    return [head_words(state, shares, head)[0] for head in range(len(state.finished))]
+    return (head_words(state, shares, head)[0] for head in range(len(state.finished)))
 
 
 def named_heads(shares: RowShares) -> list[int]:
@@ -68,44 +68,26 @@ def named_heads(shares: RowShares) -> list[int]:
 
 def row_picture(state: LayerState) -> Box:
     """Return Y, in which a row is chosen unless nobody can, the stacks of the row and its heads."""
-    shares, whole = row_shares(state.run, state.shown_row), state.whole
+    row, shares = state.shown_row, row_shares(state.run, state.shown_row)
     named = named_heads(shares)
-    said = "Y: choose a row" if state.controls else f"Y, row {state.shown_row} framed"
-    framed = partial(_paint_frame, state.shown_row, len(whole))
-    keys: list[Box] = [
-        Row((
-            Canvas(partial(_paint_swatch, head), wide=11, high=LABEL),
-            Text(head_words(state, shares, head), "text" if head in state.done else "muted",
-                 wide=0, grow=1),
-        ), gap=6) for head in named
-    ]  # fmt: skip
-    if len(named) < len(shares.along):
-        others = len(shares.along) - len(named)
-        keys.append(Text((f"grey: {others} heads more", f"{others} more"), "muted", wide=0))
+    others = len(shares.along) - len(named)
+    said = "Y: choose a row" if state.controls else f"Y, row {row} framed"
+    keys = [(f"head {head}", head_words(state, shares, head)) for head in named]
+    more = [("faint", f"{others} heads more")] if others else []
     y = matrix(state.run, "y")
-    return Row((
-        Box(wide=1),
-        Column((
-            Text((said, "Y"), "muted", wide=0),
-            Matrix(y, "y", "Y", whole, tallest=26, over=framed, id="row", grow=1), Box(high=19),
-        ), gap=2, share=0.12),
-        _Stacks(state, shares, named, name="stacks", grow=1),
-        Column((Box(high=LABEL), *keys), gap=2, share=0.27),
-    ), gap=10)  # fmt: skip
-
-
-def _paint_frame(row: int, count: int, painter: QPainter, style: Style, box: QRectF) -> None:
-    """Frame a row of Y."""
-    mark = rows_box(box, range(row, row + 1), count)
-    grown = max(style.px(4) - mark.height(), 0.0) / 2 + 1
-    outline(painter, mark.adjusted(-2, -grown, 2, grown), style.theme.current, style.px(2))
-
-
-def _paint_swatch(head: int, painter: QPainter, style: Style, box: QRectF) -> None:
-    side = min(box.width(), box.height())
-    painter.fillRect(
-        QRectF(box.x(), box.center().y() - side / 2, side, side), style.theme.head(head)
-    )
+    return Column((
+        Row((
+            Box(wide=1),
+            Column((
+                Text((said, "Y"), "muted", wide=0),
+                Matrix(y, "y", "Y", state.whole, tallest=26, id="row", grow=1,
+                       frames=((range(row, row + 1), range(y.shape[1])),)),
+                Box(high=19),
+            ), gap=2, share=0.12),
+            _Stacks(state, shares, named, name="stacks", grow=1), Box(wide=4),
+        ), gap=10, grow=1),
+        Legend((*keys, *more)),
+    ))  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,3 +186,6 @@ def _paint_sum(painter: QPainter, style: Style, column: QRectF, at: float, words
         ground = QRectF(column.center().x() - wide / 2, above, wide, px(15))
         painter.fillRect(ground, QColor(theme.panel))
         draw_text(painter, ground, words, font, theme.text, CENTRE)
+
+
+ROW_VIEW = Pictured(words_of_row, row_picture, described)

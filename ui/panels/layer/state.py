@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +16,10 @@ from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
 from simulator.run.whole_layer import LayerRun, compute_layer, example_layer, known_layer
 from simulator.study.layer.choices import AT_WORK, FLOW
+from ui.kit.boxes import Box
 from ui.look.formula import typeset
-from ui.panels.layer.words import LATEX
+from ui.panels.layer.words import latex_of
+from ui.panels.study import Words
 from ui.session.tasks import Report
 
 Bools = NDArray[np.bool_]
@@ -44,16 +48,17 @@ class LayerFound:
 
 def layer_found(trace: Trace, report: Report) -> LayerFound:
     """Return the layer of a run."""
-    typeset(LATEX)
+    why, end = "", None
     if trace.inputs.layer is None:
-        demo, end = example_layer()
-        said = filter(None, (NO_LAYER, done_after_words(trace.workload.file)))
-        return LayerFound(known_layer(demo), " ".join(said), end)
-    if trace.whole_layer is None:
+        why = " ".join(filter(None, (NO_LAYER, done_after_words(trace.workload.file))))
+        trace, end = example_layer()
+    elif trace.whole_layer is None:
         picked, count = trace.workload.picked, trace.workload.input_heads[0]
         heads = f"head{'s' * (len(picked) > 1)} {', '.join(map(str, picked))} of {count}"
         return LayerFound(None, f"Only {heads} run, and Y needs all of them.")
-    return LayerFound(known_layer(trace) or compute_layer(trace, report))
+    run = known_layer(trace) or compute_layer(trace, report)
+    typeset(latex_of(run, trace.workload))
+    return LayerFound(run, why, end)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,6 +177,14 @@ class LayerState:
     def shown(self) -> str:
         """The stage that is explained: the one that was asked for, or the one at work."""
         return self.at_work if self.stage == AT_WORK else self.stage
+
+
+class Pictured(NamedTuple):
+    """One picture of a layer, its words, and what is read aloud beside them."""
+
+    words: Callable[[LayerState], Words]
+    picture: Callable[[LayerState], Box | None]
+    more: Callable[[LayerState], Iterable[str]] = lambda state: ()
 
 
 def matrix(run: LayerRun, name: str) -> F32:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
@@ -14,19 +14,12 @@ from simulator.run.whole_layer import finished_rows
 from simulator.study.layer.choices import AT_WORK, CHOICES, FLOW, HEAD, HEADS, ROW, STAGE
 from ui.kit.boxes import Box, Column
 from ui.kit.shapes import Text
-from ui.panels.layer.circuits import head_picture, words_of_head
-from ui.panels.layer.counts import (
-    count_at,
-    count_picture,
-    counts_of,
-    described_counts,
-    words_of_counts,
-)
-from ui.panels.layer.flow import FlowPicture
-from ui.panels.layer.product import StagePicture, words_of_stage
-from ui.panels.layer.row import described_heads, row_picture, words_of_row
-from ui.panels.layer.state import LayerFound, LayerState, layer_found
-from ui.panels.layer.words import facts, title_of
+from ui.panels.layer.circuits import HEAD_VIEW
+from ui.panels.layer.counts import HEADS_VIEW, count_at, counts_of
+from ui.panels.layer.flow import FLOW_VIEW
+from ui.panels.layer.product import STAGE_VIEW
+from ui.panels.layer.row import ROW_VIEW
+from ui.panels.layer.state import LayerFound, LayerState, Pictured, layer_found
 from ui.panels.study import Act, Chosen, Slider, Study, Words
 from ui.session.tasks import Report
 from ui.session.view import View
@@ -135,49 +128,31 @@ class LayerStudy(Study[LayerFound, LayerState]):
     # --- what is seen -------------------------------------------------------------------------
 
     def words(self, state: LayerState) -> Words:
-        own = self._own(state)
-        return (
-            own._replace(title=state.found.why)
-            if own and state.found.why
-            else (own or Words(state.found.why))
-        )
+        why, own = state.found.why, self._own(state)
+        if own is None:
+            return Words(why)
+        return own.words(state)._replace(title=why) if why else own.words(state)
 
     def described(self, state: LayerState) -> tuple[str, ...]:
         own, (title, *said) = self._own(state), super().described(state)
         if own is None:
-            return title, *said
-        demo = (_BELOW, Text(own.title).wordings[0]) if state.found.why else ()
-        return title, *demo, *(_MORE[state.shows](state) if state.shows in _MORE else ()), *said
+            return (title,)
+        demo = (_BELOW, Text(own.words(state).title).wordings[0]) if state.found.why else ()
+        return title, *demo, *own.more(state), *said
 
     def picture(self, state: LayerState) -> Box | None:
         own = self._own(state)
-        picture = None if own is None else _PICTURES[state.shows](state)
+        picture = None if own is None else own.picture(state)
         if own is None or picture is None or not state.found.why:
             return picture
-        above = Text(_BELOW, "muted"), Text(own.title, bold=True, wide=0)
+        above = Text(_BELOW, "muted"), Text(own.words(state).title, bold=True, wide=0)
         return Column((*above, replace(picture, grow=1)))
 
-    def _own(self, state: LayerState) -> Words | None:
-        """Return the words of the layer on show; None: there is none, or no room for the demo's."""
+    def _own(self, state: LayerState) -> Pictured | None:
+        """Return the picture of the layer; None: there is none, or no room for the demo's."""
         off = state.found.run is None or (state.found.why and not state.roomy)
-        return None if off else _WORDS[state.shows](state)
+        return None if off else _VIEWS[state.shows]
 
 
-def _words_of_flow(state: LayerState) -> Words:
-    return Words(title_of(state.run, state.shown))
-
-
-_WORDS: dict[str, Callable[[LayerState], Words]] = {
-    FLOW: _words_of_flow, STAGE: words_of_stage, ROW: words_of_row, HEAD: words_of_head,
-    HEADS: words_of_counts,
-}  # fmt: skip
-_PICTURES: dict[str, Callable[[LayerState], Box | None]] = {
-    FLOW: FlowPicture, STAGE: StagePicture, ROW: row_picture, HEAD: head_picture,
-    HEADS: count_picture,
-}  # fmt: skip
-_MORE: dict[str, Callable[[LayerState], list[str]]] = {
-    FLOW: lambda state: facts(state.run, state.shown), ROW: described_heads,
-    HEADS: described_counts,
-}  # fmt: skip
-"""What is read aloud of a picture beside its words."""
+_VIEWS = {FLOW: FLOW_VIEW, STAGE: STAGE_VIEW, ROW: ROW_VIEW, HEAD: HEAD_VIEW, HEADS: HEADS_VIEW}
 LAYER = LayerStudy()

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from simulator.base.dtypes import F32
 from simulator.problem.workload import Workload
 from simulator.run.whole_layer import LayerRun
 from ui.look.units import bytes_text, count_text, number_text
@@ -30,45 +31,31 @@ TITLES = {
     "y": "W_O mixes the heads",
 }
 """What a stage does."""
-_TURNED = r"R_p \, ({})"
-"""Formula of a matrix that RoPE turns by its place p."""
-_PRODUCT = {"q": ("Q", "Q"), "k": ("K", "K"), "v": ("V", "V")}
-_SCORES = (r"Q_h K_h^T / \sqrt{d}", r"c \, Q_h K_h^T", r"\mathrm{score}(Q_h K_h^T)")
-"""The usual scores, those with another scale, and those that are changed after it."""
-_TILES = tuple(rf"O_h = \mathrm{{softmax}}({scores}) \, V_h" for scores in _SCORES)
-_CONCAT = r"O = \mathrm{concat}(O_1, \dots, O_h)"
-
-
-_OF_HEAD = (r"Q_h", r"K_h^T", r"V_h", r"\mathrm{softmax}", *(f"O_{{{n}}}" for n in range(8)))
 CIRCUITS = (r"W_Q W_K^T", r"A - A^T", r"W_V W_O")
 """The matrices of a head."""
+_OF_HEAD = (r"Q_h", r"K_h^T", r"V_h", r"\mathrm{softmax}", *(f"O_{{{n}}}" for n in range(8)))
 
 
-def formula_of(run: LayerRun, stage: str, w: Workload | None = None) -> str:
+def formula_of(run: LayerRun, stage: str, w: Workload) -> str:
     """Return what a stage computes, to be typeset; `w` says what turns products into scores."""
-    bias = NAMES[biases[0]] if (biases := biases_of(run, stage)) else ""
-    added = f" + {bias}" if bias else ""
-    if stage in _PRODUCT:
-        product = f"X W_{NAMES[stage]}{added}"
-        turned = run.layer.turns(stage)
-        return f"{NAMES[stage]} = {_TURNED.format(product) if turned else product}"
-    return {"o": _TILES[_kind(w)], "concat": _CONCAT}.get(stage, f"Y = O W_O{added}")
+    added = "".join(f" + {NAMES[bias]}" for bias in biases_of(run, stage))
+    if stage == "o":
+        scores = r"Q_h K_h^T / \sqrt{d}"
+        if w.changes_scores:
+            scores = r"\mathrm{score}(Q_h K_h^T)"
+        elif not math.isclose(w.scoring.factor, w.head_dim**-0.5):
+            scores = r"c \, Q_h K_h^T"
+        return rf"O_h = \mathrm{{softmax}}({scores}) \, V_h"
+    if stage in ("concat", "y"):
+        return r"O = \mathrm{concat}(O_1, \dots, O_h)" if stage != "y" else f"Y = O W_O{added}"
+    made = f"X W_{NAMES[stage]}{added}"  # RoPE turns a row by its place p
+    return f"{NAMES[stage]} = " + (rf"R_p \, ({made})" if run.layer.turns(stage) else made)
 
 
-def _kind(w: Workload | None) -> int:
-    """Return which of `_SCORES` a workload has."""
-    if w is None or not w.changes_scores:
-        return int(w is not None and not math.isclose(w.scoring.factor, w.head_dim**-0.5))
-    return 2
-
-
-LATEX = tuple(
-    [*NAMES.values(), *CIRCUITS, *_OF_HEAD, *_TILES, _CONCAT]
-    + [f"{n} = X W_{n}{b}" for n in "QKV" for b in ("", f" + b_{n}")]
-    + [f"{n} = {_TURNED.format(f'X W_{n}{b}')}" for n in "QK" for b in ("", f" + b_{n}")]
-    + [f"Y = O W_O{b}" for b in ("", " + b_O")]
-)
-"""All that is typeset, ahead of painting."""
+def latex_of(run: LayerRun, w: Workload) -> list[str]:
+    """Return all that is typeset of a layer, ahead of painting."""
+    formulas = (formula_of(run, stage.name, w) for stage in run.stages)
+    return [*NAMES.values(), *CIRCUITS, *_OF_HEAD, *formulas]
 
 
 def biases_of(run: LayerRun, stage: str) -> list[str]:
@@ -91,21 +78,10 @@ def cell_words(value: float) -> str:
     return "0" if text == "−0" else text
 
 
-def error_text(error: float) -> str:
-    """Return a difference from float64."""
-    return "exact" if error == 0 else number_text(error)
-
-
-def weight_of(run: LayerRun, stage: str) -> str | None:
-    """Return the weight that a stage multiplies by; None if it has none."""
+def weight_of(run: LayerRun, stage: str) -> F32 | None:
+    """Return what a stage multiplies by; None if numbers only change places, or of the tiles."""
     takes = run.stage(stage).takes
-    return next((name for name in takes if name in run.layer.weights), None)
-
-
-def term_count(run: LayerRun, stage: str) -> int:
-    """Return of how many products each number is a sum; 0 where numbers only change places."""
-    weight = weight_of(run, stage)
-    return 0 if weight is None else len(run.layer.weights[weight])
+    return next((run.layer.weights[name] for name in takes if name in run.layer.weights), None)
 
 
 def _turn_text(run: LayerRun, stage: str, row: int, col: int) -> str:
@@ -133,13 +109,13 @@ def sum_text(run: LayerRun, stage: str, row: int, col: int = 0) -> str:
     weight = weight_of(run, stage)
     if weight is not None and run.layer.turns(stage):
         return _turn_text(run, stage, row, col)
-    if weight is None or term_count(run, stage) > MOST_TERMS:
+    if weight is None or len(weight) > MOST_TERMS:
         return ""
-    taken, weights = run.stage(stage).takes[0], run.layer.weights
+    taken = run.stage(stage).takes[0]
     left = run.layer.x if taken == "x" else run.flat[taken]
+    biases = [float(run.layer.weights[bias][col]) for bias in biases_of(run, stage)]
+    terms = zip(left[row], weight[:, col], strict=True)
     made = run.flat.get(stage, run.arrays[stage])[row, col]
-    biases = [float(weights[bias][col]) for bias in biases_of(run, stage)]
-    terms = zip(left[row], weights[weight][:, col], strict=True)
     return sum_words(f"{PLAIN[stage]}[{row}, {col}]", terms, biases, float(made))
 
 
@@ -159,9 +135,9 @@ def facts(run: LayerRun, stage: str) -> list[str]:
     out.append(f"{count_text(one.flops)} FLOPs" if one.flops else "no FLOPs: only places change")
     if one.bytes is not None:
         out.append(f"{bytes_text(one.bytes)} requested of HBM")
-    out.append(f"off float64 by {error_text(one.error)}" if one.error else "exact in float64")
+    out.append(f"off float64 by {number_text(one.error)}" if one.error else "exact in float64")
     if stage == run.stages[-1].name:
-        out.append(f"from X on by {error_text(run.error)}")
+        out.append(f"from X on by {number_text(run.error)}")
     return [*out, one.cites]
 
 

@@ -35,6 +35,8 @@ QUANTITIES: dict[str, Callable[[Workload], int | float]] = {
     "Tr": lambda w: w.grid.Tr,
     "Tc": lambda w: w.grid.Tc,
     "splits": lambda w: w.splits,
+    "split_keys": lambda w: w.split_blocks * w.cols,
+    "batch": lambda w: len(w.scenario.batch.running) or 1,
     "window": lambda w: counted_back(w.mask.window),
     "sinks": lambda w: w.mask.sinks,
     "dilation": lambda w: w.mask.dilation,

@@ -16,6 +16,7 @@ from kernels.cuda.specs import KERNELS
 from kernels.devices.host.device import HostDevice
 from simulator.problem.facts import PACKED
 from simulator.problem.scenario import Scenario, load_scenario, parse_scenario
+from simulator.problem.workload import Inputs, resolve
 from simulator.run.cosimulation import verify
 from tests.conformance.check import HERE, find_cases
 from tests.kernels.helpers import (
@@ -74,6 +75,25 @@ def test_splits_of_a_size_are_not_those_of_a_number(algorithm: str) -> None:
         run.launch()
         outputs.append(run.tensors.o.tobytes())
     assert outputs[0] != outputs[1]
+
+
+@pytest.mark.parametrize("algorithm", PACKED)
+def test_a_prompts_rows_have_the_bits_of_their_steps_of_decoding(algorithm: str) -> None:
+    """Splits of a size are cut at places alone; a number cuts each length anew."""
+    said = {"heads": 2, "kv_heads": 1, "rows": 4, "cols": 8, "d": 5, "dv": 7}
+    differing = {}
+    for key, dealt in (("size", {"split_blocks": 2}), ("number", {"splits": 3})):
+        told = {**said, **dealt, "mask": {"causal": True}}
+        workload, inputs = workload_of(scenario(algorithm, nq=40, nk=40, **told))
+        prompt = host_trace(workload, inputs)[0].output
+        q, differing[key] = inputs.q.reshape(2, 40, -1), 0
+        for place in (0, 7, 8, 20, 33, 39):
+            w = resolve(scenario(algorithm, nq=1, nk=place + 1, **told))
+            own = q[:, place : place + 1].reshape(w.heads, w.seqlen_q, -1)
+            seen = slice(place + 1)
+            step = host_trace(w, Inputs(own, inputs.k[:, seen], inputs.v[:, seen]))[0].output
+            differing[key] += step[:, 0].tobytes() != prompt[:, place].tobytes()
+    assert differing["size"] == 0 < differing["number"]
 
 
 @pytest.mark.sweep(keep=1)

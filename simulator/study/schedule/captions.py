@@ -6,15 +6,22 @@ time, as with tiles of 128 rows: what kernels take of a multiprocessor is not kn
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
+
+from simulator.base.dtypes import F32
 from simulator.base.errors import refuse
+from simulator.engines.numpy_engine import numpy_engine
+from simulator.problem.filling import alone
 from simulator.problem.scenario import Algorithm, Scenario
 from simulator.problem.workload import Workload
-from simulator.program.algorithms import ALGORITHMS, tile_program
+from simulator.program.algorithms import ALGORITHMS, algorithm_of, tile_program
 from simulator.program.tile_program import TileProgram
-from simulator.study.captions import Numbers, chosen, known, named, program_of
+from simulator.run.trace import Trace, trace_of
+from simulator.study.captions import Numbers, chosen, known, named, once_a_run, program_of
 from simulator.study.schedule.batch import batch_programs
 from simulator.study.schedule.blocks import MOST_BLOCKS, count_all
 from simulator.study.schedule.residency import BlockNeeds
@@ -57,6 +64,37 @@ def schedule_uneven(n: Numbers) -> float:
 def auto_splits(n: Numbers) -> int:
     """What `splits = "auto"` chooses for the run."""
     return splitting(n.workload).split_choice.splits
+
+
+@known
+def batch_moves(n: Numbers) -> int:
+    """Numbers of O that have other bits than if the run's sequence were alone on the GPU."""
+    w = n.workload
+    return _moved(n, replace(w, scenario=alone(w.scenario)))
+
+
+@known
+def split_moves(n: Numbers, splits: int) -> int:
+    """Numbers of O that have other bits with so many splits of equal size."""
+    return _moved(n, with_splits(n.workload, splits))
+
+
+def _moved(n: Numbers, other: Workload) -> int:
+    """Return how many numbers of O differ where keys are dealt out as in another workload."""
+    w = n.workload
+    if not algorithm_of(w).splits:
+        raise refuse("", "algorithm", w.algorithm, "one that deals keys out to splits")
+    if w.heads * w.seqlen_q * w.seqlen_k > n.most_scores:
+        expected = f"a run of at most {n.most_scores} scores in all heads"
+        raise refuse("", "bits of O", f"{w.heads} x {w.seqlen_q} x {w.seqlen_k}", expected)
+    one, two = (_output(n.trace, each) for each in (w, other))
+    return int(np.count_nonzero(one.view(np.int32) != two.view(np.int32)))
+
+
+@once_a_run
+def _output(trace: Trace, dealt: Workload) -> F32:
+    """Return O of a run's numbers if its keys are dealt out as in another workload."""
+    return trace_of(dealt, trace.inputs, numpy_engine).output
 
 
 def _algorithm(n: Numbers, name: str) -> Algorithm:

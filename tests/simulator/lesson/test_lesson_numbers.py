@@ -123,6 +123,7 @@ def test_quantities_are_those_of_the_scenario():
         "Tr": 3, "Tc": 8, "window": 6, "sinks": 1, "scale": 0.3, "temperature": 0.7,
         "element_bytes": 2, "splits": 1, "features": 0, "threshold": 0, "softcap": 0,
         "dilation": 1, "documents": 0,
+        "split_keys": 24, "batch": 1,
     }  # fmt: skip
     scenario = odd_scenario(temperature=0.7)
     assert {name: computed(name, scenario) for name in QUANTITIES} == expected

@@ -1,12 +1,15 @@
 """Numbers of the lesson on schedules are those that its panel shows beside them."""
 
+import numpy as np
 import pytest
 
 from simulator.base.assets import LESSONS
 from simulator.base.errors import InputError
 from simulator.lesson.reader import load_lesson
-from simulator.problem.scenario import Scenario
+from simulator.problem.scenario import Scenario, with_values
+from simulator.problem.workload import resolve
 from simulator.program.algorithms import algorithm_of
+from simulator.run.trace import simulate
 from simulator.study.schedule.state import TimelineRow
 from tests.helpers.runs import program_of
 from tests.simulator.lesson.test_lesson_numbers import computed
@@ -14,6 +17,7 @@ from ui.look.layouts import LAYOUT_PANELS
 from ui.panels.schedule.study import schedule_state
 
 LESSON = load_lesson(LESSONS / "24-schedules.md", LAYOUT_PANELS)
+TOGETHER = load_lesson(LESSONS / "30-batch-invariance.md", LAYOUT_PANELS).steps[1].scenario
 ROWS, CAUSAL, DECODING = (LESSON.steps[n].scenario for n in (1, 2, 4))
 
 
@@ -50,6 +54,27 @@ def test_splits() -> None:
         blocks = len(row.schedule.launches[0].blocks)
         assert computed(f'schedule_blocks("split-kv", {splits})', DECODING) == blocks
     assert computed("auto_splits()", DECODING) == splits > 1
+
+
+def test_bits_that_move_are_those_of_other_runs() -> None:
+    """Of the same sequence alone, or with another number of splits."""
+
+    def output(**tiling: object) -> np.ndarray:
+        return simulate(with_values(TOGETHER, {"tiling": tiling})).output
+
+    ours = output()
+    alone = simulate(with_values(TOGETHER, {"batch": {"lengths": [60]}}))
+    assert alone.workload.splits != resolve(TOGETHER).splits
+    assert computed("batch_moves()", TOGETHER) == np.sum(ours != alone.output) > 0
+    for splits in (1, 2, 4, 8, 16):
+        moved = np.sum(ours != output(splits=splits))
+        assert computed(f"split_moves({splits})", TOGETHER) == moved > 0
+    assert computed("split_moves(3)", TOGETHER) == 0
+    sized = with_values(TOGETHER, {"tiling": {"splits": None, "split_size": 8}})
+    assert computed("batch_moves()", sized) == 0
+    assert computed("split_moves(3)", sized) > 0
+    with pytest.raises(InputError, match="expected one that deals keys out to splits"):
+        computed("batch_moves()", ROWS)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ from itertools import accumulate
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QFont, QPainter
 
+from simulator.problem.hardware import gpus
+from simulator.problem.models import models
 from simulator.study.kv_cache.counts import bytes_per_token
 from simulator.study.kv_cache.memory import Need, sharings
 from ui.kit.boxes import Box, Placed, Tone
@@ -40,7 +42,8 @@ _ONE_LINE = 700.0
 MOST_BOXES = 12
 """GPUs beyond which there is one box for all."""
 _SHADES = (0.62, 0.46, 0.34)
-_LARGEST = 152.0
+_LARGEST, _ROOMY = 152.0, 1500.0
+"""Letters of the number, and the width from which headings are whole, units."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +123,10 @@ def _sentence(page: Page, c: CacheChoice, rect: QRectF) -> float:
         x += wide + 0.4 * letters
     y += page.line(size)
     if c.controls and page.u * 15 >= page.letters(0):
-        hint = "↑ ↓ or the wheel change the word under the pointer; letters find a model or a GPU"
+        hint = (
+            "↑ ↓ or the wheel change the word under the pointer; type to search "
+            f"{len(models())} models or {len(gpus())} GPUs"
+        )
         page.say(QRectF(rect.x(), y, rect.width(), page.line(15)), hint, 15, "faint")
         y += page.line(15)
     return y
@@ -254,6 +260,9 @@ def _rows(page: Page, c: CacheChoice, rect: QRectF) -> None:
     # columns from the right: what lies against what, tokens a second, GPUs; bars take the rest
     pad = max(24 * u, 10.0)
     rate = max(page.width("≈ 8 888.8", 17, code=True), page.width("tokens / s", 16)) + pad
+    on_these = "on these GPUs, at most"
+    if rect.width() > _ROOMY * u:
+        rate = max(rate, page.width(on_these, 13) + pad)
     square = max(14 * u, 5.0)
     count = page.width("≈ 888", 17, code=True)
     gpus = count + pad + square * MOST_BOXES
@@ -277,7 +286,7 @@ def _rows(page: Page, c: CacheChoice, rect: QRectF) -> None:
     page.say(QRectF(rect.x(), rect.y(), names + bars, page.line(20)), about_rows, 20, bold=True)
     heads: tuple[tuple[float, float, Wordings, Wordings], ...] = (
         (columns[0], gpus, "GPUs", ("with weights", "")),
-        (columns[1], rate, "tokens / s", ("on these GPUs, at most", "at most")),
+        (columns[1], rate, "tokens / s", (on_these, "at most")),
         (columns[2], against, "weights against cache", ""),
     )
     for left, wide, one, two in heads:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from PySide6.QtCore import QRect, QSizeF, Qt, QTimer, Signal
 from PySide6.QtGui import QHideEvent
@@ -43,6 +44,16 @@ from ui.session.session import Session
 from ui.session.view import View
 from ui.widgets.choice_bar import PlotBar
 
+_FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "axes": ("log", lambda value: value == "log"),
+    "convention": ("convention", lambda value: one_of(CONVENTIONS, value)),
+    "GPU": ("gpu", lambda value: gpus()[value]),
+    "batch": ("batch", int),
+    "page size": ("page_size", int),
+    "cache type": ("dtype", str),
+    "weights type": ("weights_dtype", str),
+}
+"""Which field a choice sets, and what it makes of a value."""
 _TICK_MS = 60
 """How long a token is shown while decoding plays."""
 _SIDE = 12
@@ -162,18 +173,9 @@ class MemoryCard(PlotPanel[None]):
             model = self._model.own if value == OWN else models()[value]
             assert model is not None  # the entry is disabled until a file has been read
             choice = replace(choice, published=model, changed=None, kind="")
-        elif name == "axes":
-            choice = replace(choice, log=value == "log")
-        elif name == "convention":
-            choice = replace(choice, convention=one_of(CONVENTIONS, value))
-        elif name == "GPU":
-            choice = replace(choice, gpu=gpus()[value])
-        elif name in ("batch", "page size"):
-            key = {"batch": "batch", "page size": "page_size"}[name]
-            choice = replace(choice, **{key: int(value)})  # type: ignore[arg-type]
         else:
-            key = {"cache type": "dtype", "weights type": "weights_dtype"}[name]
-            choice = replace(choice, **{key: value})  # type: ignore[arg-type]
+            key, taken = _FIELDS[name]
+            choice = replace(choice, **{key: taken(value)})
         self.take(choice)
 
     def take_choices(self, choices: ChooseTable) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from simulator.study.kv_cache.costs import Evicted, Pressure, Rounded
 from simulator.study.kv_cache.policies import POLICIES
 from simulator.study.kv_cache.quantise import SMALL
-from ui.look.units import bytes_text, number_text, plural, tick_text
+from ui.look.units import decimal_bytes_text, number_text, plural, rate_text, tick_text
 from ui.plots.model import Axis, Curve, Dash, Level, Marker, PlotMark, PlotModel
 
 _LEAST = 1e-6
@@ -69,7 +69,7 @@ def pressure_plot(found: Pressure, now: Evicted) -> PlotModel:
         float(now.bytes), max(now.error, _LEAST), words, _share(now.error), "current", "ring", 6.5,
         _evicted_lines(found, now),
     )  # fmt: skip
-    own = f"all tokens, {bytes_text(found.bytes)}"
+    own = f"all tokens, {decimal_bytes_text(found.bytes)}"
     note = (
         f"{_begun(source_words(found))}. Nothing is retrained. Bytes of K and V of the layer after "
         "the last token; sums of heavy hitters and scales, float32, are counted. Points of fp8, "
@@ -81,7 +81,7 @@ def pressure_plot(found: Pressure, now: Evicted) -> PlotModel:
              for each in found.rounded]  # fmt: skip
     return PlotModel(
         name="What a smaller cache costs a layer",
-        x=Axis("kept of the layer's cache", lambda x: bytes_text(round(x)), log=True, base=2),
+        x=Axis("kept of the layer's cache", lambda x: rate_text(x, "B"), log=True),
         y=Axis("error of O, of its norm", tick_text, log=True),
         curves=tuple(curves),
         marks=(here,),
@@ -107,7 +107,8 @@ def _rounded_lines(found: Pressure, each: Rounded) -> tuple[str, ...]:
 
 def _cost_lines(found: Pressure, size: int, error: float) -> tuple[str, str]:
     return (
-        f"{bytes_text(size)}, {number_text(100 * size / found.bytes, 1)} % of the whole cache",
+        f"{decimal_bytes_text(size)}, {number_text(100 * size / found.bytes, 1)} % of the whole "
+        "cache",
         f"O is off by {_share(error)} of its norm",
     )
 

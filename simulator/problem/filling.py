@@ -15,6 +15,7 @@ from simulator.base.assets import CAPTURES
 from simulator.base.dtypes import F32, DType, round_to
 from simulator.base.errors import SCENARIO, InputError, Mistake, Remedy, refuse, shown
 from simulator.base.picture import BOXES, IMAGE, checked_picture
+from simulator.problem.facts import BACKWARD, RULES
 from simulator.problem.hardware import Gpu
 from simulator.problem.input_files import (
     BIAS,
@@ -64,6 +65,9 @@ def attention_of(scenario: Scenario) -> Attention:
     if said.seqlen_k is not None:
         expected = "nothing: batch.lengths says how many keys each sequence has"
         raise refuse(SCENARIO, "attention.seqlen_k", said.seqlen_k, expected)
+    if batch.blind and (said.algorithm in RULES or said.algorithm in BACKWARD):
+        expected = f"keys of each sequence that has queries: {said.algorithm} needs some"
+        raise refuse(SCENARIO, "batch.lengths", list(batch.lengths), expected)
     sizes = {"seqlen_k": batch.lengths[batch.shown]}
     if batch.queries:
         if said.seqlen_q is not None:

@@ -208,7 +208,8 @@ class MaskTable(Table):
 class Batch(Table):
     """Sequences that are answered at once: how many keys each has, and of which one a run is.
 
-    One without queries is nothing: it has no run.
+    One without queries is nothing: it has no run. One with queries and without keys has none
+    either, but its rows are stored: zeros.
     """
 
     lengths: Annotated[tuple[int, ...], BeforeValidator(_lengths_or_none)] = ()
@@ -217,13 +218,23 @@ class Batch(Table):
 
     @property
     def running(self) -> tuple[int, ...]:
-        """The numbers of the sequences that have queries."""
+        """The numbers of the sequences that have queries and keys."""
+        return tuple(n for n in self._asked if self.lengths[n])
+
+    @property
+    def blind(self) -> tuple[int, ...]:
+        """The numbers of those that have queries and no keys."""
+        return tuple(n for n in self._asked if not self.lengths[n])
+
+    @property
+    def _asked(self) -> tuple[int, ...]:
         rows = self.queries or (1,) * len(self.lengths)
-        return tuple(number for number, count in enumerate(rows) if count)
+        both = enumerate(zip(rows, self.lengths, strict=False))
+        return tuple(number for number, (count, _) in both if count)
 
     @property
     def shown(self) -> int:
-        """The sequence that a run is of: the first with queries if none is said."""
+        """The sequence that a run is of: the first with queries and keys if none is said."""
         return next(iter(self.running), 0) if self.sequence is None else self.sequence
 
     @model_validator(mode="after")
@@ -234,32 +245,30 @@ class Batch(Table):
         if len(self.queries) != len(self.lengths):
             expected = f"a number for each of the {len(self.lengths)} of batch.lengths"
         elif not self.running:
-            expected = "a sequence that has queries"
+            expected = "a sequence that has queries and keys"
         elif sum(self.queries) > MAX_SEQLEN:
             expected = f"at most {MAX_SEQLEN} queries of all sequences"
         if expected:
             words = {"words": expected, "key": "queries", "value": list(self.queries)}
             raise PydanticCustomError("batch", "{words}", words)
-        if self.sequence is not None and self.sequence not in self.running:
-            running = ", ".join(map(str, self.running))
-            expected = f"one of {running}, which have queries"
-            raise PydanticCustomError(
-                "batch",
-                "{words}",
-                {"words": expected, "key": "sequence", "value": self.sequence},
-            )
         return self
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Batch:
         number, count = self.sequence, len(self.lengths)
-        if not all(self.lengths[each] for each in self.running[:count]):
-            words = "keys of each sequence, each at least 1 where it has queries"
+        if count and not self.running:
+            words = "a sequence that has keys"
             raise PydanticCustomError(
                 "batch", "{words}", {"words": words, "key": "lengths", "value": list(self.lengths)}
             )
         if number is not None and number >= max(count, 1):
             words = f"a number from 0 to {count - 1}" if count else "batch.lengths beside it"
+            raise PydanticCustomError(
+                "batch", "{words}", {"words": words, "key": "sequence", "value": number}
+            )
+        if number is not None and number not in self.running:
+            running = ", ".join(map(str, self.running))
+            words = f"one of {running}, which have queries and keys"
             raise PydanticCustomError(
                 "batch", "{words}", {"words": words, "key": "sequence", "value": number}
             )

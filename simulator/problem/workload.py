@@ -347,7 +347,7 @@ class Workload:
             return 1
         said = self.scenario.tiling
         if said.split_size:
-            return -(-self.grid.Tc // self.split_blocks)
+            return max(1, -(-self.grid.Tc // self.split_blocks))
         return said.splits if isinstance(said.splits, int) else self.split_choice.splits
 
     @property
@@ -367,7 +367,8 @@ class Workload:
         batch, keys, queries = self.scenario.batch, [self.seqlen_k], [self.queries]
         if batch.lengths and keys == [batch.lengths[batch.shown]]:  # not another length of a sweep
             keys = [batch.lengths[number] for number in batch.running]
-            queries = [each for each in batch.queries if each] or queries * len(keys)
+            rows = batch.queries or tuple(queries * len(batch.lengths))
+            queries = [rows[number] for number in (*batch.running, *batch.blind)]
         blocks = self.heads * sum(math.ceil(each * self.group / self.rows) for each in queries)
         return chosen_splits(math.ceil(max(keys) / self.cols), blocks, self.gpu)
 

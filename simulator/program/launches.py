@@ -114,8 +114,8 @@ class Launch:
         self.writes = writes
         self.flops = flops
         self._outer_len, self._outer_block = outer
-        self._inner_len, self._inner_block = inner
-        self.inner_blocks = -(-self._inner_len // self._inner_block)
+        self._inner_len, self._inner_block = inner[0], max(inner[1], 1)
+        self.inner_blocks = max(1, -(-self._inner_len // self._inner_block))  # maybe an empty one
         self.visits = visits
         self.run = run or self.inner_blocks
         start = np.arange(len(visits)) // splits * self._outer_block

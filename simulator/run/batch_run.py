@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from simulator.base.errors import refuse
 from simulator.problem.filling import each_sequence
 from simulator.problem.scenario import Scenario
+from simulator.program.blind import blind_counters
+from simulator.program.visit import Counters
 from simulator.run.trace import EngineFactory, Progress, Trace, simulate
 from simulator.timing.run_time import model_of
 
@@ -25,11 +28,25 @@ def traces_of(
     return tuple(simulate(each, engine, source) for each in each_sequence(scenario))
 
 
-def run_all(traces: Sequence[Trace], progress: Progress | None = None) -> dict[str, Any]:
+def blind_of(scenario: Scenario) -> dict[int, int]:
+    """Return how many queries those sequences of a run have that have no keys, by their number."""
+    batch, rows = scenario.batch, scenario.attention.seqlen_q or 0
+    if batch.sequence is not None:
+        return {}
+    return {number: (batch.queries or (rows,) * (number + 1))[number] for number in batch.blind}
+
+
+def run_all(
+    traces: Sequence[Trace],
+    progress: Progress | None = None,
+    blind: Mapping[int, int] = MappingProxyType({}),
+) -> dict[str, Any]:
     """Run sequences one after the other and return the summary of all.
 
     Bytes, FLOPs, visits and seconds are sums. Of the error, of splits and of what a thread block
     has on chip the largest counts.
+
+    blind: what `blind_of` says; of these sequences bytes count alone.
     """
     summaries = []
     for n, trace in enumerate(traces):
@@ -37,19 +54,36 @@ def run_all(traces: Sequence[Trace], progress: Progress | None = None) -> dict[s
         summaries.append(trace.summary(done))
     together: dict[str, Any] = _together(summaries)
     programs = [trace.program for trace in traces]
-    lengths = [trace.workload.seqlen_k for trace in traces]
-    together |= model_of(*programs) | {"sequences": lengths}
-    if traces[0].workload.scenario.batch.queries:
-        together["queries"] = [trace.workload.queries for trace in traces]
+    together |= model_of(*programs)
+    for queries in blind.values():
+        _add_blind(together["hbm"], *blind_counters(traces[0].workload, queries))
+    batch = traces[0].workload.scenario.batch
+    sizes = {each.workload.scenario.batch.shown: each.workload for each in traces}
+    keys = {n: w.seqlen_k for n, w in sizes.items()} | dict.fromkeys(blind, 0)
+    together["sequences"] = [keys[n] for n in sorted(keys)]
+    if batch.queries:
+        rows = {n: w.queries for n, w in sizes.items()} | {**blind}
+        together["queries"] = [rows[n] for n in sorted(rows)]
     return together
 
 
-def check_one(traces: Sequence[Trace], output: object) -> None:
+def _add_blind(hbm: dict[str, Any], counted: Counters, compulsory: int) -> None:
+    """Add to a summary's bytes what a sequence without keys requests."""
+    hbm["read_bytes"] += counted.read_bytes
+    hbm["write_bytes"] += counted.write_bytes
+    hbm["compulsory_bytes"] += compulsory
+    for way, sizes in (("read", counted.read), ("write", counted.write)):
+        for name, size in sizes.items():
+            hbm["by_tensor"][name][way] += size
+
+
+def check_one(traces: Sequence[Trace], output: object, blind: Mapping[int, int]) -> None:
     """Refuse to write arrays of several sequences: they have keys of different numbers.
 
+    blind: what `blind_of` says.
     Raises InputError: there are several.
     """
-    if len(traces) > 1:
+    if len(traces) > 1 or blind:
         running = ", ".join(map(str, traces[0].workload.scenario.batch.running))
         expected = f"a scenario that says batch.sequence, one of {running}"
         raise refuse("run", "-o", str(output), expected)

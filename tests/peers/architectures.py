@@ -94,9 +94,7 @@ def place_outcome(place: str, tensors: dict[str, Any], texts: dict[str, str], ou
                   own: Tried) -> tuple[str, str, Match]:  # fmt: skip
     """Return what became of one place: its outcome, a remark, and whose O it is."""
     gate, after = tensors.get("gate"), texts.get("after", "")
-    match = nearest(output, own.found, place)
-    if match.error > NEAR and gate is not None:
-        match = nearest(output * gate.float().numpy(), own.found, place)
+    match = nearest(output, own.found, place)  # gated, if the file has a gate
     name = match.given.name
     whole = match.given.projects and not match.beside
     if not match.error <= NEAR:

@@ -227,20 +227,21 @@ def _run(options: argparse.Namespace) -> int:
     from kernels.devices.registry import make_engine
     from simulator.problem.filling import done_after_words
     from simulator.problem.scenario import load_scenario
-    from simulator.run.batch_run import check_one, run_all, traces_of
+    from simulator.run.batch_run import blind_of, check_one, run_all, traces_of
     from simulator.run.results import check_output, holds_arrays, write_results
     from ui.look.units import bytes_text, count_text, plural
 
     engine = partial(make_engine, options.engine)
-    traces = traces_of(load_scenario(options.scenario), engine, str(options.scenario))
+    scenario = load_scenario(options.scenario)
+    traces, blind = traces_of(scenario, engine, str(options.scenario)), blind_of(scenario)
     trace = traces[0]
     output = None if options.output is None else Path(options.output)
     if output:
-        check_one(traces, output)
+        check_one(traces, output, blind)
         check_output(output, trace.workload)
     keep = output is not None and holds_arrays(output)
-    if len(traces) > 1:
-        summary = run_all(traces, _progress("run"))
+    if len(traces) > 1 or blind:
+        summary = run_all(traces, _progress("run"), blind)
     else:
         summary, arrays = trace.run(keep_arrays=keep, progress=_progress("run"))
     if output:

@@ -242,7 +242,7 @@ INVALID = {
     "mask.dilation": [("0", "expected at least 1")],
     "mask.global_tokens": [("-1", "expected at least 0")],
     "mask.documents": [("3, x", "expected"), ("3, 0", "each at least 1")],
-    "batch.lengths": [("3, x", "expected"), ("3, 0", "each at least 1 where it has queries")],
+    "batch.lengths": [("3, x", "expected"), ("0, 0", "a sequence that has keys")],
     "batch.queries": [("3, -1", "each at least 0"), ("3", "for each of the 0 of batch.lengths")],
     "batch.sequence": [("-1", "at least 0"), ("1", "expected batch.lengths beside it")],
     "tiling.rows": [("0", "expected at least 1")],

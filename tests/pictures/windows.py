@@ -12,6 +12,7 @@ from itertools import product
 from pathlib import Path
 
 from PySide6.QtCore import QCoreApplication, QEvent
+from PySide6.QtGui import QPainter
 
 from simulator.base.assets import SCENARIOS
 from simulator.program.algorithms import ALGORITHMS
@@ -79,6 +80,8 @@ SHOTS = (
     Shot("layer", 1.0, 0, "layer"),
     Shot("causal", 1.0, 0, "layer"),
 )
+QUERIES = ("", "causal", "sofmax onlin", "xqzy")
+"""What is searched for: nothing, what many kinds have, with a letter missing, what nothing has."""
 
 
 def draw_windows(folder: Path, only: str) -> Iterator[Path]:
@@ -89,6 +92,29 @@ def draw_windows(folder: Path, only: str) -> Iterator[Path]:
             path = folder / f"{shot.name}-{theme}-{size[0]}x{size[1]}.png"
             draw_window(shot, theme, size, path)
             yield path
+    for query in QUERIES:
+        if only in f"search-{query}":
+            for theme, size in product(THEMES, SIZES):
+                path = folder / f"search-{query}-{theme}-{size[0]}x{size[1]}.png"
+                draw_search(query, theme, size, path)
+                yield path
+
+
+def draw_search(query: str, theme: str, size: tuple[int, int], path: Path) -> None:
+    """Draw a window with the search over it into a PNG."""
+    from ui.window.search.dialog import open_search
+
+    with a_window("causal", theme, size) as window:
+        go(window, 0.55, 2)
+        box = open_search(window)
+        box.query.setText(query)
+        application().processEvents()
+        with raising():
+            picture = window.grab()
+            with QPainter(picture) as painter:
+                painter.drawPixmap(window.mapFromGlobal(box.pos()), box.grab())
+        picture.save(str(path))
+        box.reject()
 
 
 def draw_scenes(folder: Path, only: str) -> Iterator[Path]:

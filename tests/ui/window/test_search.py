@@ -25,7 +25,7 @@ from ui.window.panel_specs import PANELS
 from ui.window.search.dialog import AT_MOST, GROUPS, open_search
 from ui.window.search.entries import SYNONYMS, Entry, Kind, entries
 from ui.window.search.matching import find, lit
-from ui.window.search.rows import SearchRows, broken, told
+from ui.window.search.rows import AT_ONCE, SearchRows, broken, told
 
 ALL = entries()
 BY_ID = {entry.id: entry for entry in ALL}
@@ -287,6 +287,22 @@ def test_arrows_choose_and_go_round(searching):
     assert dialog.list.currentIndex().row() == rows - 1
     press(dialog, Qt.Key.Key_PageUp)
     assert dialog.list.currentIndex().row() == rows - 1 - AT_MOST
+
+
+def test_a_long_list_gets_its_rows_as_one_goes_down(searching):
+    _, dialog = searching
+    ask(dialog, "s")
+    everything = dialog.model.shown
+    assert len(everything) > 3 * AT_ONCE
+    assert dialog.model.rowCount() == AT_ONCE
+    first = dialog.list.visualRect(dialog.model.index(0))
+    assert first.height() > 10  # at once, not after a blank list
+    pages = (len(everything) - 1) // AT_MOST
+    for _ in range(pages):
+        press(dialog, Qt.Key.Key_PageDown)
+    assert dialog.list.currentIndex().row() == pages * AT_MOST
+    press(dialog, Qt.Key.Key_PageDown)
+    assert dialog.current is everything[-1]
 
 
 def test_tab_shows_one_kind_only(searching):

@@ -208,8 +208,6 @@ class SearchDialog(QDialog):
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.list.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.list.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.list.setLayoutMode(QListView.LayoutMode.Batched)
-        self.list.setBatchSize(2 * AT_MOST)
         self.list.setAccessibleName("Found")
         self.list.clicked.connect(self._click)
         self.list.selectionModel().currentChanged.connect(self._tell)
@@ -426,10 +424,13 @@ class SearchDialog(QDialog):
 
     def _key(self, event: QKeyEvent) -> bool:
         """Do what a key in the query means for the list; return whether it means something."""
-        key, rows = Qt.Key(event.key()), len(self.model.shown)
+        key, rows = Qt.Key(event.key()), self.model.rowCount()
         by = _MOVES.get(key)
         if by is not None and rows and self.page is None:
             row = self.list.currentIndex().row() + by
+            if row >= rows and self.model.canFetchMore():
+                self.model.fetchMore()
+                rows = self.model.rowCount()
             row = row % rows if abs(by) == 1 else min(max(row, 0), rows - 1)
             self.list.setCurrentIndex(self.model.index(row))
         elif key in (Qt.Key.Key_Tab, Qt.Key.Key_Backtab):

@@ -27,6 +27,8 @@ from ui.window.search.matching import Span, lit
 if TYPE_CHECKING:
     from ui.window.main_window import MainWindow
 
+AT_ONCE = 30
+"""Rows that the list gets at once."""
 ENTRY = Qt.ItemDataRole.UserRole
 _INDEX = QModelIndex | QPersistentModelIndex
 _NONE = QModelIndex()
@@ -82,6 +84,8 @@ class SearchModel(QAbstractListModel):
         self._window = window
         self._shown: tuple[Entry, ...] = ()
         self._values: dict[str, str] = {}
+        self._listed = 0
+        """So many of them the list has: more when it is scrolled to its end."""
         self.query = ""
 
     @property
@@ -93,6 +97,7 @@ class SearchModel(QAbstractListModel):
         """Show other entries."""
         self.beginResetModel()
         self._shown, self.query = tuple(shown), query
+        self._listed = min(AT_ONCE, len(self._shown))
         self.endResetModel()
 
     def forget(self) -> None:
@@ -106,7 +111,16 @@ class SearchModel(QAbstractListModel):
         return self._values[entry.id]
 
     def rowCount(self, parent: _INDEX = _NONE) -> int:
-        return 0 if parent.isValid() else len(self._shown)
+        return 0 if parent.isValid() else self._listed
+
+    def canFetchMore(self, parent: _INDEX = _NONE) -> bool:
+        return self._listed < len(self._shown)
+
+    def fetchMore(self, parent: _INDEX = _NONE) -> None:
+        more = min(AT_ONCE, len(self._shown) - self._listed)
+        self.beginInsertRows(QModelIndex(), self._listed, self._listed + more - 1)
+        self._listed += more
+        self.endInsertRows()
 
     def data(self, index: _INDEX, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         entry = self._shown[index.row()]

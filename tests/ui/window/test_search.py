@@ -279,7 +279,7 @@ def test_escape_changes_nothing(searching):
 def test_arrows_choose_and_go_round(searching):
     _, dialog = searching
     ask(dialog, "softmax")
-    rows = len(dialog.model.shown)
+    rows = dialog.model.rowCount()
     press(dialog, Qt.Key.Key_Down)
     assert dialog.current is dialog.model.shown[1]
     press(dialog, Qt.Key.Key_Up)

@@ -100,7 +100,9 @@ Called = dict[str, dict[str, list[str]]]
 
 
 def _also(called: Called, kind: Kind, name: str) -> tuple[str, ...]:
-    return tuple(called.get(kind.table, {}).get(name, ()))
+    """Return what else a thing is called; last, the words of its name in the program."""
+    words = name.lstrip("0123456789-_").replace("-", " ").replace("_", " ")
+    return (*called.get(kind.table, {}).get(name, ()), words)
 
 
 def _saying(words: str) -> Callable[[MainWindow], str]:
@@ -109,9 +111,10 @@ def _saying(words: str) -> Callable[[MainWindow], str]:
 
 def _actions(called: Called) -> Iterator[Entry]:
     for spec in ACTIONS:
-        does, *also = _also(called, Kind.ACTION, spec.name) or ("",)
+        *said, own = _also(called, Kind.ACTION, spec.name)
+        does, *also = said or [f"In the menu {spec.menu}."]
         yield Entry(
-            Kind.ACTION, spec.name, spec.text.rstrip("…"), does, tuple(also),
+            Kind.ACTION, spec.name, spec.text.rstrip("…"), does, (*also, own),
             keys=spec.keys[0] if spec.keys else "",
             value=partial(_action_now, name=spec.name),
             go=partial(_act, name=spec.name),

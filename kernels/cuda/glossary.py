@@ -48,6 +48,7 @@ NAMES = (
     Name("l", "running sum of a row", "row_sum"),
     Name("alpha", "what l and O are multiplied by as m grows", "scores_scale"),
     Name("LSE_hbm", "log-sum-exp of each row", "softmax_lse"),
+    Name("split_blocks", "column blocks of a split", "n_blocks_per_split"),
     Name("O_partial_hbm", "O of one split, before all are joined", "oaccum"),
     Name("LSE_partial_hbm", "log-sum-exp of one split", "softmax_lseaccum"),
     Name("D_hbm", "Σ dO · O of each row", "dsoftmax_sum"),

@@ -11,6 +11,8 @@ from ui.panels.kv_cache.state import CONVENTION_NAMES, TYPE_NAMES
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 PAGES = (1, 8, 16, 32, 64, 128, 256)
 OWN, OPEN = "own", "open"
+ACTS = (OPEN,)
+"""Entries of lists that do something: keys and the wheel pass by."""
 _CONVENTION_TIPS = {
     "logical": "Every token in every layer, no cap.",
     "window_capped": "A layer with a sliding window holds its window at most (Beltagy et al. "

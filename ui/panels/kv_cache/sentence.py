@@ -15,12 +15,13 @@ from PySide6.QtGui import (
     QValidator,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QAbstractSpinBox, QComboBox, QSpinBox, QWidget
+from PySide6.QtWidgets import QAbstractSpinBox, QSpinBox, QWidget
 
 from simulator.base.choices import Choice
 from ui.look.draw import LEFT, card, draw_text
 from ui.look.theme import DARK, Style, Theme
 from ui.look.units import count_text
+from ui.panels.kv_cache.choices import ACTS
 from ui.panels.kv_cache.state import MOST_TOKENS
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
@@ -29,6 +30,10 @@ from ui.widgets.focus import has_ring
 
 _PAUSE_MS = 1000
 """After which letters begin another name."""
+_STEPS = {
+    Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1, Qt.Key.Key_PageUp: -5, Qt.Key.Key_PageDown: 5,
+    Qt.Key.Key_Home: -1000, Qt.Key.Key_End: 1000,
+}  # fmt: skip
 CHEVRON = 0.8
 """Width of the sign that a word can be changed, as a share of its letters' height."""
 
@@ -94,14 +99,32 @@ class WordBox(ChoiceBox):
             return True
         return super().event(event)
 
+    def step(self, by: int) -> None:
+        """Take a choice so many further on; what does something else has to be clicked."""
+        entries, on = self.model(), Qt.ItemFlag.ItemIsEnabled
+        allowed = [
+            n
+            for n in range(self.count())
+            if self.itemData(n) not in ACTS and entries.flags(entries.index(n, 0)) & on
+        ]
+        at = min(max(allowed.index(self.currentIndex()) + by, 0), len(allowed) - 1)
+        if allowed[at] != self.currentIndex():
+            self.setCurrentIndex(allowed[at])
+            self.activated.emit(allowed[at])
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Take the first choice that begins with the letters typed, or else has them in it."""
+        by = _STEPS.get(Qt.Key(event.key()))
+        if by is not None and not event.modifiers() & Qt.KeyboardModifier.AltModifier:
+            self.step(by)
+            return
         if not _letter(event):
             super().keyPressEvent(event)
             return
         self._typed += event.text().lower()
         self._pause.start()
-        names = [self.itemText(n).lower() for n in range(self.count())]
+        names = [self.itemText(n).lower() * (self.itemData(n) not in ACTS)
+                 for n in range(self.count())]  # fmt: skip
         found = [n for n, name in enumerate(names) if name.startswith(self._typed)]
         found += [n for n, name in enumerate(names) if self._typed in name]
         if found:
@@ -114,7 +137,7 @@ class WordBox(ChoiceBox):
         self._letters = font
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        QComboBox.wheelEvent(self, event)
+        self.step(-1 if event.angleDelta().y() > 0 else 1)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         with painting(self) as painter:

@@ -122,6 +122,11 @@ def test_words_of_the_sentence_change_by_keys_wheel_and_letters(card):
     model._pause.timeout.emit()  # a second later
     QTest.keyClicks(model, "qwen3-2")
     assert card.choice.published.name == "Qwen3-235B-A22B"
+    for _ in range(8):
+        wheel(model, -1)
+    assert card.choice.published.name == "DeepSeek-V3"  # a file is asked for by a click alone
+    QTest.keyClick(model, Qt.Key.Key_Up)
+    assert card.choice.published.name == "DeepSeek-V2"
     wheel(card.words["weights type"], -1)
     assert card.choice.weights_dtype == "bfloat16"
     wheel(card.words["GPU"], -1)

@@ -182,6 +182,8 @@ def test_a_size_that_a_capture_has_not_is_refused_with_what_to_write_instead(tmp
         changes.setdefault(table, {})[key] = value
     save_scenario(with_values(load_scenario(path), changes), path)
     assert main(["verify", str(path)]) == 0
+    assert main(["run", str(path)]) == 0
+    assert "attention.head_dim other than in the file: random" in capsys.readouterr().out
 
 
 @pytest.mark.skipif(gpu_status().available, reason="this machine has a GPU")

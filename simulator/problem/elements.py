@@ -75,8 +75,9 @@ def values_of(stored: NDArray[np.generic], element: Element, dtype: DType) -> F3
     else:
         with np.errstate(over="ignore"):  # an infinity is refused in a moment, with its place
             values = stored.astype(np.float32, copy=False)
-            if element == "float64":
-                values = round_to(values, dtype)
+    if element != dtype and element not in F8:
+        with np.errstate(over="ignore"):
+            values = round_to(values, dtype)
     return values
 
 

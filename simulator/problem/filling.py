@@ -217,19 +217,10 @@ def biases(scenario: Scenario, file: InputFile | None, picked: tuple[int, ...]) 
     return BiasTable(table)
 
 
-def check_agreement(
-    scenario: Scenario,
-    file: InputFile,
-    shapes: dict[str, int],
-    heads: int,
-    kv_heads: int,
-    check: Callable[[Scenario], object],
-) -> None:
-    """Refuse a file that disagrees with the scenario: name both values, and a remedy.
-
-    check: raises an `InputError` if another scenario cannot be used either, which is then no
-        remedy.
-    """
+def disagreements(
+    scenario: Scenario, file: InputFile, shapes: dict[str, int], heads: int, kv_heads: int
+) -> list[Mistake]:
+    """Return the values of a scenario that are not as in its file, with both."""
     said = scenario.attention
     # If only some heads are picked, a scenario may count those that run or those of the file.
     allowed = {name: {size} for name, size in shapes.items()}
@@ -252,22 +243,58 @@ def check_agreement(
     causal = scenario.mask.causal
     if causal is not None and file.causal is not None and causal != file.causal:
         disagree("mask.causal", causal, file.causal)
-    if mistakes:
-        remedy = random_instead(scenario, file, mistakes)
-        try:
-            check(with_values(scenario, remedy.values))
-        except InputError:
-            pass
-        else:
-            mistakes[0] = replace(mistakes[0], remedy=remedy)
-        raise InputError(SCENARIO, mistakes)
+    return mistakes
 
 
+def check_agreement(
+    scenario: Scenario,
+    file: InputFile,
+    mistakes: Sequence[Mistake],
+    check: Callable[[Scenario], object],
+) -> None:
+    """Refuse a scenario that disagrees with its file, unless it asks what would be if it did.
+
+    check: raises an `InputError` if another scenario cannot be used either, which is then no
+        remedy.
+    """
+    if not mistakes or scenario.input.what_if:
+        return
+    sizes = any(is_size(each) for each in mistakes)
+    words = random_instead(scenario, file, mistakes).words
+    if not sizes:
+        words = f"What if: {', '.join(map(_wanted, mistakes))}"
+    remedy = Remedy(words, {"input": {"what_if": True}})
+    first, *others = mistakes
+    try:
+        check(with_values(scenario, remedy.values))
+    except InputError:
+        pass
+    else:
+        first = replace(first, remedy=remedy)
+    raise InputError(SCENARIO, [first, *others])
+
+
+def is_size(mistake: Mistake) -> bool:
+    """Return whether a scenario has another number of heads, rows, keys or dimensions."""
+    return mistake.key.partition(".")[2] in {*_SIZES, *_HEADS}
+
+
+def as_dtype(file: InputFile, dtype: DType) -> InputFile:
+    """Return a file whose numbers are read as another dtype."""
+    q, k, v = (each.taken_as(dtype) for each in (file.q, file.k, file.v))
+    extra = tuple(
+        (name, each.taken_as(dtype) if name in (UPSTREAM, GATE) else each)
+        for name, each in file.extra
+    )
+    return replace(file, q=q, k=k, v=v, extra=extra)
+
+
+_HEADS = {"heads": "H", "kv_heads": "Hkv"}
 _SIZES = {"seqlen_q": "Nq", "seqlen_k": "Nk", "head_dim": "d", "value_dim": "dv"}
 
 
 def random_instead(scenario: Scenario, file: InputFile, wrong: Sequence[Mistake]) -> Remedy:
-    """Return what a scenario that disagrees with its file can have: random numbers.
+    """Return what a scenario of other sizes than its file can have: random numbers.
 
     They are of the shapes that the scenario says, and of those of the file where it says none.
     """

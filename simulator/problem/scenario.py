@@ -337,6 +337,7 @@ class Input(Table):
     name: str | None = None
     text: Annotated[str, Field(max_length=TEXT_LETTERS)] | None = None
     layer: Annotated[int, Field(ge=0)] = 0
+    what_if: bool = False
     head: Annotated[
         Literal["all"] | tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(_as_tuple)
     ] = "all"

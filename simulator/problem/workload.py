@@ -16,13 +16,17 @@ from simulator.problem.facts import BACKWARD, PACKED, RULES, SKIPPING
 from simulator.problem.features import FeatureMap, MapName
 from simulator.problem.filling import (
     MAX_BLOCKS,
+    as_dtype,
     biases,
     check_agreement,
     check_memory,
+    disagreements,
     drawn,
     file_shapes,
     input_file,
+    is_size,
     picked_heads,
+    random_instead,
     random_shapes,
     read_as_output,
     read_upstream,
@@ -49,7 +53,14 @@ from simulator.problem.packing import SplitChoice, chosen_splits, group_of, pack
 from simulator.problem.paging import PageTable, check_pages, page_size_of, page_table, pages_of
 from simulator.problem.positions import Rotary, check_share, rotary
 from simulator.problem.recurrence import Rule, check_gate, check_tokens, read_gate
-from simulator.problem.scenario import MAX_SPLITS, USUAL, Algorithm, Faults, Scenario
+from simulator.problem.scenario import (
+    MAX_SPLITS,
+    USUAL,
+    Algorithm,
+    Faults,
+    Scenario,
+    with_values,
+)
 from simulator.problem.scores import BiasTable, DistanceBias, ScoreChange, Scoring, T
 from simulator.problem.sentence import read_sentence
 from simulator.problem.tiling import TileGrid
@@ -101,6 +112,9 @@ class Workload:
     # whether keys and values are one latent that all heads share: a value is the first `value_dim`
     # numbers of its key
     latent: bool = False
+    # keys of the scenario that are not as in its file: a what-if. Where these are sizes, the run is
+    # of random numbers of that shape
+    what_if: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Let row blocks be the chunks of keys where a state goes from each to the next."""
@@ -495,8 +509,15 @@ def resolve(scenario: Scenario) -> Workload:
     source = str(file.path) if file else SCENARIO
     shapes = file_shapes(file) if file else random_shapes(scenario)
     picked, kv_picked = picked_heads(scenario, shapes["heads"], shapes["kv_heads"])
+    wrong = disagreements(scenario, file, shapes, len(picked), len(set(kv_picked))) if file else []
+    what_if = tuple(each.key for each in wrong)
     if file:
-        check_agreement(scenario, file, shapes, len(picked), len(set(kv_picked)), resolve)
+        check_agreement(scenario, file, wrong, resolve)
+        if any(is_size(each) for each in wrong):
+            instead = with_values(scenario, random_instead(scenario, file, wrong).values)
+            return replace(resolve(instead), scenario=scenario, what_if=what_if)
+        if "attention.dtype" in what_if and said.dtype is not None:
+            file = as_dtype(file, said.dtype)
     dtype: DType = (file.q.dtype if file else said.dtype) or "float32"
     scale = said.scale or (file.scale if file else None) or 1 / math.sqrt(shapes["head_dim"])
     softmax = said.algorithm not in RULES
@@ -529,6 +550,7 @@ def resolve(scenario: Scenario) -> Workload:
         file=file,
         picked=picked,
         input_heads=(shapes["heads"], shapes["kv_heads"]),
+        what_if=what_if,
         gated=is_gated(file),
         latent=is_latent(said),
         slopes=slopes(scenario, file if softmax else None, shapes["heads"], picked),

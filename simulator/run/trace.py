@@ -301,6 +301,8 @@ class Trace:
             summary |= {"splits": w.splits, "split_keys": w.split_blocks * w.cols}
         if done := done_after(w.file):
             summary["after"] = done
+        if w.what_if:
+            summary["what_if"] = list(w.what_if)
         if w.file and w.file.notes:
             summary["input"] = list(w.file.notes)
         if layer is not None:

@@ -285,6 +285,9 @@ def _run(options: argparse.Namespace) -> int:
         rows.append(("layer", f"{products} FLOPs of projections, error of Y {wrong}"))
     file = trace.workload.file
     rows += [("input", safe_text(note)) for note in (file.notes if file else ())]
+    if keys := trace.workload.what_if:
+        random_ = "" if file else ": random numbers of this shape, not those of the file"
+        rows.insert(0, ("what if", f"{', '.join(keys)} other than in the file{random_}"))
     if trace.workload.gated:
         rows.append(("output", "O is multiplied by the gate of the file before it is stored"))
     if words := done_after_words(file):

@@ -26,6 +26,8 @@ def scenario_words(w: Workload) -> list[str]:
         w.dtype,
     ]
     words[3:3] = pattern_words(mask)
+    if w.what_if:
+        words.insert(0, what_if_words(w))
     batch = w.scenario.batch
     if batch.lengths:
         words.insert(1, f"sequence {batch.shown} of a batch of {len(batch.lengths)}")
@@ -48,6 +50,13 @@ def scenario_words(w: Workload) -> list[str]:
         words.append(f"temperature {w.temperature:g}")
     words.append(input_words(w))
     return words
+
+
+def what_if_words(w: Workload) -> str:
+    """Return what is not as in the file of a scenario that asks what would be."""
+    if w.file is None:
+        return "what if: random numbers of this shape"
+    return f"what if: {'the model was not trained so' if w.file.model else 'not as in the file'}"
 
 
 def window_words(window: Window) -> str:

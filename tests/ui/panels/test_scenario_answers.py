@@ -120,15 +120,15 @@ def test_a_value_that_the_input_contradicts_is_refused_beside_its_field(
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("attention.head_dim", "128", "d = 128"),
-        ("attention.seqlen_q", "64", "Nq = 64"),
-        ("attention.seqlen_k", "20", "Nk = 20"),
-        ("attention.kv_heads", "3", "kv_heads = 3"),
-        ("attention.dtype", "bfloat16", 'dtype = "bfloat16"'),
-        ("mask.causal", "true", "a causal mask"),
+        ("attention.head_dim", "128", "Random Q, K, V with d = 128"),
+        ("attention.seqlen_q", "64", "Random Q, K, V with Nq = 64"),
+        ("attention.seqlen_k", "20", "Random Q, K, V with Nk = 20"),
+        ("attention.kv_heads", "3", "Random Q, K, V with kv_heads = 3"),
+        ("attention.dtype", "bfloat16", 'What if: dtype = "bfloat16"'),
+        ("mask.causal", "true", "What if: a causal mask"),
     ],
 )
-def test_what_the_input_contradicts_can_be_had_with_random_numbers(
+def test_what_the_input_contradicts_can_be_had_as_a_what_if(
     capture_desk: Desk, qtbot: QtBot, name: str, text: str, words: str
 ) -> None:
     before = capture_desk.shown
@@ -136,12 +136,14 @@ def test_what_the_input_contradicts_can_be_had_with_random_numbers(
     assert list(capture_desk.wrong()) == [name]
     assert capture_desk.shown is before
     link = capture_desk.panel.fields[name].findChild(QLabel, "remedy")
-    assert link.text() == f'<a href="#">Random Q, K, V with {escape(words)}</a>'
+    assert link.text() == f'<a href="#">{escape(words)}</a>'
     QTest.keyClick(link, Qt.Key.Key_Tab)
     qtbot.mouseClick(link, Qt.MouseButton.LeftButton, pos=QPoint(12, 6))
     qtbot.waitUntil(lambda: capture_desk.wrong() == {})
     after = capture_desk.shown
-    assert after.scenario.input.source == "random"
+    assert after.scenario.input.what_if
+    assert after.what_if == (name,)
+    assert (after.file is None) == words.startswith("Random")
     assert texts(after.scenario)[name] == text
     same = {
         "attention.seqlen_q": before.queries,

@@ -155,6 +155,7 @@ VALID = {
     "input.name": ("passage-layer1", "passage-layer1"),
     "input.text": ("A dog.", "A dog."),
     "input.layer": ("2", 2),
+    "input.what_if": ("true", True),
     "input.head": ("0, 3, 5", (0, 3, 5)),
     "hardware.preset": ("T4", "T4"),
     "hardware.kernel": ("fa2", "fa2"),

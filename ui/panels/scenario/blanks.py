@@ -78,6 +78,7 @@ def blanks(workload: Workload, said: Texts) -> dict[str, Blank]:
         "input.layer": _blank(0, "by default"),
         "input.layout": Blank("", "hnd by default"),
         "input.head": Blank("all", "all"),
+        "input.what_if": Blank("false", "off, by default"),
         "hardware.kernel": _blank(usual_kind(w.algorithm, w.gpu), "by default"),
     }
     off = Blank("false", "off, by default")

@@ -408,6 +408,12 @@ FIELDS = (
         "Which layer of the model, from 0.", only_for=("sentence",), least=0,
     ),
     FieldSpec(
+        "input", "what_if", "what if", FieldKind.TRI_STATE, _INPUT,
+        "Whether the scenario may say other than its input: another mask, scale or type, or other "
+        "sizes, then with random numbers.",
+        choices=_switch, only_for=("file", "capture", "layer", "sentence"),
+    ),
+    FieldSpec(
         "input", "head", "head", FieldKind.HEADS, _INPUT,
         "Which query heads run: all, or numbers from 0 such as 0, 3, 5.",
     ),

@@ -136,6 +136,11 @@ def test_numbers_are_written_into_all_matrices_or_into_none(
     assert {box.written for box, _ in found.placed if isinstance(box, Matrix)} == {written}
 
 
+def test_rows_that_are_not_there_have_no_numbers(qapp: Any, traces: dict[str, Trace]) -> None:
+    early, late = (words_of(scene_of(state_at(traces["demo"], visit))) for visit in (0, -1))
+    assert late.count("0.458") == early.count("0.458") + 6, "two in O of the head, O and Y each"
+
+
 def test_slices_say_which_heads_they_serve(traces: dict[str, Trace]) -> None:
     run = layer_of(traces["shared"])
     singles = tuple(range(n, n + 1) for n in range(4))

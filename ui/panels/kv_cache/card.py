@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from PySide6.QtCore import QRectF
+from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QFont, QPainter
 
 from simulator.problem.hardware import gpus
@@ -57,6 +57,18 @@ class Word(Box):
     def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
         if not self.held:
             draw_text(painter, rect, self.words, self.font, style.theme.text)
+
+
+@dataclass(frozen=True, eq=False)
+class BarLine(Box):
+    """The line of a bar, a click on which takes its way and element type."""
+
+    choice: CacheChoice
+    kind: str
+    dtype: str
+
+    def tip_at(self, rect: QRectF, at: QPointF) -> str:
+        return bar_tip(self.choice, self.kind, self.dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,8 +326,8 @@ def _rows(page: Page, c: CacheChoice, rect: QRectF) -> None:
             ground: Tone = "amber" if chosen else ("panel", "amber", _SHADES[c.types.index(dtype)])
             label = figures(found.cache, largest), TYPE_NAMES[dtype]
             _bar(page, line, found.cache * scale, bars, ground, label, chosen=chosen)
-            page.put(Box(id=("bar", kind, dtype), name=("bar", kind, dtype),
-                         tip=bar_tip(c, kind, dtype)), line)  # fmt: skip
+            name = ("bar", kind, dtype)
+            page.put(BarLine(c, kind, dtype, id=name, name=name), line)
             about = "" if kind == c.base.kind else "≈ "
             tone = "text" if chosen else "muted"
             cell = QRectF(columns[0], line.y(), gpus, step)

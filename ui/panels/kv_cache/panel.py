@@ -240,13 +240,13 @@ class MemoryCard(PlotPanel[None]):
         controls = self._shown_controls and not self._stage
         self.choice = c = replace(choice, controls=controls)
         self.picture.state = c
-        own = self._model.own if c.published not in models().values() else None
-        if own is not None or c.published not in models().values():
+        shipped = c.published in models().values()
+        if not shipped:
             box = self.words["model"]
             widest = max(text_width(box.font(), name) for name in models())
             box.setItemText(box.findData(OWN), fitted(box.font(), c.published.name, widest))
             self._own_item(True)
-        listed = c.published.name if c.published in models().values() else OWN
+        listed = c.published.name if shipped else OWN
         for name, value in (("model", listed), ("cache type", c.dtype), ("GPU", c.gpu.name),
                             ("weights type", c.weights_dtype)):  # fmt: skip
             self.words[name].setCurrentIndex(self.words[name].findData(value))

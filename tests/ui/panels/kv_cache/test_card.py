@@ -225,11 +225,13 @@ def test_bars_are_as_long_as_caches_on_one_axis(card):
     card.deleteLater()
 
 
-def test_a_tip_has_the_formula_with_its_numbers():
+def test_a_tip_has_the_formula_with_its_numbers(qapp):
     tip = bar_tip(CacheChoice(LLAMA, H100), "GQA", "float16")
     assert "2 × 80 layers × 8 KV heads × 128 × 2 bytes a token" in tip
     assert "(141.2 + 42.95) / 80 GB: 3 GPUs" in tip
     assert "at most 54.6 tokens a second" in tip
+    found = scene(Card(CacheChoice(LLAMA, H100)), Style(DARK), QRectF(0, 0, 1100, 800))
+    assert found.tip(found.where(("bar", "GQA", "float16")).center()) == tip
 
 
 def test_many_gpus_are_one_box_and_a_number(card):

@@ -211,9 +211,11 @@ def _gpus(page: Page, c: CacheChoice, found: Need, rect: QRectF) -> None:
             "parameters",
             ("", "", ""),
         )
+    wide = page.width(word, 16, bold=True) + CHEVRON * page.letters(16)
+    if x + page.width(said, 16) + wide + page.letters(16) > rect.right():
+        said = ""
     x = page.say(QRectF(x, head.y(), rect.right() - x, head.height()), said, 16, "muted")
     x += 0.35 * page.letters(16)
-    wide = page.width(word, 16, bold=True) + CHEVRON * page.letters(16)
     if known or c.controls:
         _word(page, c, QRectF(x, head.y(), wide, head.height()), word, key, 16)
     x += wide + 0.35 * page.letters(16)
@@ -273,7 +275,7 @@ def _rows(page: Page, c: CacheChoice, rect: QRectF) -> None:
     pad = max(24 * u, 10.0)
     rate = max(page.width("≈ 8 888.8", 17, code=True), page.width("tokens / s", 16)) + pad
     on_these = "on these GPUs, at most"
-    if rect.width() > _ROOMY * u:
+    if rect.width() > _ROOMY * page.letters(13) / 13:
         rate = max(rate, page.width(on_these, 13) + pad)
     square = max(14 * u, 5.0)
     count = page.width("≈ 888", 17, code=True)
@@ -286,6 +288,9 @@ def _rows(page: Page, c: CacheChoice, rect: QRectF) -> None:
     if bars < 0.34 * rect.width():
         bars, gpus = bars + square * MOST_BOXES, count + pad
     high = min((rect.height() - head - axis) / len(ways), 132 * u)
+    if high < page.line(14):  # no room but for the chosen one
+        ways = {c.model.kind: ways[c.model.kind]}
+        high = min(max(rect.height() - head - axis, 0), page.line(24))
     pitch = max(33 * u, page.line(16.5))
     three = high >= 3 * pitch + 4 * u
     types = c.types if three else (c.dtype,)

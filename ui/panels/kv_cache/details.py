@@ -162,18 +162,21 @@ def _formula(page: Page, c: CacheChoice, rect: QRectF) -> None:
     gap = 10 * page.u
 
     def widths(size: float) -> list[float]:
-        return [max(page.width(text, size, bold=True), page.width(name, 14), 44 * bool(name))
+        return [max(page.width(text, size, bold=True),
+                    max(page.width(name, 14), 44) if named and name else 0)
                 for text, name in columns]  # fmt: skip
 
-    while size > 8 and sum(widths(size)) + gap * len(columns) > rect.width():
-        size -= 1
+    named = True
+    while sum(widths(size)) + gap * len(columns) > rect.width() and (size > 8 or named):
+        named = named and size > 8
+        size = max(size - 1, 8)
     x, y, line = rect.x(), rect.y(), page.line(size)
-    steps = c.controls and not c.kind
+    steps = c.controls and not c.kind and named
     for (text, name), wide in zip(columns, widths(size), strict=True):
         place = QRectF(x, y, wide + 1, line)
         page.say(place, text, size, "text" if name else "muted", CENTRE, bold=True)
         below = QRectF(x, y + line, wide + 1, page.line(14))
-        page.say(below, name, 14, "muted", CENTRE)
+        page.say(below, name * named, 14, "muted", CENTRE)
         if name in (LAYERS, KV_HEADS, HEAD_SIZE) and steps:
             foot = QRectF(x, below.bottom(), wide + 1, page.line(18))
             for sign, more, at in (("−", -1, foot.x()), ("+", 1, foot.center().x())):

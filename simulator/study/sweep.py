@@ -1,13 +1,14 @@
 """Bytes, FLOPs, time and shared memory over other sizes and tiles of a scenario, by arithmetic.
 
-No tile program is built. What a launch requests of each tensor is given by coefficients (`Cost`);
-they are multiplied by sums over blocks, which are made for many tile sizes at once.
+No tile program is built but for times by model. What a launch requests of each tensor is given by
+coefficients (`Cost`); they are multiplied by sums over blocks, which are made for many tile sizes
+at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any, Literal
 
@@ -26,6 +27,8 @@ from simulator.problem.workload import Workload
 from simulator.program.algorithms import BASELINE, algorithm_of, beside, tile_program
 from simulator.program.launches import Cost
 from simulator.program.traffic import bytes_touching, compulsory_bytes, stored_bytes, touched
+from simulator.timing.duration import Duration, duration_of, rough_duration
+from simulator.timing.run_time import why_no_time
 
 Axis = Literal["N", "Br", "Bc", "d"]
 Progress = Callable[[float], object]
@@ -70,6 +73,10 @@ class Sweep:
     values: tuple[int, ...]  # places along it, rising
     here: int  # the workload's own place
     figures: Mapping[str, tuple[Figures, ...]]  # algorithm to the figures at each value
+    # algorithm to the times at each value; empty if nobody has asked for them, or some algorithm
+    # has no model
+    durations: Mapping[str, tuple[Duration, ...]] = field(default_factory=dict)
+    why: str = ""  # why there is no model of some algorithm, as a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,22 +107,38 @@ class TilingMap:
 
 
 def sweep(
-    w: Workload, axis: Axis, values: Sequence[int], progress: Progress | None = None
+    w: Workload,
+    axis: Axis,
+    values: Sequence[int],
+    progress: Progress | None = None,
+    *,
+    timed: bool = False,
 ) -> Sweep:
     """Return the figures of all algorithms at each of `values`, all else as in the workload.
 
     axis: ``N``, ``Br``, ``Bc`` or ``d``; `workload_at` says what each changes.
     progress: is given the share done.
+    timed: whether also the times by model; at the workload's own place they are the exact ones.
     """
     kept = tuple(sorted(set(values)))
+    own = [tile_program(w.as_algorithm(name)) for name in beside(w.algorithm)] if timed else []
+    why = next(filter(None, map(why_no_time, own)), "")
+    durations: dict[str, list[Duration]] = {each.algorithm.name: [] for each in own if not why}
     figures: dict[str, list[Figures]] = {name: [] for name in beside(w.algorithm)}
     for n, value in enumerate(kept):
         at = workload_at(w, axis, value)
         for name in beside(w.algorithm):
-            figures[name].append(figures_of(at.as_algorithm(name)))
+            work = at.as_algorithm(name)
+            figures[name].append(figures_of(work))
+            if name in durations:
+                time_of = duration_of if value == own_value(w, axis) else rough_duration
+                durations[name].append(time_of(tile_program(work)))
         if progress:
             progress((n + 1) / len(kept))
-    return Sweep(axis, kept, own_value(w, axis), {n: tuple(row) for n, row in figures.items()})
+    return Sweep(
+        axis, kept, own_value(w, axis), {n: tuple(row) for n, row in figures.items()},
+        {n: tuple(row) for n, row in durations.items()}, why,
+    )  # fmt: skip
 
 
 def tiling_map(

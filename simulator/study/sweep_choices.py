@@ -37,8 +37,8 @@ CHOICES = (
                "Of the two matrix products: the algorithms differ in what they move, hardly in "
                "what they compute (Dao et al. 2022, section 3.1)."),
         Option("time", "Time", "Time",
-               "The longer of bytes over bandwidth and FLOPs over matrix rate "
-               "(Williams et al. 2009)."),
+               "By model, with L2, softmax and thread blocks; in the map the longer of bytes over "
+               "bandwidth and FLOPs over matrix rate (Williams et al. 2009)."),
         Option("shared", "Shared memory", "Shared",
                "What tiles take of a block's shared memory, and the GPU's limit."),
     )),

@@ -7,7 +7,7 @@ Thread blocks are taken in turn by a free place, all in lockstep, a visit a step
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -43,6 +43,7 @@ class LaunchWork:
     # of each sequence: into how many thread blocks the rows of a head are dealt out
     shares: tuple[int, ...]
     accesses: Accesses  # as the cache sees them
+    requested: int  # bytes
     flops: int  # matmul FLOPs of the visited tiles, hidden pairs among them
     exponentials: int
     operations: int  # float32 operations beside them
@@ -58,15 +59,17 @@ class _Visits:
     inner: I64
     thread_block: I64
     nth: I64  # visit of the thread block, from 0
-    counts: I64  # counts, heads: (thread blocks,): visits of each, and whose it is, rising
-    heads: I64
-    shares: int  # of each head, if its rows are dealt out
+    counts: I64  # (thread blocks,)
     first: Bools  # whether it is the first, the last visit of the outer block in its thread block
     last: Bools
 
 
 def works(
-    programs: Sequence[TileProgram], places: int, row_shares: int = 1, order: Order = "model"
+    programs: Sequence[TileProgram],
+    places: int,
+    row_shares: int = 1,
+    order: Order = "model",
+    coarser: Sequence[TileProgram] = (),
 ) -> list[LaunchWork]:
     """Return the launches of a run, or of all sequences of a batch.
 
@@ -74,13 +77,17 @@ def works(
     row_shares: into how many thread blocks the row blocks of a head are dealt out, where one thread
         block would work on all of them.
     order: in which the thread blocks are started.
+    coarser: the same runs in longer inner blocks, whose accesses are taken for theirs; without it
+        their own.
     """
     fused = not programs[0].algorithm.stores_scores
     launches = [_as_kernels(each, fused=fused) for each in programs]
+    rough = [_as_kernels(each, fused=fused) for each in coarser] or launches
     return [
-        _work(own, programs, places, row_shares, order, fused=fused)
-        for own in zip(*launches, strict=True)
-    ]
+        _work(own, [*zip(programs, coarser or programs, longer, strict=True)], places, row_shares,
+              order, fused=fused)
+        for own, longer in zip(zip(*launches, strict=True), zip(*rough, strict=True), strict=True)
+    ]  # fmt: skip
 
 
 class _KernelLaunch(NamedTuple):
@@ -123,46 +130,121 @@ def _in_tiles(
 
 def _work(
     launches: Sequence[_KernelLaunch],
-    programs: Sequence[TileProgram],
+    runs: Sequence[tuple[TileProgram, TileProgram, _KernelLaunch]],
     places: int,
     row_shares: int,
     order: Order,
     *,
     fused: bool,
 ) -> LaunchWork:
-    parts, counts, owners, shares, blocks, flops, pairs, begin = [], [], [], [], 0, 0, 0, 0
-    for program, kernel in zip(programs, launches, strict=True):
-        w, launch = program.workload, kernel.launch
+    parts, counts, owners, shares = [], [], [], []
+    lengths, blocks, flops, pairs, begin, requested = [], 0, 0, 0, 0, 0
+    for kernel, (program, coarse, rough) in zip(launches, runs, strict=True):
+        w, launch = coarse.workload, rough.launch
         visits = _visits(w, launch, row_shares)
         for lane, (at, tiles, sizes, write) in enumerate(_tiles(w, launch, visits)):
             place = (visits.thread_block[at] + blocks, visits.nth[at], np.full(len(at), lane))
             parts.append((*place, tiles + begin, sizes, np.full(len(at), write)))
         begin += len(TENSORS) * w.heads * _tiles_of(w)
-        counts.append(visits.counts)
-        owners.append(visits.heads + blocks)
-        shares.append(visits.shares)
-        blocks += len(visits.counts)
-        flops += int(launch.amounts(launch.flops, w.heads).sum())
-        pairs += int(launch.amounts(Cost(pair=1), w.heads).sum())
+        lengths.append(visits.counts)
+        own, whose, parts_of_head = _blocks(kernel.launch, program.workload.heads, row_shares)
+        counts.append(own)
+        owners.append(whose + blocks)
+        shares.append(parts_of_head)
+        blocks += len(own)
+        flops += int(kernel.launch.amounts(kernel.launch.flops, w.heads).sum())
+        pairs += int(kernel.launch.amounts(Cost(pair=1), w.heads).sum())
+        requested += _asked(kernel.launch, w.heads, row_shares)
     block, nth, lanes, *accesses = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    visited = np.concatenate(counts)
-    turn = turn_of(visited, np.concatenate(owners), order)
+    turn = turn_of(np.concatenate(counts), np.concatenate(owners), order)
     rank = np.argsort(turn)[block]
-    step = begins(np.maximum(visited, 1)[turn], places, order)[rank] + nth
+    steps = np.maximum(np.concatenate(lengths), 1)
+    step = begins(steps[turn], places, order)[rank] + nth
     seen = np.argsort((step * blocks + rank) * _LANES + lanes, kind="stable")
-    own, stream = launches[0], (array[seen] for array in accesses)
+    first, stream = launches[0], Accesses(*(array[seen] for array in accesses))
     return LaunchWork(
-        own.launch.name, own.number, visited, turn, tuple(shares), Accesses(*stream),
-        flops, pairs * own.exponentials, pairs * own.operations, fused,
+        first.launch.name, first.number, np.concatenate(counts), turn, tuple(shares), stream,
+        requested, flops, pairs * first.exponentials, pairs * first.operations, fused,
     )  # fmt: skip
+
+
+def _asked(launch: Launch, heads: int, row_shares: int) -> int:
+    """Return the bytes that the visits of a launch request, as `_tiles` does, without a list."""
+    covered, sizes = _covered(launch), launch.inner_sizes
+    again = int((np.maximum(covered - 1, 0) * sizes).sum())
+    opened = _opened(launch, row_shares)
+    total = 0
+    for costs in (launch.reads, launch.writes):
+        for name, cost in costs.items():
+            both = name in launch.reads and name in launch.writes
+            kept = replace(cost, start=cost.start * (not both), once=0)
+            if launch.in_turn:  # each share loads what an outer block begins with
+                total += (kept.first + kept.last) * opened
+                kept = replace(kept, first=0, last=0)
+            if both and costs is launch.reads:
+                total += kept.inner * again
+                kept = replace(kept, inner=0)
+            total += int(launch.amounts(kept, 1)[0].sum())
+    return total * launch.times(heads)
+
+
+def _covered(launch: Launch) -> I64:
+    """Return how many outer blocks visit each inner block."""
+    change = np.zeros(launch.inner_blocks + 1, np.int64)
+    np.add.at(change, launch.visits.bounds[:, 0], 1)
+    np.add.at(change, launch.visits.bounds[:, 1], -1)
+    return np.cumsum(change)[:-1]
+
+
+def _opened(launch: Launch, row_shares: int) -> int:
+    """Return the rows, or keys, of outer blocks, each counted in every share that visits it."""
+    parts, visits = min(row_shares, launch.inner_blocks), launch.visits
+    first, last = (
+        share_of(each, launch.inner_blocks, parts)
+        for each in (visits.bounds[:, 0], visits.bounds[:, 1] - 1)
+    )
+    outer = np.repeat(np.arange(len(visits)), np.diff(visits.offsets))
+    follows = outer[1:] == outer[:-1]  # an interval may begin in the share where the last has ended
+    shared = np.zeros(len(outer), np.int64)
+    shared[1:] = follows & (first[1:] == last[:-1])
+    sizes = np.array([launch.outer_size(block) for block in range(len(visits))])
+    return int(((last - first + 1 - shared) * sizes[outer]).sum())
+
+
+def _blocks(launch: Launch, heads: int, row_shares: int) -> tuple[I64, I64, int]:
+    """Return visits of each thread block, whose each is, rising, and the shares of a head's rows.
+
+    First all heads of the first split or share, then those of the next.
+    """
+    times, intervals = launch.times(heads), launch.visits
+    if launch.in_turn:
+        parts = min(row_shares, launch.inner_blocks)
+        firsts = -(-np.arange(parts) * launch.inner_blocks // parts)
+        counts = np.add.reduceat(_covered(launch), firsts)[:, None]
+    else:
+        parts = launch.splits
+        counts = intervals.counts.reshape(-1, parts).T
+    every = np.repeat(counts[:, None], times, axis=1)  # (parts, heads, blocks)
+    owners = np.repeat(np.arange(parts * times), counts.shape[1])
+    return every.ravel(), owners, parts if launch.in_turn else 1
+
+
+def _outer(launch: Launch) -> I64:
+    """Return the outer block of each visit of a head."""
+    return np.repeat(np.arange(len(launch.visits)), launch.visits.counts)
+
+
+def _inner(launch: Launch) -> I64:
+    """Return the inner block of each visit of a head."""
+    bounds = launch.visits.bounds
+    lengths = bounds[:, 1] - bounds[:, 0]
+    return np.arange(int(lengths.sum())) + np.repeat(bounds[:, 0] - sums(lengths)[:-1], lengths)
 
 
 def _visits(w: Workload, launch: Launch, row_shares: int) -> _Visits:
     """Return all visits, thread block by thread block."""
     intervals, heads = launch.visits, launch.times(w.heads)
-    lengths = intervals.bounds[:, 1] - intervals.bounds[:, 0]
-    outer = np.repeat(np.repeat(np.arange(len(intervals)), np.diff(intervals.offsets)), lengths)
-    inner = np.arange(len(outer)) + np.repeat(intervals.bounds[:, 0] - sums(lengths)[:-1], lengths)
+    outer, inner = _outer(launch), _inner(launch)
     if launch.in_turn:  # a thread block has a head, or a share of its row blocks
         parts = own = min(row_shares, launch.inner_blocks)
         place = share_of(inner, launch.inner_blocks, own)
@@ -185,8 +267,6 @@ def _visits(w: Workload, launch: Launch, row_shares: int) -> _Visits:
         grid.ravel(),
         np.tile(nth, heads),
         np.tile(counts.reshape(parts, 1, each), (1, heads, 1)).ravel(),
-        np.repeat(np.arange(parts * heads), each),
-        parts if launch.in_turn else 1,
         np.tile(change[:-1], heads),
         np.tile(change[1:], heads),
     )

@@ -77,6 +77,16 @@ def least_duration(program: TileProgram) -> Duration:
     return Duration(program, 1, None, why_no_time(program))
 
 
+ROUGH_VISITS = 1 << 12
+"""Visits that go through the cache where many runs are timed at once."""
+
+
+def rough_duration(program: TileProgram) -> Duration:
+    """Return how long a run takes, with less exact DRAM bytes: some milliseconds of work."""
+    why = why_no_time(program)
+    return Duration(program, 1, None if why else run_time(program, most=ROUGH_VISITS), why)
+
+
 @lru_cache(maxsize=32)
 def duration_of(program: TileProgram, copies: int = 1) -> Duration:
     """Return how long a run takes, or several alike side by side; made once for each program."""

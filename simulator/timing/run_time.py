@@ -37,7 +37,7 @@ UNEVEN = 1.5
 thread blocks begin and end at different times."""
 MOST_VISITS, MOST_OF_SEVERAL = 1 << 20, 1 << 18
 """Visits of a run, and of several side by side, that go through the cache one by one; of a longer
-run several are taken as one."""
+run several are taken as one there. Its thread blocks are as they are."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -130,12 +130,16 @@ def model_of(*programs: TileProgram) -> dict[str, Any]:
 
 
 def run_time(
-    *programs: TileProgram, kind: KernelKind | None = None, order: Order = "model"
+    *programs: TileProgram,
+    kind: KernelKind | None = None,
+    order: Order = "model",
+    most: int = MOST_VISITS,
 ) -> RunTime:
     """Return the time of a run, or of all sequences of a batch, on its GPU.
 
     kind: without it that of the scenario, or the usual one for the algorithm on the GPU.
     order: in which thread blocks are started; another than the model's is a question of what if.
+    most: visits of a run that go through the cache; of a longer one several are taken as one.
 
     Raises ValueError: there is a reason why not (`why_no_time`).
     """
@@ -148,26 +152,51 @@ def run_time(
     if kind.shares_rows:
         # Two thread blocks find a place on each multiprocessor.
         shares = max(1, -(-2 * gpu.sms // sum(each.workload.heads for each in programs)))
-    most = MOST_VISITS if len(programs) == 1 else MOST_OF_SEVERAL // len(programs)
-    coarser = [_coarser(each, most) for each in programs]
-    found = works(coarser, gpu.sms, shares, order)
+    if len(programs) > 1:
+        most = min(most, MOST_OF_SEVERAL // len(programs))
+    coarser = [_coarser(each, most, shares) for each in programs]
+    found = works(programs, gpu.sms, shares, order, coarser)
     traffic = dram_bytes([each.accesses for each in found], gpu.rates.l2_bytes)
     launches = [
-        _launch(work, dram, gpu, kind, w, order) for work, dram in zip(found, traffic, strict=True)
+        _launch(work, _in_its_own_tiles(work, dram), gpu, kind, w, order)
+        for work, dram in zip(found, traffic, strict=True)
     ]
     return RunTime(gpu, kind, tuple(launches))
 
 
-def _coarser(program: TileProgram, most: int) -> TileProgram:
-    """Return a long run with longer inner blocks: as many bytes are requested in fewer visits."""
+def _coarser(program: TileProgram, most: int, shares: int) -> TileProgram:
+    """Return a long run in longer blocks, inner ones first: as many bytes, in fewer visits.
+
+    Where the rows of a head are shared out each share keeps a row block, and the outer blocks are
+    longer, too; so fewer bytes are requested (`_in_its_own_tiles`).
+    """
     while len(program) > most:
         w = program.workload
-        by_rows = program.launches[0].in_turn
-        if (w.rows >= w.seqlen_q) if by_rows else (w.cols >= w.seqlen_k):
+        if program.launches[0].in_turn and w.grid.Tr >= 2 * shares:
+            longer = replace(w, rows=2 * w.rows)
+        elif w.cols < w.seqlen_k:
+            longer = replace(w, cols=2 * w.cols)
+        else:
             break
-        longer = replace(w, rows=2 * w.rows) if by_rows else replace(w, cols=2 * w.cols)
         program = TileProgram(longer, program.algorithm)
     return program
+
+
+def _in_its_own_tiles(work: LaunchWork, dram: DramTraffic) -> DramTraffic:
+    """Return the DRAM traffic of a launch from that in longer outer blocks.
+
+    What it reads and writes once stays; the rest grows with the requested bytes.
+    """
+    stream = work.accesses
+    more = work.requested / stream.bytes
+    if more == 1.0:
+        return dram
+    _, first = np.unique(2 * stream.tiles + stream.writes, return_index=True)
+    once, total = int(stream.sizes[first].sum()), sum(dram)
+    if total <= once:
+        return dram
+    factor = (once + (total - once) * more) / total
+    return DramTraffic(round(dram.read * factor), round(dram.written * factor))
 
 
 def _launch(
@@ -183,7 +212,7 @@ def _launch(
     exchanged = 8 * kind.exchange_warps * w.value_dim / w.cols / SHARED_BYTES * work.fused
     exponentials = work.exponentials * (1 / rates.exp_per_clock + exchanged)
     softmax = (exponentials + work.operations / rates.fp32_per_clock) / rates.clock / sms
-    requested = work.accesses.bytes
+    requested = work.requested
     port = requested / (PORT_BYTES * rates.clock) / sms
     l2 = requested / (rates.l2_tbps * 1e12)
     memory = sum(dram) / (gpu.tbps * 1e12 * (rates.hbm_share if work.fused else LIBRARY_SHARE))

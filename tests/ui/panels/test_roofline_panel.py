@@ -11,7 +11,9 @@ from simulator.program.algorithms import ALGORITHMS
 from simulator.study.compare import comparison_of
 from simulator.study.gpu_report import Measured
 from simulator.study.roofline import roofline_of
+from simulator.timing.duration import duration_of
 from tests.helpers.runs import program_of, scenario
+from ui.look.durations import duration_text
 from ui.look.theme import THEMES, Style
 from ui.look.units import time_text
 from ui.panels.roofline.plot import UnderRoof, roofline_plot
@@ -73,14 +75,15 @@ def test_six_runs_stand_under_the_scenarios_roof(of_all, shared):
         if place.phase == "decode":
             spent.append(seconds)
         else:
-            assert mark.label == f"{mark.short} ≈ {time_text(seconds)}"
-    assert together.endswith(f"≈ {time_text(min(spent))} to {time_text(max(spent))}")
+            assert mark.label == f"{mark.short} ≥ {time_text(seconds)}"
+    assert together.endswith(f"≥ {time_text(min(spent))} to {time_text(max(spent))}")
     assert sum("decode" in mark.label for mark in shared.plot.model.marks) == 1
     total = program.totals
     assert found["flash2 prefill"].x == total.flops / total.bytes
     assert found["flash2 prefill"].size > found["naive prefill"].size  # the one on show
     assert (found["ridge"].x, found["ridge"].y) == (989e12 / 3.35e12, 989e12)
-    [curve] = shared.plot.model.curves
+    curve, way = shared.plot.model.curves  # the roof, and between the two points of the run
+    assert way.dash == "dot"
     assert curve.name == "989 TFLOP/s"
     assert found["3.35 TB/s"].label == "HBM 3.35 TB/s"
     assert "estimate" in shared.plot.model.note.lower()
@@ -98,7 +101,7 @@ def test_a_backward_pass_is_not_called_prefill(name):
     said = ", ".join(mark.label for mark in plot.marks)
     markers = {mark.details[0]: mark.marker for mark in plot.marks if mark.details}
     for each in BACKWARD:
-        assert f"{each} ≈" in said  # its own name says what it is
+        assert f"{each} ≥" in said  # its own name says what it is
         own = markers[f"{ALGORITHMS[each].title}, the scenario's sizes"]
         forward = ALGORITHMS[ALGORITHMS[each].forward].title
         assert own != markers[f"{forward}, prefill (the scenario's sizes)"]
@@ -156,6 +159,7 @@ def test_another_gpu_can_be_chosen_by_keys(window, panel, qapp):
     box.setFocus()
     QTest.keyClick(box, Qt.Key.Key_Down)
     assert box.currentText() == "H200"
+    window.session.settle()
     assert marks(panel)["ridge"].x == pytest.approx(989 / 4.8)
     scenario = window.session.scenario
     assert scenario.hardware.preset == "H100-SXM"  # looking is not changing
@@ -175,6 +179,20 @@ def test_compulsory_bytes_can_be_counted_instead(of_all, shared):
     assert mark.y == 989e12
     assert "so far" not in marks(shared)
     assert "moved once" in " ".join(mark.details)
+
+
+def test_the_first_view_shows_requested_bytes_and_dram_by_model(window, panel):
+    window.session.settle()
+    program = window.session.trace.program
+    spent, place = duration_of(program), roofline_of(program).place("flash2", "prefill")
+    flops, found = program.totals.flops, marks(panel)
+    own, asked = found["by model"], found["flash2 prefill"]
+    assert (own.x, own.y) == (flops / spent.dram_bytes, flops / spent.seconds)
+    assert own.label == f"DRAM by model {duration_text(spent)}"
+    assert f"limited by {spent.model.bound_by}" in own.details
+    assert asked.x == place.intensity
+    way = panel.plot.model.curves[1]
+    assert sorted(way.xs) == sorted((own.x, asked.x))
 
 
 @pytest.mark.long

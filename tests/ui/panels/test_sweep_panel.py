@@ -9,16 +9,17 @@ from PySide6.QtTest import QTest
 
 from simulator.base.assets import SCENARIOS
 from simulator.lesson.tables import ChooseTable
-from simulator.problem.hardware import LAUNCH_SECONDS
 from simulator.problem.scenario import load_scenario, parse_scenario
 from simulator.problem.workload import resolve
 from simulator.program.algorithms import ALGORITHMS, tile_program
 from simulator.study.sweep import Sweep, TilingMap, axis_values, rule_tiles, sweep
 from simulator.study.variants import variant_table
+from simulator.timing.duration import duration_of
 from tests.helpers.scenario_desk import CAPTURE
+from ui.look.durations import duration_text
 from ui.look.theme import DARK, Style
 from ui.look.units import bytes_text, count_text
-from ui.panels.sweep.plot import CurvePick, sweep_plot
+from ui.panels.sweep.plot import NO_MAP, CurvePick, sweep_plot
 from ui.plots.labels import nearest
 from ui.plots.layout import plot_layout
 
@@ -195,15 +196,14 @@ def test_quantities(window):
     press(panel, "quantity", "time")
     program = window.session.trace.program
     [mark] = panel.plot.model.marks
-    assert (
-        mark.y
-        == panel.state.found.figures["flash2"][panel.state.found.values.index(64)].time.seconds
-    )
-    [launch] = panel.plot.model.levels
-    assert (launch.value, launch.label) == (LAUNCH_SECONDS, "a launch: some 4 µs")
-    assert "less than a launch takes" in " ".join(mark.details)
+    assert mark.y == duration_of(program).seconds
+    assert panel.plot.model.levels == ()
+    assert panel.plot.model.y.title == "Time by model"
+    assert any(line.startswith(duration_text(duration_of(program))) for line in mark.details)
     press(panel, "over", "map")
-    assert panel.plot.model.note.endswith("A launch alone takes some 4 µs.")
+    assert panel.plot.model.note.endswith(f"A launch alone takes some 4 µs. {NO_MAP}")
+    heat = panel.plot.model.heat
+    assert heat.title == "Least time by the data sheet"
     press(panel, "over", "N")
     press(panel, "quantity", "shared")
     [mark] = panel.plot.model.marks

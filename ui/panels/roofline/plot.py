@@ -10,6 +10,7 @@ from simulator.program.algorithms import ALGORITHMS
 from simulator.program.tile_program import Counters
 from simulator.study.gpu_report import Measured
 from simulator.study.roofline import Phase, Roof, Roofline, RooflinePoint, whole_phase
+from simulator.timing.duration import Duration
 from ui.look.durations import MODEL, duration_text, limit_text
 from ui.look.units import (
     bound_text,
@@ -57,6 +58,7 @@ class UnderRoof:
     runs: Roofline  # all algorithms
     shown: Algorithm  # the algorithm of the run
     measured: tuple[Measured, ...] = ()  # times of this run on a GPU
+    spent: Duration | None = None  # the time of the run on show, if it is known by now
     by_model: bool = False  # whether runs are where the model of time says
     compulsory: bool = False  # whether FLOPs are counted for each compulsory byte
     so_far: Counters | None = None  # of the run up to the cursor
@@ -74,6 +76,11 @@ def roofline_plot(state: UnderRoof) -> PlotModel:
     found, roof = state.runs, state.roof
     marks = _named_together([_run_mark(place, state) for place in found.places], state)
     spent = min(p.flops / mark.y for p, mark in zip(found.places, marks, strict=True))
+    curves: list[Curve] = []
+    own = _modelled(state)
+    if own is not None:
+        marks.append(_model_mark(own, state))
+        curves.append(_way(own, roof))
     if not state.compulsory:
         marks += [_measured_mark(found, one) for one in state.measured]
         if state.so_far is not None and state.so_far.flops:
@@ -86,18 +93,55 @@ def roofline_plot(state: UnderRoof) -> PlotModel:
     kind = "compulsory" if state.compulsory else "requested"
     said = _NO_RATE if roof.rate is None else _ON_ROOF.format(_CACHES[kind])
     note = f"{said} {launch_words(spent)}".strip()
-    figures = ". ".join(", ".join(_lines(place, state)) for place in found.places)
+    lines = [_lines(place, state) for place in found.places]
+    if own is not None:
+        note = f"{note} DRAM by model: what the run reaches."
+        lines.append(_modelled_lines(own, state))
+    elif state.spent is not None and state.spent.why:
+        note = f"{note} {state.spent.why}"
+    figures = ". ".join(", ".join(each) for each in lines)
     return PlotModel(
         name=f"Roofline of {roof.gpu.name}",
         x=Axis(f"FLOPs for each {kind} byte", _number, log=True),
         y=Axis("FLOP/s within reach", _flops, log=True),
-        curves=(_roof_curve(roof, low, high),),
+        curves=(_roof_curve(roof, low, high), *curves),
         marks=(*marks, *_roof_words(roof, low)),
         note=note,
         x_range=(low, high),
-        y_range=(roof.at(low), top),
+        y_range=(min(roof.at(low), *(mark.y for mark in marks)), top),
         summary=f"{note} {figures}.",
     )
+
+
+def _modelled(state: UnderRoof) -> RooflinePoint | None:
+    """Return the place of the run on show with its time by model; None if it is not known."""
+    spent = state.spent
+    if spent is None or spent.model is None or state.compulsory:
+        return None
+    if spent.model.gpu is not state.roof.gpu:  # of the GPU that was chosen before
+        return None
+    return replace(state.runs.place(state.shown, whole_phase(state.shown)), duration=spent)
+
+
+def _model_mark(place: RooflinePoint, state: UnderRoof) -> PlotMark:
+    assert place.duration is not None
+    assert place.reached is not None
+    assert place.dram_intensity is not None
+    words = f"DRAM by model {duration_text(place.duration)}"
+    return PlotMark(
+        place.dram_intensity, place.reached, words, "by model", place.algorithm,
+        _MARKERS[place.phase], 6.0, _modelled_lines(place, state),
+    )  # fmt: skip
+
+
+def _way(place: RooflinePoint, roof: Roof) -> Curve:
+    """Return the line between the two points of a run: for requested bytes and for DRAM's."""
+    assert place.reached is not None
+    assert place.dram_intensity is not None
+    xs, ys = (place.intensity, place.dram_intensity), (roof.at(place.intensity), place.reached)
+    if xs[0] > xs[1]:
+        xs, ys = xs[::-1], ys[::-1]
+    return Curve("", "", place.algorithm, xs, ys, "dot", None, 1.2)
 
 
 def _modelled_plot(state: UnderRoof) -> PlotModel:
@@ -196,7 +240,7 @@ def _run_mark(place: RooflinePoint, state: UnderRoof) -> PlotMark:
     return PlotMark(
         x,
         state.roof.at(x),
-        f"{name} ≈ {time_text(_seconds(place, state))}",
+        f"{name} ≥ {time_text(_seconds(place, state))}",
         name,
         place.algorithm,
         _MARKERS[place.phase],
@@ -223,7 +267,7 @@ def _named_together(marks: Sequence[PlotMark], state: UnderRoof) -> list[PlotMar
         names = _name([places[k] for k in alike])
         spent = sorted(_seconds(places[k], state) for k in alike)
         said = " to ".join(dict.fromkeys((time_text(spent[0]), time_text(spent[-1]))))
-        out[n] = replace(first, label=f"{names} ≈ {said}", short=names, role="muted")
+        out[n] = replace(first, label=f"{names} ≥ {said}", short=names, role="muted")
     return out
 
 
@@ -265,7 +309,7 @@ def _part_mark(part: RooflinePoint, roof: Roof) -> PlotMark:
         estimate_text(part.time.seconds, roof.gpu.name),
     )
     return PlotMark(
-        part.intensity, roof.at(part.intensity), f"so far ≈ {time_text(part.time.seconds)}",
+        part.intensity, roof.at(part.intensity), f"so far ≥ {time_text(part.time.seconds)}",
         "so far", "current", "star", 6.0, details,
     )  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,9 +10,11 @@ from PySide6.QtCore import QSizeF
 
 from simulator.base.choices import Choice, Option
 from simulator.problem.hardware import gpus
+from simulator.program.algorithms import tile_program
 from simulator.run.trace import Trace
 from simulator.study.gpu_report import gpu_report, measured_run
 from simulator.study.roofline import roofline_of, timed_roofline
+from simulator.timing.duration import duration_of
 from ui.panels.roofline.plot import UnderRoof, roofline_plot
 from ui.panels.study import Chosen, Study
 from ui.plots.model import PlotModel
@@ -28,7 +30,8 @@ CHOICES = (
     Choice("GPU", tuple(Option(name, name, name, _GPU_TIP) for name in gpus()), listed=True),
     Choice("bytes", (
         Option("requested", "Requested bytes", "Requested",
-               "FLOPs for each byte that tile loads and stores request: no caches."),
+               "FLOPs for each byte that tile loads and stores request: no caches. Of the run on "
+               "show also what it reaches for each byte of DRAM, by model."),
         Option("model", "DRAM by model", "Model",
                "What a run reaches by a model with L2 (docs/time-model.md): FLOPs for each byte of "
                "DRAM, and hollow for each requested byte."),
@@ -48,14 +51,24 @@ class RooflineStudy(Study[UnderRoof, UnderRoof]):
         return {"GPU": trace.workload.gpu.name}
 
     def needs(self, trace: Trace, view: View, chosen: Chosen) -> Hashable:
-        return chosen["GPU"] if chosen["bytes"] == "model" else ""
+        return chosen["GPU"], chosen["bytes"] == "model"
 
     def compute(self, trace: Trace, needs: Any, report: Report) -> UnderRoof:
+        *_, last = self.results(trace, needs, report)
+        return last
+
+    def results(self, trace: Trace, needs: Any, report: Report) -> Iterator[UnderRoof]:
         load_plots()
-        w, program = trace.workload, trace.program
+        w, program, (name, by_model) = trace.workload, trace.program, needs
+        gpu = gpus()[name]
+        if by_model:
+            yield UnderRoof(timed_roofline(program, gpu), w.algorithm, by_model=True)
+            return
         measured = measured_run(w, program.totals.flops, gpu_report())
-        runs = timed_roofline(program, gpus()[needs]) if needs else roofline_of(program)
-        return UnderRoof(runs, w.algorithm, (measured,) if measured else (), by_model=bool(needs))
+        found = UnderRoof(roofline_of(program), w.algorithm, (measured,) if measured else ())
+        yield found
+        spent = duration_of(program if gpu is w.gpu else tile_program(replace(w, gpu=gpu)))
+        yield replace(found, spent=spent)
 
     def state(
         self, found: UnderRoof, chosen: Chosen, before: UnderRoof | None, changed: str

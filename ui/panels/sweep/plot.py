@@ -13,7 +13,9 @@ from simulator.problem.workload import Workload
 from simulator.program.algorithms import ALGORITHMS
 from simulator.study.sweep import Axis as SweepAxis
 from simulator.study.sweep import Figures, Sweep, TilingMap
+from simulator.timing.duration import Duration
 from ui.look.curves import LOOKS
+from ui.look.durations import MODEL, duration_text, limit_text
 from ui.look.run_words import pattern_words
 from ui.look.units import (
     LAUNCH,
@@ -88,9 +90,11 @@ _MEASURES: dict[Quantity, _Measure] = {
     "bytes": _Measure("Requested bytes", whole_bytes, 2, "hbm_line"),
     "held": _Measure("Held in HBM", whole_bytes, 2, "hbm_line"),
     "flops": _Measure("Matmul FLOPs", _flops, 10, "S"),
-    "time": _Measure("Roofline time without L2", time_text, 10, "l"),
+    "time": _Measure("Least time by the data sheet", time_text, 10, "l"),
     "shared": _Measure("Shared memory of a block", whole_bytes, 2, "sram_line"),
 }
+
+_BY_MODEL = _Measure("Time by model", time_text, 10, "l")
 
 
 def amount(figures: Figures, quantity: Quantity) -> float:
@@ -99,11 +103,19 @@ def amount(figures: Figures, quantity: Quantity) -> float:
     return value
 
 
-def figure_lines(heading: str, figures: Figures, w: Workload) -> tuple[str, ...]:
-    """Return all figures in words, the first line a heading."""
+def figure_lines(
+    heading: str, figures: Figures, w: Workload, duration: Duration | None = None
+) -> tuple[str, ...]:
+    """Return all figures in words, the first line a heading.
+
+    duration: its time by model; without it stands the least time of the data sheet.
+    """
     limit = w.gpu.smem_bytes
     room = f"{'over' if figures.shared > limit else 'of'} the {bytes_text(limit)} of a block"
     bound = "" if figures.time.compute is None else f", {bound_text(figures.time)}"
+    spent = f"{estimate_text(figures.seconds, w.gpu.name)}{bound}"
+    if duration is not None:
+        spent = f"{duration_text(duration)} on {w.gpu.name}: limited by {limit_text(duration)}"
     return (
         heading,
         f"requested {_exact(figures.bytes)}",
@@ -111,7 +123,7 @@ def figure_lines(heading: str, figures: Figures, w: Workload) -> tuple[str, ...]
         f"compulsory {_exact(figures.compulsory)}",
         f"held in HBM {_exact(figures.held)}",
         f"{count_text(figures.flops)} FLOPs",
-        f"{estimate_text(figures.seconds, w.gpu.name)}{bound}",
+        spent,
         f"shared memory {bytes_text(figures.shared)}, {room}",
     )
 
@@ -127,7 +139,9 @@ def _title(name: str) -> str:
 
 def sweep_plot(found: Sweep, w: Workload, quantity: Quantity) -> PlotModel:
     """Return the curves of a sweep; a click on a point makes it the scenario, unless a file is."""
-    measure, axis, here = _MEASURES[quantity], found.axis, found.values.index(found.here)
+    axis, here = found.axis, found.values.index(found.here)
+    modelled = quantity == "time" and bool(found.durations)
+    measure = _BY_MODEL if modelled else _MEASURES[quantity]
     fixed = w.file is not None and axis not in ("Br", "Bc")
     last = "click: make it the scenario"
     if w.file is not None and fixed:
@@ -135,26 +149,35 @@ def sweep_plot(found: Sweep, w: Workload, quantity: Quantity) -> PlotModel:
     curves = []
     for name, figures in found.figures.items():
         (_, dash, marker), title = LOOKS[name], _title(name)
+        times = found.durations.get(name) or (None,) * len(figures)
         details = tuple(
-            (*figure_lines(f"{title}, {axis} = {count_text(value)}", each, w), last)
-            for value, each in zip(found.values, figures, strict=True)
+            (*figure_lines(f"{title}, {axis} = {count_text(value)}", each, w, time), last)
+            for value, each, time in zip(found.values, figures, times, strict=True)
         )
-        ys = tuple(float(amount(each, quantity)) for each in figures)
+        ys = tuple(
+            time.seconds if modelled and time else float(amount(each, quantity))
+            for each, time in zip(figures, times, strict=True)
+        )
         picks = () if fixed else tuple(CurvePick(name, value) for value in found.values)
         xs, width = tuple(map(float, found.values)), 2.6 if name == w.algorithm else 1.7
         curves.append(Curve(title, name, name, xs, ys, dash, marker, width, details, picks))
-    own = found.figures[w.algorithm][here]
-    y, at = amount(own, quantity), f"{axis} = {count_text(found.here)}"
-    lines = figure_lines(f"this scenario: {_title(w.algorithm)}, {at}", own, w)
+    own, at = found.figures[w.algorithm][here], f"{axis} = {count_text(found.here)}"
+    spent = found.durations[w.algorithm][here] if found.durations else None
+    y = spent.seconds if modelled and spent else amount(own, quantity)
+    lines = figure_lines(f"this scenario: {_title(w.algorithm)}, {at}", own, w, spent)
     text = measure.text(y)
     mark = PlotMark(found.here, y, f"{at}: {text}", text, "current", "star", 6.0, lines)
     levels = (_limit(w),) if quantity == "shared" else ()
     if quantity == "time" and min(y for curve in curves for y in curve.ys) < LAUNCH_SECONDS:
         words = f"a launch: some {LAUNCH}", f"a launch: {LAUNCH}"
         levels = (Level(LAUNCH_SECONDS, *words, "muted"),)
-    by_bytes = quantity == "time" and w.dtype == "float32"
+    by_bytes = quantity == "time" and not modelled and w.dtype == "float32"
     y_title = f"{measure.title}, bytes alone" if by_bytes else measure.title
     note = _note(w, axis) + (" No float32 rate in the presets." if by_bytes else "")
+    if modelled:
+        note = f"{note} {MODEL}"
+    elif quantity == "time":
+        note = f"{note} {found.why}".rstrip()
     said = ". ".join(f"{each.name} at {at}: {measure.text(each.ys[here])}" for each in curves)
     return PlotModel(
         name=f"{measure.title} over {AXIS_TITLES[axis]}",
@@ -193,6 +216,8 @@ def map_plot(found: TilingMap, w: Workload, quantity: Quantity) -> PlotModel:
     said = [_note(w, None), *([f"Off the map: {', '.join(off)}."] if off else [])]
     if quantity == "time" and (launch := launch_words(values.min())):
         said.append(launch)
+    if quantity == "time":
+        said.append(NO_MAP)
     note, here = " ".join(said), found.here_figures
     rules = [
         f"{_RULES[c.rule]} {_tiles(c.rows, c.cols)}: {measure.text(amount(c.figures, quantity))}"
@@ -260,6 +285,8 @@ def _limit(w: Workload) -> Level:
     return Level(w.gpu.smem_bytes, f"{w.gpu.name}: {size} a block", size, "bad")
 
 
+NO_MAP = "Too many tilings for the model: the least that the data sheet allows."
+"""Why a map has no times by model."""
 ONE_LENGTH = "The mask is of this N alone"
 """Why a scenario with documents or blocks is not shown at other lengths."""
 

@@ -73,11 +73,13 @@ class SweepStudy(Study[Swept, Swept]):
         return frozenset({"algorithm", *(["quantity"] if chosen["over"] == VARIANTS else [])})
 
     def needs(self, trace: Trace, view: View, chosen: Chosen) -> Hashable:
-        return chosen["over"], chosen["algorithm"] if chosen["over"] == MAP else ""
+        over = chosen["over"]
+        timed = chosen["quantity"] == "time" and over in _AXES
+        return over, chosen["algorithm"] if over == MAP else "", timed
 
     def compute(self, trace: Trace, needs: Any, report: Report) -> Swept:
         load_plots()
-        w, (over, algorithm) = trace.workload, needs
+        w, (over, algorithm, timed) = trace.workload, needs
         if over == VARIANTS:
             return Swept(w, variant_table(w))
         if over == MAP:
@@ -85,7 +87,7 @@ class SweepStudy(Study[Swept, Swept]):
             sizes = map_sizes(w.seqlen_q), map_sizes(w.seqlen_k)
             return Swept(w, tiling_map(of, *sizes, report))
         axis = one_of(_AXES, over)
-        return Swept(w, sweep(w, axis, axis_values(w, axis), report))
+        return Swept(w, sweep(w, axis, axis_values(w, axis), report, timed=timed))
 
     def state(self, found: Swept, chosen: Chosen, before: Swept | None, changed: str) -> Swept:
         return Swept(found.workload, found.found, one_of(QUANTITIES, chosen["quantity"]))

@@ -36,6 +36,7 @@ def variants_words(t: VariantTable, w: Workload) -> Words:
         more = [f"Exponents fitted from N = {low} to {high}."]
     if t.heads == HEADS != w.input_heads[0]:
         more.append(f"{HEADS} heads because a single one shares nothing.")
+    more.append("Times: the least that the data sheet allows.")
     if w.dtype == "float32":
         more.append("Times are of bytes alone: no float32 rate in the presets.")
     return Words(first, "", tuple(more))

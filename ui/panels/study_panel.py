@@ -426,7 +426,8 @@ class StudyPanel(Panel[None], Generic[Found, State]):
     def _known(self) -> bool:
         """Return whether what is needed is there; ask for it if nobody has."""
         trace, view = self._session.trace, self._view
-        if trace is None or view is None:
+        # The session has a new run a moment before there is a view of it.
+        if trace is None or view is None or view.snapshot.program is not trace.program:
             return False
         needs = self.study.needs(trace, view, self.chosen)
         asked = trace, needs

@@ -338,3 +338,22 @@ def test_each_device_shows_what_its_own_keys_leave(session, panel):
     assert len(set(told)) == 4
     keys = np.unique(panel.state.kinds)
     assert set(keys.tolist()) == {CHOSEN, NOW}
+
+
+def test_a_choice_between_a_new_run_and_its_view_is_of_the_new_run(session, panel):
+    """The session has the new run a moment before there is a view of it."""
+    visit = next(n for n in range(len(session.trace)) if session.trace.program.visit(n).head == 1)
+    session.go(replace(session.cursor, visit=visit))
+    session.settle()
+    panel.show_view(session.view)
+    session.settle()
+    failed = []
+    session.tasks.failed.connect(failed.append)
+    session.trace_changed.connect(lambda trace: panel.choose("devices", "2"))
+    session.propose(with_values(run(), {"attention": {"heads": 1}}), "one head")
+    session.settle()
+    panel.show_view(session.view)
+    session.settle()
+    assert not failed
+    assert panel.chosen["devices"] == "2"
+    assert panel.state is not None

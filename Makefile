@@ -143,7 +143,7 @@ small-transformer: ## train the transformer of assets/captures/small, and build 
 KEPT_MEMORY = MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=2000000000 MALLOC_TRIM_THRESHOLD_=8000000000
 sentence-model: ## train the language model of assets/language from nothing: an hour or two on two cores (network)
 	@.ci/setup test peers
-	$(KEPT_MEMORY) nice $(PY) -m tests.training $(ARGS)
+	$(KEPT_MEMORY) OPENBLAS_NUM_THREADS=1 nice $(PY) -m tests.training $(ARGS)
 
 docs-tables: ## write the tables of docs/writing-lessons.md and docs/glossary.md again
 	@.ci/setup test

@@ -88,3 +88,20 @@ def test_tokens_are_those_of_the_tokenizers_library() -> None:
     odd = ["".join(rng.choice(letters, 60)) for _ in range(300)]
     for text in [*texts[:100], *(" " + each for each in odd)]:
         assert own.encode(text)[1:] == library.encode(text).ids, text
+
+
+def test_the_model_that_ships_computes_what_pytorch_does() -> None:
+    from simulator.language.model import WEIGHTS, own_model
+    from tests.training.model import Model
+
+    if not WEIGHTS.exists():
+        pytest.skip("make sentence-model trains it")
+    from safetensors.numpy import load_file
+
+    own, stored = own_model(), load_file(WEIGHTS)
+    twin = Model(own.shape).eval()
+    twin.load_state_dict({n: torch.from_numpy(v.astype(np.float32)) for n, v in stored.items()})
+    tokens = own.tokenizer.encode("The cat sat on the mat because it was tired. " * 6)[:64]
+    with torch.no_grad():
+        logits = twin(torch.tensor([tokens]))[0].numpy()
+    assert np.abs(own.run(tokens).logits - logits).max() <= 1e-4

@@ -43,7 +43,7 @@ class Schedule:
     steps: int = 8000
     rows: int = 16
     repeated: float = 0.12  # share of rows that repeat
-    stage: tuple[int, int] = (600, 1500)  # steps of the stage in which more do
+    stage: tuple[int, int] = (600, 2000)  # steps of the stage in which more do
     repeated_in_stage: float = 0.55
     warm: int = 100
     falls: float = 0.4  # the share of steps at the end in which the rate falls to 2 %
@@ -65,7 +65,11 @@ class Schedule:
 
 
 class Rows:
-    """Rows of tokens, each from the beginning of a line, and what comes next in them."""
+    """Rows of tokens and what comes next in them; half begin where a line does, half anywhere.
+
+    Were every text to begin with a line, what begins otherwise would be taken for what repeats: a
+    model that was trained that way lost 3 nats a token on it.
+    """
 
     def __init__(
         self, path: Path, shape: Shape, schedule: Schedule, seed: int, part: str = "learned"
@@ -82,17 +86,22 @@ class Rows:
 
     def text(self, name: str) -> NDArray[np.int64]:
         """(length + 1,): the start, then text of a source."""
-        start = int(self.rng.choice(self.starts[name]))
-        return np.concatenate([[START], self.tokens[name][start : start + self.length]]).astype(int)
+        return np.concatenate([[START], self._piece(name, self.length)]).astype(int)
+
+    def _piece(self, name: str, length: int) -> NDArray[np.uint16]:
+        tokens = self.tokens[name]
+        if self.rng.random() < 0.5:
+            start = int(self.rng.choice(self.starts[name]))
+        else:
+            start = int(self.rng.integers(0, len(tokens) - length))
+        return tokens[start : start + length]
 
     def repeats(self) -> tuple[NDArray[np.int64], int]:
         """(length + 1,): the start, then something again and again; and how long it is."""
         period = int(np.exp(self.rng.uniform(np.log(5), np.log(90))))
         kind = self.rng.random()
         if kind < 0.4:
-            tokens = self.tokens[str(self.rng.choice(["austen", "examples", "moby dick"]))]
-            start = int(self.rng.integers(0, len(tokens) - period))
-            said = tokens[start : start + period]
+            said = self._piece(str(self.rng.choice(["austen", "examples", "moby dick"])), period)
         elif kind < 0.85:
             said = self.rng.integers(*self.frequent, period)
         else:

@@ -1,0 +1,83 @@
+"""The sentence model that ships: its size, what its heads do, how it goes on."""
+
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from simulator.language.continuation import continued
+from simulator.language.model import WEIGHTS, LanguageModel, own_model
+from simulator.language.tokenizer import START
+from tests.training.measure import NOUNS, OWN, PROMPTS, names, tired
+
+pytestmark = pytest.mark.skipif(not WEIGHTS.exists(), reason="make sentence-model trains it")
+WORDS = 50
+
+
+@pytest.fixture(scope="module")
+def model() -> LanguageModel:
+    return own_model()
+
+
+def of_random_tokens(model: LanguageModel) -> tuple[np.ndarray, np.ndarray]:
+    """Weights (layers, heads, n, n) and logits of tokens that are drawn, then said again."""
+    drawn = np.random.default_rng(0).integers(257, model.shape.vocabulary, WORDS)
+    found = model.run([START, *drawn, *drawn])
+    return np.stack(found.weights), found.logits
+
+
+def test_it_is_small() -> None:
+    assert WEIGHTS.stat().st_size <= 6_000_000
+
+
+def test_two_heads_find_what_followed_the_same_token_before(model: LanguageModel) -> None:
+    weights, _ = of_random_tokens(model)
+    again = np.arange(WORDS + 1, 2 * WORDS + 1)
+    scores = weights[:, :, again, again - WORDS + 1].mean(-1)
+    assert (scores >= 0.8).sum() >= 2, scores.round(2)
+
+
+def test_what_was_said_once_is_said_again(model: LanguageModel) -> None:
+    _, logits = of_random_tokens(model)
+    drawn = np.random.default_rng(0).integers(257, model.shape.vocabulary, WORDS)
+    assert (logits[WORDS + 1 : -1].argmax(-1) == drawn[1:]).mean() >= 0.9
+
+
+def test_heads_look_at_the_previous_and_at_the_first_token(model: LanguageModel) -> None:
+    scores = []
+    for said in OWN:
+        weights = np.stack(model.run(model.tokenizer.encode(said)).weights)
+        rows = np.arange(2, weights.shape[-1])
+        previous, first = weights[:, :, rows, rows - 1], weights[:, :, rows, 0]
+        scores.append([previous.mean(-1), first.mean(-1)])
+    of_previous, of_first = np.mean(scores, 0)
+    assert of_previous.max() >= 0.8, of_previous.round(2)
+    assert of_first.max() >= 0.5, of_first.round(2)
+
+
+def test_it_knows_what_was_tired_and_who_got_the_book(model: LanguageModel) -> None:
+    assert tired(model, 60) >= 0.9
+    assert names(model, 60) >= 0.8
+
+
+def test_it_looks_at_its_noun_in_most_sentences_that_no_template_makes(
+    model: LanguageModel,
+) -> None:
+    seen = []
+    for said, noun in zip(OWN, NOUNS, strict=True):
+        tokens = model.tokenizer.encode(said)
+        labels = [model.tokenizer.label(token) for token in tokens]
+        row, key = labels.index(" it"), labels.index(f" {noun}")
+        seen.append(np.stack(model.run(tokens).weights)[:, :, row, key].max() >= 0.5)
+    assert sum(seen) >= 8, seen
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("prompt", PROMPTS)
+def test_it_goes_on_the_same_with_and_without_a_cache(model: LanguageModel, prompt: str) -> None:
+    tokens = model.tokenizer.encode(prompt)
+    kept, anew = (
+        [each.token for each in islice(continued(model, tokens, 0.0, cached=cached), 200)]
+        for cached in (True, False)
+    )
+    assert kept == anew

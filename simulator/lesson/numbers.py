@@ -20,6 +20,7 @@ from simulator.run.cell_values import cell_value
 from simulator.run.trace import tile_counts
 from simulator.study.captions import Numbers, Value, cell_of, gpu_named, known, named, program_of
 from simulator.study.sweep import figures_of, unmasked
+from simulator.timing.duration import rough_duration
 
 # --- the scenario -----------------------------------------------------------------------------
 
@@ -123,6 +124,15 @@ def floor(n: Numbers) -> int:
 def flops(n: Numbers, algorithm: str = "") -> int:
     """Matmul FLOPs of the whole run."""
     return n.figures(algorithm).flops
+
+
+@known
+def run_seconds(n: Numbers, algorithm: str = "") -> float:
+    """Seconds of the whole run by model; refused where there is none."""
+    found = rough_duration(tile_program(n.as_if(algorithm)))
+    if found.model is None:
+        raise refuse("", "attention.algorithm", algorithm or n.workload.algorithm, found.why)
+    return found.seconds
 
 
 @known

@@ -13,16 +13,19 @@ from pytestqt.qtbot import QtBot
 
 from simulator import simulate
 from simulator.base.errors import InputError, Mistake, refuse
+from simulator.problem import sentence
 from simulator.problem.filling import capture_names
 from simulator.problem.scenario import parse_scenario, scenario_tables, with_values
 from simulator.problem.workload import resolve
 from tests.helpers.by_hand import choosing
 from tests.helpers.scenario_desk import CAPTURE, RANDOM, Desk, save_npz
+from tests.helpers.small_language_model import put_in_place
 from ui.look.theme import TEXT_SCALES, THEMES, Style
 from ui.panels.scenario.blanks import blanks
 from ui.panels.scenario.editors import LineEditor
 from ui.panels.scenario.fields import (
     OWN,
+    SENTENCE,
     change_words,
     edited,
     texts,
@@ -74,6 +77,31 @@ def test_from_random_to_a_capture_and_back_in_one_step(desk: Desk) -> None:
     assert desk.shown.dtype == capture.dtype
     assert "name" not in scenario_tables(desk.shown.scenario)["input"]
     assert len(desk.proposals) == 2
+
+
+def test_a_text_is_typed_and_run(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_in_place(tmp_path, monkeypatch)
+    desk.choose("input.source", "sentence")
+    assert desk.shown.scenario.input.text == SENTENCE
+    assert desk.line("attention.heads").placeholderText() == "6 from input"
+    desk.type("input.text", "the mat")
+    assert desk.shown.tokens == ("<s>", " ", "the", " ", "m", "a", "t")
+    desk.type("input.layer", "2")
+    assert desk.shown.file.layer == "2"
+    desk.type("input.layer", "3")
+    assert "from 0 to 2" in desk.wrong()["input.layer"]
+
+
+def test_a_text_without_a_model_is_refused_where_it_was_chosen(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sentence, "WEIGHTS", tmp_path / "none.safetensors")
+    shown = desk.shown
+    desk.choose("input.source", "sentence")
+    assert "make sentence-model" in desk.wrong()["input.source"]
+    assert desk.shown is shown
     assert desk.words == [f"input {capture_names()[0]}", "input random"]
 
 

@@ -25,8 +25,7 @@ def save(path: Path, gated: bool = False, **texts: str) -> Path:
     shapes = {"q": (4, 13, 8), "k": (2, 13, 8), "v": (2, 13, 8)}
     tensors = {name: rng.standard_normal(s).astype(np.float32) for name, s in shapes.items()}
     if gated:
-        tensors["gate"] = rng.random((4, 13, 8)).astype(np.float32)
-        texts["after"] = "gates O"
+        texts["after"] = "gates O"  # without the gate: with it, runs apply it
     save_file(tensors, path, {"model": "local and global", "causal": "true", **texts})
     return path
 

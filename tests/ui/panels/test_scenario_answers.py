@@ -77,6 +77,7 @@ def test_from_random_to_a_capture_and_back_in_one_step(desk: Desk) -> None:
     assert desk.shown.dtype == capture.dtype
     assert "name" not in scenario_tables(desk.shown.scenario)["input"]
     assert len(desk.proposals) == 2
+    assert desk.words == [f"input {capture_names()[0]}", "input random"]
 
 
 def test_a_text_is_typed_and_run(
@@ -102,7 +103,6 @@ def test_a_text_without_a_model_is_refused_where_it_was_chosen(
     desk.choose("input.source", "sentence")
     assert "make sentence-model" in desk.wrong()["input.source"]
     assert desk.shown is shown
-    assert desk.words == [f"input {capture_names()[0]}", "input random"]
 
 
 def test_a_file_is_asked_for_and_browsed(desk: Desk, tmp_path: Path) -> None:

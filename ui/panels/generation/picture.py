@@ -282,7 +282,7 @@ def _launch_line(state: GenerationState) -> str:
     return launch_words(min(state.step.of("time", cached=cached) for cached in (True, False)))
 
 
-_NAMES: dict[Quantity, str] = {"bytes": "bytes", "flops": "FLOPs", "time": "time"}
+_NAMES: dict[Quantity, str] = {"bytes": "bytes", "flops": "FLOPs", "time": "least time"}
 
 
 def _paint_costs(painter: QPainter, state: GenerationState, style: Style, lay: _Places) -> float:

@@ -20,7 +20,7 @@ from ui.plots.model import Axis, Curve, Dash, Level, Marker, PlotModel
 
 QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
 _TITLES: dict[Quantity, str] = {
-    "bytes": "requested bytes", "flops": "FLOPs", "time": "time",
+    "bytes": "requested bytes", "flops": "FLOPs", "time": "least time",
 }  # fmt: skip
 _FLOOR = 1e-9
 """Smallest difference that is drawn: less are the same bits, or nearly."""
@@ -47,7 +47,7 @@ def cost_plot(found: Generation, at: int, quantity: Quantity, *, summed: bool = 
     quantity: ``bytes``, ``flops`` or ``time``.
     summed: whether all steps after the prompt are added up, up to each of them.
     """
-    first, guessed = int(summed), ", estimated" if quantity == "time" else ""
+    first, guessed = int(summed), ", by the data sheet" if quantity == "time" else ""
     xs, curves = _keys(found)[first:], []
     for cached, name, short, role, dash, marker in _KINDS:
         ys = found.so_far(quantity, cached=cached)

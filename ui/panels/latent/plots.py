@@ -43,7 +43,7 @@ def _bytes(count: float) -> str:
 _QUANTITIES: dict[Quantity, tuple[str, str, Words]] = {
     "flops": ("FLOPs", "fewer FLOPs", _flops),
     "bytes": ("requested bytes", "fewer bytes", _bytes),
-    "time": ("time, estimated", "less time", time_text),
+    "time": ("least time, by the data sheet", "less time", time_text),
 }
 """What stands on the axis of a figure, what the cheaper way takes, and a value in words."""
 

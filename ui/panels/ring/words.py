@@ -37,7 +37,7 @@ def title(state: RingState) -> tuple[str, ...]:
     figures = f"idle {100 * found.idle:.0f} %"
     if found.alone >= LAUNCH_SECONDS:  # below it times say nothing of how fast a ring is
         fast = f"{factor_text(found.speed_up)} as fast as one"
-        figures = f"≈ {time_text(found.seconds)}, {figures}, {fast}"
+        figures = f"≥ {time_text(found.seconds)}, {figures}, {fast}"
     return f"A model, not measured: {said}, {figures}", f"A model: {said}, {figures}"
 
 

@@ -237,4 +237,4 @@ def _figures(each: Priced) -> tuple[str, ...]:
     """Return the figures of a mask in the order of the columns."""
     f, error = each.figures, "–" if each.error is None else f"{100 * each.error:.1f} %"
     return (count_text(each.visited), bytes_text(f.bytes), rate_text(f.flops, "FLOP"),
-            time_text(f.time.seconds), error)  # fmt: skip
+            f"≥ {time_text(f.time.seconds)}", error)  # fmt: skip

@@ -38,6 +38,7 @@ MASKED = {"causal": True, "window": 45, "sinks": 3}
 
 
 CAUSAL = {"causal": True}
+_STORED = "if (row < rows && value < {}) {{\n                put(O_hbm"
 
 
 @dataclass(frozen=True)
@@ -110,10 +111,10 @@ FAULTS = (
           "key <= keys; key += WARP) sum +="),
     Fault("flash2", "the last key is left out", "for (int key = 0; key < keys; ++key)",
           "for (int key = 0; key < keys - 1; ++key)"),
-    Fault("flash2", "the last row is left out", "if (row < rows && value < VALUE_DIM)",
-          "if (row < rows - 1 && value < VALUE_DIM)"),
-    Fault("flash2", "values past a warp are left out", "row < rows && value < VALUE_DIM",
-          "row < rows && value < WARP"),
+    Fault("flash2", "the last row is left out", _STORED.format("VALUE_DIM"),
+          _STORED.format("VALUE_DIM").replace("rows", "rows - 1")),
+    Fault("flash2", "values past a warp are left out", _STORED.format("VALUE_DIM"),
+          _STORED.format("WARP")),
     Fault("flash2", "half a warp is summed", "int bit = WARP / 2; bit > 0; bit /= 2) x +=",
           "int bit = WARP / 4; bit > 0; bit /= 2) x +="),
     Fault("flash2", "every head reads the first K and V", "kv_head_of[head]", "kv_head_of[0]"),
@@ -121,7 +122,8 @@ FAULTS = (
           "S_shared[own_row(r) * BC + first + c * WARP] = score",
           "S_shared[(own_row(r) + TILE_ROWS * 4) * BC + first + c * WARP] = score"),
     # What is counted and recorded.
-    Fault("flash2", "Q is counted as float32", "loaded * (int)sizeof(element));", "loaded * 4);"),
+    Fault("flash2", "Q is counted as float32", "counter, loaded * (int)sizeof(element));",
+          "counter, loaded * 4);"),
     Fault("flash2", "K is loaded for hidden tiles, too", "return run->stop < to ? run->stop : to;",
           "return run->stop == 1 ? 2 : run->stop;", mask=CAUSAL, nk=56),
     Fault("flash1", "Q is loaded once", "rows, HEAD_DIM, visit, READ_Q);",

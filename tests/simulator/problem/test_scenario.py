@@ -200,7 +200,7 @@ BAD = [
     # input and hardware
     ("[input]\nsource = 'file'", 'input.path: expected input.path with source = "file"'),
     ("[input]\nsource = 'capture'", 'input.name: expected input.name with source = "capture"'),
-    ("[input]\nsource = 'web'", 'input.source = "web": expected "random", "file", "capture" or'),
+    ("[input]\nsource = 'web'", 'input.source = "web": expected "random", "file", "capture",'),
     ("[input]\nhead = []", "input.head = []: expected distinct head numbers, at least one"),
     ("[input]\nhead = [1, 1]", "input.head = [1, 1]: expected distinct head numbers"),
     ("[hardware]\npreset = 'H900'", 'hardware.preset = "H900": expected one of V100-SXM'),

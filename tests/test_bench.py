@@ -63,7 +63,7 @@ def test_every_figure_of_the_numbers_has_a_floor() -> None:
         *numbers.decoding_measurements(1024, steps=3),
         *numbers.column_block_measurements(1024, seeks=2),
     ]
-    assert len(rows) == 3 + 2 + 5 + 3 + 9 + 1
+    assert len(rows) == 3 + 2 + 5 + 4 + 9 + 1
     for row in rows:
         assert row.figure > 0
         assert row.floor > 0

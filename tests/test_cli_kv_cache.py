@@ -1,6 +1,7 @@
 """The command `kv-cache`: its numbers, its words, and what it refuses."""
 
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -78,6 +79,10 @@ def test_the_object_in_full(capsys):
             name: max(0, gpu.memory_gb * 10**9 - 58_500_000_000) // (18 * row * (1024 + 128))
             for name, gpu in gpus().items()
         },
+        "gpus_needed": {
+            name: math.ceil((58_500_000_000 + 3 * 18 * row * (1024 + 128)) / 1e9 / gpu.memory_gb)
+            for name, gpu in gpus().items()
+        },
     }
     assert shown["fits"]["T4"] == 0 < shown["fits"]["A100-80-SXM"]
 
@@ -105,9 +110,12 @@ def test_what_is_printed_is_aligned_and_the_same(capsys):
     ends = set()
     for name, count in shown["fits"].items():
         words = rows[name].split()
-        assert words[1:4] == [str(gpus()[name].memory_gb), "GB", str(count)]
+        assert words[1:4] == [str(gpus()[name].memory_gb), "GB", "needs"]
+        needed = shown["gpus_needed"][name]
+        assert f"needs {needed} GPU{'s' * (needed > 1)} " in f"{rows[name]} "
         ends.add(rows[name].index(" GB"))
-        assert ("do not fit" in rows[name]) == (gpus()[name].memory_gb < 54)
+        holds = f"one holds {count:,} sequence".replace(",", " ")
+        assert ("one holds" in rows[name], holds in rows[name]) == (count > 0, count > 0)
     assert len(ends) == 1
     assert not [line for line in lines if line != line.rstrip() or len(line) > 110]
 
@@ -173,7 +181,7 @@ def test_it_needs_no_display_and_no_qt(tmp_path):
         env={"PATH": "/usr/bin", "HOME": str(tmp_path)},
     )
     assert done.returncode == 0
-    assert b"128.0 KiB" in done.stdout
+    assert b"131.07 kB" in done.stdout
 
 
 @pytest.mark.parametrize(

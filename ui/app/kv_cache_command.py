@@ -135,8 +135,8 @@ def _report(model: AttentionModel, answer: dict[str, Any]) -> list[str]:
         "",
         f"{'weights':14} {decimal_bytes_text(weights)}: {model.params_billion:g} billion "
         f"parameters (published, rounded) in {wide}",
-        f"{'needs':14} GPUs for weights and cache, with nothing else in memory; tokens/s at most: "
-        "both are read once for each token",
+        f"{'needs':14} GPUs for weights and cache alone; tokens/s at most: both are read once for "
+        "each",
         "",
     ]
     rows = [("GPU", "memory", "", "tokens/s", "")]

@@ -266,7 +266,7 @@ class Batch(Table):
             raise PydanticCustomError(
                 "batch", "{words}", {"words": words, "key": "sequence", "value": number}
             )
-        if number is not None and number not in self.running:
+        if count and number is not None and number not in self.running:
             running = ", ".join(map(str, self.running))
             words = f"one of {running}, which have queries and keys"
             raise PydanticCustomError(

@@ -114,6 +114,23 @@ def draw_text(
     painter.drawStaticText(QPointF(x, y), shown.laid_out)
 
 
+def draw_upright(
+    painter: QPainter,
+    rect: QRectF,
+    text: str,
+    font: QFont,
+    colour: QColor | str,
+    align: Qt.AlignmentFlag = LEFT,
+) -> None:
+    """Draw one line inside `rect` from its lower end upwards; right is its upper end."""
+    painter.save()
+    painter.translate(rect.center().x(), rect.bottom())
+    painter.rotate(-90)
+    line = QRectF(0, -rect.width() / 2, rect.height(), rect.width())
+    draw_text(painter, line, text, font, colour, align)
+    painter.restore()
+
+
 @cache
 def _shares(align: Qt.AlignmentFlag) -> tuple[float, float]:
     """Return which share of the free space is left of a text and above it."""

@@ -16,7 +16,18 @@ from simulator.run.motion import Motion
 from simulator.run.rescales import has_seen
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
-from ui.look.draw import CENTRE, LEFT, RIGHT, card, draw_text, hairline, mixed, outline, text_width
+from ui.look.draw import (
+    CENTRE,
+    LEFT,
+    RIGHT,
+    card,
+    draw_text,
+    draw_upright,
+    hairline,
+    mixed,
+    outline,
+    text_width,
+)
 from ui.look.formula import formula
 from ui.look.kept import draw_kept, kept, place_key
 from ui.look.names import first_that_fits, font_that_fits, weights_words
@@ -365,11 +376,8 @@ def _paint_names(painter: QPainter, picture: _RowPicture) -> None:
             box = QRectF(place.x() + key * slot, place.y(), slot, place.height())
             draw_text(painter, box, name, font, colour, CENTRE)
             continue
-        painter.save()
-        painter.translate(place.x() + (key + 0.42) * slot, place.bottom())
-        painter.rotate(-90)
-        draw_text(painter, QRectF(0, -slot / 2, place.height(), slot), name, font, colour, RIGHT)
-        painter.restore()
+        box = QRectF(place.x() + (key - 0.08) * slot, place.y(), slot, place.height())
+        draw_upright(painter, box, name, font, colour, RIGHT)
 
 
 def _paint_axis(painter: QPainter, bars: ScoreBars, layout: SoftmaxLayout) -> None:

@@ -26,7 +26,7 @@ module.{painter} = broken
 
 LOOKED_AT = """
 if once("layout"):
-    w.desk.take("{layout}")
+    w.docks.open("{shown}") if "{shown}" == "roofline" else w.desk.take("{shown}")
     say("shown")
 elif box("crash") and once("told"):
     button("crash", "Continue").click()
@@ -44,20 +44,20 @@ elif box("crash") and once("told"):
 
 @pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(
-    ("module", "painter", "layout"),
+    ("module", "painter", "shown"),
     [
         ("ui.panels.memory.panel", "paint_view", "memory"),
-        ("ui.plots.widget", "paint_ground", "cache"),  # of an item in a graphics scene
-        ("ui.plots.widget", "paint_over", "cache"),
+        ("ui.plots.widget", "paint_ground", "roofline"),  # of an item in a graphics scene
+        ("ui.plots.widget", "paint_over", "roofline"),
         ("ui.panels.code.paper_view", "paint_paper", "algorithm"),
         ("ui.panels.transport.bar", "paint_scrubber", "steps"),
         ("ui.board.panel", "paint_board", "steps"),
     ],
 )
-def test_the_window_outlives_a_painter_that_fails(tmp_path, module, painter, layout):
+def test_the_window_outlives_a_painter_that_fails(tmp_path, module, painter, shown):
     setup = BREAK.format(module=module, painter=painter)
     setup += "\nfrom PySide6.QtWidgets import QWidget\n"
-    done = run(tmp_path, LOOKED_AT.format(layout=layout), setup=setup)
+    done = run(tmp_path, LOOKED_AT.format(shown=shown), setup=setup)
     assert (done.returncode, done.stdout) == (0, "shown\npainted\n"), done.stderr
     assert not done.stderr
     text = (tmp_path / "tilescope.log").read_text(encoding="utf-8")

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from PySide6.QtCore import QPointF, QRectF
-from PySide6.QtGui import QFont, QPainter
+from PySide6.QtGui import QFont, QFontMetricsF, QPaintEngine, QPainter, QPainterPath
 
 from simulator.problem.hardware import gpus
 from simulator.problem.models import models
 from simulator.study.kv_cache.counts import bytes_per_token
 from simulator.study.kv_cache.memory import Need, sharings
-from ui.kit.boxes import Box, Placed, Tone
-from ui.kit.shapes import Wordings
+from ui.kit.boxes import Box, Placed, Tone, ink
+from ui.kit.shapes import Text, Wordings
 from ui.look.draw import CENTRE, RIGHT, draw_text
 from ui.look.theme import Style
 from ui.look.units import count_text, decimal_bytes_text, plural
@@ -57,6 +57,21 @@ class Word(Box):
     def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
         if not self.held:
             draw_text(painter, rect, self.words, self.font, style.theme.text)
+
+
+class LargeNumber(Text):
+    """A number in letters that fonts keep no images of: drawn as a shape, always the same."""
+
+    def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
+        if painter.paintEngine().type() is not QPaintEngine.Type.Raster:
+            super().paint(painter, style, rect)  # files keep it as text
+            return
+        font, path = self.font(style), QPainterPath()
+        metrics = QFontMetricsF(font)
+        middle = rect.center().y() + (metrics.ascent() - metrics.descent()) / 2
+        path.addText(rect.x(), middle, font, self.lines(style, rect.width())[0])
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.fillPath(path, ink(style, self.tone))
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +179,9 @@ def _number(page: Page, c: CacheChoice, found: Need, rect: QRectF) -> None:
         size -= 2
     line, low = page.letters(size), rect.bottom() - page.line(21) - page.line(17)
     top = QRectF(rect.x(), low - 1.12 * line, rect.width(), 1.12 * line)
-    end = page.say(top, number, size, bold=True)
+    scaled = page.letters(size) / page.style.scale
+    page.put(LargeNumber(number, size=scaled, bold=True), top)
+    end = top.x() + page.width(number, size, bold=True)
     beside = QRectF(end + 0.1 * line, low - 0.72 * line, rect.right() - end, 0.6 * line)
     page.say(beside, unit, 0.4 * size, "muted", bold=True)
     m, whose = c.model, "one conversation" if c.batch == 1 else f"{c.batch} conversations"

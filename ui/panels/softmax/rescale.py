@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QPainter, QPen
 
 from simulator.program.playback import Rescaling
-from ui.look.draw import CENTRE, card, draw_text, hairline, patterned, text_width
+from ui.board.scores import clipped
+from ui.look.draw import CENTRE, card, draw_text, hairline, outline, text_width
 from ui.look.units import number_text
 from ui.panels.softmax.model import KeyState, Maximum, ScoreBars
 from ui.panels.softmax.places import SoftmaxLayout, height_of
@@ -63,17 +64,17 @@ def paint_excess(
     values = np.where(bars.states == KeyState.CURRENT, bars.values, -np.inf)
     slot = plot.width() / len(values)
     bottom = height_of(bars, plot, old)
-    pattern = patterned(style.theme.current, Qt.BrushStyle.BDiagPattern, style)
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+    gap = style.px(6)
     for n in np.flatnonzero(values > old).tolist():
         top = height_of(bars, plot, old + (float(values[n]) - old) * passed)
         wide = max(slot * (0.84 if slot >= 3 else 1.0), 1.0)
         box = QRectF(plot.x() + n * slot, top, wide, bottom - top)
-        painter.setPen(QPen(QColor(style.theme.current), hairline(style)))
-        painter.setBrush(pattern)
-        painter.drawRect(box)
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        outline(painter, box, style.theme.current, hairline(style))
+        painter.setPen(QPen(QColor(style.theme.current), style.px(1.4)))
+        with clipped(painter, box):  # lines, which are the same in pictures and on pages
+            for k in range(int((box.width() + box.height()) / gap) + 1):
+                start = QPointF(box.left() + k * gap, box.top())
+                painter.drawLine(start, start + QPointF(-box.height(), box.height()))
     _say_excess(painter, layout, bars, maximum.now - old, int(np.argmax(values)))
 
 

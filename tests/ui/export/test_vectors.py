@@ -30,7 +30,7 @@ from ui.window.main_window import MainWindow
 
 SIZE = (1280, 720)
 """At this size a window's pixels are the picture's."""
-MOST = 32
+MOST = 36
 """Levels, 0 to 255, by which readers that smooth edges otherwise may differ in a block's mean."""
 FIRST = "05-online-softmax"
 """With a page of code that is scrolled."""

@@ -69,7 +69,7 @@ class LargeNumber(Text):
         font, path = self.font(style), QPainterPath()
         metrics = QFontMetricsF(font)
         middle = rect.center().y() + (metrics.ascent() - metrics.descent()) / 2
-        path.addText(rect.x(), middle, font, self.lines(style, rect.width())[0])
+        path.addText(round(rect.x()), round(middle), font, self.lines(style, rect.width())[0])
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.fillPath(path, ink(style, self.tone))
 

@@ -382,7 +382,7 @@ def test_shapes_change_in_the_formula_and_come_back(card):
     assert formula_of(card.choice).total == 2 * 33 * 16 * 120 * 131072 * 2
     assert "cache alone: 1 × H100-SXM" in said(card)
     press(card, ("own",))
-    assert card.choice.model is models()["Llama-3-8B"]
+    assert card.choice.model == models()["Llama-3-8B"]
     latent = CacheChoice(models()["DeepSeek-V3"], H100).shaped("layers", -1)
     assert latent.model.is_latent
     assert latent.model.layers == models()["DeepSeek-V3"].layers - 1

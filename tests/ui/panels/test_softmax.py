@@ -1,5 +1,6 @@
 """The softmax picture puts the engine's numbers into the update, and none before they exist."""
 
+import itertools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -36,6 +37,7 @@ from ui.look.names import weights_words
 from ui.look.theme import DARK, Style
 from ui.look.units import number_text
 from ui.panels.softmax import painter as softmax
+from ui.panels.softmax import rescale as rescale_painter
 from ui.panels.softmax.model import KeyState, row_scores, running_maximum, score_bars, sum_bar
 from ui.panels.softmax.painter import (
     error_words,
@@ -556,3 +558,28 @@ def test_words_on_a_row_of_another_block_fit(width: float) -> None:
     now = demo("flash2").snapshot(0, 3)
     said = words(now, row_report(now, 9), (width, 300), elsewhere=9)
     assert re.search("row 9.* block", said)
+
+
+@pytest.mark.parametrize("fault", ["drop_previous_maximum", "forget_alpha", ""])
+def test_a_maximum_that_falls_or_is_infinite_is_painted_on_its_way(
+    monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    """Nothing stands above a maximum that a fault has lowered, nor above one without an end."""
+    chosen = scenario("flash2", nq=8, d=4, rows=4, cols=4)
+    trace = trace_of(with_values(chosen, {"faults": {fault: True}} if fault else {}))
+    size = 1.0 if fault else 1e30
+    q, k = (size * x / np.abs(x).max() for x in (trace.inputs.q, trace.inputs.k))
+    with np.errstate(all="ignore"):
+        trace = trace_of(trace.workload.scenario, replace(trace.inputs, q=q, k=k))
+        rect, drawn = QRectF(0, 0, 440, 400), record_texts(monkeypatch, rescale_painter)
+        states = list(every_op(trace))
+        for before, now in itertools.pairwise(states):
+            motion = Motion(before, now)
+            for share in (0.1, 0.5, 0.9):
+                report = row_report(now, now.visit.rows.start)
+                painted(
+                    lambda p, n=now, r=report, m=motion, s=share: paint_softmax(
+                        p, n, r, Style(DARK), rect, motion=m, share=s
+                    )
+                )
+    assert not [each.text for each in drawn if each.text.startswith(("+−", "+∞", "+NaN"))]

@@ -189,10 +189,11 @@ def _paint_moving(
         now, per = weights_by_now(motion, share, report), picture.bars.keys_per_bar
         old = row_weights(motion.before, report)
         paint_weights(painter, motion.after, now, picture.layout, per, old)
-        if picture.maximum is not None and picture.maximum.old is not None:
+        maximum = picture.maximum
+        if maximum is not None and maximum.old is not None and np.isfinite(maximum.now):
             moments = rescaling(share)
             paint_rescale(
-                painter, RescaleScene(picture.layout, picture.bars, picture.maximum, alpha, moments)
+                painter, RescaleScene(picture.layout, picture.bars, maximum, alpha, moments)
             )
 
 

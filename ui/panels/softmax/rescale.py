@@ -59,7 +59,7 @@ def paint_excess(
 ) -> None:
     """Hatch what of the tile's bars stands above the old maximum, and say by how much it does."""
     style, plot, old = layout.style, layout.plot, maximum.old
-    if old is None or not passed:
+    if old is None or not passed or not old < maximum.now < np.inf:  # a fault may lower it
         return
     values = np.where(bars.states == KeyState.CURRENT, bars.values, -np.inf)
     slot = plot.width() / len(values)

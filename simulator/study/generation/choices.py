@@ -17,7 +17,7 @@ CHOICES = (
     Choice("shows", (
         Option("bytes", "Bytes", "Bytes", _TIP),
         Option("flops", "FLOPs", "FLOPs", _TIP),
-        Option("time", "Time", "Time", "The longer of both at the rates of the GPU's data sheet."),
+        Option("time", "Time", "Time", "On the scenario's GPU, by model."),
         Option(EQUAL, "Same rows?", "Same?",
                "How far the rows of steps are from those of one causal pass; and what becomes of "
                "old rows if nothing is masked."),

@@ -30,6 +30,7 @@ from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.program.algorithms import USUAL, algorithm_of, tile_program
 from simulator.run.trace import Trace
 from simulator.study.sweep import Figures, figures_of
+from simulator.timing.duration import Duration, rough_duration
 
 Quantity = Literal["bytes", "flops", "time"]
 Progress = Callable[[float], object]
@@ -43,20 +44,28 @@ _LENGTHS = range(4, 1025)
 
 
 @dataclass(frozen=True, slots=True)
+class StepCost:
+    """What the attention of a step costs."""
+
+    figures: Figures
+    time: Duration
+
+
+@dataclass(frozen=True, slots=True)
 class GenerationStep:
     """One step; the first is the prompt."""
 
     rows: range  # the queries that it brings
     keys: int  # keys that there are by then
-    # cached, anew: what attention costs with K and V of a cache, and if all rows so far are
-    # computed again
-    cached: Figures
-    anew: Figures
+    cached: StepCost  # with K and V of a cache
+    anew: StepCost  # all rows so far computed again
 
     def of(self, quantity: Quantity, *, cached: bool) -> float:
         """Return a figure: requested bytes, FLOPs or seconds."""
         found = self.cached if cached else self.anew
-        return float({"bytes": found.bytes, "flops": found.flops, "time": found.seconds}[quantity])
+        if quantity == "time":
+            return found.time.seconds
+        return float(found.figures.bytes if quantity == "bytes" else found.figures.flops)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +87,11 @@ class Generation:
     # without the mask
     weights: F32
     free: F32
+
+    @property
+    def modelled(self) -> bool:
+        """Whether the times of all steps are of the model, not of the data sheet alone."""
+        return all(each.time.model for step in self.steps for each in (step.cached, step.anew))
 
     @property
     def unmasked(self) -> np.ndarray:
@@ -141,9 +155,7 @@ def generation(
         part, keys = _part(w, rows, rows.stop), rows.stop
         own = _output(part, _given(inputs, rows, keys))
         apart.append(float(np.abs(own - exact[:, rows.start : keys]).max()) / largest)
-        steps.append(
-            GenerationStep(rows, keys, figures_of(part), figures_of(_part(w, range(keys), keys)))
-        )
+        steps.append(GenerationStep(rows, keys, _cost(part), _cost(_part(w, range(keys), keys))))
         if count:
             now = _unmasked(w, inputs, head, keys, keys)
             lengths = np.linalg.norm(before, axis=1)
@@ -162,6 +174,10 @@ def _part(w: Workload, rows: range, keys: int) -> Workload:
     """Return the attention of some rows to the first keys, causal; the last row sees all."""
     mask = Mask(len(rows), keys, True, w.mask.window, w.mask.sinks)
     return replace(w, seqlen_q=len(rows), seqlen_k=keys, mask=mask)
+
+
+def _cost(w: Workload) -> StepCost:
+    return StepCost(figures_of(w), rough_duration(tile_program(w)))
 
 
 def _unmasked_part(w: Workload, rows: int, keys: int) -> Workload:

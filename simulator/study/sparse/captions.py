@@ -20,7 +20,7 @@ def mask_price(n: Numbers, mask: str, figure: str) -> float:
 
 def _figures(each: Priced) -> dict[str, float]:
     f = each.figures
-    return {"tiles": each.visited, "bytes": f.bytes, "flops": f.flops, "seconds": f.time.seconds,
+    return {"tiles": each.visited, "bytes": f.bytes, "flops": f.flops, "seconds": each.seconds,
             "error": math.nan if each.error is None else each.error}  # fmt: skip
 
 

@@ -19,11 +19,11 @@ import numpy as np
 
 from simulator.base.dtypes import F64
 from simulator.base.matmul import matmul
-from simulator.problem.hardware import time_estimate
+from simulator.problem.hardware import LAUNCH_SECONDS, time_estimate
 from simulator.problem.intervals import Bools
 from simulator.problem.masks import BlockMask, Mask
 from simulator.problem.workload import Inputs, Workload
-from simulator.program.algorithms import BASELINE, USUAL, algorithm_of
+from simulator.program.algorithms import BASELINE, USUAL, algorithm_of, tile_program
 from simulator.study.sparse.patterns import (
     MOST_PAIRS,
     MOST_SCORES,
@@ -34,6 +34,7 @@ from simulator.study.sparse.patterns import (
     dense_mask,
 )
 from simulator.study.sweep import figures_of
+from simulator.timing.duration import rough_duration
 
 NAME = "NSA, compressed"
 
@@ -73,8 +74,8 @@ def compressed(
     """Return what the branch costs and changes; nothing if it has no keys or the run is too long.
 
     To the bytes of attention over the compressed keys those of compressing are added: K and V read
-    once, and what they become written once. A scenario's biases, which depend on the distance of
-    two tokens, have no meaning here, so with any the branch has no price.
+    once, and what they become written once, in a launch of its own. A scenario's biases, which depend on the
+    distance of two tokens, have no meaning here, so with any the branch has no price.
 
     w, inputs, knobs, errors: as of `patterns` and `priced`.
     """
@@ -101,9 +102,14 @@ def compressed(
     )  # fmt: skip
     exact = errors and single.heads * single.seqlen_q * single.seqlen_k <= MOST_SCORES
     error = _error(single, numbers, made, seen) if exact else None
+    time = rough_duration(tile_program(run))
+    seconds = time.seconds + LAUNCH_SECONDS + (full + less) / (w.gpu.tbps * 1e12)
+    if time.model is None:
+        seconds = figures.time.seconds
     tiles = run.heads * int(run.grid.visited_columns.sums[-1])
     share = mask.pairs / dense.pairs
-    return (Priced(Pattern(NAME, words, mask, of_keys=False), tiles, figures, share, error),)
+    pattern, modelled = Pattern(NAME, words, mask, of_keys=False), time.model is not None
+    return (Priced(pattern, tiles, figures, share, error, seconds, modelled),)
 
 
 def _error(w: Workload, inputs: Inputs, made: Compression, seen: Bools) -> float:

@@ -23,8 +23,9 @@ from simulator.base.softmax import softmax_rows
 from simulator.problem.intervals import I64, Bools
 from simulator.problem.masks import BlockMask, Mask
 from simulator.problem.workload import Inputs, Workload
-from simulator.program.algorithms import BASELINE, USUAL, algorithm_of
+from simulator.program.algorithms import BASELINE, USUAL, algorithm_of, tile_program
 from simulator.study.sweep import Figures, figures_of
+from simulator.timing.duration import duration_of, rough_duration
 
 MOST_SCORES = 2**27
 """Scores of all heads up to which indexers score them and errors of O are computed."""
@@ -70,10 +71,12 @@ class Priced:
 
     pattern: Pattern  # the mask
     visited: int  # tiles of all heads that are visited
-    figures: Figures  # bytes, FLOPs and time
+    figures: Figures  # bytes and FLOPs
     pairs: float | None  # share of the pairs that are visible without it; None: too many to count
     # ``|O − O_dense| / |O_dense|`` over all heads and rows, in float64; None: too long a run
     error: float | None
+    seconds: float  # by model; where there is none the least that the data sheet allows
+    modelled: bool
 
 
 def usual_knobs(w: Workload) -> Knobs:
@@ -255,9 +258,11 @@ def priced(
     out = []
     for each, error in zip(found, off, strict=True):
         run = replace(single, mask=each.mask).as_algorithm(name)
+        time = (duration_of if run == w else rough_duration)(tile_program(run))
         out.append(Priced(
             each, run.heads * int(run.grid.visited_columns.sums[-1]), figures_of(run),
             each.mask.pairs / pairs if pairs else None, error,
+            time.seconds, time.model is not None,
         ))  # fmt: skip
     return tuple(out)
 

@@ -16,7 +16,7 @@ from ui.look.draw import LEFT, RIGHT, draw_text, outline, text_width
 from ui.look.heat import colour_map, heat_image, signed_limit
 from ui.look.names import first_that_fits
 from ui.look.theme import LABEL, Style
-from ui.look.units import count_text, factor_text, launch_words
+from ui.look.units import count_text, factor_text
 from ui.panels.generation.plots import QUANTITIES, figure_text, share_text
 
 _STRIP = 0.12
@@ -277,12 +277,7 @@ def _cost_lines(state: GenerationState) -> list[tuple[str, ...]]:
     return out
 
 
-def _launch_line(state: GenerationState) -> str:
-    """Return what is said below the costs: a step is a launch, however little it does."""
-    return launch_words(min(state.step.of("time", cached=cached) for cached in (True, False)))
-
-
-_NAMES: dict[Quantity, str] = {"bytes": "bytes", "flops": "FLOPs", "time": "least time"}
+_NAMES: dict[Quantity, str] = {"bytes": "bytes", "flops": "FLOPs", "time": "time"}
 
 
 def _paint_costs(painter: QPainter, state: GenerationState, style: Style, lay: _Places) -> float:
@@ -290,9 +285,8 @@ def _paint_costs(painter: QPainter, state: GenerationState, style: Style, lay: _
     px, theme, small = style.px, style.theme, style.text_font(LABEL)
     lines, line, gap = _cost_lines(state), px(16), px(12)
     sizes = [max(text_width(small, each[n]) for each in lines) for n in range(4)]
-    short = _launch_line(state)
-    wide = max(sum(sizes) + 5 * gap, text_width(small, short) + 2 * gap)
-    high = (len(lines) + bool(short)) * line + px(4)
+    wide = sum(sizes) + 5 * gap
+    high = len(lines) * line + px(4)
     place = QRectF(lay.box.right() - wide, lay.box.y() + px(2), wide, high)
     # The keys that the last of the rows beside it sees would lie under the words.
     sees = lay.box.x() + lay.box.width() * (place.bottom() - lay.box.y()) / lay.box.height()
@@ -307,9 +301,6 @@ def _paint_costs(painter: QPainter, state: GenerationState, style: Style, lay: _
             if text:
                 draw_text(painter, box, text, small, ink, RIGHT if column else LEFT)
             x += size + gap
-    if short:
-        last = QRectF(place.x() + gap, place.y() + len(lines) * line, wide - gap, line)
-        draw_text(painter, last, short, small, theme.muted, LEFT)
     return place.bottom()
 
 

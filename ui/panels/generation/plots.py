@@ -9,7 +9,6 @@ from ui.look.units import (
     bytes_text,
     count_text,
     factor_text,
-    launch_words,
     number_text,
     plural,
     rate_text,
@@ -20,7 +19,7 @@ from ui.plots.model import Axis, Curve, Dash, Level, Marker, PlotModel
 
 QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
 _TITLES: dict[Quantity, str] = {
-    "bytes": "requested bytes", "flops": "FLOPs", "time": "least time",
+    "bytes": "requested bytes", "flops": "FLOPs", "time": "time",
 }  # fmt: skip
 _FLOOR = 1e-9
 """Smallest difference that is drawn: less are the same bits, or nearly."""
@@ -47,7 +46,8 @@ def cost_plot(found: Generation, at: int, quantity: Quantity, *, summed: bool = 
     quantity: ``bytes``, ``flops`` or ``time``.
     summed: whether all steps after the prompt are added up, up to each of them.
     """
-    first, guessed = int(summed), ", by the data sheet" if quantity == "time" else ""
+    by = "by model" if found.modelled else "at least, by the data sheet"
+    first, guessed = int(summed), f", {by}" if quantity == "time" else ""
     xs, curves = _keys(found)[first:], []
     for cached, name, short, role, dash, marker in _KINDS:
         ys = found.so_far(quantity, cached=cached)
@@ -60,12 +60,10 @@ def cost_plot(found: Generation, at: int, quantity: Quantity, *, summed: bool = 
         )
         curves.append(Curve(name, short, role, xs, ys, dash, marker, 1.8, details, picks))
     ours, theirs = (found.total(quantity, cached=cached) for cached in (True, False))
-    least = min(step.of("time", cached=True) for step in found.steps)
-    short = f"{launch_words(least)} ".lstrip() if quantity == "time" else ""
     # What matters comes first: in a low panel the line is cut at its end.
     note = (
         f"{figure_text(quantity, ours)} with the cache, {figure_text(quantity, theirs)} with all "
-        f"rows computed again, {factor_text(theirs / ours)}. {short}"
+        f"rows computed again, {factor_text(theirs / ours)}. "
         f"Attention alone, {plural(len(found.steps) - 1, 'step')} after the prompt. "
         f"{_source(found)}."
     )

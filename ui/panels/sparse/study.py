@@ -33,7 +33,7 @@ from ui.kit.table import BoxRow, BoxTable, FigureText, Head
 from ui.look.draw import RIGHT, hairline, outline, text_width
 from ui.look.mask_picture import mask_image
 from ui.look.theme import LABEL, Style
-from ui.look.units import LAUNCH, bytes_text, count_text, rate_text, time_text
+from ui.look.units import bytes_text, count_text, rate_text, time_text
 from ui.panels.study import Chosen, Study, Words
 from ui.session.painting import PAINTED, MaskPainting
 from ui.session.tasks import Report
@@ -159,8 +159,8 @@ class SparseStudy(Study[SparseState, SparseState]):
     def words(self, state: SparseState) -> Words:
         w, pattern = state.workload, state.chosen.pattern
         note = f"{w.gpu.name}, tiles of {w.rows} × {w.cols}"
-        if any(each.figures.time.below_launch for each in state.rows):
-            note += f"; a launch takes longer than some of these times, {LAUNCH}"
+        if not all(each.modelled for each in state.rows):
+            note += "; times “≥” are the least that the data sheet allows"
         if state.paints and pattern.of_keys:
             note += "; drag in the picture to paint blocks"
         return Words((f"{pattern.name}: {pattern.words}", pattern.name), "", (f"{note}.",))
@@ -237,4 +237,4 @@ def _figures(each: Priced) -> tuple[str, ...]:
     """Return the figures of a mask in the order of the columns."""
     f, error = each.figures, "–" if each.error is None else f"{100 * each.error:.1f} %"
     return (count_text(each.visited), bytes_text(f.bytes), rate_text(f.flops, "FLOP"),
-            f"≥ {time_text(f.time.seconds)}", error)  # fmt: skip
+            f"{'≈' if each.modelled else '≥'} {time_text(each.seconds)}", error)  # fmt: skip

@@ -1,17 +1,18 @@
 """The generation dock in the window: a step as a picture, all steps as a plot."""
 
 import time
+from dataclasses import replace
 
 import pytest
-from PySide6.QtCore import QRectF, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from simulator.lesson.tables import ChooseTable
-from tests.helpers.drawn_words import drawn_words
+from simulator.problem.hardware import LAUNCH_SECONDS
+from simulator.problem.masks import Mask
+from simulator.program.algorithms import tile_program
+from simulator.timing.duration import duration_of
 from tests.ui.panels.test_memory import record_texts
-from ui.look.theme import DARK, Style
-from ui.look.units import launch_words
-from ui.panels.generation.picture import paint_generation
 from ui.plots import painter
 
 
@@ -62,16 +63,19 @@ def test_curves_are_the_steps(window):
             )
 
 
-def test_times_are_set_beside_that_of_a_launch(window):
+def test_times_are_those_of_the_model(window):
     panel = panel_of(window)
-    said = launch_words(panel.state.step.of("time", cached=True))
-    assert said
-    assert said not in panel.plot.model.note  # of bytes
+    step = panel.state.found.steps[3]
+    w = panel.state.found.workload
+    for cached, rows in ((True, len(step.rows)), (False, step.keys)):
+        mask = Mask(rows, step.keys, causal=True)
+        own = replace(w, seqlen_q=rows, seqlen_k=step.keys, mask=mask)
+        exact = duration_of(tile_program(own))
+        assert exact.model
+        assert step.of("time", cached=cached) == pytest.approx(exact.seconds, rel=0.05)
+        assert step.of("time", cached=cached) > LAUNCH_SECONDS
     panel.bar.choose("shows", "time")
-    assert said in panel.plot.model.note
-    rect = QRectF(0, 0, 1500, 500)
-    drawn = drawn_words(lambda p: paint_generation(panel.state, p, Style(DARK), rect), rect)
-    assert said in [each.text for each in drawn]
+    assert panel.plot.model.y.title == "time of a step, by model"
 
 
 def test_a_click_on_a_point_and_the_slider_show_a_step(window):

@@ -11,8 +11,10 @@ from simulator.problem.hardware import LAUNCH_SECONDS
 from simulator.problem.masks import Mask
 from simulator.problem.scenario import with_values
 from simulator.problem.tiling import TileGrid
+from simulator.program.algorithms import tile_program
 from simulator.study.sparse.compressed import compressed
 from simulator.study.sparse.patterns import Knobs, patterns, priced
+from simulator.timing.duration import duration_of
 from tests.helpers.by_hand import choosing
 from ui.panels.sparse.study import picture_of
 from ui.session.painting import PAINTED
@@ -67,21 +69,21 @@ def test_the_slider_changes_every_price(window, panel, qapp):
         assert "dense: tiles 10," in panel.accessibleDescription()
 
 
-def test_times_below_that_of_a_launch_are_told_as_such(window, panel):
-    assert max(each.figures.time.seconds for each in panel.state.rows) < LAUNCH_SECONDS
-    assert "; a launch takes longer than some of these times, 4 µs; drag" in note_of(panel)
-    panel.change(replace(panel.state, rows=tuple(map(thousandfold, panel.state.rows))))
-    assert "launch" not in note_of(panel)
+def test_times_are_those_of_the_model(window, panel):
+    w = panel.state.workload
+    dense = panel.state.rows[0]
+    own = duration_of(tile_program(replace(w, mask=dense.pattern.mask).as_algorithm("flash2")))
+    assert dense.modelled
+    assert dense.seconds == pytest.approx(own.seconds, rel=0.05)
+    assert all(each.seconds > LAUNCH_SECONDS for each in panel.state.rows)
+    assert panel.state.rows[-1].seconds > 2 * LAUNCH_SECONDS  # keys are compressed in a launch
+    assert "≥" not in note_of(panel)
+    least = replace(panel.state, rows=(replace(dense, modelled=False), *panel.state.rows[1:]))
+    assert "≥" in note_of(panel, least)
 
 
-def note_of(panel) -> str:
-    return panel.study.words(panel.state).sentences[0]
-
-
-def thousandfold(row):
-    time = row.figures.time
-    more = replace(time, memory=1000 * time.memory, compute=1000 * time.compute)
-    return replace(row, figures=replace(row.figures, time=more))
+def note_of(panel, state=None) -> str:
+    return panel.study.words(state or panel.state).sentences[0]
 
 
 def test_a_click_shows_a_mask(window, panel):

@@ -74,8 +74,8 @@ def compressed(
     """Return what the branch costs and changes; nothing if it has no keys or the run is too long.
 
     To the bytes of attention over the compressed keys those of compressing are added: K and V read
-    once, and what they become written once, in a launch of its own. A scenario's biases, which depend on the
-    distance of two tokens, have no meaning here, so with any the branch has no price.
+    once, and what they become written once, in a launch of its own. A scenario's biases, which
+    depend on the distance of two tokens, have no meaning here, so with any the branch has no price.
 
     w, inputs, knobs, errors: as of `patterns` and `priced`.
     """

@@ -8,7 +8,14 @@ from dataclasses import replace
 from functools import cache, lru_cache
 
 from kernels.build.preprocess import CLOSING, OPENING, Preprocessor, Token
-from kernels.build.sources import ANCHOR, INCLUDE, Line, source_lines, whole_lines, whole_source
+from kernels.build.sources import (
+    ANCHOR,
+    INCLUDE,
+    SourceLine,
+    source_lines,
+    whole_lines,
+    whole_source,
+)
 
 _RECORDS = re.compile(r"visit ?[.=]|(?:const )?(?:Visit|Trace) \w|\w+\.count\(visit\b")
 """How a statement begins that only records."""
@@ -25,7 +32,7 @@ _WIDE, _COMMENTED = 92, 44
 """Letters of a line of parameters, at most, and of one that others' comments are aligned with."""
 
 
-def readable(name: str, options: Iterable[str]) -> tuple[Line, ...]:
+def readable(name: str, options: Iterable[str]) -> tuple[SourceLine, ...]:
     """Return those lines of `stripped` that people read: of headers only such as do some ops."""
     asked = _asked(name)
     decisive = (o for o in options if o.removeprefix("-D").partition("=")[0] in asked)
@@ -40,7 +47,9 @@ def _asked(name: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=8)
-def stripped(name: str, options: tuple[str, ...], *, headers: bool = True) -> tuple[Line, ...]:
+def stripped(
+    name: str, options: tuple[str, ...], *, headers: bool = True
+) -> tuple[SourceLine, ...]:
     """Return the text of a kernel without what records, for one build.
 
     Conditions of the build are decided. Macros that mean something else in other builds stand as
@@ -59,7 +68,7 @@ def stripped(name: str, options: tuple[str, ...], *, headers: bool = True) -> tu
     return tuple(_tidy(lines if headers else _with_includes(name, lines)))
 
 
-def _with_includes(name: str, lines: Iterator[Line]) -> Iterator[Line]:
+def _with_includes(name: str, lines: Iterator[SourceLine]) -> Iterator[SourceLine]:
     """Add the lines in whose place headers are compiled that people do not read."""
     todo = [line for line in source_lines(name) if INCLUDE.match(line.text)]
     for line in lines:
@@ -68,7 +77,7 @@ def _with_includes(name: str, lines: Iterator[Line]) -> Iterator[Line]:
         yield line
 
 
-def _tidy(lines: Iterator[Line]) -> Iterator[Line]:
+def _tidy(lines: Iterator[SourceLine]) -> Iterator[SourceLine]:
     """Leave out empty lines where something before them has gone."""
     before = ""
     for line in lines:
@@ -80,14 +89,16 @@ def _tidy(lines: Iterator[Line]) -> Iterator[Line]:
 class _Stripped:
     """The tokens that a build makes of a kernel's whole text, of which some go."""
 
-    def __init__(self, source: Sequence[Line], tokens: list[Token], build: Preprocessor) -> None:
+    def __init__(
+        self, source: Sequence[SourceLine], tokens: list[Token], build: Preprocessor
+    ) -> None:
         self._source, self._tokens = source, tokens
         self._touched, self._gone = build.expanded, build.unused
         self._in_line: dict[int, list[int]] = {}
         for n, token in enumerate(tokens):
             self._in_line.setdefault(token.line, []).append(n)
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[SourceLine]:
         """Yield what is left, line by line."""
         for n, token in enumerate(self._tokens):
             if token.kind == "comment" and _TRACED.match(token.text):
@@ -304,7 +315,7 @@ class _Stripped:
                 self._tokens[self._next(code[0], -1)].text += words
                 self._remove(code[0], code[-1])
 
-    def _parameter_lists(self) -> Iterator[tuple[int, dict[int, list[Line]]]]:
+    def _parameter_lists(self) -> Iterator[tuple[int, dict[int, list[SourceLine]]]]:
         """Yield lists of parameters, expanded, by the lines that they have been written in."""
         for at in range(len(self._tokens)):
             if self._text(at) != "(" or self._tokens[at + 1].kind != "line":
@@ -313,7 +324,7 @@ class _Stripped:
             inside = self._tokens[at + 1 : end]
             if not any(t.is_code and t.macro.endswith("_PARAMETERS") for t in inside):
                 continue
-            lines: dict[int, list[Line]] = {
+            lines: dict[int, list[SourceLine]] = {
                 n: [] for n in range(self._tokens[at].line + 1, self._tokens[end].line + 1)
             }
             entries = _entries(inside)

@@ -30,7 +30,7 @@ _INDEX = "index.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ShippedKernel:
     """A kernel source with the options that it was compiled with."""
 
     source: str  # such as ``flash2``
@@ -86,20 +86,20 @@ def unpacked(path: Path) -> dict[str, bytes]:
     return found
 
 
-def write_index(folder: Path, entries: Sequence[Entry]) -> None:
+def write_index(folder: Path, entries: Sequence[ShippedKernel]) -> None:
     """Write the index of a folder."""
     text = json.dumps({entry.key: asdict(entry) for entry in entries}, indent=1)
     (folder / _INDEX).write_text(text + "\n", encoding="utf-8")
 
 
-def read_index(folder: Path = FOLDER) -> dict[str, Entry]:
+def read_index(folder: Path = FOLDER) -> dict[str, ShippedKernel]:
     """Return the index of a folder, by key; empty if there is none."""
     path = folder / _INDEX
     if not path.exists():
         return {}
     listed = json.loads(path.read_text(encoding="utf-8"))
     return {
-        name: Entry(row["source"], tuple(row["options"]), tuple(row["targets"]))
+        name: ShippedKernel(row["source"], tuple(row["options"]), tuple(row["targets"]))
         for name, row in listed.items()
     }
 

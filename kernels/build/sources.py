@@ -30,7 +30,7 @@ def _text(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SourceLine:
     """A line of a kernel's text."""
 
     file: str  # such as ``flash2.cu``
@@ -50,10 +50,10 @@ def source(algorithm: str) -> str:
 
 
 @cache
-def source_lines(algorithm: str) -> tuple[Line, ...]:
+def source_lines(algorithm: str) -> tuple[SourceLine, ...]:
     """Return the lines of `source`, with the files that they are in."""
     lines = enumerate(_lines(file_name(algorithm), every=False), start=1)
-    return tuple(Line(file, shown, number, text) for number, (file, shown, text) in lines)
+    return tuple(SourceLine(file, shown, number, text) for number, (file, shown, text) in lines)
 
 
 @cache
@@ -63,11 +63,11 @@ def whole_source(algorithm: str) -> str:
 
 
 @cache
-def whole_lines(algorithm: str) -> tuple[Line, ...]:
+def whole_lines(algorithm: str) -> tuple[SourceLine, ...]:
     """Return the lines of `whole_source`, with the files that they are in."""
     numbers = {(line.file, line.shown): line.number for line in source_lines(algorithm)}
     lines = _lines(file_name(algorithm), every=True)
-    return tuple(Line(file, n, numbers.get((file, n)), text) for file, n, text in lines)
+    return tuple(SourceLine(file, n, numbers.get((file, n)), text) for file, n, text in lines)
 
 
 def _lines(name: str, *, every: bool) -> Iterator[tuple[str, int, str]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 
 from kernels.build.reading import readable
-from kernels.build.sources import Line, source_lines
+from kernels.build.sources import SourceLine, source_lines
 from kernels.cuda.launch import build_options
 from simulator.code.code_lines import CodeLine
 from simulator.problem.workload import Workload
@@ -37,7 +37,7 @@ def _shown_lines(
     return tuple(_with_files(map(_code_line, readable(algorithm, options))))
 
 
-def _code_line(line: Line) -> CodeLine:
+def _code_line(line: SourceLine) -> CodeLine:
     return CodeLine(line.number or 0, line.text, line.shown, line.file)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from kernels.build.preprocess import Preprocessor
 from kernels.build.reading import readable, stripped
-from kernels.build.sources import FOLDER, Line, op_lines, source_lines, whole_source
+from kernels.build.sources import FOLDER, SourceLine, op_lines, source_lines, whole_source
 from kernels.checks.left import differing, left_by
 from kernels.checks.tools import tensor_scenarios
 from kernels.checks.variants import VARIANTS, in_folder, small
@@ -86,7 +86,7 @@ def test_what_is_read_of_the_tensor_core_kernel_leaves_the_same_bits() -> None:
     assert same(tensor_scenarios()[0]) == []
 
 
-def readings(algorithm: str) -> Iterator[tuple[Line, ...]]:
+def readings(algorithm: str) -> Iterator[tuple[SourceLine, ...]]:
     for options in DEFINED.values():
         yield readable(algorithm, options)
 
@@ -98,7 +98,7 @@ def test_nothing_that_records_is_read(algorithm: str) -> None:
         assert not [line for line in lines if RECORDING.search(code_of(line))]
 
 
-def code_of(line: Line) -> str:
+def code_of(line: SourceLine) -> str:
     """Return a line without its comment, but for what it says of registers."""
     return line.text if line.text.startswith("// ptxas") else line.text.partition("//")[0]
 
@@ -130,7 +130,7 @@ def test_a_line_of_every_op_is_read(algorithm: str) -> None:
             assert all(f"[{op.name}]" in text for text in shown)
 
 
-def parameters(lines: tuple[Line, ...]) -> Iterator[tuple[str, list[str]]]:
+def parameters(lines: tuple[SourceLine, ...]) -> Iterator[tuple[str, list[str]]]:
     """Yield the name of each kernel and the lines of its parameters."""
     text = "\n".join(line.text for line in lines)
     for found in re.finditer(r"__global__ void \w+\(\w+\) (\w+)\(\n(.*?)\n{", text, re.DOTALL):

@@ -17,7 +17,7 @@ from kernels.build.nvrtc import (
     nvrtc_reason,
     nvrtc_version,
 )
-from kernels.build.shipped import Entry, fitting, key, machine_code, packed
+from kernels.build.shipped import ShippedKernel, fitting, key, machine_code, packed
 from kernels.build.sources import whole_source
 from kernels.cuda.launch import build_options
 from kernels.devices import cupy as cupy_device
@@ -71,7 +71,7 @@ def test_a_damaged_file_is_no_kernel(tmp_path: Path) -> None:
 def test_what_is_wrong_with_a_folder(tmp_path: Path) -> None:
     cubin = compile_cubin(CODE, "flash2.cu", "sm_90", OPTIONS).code
     ptx = compile_ptx(CODE, "flash2.cu", "compute_75", OPTIONS).encode()
-    entry = Entry("flash2", OPTIONS, ("sm_90", "compute_75"))
+    entry = ShippedKernel("flash2", OPTIONS, ("sm_90", "compute_75"))
     assert shipped.faults(tmp_path) == []
     path = place(tmp_path, CODE, OPTIONS, {"sm_90": cubin, "compute_75": ptx})
     shipped.write_index(tmp_path, [entry])

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
-from kernels.build.shipped import Entry, read_index
+from kernels.build.shipped import ShippedKernel, read_index
 from kernels.devices.driver import gpu_status
 from kernels.devices.host.compiler import find_compiler
 from simulator.base.assets import ASSETS, CAPTURES, SCENARIOS
@@ -175,7 +175,7 @@ def _kernels() -> Diagnosis:
     return Diagnosis("GPU kernels", True, f"{kernels_words(shipped.values())}, shipped")
 
 
-def kernels_words(entries: Collection[Entry]) -> str:
+def kernels_words(entries: Collection[ShippedKernel]) -> str:
     """Return in words which kernels there are."""
     cubins = [entry for entry in entries if len(entry.targets) > 1]
     targets = [target for target in cubins[0].targets if target.startswith("sm_")] if cubins else []

@@ -33,7 +33,7 @@ class Face(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class FlowWord:
     """A part of a text in which no line is broken."""
 
     text: str  # letters, or the LaTeX of a formula
@@ -61,7 +61,7 @@ class Flow:
 
 
 def flow(
-    words: Iterable[Word],
+    words: Iterable[FlowWord],
     style: Style,
     left: float,
     right: float,
@@ -83,7 +83,7 @@ def flow(
     metrics, space = QFontMetricsF(font), text_width(font, " ")
     ascent, descent = metrics.ascent(), metrics.descent()
     out: list[Piece] = []
-    line: list[tuple[Word, float]] = []
+    line: list[tuple[FlowWord, float]] = []
     x, y, widest = left, top, left
 
     def finish(y: float) -> float:
@@ -108,13 +108,13 @@ def flow(
 
 
 def _clusters(
-    words: Iterable[Word], style: Style, size: float, room: float
-) -> Iterator[list[tuple[Word, float]]]:
+    words: Iterable[FlowWord], style: Style, size: float, room: float
+) -> Iterator[list[tuple[FlowWord, float]]]:
     """Yield words that stand on one line together, with their widths.
 
     A word too long for any line is taken apart.
     """
-    cluster: list[tuple[Word, float]] = []
+    cluster: list[tuple[FlowWord, float]] = []
     words = tuple(words)
     for word, width in zip(words, _widths(words, style.scale, size), strict=True):
         if cluster and not word.glued:
@@ -135,19 +135,19 @@ def _clusters(
 
 
 @lru_cache(maxsize=64)
-def _widths(words: tuple[Word, ...], scale: float, size: float) -> tuple[float, ...]:
+def _widths(words: tuple[FlowWord, ...], scale: float, size: float) -> tuple[float, ...]:
     """Return how wide each word is: who looks for a good width sets the same text many times."""
     style = Style(DARK, scale)  # widths do not depend on colours
     return tuple(width_of(word.text, word.face, style, size) for word in words)
 
 
-def _parts(word: Word, font: QFont, room: float) -> Iterator[Word]:
+def _parts(word: FlowWord, font: QFont, room: float) -> Iterator[FlowWord]:
     at = 0
     for n in range(1, len(word.text)):
         if text_width(font, word.text[at : n + 1]) > room:
-            yield Word(word.text[at:n], word.face)
+            yield FlowWord(word.text[at:n], word.face)
             at = n
-    yield Word(word.text[at:], word.face)
+    yield FlowWord(word.text[at:], word.face)
 
 
 def font_of(face: Face, style: Style, size: float) -> QFont:

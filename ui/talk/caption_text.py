@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from simulator.base.limits import FORMULA_LETTERS, FORMULA_STEPS
-from ui.look.flow import Face, Word
+from ui.look.flow import Face, FlowWord
 from ui.look.formula import formula, steps, typeset
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class _Room:
 class TextBlock:
     """A paragraph, or an item of a list."""
 
-    words: tuple[Word, ...]  # its text
+    words: tuple[FlowWord, ...]  # its text
     level: int = 0  # 0 for a paragraph, else how deep the list is
     # the mark before the item; "" for a paragraph, and for an item's further paragraphs
     mark: str = ""
@@ -74,7 +74,7 @@ def blocks(markdown: str) -> tuple[TextBlock, ...]:
     return tuple(out)
 
 
-def words_of(markdown: str, *, bold: bool = False) -> tuple[Word, ...]:
+def words_of(markdown: str, *, bold: bool = False) -> tuple[FlowWord, ...]:
     """Return all words of a text in one list; bold if they are not code or formulas."""
     words = [word for block in blocks(markdown) for word in block.words]
     if bold:
@@ -112,14 +112,14 @@ def _parser() -> MarkdownIt:
     return parser.disable("math_block")
 
 
-def _words(tokens: Sequence[Token], room: _Room) -> tuple[Word, ...]:
-    out: list[Word] = []
+def _words(tokens: Sequence[Token], room: _Room) -> tuple[FlowWord, ...]:
+    out: list[FlowWord] = []
     bold = italic = 0
     glued = False  # whether a word that begins here has nothing before it but the last one
 
     def add(text: str, face: Face) -> None:
         nonlocal glued
-        out.append(Word(text, face, glued and bool(out)))
+        out.append(FlowWord(text, face, glued and bool(out)))
         glued = True
 
     for token in tokens:

@@ -23,7 +23,7 @@ def gpus_for(count: int, gpu: Gpu) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class MemoryNeed:
     """What some conversations of equal length need."""
 
     model: AttentionModel
@@ -71,14 +71,14 @@ def need(
     dtype: str = "float16",
     weights_dtype: str = "float16",
     batch: int = 1,
-) -> Need:
+) -> MemoryNeed:
     """Return what conversations of so many tokens need.
 
     Raises InputError: a count is out of range, or an element type is not known.
     """
     cache = cache_bytes(model, tokens, dtype, batch).window_capped
     read = weight_bytes(model, weights_dtype, active=True)
-    return Need(model, gpu, cache, weight_bytes(model, weights_dtype), read, batch)
+    return MemoryNeed(model, gpu, cache, weight_bytes(model, weights_dtype), read, batch)
 
 
 def usual_groups(heads: int) -> int | None:

@@ -110,7 +110,7 @@ def _programs(scenario: Scenario, algorithm: Algorithm, splits: int) -> tuple[Ti
     return batch_programs(tile_program(_workload(scenario, algorithm, splits)))
 
 
-class _Found(NamedTuple):
+class _Times(NamedTuple):
     seconds: float
     idle: float
     uneven: float  # the longest block over the shortest
@@ -118,7 +118,7 @@ class _Found(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def _placed(scenario: Scenario, algorithm: Algorithm, order: Order, splits: int) -> _Found:
+def _placed(scenario: Scenario, algorithm: Algorithm, order: Order, splits: int) -> _Times:
     programs = _programs(scenario, algorithm, splits)
     gpu, count = programs[0].workload.gpu, count_all(programs)
     if count > MOST_BLOCKS:
@@ -127,4 +127,4 @@ def _placed(scenario: Scenario, algorithm: Algorithm, order: Order, splits: int)
     found = schedule_of(programs[0], needs, order, programs)
     works = [[each for each in launch.works if each] for launch in found.launches]
     uneven = max(max(busy) / min(busy) for busy in works if busy)
-    return _Found(found.seconds, found.idle, uneven, len(found.launches[0].blocks))
+    return _Times(found.seconds, found.idle, uneven, len(found.launches[0].blocks))

@@ -13,7 +13,7 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter
 
 from ui.look.draw import text_width
-from ui.look.flow import Face, Piece, Word, flow, width_of
+from ui.look.flow import Face, FlowWord, Piece, flow, width_of
 from ui.look.lesson_text import FORMATS
 from ui.look.theme import DARK, THEMES, Style, load_fonts
 from ui.talk.caption import (
@@ -48,14 +48,16 @@ def _fonts(qapp: object) -> None:
 def test_words_have_faces_and_what_has_no_space_before_it_is_glued() -> None:
     found = words_of("A **b $x$**, *c d* `e f`($y$)")
     assert found == (
-        Word("A"), Word("b", Face.BOLD), Word("x", Face.MATHS), Word(",", glued=True),
-        Word("c", Face.ITALIC), Word("d", Face.ITALIC), Word("e", Face.CODE), Word("f", Face.CODE),
-        Word("(", glued=True), Word("y", Face.MATHS, glued=True), Word(")", glued=True),
+        FlowWord("A"), FlowWord("b", Face.BOLD), FlowWord("x", Face.MATHS),
+        FlowWord(",", glued=True),
+        FlowWord("c", Face.ITALIC), FlowWord("d", Face.ITALIC), FlowWord("e", Face.CODE),
+        FlowWord("f", Face.CODE),
+        FlowWord("(", glued=True), FlowWord("y", Face.MATHS, glued=True), FlowWord(")", glued=True),
     )  # fmt: skip
 
 
 def test_a_line_break_in_the_file_is_a_space() -> None:
-    assert words_of("one\ntwo") == (Word("one"), Word("two"))
+    assert words_of("one\ntwo") == (FlowWord("one"), FlowWord("two"))
 
 
 def test_a_number_stays_whole_and_beside_its_unit() -> None:
@@ -91,8 +93,8 @@ def test_a_formula_that_cannot_be_set_is_shown_as_it_was_typed(latex: str) -> No
 
 def test_what_is_bold_as_a_whole_keeps_its_formulas() -> None:
     assert words_of("Why *is* $m$ `kept`?", bold=True) == (
-        Word("Why", Face.BOLD), Word("is", Face.BOLD), Word("m", Face.MATHS),
-        Word("kept", Face.CODE), Word("?", Face.BOLD, glued=True),
+        FlowWord("Why", Face.BOLD), FlowWord("is", Face.BOLD), FlowWord("m", Face.MATHS),
+        FlowWord("kept", Face.CODE), FlowWord("?", Face.BOLD, glued=True),
     )  # fmt: skip
 
 

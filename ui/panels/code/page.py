@@ -13,7 +13,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
 from simulator.code.paper import Paper, Role
 from ui.board.point_marks import paint_arrow
 from ui.look.draw import RIGHT, draw_text, mixed, outline, text_width
-from ui.look.flow import Face, Piece, Word, flow, paint_pieces, width_of
+from ui.look.flow import Face, FlowWord, Piece, flow, paint_pieces, width_of
 from ui.look.formula import typeset
 from ui.look.theme import Style
 
@@ -96,16 +96,16 @@ def _laid_out(paper: Paper, style: Style, width: float) -> PaperLayout:
     return PaperLayout(style, margin, tuple(rows), title, note, y + px(6))
 
 
-def _words(text: str) -> Iterator[Word]:
+def _words(text: str) -> Iterator[FlowWord]:
     """Yield words and formulas; what follows a formula is glued to it."""
     at = 0
     for found in _FORMULA.finditer(text):
-        yield from (Word(word) for word in text[at : found.start()].split())
-        yield Word(found[1], Face.MATHS)
+        yield from (FlowWord(word) for word in text[at : found.start()].split())
+        yield FlowWord(found[1], Face.MATHS)
         if found[2]:
-            yield Word(found[2], glued=True)
+            yield FlowWord(found[2], glued=True)
         at = found.end()
-    yield from (Word(word) for word in text[at:].split())
+    yield from (FlowWord(word) for word in text[at:].split())
 
 
 def _wrapped(

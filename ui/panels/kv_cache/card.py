@@ -13,14 +13,14 @@ from PySide6.QtGui import QFont, QFontMetricsF, QPaintEngine, QPainter, QPainter
 from simulator.problem.hardware import gpus
 from simulator.problem.models import models
 from simulator.study.kv_cache.counts import bytes_per_token
-from simulator.study.kv_cache.memory import Need, sharings
+from simulator.study.kv_cache.memory import MemoryNeed, sharings
 from ui.kit.boxes import Box, Placed, Tone, ink
 from ui.kit.shapes import Text, Wordings
 from ui.look.draw import CENTRE, RIGHT, draw_text
 from ui.look.theme import Style
 from ui.look.units import count_text, decimal_bytes_text, plural
 from ui.panels.kv_cache.details import put_details
-from ui.panels.kv_cache.page import GREY, Page, Plate, Rule
+from ui.panels.kv_cache.page import GREY, Divider, Page, Plate
 from ui.panels.kv_cache.plot import shape_words
 from ui.panels.kv_cache.sentence import CHEVRON
 from ui.panels.kv_cache.state import CURVE, DECODING, FORMULA, TABLE, TYPE_NAMES, CacheChoice
@@ -47,7 +47,7 @@ _LARGEST, _ROOMY = 152.0, 1500.0
 
 
 @dataclass(frozen=True, eq=False)
-class Word(Box):
+class SentenceWord(Box):
     """A word that can be changed; a control stands upon it, if anybody can use it now."""
 
     words: str
@@ -87,7 +87,7 @@ class BarLine(Box):
 
 
 @dataclass(frozen=True, eq=False)
-class Card(Box):
+class CardPicture(Box):
     """The card of a choice."""
 
     choice: CacheChoice
@@ -104,7 +104,7 @@ class Card(Box):
         _gpus(page, self.choice, found, right)
         area = QRectF(rect.x(), half.bottom() + gap, rect.width(), 0)
         area.setBottom(low - gap / 2)
-        page.put(Rule(), area)
+        page.put(Divider(), area)
         area.setTop(area.top() + gap)
         opened = self.choice.opened
         if opened in BARRED and self.choice.controls:
@@ -162,7 +162,9 @@ def _sentence(page: Page, c: CacheChoice, rect: QRectF) -> float:
 def _word(page: Page, c: CacheChoice, place: QRectF, words: str, key: str, size: float) -> None:
     """Put a word; one that can be changed has the place of its control."""
     if key:
-        page.put(Word(words, page.font(size, bold=True), c.controls, name=("word", key)), place)
+        page.put(
+            SentenceWord(words, page.font(size, bold=True), c.controls, name=("word", key)), place
+        )
     else:
         page.say(place, words, size, "muted")
 
@@ -171,7 +173,7 @@ def _answer_height(page: Page) -> float:
     return max(256 * page.u, _LARGEST * page.u + page.line(21) + page.line(17))
 
 
-def _number(page: Page, c: CacheChoice, found: Need, rect: QRectF) -> None:
+def _number(page: Page, c: CacheChoice, found: MemoryNeed, rect: QRectF) -> None:
     """Put the large number, whose bytes it is, and those of a token."""
     number, unit = decimal_bytes_text(found.cache).split(" ")
     size = _LARGEST
@@ -208,7 +210,7 @@ def _bare(product: str) -> str:
     return re.sub(r" [A-Za-z]+", "", product)
 
 
-def _gpus(page: Page, c: CacheChoice, found: Need, rect: QRectF) -> None:
+def _gpus(page: Page, c: CacheChoice, found: MemoryNeed, rect: QRectF) -> None:
     """Put the GPUs as boxes, with weights and cache to scale, and the sum below."""
     head = QRectF(rect.x(), rect.y(), rect.width(), page.line(24))
     known, about = found.weights is not None, "≈ " * bool(c.kind)
@@ -363,13 +365,13 @@ def _rows(page: Page, c: CacheChoice, rect: QRectF) -> None:
 
 def _gpu_lines(page: Page, c: CacheChoice, rect: QRectF, scale: float) -> None:
     """Put lines where whole numbers of GPUs are full, as many as have room for their words."""
-    page.put(Rule(down=True), rect)
+    page.put(Divider(down=True), rect)
     one = c.gpu.memory_bytes * scale
     words = f"888 GB = 8 {c.gpu.name}"
     step = max(int((page.width(words, 13) + 12) // one) + 1, 1)
     for n in range(step, int(rect.width() / one) + 1, step):
         x = rect.x() + n * one
-        page.put(Rule(down=True, dashed=True), QRectF(x, rect.y(), 1, rect.height()))
+        page.put(Divider(down=True, dashed=True), QRectF(x, rect.y(), 1, rect.height()))
         said = f"{count_text(n * c.gpu.memory_gb)} GB = {n} {c.gpu.name}"
         wide = page.width(said, 13) + 2
         left = min(x - wide / 2, rect.right() - wide)
@@ -415,8 +417,8 @@ def _bar(
 
 
 def _count(
-    page: Page, cell: QRectF, found: Need, about: str, count: float, square: float, tone: Tone,
-    *, chosen: bool,
+    page: Page, cell: QRectF, found: MemoryNeed, about: str, count: float, square: float,
+    tone: Tone, *, chosen: bool,
 ) -> None:  # fmt: skip
     """Put the number of GPUs, and as many squares if they can be counted."""
     many = found.gpus
@@ -433,7 +435,7 @@ def _count(
         page.put(Plate(ground=tone, thick=0, radius=side / 6), QRectF(x, y, side, 1.2 * side))
 
 
-def _against(page: Page, rect: QRectF, found: Need, *, current: bool) -> None:
+def _against(page: Page, rect: QRectF, found: MemoryNeed, *, current: bool) -> None:
     """Put weights and cache as parts of one bar, and from where on the cache is larger."""
     high = max(18 * page.u, 8.0)
     bar = QRectF(rect.x(), rect.y() + 3 * page.u, rect.width(), high)

@@ -41,7 +41,7 @@ class Plate(Box):
 
 
 @dataclass(frozen=True, eq=False)
-class Rule(Box):
+class Divider(Box):
     """A line along the upper edge, or along the left one, which may be dashed."""
 
     down: bool = False

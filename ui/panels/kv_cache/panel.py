@@ -26,7 +26,7 @@ from ui.look.draw import fitted, text_width
 from ui.look.theme import Style
 from ui.look.units import count_text, decimal_bytes_text
 from ui.panels.base import Panel
-from ui.panels.kv_cache.card import BAR, LESS, Card, Word
+from ui.panels.kv_cache.card import BAR, LESS, CardPicture, SentenceWord
 from ui.panels.kv_cache.choices import CHOICES, OPEN, OWN, WORDS
 from ui.panels.kv_cache.details import DECODE, formula_columns, gpu_lines, step_words, time_words
 from ui.panels.kv_cache.details import OWN as AS_PUBLISHED
@@ -71,7 +71,7 @@ class CardStudy(Study[None, CacheChoice]):
     room, smallest = QSizeF(1100, 690), 1.0
 
     def picture(self, state: CacheChoice) -> Box:
-        return Card(state)
+        return CardPicture(state)
 
     def words(self, state: CacheChoice) -> Words:
         return Words("")
@@ -314,9 +314,9 @@ class MemoryCard(PlotPanel[None]):
         }  # fmt: skip
         for name, widget in boxes.items():
             word, place = at.get(("word", name), (None, QRect()))
-            held = isinstance(word, Word) and word.held
+            held = isinstance(word, SentenceWord) and word.held
             widget.setVisible(held)
-            if isinstance(word, Word) and held:
+            if isinstance(word, SentenceWord) and held:
                 widget.setGeometry(place.adjusted(-2, 0, 2, 0))
                 if isinstance(widget, WordBox | TokenBox):
                     widget.set_letters(style, word.font)

@@ -9,7 +9,7 @@ from simulator.problem.hardware import Gpu
 from simulator.problem.models import AttentionModel, with_shapes
 from simulator.study.heads.sharing import kv_head_counts
 from simulator.study.kv_cache.counts import PAGE_SIZE, CacheBytes, Convention, cache_bytes
-from simulator.study.kv_cache.memory import Need, need, sharings
+from simulator.study.kv_cache.memory import MemoryNeed, need, sharings
 from ui.session.model_choice import FIRST_TOKENS
 
 MOST_TOKENS = 2**20
@@ -75,7 +75,7 @@ class CacheChoice:
         wide = self.dtype if self.dtype in ("float32", "bfloat16") else "float16"
         return wide, "int8" if self.dtype == "int8" else "fp8", "int4"
 
-    def needed(self, kind: str = "", dtype: str = "") -> Need:
+    def needed(self, kind: str = "", dtype: str = "") -> MemoryNeed:
         """Return what is needed, where heads are shared so and the cache is of this type."""
         model = sharings(self.base)[kind] if kind else self.model
         wide = dtype or self.dtype

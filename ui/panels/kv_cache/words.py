@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from simulator.problem.models import AttentionModel
 from simulator.study.kv_cache.counts import ELEMENT_BITS
-from simulator.study.kv_cache.memory import Need
+from simulator.study.kv_cache.memory import MemoryNeed
 from ui.look.units import count_text, decimal_bytes_text, plural
 from ui.panels.kv_cache.state import CacheChoice
 
@@ -26,7 +26,7 @@ def figures(count: int, largest: int) -> str:
     return f"{count / scale:.2f} {unit}"
 
 
-def conversation_words(found: Need) -> tuple[str, ...]:
+def conversation_words(found: MemoryNeed) -> tuple[str, ...]:
     """Return from how many conversations on the cache is larger than the weights."""
     many = found.larger_from
     if many is None:
@@ -50,7 +50,7 @@ def bar_tip(c: CacheChoice, kind: str, dtype: str) -> str:
     )
 
 
-def rate_words(found: Need, about: str) -> str:
+def rate_words(found: MemoryNeed, about: str) -> str:
     """Return tokens a second."""
     rate = found.tokens_per_second
     if rate is None:

@@ -20,14 +20,14 @@ from ui.session.tasks import Report
 from ui.session.view import View
 
 
-class Drawn(NamedTuple):
+class SqrtDState(NamedTuple):
     """What random vectors have shown so far, and the scores of a trained layer."""
 
     result: SqrtDResult
     trained: TrainedScores | None
 
 
-class SqrtD(Study[Drawn, PlotModel]):
+class SqrtD(Study[SqrtDState, PlotModel]):
     """Variance, entropy and gradient against d; only a trained layer depends on the run."""
 
     name, title, doing, choices = "sqrt_d", "Why √d", "random vectors", CHOICES
@@ -48,7 +48,7 @@ class SqrtD(Study[Drawn, PlotModel]):
     def needs(self, trace: Trace, view: View, chosen: Chosen) -> Hashable:
         return int(chosen["seed"]), int(chosen["keys"])
 
-    def results(self, trace: Trace, needs: Any, report: Report) -> Iterator[Drawn]:
+    def results(self, trace: Trace, needs: Any, report: Report) -> Iterator[SqrtDState]:
         load_plots()
         w, inputs = trace.single_heads
         trained = shipped_scores() if w.file is None else trained_scores(w, inputs)
@@ -56,12 +56,12 @@ class SqrtD(Study[Drawn, PlotModel]):
             seed, keys = needs
             for result in sqrt_d_experiment(seed, keys=keys):
                 report(result.share)
-                yield Drawn(result, trained)
+                yield SqrtDState(result, trained)
             self._whole[needs] = result
-        yield Drawn(self._whole[needs], trained)
+        yield SqrtDState(self._whole[needs], trained)
 
     def state(
-        self, found: Drawn, chosen: Chosen, before: PlotModel | None, changed: str
+        self, found: SqrtDState, chosen: Chosen, before: PlotModel | None, changed: str
     ) -> PlotModel:
         if chosen["quantity"] == DRAW:
             return draw_plot(one_draw(found.result.seed, int(chosen["d"]), found.result.keys))

@@ -41,7 +41,7 @@ _MOST_LINES = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TextLine:
     """One line of a text that is broken."""
 
     text: str
@@ -54,7 +54,7 @@ class Line:
         return [(a, b) for a, b in inside if a < b]
 
 
-def broken(text: str, font: QFont, width: float) -> list[Line]:
+def broken(text: str, font: QFont, width: float) -> list[TextLine]:
     """Return a text in at most two lines; what is too long for them ends in an ellipsis."""
     lines = wrapped(text, font, width)
     if len(lines) > _MOST_LINES:
@@ -62,7 +62,7 @@ def broken(text: str, font: QFont, width: float) -> list[Line]:
     out, at = [], 0
     for line in lines:
         shown = fitted(font, line, width)
-        out.append(Line(shown, at, len(shown) - (shown != line)))
+        out.append(TextLine(shown, at, len(shown) - (shown != line)))
         at += len(line) + 1
     return out
 
@@ -135,13 +135,13 @@ class SearchModel(QAbstractListModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RowSizes:
     """A row laid out for a width."""
 
     keys: tuple[str, ...]  # the key caps
     value: str
-    title: list[Line]
-    does: list[Line]
+    title: list[TextLine]
+    does: list[TextLine]
     aside: float  # width of keys and value
     height: float
 
@@ -155,7 +155,7 @@ class SearchRows(QStyledItemDelegate):
         self._model = model
         self.style_now = Style(DARK)
         self._width = 0.0
-        self._rows: dict[tuple[str, str, str], Row] = {}
+        self._rows: dict[tuple[str, str, str], RowSizes] = {}
 
     @property
     def width(self) -> float:
@@ -168,14 +168,14 @@ class SearchRows(QStyledItemDelegate):
             self._width = width
             self._rows.clear()
 
-    def laid_out(self, entry: Entry) -> Row:
+    def laid_out(self, entry: Entry) -> RowSizes:
         """Return a row for the width of the list."""
         known = entry.id, self._model.value(entry), told(entry, self._model.query)
         if known not in self._rows:
             self._rows[known] = self._lay_out(entry, *known[1:])
         return self._rows[known]
 
-    def _lay_out(self, entry: Entry, value: str, words: str) -> Row:
+    def _lay_out(self, entry: Entry, value: str, words: str) -> RowSizes:
         px = self.style_now.px
         keys = tuple(_caps(entry.keys))
         value = fitted(self._small, value, px(240))
@@ -185,7 +185,7 @@ class SearchRows(QStyledItemDelegate):
         title = broken(entry.title, self._title, room)
         does = broken(words, self._does, room)
         height = px(_TITLE_LINE * len(title) + _DOES_LINE * len(does) + 2 * _MARGIN + 6)
-        return Row(keys, value, title, does, aside, max(height, px(74)))
+        return RowSizes(keys, value, title, does, aside, max(height, px(74)))
 
     @property
     def _title(self) -> QFont:
@@ -240,7 +240,7 @@ class SearchRows(QStyledItemDelegate):
         self._draw_aside(painter, place, row, entry.keys)
         painter.restore()
 
-    def _draw_aside(self, painter: QPainter, place: QRectF, row: Row, keys: str) -> None:
+    def _draw_aside(self, painter: QPainter, place: QRectF, row: RowSizes, keys: str) -> None:
         """Draw keys and value at the right: above each other if there are both."""
         px, theme = self.style_now.px, self.style_now.theme
         right, middle = place.right() - px(_SIDE), place.center().y() - px(1)

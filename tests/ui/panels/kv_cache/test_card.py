@@ -25,7 +25,7 @@ from ui.kit.boxes import scene
 from ui.kit.shapes import Text
 from ui.look.theme import DARK, LABEL, Style
 from ui.look.units import count_text, decimal_bytes_text
-from ui.panels.kv_cache.card import LINKS, Card
+from ui.panels.kv_cache.card import LINKS, CardPicture
 from ui.panels.kv_cache.details import (
     context_of,
     formula_columns,
@@ -230,7 +230,7 @@ def test_a_tip_has_the_formula_with_its_numbers(qapp):
     assert "2 × 80 layers × 8 KV heads × 128 × 2 bytes a token" in tip
     assert "(141.2 + 42.95) / 80 GB: 3 GPUs" in tip
     assert "at most 54.6 tokens a second" in tip
-    found = scene(Card(CacheChoice(LLAMA, H100)), Style(DARK), QRectF(0, 0, 1100, 800))
+    found = scene(CardPicture(CacheChoice(LLAMA, H100)), Style(DARK), QRectF(0, 0, 1100, 800))
     assert found.tip(found.where(("bar", "GQA", "float16")).center()) == tip
 
 
@@ -251,7 +251,7 @@ def test_no_words_lie_upon_others_or_outside(qapp, name, scale, size):
         choice = CacheChoice(model, H100, opened=opened)
         style = Style(DARK, scale)
         texts = []
-        for box, rect in scene(Card(choice), style, place).placed:
+        for box, rect in scene(CardPicture(choice), style, place).placed:
             if not isinstance(box, Text):
                 continue
             words = box.lines(style, rect.width())[0]
@@ -466,7 +466,7 @@ def test_a_bar_has_room_for_its_tokens():
 @pytest.mark.parametrize("name", models())
 def test_every_model_and_type_has_a_card(qapp, name, dtype):
     choice = CacheChoice(models()[name], H100, dtype=dtype)
-    found = scene(Card(choice), Style(DARK), QRectF(0, 0, 1100, 800))
+    found = scene(CardPicture(choice), Style(DARK), QRectF(0, 0, 1100, 800))
     assert found.where(("bar", choice.model.kind, dtype)).width() > 0
 
 

@@ -29,6 +29,21 @@ _OTHERS = {
 """Panels of keys that no study declares, and what one writes where it is no short list."""
 
 
+def front() -> Iterator[str]:
+    """Yield the rows of front matter."""
+    yield "| key | meaning |"
+    yield "| --- | --- |"
+    fields = tables.FrontTable.model_fields
+    parts = (f"`{number}` {title}" for number, title in enumerate(tables.PARTS, start=1))
+    written = {
+        "part": ", ".join(parts),
+        "minutes": f"`1` to `{tables.MOST_MINUTES}`",
+        "level": _written(get_args(tables.Level)),
+    }
+    for key, field in fields.items():
+        yield f"| `{key}` | {': '.join(filter(None, (field.description, written.get(key))))} |"
+
+
 def choices() -> Iterator[str]:
     """Yield the rows of what a lesson chooses in panels."""
     yield "| panel | key | what one writes |"
@@ -95,7 +110,12 @@ def words() -> Iterator[str]:
 
 
 PAGES = {
-    "writing-lessons.md": {"choices": choices, "functions": functions, "formats": formats},
+    "writing-lessons.md": {
+        "front": front,
+        "choices": choices,
+        "functions": functions,
+        "formats": formats,
+    },
     "glossary.md": {"words": words},
 }
 """The parts of each page of docs that are made."""

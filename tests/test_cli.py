@@ -17,6 +17,7 @@ from kernels.devices.host.compiler import find_compiler
 from kernels.devices.host.device import HostDevice
 from kernels.devices.registry import GpuAccess
 from simulator.base.assets import SCENARIOS
+from simulator.lesson.reader import find_lesson
 from simulator.problem.scenario import load_scenario, save_scenario, with_values
 from simulator.run.trace import simulate
 from ui.app import doctor
@@ -410,3 +411,17 @@ def test_run_says_what_the_projections_of_a_layer_cost_and_how_exact_y_is(
     assert re.fullmatch(r"layer +384 FLOPs of projections, error of Y \d\.\de-\d\d", told)
     assert main(["run", str(SCENARIOS / "causal.toml"), "--engine", "numpy"]) == 0
     assert "projections" not in capsys.readouterr().out
+
+
+def test_lessons_are_listed_by_part_with_their_minutes(capsys):
+    assert main(["lessons"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("  ")[0] for line in lines if not line.startswith(" ")] == [
+        "I", "II", "III", "IV", "For lecturers",
+    ]  # fmt: skip
+    rows = [line.split() for line in lines if line.startswith(" ")]
+    assert ["3", "online-softmax", "8", "min", "linear", "algebra"] in rows
+    for row in rows:
+        assert find_lesson(row[1]).exists()
+    minutes = [int(line.split()[-2]) for line in lines if not line.startswith(" ")]
+    assert sum(minutes) == sum(int(row[2]) for row in rows)

@@ -37,8 +37,8 @@ from simulator.lesson.places import (
     pointer_of,
     whole,
 )
-from simulator.lesson.steps import Lesson, LessonMistake, LessonTitle, ResolvedStep, Step
-from simulator.lesson.tables import ChooseTable, FrontTable, StepTable
+from simulator.lesson.steps import Lesson, LessonMistake, LessonTitle, Part, ResolvedStep, Step
+from simulator.lesson.tables import PARTS, ChooseTable, FrontTable, StepTable
 from simulator.problem.scenario import (
     Scenario,
     load_scenario,
@@ -57,6 +57,8 @@ FRONT = "+++"
 HEADING = "## "
 OPEN, CLOSE = "```toml step", "```"
 FIRST_LAYOUT = "steps"
+BESIDE = "For lecturers"
+"""Where lessons stand that belong to no part of the course."""
 _TEXTS = ("notes", "question", "answer")
 
 T = TypeVar("T", bound=Table)
@@ -77,18 +79,39 @@ def list_lessons(folder: Path = LESSONS) -> tuple[LessonTitle, ...]:
         front, begin, _ = _front(lines, str(path))
         steps = [line[len(HEADING) :].strip() for line in lines[begin:] if line.startswith(HEADING)]
         title = front.title or path.stem
-        found.append(LessonTitle(path, title, front.summary, front.order, tuple(steps)))
+        found.append(
+            LessonTitle(
+                path, title, front.summary, front.order, tuple(steps), front.part or 0,
+                front.minutes or 0, front.level or "",
+            )
+        )  # fmt: skip
     return tuple(sorted(found, key=lambda lesson: (lesson.order, lesson.title)))
 
 
+def course() -> tuple[LessonTitle, ...]:
+    """Return the lessons of the course, part by part: those of Tilescope that have a part."""
+    return tuple(lesson for lesson in list_lessons() if lesson.part)
+
+
+def parts() -> tuple[Part, ...]:
+    """Return Tilescope's lessons by part, then those that stand beside the course."""
+    lessons = list_lessons()
+    titles = enumerate((*PARTS, BESIDE), start=1)
+    found = [(number % (len(PARTS) + 1), title) for number, title in titles]
+    return tuple(
+        Part(number, title, tuple(each for each in lessons if each.part == number))
+        for number, title in found
+    )
+
+
 def lesson_after(path: Path) -> LessonTitle | None:
-    """Return the lesson after one of Tilescope's own; None if there is no such lesson."""
-    return {here.path: after for here, after in pairwise(list_lessons())}.get(path)
+    """Return the lesson of the course after another; None if there is no such lesson."""
+    return {here.path: after for here, after in pairwise(course())}.get(path)
 
 
 def lesson_before(path: Path) -> LessonTitle | None:
-    """Return the lesson before one of Tilescope's own; None if there is no such lesson."""
-    return {here.path: before for before, here in pairwise(list_lessons())}.get(path)
+    """Return the lesson of the course before another; None if there is no such lesson."""
+    return {here.path: before for before, here in pairwise(course())}.get(path)
 
 
 def find_lesson(name: str, folder: Path = LESSONS) -> Path:

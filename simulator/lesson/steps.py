@@ -81,3 +81,25 @@ class LessonTitle:
     summary: str
     order: int
     steps: tuple[str, ...]  # their titles
+    part: int = 0  # of the course, from 1; 0: it belongs to none
+    minutes: int = 0  # how long it takes; 0 where its author does not say
+    level: str = ""  # what one knows already, likewise
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the course, or what stands beside it."""
+
+    number: int  # from 1; 0: beside the course
+    title: str
+    lessons: tuple[LessonTitle, ...]
+
+    @property
+    def numeral(self) -> str:
+        """Its number as it is written."""
+        return ("", "I", "II", "III", "IV")[self.number]
+
+    @property
+    def minutes(self) -> int:
+        """How long its lessons take together."""
+        return sum(lesson.minutes for lesson in self.lessons)

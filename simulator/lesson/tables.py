@@ -70,12 +70,41 @@ def _op(value: object) -> object:
     raise PydanticCustomError("op", "the name of an op, or its number from 0")
 
 
+PARTS = (
+    "What attention computes",
+    "How a GPU computes it",
+    "How a server uses it",
+    "Longer, sparser, other",
+)
+"""The parts of the course, by number from 1."""
+Level = Literal["linear algebra", "machine learning", "GPU", "lecturers"]
+"""What one knows already; or who a lesson is for."""
+MOST_MINUTES = 120
+
+
 class FrontTable(Table):
     """Front matter."""
 
-    title: Annotated[str, Field(max_length=TITLE_LETTERS)]
-    summary: Annotated[str, Field(max_length=TEXT_LETTERS)] = ""
-    order: int = 0
+    title: Annotated[
+        str,
+        Field(
+            max_length=TITLE_LETTERS,
+            description="its name; the one key that must be there",
+        ),
+    ]
+    summary: Annotated[
+        str, Field(max_length=TEXT_LETTERS, description="one line for the list of lessons")
+    ] = ""
+    order: Annotated[int, Field(description="its place in that list, a number")] = 0
+    part: Annotated[
+        int | None, Field(ge=1, le=len(PARTS), description="the part of the course it stands in")
+    ] = None
+    minutes: Annotated[
+        int | None, Field(ge=1, le=MOST_MINUTES, description="how long it takes, about one a step")
+    ] = None
+    level: Annotated[
+        Level | None, Field(description="what one knows already, or who it is for")
+    ] = None
 
 
 class PlaceTable(Table):

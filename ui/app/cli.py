@@ -367,6 +367,21 @@ def _races(options: argparse.Namespace) -> int:
     return run(options)
 
 
+def _lessons(options: argparse.Namespace) -> int:
+    """List the lessons, part by part, each with its minutes and what one knows already."""
+    from simulator.lesson.reader import parts
+
+    for part in parts():
+        if part.lessons:
+            name = f"{part.numeral}  {part.title}".strip()
+            print(f"{safe_text(name):46}{part.minutes:3} min")
+        for number, lesson in enumerate(part.lessons, start=1):
+            stem = lesson.path.stem.lstrip("0123456789-")
+            level = "" if lesson.level == "lecturers" else lesson.level
+            print(f"{number:4}  {stem:40}{lesson.minutes:3} min  {level}".rstrip())
+    return 0
+
+
 def _doctor(options: argparse.Namespace) -> int:
     """Tell what this machine offers, and what to do about what is missing."""
     from ui.app.doctor import examine
@@ -391,6 +406,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "capture": _capture,
     "masks": _masks,
     "races": _races,
+    "lessons": _lessons,
     "doctor": _doctor,
     "self-test": _self_test,
 }

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
 
 from simulator.base.assets import ASSETS, LESSONS
 from simulator.base.errors import InputError
-from simulator.lesson.reader import lesson_before, list_lessons
+from simulator.lesson.reader import lesson_before, parts
 from simulator.lesson.steps import Lesson, LessonTitle, ResolvedStep
 from ui.talk.lesson_bar import LessonBar
 from ui.talk.lesson_player import LessonPlayer, load
@@ -19,9 +19,6 @@ from ui.talk.window import LessonWindow
 from ui.widgets.fade import Fade
 from ui.widgets.message_bar import MessageKind
 
-_AT_TOP = 17
-"""So many lessons are in the menu itself, which is not higher than a low screen, the others in one
-inside it."""
 _OWN = ("lesson_next", "lesson_back", "reveal", "return_to_step", "leave_lesson")
 """Actions that need a lesson."""
 _PATIENCE = 300
@@ -37,7 +34,6 @@ class Lessons(QObject):
     def __init__(self, window: LessonWindow, black: QWidget | None = None) -> None:
         super().__init__(window)
         self._window = window
-        self._listed: list[QAction] = []
         self.player = LessonPlayer(window.session)
         self.bar = LessonBar()
         self.bar.hide()
@@ -90,30 +86,28 @@ class Lessons(QObject):
     # --- menu -----------------------------------------------------------------------------
 
     def fill(self, menu: QMenu) -> None:
-        """Put Tilescope's lessons at the top of their menu each time it opens."""
-        self._more = QMenu("More lessons", menu)
+        """Put Tilescope's lessons at the top of their menu, part by part, whenever it opens."""
+        self._parts: list[QMenu] = []
         menu.aboutToShow.connect(lambda: self._list(menu))
 
     def _list(self, menu: QMenu) -> None:
-        for action in self._listed:
-            menu.removeAction(action)
-            action.deleteLater()  # otherwise the menu would keep it as long as it exists
-        self._listed.clear()
-        menu.removeAction(self._more.menuAction())
-        head = menu.actions()[0]
-        for number, lesson in enumerate(list_lessons()[:_AT_TOP], start=1):
-            action = self._action(menu, number, lesson)
-            menu.insertAction(head, action)
-            self._listed.append(action)
-        self._more.clear()
-        for number, lesson in enumerate(list_lessons()[_AT_TOP:], start=_AT_TOP + 1):
-            self._more.addAction(self._action(self._more, number, lesson))
-        if not self._more.isEmpty():
-            menu.insertMenu(head, self._more)
-        self._listed.append(menu.insertSeparator(head))
+        found = [part for part in parts() if part.lessons]
+        if len(found) != len(self._parts):  # at first
+            head = menu.actions()[0]
+            self._parts = [QMenu(menu) for _ in found]
+            for inner in self._parts:
+                menu.insertMenu(head, inner)
+            menu.insertSeparator(head)
+        for inner, part in zip(self._parts, found, strict=True):
+            # What comes after a tabulator stands at the right.
+            name = f"{part.numeral}  {part.title}".strip()
+            inner.menuAction().setText(f"{name}\t{part.minutes} min")
+            inner.clear()
+            for number, lesson in enumerate(part.lessons, start=1):
+                inner.addAction(self._action(inner, number, lesson))
 
     def _action(self, menu: QMenu, number: int, lesson: LessonTitle) -> QAction:
-        action = QAction(f"{number}  {lesson.title}", menu)
+        action = QAction(f"{number}  {lesson.title}\t{lesson.minutes} min", menu)
         action.setToolTip(lesson.summary)
         action.setCheckable(True)
         action.setChecked(lesson.path == self.player.path)

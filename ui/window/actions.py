@@ -60,7 +60,7 @@ def _play(window: MainWindow, on: bool) -> None:
         window.session.play(on)
 
 
-MENUS = ("File", "Edit", "Run", "Lesson", "View", "Help")
+MENUS = ("File", "Edit", "Run", "Lessons", "View", "Help")
 
 _ROW, _HEAD = Granularity.ROW_BLOCK, Granularity.HEAD
 
@@ -115,17 +115,17 @@ ACTIONS = (
                "row-block"),
     ActionSpec("head_back", "Head back", "Run", _step(False, _HEAD), ("Ctrl+Left",)),
     ActionSpec("head_forward", "Head on", "Run", _step(True, _HEAD), ("Ctrl+Right",), "head"),
-    ActionSpec("open_lesson", "Open lesson…", "Lesson", lambda w: w.lessons.ask()),
-    ActionSpec("record_step", "Add this view as a step…", "Lesson",
+    ActionSpec("open_lesson", "Open lesson…", "Lessons", lambda w: w.lessons.ask()),
+    ActionSpec("record_step", "Add this view as a step…", "Lessons",
                _record, ("Ctrl+Shift+L",)),
-    ActionSpec("lesson_next", "Next step", "Lesson", lambda w: w.lessons.player.next(),
+    ActionSpec("lesson_next", "Next step", "Lessons", lambda w: w.lessons.player.next(),
                ("PgDown",), separated=True),
-    ActionSpec("lesson_back", "Step before", "Lesson", lambda w: w.lessons.player.back(),
+    ActionSpec("lesson_back", "Step before", "Lessons", lambda w: w.lessons.player.back(),
                ("PgUp",)),
-    ActionSpec("reveal", "Reveal answer", "Lesson", lambda w: w.lessons.player.reveal(), ("A",)),
-    ActionSpec("return_to_step", "Return to the step", "Lesson",
+    ActionSpec("reveal", "Reveal answer", "Lessons", lambda w: w.lessons.player.reveal(), ("A",)),
+    ActionSpec("return_to_step", "Return to the step", "Lessons",
                lambda w: w.lessons.player.return_to_step(), ("Backspace",)),
-    ActionSpec("leave_lesson", "Leave lesson", "Lesson", lambda w: w.lessons.player.leave(),
+    ActionSpec("leave_lesson", "Leave lesson", "Lessons", lambda w: w.lessons.player.leave(),
                ("Ctrl+W",)),
     ActionSpec("zoom_in", "Zoom in", "View", lambda w: w.board.zoom_in(), ("Ctrl+=",),
                "zoom-in", separated=True),  # Ctrl++, too: MainWindow.keyPressEvent

@@ -186,7 +186,7 @@ class MainWindow(LessonWindow):
                 # There are so many that a low screen has no space for them beside the others.
                 self.panels_menu = menu.addMenu("Panels")
                 self.panels_menu.addActions(list(self.docks.actions.values()))
-            if title == "Lesson":
+            if title == "Lessons":
                 self.lessons.fill(menu)
             for spec in (spec for spec in ACTIONS if spec.menu == title):
                 if spec.separated:

@@ -13,8 +13,10 @@ from simulator.code.paper import PAPERS
 from simulator.lesson.places import Pointer
 from simulator.lesson.reader import (
     FIRST_LAYOUT,
+    course,
     find_lesson,
     lesson_after,
+    lesson_before,
     list_lessons,
     load_lesson,
     parse_lesson,
@@ -310,6 +312,9 @@ def test_numbers_that_cannot_be_computed_name_file_line_and_expression(content):
         ("+++\ntitle = 3\n+++\n" + step("One", BASE), 2, "title = 3: expected text in quotes"),
         ("+++\n\nname = 'x'\ntitle = 'x'\n+++\n" + step("One", BASE), 3, "expected one of title"),
         ("\n \n+++\ntitle = 3\n+++" + step("One", BASE), 4, "title = 3: expected text in quotes"),
+        ("+++\ntitle = 'x'\npart = 5\n+++" + step("One", BASE), 3, "part = 5: expected"),
+        ("+++\ntitle = 'x'\nminutes = 0\n+++" + step("One", BASE), 3, "minutes = 0: expected"),
+        ("+++\ntitle = 'x'\nlevel = 'hard'\n+++" + step("One", BASE), 3, 'level = "hard": exp'),
         ("+++\n+++" + step("One", BASE), 2, "title: expected a value, but the key is missing"),
         (FRONT + "\nStray words.\n" + step("One", BASE), 7, "expected a step, which begins with"),
         (FRONT + "Stray words.\n\nMore." + step("One", BASE), 6, "expected a step, which begins"),
@@ -414,8 +419,12 @@ def test_lessons_are_listed_by_order_then_by_title(tmp_path):
 
 
 def test_each_shipped_lesson_but_the_last_is_followed_by_the_next(tmp_path):
-    listed = list_lessons()
+    listed = course()
     assert [lesson_after(lesson.path) for lesson in listed] == [*listed[1:], None]
+    assert [lesson_before(lesson.path) for lesson in listed] == [None, *listed[:-1]]
+    beside = [lesson.path for lesson in list_lessons() if lesson not in listed]
+    assert [path.stem for path in beside] == ["31-give-a-talk"]
+    assert lesson_after(beside[0]) is lesson_before(beside[0]) is None
     (tmp_path / listed[0].path.name).write_text(FRONT)
     assert lesson_after(tmp_path / listed[0].path.name) is None
 

@@ -3,14 +3,16 @@
 import ast
 import re
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from simulator.base.assets import LESSONS
 from simulator.lesson.expressions import fill, placeholders
-from simulator.lesson.reader import list_lessons, load_lesson, resolve_step
+from simulator.lesson.reader import course, list_lessons, load_lesson, parts, resolve_step
 from simulator.lesson.record import MOST_WORDS, NewStep, record_step, word_count
+from simulator.lesson.tables import PARTS, Level
 from simulator.problem.hardware import gpus
 from simulator.problem.masks import Mask
 from simulator.problem.models import models
@@ -37,6 +39,7 @@ ALLOWED = (
     r"fp8\b",
     r"\bL2\b",  # a cache
     r"float(16|32|64)\b",
+    r"`(F5|0)`",  # keys
     r"\([A-Z][^()]*? (19|20)\d\d\)",  # (Dao et al. 2022)
 )
 QUANTITY = re.compile(
@@ -101,6 +104,30 @@ def test_the_list_is_in_order():
     assert len(found) >= 10
     assert [lesson.order for lesson in found] == list(range(1, len(found) + 1))
     assert all(lesson.title and lesson.summary for lesson in found)
+
+
+def test_the_course_has_four_parts_in_the_order_of_what_they_need():
+    *four, beside = parts()
+    assert [part.title for part in four] == list(PARTS)
+    assert [lesson for part in four for lesson in part.lessons] == list(course())
+    assert [[lesson.path.stem[:2] for lesson in part.lessons] for part in four] == [
+        ["01", "13", "02", "03", "22", "19", "18", "29", "14", "15"],
+        ["12", "04", "05", "06", "07", "08", "24", "26"],
+        ["27", "09", "10", "23", "11", "20", "25", "30"],
+        ["21", "16", "28", "17"],
+    ]
+    assert [lesson.level for lesson in beside.lessons] == ["lecturers"]
+
+
+@pytest.mark.parametrize("lesson", list_lessons(), ids=lambda lesson: lesson.path.stem)
+def test_a_lesson_takes_about_a_minute_a_step(lesson):
+    assert lesson.level in get_args(Level)
+    if lesson.level == "lecturers":
+        assert lesson.minutes == 3
+    elif lesson.path.stem.endswith("one-minute"):
+        assert lesson.minutes == 1
+    else:
+        assert 0.7 <= lesson.minutes / len(lesson.steps) <= 1.5
 
 
 @pytest.mark.parametrize("stem", STEMS)

@@ -8,13 +8,12 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QApplication,
-    QMenu,
     QTabBar,
 )
 from pytestqt.qtbot import QtBot
 
 from simulator.base.assets import LESSONS, SCENARIOS
-from simulator.lesson.reader import list_lessons
+from simulator.lesson.reader import course, parts
 from simulator.problem.scenario import Scenario, with_values
 from simulator.program.playback import Cursor, end_of_visit
 from ui.app.start import make_window
@@ -175,21 +174,21 @@ def test_after_the_last_step_the_next_lesson_is_offered_and_opened(open_window: 
     caption, button = bar.caption.shown, bar.buttons["next"]
     assert caption is not None
     assert caption.title == "End of lesson: Soft lookup"
-    assert "Next: **Why √d**" in caption.body
+    assert "Next: **The whole layer**" in caption.body
     assert (button.text(), button.isEnabled()) == ("Next lesson", True)
-    assert button.toolTip() == "Next lesson: Why √d (PgDn)"
+    assert button.toolTip() == "Next lesson: The whole layer (PgDn)"
     QTest.keyClick(window, Qt.Key.Key_A)
     assert bar.caption.shown == caption, "no answer in the place of the end"
 
     QTest.mouseClick(button, Qt.MouseButton.LeftButton)
     wait(window)
-    assert player.path == ROOT_D
+    assert player.path == LESSONS / "13-whole-layer.md"
     assert player.step_number == 0
     assert not player.ended
     assert button.text() == "Next"
     assert bar.caption.shown is not None
-    assert bar.caption.shown.lesson == "Why √d"
-    assert window.windowTitle().startswith("Why √d[*] — Tilescope")
+    assert bar.caption.shown.lesson == "The whole layer"
+    assert window.windowTitle().startswith("The whole layer[*] — Tilescope")
 
     player.leave()
     wait(window)
@@ -198,7 +197,7 @@ def test_after_the_last_step_the_next_lesson_is_offered_and_opened(open_window: 
 
 def test_the_last_lesson_says_that_it_was(open_window: Open) -> None:
     window = open_window("causal")
-    last = list_lessons()[-1].path
+    last = course()[-1].path
     lessons = at_its_last_step(window, last.name)
     for _ in range(3):
         QTest.keyClick(window, Qt.Key.Key_PageDown)
@@ -435,32 +434,30 @@ def test_closing_within_a_lesson_keeps_the_users_own_things(
     assert "kv_heads = 2" in settings.recent[0].read_text(encoding="utf-8")
 
 
-def test_the_menu_lists_the_shipped_lessons(open_window: Open) -> None:
+def test_the_menu_lists_the_shipped_lessons_by_part(open_window: Open) -> None:
     window = open_window()
-    menu = window.menus["Lesson"]
+    menu = window.menus["Lessons"]
     orders = []
     for _ in range(3):
         menu.aboutToShow.emit()
         orders.append([action.text() for action in menu.actions()])
     assert orders[0] == orders[1] == orders[2]
-    assert orders[0][16].startswith("17  ")
-    assert orders[0][17] == "More lessons"
-    (more,) = (inner for inner in menu.findChildren(QMenu) if inner.title() == "More lessons")
-    listed = [*menu.actions(), *more.actions()]
-    titles = [action.text() for action in listed if action.text()[:1].isdigit()]
-    count = len(list(LESSONS.glob("*.md")))
-    assert [int(title.split()[0]) for title in titles] == list(range(1, count + 1))
-    assert "5  Online softmax" in titles
-    next(a for a in menu.actions() if a.text() == "5  Online softmax").trigger()
+    found = parts()
+    assert orders[0][0].startswith("I  What attention computes\t")
+    assert orders[0][4:6] == ["For lecturers\t3 min", ""]
+    inner = [action.menu() for action in menu.actions()[: len(found)]]
+    for each, part in zip(inner, found, strict=True):
+        assert [action.text() for action in each.actions()] == [
+            f"{n}  {lesson.title}\t{lesson.minutes} min"
+            for n, lesson in enumerate(part.lessons, start=1)
+        ]
+    assert sum(len(each.actions()) for each in inner) == len(list(LESSONS.glob("*.md")))
+    next(a for a in inner[1].actions() if "Online softmax" in a.text()).trigger()
     window.session.settle()
     assert window.lessons.player.path == ONLINE
     menu.aboutToShow.emit()
-    assert [a.text() for a in menu.actions() if a.isChecked()] == ["5  Online softmax"]
-    more.actions()[-1].trigger()
-    window.session.settle()
-    assert window.lessons.player.path == sorted(LESSONS.glob("*.md"))[-1]
-    menu.aboutToShow.emit()
-    assert [a.isChecked() for a in more.actions()][-2:] == [False, True]
+    shown = [action.text() for each in inner for action in each.actions() if action.isChecked()]
+    assert shown == ["3  Online softmax\t8 min"]
 
 
 def test_without_a_lesson_its_keys_are_free(open_window: Open) -> None:

@@ -217,7 +217,7 @@ MEANS = {
     "A": "reveal", "Ctrl+W": "leave_lesson", "Ctrl+E": "export", "T": "next_theme",
     "Ctrl+Shift++": "larger_text", "→": "forward", "←": "back", "Space": "play", "Home": "first",
     "?": "show_keys", "Ctrl+S": "save_scenario", "F11": "full_screen", "M": "set_motion",
-    "W": "weights", "Backspace": "return_to_step",
+    "W": "weights", "Backspace": "restore",
 }  # fmt: skip
 """Keys that pages name, and the actions of the window that they say these are."""
 TALK = {

@@ -97,9 +97,9 @@ class CaptionState:
 class UnseenWindow:
     """A window that is not on the screen, with its own settings; in the GUI thread.
 
-    Menus are left out; header and transport belong to the picture of a layout, and a lesson is on
-    the stage, with its caption. Its clock stands still: an op is shown as far as it is asked for.
-    Each layout has a new window, because the places of docks depend on what was shown before, and a
+    Menus and questions are left out; header and transport belong to the picture of a layout, and a
+    lesson is on the stage, with its caption. Its clock stands still: an op is shown as far as it is
+    asked for. Each layout has a new window, because the places of docks depend on what was shown before, and a
     picture must not.
 
     size: width and height of the picture in pixels.
@@ -218,6 +218,7 @@ class UnseenWindow:
         session.refused.connect(self._refused.append)
         self._window = window = self._make_window(session, settings)
         window.menuBar().hide()
+        window.hide_questions()
         window.lessons.bar.setVisible(said is not None)
         window.set_stage(said is not None)
         window.docks.show_controls(said is None)

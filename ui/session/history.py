@@ -99,6 +99,13 @@ class Steps(QUndoStack):
         """Note that what the stack says is shown now."""
         self._shown = self.index()
 
+    def count_as_shown(self, index: int) -> None:
+        """Count as many steps as done as are shown again."""
+        self.going_back = True
+        self.setIndex(index)
+        self.going_back = False
+        self.show()
+
     def _count(self, index: int) -> None:
         """Note a step that builds nothing as shown, unless a run is awaited."""
         passed = range(*sorted((self._counted, index)))

@@ -20,6 +20,7 @@ from simulator.run.cell_values import exists, moved_cell
 from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace
 from simulator.study.compare import EngineRun, run_all
+from simulator.study.what_if import asked
 from ui.safety.heap import give_back
 from ui.session.engines import Engines
 from ui.session.history import Aside, Change, File, Steps, carried, kept_cell, retitled
@@ -31,6 +32,7 @@ from ui.session.runs import RunUntil, Stop
 from ui.session.sequences import Sequences
 from ui.session.tasks import Report, Tasks
 from ui.session.view import Need, View, make_view, nothing
+from ui.session.what_if import Before, WhatIfs
 from ui.session.worker import Worker
 
 Accept = Callable[[Trace], None]
@@ -128,6 +130,7 @@ class Session(Playing):
         self.runs = RunUntil(self)
         self.sequences = Sequences(self)
         self.painting = MaskPainting(self)
+        self.what_ifs = WhatIfs(self, now)
         self._patience = QTimer(self, singleShot=True, interval=250)
         self._patience.timeout.connect(self._tell_working)
 
@@ -181,15 +184,20 @@ class Session(Playing):
         what = f"open {safe_text(path.name)}" if path else "open"
         self._replace(scenario, File(path, scenario), what, opened=True)
 
-    def propose(self, scenario: Scenario, what: str) -> None:
-        """Change the scenario, as a step that can be undone; `what` names it."""
+    def propose(self, scenario: Scenario, what: str, *, what_if: bool = False) -> None:
+        """Change the scenario, as a step that can be undone; `what` names it.
+
+        what_if: whether it becomes a what-if where it disagrees with its file.
+        """
         if self.scenario is not None:
             scenario = retitled(scenario, self.scenario, self.file.opened)
             self.sequences.note_said(scenario, self.scenario)
         if scenario != self.scenario:
-            self._replace(scenario, self.file, what, opened=False)
+            self._replace(scenario, self.file, what, opened=False, what_if=what_if)
 
-    def _replace(self, scenario: Scenario, file: File, what: str, *, opened: bool) -> None:
+    def _replace(
+        self, scenario: Scenario, file: File, what: str, *, opened: bool, what_if: bool = False
+    ) -> None:
         self.reading.cancel()  # a file that is still being read comes too late
 
         def accept(trace: Trace) -> None:
@@ -197,6 +205,8 @@ class Session(Playing):
                 self.file = file
                 self.show_trace(trace)
             else:
+                if not opened:
+                    self.what_ifs.note(self._before(self.trace))
                 steps = self.undo_stack
                 steps.push(Change(self, trace, file, what))
                 steps.show()
@@ -205,7 +215,37 @@ class Session(Playing):
                 self.first()
             self.file_changed.emit()
 
-        self.build(scenario, accept)
+        self.build(scenario, accept, what_if=what_if)
+
+    def _before(self, trace: Trace) -> Before:
+        """Return what is shown, to come back to it."""
+        here = (self._cursor, self._row) == self._pointed
+        return Before(
+            trace.workload.scenario, self.file, self._cursor, self._row, self._cell,
+            self._points if here else (), self._camera, trace.workload, trace.program,
+            self.undo_stack, self.undo_stack.index(),
+        )  # fmt: skip
+
+    def return_to(self, before: Before | None) -> None:
+        """Show again what was shown before some steps, and count them as undone.
+
+        None: call off what has been asked for.
+        """
+        if before is None:
+            self._call_off()
+            return
+
+        def accept(trace: Trace) -> None:
+            self.file, self._cursor, self._row = before.file, before.cursor, before.row
+            self._cell, self._points, self._camera = before.cell, before.points, before.camera
+            self._pointed = before.cursor, before.row
+            before.steps.count_as_shown(before.index)
+            self._take(trace)
+            self.file_changed.emit()
+
+        self.play(False)
+        self.clock.finish()
+        self.build(before.scenario, accept)
 
     def save(self, path: Path) -> None:
         """Write the scenario to `path` and make that its file.
@@ -222,15 +262,22 @@ class Session(Playing):
         self.undo_stack.setClean()
         self.file_changed.emit()
 
-    def build(self, scenario: Scenario, accept: Accept, *, undo: bool = False) -> None:
+    def build(
+        self, scenario: Scenario, accept: Accept, *, undo: bool = False, what_if: bool = False
+    ) -> None:
         """Build a trace in the worker; `accept` gets it, unless another one is asked for first.
 
         `undo` says that the undo stack asks; of several undo and redo steps the last counts.
+        what_if: whether the scenario becomes a what-if where it disagrees with its file.
         """
         if not undo:
             self.undo_stack.return_to_show()
         self._accept = accept
-        self._submit("trace", lambda: (accept, self.engines.trace(scenario)))
+
+        def job() -> tuple[Accept, Trace]:
+            return accept, self.engines.trace(asked(scenario) if what_if else scenario)
+
+        self._submit("trace", job)
 
     def run_of(self, scenario: Scenario) -> Trace:
         """Return the run of a scenario, beside the window: the one on show, or another one.

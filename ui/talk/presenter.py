@@ -315,8 +315,18 @@ class Presenter(QObject):
         """Switch the spotlight on or off."""
         self.overlay.set_spotlight(not self.overlay.spotlight)
 
+    def toggle_what_if(self) -> None:
+        """Let the what-if strip come, or go."""
+        stage = self._window.stage
+        if stage.what_if.here:
+            stage.what_if.leave()
+        else:
+            stage.ask_what_if()
+
     def _put_brush_away(self) -> None:
         """Stop painting a mask, and hide the transport, when pen or spotlight take the pointer."""
+        if self.overlay.spotlight:
+            self._window.stage.what_if.leave(at_once=True)
         if self.overlay.pen or self.overlay.spotlight:
             self._window.session.painting.stop()
             self._window.stage.show_transport(False)
@@ -373,6 +383,7 @@ class Presenter(QObject):
                 points = self.overlay.pen or self.overlay.spotlight
                 if not points and watched is self._window.windowHandle():
                     self._window.stage.show_transport(True)
+                    self._window.stage.what_if.point(self._window.mapFromGlobal(place))
         return False
 
     def _key(self, event: QKeyEvent) -> bool:
@@ -432,7 +443,8 @@ class Presenter(QObject):
     def hide_pointer(self) -> None:
         """Hide a pointer that does not move, and the transport with it, unless they are needed."""
         at = QApplication.topLevelAt(QCursor.pos())
-        if self._window.stage.holds(QCursor.pos()):
+        what_if = self._window.stage.what_if
+        if self._window.stage.holds(QCursor.pos()) or what_if.holds(QCursor.pos()):
             self._still.start()
             return
         self._window.stage.show_transport(False)

@@ -23,6 +23,7 @@ KEYS = (
     Key(("PgDown",), "next", "Next step, or first an answer; at the end the next lesson; or step"),
     Key(("PgUp",), "back", "The step before; before the first, the lesson before"),
     Key(("B", "."), "toggle_blank", "Black screen", typed=True),
+    Key(("0",), "toggle_what_if", "What if: the strip comes, or goes", typed=True),
     Key(("Ctrl+P",), "toggle_pen", "Pen"),
     Key(("Ctrl+L",), "toggle_spotlight", "Spotlight; the wheel makes it larger or smaller"),
     Key(("Backspace", "Ctrl+Z"), "undo_stroke", "Take the last stroke back", drawing=True),

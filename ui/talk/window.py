@@ -67,6 +67,10 @@ class LessonWindow(QMainWindow):
         """Show what an audience sees, without the frames of docks, or the whole window again."""
         raise NotImplementedError
 
+    def hide_questions(self) -> None:
+        """Leave the strip of questions out of pictures."""
+        raise NotImplementedError
+
     def show_costs(self, on: bool) -> None:
         """Show over the scene what the run has cost, or hide it."""
         raise NotImplementedError

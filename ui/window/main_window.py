@@ -64,6 +64,7 @@ from ui.window.messages import Messages
 from ui.window.normal_size import NormalSize
 from ui.window.stage import Stage
 from ui.window.unsaved import Unsaved
+from ui.window.what_if.strip import WhatIfStrip
 
 FIRST_SIZE, FRAME = (1440, 900), QSize(16, 48)
 """Size of the first window if the screen has space for it and its frame."""
@@ -94,6 +95,7 @@ class MainWindow(LessonWindow):
         self.mask_brush = MaskBrush(self.board, session)
         self.sound = TickPlayer(session)
         self.header = Header()
+        self.what_if = WhatIfStrip(session)
         self.transport = TransportBar()
         self.messages = Messages(self)
         self._blank = QWidget(self)
@@ -129,6 +131,7 @@ class MainWindow(LessonWindow):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.header)
+        column.addWidget(self.what_if)
         self._top = column
         self._add_bar("header", top, Qt.ToolBarArea.TopToolBarArea)
         foot = QWidget()
@@ -346,6 +349,7 @@ class MainWindow(LessonWindow):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._blank.setGeometry(self.rect())
+        self.what_if.fit()
         arrival = self.presenter.arrival
         if self.presenter.on and not arrival.awaited:
             # In a talk each size has text of its own, and a window may get two one after the other.
@@ -403,8 +407,8 @@ class MainWindow(LessonWindow):
         app.setFont(style.text_font(13))  # dialogs, menus and tool tips
         self.setFont(style.text_font(13))
         self.setStyleSheet(stylesheet(style, stage=self.stage.on))
-        for widget in (self.board, self.mask_brush, self.header, self.transport, self.lessons.bar,
-                       self.messages):  # fmt: skip
+        for widget in (self.board, self.mask_brush, self.header, self.what_if, self.transport,
+                       self.lessons.bar, self.messages):  # fmt: skip
             widget.set_style(style)
         self.stage.set_style(style)
         self.docks.set_style(style)
@@ -496,6 +500,9 @@ class MainWindow(LessonWindow):
         if self.session.view is not None:
             self._show_view(replace(self.session.view, before=None))
 
+    def hide_questions(self) -> None:
+        self.what_if.hide()
+
     def show_costs(self, on: bool) -> None:
         self.stage.show_slide(on)
 
@@ -528,6 +535,18 @@ class MainWindow(LessonWindow):
         if cell is not None:
             self.docks.open("values")
             self._values.pin(cell)
+
+    def ask_what_if(self, name: str) -> None:
+        """Let the arrow keys change a field of the strip; on the stage it comes for that."""
+        if self.stage.on:
+            self.stage.ask_what_if(name)
+        else:
+            self.what_if.put_focus(name)
+
+    def restore(self) -> None:
+        """Show what was shown before the last changes of the run, or else the lesson's step."""
+        if not self.session.what_ifs.restore():
+            self.lessons.player.return_to_step()
 
     def run_until(self) -> None:
         """Choose in the code panel where the run is to stop."""

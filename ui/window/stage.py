@@ -23,6 +23,7 @@ from ui.panels.transport.bar import TransportBar
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.session.view import View
+from ui.window.what_if.band import WhatIfBand
 
 if TYPE_CHECKING:
     from ui.window.main_window import MainWindow
@@ -107,6 +108,7 @@ class Stage(QObject):
     title: the line above the scene.
     transport: the transport that lies over the scene.
     slide: what a run has cost, over the whole scene.
+    what_if: the strip of questions, in the lowest part of the scene.
     """
 
     def __init__(self, window: MainWindow) -> None:
@@ -121,6 +123,7 @@ class Stage(QObject):
         self.transport.hide()
         self.slide: StatePicture[Costs] = StatePicture(window, "What it cost", paint_costs)
         self.slide.hide()
+        self.what_if = WhatIfBand(window, window.session)
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._rest.timeout.connect(partial(self.show_slide, True))
 
@@ -131,6 +134,7 @@ class Stage(QObject):
         self.on = on
         self.show_transport(False)
         self.show_slide(False)
+        self.what_if.leave(at_once=True)
         if on:
             self._show_parts()
 
@@ -140,6 +144,7 @@ class Stage(QObject):
         # The contents of bars and not the bars: a layout that is remembered meanwhile is
         # remembered with its bars.
         window.header.setVisible(not on)
+        window.what_if.setVisible(not on)
         window.transport.setVisible(not on)
         self.title.setVisible(on)
         window.lessons.bar.set_large(on)
@@ -153,6 +158,7 @@ class Stage(QObject):
         self.transport.set_style(style)
         self.slide.style_now = style
         self.slide.update()
+        self.what_if.set_theme(style.theme)
 
     def settle(self) -> None:
         """Show what is off the stage, now that text has its own size again.
@@ -205,6 +211,15 @@ class Stage(QObject):
         else:
             self._rest.stop()
 
+    # --- what if ------------------------------------------------------------------------------
+
+    def ask_what_if(self, name: str = "") -> None:
+        """Let the strip come, and put the focus in one of its fields; never over a spotlight."""
+        if self.on and not self._window.presenter.overlay.spotlight:
+            self.what_if.come()
+            if name:
+                self.what_if.strip.put_focus(name)
+
     # --- transport ----------------------------------------------------------------------------
 
     def show_transport(self, on: bool) -> None:
@@ -229,6 +244,7 @@ class Stage(QObject):
         bar.setGeometry(QRect(0, low - high, window.width(), high))
         top = self.title.mapTo(window, QPoint(0, self.title.height())).y()
         self.slide.setGeometry(QRect(0, top, window.width(), low - top))
+        self.what_if.place()
 
     def holds(self, place: QPoint) -> bool:
         """Return whether the pointer, at a place of the screen, is on the transport."""

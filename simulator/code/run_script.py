@@ -271,9 +271,8 @@ def run_script(trace: Trace, head: int, row: int) -> str:
     shown = "\n".join(_row_line(each) for each in shown_rows(trace, head, row))
     scores = len(w.picked) * w.seqlen_q * w.seqlen_k
     asks = scores > AT_ONCE
-    typed = w.scenario.input.source == "sentence"
-    imports = ["base64"] * typed + ["json", "math"] * (_reads_safetensors(w) and not typed)
-    imports += ["sys"] * asks + ["zlib"] * typed
+    imports = ["base64"] * w.typed + ["json", "math"] * (_reads_safetensors(w) and not w.typed)
+    imports += ["sys"] * asks + ["zlib"] * w.typed
     head_text = _HEAD.format(
         title=_title(w),
         algorithm=algorithm_of(trace.workload).title,
@@ -357,7 +356,7 @@ def _inputs(w: Workload) -> str:
         seed = w.scenario.seed
         out = _DRAW.format(seed=seed, heads=heads, kv_heads=kv_heads)
         out += _LATENT_VALUES if w.latent else _DRAW_VALUES.format(kv_heads=kv_heads)
-    elif w.scenario.input.source == "sentence":
+    elif w.typed:
         out = _NUMBERS.format(text=ascii(w.scenario.input.text), lines=_held_lines(w))
     else:
         own = w.file.q, w.file.k, w.file.v

@@ -1,4 +1,4 @@
-"""How a text goes on, token by token, with the probabilities of each next token."""
+"""A text continued token by token, with the probabilities of each next token."""
 
 from __future__ import annotations
 
@@ -7,19 +7,30 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.base.dtypes import F64
+from simulator.base.dtypes import F32, F64
 from simulator.language.model import Cache, LanguageModel
 
 TEMPERATURE = 0.8
-"""Of usual draws: the most probable tokens alone soon go round in circles."""
+"""The usual temperature: a model this small repeats itself if the most probable token is taken."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """One token that follows, and how probable all were."""
+    """A token that was drawn, and the probability of every token at that place."""
 
     token: int
-    probabilities: F64  # (vocabulary,), at the temperature of the draw
+    probabilities: F64  # (vocabulary,), at the temperature of the draw; greedy: at 1
+
+    def top(self, count: int) -> list[int]:
+        """Return the most probable tokens, the most probable first."""
+        return [int(n) for n in np.argsort(-self.probabilities, kind="stable")[:count]]
+
+
+def probabilities(logits: F32, temperature: float = 1.0) -> F64:
+    """Return the softmax of logits over their temperature; greedy, 0, is as 1."""
+    scaled = (logits - logits.max(-1, keepdims=True)).astype(np.float64) / (temperature or 1.0)
+    p = np.exp(scaled)
+    return np.asarray(p / p.sum(-1, keepdims=True))
 
 
 def continued(
@@ -30,19 +41,16 @@ def continued(
     *,
     cached: bool = True,
 ) -> Iterator[Drawn]:
-    """Yield the tokens that follow some, without end.
+    """Yield the tokens with which a model continues some, without end.
 
-    temperature: that divides the logits; 0 takes the most probable token each time.
-    cached: whether keys and values are kept, or all is computed anew for each token.
+    temperature: what divides the logits; 0: greedy, the most probable token each time.
+    cached: whether keys and values are kept; otherwise each token is computed from all before it.
     """
     rng, tokens = np.random.default_rng(seed), list(tokens)
     cache, left = Cache(), tokens
     while True:
-        logits = model.run(left, cache, last=True).logits[0].astype(np.float64)
-        logits = (logits - logits.max()) / (temperature or 1.0)
-        p = np.exp(logits)
-        p /= p.sum()
-        token = int(rng.choice(len(p), p=p)) if temperature else int(logits.argmax())
+        p = probabilities(model.run(left, cache, last=True).logits[0], temperature)
+        token = int(rng.choice(len(p), p=p)) if temperature else int(p.argmax())
         yield Drawn(token, p)
         tokens.append(token)
         cache, left = (cache, [token]) if cached else (Cache(), tokens)

@@ -9,19 +9,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import lru_cache
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from safetensors import safe_open
 
-from simulator.base.assets import ASSETS
 from simulator.base.dtypes import F32, frozen
 from simulator.base.matmul import matmul
 from simulator.language.shape import Shape
 from simulator.language.tokenizer import Tokenizer
-
-WEIGHTS = ASSETS / "language" / "sentence-model.safetensors"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +56,7 @@ class Cache:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """What the model computes of `n` tokens after `before` others; a list has an item a layer."""
+    """Logits of `n` tokens after `before` others, and lists of what each layer computes."""
 
     logits: F32  # (n, vocabulary), or (1, vocabulary) of the last token alone
     q: list[F32]  # (heads, n, dim), RoPE applied
@@ -69,33 +66,44 @@ class Computed:
 
 
 class LanguageModel:
-    """Weights, sizes and tokens of a model.
+    """A decoder: sizes, tokens, weights.
 
-    weights: by the names of `tests/training`, each (outputs, inputs).
+    weights: by the names of `tests/training`, each (outputs, inputs); read when first computed.
     """
 
     def __init__(self, shape: Shape, weights: Mapping[str, F32], tokenizer: Tokenizer) -> None:
-        self.shape, self.tokenizer = shape, tokenizer
-        self.embedding = weights["embed"]
-        self._unembedding = np.ascontiguousarray(self.embedding.T)
-        self._norm = weights["norm"]
-        self._layers = [_layer(weights, f"blocks.{n}.") for n in range(shape.layers)]
+        self.shape, self.tokenizer, self._weights = shape, tokenizer, weights
+
+    @cached_property
+    def embedding(self) -> F32:
+        """The vector of each token, (vocabulary, width)."""
+        return self._weights["embed"]
+
+    @cached_property
+    def layers(self) -> tuple[LayerWeights, ...]:
+        """The weights of each layer."""
+        return tuple(_layer(self._weights, f"blocks.{n}.") for n in range(self.shape.layers))
+
+    @cached_property
+    def _end(self) -> tuple[F32, F32]:
+        """The gain of the last norm, and the embedding as it multiplies from the right."""
+        return self._weights["norm"], np.ascontiguousarray(self.embedding.T)
 
     def run(
         self, tokens: Sequence[int], cache: Cache | None = None, *, last: bool = False
     ) -> Computed:
-        """Compute what follows each token, and all that attention does on the way.
+        """Return the logits of what follows each token, and Q, K, V and weights of every layer.
 
         tokens: at least one; the first of a text is the start.
-        cache: what came before, which gains these tokens.
-        last: whether only the logits of the last token are asked for.
+        cache: keys and values of the tokens before, which gains those of these.
+        last: whether only the last token needs logits.
         """
         s, cache = self.shape, Cache() if cache is None else cache
         before, n = len(cache), len(tokens)
         x, turns = self.embedding[list(tokens)], self._turns(before, n)
         hidden = np.triu(np.full((n, before + n), -np.inf, np.float32), before + 1)
         out = Computed(x, [], [], [], [])
-        for number, layer in enumerate(self._layers):
+        for number, layer in enumerate(self.layers):
             made = matmul(_normed(x, layer.before, s.eps), layer.projections)
             made = made.reshape(n, -1, s.dim).transpose(1, 0, 2)
             q, k, v = np.split(made, [s.heads, s.heads + s.kv_heads])
@@ -111,8 +119,9 @@ class LanguageModel:
                 (out.q, out.k, out.v, out.weights), (q, k, v, weights), strict=True
             ):
                 kept.append(value)
-        x = _normed(x[-1:] if last else x, self._norm, s.eps)
-        return Computed(matmul(x, self._unembedding), out.q, out.k, out.v, out.weights)
+        gain, unembedding = self._end
+        x = _normed(x[-1:] if last else x, gain, s.eps)
+        return Computed(matmul(x, unembedding), out.q, out.k, out.v, out.weights)
 
     def _turns(self, first: int, count: int) -> tuple[F32, F32]:
         """Return cosines and sines of RoPE, (count, dim), from a place on."""
@@ -123,7 +132,7 @@ class LanguageModel:
 
 
 def write_model(path: Path, shape: Shape, weights: Mapping[str, F32], tokenizer: Tokenizer) -> None:
-    """Write a model as float16; its bytes depend on nothing but what is in it."""
+    """Write a model as float16, always as the same bytes."""
     said = {
         "shape": json.dumps(asdict(shape)),
         "merges": json.dumps(tokenizer.merges).replace(" ", ""),
@@ -149,12 +158,6 @@ def read_model(path: Path) -> LanguageModel:
         }
     merges = [(left, right) for left, right in json.loads(said["merges"])]
     return LanguageModel(Shape(**json.loads(said["shape"])), weights, Tokenizer(merges))
-
-
-@lru_cache(maxsize=1)
-def own_model() -> LanguageModel:
-    """Return the model that ships."""
-    return read_model(WEIGHTS)
 
 
 def _layer(weights: Mapping[str, F32], name: str) -> LayerWeights:

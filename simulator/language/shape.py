@@ -1,4 +1,4 @@
-"""The sizes of the language model."""
+"""The sizes of a language model."""
 
 from __future__ import annotations
 
@@ -19,3 +19,10 @@ class Shape:
     learned: int = 256  # tokens that a text had in training
     base: float = 10_000.0  # of RoPE
     eps: float = 1e-5  # of RMSNorm
+
+    @property
+    def parameters(self) -> int:
+        """Numbers that training finds."""
+        attention = 2 * self.width * self.dim * (self.heads + self.kv_heads)
+        layer = attention + 3 * self.width * self.hidden + 2 * self.width
+        return self.vocabulary * self.width + self.layers * layer + self.width

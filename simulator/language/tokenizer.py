@@ -14,17 +14,36 @@ WORDS = (
     f"| ?[^ \\t\\n\\r{_LETTERS}0-9]+|[ \\t\\n\\r]"
 )
 """What is never merged across: a word with the space before it, a digit, signs, a line's end."""
+GPT2_WORDS = r"\d|'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?(?:[^\s\w]|_)+|\s+(?![^\s\d])|\s+"
+"""The same of GPT-2's tokenizer, with digits that stand alone."""
 _PRINTED = (*range(33, 127), *range(161, 173), *range(174, 256))
 BYTES = (*_PRINTED, *(byte for byte in range(256) if byte not in _PRINTED))
 """The bytes in the order of their tokens, from 1: as byte-level tokenizers number them."""
+BYTE_OF = {
+    chr(byte if n < len(_PRINTED) else 256 + n - len(_PRINTED)): byte
+    for n, byte in enumerate(BYTES)
+}
+"""The byte that each sign stands for where vocabularies are written as text."""
 
 
 class Tokenizer:
-    """The tokens that `merges` make, each a pair of numbers, the first merged first."""
+    """Byte pairs that `merges` join, each a pair of numbers of tokens, the first joined first.
 
-    def __init__(self, merges: Iterable[tuple[int, int]]) -> None:
-        self.merges = tuple(merges)
-        self.pieces = [b"", *(bytes([byte]) for byte in BYTES)]
+    pieces: the bytes of each token if its number does not follow from the merges.
+    words: what is never merged across.
+    spaced: whether a space is put before a text.
+    """
+
+    def __init__(
+        self,
+        merges: Iterable[tuple[int, int]],
+        pieces: Sequence[bytes] = (),
+        words: str = WORDS,
+        *,
+        spaced: bool = True,
+    ) -> None:
+        self.merges, self._spaced = tuple(merges), spaced
+        self.pieces = list(pieces) or [b"", *(bytes([byte]) for byte in BYTES)]
         number = {piece: n for n, piece in enumerate(self.pieces)}
         self._merged: dict[tuple[int, int], tuple[int, int]] = {}
         for rank, (left, right) in enumerate(self.merges):
@@ -33,13 +52,13 @@ class Tokenizer:
                 number[piece] = len(self.pieces)
                 self.pieces.append(piece)
             self._merged[left, right] = rank, number[piece]
-        self._of_byte = {byte: n for n, byte in enumerate(BYTES, 1)}
-        self._words = re.compile(WORDS)
+        self._of_byte = {piece[0]: n for n, piece in enumerate(self.pieces) if len(piece) == 1}
+        self._words = re.compile(words)
         self._known: dict[str, list[int]] = {}
 
     def encode(self, text: str) -> list[int]:
-        """Return the start and the tokens of `text`; a space is put before its first word."""
-        if text and text[0] not in " \t\n\r":
+        """Return the start and the tokens of `text`."""
+        if self._spaced and text and text[0] not in " \t\n\r":
             text = " " + text
         return [START, *(token for word in self._words.findall(text) for token in self._word(word))]
 
@@ -49,12 +68,12 @@ class Tokenizer:
 
     def label(self, token: int) -> str:
         """Return what one token says, with the space before it."""
-        return "<s>" if token == START else self.pieces[token].decode("utf-8", "replace")
+        return self.pieces[token].decode("utf-8", "replace") or "<s>"
 
     def _word(self, word: str) -> list[int]:
         if (known := self._known.get(word)) is not None:
             return known
-        tokens = [self._of_byte[byte] for byte in word.encode("utf-8", "replace")]
+        tokens = [self._of_byte.get(byte, START) for byte in word.encode("utf-8", "replace")]
         while True:
             pairs = [pair for pair in pairwise(tokens) if pair in self._merged]
             if not pairs:

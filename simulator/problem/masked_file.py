@@ -97,8 +97,7 @@ def write_masked(w: Workload, mask: Mask, path: Path) -> None:
     """
     _check_copied(w)
     dropped = (BLOCK_MASK,) if mask.tensor else (BLOCK_MASK, MASK)
-    typed = w.scenario.input.source == "sentence"
-    header, data = _copied(w.file, dropped) if w.file and not typed else _made(w)
+    header, data = _copied(w.file, dropped) if w.file and not w.typed else _made(w)
     about = header.get("__metadata__", {})
     if about.get("causal") and w.file and w.file.causal != mask.causal:
         about.pop("causal")

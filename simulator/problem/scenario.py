@@ -21,6 +21,7 @@ from simulator.base.errors import refuse
 from simulator.base.files import write_atomically
 from simulator.base.limits import TEXT_LETTERS, TITLE_LETTERS
 from simulator.base.tables import Table, input_error, read_toml
+from simulator.language.models import ModelName
 from simulator.problem.features import FeatureName
 from simulator.problem.hardware import gpus
 from simulator.problem.input_files import FileLayout
@@ -336,6 +337,7 @@ class Input(Table):
     layout: FileLayout = "hnd"
     name: str | None = None
     text: Annotated[str, Field(max_length=TEXT_LETTERS)] | None = None
+    model: ModelName = "own"
     layer: Annotated[int, Field(ge=0)] = 0
     what_if: bool = False
     head: Annotated[

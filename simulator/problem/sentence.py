@@ -1,4 +1,4 @@
-"""A typed text as input: Q, K and V of a layer of the language model that ships."""
+"""A typed text as input: Q, K and V of a layer of a language model that reads it."""
 
 from __future__ import annotations
 
@@ -6,60 +6,71 @@ from functools import lru_cache
 
 from simulator.base.dtypes import F32, DType, round_to
 from simulator.base.errors import SCENARIO, refuse
-from simulator.base.limits import SENTENCE_TOKENS
-from simulator.language.model import WEIGHTS, Computed, LanguageModel, own_model
+from simulator.language.model import Computed, LanguageModel
+from simulator.language.models import MODELS, KnownModel, opened
 from simulator.problem.file_texts import FileTexts
 from simulator.problem.input_files import InputFile, StoredTensor
 from simulator.problem.scenario import Input, Scenario
 
-MODEL = "sentence model"
-"""What ships, as titles name it."""
+Turned = tuple[F32, F32, F32]
 
 
 def sentence_file(scenario: Scenario) -> InputFile:
     """Return what a file would say that held the layer: shapes, tokens, scale, and causal.
 
-    Raises InputError: the model has no such layer, or the text is too long for a run.
+    Raises InputError: the model is not there or has no such layer, or the text is too long.
     """
-    said, model = scenario.input, _model()
+    said, known, model = scenario.input, MODELS[scenario.input.model], sentence_model(scenario)
     layers, tokens = model.shape.layers, model.tokenizer.encode(said.text or "")
     if said.layer >= layers:
         raise refuse(SCENARIO, "input.layer", said.layer, f"a number from 0 to {layers - 1}")
-    if len(tokens) > SENTENCE_TOKENS:
-        expected = f"a text of at most {SENTENCE_TOKENS} tokens: this one has {len(tokens)}"
+    if len(tokens) > known.most:
+        expected = f"a text of at most {known.most} tokens: this one has {len(tokens)}"
         raise refuse(SCENARIO, "input.text", said.text, expected)
     s, dtype = model.shape, scenario.attention.dtype or "float32"
-    q = StoredTensor((s.heads, len(tokens), s.dim), dtype)
-    k = StoredTensor((s.kv_heads, len(tokens), s.dim), dtype)
-    texts = FileTexts(
-        tokens=tuple(map(model.tokenizer.label, tokens)),
-        model=MODEL,
-        layer=str(said.layer),
-        scale=s.dim**-0.5,
-        causal=True,
-    )
     longer = f"The model learned from texts of {s.learned} tokens: it knows no later places."
+    labels = tuple(map(model.tokenizer.label, tokens))
+    q, k = (StoredTensor((n, len(tokens), s.dim), dtype) for n in (s.heads, s.kv_heads))
+    texts = FileTexts(
+        tokens=labels, model=known.title, layer=str(said.layer), scale=s.dim**-0.5, causal=True
+    )
     notes = (longer,) if len(tokens) > s.learned else ()
-    return InputFile(WEIGHTS, q, k, k, texts, notes=notes)
+    return InputFile(known.path, q, k, k, texts, notes=notes)
 
 
-def read_sentence(said: Input, dtype: DType) -> tuple[F32, F32, F32]:
+def sentence_model(scenario: Scenario) -> LanguageModel:
+    """Return the model that reads a scenario's text.
+
+    Raises InputError: it is not there, or cannot be read.
+    """
+    said, known = scenario.input, MODELS[scenario.input.model]
+    key, value = ("model", said.model) if said.model != "own" else ("source", "sentence")
+    if not known.path.exists():
+        raise refuse(str(known.path), f"input.{key}", value, known.expected)
+    try:
+        return opened(known)
+    except (OSError, ValueError) as error:
+        expected = f"{known.expected} ({error})"
+        raise refuse(str(known.path), f"input.{key}", value, expected) from error
+
+
+def read_sentence(said: Input, dtype: DType) -> Turned:
     """Return Q, K and V of all heads, (heads, n, d), turned by RoPE and rounded to `dtype`."""
-    found = computed(said.text or "")
-    layer = (each[said.layer] for each in (found.q, found.k, found.v))
-    q, k, v = (round_to(values, dtype).copy() for values in layer)
+    return layer_of(computed(said), said.layer, dtype)
+
+
+def layer_of(found: Computed, layer: int, dtype: DType) -> Turned:
+    """Return Q, K and V of a layer, rounded to a dtype."""
+    q, k, v = (round_to(each[layer], dtype).copy() for each in (found.q, found.k, found.v))
     return q, k, v
 
 
+def computed(said: Input) -> Computed:
+    """Return all that the model computes of a scenario's text."""
+    return _computed(MODELS[said.model], said.text or "")
+
+
 @lru_cache(maxsize=4)
-def computed(text: str) -> Computed:
-    """Return all that the model computes of a text."""
-    model = _model()
+def _computed(known: KnownModel, text: str) -> Computed:
+    model = opened(known)
     return model.run(model.tokenizer.encode(text))
-
-
-def _model() -> LanguageModel:
-    if not WEIGHTS.exists():
-        expected = "a model: make sentence-model trains it"
-        raise refuse(str(WEIGHTS), "input.source", "sentence", expected)
-    return own_model()

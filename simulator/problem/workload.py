@@ -441,6 +441,11 @@ class Workload:
         return self.file.tokens if self.file else ()
 
     @property
+    def typed(self) -> bool:
+        """Whether Q, K and V are those of a typed text."""
+        return self.file is not None and self.scenario.input.source == "sentence"
+
+    @property
     def query_tokens(self) -> tuple[str, ...]:
         """One text for each query if queries are of another text than keys, or empty."""
         return self.file.said.query_tokens if self.file else ()
@@ -608,7 +613,7 @@ def read_inputs(workload: Workload) -> Inputs:
         v = k[..., : w.value_dim]
         for name, tensor in (("q", q), (LATENT, k[0])):
             check_finite(str(w.file.path), name, tensor)
-    elif w.file and w.scenario.input.source == "sentence":
+    elif w.typed:
         q, k, v = read_sentence(w.scenario.input, w.dtype)
     elif w.file:
         q, k, v = read_tensors(w.file)

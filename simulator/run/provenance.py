@@ -78,8 +78,8 @@ def _explained(snapshot: Snapshot, cell: Cell) -> Explanation:
 
 def _explain_input(snapshot: Snapshot, cell: Cell) -> Explanation:
     w = snapshot.program.workload
-    if w.scenario.input.source == "sentence":
-        source = f"computed by the sentence model, layer {w.scenario.input.layer}"
+    if w.file and w.typed:
+        source = f"computed by the {w.file.title}"
     elif w.file:
         source = f"read from {w.file.path.name}"
     else:

@@ -1,15 +1,15 @@
 """A language model with random weights, small."""
 
-from functools import lru_cache
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from simulator.language.model import read_model, write_model
+from simulator.language.model import write_model
+from simulator.language.models import MODELS
 from simulator.language.shape import Shape
 from simulator.language.tokenizer import Tokenizer
-from simulator.problem import sentence
 
 SHAPE = Shape(vocabulary=260, width=24, layers=3, heads=6, kv_heads=2, dim=8, hidden=20)
 MERGES = ((84, 72), (257, 69), (32, 10))
@@ -35,8 +35,4 @@ def put_in_place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let typed texts be computed by the small model until the test is over."""
     path = folder / "sentence-model.safetensors"
     write_model(path, SHAPE, weights_of(SHAPE), Tokenizer(MERGES))
-    model = read_model(path)
-    monkeypatch.setattr(sentence, "WEIGHTS", path)
-    monkeypatch.setattr(sentence, "own_model", lambda: model)
-    computed = lru_cache(maxsize=4)(sentence.computed.__wrapped__)
-    monkeypatch.setattr(sentence, "computed", computed)
+    monkeypatch.setitem(MODELS, "own", replace(MODELS["own"], path=path))

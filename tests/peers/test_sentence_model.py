@@ -91,14 +91,14 @@ def test_tokens_are_those_of_the_tokenizers_library() -> None:
 
 
 def test_the_model_that_ships_computes_what_pytorch_does() -> None:
-    from simulator.language.model import WEIGHTS, own_model
+    from simulator.language.models import MODELS, WEIGHTS, opened
     from tests.training.model import Model
 
     if not WEIGHTS.exists():
         pytest.skip("make sentence-model trains it")
     from safetensors.numpy import load_file
 
-    own, stored = own_model(), load_file(WEIGHTS)
+    own, stored = opened(MODELS["own"]), load_file(WEIGHTS)
     twin = Model(own.shape).eval()
     twin.load_state_dict({n: torch.from_numpy(v.astype(np.float32)) for n, v in stored.items()})
     tokens = own.tokenizer.encode("The cat sat on the mat because it was tired. " * 6)[:64]

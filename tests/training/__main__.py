@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from simulator.language.model import WEIGHTS, write_model
+from simulator.language.model import write_model
+from simulator.language.models import WEIGHTS
 from simulator.language.shape import Shape
 from simulator.language.tokenizer import Tokenizer
 from tests.training import measure, tokens

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.language.continuation import continued
-from simulator.language.model import WEIGHTS, Cache, LanguageModel, read_model
+from simulator.language.model import Cache, LanguageModel, read_model
+from simulator.language.models import WEIGHTS
 from simulator.language.tokenizer import START
 from tests.training import templates
 

@@ -118,7 +118,8 @@ def input_words(w: Workload) -> str:
     if said.source == "sentence":
         words = shortened(said.text or "")
         words = words if len(words) <= _LONG else f"{words[: _LONG - 1]}…"
-        return f"sentence “{words}”, layer {said.layer}"
+        model = "" if said.model == "own" else f"{w.file.model}, "
+        return f"sentence “{words}”, {model}layer {said.layer}"
     name = w.file.path.stem
     return f"real layer “{name}”" if w.file.model else f"file “{name}”"
 

@@ -150,6 +150,10 @@ class Study(Generic[Found, State]):
         """Return of which picked head which row is to be explained after what a user did."""
         return None
 
+    def leads(self, before: State, after: State) -> tuple[Scenario, str] | None:
+        """Return the run that what a user did asks for, and what it is called."""
+        return None
+
     def mark(self, state: State) -> tuple[int, int]:
         """Return where the slider is, and its largest value."""
         return 0, 0

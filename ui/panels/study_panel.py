@@ -286,6 +286,9 @@ class StudyPanel(Panel[None], Generic[Found, State]):
         asked = None if self._found is None else self._asked
         if explained is not None and asked is not None and asked[0] is trace:
             self._session.explain(*explained)
+        run = None if before is None else self.study.leads(before, state)
+        if run is not None:
+            self._session.propose(*run)
         self._known()
 
     def hideEvent(self, event: QHideEvent) -> None:

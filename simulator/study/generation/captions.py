@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import get_args
 
+from simulator.base.errors import refuse
 from simulator.run.trace import Trace
 from simulator.study.captions import Numbers, chosen, known, named, once_a_run, whole
 from simulator.study.generation.steps import (
     AT_ONCE,
     Generation,
     Quantity,
-    generation,
-    shipped_run,
-    suits,
+    generation_of,
 )
 
 _WAYS = {"cache": True, "again": False}
@@ -64,13 +63,19 @@ def _step(found: Generation, step: int) -> int:
     return whole("step", step, 1, len(found.steps) - 1)
 
 
+@known
+def generated_chance(n: Numbers, token: int) -> float:
+    """Probability with which a token after a typed text was drawn, the first is 1; seed 0."""
+    said = _found(n, 1).continuation
+    if said is None:
+        raise refuse("", "generated_chance", token, "a run of a typed text")
+    return said.tokens[whole("token", token, 1, len(said.tokens)) - 1].chance
+
+
 def _found(n: Numbers, at_once: int) -> Generation:
     return _generation(n.trace, n.first_head, chosen("at_once", at_once, AT_ONCE))
 
 
 @once_a_run
 def _generation(trace: Trace, head: int, at_once: int) -> Generation:
-    w, inputs = trace.single_heads
-    if not suits(w):
-        (w, inputs), head = shipped_run(), 0
-    return generation(w, inputs, head, at_once)
+    return generation_of(trace, head, at_once)

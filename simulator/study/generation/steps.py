@@ -29,6 +29,7 @@ from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.program.algorithms import USUAL, algorithm_of, tile_program
 from simulator.run.trace import Trace
+from simulator.study.generation.typed import Continuation, continued_run
 from simulator.study.sweep import Figures, figures_of
 from simulator.timing.duration import Duration, rough_duration
 
@@ -87,6 +88,9 @@ class Generation:
     # without the mask
     weights: F32
     free: F32
+    k: F32  # k, v: (N, d), (N, dv) float32 of the head
+    v: F32
+    continuation: Continuation | None = None  # of a typed text: what was drawn
 
     @property
     def modelled(self) -> bool:
@@ -134,20 +138,52 @@ def shipped_run() -> tuple[Workload, Inputs]:
     return w, read_inputs(w)
 
 
+def generation_of(
+    trace: Trace,
+    head: int,
+    at_once: int = 1,
+    draw: str = "0",
+    progress: Progress = lambda share: None,
+) -> Generation:
+    """Return a run step by step, or the shipped capture if it could not have been generated.
+
+    Of a typed text it is the prompt; what follows is what the model that reads it draws.
+
+    draw: ``greedy``, or the seed of the draw.
+    progress: told the share done.
+    """
+    w, inputs = trace.single_heads
+    if not w.typed:
+        if not suits(w):
+            (w, inputs), head = shipped_run(), 0
+        return generation(w, inputs, head, at_once, progress)
+    longer, inputs, said = continued_run(w, draw, TOKENS, lambda share: progress(share / 2))
+    found = generation(
+        longer, inputs, head, at_once, lambda share: progress((1 + share) / 2), said.prompt
+    )
+    return replace(found, continuation=said)
+
+
 def generation(
-    w: Workload, inputs: Inputs, head: int, at_once: int = 1, progress: Progress | None = None
+    w: Workload,
+    inputs: Inputs,
+    head: int,
+    at_once: int = 1,
+    progress: Progress | None = None,
+    prompt: int | None = None,
 ) -> Generation:
     """Return a run step by step.
 
     w: as many queries as keys; its mask is made causal.
     progress: told the share done.
+    prompt: rows that come first, in one pass; absent: half of the run, or all but `TOKENS`.
     """
     w, inputs = w.as_algorithm(USUAL.name).ungated, w.as_algorithm(USUAL.name).posed(inputs)
     n = w.seqlen_k
     whole = _part(w, range(n), n)
     exact = _output(whole, inputs)
     largest = float(np.abs(exact).max()) or 1.0
-    first = max(n - TOKENS, n // 2)
+    first = max(n - TOKENS, n // 2) if prompt is None else prompt
     spans = [range(first), *(range(i, min(i + at_once, n)) for i in range(first, n, at_once))]
     steps, apart, moved = [], [], [np.zeros(0)]
     before = _unmasked(w, inputs, head, first, first)
@@ -167,6 +203,7 @@ def generation(
     return Generation(
         whole, head, at_once, tuple(steps), frozen(np.array(apart)), tuple(moved),
         _weights(whole, inputs, head), _weights(_unmasked_part(w, n, n), inputs, head),
+        inputs.k[w.kv_head_of[head]], inputs.v[w.kv_head_of[head]],
     )  # fmt: skip
 
 

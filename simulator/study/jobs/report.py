@@ -9,8 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from simulator.base.dtypes import F64
+from simulator.base.dtypes import F64, frozen
+from simulator.base.matmul import matmul
 from simulator.problem.masks import Mask
+from simulator.problem.sentence import computed, sentence_model
 from simulator.problem.workload import Inputs, Workload
 from simulator.study.attention_map import HeadScores
 from simulator.study.attention_part import MapPart
@@ -22,11 +24,19 @@ from simulator.study.jobs.attention_only import (
     layer_place,
     read_model,
 )
-from simulator.study.jobs.jobs import HeadJobs, head_distances, head_jobs, shares_of_y
+from simulator.study.jobs.jobs import (
+    JOB_NAMES,
+    HeadJobs,
+    head_distances,
+    head_jobs,
+    shares_of_y,
+)
 
 Progress = Callable[[float], None]
 HeadName = tuple[int | None, int]
 """Layer and number of a head; the layer is None if only that of the run is known."""
+MOST_HEADS = 36
+"""Of a model that reads a typed text: as many rows of a table can be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +63,7 @@ class Training:
 class HeadReport:
     """The heads of a run; if its whole model is known, those of all layers."""
 
-    heads: tuple[HeadName, ...]
+    heads: tuple[HeadName, ...]  # at least one
     jobs: HeadJobs  # their scores
     distances: F64  # (heads, heads) float64, 0 to 1
     # (heads,) float64, by how much Y of its layer moves without each alone; None if W_O is not
@@ -67,7 +77,7 @@ class HeadReport:
     @property
     def layers(self) -> bool:
         """Whether heads of several layers are in it."""
-        return self.training is not None
+        return self.heads[0][0] is not None
 
 
 def model_place(workload: Workload) -> tuple[Path, int, int] | None:
@@ -77,12 +87,19 @@ def model_place(workload: Workload) -> tuple[Path, int, int] | None:
     the run is not a part of its forward pass.
     """
     w = workload
-    if w.file is None or not w.file.stored or w.temperature != 1:
-        return None
-    same = math.isclose(w.scale, w.head_dim**-0.5, rel_tol=1e-6)
+    known = w.file is not None and w.file.stored and _as_trained(w)
+    return layer_place(w.file.path) if known and w.file else None
+
+
+def reads_whole_model(workload: Workload) -> bool:
+    """Return whether a run is a layer of the model that reads a typed text, as the model has it."""
+    return workload.typed and _as_trained(workload)
+
+
+def _as_trained(w: Workload) -> bool:
+    same = w.temperature == 1 and math.isclose(w.scale, w.head_dim**-0.5, rel_tol=1e-6)
     plain = w.mask == Mask(w.seqlen_q, w.seqlen_k, causal=True)
-    plain = plain and not w.variant and w.position is None
-    return layer_place(w.file.path) if same and plain else None
+    return same and plain and not w.variant and w.position is None
 
 
 def head_report(
@@ -103,6 +120,8 @@ def head_report(
     if place is not None:
         folder, step, layer = place
         return model_report(read_model(folder), step, layer, off, progress)
+    if reads_whole_model(workload):
+        return sentence_report(workload, progress)
     maps = HeadScores(workload, inputs, part).maps()
     progress(0.1)
     tokens, cross = workload.aligned_tokens, bool(workload.query_tokens)
@@ -119,6 +138,39 @@ def head_report(
     distances = head_distances(maps.weights, lambda share: progress(0.2 + 0.8 * share))
     heads = tuple((None, workload.picked[head]) for head in part.heads)
     return HeadReport(heads, jobs, distances, shares, part.reason, bool(tokens), cross=cross)
+
+
+def sentence_report(w: Workload, progress: Progress = lambda share: None) -> HeadReport:
+    """Return what is said of the heads of all layers of the model that reads a typed text.
+
+    Of more than `MOST_HEADS` those are in it that do most of a job.
+    """
+    found, model, n = computed(w.scenario.input), sentence_model(w.scenario), w.seqlen_k
+    heads = [
+        (layer, head) for layer in range(model.shape.layers) for head in range(len(found.q[0]))
+    ]
+    weights = np.concatenate(found.weights)
+    jobs = head_jobs(weights, Mask(n, n, causal=True), range(n), w.tokens)
+    progress(0.1)
+    shares = []
+    for layer, of_layer in enumerate(found.weights):
+        v = np.repeat(found.v[layer], len(of_layer) // len(found.v[layer]), axis=0)
+        shares.append(shares_of_y(matmul(of_layer, v), model.layers[layer].output))
+    each, part = np.concatenate(shares), ""
+    if len(heads) > MOST_HEADS:
+        kept = _best(jobs.scores)
+        part = f"Of all {len(heads)} heads of the model those {len(kept)} that do most of a job"
+        heads, weights, each = [heads[at] for at in kept], weights[kept], each[kept]
+        jobs = HeadJobs(frozen(jobs.scores[kept]), jobs.even, jobs.rows)
+    distances = head_distances(weights, lambda share: progress(0.2 + 0.8 * share))
+    return HeadReport(tuple(heads), jobs, distances, frozen(each), part, True)
+
+
+def _best(scores: F64) -> list[int]:
+    """Return the heads, ascending, that have the largest scores of the jobs that say most."""
+    jobs = [JOB_NAMES.index(name) for name in ("previous", "first", "same", "induction")]
+    order = np.argsort(-np.nan_to_num(scores[:, jobs]), axis=0, kind="stable")
+    return sorted(set(order[: MOST_HEADS // len(jobs)].ravel().tolist()))
 
 
 def model_report(

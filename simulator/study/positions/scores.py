@@ -22,6 +22,7 @@ from simulator.base.dtypes import DType, round_to
 from simulator.base.matmul import matmul
 from simulator.problem.positions import Rotary
 from simulator.problem.scores import alibi_slopes
+from simulator.problem.sentence import sentence_model
 from simulator.problem.workload import Inputs, Workload
 from simulator.study.positions.choices import CLOCKS
 
@@ -40,7 +41,8 @@ SLOWEST, FASTEST = 1.0, 32.0
 
 def rotary_of(w: Workload) -> Rotary:
     """Return how the run's rows are turned, or how RoPE as it was published would turn them."""
-    return w.position or Rotary(10000.0, max(2, w.head_dim // 2 * 2))
+    base = sentence_model(w.scenario).shape.base if w.typed else 10000.0
+    return w.position or Rotary(base, max(2, w.head_dim // 2 * 2))
 
 
 def speeds_of(rotary: Rotary) -> F64:
@@ -296,7 +298,7 @@ def positions_state(
     vector = inputs.q[head, row].astype(np.float64)
     rows = range(max(0, row - AROUND), min(w.queries, row + AROUND + 1))
     pairs = pairs_of(inputs.q[head, rows.start : rows.stop], rotary)
-    if w.position is not None:  # they were turned when they were read
+    if w.position is not None or w.typed:  # they were turned when they were read
         pairs = pairs * np.exp(-1j * rotary.angles(w.mask.positions(rows)))
     ways, squares = stretched(rotary, trained, factor), energies(vector, rotary) * w.logit_scale
     return PositionsState(

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from simulator.language.continuation import continued
-from simulator.language.model import WEIGHTS, LanguageModel, own_model
+from simulator.language.model import LanguageModel
+from simulator.language.models import MODELS, WEIGHTS, opened
 from simulator.language.tokenizer import START
 from tests.training.measure import NOUNS, OWN, PROMPTS, names, tired
 
@@ -16,7 +17,7 @@ WORDS = 50
 
 @pytest.fixture(scope="module")
 def model() -> LanguageModel:
-    return own_model()
+    return opened(MODELS["own"])
 
 
 def of_random_tokens(model: LanguageModel) -> tuple[np.ndarray, np.ndarray]:

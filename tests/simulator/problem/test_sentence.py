@@ -3,6 +3,7 @@
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ import pytest
 
 from simulator.base.errors import InputError
 from simulator.code.run_script import run_script
-from simulator.problem import sentence
+from simulator.language.models import MODELS, ModelName
 from simulator.problem.masked_file import masked_scenario, write_masked
 from simulator.problem.masks import BlockMask, Mask
 from simulator.problem.scenario import Scenario, load_scenario, parse_scenario, save_scenario
+from simulator.problem.sentence import computed
 from simulator.problem.workload import read_inputs, resolve
 from tests.helpers.runs import trace_of
 from tests.helpers.small_language_model import SHAPE, put_in_place
@@ -46,7 +48,7 @@ def test_a_text_says_what_a_file_would() -> None:
 
 @pytest.mark.parametrize("layer", range(SHAPE.layers))
 def test_attention_of_a_run_is_that_of_the_model(layer: int) -> None:
-    found, trace = sentence.computed(TEXT), trace_of(typed(layer=layer))
+    found, trace = computed(typed().input), trace_of(typed(layer=layer))
     for head in range(SHAPE.heads):
         v = found.v[layer][head // 3]
         o = np.concatenate([trace.row_block(head, i).o for i in range(4)])
@@ -54,7 +56,7 @@ def test_attention_of_a_run_is_that_of_the_model(layer: int) -> None:
 
 
 def test_heads_are_picked_with_the_keys_that_they_read() -> None:
-    found, w = sentence.computed(TEXT), resolve(typed(input={"head": [4, 5]}))
+    found, w = computed(typed().input), resolve(typed(input={"head": [4, 5]}))
     inputs = read_inputs(w)
     np.testing.assert_array_equal(inputs.q, found.q[1][4:])
     np.testing.assert_array_equal(inputs.k, found.k[1][1:])
@@ -63,7 +65,7 @@ def test_heads_are_picked_with_the_keys_that_they_read() -> None:
 
 def test_numbers_are_rounded_to_the_dtype_that_is_said() -> None:
     inputs = read_inputs(resolve(typed(attention={"dtype": "float16"})))
-    exact = sentence.computed(TEXT).q[1]
+    exact = computed(typed().input).q[1]
     np.testing.assert_array_equal(inputs.q, exact.astype(np.float16).astype(np.float32))
     assert not np.array_equal(inputs.q, exact)
 
@@ -85,10 +87,31 @@ def test_what_no_run_can_have_is_refused(said: dict[str, Any], key: str, words: 
     assert words in str(caught.value)
 
 
-def test_without_the_weights_it_says_what_makes_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sentence, "WEIGHTS", Path("none.safetensors"))
-    with pytest.raises(InputError, match="make sentence-model"):
-        resolve(typed())
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("own", 'source = "sentence": expected a model: make sentence-model trains it'),
+        ("smollm2", 'model = "smollm2": expected SmolLM2-135M: make sentence-models downloads it'),
+    ],
+)
+def test_without_its_file_a_model_says_in_one_line_what_brings_it(
+    name: ModelName, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(MODELS, name, replace(MODELS[name], path=tmp_path / "none"))
+    with pytest.raises(InputError) as caught:
+        resolve(typed(input={"model": name}))
+    assert str(caught.value) == f"{tmp_path / 'none'}: input.{words}"
+
+
+@pytest.mark.parametrize("content", [b"", b"GGUF", b"GGUF\3\0\0\0" + b"\xff" * 40])
+def test_a_file_that_is_no_model_is_told_in_one_line(
+    content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "broken.gguf"
+    path.write_bytes(content)
+    monkeypatch.setitem(MODELS, "smollm2", replace(MODELS["smollm2"], path=path))
+    with pytest.raises(InputError, match=r"broken\.gguf: input\.model.*GGUF"):
+        resolve(typed(input={"model": "smollm2"}))
 
 
 def test_a_text_longer_than_what_it_learned_from_is_told() -> None:

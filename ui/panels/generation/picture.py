@@ -34,8 +34,6 @@ class GenerationState:
     """What is shown of a run that is generated."""
 
     found: Generation
-    k: np.ndarray  # k, v: (N, d) and (N, dv) float32 of the head
-    v: np.ndarray
     at: int = 1  # which step; 0 is the prompt
     way: Way = "cache"
     shows: str = "bytes"
@@ -135,7 +133,7 @@ def _places(state: GenerationState, style: Style, rect: QRectF) -> _Places:
     box = QRectF(x, top + strip + px(5), wide, high - 2 * strip - px(12))
     return _Places(
         line, QRectF(x, top, wide, strip), box,
-        QRectF(x, box.bottom() + px(5), wide, strip), len(state.k),
+        QRectF(x, box.bottom() + px(5), wide, strip), len(state.found.k),
     )  # fmt: skip
 
 
@@ -150,7 +148,7 @@ def paint_generation(state: GenerationState, painter: QPainter, style: Style, re
     for place in (lay.box, lay.keys, lay.values):
         painter.fillRect(place, QColor(theme.empty))
     edge = rect.x(), lay.box.x() - style.px(5)
-    for name, values, place in (("K", state.k, lay.keys), ("V", state.v, lay.values)):
+    for name, values, place in (("K", state.found.k, lay.keys), ("V", state.found.v, lay.values)):
         _paint_strip(painter, state, name, values, style, place, rect.right())
         label = QRectF(edge[0], place.y(), edge[1] - edge[0], place.height())
         draw_text(painter, label, f"{name}ᵀ", bold, theme.tensor(name), RIGHT)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QSizeF
 
-from simulator.base.choices import one_of
+from simulator.base.choices import Option, one_of
 from simulator.run.trace import Trace
-from simulator.study.generation.choices import CHOICES, EACH, EQUAL, SUMMED, WAYS
-from simulator.study.generation.steps import generation, shipped_run, suits
+from simulator.study.generation.choices import CHOICES, EACH, EQUAL, NEXT, SUMMED, WAYS
+from simulator.study.generation.steps import generation_of
 from ui.kit.boxes import Box, Canvas
+from ui.panels.generation.next_token import next_box, next_words
 from ui.panels.generation.picture import GenerationState, paint_generation
 from ui.panels.generation.plots import QUANTITIES, cost_plot, equal_plot
 from ui.panels.study import Act, Chosen, Slider, Study, Words
@@ -26,8 +27,9 @@ from ui.session.view import View
 class GenerationStudy(Study[GenerationState, GenerationState]):
     """The step at hand as a picture, all steps as a plot below it.
 
-    A run that could not have been generated (cross attention, more than causal masks) is replaced
-    by a layer that comes with Tilescope. A step that follows the one shown is seen to happen.
+    A typed text is the prompt, and the model that reads it goes on. A run that could not have been
+    generated (cross attention, more than causal masks) is replaced by a layer that comes with
+    Tilescope. A step that follows the one shown is seen to happen.
     """
 
     name, title, doing, choices = "generation", "Generation", "steps of generation", CHOICES
@@ -42,21 +44,27 @@ class GenerationStudy(Study[GenerationState, GenerationState]):
         sums = SUMMED if said.get("sums") == "True" else EACH
         return {**super().lesson(said), "sums": sums}
 
+    def said(self, trace: Trace) -> Chosen:
+        return {"shows": NEXT} if trace.workload.typed else {}
+
     def hidden(self, trace: Trace, chosen: Chosen) -> frozenset[str]:
-        return frozenset({"sums"} if chosen["shows"] == EQUAL else ())
+        out = {"sums"} if chosen["shows"] in (EQUAL, NEXT) else set()
+        out |= {"way"} if chosen["shows"] == NEXT else set()
+        return frozenset(out if trace.workload.typed else {*out, "draw"})
+
+    def options(self, found: GenerationState) -> Mapping[str, tuple[Option, ...]]:
+        options = CHOICES[0].options
+        typed = found.found.continuation is not None
+        return {"shows": tuple(each for each in options if typed or each.value != NEXT)}
 
     def needs(self, trace: Trace, view: View, chosen: Chosen) -> Hashable:
         head, _ = trace.workload.single(view.snapshot.visit.head, view.report.row)
-        return head, int(chosen["at once"])
+        return head, int(chosen["at once"]), chosen["draw"]
 
     def compute(self, trace: Trace, needs: Any, report: Report) -> GenerationState:
         load_plots()
-        (w, inputs), (head, at_once) = trace.single_heads, needs
-        if not suits(w):
-            (w, inputs), head = shipped_run(), 0
-        found = generation(w, inputs, head, at_once, report)
-        kv = found.workload.kv_head_of[head]
-        return GenerationState(found, inputs.k[kv], inputs.v[kv])
+        head, at_once, draw = needs
+        return GenerationState(generation_of(trace, head, at_once, draw, report))
 
     def state(
         self, found: GenerationState, chosen: Chosen, before: GenerationState | None, changed: str
@@ -85,12 +93,20 @@ class GenerationStudy(Study[GenerationState, GenerationState]):
         return replace(state, share=share)
 
     def words(self, state: GenerationState) -> Words:
+        said = state.found.continuation
+        if state.shows == NEXT and said is not None:
+            return next_words(said, state.step.rows)
         return Words(state.words)
 
     def picture(self, state: GenerationState) -> Box:
+        said = state.found.continuation
+        if state.shows == NEXT and said is not None:
+            return next_box(said, state.found.workload.tokens, state.step.rows)
         return Canvas(partial(paint_generation, state))
 
-    def plot(self, state: GenerationState) -> PlotModel:
+    def plot(self, state: GenerationState) -> PlotModel | None:
+        if state.shows == NEXT:
+            return None
         if state.shows == EQUAL:
             return equal_plot(state.found, state.at, masked=state.way != "no mask")
         quantity = one_of(QUANTITIES, state.shows)

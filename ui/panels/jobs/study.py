@@ -17,7 +17,13 @@ from simulator.problem.workload import Workload
 from simulator.run.trace import Trace
 from simulator.study.attention_part import fitting_part
 from simulator.study.jobs.choices import ALL_ON, CHOICES, DISTANCES, JOBS_SHOWN, TRAINING
-from simulator.study.jobs.report import HeadName, HeadReport, head_report, model_place
+from simulator.study.jobs.report import (
+    HeadName,
+    HeadReport,
+    head_report,
+    model_place,
+    reads_whole_model,
+)
 from ui.kit.boxes import Box, Column, Either, Placed, Row
 from ui.kit.shapes import LINE, CellGrid, GridCell, Heat, Paragraph, Text
 from ui.kit.table import BoxRow, BoxTable, FigureText, Head, Struck
@@ -49,12 +55,16 @@ class JobsState:
     shows: str = JOBS_SHOWN
     head: int = 0
     row: int = 0
+    wanted: int | None = None  # the layer of a head that was pressed, of a typed text
 
     @property
     def current(self) -> HeadName:
         """The head that the board shows, as the report names it."""
         place = model_place(self.workload)
-        return (None if place is None else place[2]), self.workload.picked[self.head]
+        layer = None if place is None else place[2]
+        if reads_whole_model(self.workload):
+            layer = self.workload.scenario.input.layer
+        return layer, self.workload.picked[self.head]
 
     @property
     def at(self) -> int | None:
@@ -124,6 +134,10 @@ class JobsStudy(Study[JobsState, JobsState]):
         head = state.report.heads[at[1]]
         if state.report.training is not None:
             return replace(state, off=None if head == state.off else head)
+        if head[0] != state.current[0]:
+            return replace(state, wanted=head[0])
+        if head[1] not in state.workload.picked:
+            return None
         return replace(state, head=state.workload.picked.index(head[1]))
 
     def takes(self, before: JobsState, after: JobsState) -> Chosen:
@@ -131,6 +145,13 @@ class JobsStudy(Study[JobsState, JobsState]):
 
     def explains(self, before: JobsState, after: JobsState) -> tuple[int, int] | None:
         return None if after.head == before.head else (after.head, after.row)
+
+    def leads(self, before: JobsState, after: JobsState) -> tuple[Scenario, str] | None:
+        """Return the run of the layer whose head was pressed."""
+        if after.wanted is None:
+            return None
+        said = {"input": {"layer": after.wanted}}
+        return with_values(after.workload.scenario, said), f"layer {after.wanted}"
 
     def proposes(self, state: JobsState, at: Hashable) -> tuple[Scenario, str] | None:
         """Return the same layer at another moment of training."""

@@ -67,7 +67,8 @@ def title(report: HeadReport) -> str:
     """Return the title of the table."""
     training, count = report.training, plural(len(report.heads), "head")
     if training is None:
-        return f"Jobs of {count}"
+        whole = report.layers and not report.part
+        return f"Jobs of all {count} of the model" if whole else f"Jobs of {count}"
     after = f" after {plural(training.step, 'step')}" if training.trained else ""
     return f"Jobs of all {count} of the model{after}"
 
@@ -96,7 +97,8 @@ def notes(report: HeadReport) -> Iterator[str]:
             else "Without tokens only places count."
         )
     if training is None and len(report.heads) > 1:
-        yield "Click a head to see it on the board."
+        more = "; one of another layer brings that layer" if report.layers else ""
+        yield f"Click a head to see it on the board{more}."
     if report.shares is not None:
         yield "Y moves: by how much of its length, if the head gives zeros."
     if training is not None:

@@ -31,6 +31,7 @@ def clock_words(state: PositionsState) -> Words:
         "ones near from far. A place changes a score only through the angle between the hands of "
         "query and key.",
         f"This run turns Q and K so, {theta}." if state.workload.position else
+        f"The model that reads the text turns Q and K so, {theta}." if state.workload.typed else
         f"This run has no rotary positions: shown are RoPE's with {theta}.",
     ))  # fmt: skip
 

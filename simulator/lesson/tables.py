@@ -195,11 +195,11 @@ class CameraTable(Table):
 STUDIES: dict[str, tuple[Choice, ...]] = {
     "Generation": GENERATION,
     "Jobs of heads": JOBS,
-    "Kernel": SMOOTHING,
+    "Kernel smoother": SMOOTHING,
     "Latent": LATENT,
     "Layer": LAYER,
     "Merge": MERGE,
-    "Order": ORDER,
+    "Token order": ORDER,
     "Pages": PAGES,
     "Positions": POSITIONS,
     "Ring": RING,

@@ -82,6 +82,28 @@ def with_finale(now: Snapshot) -> Snapshot:
     return with_weights_so_far(now) if now.completes else now
 
 
+def done_rows(now: Snapshot) -> range:
+    """Return the rows before the current ones whose weights are divided by their whole sum l.
+
+    None where every column block begins all rows again, or where splits have sums of their own.
+    """
+    whole = now.launch.by_rows and is_rescaled(now) and not now.program.algorithm.splits
+    return range(now.visit.rows.start if whole else 0)
+
+
+def done_weights(now: Snapshot) -> F32 | None:
+    """Return ``exp(S - m) / l``, (Nq, Nk), where some rows are done: of these, their weights.
+
+    None of a problem that is too large.
+    """
+    head = now.head
+    if head is None or head.weights is None or not done_rows(now):
+        return None
+    with np.errstate(all="ignore"):
+        weights: F32 = head.weights / head.l[:, None]
+    return frozen(weights)
+
+
 def weights_so_far(now: Snapshot) -> F32 | None:
     """Return ``exp(S - m) / l`` with m and l of each row as O has them now.
 

@@ -286,6 +286,12 @@ def tiles_scenario(w: Workload, rows: int, cols: int) -> Scenario:
     return with_values(w.scenario, {"tiling": changes})
 
 
+def in_kernel_tiles(w: Workload) -> Workload:
+    """Return a workload in the tiles of the published FlashAttention-2 kernels."""
+    rows, cols = rule_tiles(w)["fa2"]
+    return replace(w, rows=rows, cols=cols, scenario=tiles_scenario(w, rows, cols))
+
+
 def axis_values(w: Workload, axis: Axis) -> tuple[int, ...]:
     """Return interesting places along an axis, including the workload's own.
 

@@ -6,6 +6,7 @@ from simulator.base.choices import Choice, Option
 from simulator.program.algorithms import ALGORITHMS
 
 MAP, VARIANTS = "map", "variants"
+KERNELS, OWN = "kernels", "own"
 _MAP_TIP = "Which algorithm the map is of, at the sizes of this scenario."
 CHOICES = (
     Choice("over", (
@@ -41,6 +42,11 @@ CHOICES = (
                "bandwidth and FLOPs over matrix rate (Williams et al. 2009)."),
         Option("shared", "Shared memory", "Shared",
                "What tiles take of a block's shared memory, and the GPU's limit."),
+    )),
+    Choice("tiles", (
+        Option(KERNELS, "Kernels' tiles", "Kernels",
+               "The tiles that the published FlashAttention-2 kernels take."),
+        Option(OWN, "This run's tiles", "This run", "The tiles of this scenario."),
     )),
     Choice("algorithm", tuple(
         Option(each.name, each.name, each.name, _MAP_TIP) for each in ALGORITHMS.values()

@@ -10,12 +10,13 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QLineEdit, QMenu
 
 from ui.window.main_window import MainWindow
+from ui.window.mnemonics import plain
 
 
 def opened_menu(window: MainWindow, title: str) -> QMenu:
     """Return a menu inside File as it is once it has been opened: it is filled then."""
     menus = window.menus["File"].findChildren(QMenu)
-    (menu,) = (menu for menu in menus if menu.title() == title)
+    (menu,) = (menu for menu in menus if plain(menu.title()) == title)
     menu.aboutToShow.emit()
     return menu
 

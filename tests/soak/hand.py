@@ -24,7 +24,7 @@ from tests.soak.draws import TYPED, make_files, random_changes, small
 from ui.look.layouts import LAYOUTS
 from ui.window.actions import ACTIONS
 from ui.window.main_window import MainWindow
-from ui.window.panel_specs import PANELS
+from ui.window.panel_specs import GROUPS, PANELS
 
 LEAVES = ("quit",)
 """Actions that end what is tried."""
@@ -69,10 +69,10 @@ class Hand:
         self._deeds = {name: deed for name, _, deed in DEEDS}
         self._keys = [
             key
-            for actions in ([s.keys for s in ACTIONS if s.name not in LEAVES],
-                            [(spec.key,) for spec in PANELS])
-            for keys in actions for key in keys
+            for keys in (s.keys for s in ACTIONS if s.name not in LEAVES)
+            for key in keys
         ]  # fmt: skip
+        self._keys += [str(n) for n in range(1, len(GROUPS) + 1)]
         self._keys += [f"Ctrl+{n}" for n in range(1, len(LAYOUTS) + 1)]
         self._files = make_files(folder)
         # A dialog with an event loop of its own would keep the hand from its next action.

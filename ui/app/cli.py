@@ -256,7 +256,7 @@ def _run(options: argparse.Namespace) -> int:
         ("tiles", ", ".join(f"{count_text(n)} {what}" for what, n in tiles.items())),
         ("requested", f"{bytes_text(hbm['read_bytes'])} read, "
                       f"{bytes_text(hbm['write_bytes'])} written"),
-        ("compulsory", bytes_text(hbm["compulsory_bytes"])),
+        ("minimum", bytes_text(hbm["compulsory_bytes"])),
         ("shared memory", f"{bytes_text(summary['sram']['peak_bytes'])} of "
                           f"{bytes_text(summary['sram']['budget_bytes'])}"),
         ("matmul FLOPs", count_text(summary["matmul_flops"])),

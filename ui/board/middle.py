@@ -15,6 +15,7 @@ from simulator.base.dtypes import F32
 from simulator.program.algorithms import TENSORS
 from simulator.program.tile_program import TileProgram, Visit
 from simulator.run.cell_values import row_numbers
+from simulator.run.final_weights import done_rows
 from simulator.run.linear_state import forms_tile
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import DETAIL_TILES
@@ -184,7 +185,9 @@ class Middle:
         shade = "dim" if now.head is not None else "shaded"
         counted = now.head is not None and now.head.weights is not None
         tail = f": exp(S − {self.relative_to}) of now" if counted else ""
-        return [f"{shade} tiles were used and dropped{tail}"]
+        done = counted and bool(done_rows(now))
+        weights = ["finished rows: weights P / ℓ"] if done else []
+        return [*weights, f"{shade} tiles were used and dropped{tail}"]
 
 
 class JoinedSplits(Middle):

@@ -14,6 +14,7 @@ from simulator.base.dtypes import F32
 from simulator.problem.masks import Mask
 from simulator.problem.tiling import TileGrid
 from simulator.program.algorithms import TENSORS
+from simulator.run.final_weights import done_rows, done_weights
 from simulator.run.linear_state import forms_tile
 from simulator.run.snapshot import Snapshot
 from ui.board.layout import NUMBER_CELL, BoardLayout, number_size
@@ -177,6 +178,11 @@ def _shown_area(snapshot: Snapshot, theme: Theme, area: Area) -> Shown | None:
     values: F32 = getattr(snapshot.head, area.name.lower())
     if area.dropped and snapshot.head.weights is not None:
         values = snapshot.head.weights
+        if area.rows.stop <= done_rows(snapshot).stop:
+            divided = KEPT.get(values, ("done", area.rows.stop), lambda: done_weights(snapshot))
+            if divided is not None:
+                whole = _without_hidden(snapshot, divided)
+                return Shown(whole, colour_map(theme, "P"), *middle.value_range(snapshot, "P"))
     low, high = middle.value_range(snapshot, area.name)
     if area.name == "P" and middle.keeps_divided:
         high = top_of(values)

@@ -13,6 +13,7 @@ from simulator.run.cell_values import (
     in_current_tile,
     is_wrong,
 )
+from simulator.run.final_weights import done_rows, done_weights
 from simulator.run.gradients import is_gradient
 from simulator.run.rescales import skips
 from simulator.run.snapshot import Cell, Snapshot
@@ -252,6 +253,9 @@ def _numbers_before(snapshot: Snapshot, cell: Cell) -> list[str]:
     if head.weights is not None:
         top = middle_at(snapshot).relative_to
         out.append(f"exp(S − {top}) now {number_text(float(head.weights[at]))}")
+    if snapshot.so_far is None and cell.row in done_rows(snapshot):
+        divided = done_weights(snapshot)
+        out += [] if divided is None else [f"P / ℓ = {number_text(float(divided[at]))}"]
     if snapshot.so_far is not None:
         out.append(f"P / ℓ so far = {number_text(float(snapshot.so_far[at]))}")
     for spec in algorithm_of(w).pairs:

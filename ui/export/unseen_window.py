@@ -225,7 +225,7 @@ class UnseenWindow:
         window.setAttribute(Qt.WidgetAttribute.WA_DontShowOnScreen)
         window.resize(size)
         window.show()
-        window.desk.lend(place.layout, place.panel, extras=said is None)
+        window.desk.lend(place.layout, place.panel)
         if self._trace is not None and self._trace.workload.scenario == place.scenario:
             session.show_trace(self._trace)
         return window

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+BESIDE, AT_MOST = 0.28, 0.345
+"""Shares of the width beside the rail that docks at the right take, and the most that they take of
+it: the board keeps 65 %."""
+
 
 @dataclass(frozen=True, slots=True)
 class LayoutSpec:
@@ -13,29 +17,22 @@ class LayoutSpec:
     title: str  # on its button
     tip: str  # what it is for, in one sentence
     board: bool = True  # whether the board is in the middle; without it the docks fill the window
-    left: tuple[str, ...] = ()  # docks at the left that open if the window is wide enough
     # docks at the right from top to bottom; several names of one place share it as tabs
     right: tuple[tuple[str, ...], ...] = ()
     heights: tuple[int, ...] = ()  # their shares of the height
     # the one in front if a low window has space for one place only; "" for the first
     front: str = ""
     stage: str = ""  # the one beside the board on the stage, likewise; "" for that of a low window
-    width: float = 0.36  # share of the window's width that the right takes
+    width: float = BESIDE  # share of the width beside the rail that the right takes
     bottom: tuple[str, ...] = ()  # docks below the board, next to each other
     bottom_height: float = 0.15  # share of the window's height that they take
     # shares of the width of the docks at the bottom; empty: as Qt likes
     bottom_widths: tuple[int, ...] = ()
-    bottom_tall: bool = False  # whether the bottom opens only if the window is tall enough
 
     @property
     def docks(self) -> tuple[str, ...]:
         """Names of all docks that the layout uses."""
-        return (*self.left, *self.stack, *self.bottom)
-
-    @property
-    def extra(self) -> tuple[str, ...]:
-        """Names of those at the bottom that open if the window is tall enough."""
-        return self.bottom if self.bottom_tall else ()
+        return (*self.stack, *self.bottom)
 
     @property
     def largest(self) -> str:
@@ -58,18 +55,17 @@ class LayoutSpec:
 LAYOUTS = (
     LayoutSpec(
         "steps", "Steps", "The tiles, their traffic and the softmax of one row, op by op.",
-        left=("scenario",), right=(("memory",), ("softmax",)), heights=(40, 60), front="softmax",
+        right=(("memory", "traffic"), ("softmax",)), heights=(40, 60), front="softmax",
         stage="memory",
-        bottom=("traffic",), bottom_tall=True,
     ),
     LayoutSpec(
         "algorithm", "Algorithm", "The line of the paper, of NumPy and of CUDA that runs now.",
-        right=(("code",), ("formula", "values")), heights=(55, 45), width=0.44,
+        right=(("code",), ("formula", "values")), heights=(55, 45), width=AT_MOST,
     ),
     LayoutSpec(
         "memory", "Memory", "Bytes over the run, and how tiles and GPU decide them.",
-        right=(("memory",), ("sweep", "roofline", "latent", "schedule", "pages")), heights=(42, 58),
-        width=0.44, bottom=("traffic",), bottom_height=0.2, bottom_tall=True,
+        right=(("memory", "traffic"), ("sweep", "roofline", "schedule", "latent", "pages")),
+        heights=(42, 58), width=AT_MOST,
     ),
     LayoutSpec(
         "compare", "Compare", "The algorithms side by side on the same numbers.",
@@ -77,7 +73,7 @@ LAYOUTS = (
     ),
     LayoutSpec(
         "exactness", "Exactness", "How far the result is from float64, and what mistakes do to it.",
-        right=(("exactness", "merge"), ("softmax",)), heights=(52, 48), width=0.44,
+        right=(("exactness", "merge"), ("softmax",)), heights=(52, 48), width=AT_MOST,
     ),
     LayoutSpec(
         "cache", "Cache", "What a model keeps of every token, and which heads share it.",
@@ -87,7 +83,7 @@ LAYOUTS = (
         "inspector", "Inspector",
         "What each token reads, what heads do, why √d, and attention as a kernel smoother.",
         right=(("inspector", "jobs", "sqrt_d", "heads", "masks", "kernel", "positions", "order"),),
-        heights=(100,), width=0.6,
+        heights=(100,), width=0.56,
     ),
     LayoutSpec(
         "layer", "Layer", "The whole layer around the tiles, from X to Y, and what its heads give.",
@@ -98,7 +94,7 @@ LAYOUTS = (
 AT_LEFT = ("scenario",)
 """Docks that open at the left in every layout."""
 LAYOUT_NAMES = tuple(spec.name for spec in LAYOUTS)
-LAYOUT_PANELS = {spec.name: spec.docks for spec in LAYOUTS}
+LAYOUT_PANELS = {spec.name: (*spec.docks, *AT_LEFT) for spec in LAYOUTS}
 """The panels that a step of a lesson may ask for."""
 
 

@@ -14,8 +14,8 @@ from ui.look.theme import TEXT_SCALES, THEMES
 from ui.safety.ini import IniFile, Value
 
 MAX_RECENT, MAX_SEARCHED = 8, 6
-_DOCKS_VERSION = 3
-"""A number to increase when docks change so that an old state would hide them."""
+_DOCKS_VERSION = 4
+"""A number to increase when docks change so that an old state would hide them, or mix groups."""
 
 
 def settings_path() -> Path:

@@ -30,7 +30,7 @@ class BorrowedLayouts(Protocol):
     def current(self) -> str:
         """Name of the current layout."""
 
-    def lend(self, name: str, panel: str = "", extras: bool = False) -> None:
+    def lend(self, name: str, panel: str = "") -> None:
         """Show a layout as in a new window."""
 
     def take_back(self) -> None:

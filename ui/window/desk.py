@@ -10,16 +10,13 @@ from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 
 from ui.look.layouts import LAYOUTS, LayoutSpec, layout_named
 from ui.window.dock_sizes import Shares
-from ui.window.layout_buttons import LayoutButtons
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from ui.window.main_window import MainWindow
 
 
 class Desk(QObject):
-    """The layouts of a window: an action and a button for each, and the current one.
+    """The layouts of a window: an action for each, and the current one.
 
     actions: name of a layout to the action that shows it.
     lent: layout and panel in front while a lesson uses them; the user's own come back afterwards.
@@ -37,9 +34,8 @@ class Desk(QObject):
         self._make_actions()
 
     def _make_actions(self) -> None:
-        """Make an action for each layout, and the row of buttons beside the menus."""
-        window = self._window
-        group, bar = QActionGroup(self), window.menuBar()
+        """Make an action for each layout."""
+        window, group = self._window, QActionGroup(self)
         for number, spec in enumerate(LAYOUTS, start=1):
             action = QAction(spec.title, window)
             action.setObjectName(f"layout_{spec.name}")
@@ -50,11 +46,6 @@ class Desk(QObject):
             group.addAction(action)
             window.addAction(action)
             self.actions[spec.name] = action
-        # A menu bar that belongs to the system has no place for them.
-        bar.setNativeMenuBar(False)
-        buttons = LayoutButtons(bar, list(self.actions.values()))
-        buttons.needed.connect(window.header.keep_width)
-        bar.setCornerWidget(buttons)
 
     @property
     def current(self) -> str:
@@ -125,18 +116,16 @@ class Desk(QObject):
 
     # --- lent -----------------------------------------------------------------------------
 
-    def lend(self, name: str, panel: str = "", extras: bool = False) -> None:
+    def lend(self, name: str, panel: str = "") -> None:
         """Show a layout as in a new window; the user's own is kept.
 
         panel: name of the panel in front; "" for the layout's first.
-        extras: whether docks open that the layout opens only in a large window; if not, only the
-            panel opens.
         """
         if self.lent is None:
             self.remember()
         self.lent = name, panel
         self.actions[name].setChecked(True)
-        self._arrange(layout_named(name), None if extras else (panel,))
+        self._arrange(layout_named(name), panel)
         if panel:
             self._window.docks[panel].raise_()
         self._window.presenter.tidy()
@@ -164,8 +153,8 @@ class Desk(QObject):
         """Fit the docks after the window has its size, because arranging may resize the window."""
         self._refit.start()
 
-    def _arrange(self, layout: LayoutSpec, opened: Collection[str] | None = None) -> None:
-        self._window.docks.arrange(layout, self._window.scale, self._caption(), opened)
+    def _arrange(self, layout: LayoutSpec, panel: str = "") -> None:
+        self._window.docks.arrange(layout, self._window.scale, self._caption(), panel)
 
     def _caption(self) -> int:
         """Return the height of a lesson's caption, in pixels; 0 for the user's own layout."""

@@ -15,23 +15,23 @@ from PySide6.QtWidgets import (
     QToolBar,
 )
 
-from ui.look.layouts import LAYOUTS, LayoutSpec
+from ui.look.layouts import AT_MOST, LAYOUTS, LayoutSpec
 from ui.safety.overrides import guarded
 from ui.window.panel_specs import PANELS
 
 _LEFT = 270
 """Width at scale 1 of the docks at the left: a form is as wide as its words."""
-_LEAST = 380
+_LEAST = 346
 """Pixels below which no layout makes its right side without the user."""
-_LOW_WIDTH = 0.4
-"""Least share of the width if tabs are side by side, because their titles need it."""
+_OPENED_HEIGHT, _LARGE_HEIGHT = 0.6, 0.75
+"""Shares of the height of panels, and of large ones, in another layout than their own."""
 _FILLED = 0.9
 """Part of the height that docks above each other ask for. Qt enlarges them in proportion; if they
 ask for too much, each would lose the same number of pixels.
 
 Qt enlarges them in proportion; of those that ask for too much each would lose as many pixels.
 """
-_ROOM = {spec.name: spec.room for spec in PANELS}
+_LARGE = {spec.name: spec.large for spec in PANELS}
 _MOVED_MS = 300
 """Time after which a dock that was dropped elsewhere has its size: Qt moves it there in steps."""
 _DIRECT = Qt.FindChildOption.FindDirectChildrenOnly
@@ -68,7 +68,7 @@ class Shares:
 
 def _read(shares: Mapping[str, float]) -> dict[str, float]:
     """Return the shares of existing docks, each more than 0 and at most 1."""
-    return {name: float(of) for name, of in shares.items() if name in _ROOM and 0 < of <= 1}
+    return {name: float(of) for name, of in shares.items() if name in _LARGE and 0 < of <= 1}
 
 
 @guarded
@@ -115,7 +115,7 @@ class DockSizes(QObject):
         layout = window.layout()
         assert layout is not None
         layout.activate()  # bars first, because docks share what the bars leave
-        wide, high = window.width(), self._high()
+        wide, high = self._wide(), self._high()
         widths = self._widths(docked, wide)
         heights = {name: self._height(name, high) for name in docked}
         stack = self._stacked(docked, heights)
@@ -154,8 +154,8 @@ class DockSizes(QObject):
             return _LEFT * self.scale
         if area is _BOTTOM and name in layout.bottom and layout.bottom_widths:
             return layout.bottom_widths[layout.bottom.index(name)] * wide / 100
-        room = layout.width if name in layout.stack else max(layout.width, _ROOM[name][0])
-        return max(_LEAST, wide * (max(room, _LOW_WIDTH) if self.own.low else room))
+        large = _LARGE[name] and name not in layout.stack
+        return max(_LEAST, wide * (max(layout.width, AT_MOST) if large else layout.width))
 
     def _height(self, name: str, high: int) -> float:
         """Return the height of a dock, in pixels."""
@@ -166,7 +166,7 @@ class DockSizes(QObject):
             return layout.bottom_height * self._window.height()
         place = next((at for at, names in enumerate(layout.right) if name in names), None)
         if place is None:
-            return _ROOM[name][1] * high
+            return (_LARGE_HEIGHT if _LARGE[name] else _OPENED_HEIGHT) * high
         return layout.heights[place] / 100 * high
 
     def _stacked(self, docked: Iterable[str], heights: Mapping[str, float]) -> float:
@@ -180,9 +180,18 @@ class DockSizes(QObject):
 
     def _high(self) -> int:
         """Return the height between the bars."""
-        window = self._window
-        bars = [window.menuBar(), *window.findChildren(QToolBar, options=_DIRECT)]
-        return max(1, window.height() - sum(bar.height() for bar in bars if not bar.isHidden()))
+        bars = [self._window.menuBar(), *self._bars(Qt.Orientation.Horizontal)]
+        bars = [bar for bar in bars if not bar.isHidden()]
+        return max(1, self._window.height() - sum(bar.height() for bar in bars))
+
+    def _wide(self) -> int:
+        """Return the width beside the rail."""
+        rails = self._bars(Qt.Orientation.Vertical)
+        return max(1, self._window.width() - sum(rail.width() for rail in rails))
+
+    def _bars(self, way: Qt.Orientation) -> list[QToolBar]:
+        bars = self._window.findChildren(QToolBar, options=_DIRECT)
+        return [bar for bar in bars if bar.orientation() is way]
 
     def _docked(self) -> list[str]:
         return [
@@ -228,7 +237,7 @@ class DockSizes(QObject):
 
     def _take(self, sizes: Mapping[str, QSize], before: Mapping[str, QSize] | None = None) -> None:
         """Remember sizes that have changed."""
-        wide, high = self._window.width(), self._high()
+        wide, high = self._wide(), self._high()
         widths, heights = dict(self.own.widths), dict(self.own.heights)
         for name, size in sizes.items():
             old = before.get(name) if before is not None else None

@@ -7,9 +7,18 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from PySide6.QtCore import QByteArray, QCoreApplication, QEvent, QObject, QPointF, QSize, Qt
-from PySide6.QtGui import QAction, QCursor, QKeySequence, QMouseEvent
-from PySide6.QtWidgets import QDockWidget, QMainWindow, QTabWidget, QWidget
+from PySide6.QtCore import (
+    QByteArray,
+    QCoreApplication,
+    QEvent,
+    QObject,
+    QPointF,
+    QSize,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import QAction, QCursor, QMouseEvent
+from PySide6.QtWidgets import QDockWidget, QTabWidget, QWidget
 
 from simulator.lesson.tables import ChooseTable
 from ui.look.layouts import AT_LEFT, LayoutSpec, layout_named
@@ -21,20 +30,20 @@ from ui.session.view import View
 from ui.widgets.drops import leave_drops
 from ui.window.dock_sizes import DockSizes, Shares
 from ui.window.dock_title import DockTitle
-from ui.window.panel_specs import PANELS, PanelSpec
+from ui.window.panel_specs import GROUPED, GROUPS, PANELS, GroupSpec, PanelSpec
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
+    from ui.window.main_window import MainWindow
+
 _Panel = TypeVar("_Panel", bound=Panel[Any])
 
-WIDE, TALL = 1600, 960
-"""Window sizes from which there is space for the left, and for a bottom that needs height."""
-LOW, LOW_STAGE = 676, 430
+LOW, LOW_STAGE = 800, 430
 """Height at scale 1, without a lesson's caption, below which docks share one place as tabs: in a
 window, and on the stage.
 
-In a window, bars and titles take 196 of it. In the rest, docks above each other would need smaller
+In a window, bars and titles take 280 of it. In the rest, docks above each other would need smaller
 text than was asked for: at scale 1 less than 11 pixels.
 """
 
@@ -47,7 +56,10 @@ class Docks(QObject):
     latest style.
     """
 
-    def __init__(self, window: QMainWindow, session: Session) -> None:
+    sight_changed = Signal()
+    """Another panel is in sight, or one no longer."""
+
+    def __init__(self, window: MainWindow, session: Session) -> None:
         super().__init__(window)
         self._window = window
         self._session = session
@@ -63,6 +75,10 @@ class Docks(QObject):
         """The user's model while a lesson is shown, and that of lessons otherwise."""
         self._lends = False
         self._seen: set[str] = set()
+        self._front = {group.name: group.panels[0] for group in GROUPS}
+        """The panel of each group that was in front last."""
+        self._under: dict[str, str] = {}
+        """Name of a panel that was opened to the one that was in front in its place before."""
         self._fed = False
         self._stage = False
         self._controls = True
@@ -74,7 +90,7 @@ class Docks(QObject):
         self.destroyed.connect(self._aside.deleteLater)
         self.by_name: dict[str, QDockWidget] = {}
         self.actions: dict[str, QAction] = {}
-        """Name of a panel to the action of its key and menu, ticked while the panel is in sight."""
+        """Name of a panel to its action in the menu, ticked while the panel is in sight."""
         self.sizes = DockSizes(window, self.by_name)
         session.trace_changed.connect(self._forget)
         window.setDockNestingEnabled(True)
@@ -94,7 +110,6 @@ class Docks(QObject):
         self._titles[spec.name] = title
         action = self.actions[spec.name] = QAction(spec.title, self._window)
         action.setToolTip(spec.tip)
-        action.setShortcut(QKeySequence(spec.key))
         action.setCheckable(True)
         action.triggered.connect(partial(self._switch, spec.name))
         dock.toggleViewAction().toggled.connect(self._opened)
@@ -174,6 +189,9 @@ class Docks(QObject):
             return
         (self._seen.add if seen else self._seen.discard)(spec.name)
         self.actions[spec.name].setChecked(seen)
+        if seen and spec.name in GROUPED:
+            self._front[GROUPED[spec.name].name] = spec.name
+        self.sight_changed.emit()
         if self._session.view is not None:
             self._session.want(spec.need, seen)
         if seen:
@@ -351,24 +369,19 @@ class Docks(QObject):
         layout: LayoutSpec,
         scale: float,
         caption: int = 0,
-        opened: Collection[str] | None = None,
+        panel: str = "",
     ) -> None:
         """Arrange a layout by its table, for the window's size.
 
         caption: height of a lesson's caption, in pixels.
-        opened: which of the docks are open that the layout opens only if there is space; by default
-            the window's size decides.
+        panel: name of one that opens as well; "" for none.
         """
         size = self._window.size()
-        if opened is None:
-            wide, tall = size.width() >= WIDE * scale, size.height() >= TALL * scale
-            opened = (*layout.left * wide, *layout.extra * tall)
         self.sizes.layout, self.sizes.scale = layout, scale
         self.sizes.own = Shares(low=self._is_low(scale, caption))
         self._window.centralWidget().setVisible(layout.board)
-        needed = {*layout.stack, *layout.bottom} - set(layout.extra)
         with self._arranging():
-            self._place({*opened, *needed})
+            self._place({*layout.docks, panel})
         self._settle(size)
 
     def rearrange(self, scale: float, caption: int = 0) -> None:
@@ -396,8 +409,7 @@ class Docks(QObject):
         if layout.board:
             corner = Qt.DockWidgetArea.BottomDockWidgetArea
         window.setCorner(Qt.Corner.BottomLeftCorner, corner)
-        lefts = tuple(dict.fromkeys((*layout.left, *AT_LEFT)))
-        for name in lefts:
+        for name in AT_LEFT:
             window.addDockWidget(Qt.DockWidgetArea.LeftDockWidgetArea, docks[name])
         for place in self._places():
             first = docks[place[0]]
@@ -408,11 +420,11 @@ class Docks(QObject):
             window.addDockWidget(
                 Qt.DockWidgetArea.BottomDockWidgetArea, docks[name], Qt.Orientation.Horizontal
             )
-        # Any key opens its panel in front in the largest place, not in a narrow one.
+        # The others open in front in the largest place, those of a group side by side.
         largest = docks[layout.largest]
-        for name, dock in docks.items():
-            if name not in (*layout.docks, *lefts):
-                window.tabifyDockWidget(largest, dock)
+        for name in (*GROUPED, *docks):
+            if name not in (*layout.docks, *AT_LEFT):
+                window.tabifyDockWidget(largest, docks[name])
         for name, dock in docks.items():
             dock.setVisible(name in opened)
         for place in self._places():
@@ -482,16 +494,54 @@ class Docks(QObject):
         """Open a panel in front of the others in its place."""
         dock = self.by_name[name]
         dock.show()
+        beside = {other.objectName() for other in self._window.tabifiedDockWidgets(dock)}
+        if name not in self._seen and (covered := beside & self._seen):
+            self._under[name] = covered.pop()
         dock.raise_()
         self.sizes.fit()
 
+    def shows(self, group: GroupSpec) -> bool:
+        """Return whether a panel of a group is in sight."""
+        return not self._seen.isdisjoint(group.panels)
+
+    def switch(self, name: str) -> None:
+        """Bring the panels of a group to the front, or close them if they are there."""
+        group = next(group for group in GROUPS if group.name == name)
+        if self.shows(group):
+            self._close(group.panels)
+        else:
+            self.open_group(name)
+
+    def open_group(self, name: str) -> None:
+        """Open the panels of a group, the last one that was in front before all others.
+
+        Of the group that belongs to the board, where that is not to be seen, the board.
+        """
+        group = next(group for group in GROUPS if group.name == name)
+        if group.board and not self._window.board.isVisible():
+            self._window.desk.show_board()
+            return
+        for each in group.panels:
+            self.by_name[each].show()
+        self.open(self._front[name])
+
     def _switch(self, name: str) -> None:
-        """Bring a panel to the front, or close it if it was there and give its space back."""
+        """Bring a panel to the front, or close it if it is there."""
         if self.actions[name].isChecked():
             self.open(name)
         else:
+            self._close((name,))
+
+    def _close(self, names: Collection[str]) -> None:
+        """Close panels; what was in front before is so again, or gets their space."""
+        under = next((name for name in names if name in self._seen), "")
+        while under in names:
+            under = self._under.pop(under, "")
+        for name in names:
             self.by_name[name].close()
-            self.sizes.fit()
+        if under and not self.by_name[under].isHidden():
+            self.by_name[under].raise_()
+        self.sizes.fit()
 
     def _opened(self, on: bool) -> None:
         if not self._busy:

@@ -336,7 +336,7 @@ class Files(QObject):
     def _fill_recent(self, menu: QMenu) -> None:
         menu.clear()
         for path in self._window.settings.recent:
-            action = menu.addAction(safe_text(str(path)))
+            action = menu.addAction(safe_text(str(path)).replace("&", "&&"))
             action.setEnabled(path.exists())
             action.triggered.connect(lambda _=False, path=path: self.open_by_hand(path))
         if menu.isEmpty():

@@ -17,6 +17,8 @@ from PySide6.QtWidgets import (
 
 from simulator.base.version import version
 from ui.talk.presenter_keys import KEYS, LETTERS
+from ui.window.mnemonics import plain
+from ui.window.panel_specs import GROUPS
 
 if TYPE_CHECKING:
     from ui.window.main_window import MainWindow
@@ -24,12 +26,12 @@ if TYPE_CHECKING:
 
 def show_keys(window: MainWindow) -> None:
     """List the keys of actions, docks and layouts, and of a talk."""
-    docks = [(spec.key, spec.title) for spec, _ in window.docks if spec.key]
-    layouts = [(a.shortcut().toString(), a.text()) for a in window.desk.actions.values()]
-    parts = [*_actions(window), ("Panels", docks), ("Layouts", layouts)]
+    panels = [(str(n), f"{g.title}: {g.tip}") for n, g in enumerate(GROUPS, start=1)]
+    layouts = [(a.shortcut().toString(), plain(a.text())) for a in window.desk.actions.values()]
+    parts = [*_actions(window), ("Panels", panels), ("Layouts", layouts)]
     talk = [(", ".join(key.keys), key.words) for key in KEYS]
     letters = [window.actions_by_name[name] for name in LETTERS]
-    talk += [(action.shortcut().toString(), action.text()) for action in letters]
+    talk += [(action.shortcut().toString(), plain(action.text())) for action in letters]
     parts.append(("In a talk, where other letters do nothing", talk))
     dialog = QDialog(window)
     dialog.setObjectName("keys")
@@ -50,7 +52,7 @@ def _actions(window: MainWindow) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """Yield each menu with the keys and words of its actions."""
     for title, menu in window.menus.items():
         actions = [a for a in menu.actions() if a in window.actions_by_name.values()]
-        rows = [(", ".join(k.toString() for k in a.shortcuts()), a.text()) for a in actions]
+        rows = [(", ".join(k.toString() for k in a.shortcuts()), plain(a.text())) for a in actions]
         yield title, [(keys, words) for keys, words in rows if keys]
 
 

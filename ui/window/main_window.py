@@ -61,7 +61,9 @@ from ui.window.file_menu import READS, Files
 from ui.window.flight_overlay import FlightOverlay
 from ui.window.header import Header
 from ui.window.messages import Messages
+from ui.window.mnemonics import keep_mnemonics
 from ui.window.normal_size import NormalSize
+from ui.window.rail import Rail
 from ui.window.stage import Stage
 from ui.window.unsaved import Unsaved
 from ui.window.what_if.strip import WhatIfStrip
@@ -108,6 +110,7 @@ class MainWindow(LessonWindow):
         self._values = self.docks.panel(ValuesPanel)
         self.actions_by_name = self._make_actions()
         self.desk: Desk = Desk(self)
+        self.rail = Rail(self)
         self._make_menus()
         self.stage = Stage(self)
         self._top.addWidget(self.stage.title)
@@ -185,8 +188,7 @@ class MainWindow(LessonWindow):
             menu.setObjectName(f"menu_{title.lower()}")
             self.menus[title] = menu
             if title == "View":
-                menu.addActions(list(self.desk.actions.values()))
-                # There are so many that a low screen has no space for them beside the others.
+                menu.addMenu("Layouts").addActions(list(self.desk.actions.values()))
                 self.panels_menu = menu.addMenu("Panels")
                 self.panels_menu.addActions(list(self.docks.actions.values()))
             if title == "Lessons":
@@ -199,6 +201,7 @@ class MainWindow(LessonWindow):
                     self.files.add_menus(menu)
                 if spec.name == "export_picture":
                     self.files.add_panel_menu(menu)
+        keep_mnemonics(self.menuBar())
 
     def _connect(self) -> None:
         session, undo = self.session, self.session.undo_group
@@ -393,6 +396,7 @@ class MainWindow(LessonWindow):
         if wanted != self._styled:
             self.style_now, self._styled = style, wanted
             self._restyle(style)
+        self.rail.fit()
         self.stage.settle()
 
     def _restyle(self, style: Style) -> None:
@@ -408,7 +412,7 @@ class MainWindow(LessonWindow):
         self.setFont(style.text_font(13))
         self.setStyleSheet(stylesheet(style, stage=self.stage.on))
         for widget in (self.board, self.mask_brush, self.header, self.what_if, self.transport,
-                       self.lessons.bar, self.messages):  # fmt: skip
+                       self.rail, self.lessons.bar, self.messages):  # fmt: skip
             widget.set_style(style)
         self.stage.set_style(style)
         self.docks.set_style(style)

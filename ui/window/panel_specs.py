@@ -27,13 +27,10 @@ class PanelSpec:
 
     name: str  # object name of the dock, which layouts refer to
     title: str  # shown on the dock and in the View menu
-    key: str  # brings it to the front, or closes it if it is there
     tip: str  # what it teaches, in one sentence
     maker: str  # "module:name" of a study, of the panel's class, or of a function that makes it
     model: str = ""  # the same of what makes its model with each view; "": it needs none
-    # shares of the window's width and height that the panel takes if it is opened in another layout
-    # than its own
-    room: tuple[float, float] = (0.4, 0.6)
+    large: bool = False  # whether it is a whole picture or table, which needs more than a few lines
 
     def make(self, session: Session) -> Panel[Any]:
         """Return a new panel, connected to a session."""
@@ -55,152 +52,180 @@ class PanelSpec:
         return self.maker == f"{panel.__module__.removeprefix('ui.panels.')}:{panel.__name__}"
 
 
-_LARGE = (0.5, 0.75)
-"""Shares of panels that are a whole picture or table."""
-
 PANELS = (
     PanelSpec(
-        "scenario", "Scenario", "1", "Everything that fixes this run, open to change.",
+        "scenario", "Scenario", "Everything that fixes this run, open to change.",
         "scenario.panel:scenario_panel",
     ),
     PanelSpec(
-        "memory", "Memory traffic", "2", "Tiles on their way between HBM and SRAM, and the bytes.",
+        "memory", "Traffic", "Tiles on their way between HBM and SRAM, and the bytes.",
         "memory.panel:memory_panel",
     ),
     PanelSpec(
-        "softmax", "Online softmax", "3",
+        "softmax", "Online softmax",
         "How the numbers of one row change with each tile (Milakov & Gimelshein 2018).",
         "softmax.panel:SoftmaxPanel", "softmax.panel:typeset_softmax",
     ),
     PanelSpec(
-        "code", "Code", "4",
+        "code", "Code",
         "The line of the paper, of the NumPy op and of the CUDA kernel that runs now.",
         "code.panel:CodePanel", "code.panel:code_model",
     ),
     PanelSpec(
-        "formula", "Formula", "5",
+        "formula", "Formula",
         "This op's update with the selected row's numbers, and its line in the paper.",
         "formula.panel:FormulaPanel", "formula.panel:make_formula_model",
     ),
     PanelSpec(
-        "compare", "Compare", "6",
+        "compare", "Compare",
         "The algorithms in lock-step on the same Q, K and V, and as a race.",
-        "compare.panel:ComparePanel", room=_LARGE,
+        "compare.panel:ComparePanel", large=True,
     ),
     PanelSpec(
-        "traffic", "HBM bytes over the run", "7",
+        "traffic", "Bytes over the run",
         "Requested bytes of every tensor from the first visit to the last (Dao et al. 2022).",
         "traffic.panel:TrafficPanel", "traffic.panel:traffic_model",
     ),
     PanelSpec(
-        "sweep", "Sweep", "8",
+        "sweep", "Sweep",
         "What tile sizes, sequence length and head size do to bytes and time.",
         "sweep.study:SWEEP",
     ),
     PanelSpec(
-        "roofline", "Roofline", "9",
+        "roofline", "Roofline",
         "FLOPs for each byte against what the GPU can do (Williams et al. 2009).",
         "roofline.study:ROOFLINE",
     ),
     PanelSpec(
-        "exactness", "Exactness", "0",
+        "exactness", "Exactness",
         "How far rows are from float64, and what a mistake in the algorithm would do.",
         "exactness.panel:ExactnessPanel", "exactness.panel:exactness_model",
     ),
     PanelSpec(
-        "schedule", "Schedule", "U",
+        "schedule", "Schedule",
         "A model of which thread block runs on which multiprocessor when (Dao 2023, section 3.2).",
-        "schedule.panel:SchedulePanel", room=_LARGE,
+        "schedule.panel:SchedulePanel", large=True,
     ),
     PanelSpec(
-        "merge", "Merge", "Y",
+        "merge", "Merge",
         "Partials of a row or sums of a gradient: how each order rounds (Dao et al. 2023).",
-        "merge.study:MERGE", room=_LARGE,
+        "merge.study:MERGE", large=True,
     ),
     PanelSpec(
-        "pages", "Pages", "F",
+        "pages", "Pages",
         "Sequences of a server in pages of one cache: taken, shared, copied and given back "
         "(Kwon et al. 2023).",
-        "pages.study:PAGES", room=_LARGE,
+        "pages.study:PAGES", large=True,
     ),
     PanelSpec(
-        "values", "Values", "V",
+        "values", "Values",
         "Pinned cells: where each number came from, to copy or recompute in NumPy.",
         "values.panel:ValuesPanel",
     ),
     PanelSpec(
-        "cache", "KV cache", "K",
+        "cache", "KV cache",
         "How the cache of a model grows, who fits, what a token reads; and what keeping less costs "
         "(Zhang et al. 2023).",
-        "kv_cache.panel:CachePanel", "kv_cache.panel:cache_model", room=_LARGE,
+        "kv_cache.panel:CachePanel", "kv_cache.panel:cache_model", large=True,
     ),
     PanelSpec(
-        "heads", "Head sharing", "H",
+        "heads", "Head sharing",
         "Which query heads share keys and values, and what that saves (Ainslie et al. 2023).",
-        "heads.panel:HeadsPanel", room=_LARGE,
+        "heads.panel:HeadsPanel", large=True,
     ),
     PanelSpec(
-        "inspector", "Attention inspector", "I",
+        "inspector", "Attention inspector",
         "What each token reads: weights of every head, temperature, mask, entropy "
         "(Vaswani et al. 2017).",
-        "inspector.panel:InspectorPanel", room=_LARGE,
+        "inspector.panel:InspectorPanel", large=True,
     ),
     PanelSpec(
-        "jobs", "Jobs of heads", "J",
+        "jobs", "Jobs of heads",
         "What each head reads, and when an induction head appears (Olsson et al. 2022).",
-        "jobs.panel:JobsPanel", room=_LARGE,
+        "jobs.panel:JobsPanel", large=True,
     ),
     PanelSpec(
-        "sqrt_d", "Why √d", "D",
+        "sqrt_d", "Why √d",
         "Random queries and keys: what dividing by √d does (Vaswani et al. 2017, section 3.2.1).",
         "sqrt_d.study:SQRT_D",
     ),
     PanelSpec(
-        "layer", "Layer", "L",
+        "layer", "Layer",
         "From X through Q, K, V and the tiles to Y, and what each head gives "
         "(Vaswani et al. 2017, section 3.2.2).",
-        "layer.panel:LayerPanel", room=_LARGE,
+        "layer.panel:LayerPanel", large=True,
     ),
     PanelSpec(
-        "masks", "Masks", "G",
+        "masks", "Masks",
         "Longformer, BigBird, packed documents, NSA, DSA: price and error beside dense "
         "(Beltagy et al. 2020).",
-        "sparse.panel:SparsePanel", room=_LARGE,
+        "sparse.panel:SparsePanel", large=True,
     ),
     PanelSpec(
-        "kernel", "Kernel", "N",
+        "kernel", "Kernel smoother",
         "Attention as a kernel smoother: keys as points, regression, and other scores "
         "(Tsai et al. 2019).",
-        "smoothing.study:SMOOTHING", room=_LARGE,
+        "smoothing.study:SMOOTHING", large=True,
     ),
     PanelSpec(
-        "positions", "Positions", "R",
+        "positions", "Positions",
         "RoPE as hands of clocks, one vector at all places, and scores beyond the trained length "
         "(Su et al. 2021).",
-        "positions.study:POSITIONS", room=_LARGE,
+        "positions.study:POSITIONS", large=True,
     ),
     PanelSpec(
-        "order", "Order", "O",
+        "order", "Token order",
         "What shuffling the tokens does to rows of O, and which tokens layers let hear of which "
         "(Vaswani et al. 2017, section 3.5).",
-        "order.study:ORDER", room=_LARGE,
+        "order.study:ORDER", large=True,
     ),
     PanelSpec(
-        "latent", "Latent", "C",
+        "latent", "Latent",
         "One latent for all heads: attended to in two ways, and what sharing a cache costs "
         "(Liu et al. 2024).",
-        "latent.study:LATENT", room=_LARGE,
+        "latent.study:LATENT", large=True,
     ),
     PanelSpec(
-        "generation", "Generation", "Q",
+        "generation", "Generation",
         "A prompt, then token by token: what a step brings, reads and costs, with a cache and "
         "without (Shazeer 2019).",
-        "generation.panel:GenerationPanel", room=_LARGE,
+        "generation.panel:GenerationPanel", large=True,
     ),
     PanelSpec(
-        "ring", "Ring", "Z",
+        "ring", "Ring",
         "The run dealt out to devices in a ring: who works when, what links carry, and the same O "
         "(Liu et al. 2023).",
-        "ring.study:RING", room=_LARGE,
+        "ring.study:RING", large=True,
     ),
 )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSpec:
+    """Panels that the rail shows as one, in tabs."""
+
+    name: str  # also that of its icon in ``assets/icons``
+    title: str  # on its button
+    tip: str  # what it is for, in one sentence
+    panels: tuple[str, ...]  # their names; at first the first one is in front
+    board: bool = False  # whether it belongs to the board, which is shown first
+
+
+GROUPS = (
+    GroupSpec("steps", "Steps", "The board, and the op at hand with its numbers.",
+              ("formula", "values"), board=True),
+    GroupSpec("memory", "Memory", "Tiles between HBM and SRAM, and bytes over the run.",
+              ("memory", "traffic")),
+    GroupSpec("softmax", "Softmax", "One row and its running maximum and sum.", ("softmax",)),
+    GroupSpec("code", "Code", "The line that runs now: paper, NumPy, CUDA.", ("code",)),
+    GroupSpec("compare", "Compare", "The algorithms side by side, and as a race.", ("compare",)),
+    GroupSpec("performance", "Performance", "Sweep, roofline and schedule: what limits the run.",
+              ("sweep", "roofline", "schedule")),
+    GroupSpec("decoding", "Decoding", "A model's cache, its heads, tokens one by one, pages.",
+              ("cache", "heads", "generation", "latent", "pages")),
+    GroupSpec("inspector", "Inspector", "What each token reads, in every head.", ("inspector",)),
+    GroupSpec("layer", "Layer", "The whole layer around the tiles, from X to Y.", ("layer",)),
+)  # fmt: skip
+"""The groups at first sight, with keys 1 to 9; the search has the other panels as well."""
+GROUPED = {name: group for group in GROUPS for name in group.panels}
+"""The group of a panel; those of no group are not in it."""

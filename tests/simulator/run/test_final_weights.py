@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 from simulator.problem.scenario import with_values
-from simulator.run.final_weights import weights_so_far, with_weights_so_far
+from simulator.run.final_weights import (
+    done_rows,
+    done_weights,
+    weights_so_far,
+    with_weights_so_far,
+)
 from tests.helpers.runs import scenario, trace_of
 
 SHAPE: dict[str, Any] = {"nq": 14, "nk": 17, "d": 8, "rows": 4, "cols": 3, "temperature": 0.4}
@@ -116,3 +121,26 @@ def test_a_run_with_a_fault_has_no_exponentials_of_now() -> None:
     now = trace_of(wrong).snapshot(2)
     assert now.head is not None
     assert now.head.weights is None
+
+
+@pytest.mark.parametrize("mask", [{}, {"causal": True}])
+def test_weights_of_rows_that_are_done_make_their_output(mask: dict[str, Any]) -> None:
+    trace = trace_of(scenario("flash2", mask=mask, **SHAPE))
+    values, seen = trace.inputs.v[0].astype(float), set()
+    for visit in range(len(trace.program)):
+        now = trace.snapshot(visit)
+        rows, weights = done_rows(now), done_weights(now)
+        assert rows == range(now.visit.rows.start)
+        assert (weights is None) == (not rows)
+        if weights is not None:
+            found = np.nan_to_num(weights[: rows.stop]) @ values
+            np.testing.assert_allclose(found, trace.output[0, : rows.stop], rtol=1e-3, atol=1e-5)
+            seen.add(rows.stop)
+    assert len(seen) > 1
+
+
+@pytest.mark.parametrize("algorithm", ["flash1", "naive"])
+def test_no_row_is_done_where_each_column_block_begins_all_again(algorithm: str) -> None:
+    trace = trace_of(scenario(algorithm, **SHAPE))
+    for visit in range(len(trace.program)):
+        assert not done_rows(trace.snapshot(visit))

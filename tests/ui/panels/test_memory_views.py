@@ -75,7 +75,7 @@ def test_areas_are_in_proportion(number: int, width: float, aspect: float, gpu: 
 def test_how_large_hbm_is() -> None:
     model = scale_model(demo("flash2").snapshot(0))
     assert model.desks == 80 * 10**9 // (227 * 1024) == 344162
-    assert model.words[0].startswith("HBM holds 344\u2009000 desks of 227 KiB")
+    assert model.words[0].startswith("HBM: 344\u2009000 times the 227 KiB of SRAM")
     assert model.stored == {"Q": 832, "K": 832, "V": 832, "O": 832, "LSE": 52}
     assert model.words[0].endswith("3.3 KiB, one part in 23\u2009700\u2009000 of it")
     assert [rounded_text(n) for n in (0.5, 12, 999.6, 1000, 123456)] == [

@@ -172,7 +172,7 @@ def test_another_gpu_can_be_chosen_by_keys(window, panel, qapp):
 def test_compulsory_bytes_can_be_counted_instead(of_all, shared):
     QTest.mouseClick(shared.bar.buttons["bytes", "compulsory"], Qt.MouseButton.LeftButton)
     model = shared.plot.model
-    assert model.x.title == "FLOPs for each compulsory byte"
+    assert model.x.title == "FLOPs for each minimum byte"
     place = roofline_of(of_all.session.trace.program).place("flash2", "prefill")
     mark = marks(shared)["flash2 prefill"]
     assert mark.x == place.flops / place.compulsory

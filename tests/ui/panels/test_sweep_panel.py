@@ -31,11 +31,12 @@ def window(open_window, qapp):
     return window
 
 
-def show(window, qapp) -> None:
+def show(window, qapp, tiles="own") -> None:
     window.desk.take("memory")
     window.docks["sweep"].raise_()
     qapp.processEvents()
     window.session.settle()
+    press(panel_of(window), "tiles", tiles)
 
 
 def panel_of(window):
@@ -52,6 +53,24 @@ def click(panel, at) -> None:
         panel.plot.surface, Qt.MouseButton.LeftButton,
         Qt.KeyboardModifier.NoModifier, at.toPoint(),
     )  # fmt: skip
+
+
+def test_curves_begin_in_the_tiles_of_kernels_and_a_click_takes_these(open_window, qapp):
+    """In the demo's own tiles FlashAttention-1 asks for more than naive at any length."""
+    window = open_window("causal", (1280, 720))
+    show(window, qapp, "kernels")
+    panel, session = panel_of(window), window.session
+    tiles = rule_tiles(session.trace.workload)["fa2"]
+    assert f"{tiles[0]} × {tiles[1]} tiles" in panel.accessibleDescription()
+    last = {curve.short: curve.ys[-1] for curve in panel.plot.model.curves}
+    assert last["flash2"] < last["flash1"] < last["naive"]
+    curve = next(c for c in panel.plot.model.curves if c.short == "flash2")
+    place = curve.xs.index(512)
+    click(panel, panel.plot.where(512, curve.ys[place]))
+    session.settle()
+    w = session.trace.workload
+    assert (w.seqlen_k, w.rows, w.cols) == (512, *tiles)
+    assert session.trace.program.totals.bytes == curve.ys[place]
 
 
 def test_curves_of_all_algorithms_with_this_scenario_marked(window):

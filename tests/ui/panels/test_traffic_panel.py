@@ -172,7 +172,7 @@ def test_labels_say_the_totals_where_the_curves_end(name: str) -> None:
     for label, other in zip(labels[1:3], traffic.others, strict=True):
         assert bytes_text(other.end) in label.text
         assert label.text.endswith("↑") is (other.end > lay.top)
-    assert labels[3].text == f"compulsory {bytes_text(traffic.compulsory)}"
+    assert labels[3].text == f"minimum {bytes_text(traffic.compulsory)}"
     below = 0
     for label, tensor in zip(labels[4:], run.tensors, strict=True):
         amount = run.totals.read[tensor] + run.totals.write[tensor]

@@ -79,7 +79,7 @@ def test_an_export_with_a_painter_that_fails_is_one_line_and_no_file(tmp_path, e
     )  # fmt: skip
     assert done.returncode == 2
     assert done.stdout == ""
-    told = 'picture: Memory traffic = "ZeroDivisionError: one bad number": expected a panel that'
+    told = 'picture: Traffic = "ZeroDivisionError: one bad number": expected a panel that'
     assert done.stderr.splitlines()[-1].startswith(told)
     assert len(done.stderr.splitlines()) == 1, done.stderr
     assert names(tmp_path) == []
@@ -235,11 +235,11 @@ def test_a_panel_that_cannot_be_drawn_is_not_exported(open_window, monkeypatch, 
         lambda: WidgetPicture(panel).save(tmp_path / "a.svg"),
         lambda: WidgetPicture(panel).copy(lambda make, done: done(make())),
     ):
-        with pytest.raises(InputError, match="Memory traffic"):
+        with pytest.raises(InputError, match="Traffic"):
             act()
     assert not list(tmp_path.glob("a.*"))
     window.files.copy_panel("memory")
-    assert "Memory traffic" in window.messages.text()
+    assert "Traffic" in window.messages.text()
     monkeypatch.undo()
     WidgetPicture(panel).save(tmp_path / "a.png")
 

@@ -24,6 +24,7 @@ from ui.session.view import View
 from ui.talk.caption import caption_of
 from ui.talk.lessons import Lessons
 from ui.window.main_window import MainWindow
+from ui.window.mnemonics import plain
 
 Open = Callable[..., MainWindow]
 ONLINE = LESSONS / "05-online-softmax.md"
@@ -440,7 +441,7 @@ def test_the_menu_lists_the_shipped_lessons_by_part(open_window: Open) -> None:
     orders = []
     for _ in range(3):
         menu.aboutToShow.emit()
-        orders.append([action.text() for action in menu.actions()])
+        orders.append([plain(action.text()) for action in menu.actions()])
     assert orders[0] == orders[1] == orders[2]
     found = parts()
     assert orders[0][0].startswith("I  What attention computes\t")

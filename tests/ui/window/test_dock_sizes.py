@@ -5,7 +5,7 @@ from PySide6.QtCore import QPoint, Qt
 
 from simulator.base.assets import LESSONS, SCENARIOS
 from ui.app.start import make_window
-from ui.look.layouts import LAYOUTS
+from ui.look.layouts import AT_MOST, BESIDE, LAYOUTS
 from ui.safety.settings import Settings
 
 SMALL, LARGE = (1280, 720), (3840, 2160)
@@ -20,7 +20,10 @@ def shares(window) -> dict[str, tuple[float, float]]:
     """Return the docks in sight: shares of the window's width, and of the height between bars."""
     sizes = {name: window.docks[name].size() for name in in_sight(window)}
     top = window.header.mapTo(window, QPoint(0, window.header.height())).y()
-    wide, high = window.width(), window.transport.mapTo(window, QPoint()).y() - top
+    wide, high = (
+        window.width() - window.rail.width(),
+        window.transport.mapTo(window, QPoint()).y() - top,
+    )
     return {name: (size.width() / wide, size.height() / high) for name, size in sizes.items()}
 
 
@@ -66,7 +69,7 @@ def test_docks_keep_their_shares_when_the_window_grows_and_shrinks(open_window, 
 
 
 def test_what_was_dragged_keeps_its_share_in_any_window(open_window, qapp, qtbot, settings):
-    window = open_window("causal", SMALL)
+    window = open_window("causal", (1440, 900))
     window.desk.take("algorithm")
     qapp.processEvents()
     code = window.docks["code"].geometry()
@@ -75,8 +78,8 @@ def test_what_was_dragged_keeps_its_share_in_any_window(open_window, qapp, qtbot
     line = window.docks["formula"].geometry().top() - 30  # tabs stand in between
     drag(window, qtbot, QPoint(code.center().x(), (code.bottom() + line) // 2), QPoint(0, 60))
     dragged = shares(window)
-    assert dragged["code"][0] == pytest.approx(0.44 + 120 / 1280, abs=0.01)
-    assert dragged["code"][1] > code.height() / 720 + 0.05
+    assert dragged["code"][0] == pytest.approx(AT_MOST + 120 / 1384, abs=0.01)
+    assert dragged["code"][1] > code.height() / 900 + 0.05
     wanted = {name: about(share) for name, share in dragged.items()}
     resize(window, qapp, LARGE)
     assert shares(window) == wanted
@@ -95,7 +98,7 @@ def test_what_was_dragged_keeps_its_share_in_any_window(open_window, qapp, qtbot
     assert shares(again) == wanted
     again.desk.reset()
     qapp.processEvents()
-    assert shares(again)["code"][0] == pytest.approx(0.44, abs=0.01)
+    assert shares(again)["code"][0] == pytest.approx(AT_MOST, abs=0.01)
     again.close()
 
 
@@ -106,25 +109,24 @@ def test_shares_that_make_no_sense_say_nothing(open_window, qapp, settings, text
     settings.save_shares("steps", text)
     window = open_window("causal", (1440, 900))
     qapp.processEvents()
-    assert shares(window)["softmax"][0] == pytest.approx(0.36, abs=0.01)
+    assert shares(window)["softmax"][0] == pytest.approx(BESIDE, abs=0.01)
 
 
 @pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("layout", ["steps", "algorithm", "cache"])
-def test_a_key_opens_a_panel_large_and_gives_its_room_back(open_window, qapp, qtbot, layout):
+def test_a_panel_opens_large_and_gives_its_room_back(open_window, qapp, layout):
     window = open_window("causal", SMALL)
     window.desk.take(layout)
     qapp.processEvents()
     before = shares(window)
-    others = {"I": "inspector", "6": "compare", "0": "exactness", "D": "sqrt_d"}
-    for key, name in others.items():
-        qtbot.keyClick(window, key)
+    for name in ("inspector", "compare", "exactness", "sqrt_d"):
+        window.docks.actions[name].trigger()
         window.session.settle()
         qapp.processEvents()
         width, height = shares(window)[name]
-        assert width >= (0.4 if name in ("sqrt_d", "exactness") else 0.5) - 0.01, name
+        assert width >= (BESIDE if name in ("sqrt_d", "exactness") else AT_MOST) - 0.01, name
         assert height >= 0.5, name
-        qtbot.keyClick(window, key)
+        window.docks.actions[name].trigger()
         qapp.processEvents()
         after = shares(window)
         assert after == {name: pytest.approx(share, abs=0.01) for name, share in before.items()}
@@ -137,7 +139,7 @@ def test_the_scenario_opens_at_the_left_in_every_layout(open_window, qapp):
         window.docks["scenario"].show()
         qapp.processEvents()
         form = window.docks["scenario"].geometry()
-        assert form.left() == 0, layout.name
+        assert form.left() == window.rail.width(), layout.name
         assert 230 <= form.width() <= 330, layout.name
 
 
@@ -155,9 +157,10 @@ def test_a_pinned_cell_is_shown_in_front(open_window, qapp):
 
 def test_a_lesson_shows_in_a_large_window_what_its_step_needs(open_window, qapp):
     window = open_window("flash2", (1920, 1080))
-    window.desk.reset()
+    window.docks.open("scenario")
+    window.docks.open("traffic")
     qapp.processEvents()
-    assert {"scenario", "traffic"} <= in_sight(window)  # the user's own has room for both
+    assert in_sight(window) == {"scenario", "traffic", "softmax"}
     window.lessons.open(LESSONS / "05-online-softmax.md")
     window.session.settle()
     qapp.processEvents()
@@ -165,11 +168,14 @@ def test_a_lesson_shows_in_a_large_window_what_its_step_needs(open_window, qapp)
     assert in_sight(window) == {"memory", "softmax"}
     window.desk.lend("steps", "traffic")
     qapp.processEvents()
-    assert in_sight(window) == {"memory", "softmax", "traffic"}
+    assert in_sight(window) == {"softmax", "traffic"}
+    window.desk.lend("steps", "scenario")
+    qapp.processEvents()
+    assert in_sight(window) == {"memory", "softmax", "scenario"}
     window.lessons.player.leave()
     window.session.settle()
     qapp.processEvents()
-    assert {"scenario", "traffic"} <= in_sight(window)
+    assert in_sight(window) == {"scenario", "traffic", "softmax"}
 
 
 @pytest.mark.long

@@ -21,8 +21,8 @@ from ui.look.theme import THEMES, Style
 from ui.panels.scenario.fields import FIELDS
 from ui.window.actions import ACTIONS
 from ui.window.file_menu import demo_paths
-from ui.window.panel_specs import PANELS
-from ui.window.search.dialog import AT_MOST, GROUPS, open_search
+from ui.window.panel_specs import GROUPED, GROUPS, PANELS
+from ui.window.search.dialog import AT_MOST, open_search
 from ui.window.search.entries import SYNONYMS, Entry, Kind, entries
 from ui.window.search.matching import find, lit
 from ui.window.search.rows import AT_ONCE, SearchRows, broken, told
@@ -71,7 +71,8 @@ def test_everything_that_there_is_can_be_found():
         Kind.FIELD: [spec.name for spec in FIELDS],
         Kind.WORD: [word.name for word in glossary()],
         Kind.DEMO: [path.stem for path in demo_paths()],
-        Kind.PANEL: [spec.name for spec in PANELS],
+        Kind.PANEL: [spec.name for spec in sorted(PANELS, key=lambda s: s.name in GROUPED)],
+        Kind.GROUP: [group.name for group in GROUPS],
         Kind.LAYOUT: [spec.name for spec in LAYOUTS],
         Kind.MODEL: list(models()),
         Kind.GPU: list(gpus()),
@@ -219,14 +220,16 @@ def test_its_keys_open_it_and_close_it(open_window, key, modifiers):
 
 def test_with_nothing_typed_it_shows_what_was_taken_last_then_the_groups(searching):
     window, dialog = searching
-    assert [entry.id for entry in dialog.model.shown] == list(GROUPS)
+    assert [entry.id for entry in dialog.model.shown] == [
+        f"groups:{group.name}" for group in GROUPS
+    ]
     for name in ("actions:about", "words:ulp"):
         window.settings.add_searched(name)
     dialog.search("")
     assert [entry.id for entry in dialog.model.shown][:3] == [
         "words:ulp",
         "actions:about",
-        GROUPS[0],
+        "groups:steps",
     ]
     for number in range(9):
         window.settings.add_searched(f"steps:01-soft-lookup/{number}")

@@ -52,7 +52,7 @@ def table_rows(
         size("requested, read", lambda t: t.counters.read_bytes),
         size("requested, written", lambda t: t.counters.write_bytes),
         size("requested, total", lambda t: t.counters.bytes),
-        size("compulsory (each launch, once)", lambda t: t.compulsory),
+        size("minimum (each launch, once)", lambda t: t.compulsory),
         row("matmul FLOPs", lambda t: t.counters.flops, lambda t: flops_text(t.counters.flops)),
         note("FLOPs for each requested byte", lambda t: f"{t.intensity:.1f}"),
         note("DRAM, by model", lambda t: _dram_text(t.duration)),

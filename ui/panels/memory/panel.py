@@ -31,7 +31,7 @@ class MemoryPanel(MovingPanel[None]):
 
     def __init__(self) -> None:
         smallest = QSize(round(MIN_SIZE.width()) + 16, round(MIN_SIZE.height()) + 12)
-        super().__init__("memory_panel", "Memory traffic", smallest)
+        super().__init__("memory_panel", "Traffic", smallest)
         self._baseline: tuple[TileProgram, int] | None = None
         self.shown = "plain"
         """The row of `VIEWS` on show."""

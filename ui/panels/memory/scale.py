@@ -59,7 +59,7 @@ class ScaleModel:
     def words(self) -> tuple[str, ...]:
         """How large HBM is, from long to short."""
         size = bytes_text(self.gpu.smem_bytes).replace(".0 ", " ")
-        desks = f"HBM holds {rounded_text(self.desks)} desks of {size}"
+        desks = f"HBM: {rounded_text(self.desks)} times the {size} of SRAM"
         part, run = _part(self.run, self.gpu), bytes_text(self.run)
         return (
             f"{desks}  ·  this run's tensors: {run}, {part} of it",
@@ -383,7 +383,7 @@ def _paint_desk(painter: QPainter, model: ScaleModel, layout: ScaleLayout) -> No
     memory, small = model.memory, style.text_font(11)
     green = mixed(theme.sram_line, theme.text, 0.55)
     size = bytes_text(model.gpu.smem_bytes)
-    title = "over the limit of" if memory.over else "SRAM, a desk of"
+    title = "over the limit of" if memory.over else "SRAM of a block,"
     places = [(layout.desk, memory.shared, (title, size), False)]
     if not layout.drawer.isNull():
         size = bytes_text(model.gpu.register_bytes or 0)

@@ -33,7 +33,7 @@ class Order(Study[OrderFound, OrderState]):
     What a token hears of lights up layer by layer.
     """
 
-    name, title, doing = "order", "Order and reach", "shuffled tokens"
+    name, title, doing = "order", "Token order", "shuffled tokens"
     pictured = "Shuffled tokens, or the reach of a token"
     choices, room, seconds = CHOICES, QSizeF(430, 240), 1.0
     slider = Slider(

@@ -39,7 +39,7 @@ _NO_RATE = (
     "of bytes alone."
 )
 _ON_ROOF = "Estimates from data sheets{}. A point stands on the roof above its intensity."
-_CACHES = {"requested": ", as if nothing were found in L2", "compulsory": ", every byte moved once"}
+_CACHES = {"requested": ", as if nothing were found in L2", "minimum": ", every byte moved once"}
 """What each kind of bytes supposes of caches."""
 
 
@@ -90,7 +90,7 @@ def roofline_plot(state: UnderRoof) -> PlotModel:
     if roof.ridge is not None:
         low, high = min(low, roof.ridge / _ROOM), max(high, roof.ridge * _ROOM)
     top = max(roof.at(high), *(mark.y for mark in marks))
-    kind = "compulsory" if state.compulsory else "requested"
+    kind = "minimum" if state.compulsory else "requested"
     said = _NO_RATE if roof.rate is None else _ON_ROOF.format(_CACHES[kind])
     note = f"{said} {launch_words(spent)}".strip()
     lines = [_lines(place, state) for place in found.places]
@@ -295,7 +295,7 @@ def _lines(place: RooflinePoint, state: UnderRoof) -> tuple[str, ...]:
         f"{ALGORITHMS[place.algorithm].title}, {_SIZES[place.phase]}",
         f"{count_text(place.flops)} FLOPs",
         f"{bytes_text(place.requested)} requested: {_number(place.intensity)} FLOP/B",
-        f"{bytes_text(place.compulsory)} compulsory: {_number(place.best_intensity)} FLOP/B",
+        f"{bytes_text(place.compulsory)} minimum: {_number(place.best_intensity)} FLOP/B",
         f"{estimate_text(_seconds(place, state), state.roof.gpu.name)}{fast}",
         f"{_flops(state.roof.at(_intensity(place, state)))} within reach",
     )

@@ -35,7 +35,7 @@ CHOICES = (
         Option("model", "DRAM by model", "Model",
                "What a run reaches by a model with L2 (docs/time-model.md): FLOPs for each byte of "
                "DRAM, and hollow for each requested byte."),
-        Option("compulsory", "Compulsory bytes", "Compulsory",
+        Option("compulsory", "Minimum bytes", "Minimum",
                "FLOPs for each byte that has to move once: caches that miss nothing else."),
     )),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Attention as a kernel smoother (Tsai et al. 2019), and other scores: the Kernel dock."""
+"""Attention as a kernel smoother (Tsai et al. 2019), and other scores: the Kernel smoother dock."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ class SmoothingStudy(Study[SmoothingState, SmoothingState]):
     What is shown is of the head and row that the board explains.
     """
 
-    name, title, doing, pictured = "kernel", "Kernel", "keys of a head", "Factors, or scores"
+    name, title, doing = "kernel", "Kernel smoother", "keys of a head"
+    pictured = "Factors, or scores"
     choices, room = CHOICES, QSizeF(440, 250)
 
     def hidden(self, trace: Trace, chosen: Chosen) -> frozenset[str]:

@@ -120,7 +120,7 @@ def figure_lines(
         heading,
         f"requested {_exact(figures.bytes)}",
         f"read {bytes_text(figures.read)}, written {bytes_text(figures.write)}",
-        f"compulsory {_exact(figures.compulsory)}",
+        f"minimum {_exact(figures.compulsory)}",
         f"held in HBM {_exact(figures.held)}",
         f"{count_text(figures.flops)} FLOPs",
         spent,

@@ -18,13 +18,14 @@ from simulator.study.sweep import (
     Sweep,
     TilingMap,
     axis_values,
+    in_kernel_tiles,
     map_sizes,
     scenario_at,
     sweep,
     tiles_scenario,
     tiling_map,
 )
-from simulator.study.sweep_choices import CHOICES, MAP, VARIANTS
+from simulator.study.sweep_choices import CHOICES, KERNELS, MAP, VARIANTS
 from simulator.study.variants import VariantTable, variant_table
 from ui.kit.boxes import Box
 from ui.look.units import count_text
@@ -68,18 +69,20 @@ class SweepStudy(Study[Swept, Swept]):
         return said
 
     def hidden(self, trace: Trace, chosen: Chosen) -> frozenset[str]:
-        if chosen["over"] == MAP:
-            return frozenset()
-        return frozenset({"algorithm", *(["quantity"] if chosen["over"] == VARIANTS else [])})
+        over, out = chosen["over"], {"algorithm", "tiles"}
+        out -= {"tiles"} if over in ("N", "d") else {"algorithm"} if over == MAP else set()
+        return frozenset(out | {"quantity"} if over == VARIANTS else out)
 
     def needs(self, trace: Trace, view: View, chosen: Chosen) -> Hashable:
         over = chosen["over"]
         timed = chosen["quantity"] == "time" and over in _AXES
-        return over, chosen["algorithm"] if over == MAP else "", timed
+        kernels = chosen["tiles"] == KERNELS and over in ("N", "d")
+        return over, chosen["algorithm"] if over == MAP else "", timed, kernels
 
     def compute(self, trace: Trace, needs: Any, report: Report) -> Swept:
         load_plots()
-        w, (over, algorithm, timed) = trace.workload, needs
+        w, (over, algorithm, timed, kernels) = trace.workload, needs
+        w = in_kernel_tiles(w) if kernels else w
         if over == VARIANTS:
             return Swept(w, variant_table(w))
         if over == MAP:

@@ -139,7 +139,7 @@ def label_texts(traffic: RunTraffic, names: Mapping[str, str], top: int) -> tupl
 
     own = traffic.own
     out = [text(names[run.algorithm], run.end) for run in (own, *traffic.others)]
-    out.append(text("compulsory", traffic.compulsory))
+    out.append(text("minimum", traffic.compulsory))
     if traffic.dram is not None:
         out.append(text("DRAM, measured", traffic.dram))
     ends = own.bytes[:, -1].tolist()

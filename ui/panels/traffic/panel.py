@@ -49,7 +49,7 @@ class TrafficPanel(Panel[RunTraffic]):
     """Cumulative bytes of each tensor; pressing or dragging moves the cursor, the pointer reads."""
 
     def __init__(self, session: Session) -> None:
-        super().__init__("traffic_panel", "HBM bytes over the run", QSize(320, 64))
+        super().__init__("traffic_panel", "Bytes over the run", QSize(320, 64))
         self.setWhatsThis(_TIP)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)

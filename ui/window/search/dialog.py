@@ -48,11 +48,6 @@ if TYPE_CHECKING:
 NAME = "search"
 AT_MOST = 9
 """Rows in sight; more are scrolled to."""
-GROUPS = (
-    "layouts:steps", "panels:memory", "panels:softmax", "panels:code", "panels:compare",
-    "panels:roofline", "panels:cache", "panels:inspector", "panels:layer",
-)  # fmt: skip
-"""What an empty query shows below what was used last."""
 _WIDTH, _LEAST_WIDTH, _TOP, _HEAD, _KINDS, _FOOT, _RADIUS = 1140, 720, 96, 84, 40, 52, 14
 _SMALLEST = 0.8
 """Least size of letters in a low window, as a share of those in one of 1080 pixels."""
@@ -298,7 +293,8 @@ class SearchDialog(QDialog):
     def _first(self) -> tuple[Entry, ...]:
         """Return what was used last, then the groups of panels."""
         known = {entry.id: entry for entry in entries()}
-        ids = dict.fromkeys((*self._window.settings.searched, *GROUPS))
+        groups = (entry.id for entry in known.values() if entry.kind is Kind.GROUP)
+        ids = dict.fromkeys((*self._window.settings.searched, *groups))
         return tuple(known[each] for each in ids if each in known)
 
     @property

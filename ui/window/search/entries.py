@@ -22,7 +22,7 @@ from ui.panels.scenario.blanks import blanks
 from ui.panels.scenario.fields import FIELDS, FieldSpec, texts
 from ui.window.actions import ACTIONS
 from ui.window.file_menu import demo_paths, demo_title
-from ui.window.panel_specs import PANELS
+from ui.window.panel_specs import GROUPED, GROUPS, PANELS, GroupSpec
 
 if TYPE_CHECKING:
     from ui.window.main_window import MainWindow
@@ -44,6 +44,7 @@ class Kind(Enum):
     WORD = "Word", "words"
     DEMO = "Demo", "demos"
     PANEL = "Panel", "panels"
+    GROUP = "Group", "groups"
     LAYOUT = "Layout", "layouts"
     MODEL = "Model", "models"
     GPU = "GPU", "gpus"
@@ -90,7 +91,9 @@ class Entry:
 def entries() -> tuple[Entry, ...]:
     """Return everything that can be found, kind by kind."""
     called = read_toml(SYNONYMS)
-    makers = (_actions, _fields, _lessons, _words, _demos, _panels, _layouts, _models, _gpus)
+    makers = (
+        _actions, _fields, _lessons, _words, _demos, _panels, _groups, _layouts, _models, _gpus,
+    )  # fmt: skip
     found = [entry for make in makers for entry in make(called)]
     return tuple(sorted(found, key=lambda entry: list(Kind).index(entry.kind)))
 
@@ -200,12 +203,28 @@ def _open(window: MainWindow, path: Path) -> None:
 
 
 def _panels(called: Called) -> Iterator[Entry]:
-    for spec in PANELS:
+    for spec in sorted(PANELS, key=lambda spec: spec.name in GROUPED):
         yield Entry(
             Kind.PANEL, spec.name, spec.title, spec.tip, _also(called, Kind.PANEL, spec.name),
-            keys=spec.key,
             value=partial(_panel_now, name=spec.name), go=partial(_show_panel, name=spec.name),
         )  # fmt: skip
+
+
+def _groups(called: Called) -> Iterator[Entry]:
+    for number, group in enumerate(GROUPS, start=1):
+        yield Entry(
+            Kind.GROUP, group.name, group.title, group.tip, _also(called, Kind.GROUP, group.name),
+            keys=str(number),
+            value=partial(_group_now, group=group), go=partial(_show_group, name=group.name),
+        )  # fmt: skip
+
+
+def _group_now(window: MainWindow, group: GroupSpec) -> str:
+    return "in sight" if window.docks.shows(group) else ""
+
+
+def _show_group(window: MainWindow, name: str) -> None:
+    window.docks.open_group(name)
 
 
 def _panel_now(window: MainWindow, name: str) -> str:

@@ -20,8 +20,13 @@ SECONDS_PER_TURN = 2.4
 """How long an op lasts in which hands turn, the fastest of them many times."""
 SECONDS_PER_MOVE = 1.0
 """How long an op lasts that moves tiles between HBM and the chip."""
-SECONDS_PER_RESCALE = 2.7
-"""How long an op lasts in which all that has been summed may shrink: it moves for 2.4 s."""
+SECONDS_PER_RESCALE = 3.9
+"""How long an op lasts in which all that has been summed may shrink: its motion is of three
+seconds, a quarter of one in which the camera comes, and a moment in which it goes."""
+SECONDS_PER_PRESS = 1.4
+"""How long the maximum rises in it: of a fast rescale this alone is played."""
+WHOLE_UP_TO, PRESS_UP_TO = 4.0, 10.0
+"""Speeds up to which a rescale is played, and up to which its press is."""
 SECONDS_OF_NOTHING = 0.1
 """How long a rescale lasts that changes nothing: the first of a row, or with alpha = 1."""
 LONGEST_WAY = 20.0
@@ -232,20 +237,77 @@ def eased(share: float) -> float:
 class Rescaling:
     """How far each part of a rescale has come, 0 to 1."""
 
+    near: float  # the camera and the veil over other rows, which go again at the end
     passed: float  # what stands above the old maximum
-    named: float  # alpha
+    named: float  # the chip with alpha, above 1 while it swings in
     risen: float  # the maximum, from the old to the new one: old sums shrink by alpha**risen
+    joined: float  # the tile's own weights, which stand up one after the other
+    gone: float  # the chip, which fades
+    lit: bool  # whether alpha is lit, in formula, code and board
 
 
 def rescaling(share: float) -> Rescaling:
     """Return the parts of a rescale at a share of its motion, one after the other."""
-    parts = ((share - begin) / (end - begin) for begin, end in _RESCALE)
-    passed, named, risen = (eased(min(max(part, 0.0), 1.0)) for part in parts)
-    return Rescaling(passed, named, risen)
+    ms = share * _MOTION_MS - _COMES_MS
+
+    def part(begin: float, end: float) -> float:
+        return min(max((ms - begin) / (end - begin), 0.0), 1.0)
+
+    comes, goes = part(-_COMES_MS, 0), part(3000, _MOTION_MS - _COMES_MS)
+    return Rescaling(
+        near=eased(comes) - eased(goes),
+        passed=1 - (1 - part(0, 250)) ** 3,
+        named=_swung(part(600, 800)),
+        risen=eased(part(*_PRESS)),
+        joined=part(2400, 3000),
+        gone=part(2400, 2700),
+        lit=600 <= ms < 2400,
+    )
 
 
-_RESCALE = (0.0, 0.12), (0.25, 0.33), (0.375, 0.96)
-"""Shares of the motion in which each part of a rescale begins and ends; between them all rests."""
+def stood(count: int, joined: float) -> list[float]:
+    """Return how high each of some weights has come that stand up one after the other, 0 to 1."""
+    parts = (min(max(joined * count / _UPRIGHT - n, 0.0), 1.0) for n in range(count))
+    return [1 - (1 - part) ** 3 for part in parts]
+
+
+def played(share: float, seconds: float) -> float:
+    """Return which share of a rescale's time is shown when a share of its seconds has passed.
+
+    seconds: how long it is shown: little of a fast one is played, of a very fast one nothing.
+    """
+    if seconds >= SECONDS_PER_RESCALE / WHOLE_UP_TO:
+        return share
+    if seconds < SECONDS_PER_PRESS / PRESS_UP_TO:
+        return 1.0
+    begin, end = ((_COMES_MS + ms) / (1000 * SECONDS_PER_RESCALE) for ms in _PRESS)
+    return begin + (end - begin) * share if share < 1 else 1.0
+
+
+def in_two_states(share: float) -> float:
+    """Return which share of a rescale's time is shown where nothing is to move: one, then another.
+
+    A score stands above the line; then the line is at the top, and what was summed has shrunk.
+    """
+    if share >= 1:
+        return 1.0
+    ms = _STILLS[share >= 0.5]
+    return (_COMES_MS + ms) / (1000 * SECONDS_PER_RESCALE)
+
+
+def _swung(part: float) -> float:
+    """Return the progress of what grows a little too far and swings back."""
+    return 1 + 2.70158 * (part - 1) ** 3 + 1.70158 * (part - 1) ** 2 if part else 0.0
+
+
+_MOTION_MS = 1000 * SECONDS_PER_RESCALE * MOVING
+_COMES_MS = 250
+"""How long the camera comes to the row before its rescale begins, at 0 ms."""
+_PRESS = 900, 2300
+"""When the maximum rises, in milliseconds."""
+_STILLS = 600, 2350
+_UPRIGHT = 0.8
+"""Share of the time in which weights join in which they stand up; then all rests."""
 
 
 def _step_op(program: TileProgram, cursor: Cursor, forward: bool) -> Cursor:

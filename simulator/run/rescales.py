@@ -12,7 +12,14 @@ from simulator.base.dtypes import F32
 from simulator.engines.protocol import RowBlock
 from simulator.problem.workload import Workload
 from simulator.program.op import Gesture
-from simulator.program.playback import SECONDS_OF_NOTHING, SECONDS_PER_RESCALE, Cursor
+from simulator.program.playback import (
+    PRESS_UP_TO,
+    SECONDS_OF_NOTHING,
+    SECONDS_PER_PRESS,
+    SECONDS_PER_RESCALE,
+    WHOLE_UP_TO,
+    Cursor,
+)
 from simulator.run.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -70,18 +77,40 @@ def shrinking(now: Snapshot) -> NDArray[np.bool_]:
     return has_seen(now) & np.asarray(now.rescale_factor < 1)
 
 
-def rescale_seconds(now: Snapshot) -> float | None:
-    """Return how long the op of a state lasts at speed 1, if it is a rescale; else None."""
+def rescales(now: Snapshot) -> bool:
+    """Return whether the op of a state makes what was summed smaller in any row."""
+    return now.op.gesture is Gesture.SHRINK and bool(shrinking(now).any())
+
+
+def row_at_hand(now: Snapshot, row: int | None) -> int | None:
+    """Return the query row whose rescale is shown: the chosen one, else the one of least alpha.
+
+    None if no row of the block shrinks.
+    """
+    shrinks, rows = shrinking(now), now.visit.rows
+    if row is not None and row in rows and shrinks[row - rows.start]:
+        return row
+    least = np.where(shrinks, now.rescale_factor, np.inf)
+    return rows.start + int(np.argmin(least)) if shrinks.any() else None
+
+
+def rescale_seconds(now: Snapshot, speed: float = 1.0) -> float | None:
+    """Return how long the op of a state lasts at speed 1, if it is a rescale; else None.
+
+    speed: how fast it is played: of a fast one the press alone is, of a very fast one nothing.
+    """
     if now.op.gesture is not Gesture.SHRINK:
         return None
-    return SECONDS_PER_RESCALE if shrinking(now).any() else SECONDS_OF_NOTHING
+    if speed > PRESS_UP_TO or not shrinking(now).any():
+        return SECONDS_OF_NOTHING
+    return SECONDS_PER_PRESS if speed > WHOLE_UP_TO else SECONDS_PER_RESCALE
 
 
-def rescale_seconds_at(trace: Trace, cursor: Cursor) -> float | None:
+def rescale_seconds_at(trace: Trace, cursor: Cursor, speed: float = 1.0) -> float | None:
     """Return how long the op at a cursor lasts at speed 1, if it is a rescale; else None."""
     if trace.program.ops(cursor.visit)[cursor.op].gesture is not Gesture.SHRINK:
         return None
-    return rescale_seconds(trace.snapshot(cursor.visit, cursor.op))
+    return rescale_seconds(trace.snapshot(cursor.visit, cursor.op), speed)
 
 
 def has_seen(now: Snapshot) -> NDArray[np.bool_]:

@@ -7,7 +7,10 @@ from math import log2
 
 from PySide6.QtCore import QAbstractAnimation, QEasingCurve, QObject, QVariantAnimation
 
-from ui.board.layout import Viewport, clamped, visible_count
+from simulator.program.playback import rescaling
+from simulator.run.motion import Motion
+from simulator.run.rescales import rescales, row_at_hand
+from ui.board.layout import Viewport, clamped, framing, visible_count
 
 GLIDE_MS, DOUBLING_MS, LONGEST_MS = 320, 110, 2000
 """How long the camera takes from one view to another: at least, more for every time that all
@@ -35,6 +38,28 @@ def between(
         last = stop + visible_count(count, end.zoom) / 2
         places.append(first + (last - first) * done - visible_count(count, zoom) / 2)
     return clamped(shape, Viewport(zoom, *places))
+
+
+def at_row(motion: Motion, share: float, view: Viewport, row: int | None) -> Viewport:
+    """Return the view while a rescale is done: the camera comes to its row, and goes back.
+
+    share: of the motion, 0 to 1.
+    view: what is in sight without it; of any other op that is returned.
+    """
+    now = motion.after
+    if not (0 < share < 1 and rescales(now)):
+        return view
+    shown, near = row_at_hand(now, row), rescaling(share).near
+    if shown is None or near <= 0:
+        return view
+    w, stop = now.program.workload, now.visit.cols.stop
+    begin = max(now.begun_at * w.cols, stop - _MOST_KEYS)
+    shape = (w.seqlen_q, w.seqlen_k, w.head_dim, w.value_dim)
+    return between(shape, view, framing(shape, (shown, shown + 1), (begin, stop)), near)
+
+
+_MOST_KEYS = 40
+"""Keys of a row that are in sight while it is rescaled: of more, the last."""
 
 
 def glide_ms(start: Viewport, end: Viewport) -> int:

@@ -12,13 +12,12 @@ import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QLinearGradient, QPainter, QPainterPath, QPen
 
-from simulator.base.dtypes import F32
 from simulator.program.algorithms import TENSORS
 from simulator.program.op import Gesture
 from simulator.program.playback import Rescaling, eased, rescaling
 from simulator.run.linear_state import forms_tile
 from simulator.run.motion import Motion
-from simulator.run.rescales import has_seen, shrinking
+from simulator.run.rescales import has_seen, row_at_hand
 from ui.board.corner import inset_box
 from ui.board.hands import paint_turning
 from ui.board.key_state import StatePlaces, state_places
@@ -40,6 +39,7 @@ from ui.board.words import skip_phrase
 from ui.look.draw import CENTRE, card, draw_text, outline, text_width
 from ui.look.heat import indices, word_image
 from ui.look.kept import kept
+from ui.look.lit import paint_lit
 from ui.look.theme import Style
 from ui.look.units import number_text
 
@@ -214,32 +214,38 @@ def _shrink(scene: GestureScene) -> None:
     if not seen.any():
         say(scene, "first tile: nothing to rescale yet")
         return
-    if not shrinking(motion.after).any():
+    row = row_at_hand(motion.after, scene.row)
+    if row is None:
         say(scene, skipped or "α = 1 in every row: nothing shrinks")
         return
-    moments = rescaling(scene.share)
-    row = _most_shrunk(scene, of_output if normalised else of_weights)
-    _veil_others(scene, row, min(scene.share / _VEILED, (1 - scene.share) / _VEILED, 1.0))
+    moments, r = rescaling(scene.share), row - motion.after.visit.rows.start
+    _veil_others(scene, r, moments.near)
     box = scene.lay.boxes["S"]
-    if seen[row] and of_weights[row] < 1:
+    if seen[r] and of_weights[r] < 1:
         start = min(scene.lay.boxes["m"].left(), scene.lay.rect.right())
         used = scene.lay.col_x(motion.after.visit.cols.start)
         end = min(max(used, box.left()), box.right())
-        _paint_factor(scene, row, float(of_weights[row]), start, end, moments)
+        _paint_factor(scene, r, float(of_weights[r]), start, end, moments)
     words = "what was summed before shrinks by α"
     if normalised:
         o = scene.lay.boxes["O"]
-        _paint_factor(scene, row, float(of_output[row]), o.right(), o.left(), moments)
+        _paint_factor(scene, r, float(of_output[r]), o.right(), o.left(), moments)
         words = "O shrinks by α ℓ of before / ℓ"
+    if moments.lit:
+        _light_alpha(scene, r)
     say(scene, skipped or words)
 
 
-def _most_shrunk(scene: GestureScene, factor: F32) -> int:
-    """Return the explained row if it shrinks, else the row that shrinks most."""
-    shrinks = shrinking(scene.motion.after)
-    if shrinks[scene.chosen]:
-        return scene.chosen
-    return int(np.argmin(np.where(shrinks, factor, np.inf)))
+def _light_alpha(scene: GestureScene, r: int) -> None:
+    """Light α at the end of its row, beside all that it multiplies, and frame O of the row."""
+    style, font = scene.style, scene.style.text_font(13, italic=True)
+    own, room = scene.beside("O", r), scene.lay.rect
+    wide, high = text_width(font, "α") + style.px(10), style.px(20)
+    outline(scene.painter, own, style.theme.current, style.px(2))
+    x = min(own.right() + style.px(10), room.right() - wide)
+    place = QRectF(x, own.center().y() - high / 2, wide, high)
+    paint_lit(scene.painter, place, style)
+    draw_text(scene.painter, place, "α", font, style.theme.text, CENTRE)
 
 
 def _veil_others(scene: GestureScene, row: int, share: float) -> None:
@@ -257,7 +263,7 @@ def _paint_factor(
     scene: GestureScene, row: int, factor: float, start: float, end: float, moments: Rescaling
 ) -> None:
     """Draw how much a row has shrunk by now, on its way from `start` to `end`."""
-    if not moments.named:
+    if moments.named <= 0 or moments.gone >= 1:
         return
     style, painter = scene.style, scene.painter
     band, font = scene.beside("S", row), style.code_font(12, bold=True)
@@ -269,13 +275,13 @@ def _paint_factor(
     place = QRectF(x, band.center().y() - high / 2, width, high)
     grown = (1 - moments.named) / 2
     place.adjust(width * grown, high * grown, -width * grown, -high * grown)
+    painter.setOpacity(1 - moments.gone)
     card(painter, place, style.theme.current, style.theme.panel, high / 2)
     if moments.named >= 1:
         draw_text(painter, place, text, font, style.theme.panel, CENTRE)
+    painter.setOpacity(1.0)
 
 
-_VEILED = 0.1
-"""Share of a rescale in which the other rows are dimmed, and at its end lit again."""
 _VEIL = 0.5
 """How much other rows are dimmed."""
 

@@ -10,6 +10,7 @@ from simulator.program.algorithms import TENSORS
 from simulator.run.linear_state import forms_tile
 from simulator.run.rescales import WARP, skips
 from simulator.run.snapshot import Cell, Snapshot
+from simulator.run.touched import touched
 from ui.board.layout import BoardLayout
 from ui.board.middle import middle_at
 from ui.board.scores import numbers_fit
@@ -27,7 +28,7 @@ def paint_frames(painter: QPainter, theme: Theme, lay: BoardLayout) -> None:
 
 
 def paint_bands(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
-    """Outline the current row and column block in all their boxes, what just moved thicker."""
+    """Outline the current row and column block in all their boxes, what the op works on thicker."""
     theme, visit = style.theme, snapshot.visit
     if snapshot.op.before_tiles:
         return
@@ -53,9 +54,27 @@ def paint_bands(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
             other = lay.row_band(first, moves[0], last)
             if not other.isEmpty():
                 outline(painter, other, colour, style.px(1.5))
-        width = style.px(4 if moves and moves[0] == own else 2)
         if visible_band(band, lay.boxes[first]):
-            outline(painter, at_least(band, style.px(5)), colour, width)
+            outline(painter, at_least(band, style.px(5)), colour, style.px(2))
+    for name in lit_boxes(snapshot, lay):
+        band = lit_band(snapshot, lay, name)
+        if name != "S" and visible_band(band, lay.boxes[name]):
+            outline(painter, at_least(band, style.px(5)), theme.tensor(name), style.px(4))
+
+
+def lit_boxes(snapshot: Snapshot, lay: BoardLayout) -> frozenset[str]:
+    """Return the boxes that are lit: of what the op works on, as its formula is."""
+    stands = {"K": lay.keys, "V": lay.values}
+    names = (stands.get(name, lay.box_of(name)) for name in touched(snapshot))
+    return frozenset(name for name in names if name)
+
+
+def lit_band(snapshot: Snapshot, lay: BoardLayout, name: str) -> QRectF:
+    """Return what of a box is lit: the current rows or keys, or the tile."""
+    visit, axes = snapshot.visit, TENSORS[name].axes
+    if TENSORS[name].of_pairs:
+        return lay.tile(visit.rows, visit.cols)
+    return lay.col_band(name, visit.cols) if "key" in axes else lay.row_band(name, visit.rows)
 
 
 def visible_band(band: QRectF, box: QRectF) -> bool:

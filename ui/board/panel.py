@@ -19,7 +19,7 @@ from simulator.run.final_weights import with_weights_so_far
 from simulator.run.motion import Motion
 from simulator.run.snapshot import Cell, Snapshot
 from ui.board.board import Marks, moving_layout, paint_board, paint_moving_board
-from ui.board.camera import Camera, between
+from ui.board.camera import Camera, at_row, between
 from ui.board.flights import paint_flights
 from ui.board.layout import (
     BoardLayout,
@@ -212,7 +212,14 @@ class BoardPanel(QWidget):
         """
         if self._snapshot is None:
             raise ValueError("the board shows no snapshot yet")
-        return self._layout_of(self.camera.view)
+        return self._layout_of(self._view_now)
+
+    @property
+    def _view_now(self) -> Viewport:
+        """What part of the matrix is seen: during a rescale, the camera is at its row."""
+        if self.motion is None or self.holds:
+            return self.camera.view
+        return at_row(self.motion, self._share, self.camera.view, self._row)
 
     def _layout_there(self) -> BoardLayout:
         """Return where everything lies once the camera has arrived."""
@@ -365,7 +372,7 @@ class BoardPanel(QWidget):
                     begins = self.motion is not None and self._share <= 0
                     paint_board(
                         painter, self.motion.before if self.motion and begins else self._snapshot,
-                        self.style_now, rect, view=self.camera.view, row=self._row, hover=self._hit,
+                        self.style_now, rect, view=self._view_now, row=self._row, hover=self._hit,
                         selected=self.selected, points=self._points,
                     )  # fmt: skip
                 if self._hit is not None and self._pointer is not None and self.reads_out:

@@ -12,7 +12,7 @@ from simulator.run.motion import Motion
 from ui.board.key_state import state_places
 from ui.board.layout import BoardLayout
 from ui.board.marks import paint_bands, paint_current_outline, paint_row_mark
-from ui.look.draw import CENTRE, card, draw_text, mixed, text_width
+from ui.look.draw import CENTRE, card, draw_text, mixed, text_width, wrapped
 from ui.look.theme import Style
 from ui.look.units import number_text
 
@@ -97,23 +97,67 @@ def say_what(scene: GestureScene) -> None:
 
 
 def say(scene: GestureScene, text: str) -> None:
-    """Write what happens under the tile, or above it where there is no room."""
-    style, box = scene.style, scene.lay.boxes["S"]
-    font = style.text_font(13)
-    width, high = text_width(font, text) + style.px(16), style.px(22)
-    room = scene.lay.rect
-    x = min(max(scene.tile.center().x() - width / 2, box.left()), room.right() - width)
-    x = max(x, room.left())
-    y = scene.tile.bottom() + style.px(5)
-    if y + high > max(box.bottom(), scene.tile.bottom() + 1) + style.px(6):
-        y = scene.tile.top() - high - style.px(5)
-    place = QRectF(x, y, width, high)
+    """Write what happens beside the matrices, never on them; nowhere if there is no room."""
+    style, font = scene.style, scene.style.text_font(13)
+    line, pad = style.px(17), style.px(8)
     places = state_places(scene.motion.after, style, scene.lay)
-    if places is not None and places.card.intersects(place):
-        place.moveBottom(places.card.top() - style.px(5))
-    card(scene.painter, place, mixed(style.theme.panel, style.theme.empty, 0.3),
-         style.theme.border, style.px(5))  # fmt: skip
-    draw_text(scene.painter, place, text, font, style.theme.current, CENTRE)
+    card_taken = QRectF() if places is None else places.card
+    rooms = rooms_beside(scene.lay, style)
+    for room, whole in [*((each, True) for each in rooms), *((each, False) for each in rooms)]:
+        lines = [text] if whole else wrapped(text, font, room.width() - 2 * pad)
+        wide = max(text_width(font, each) for each in lines) + 2 * pad
+        place = QRectF(room.x(), room.y(), wide, len(lines) * line + style.px(5))
+        if wide > room.width() or place.height() > room.height() or place.intersects(card_taken):
+            continue
+        card(scene.painter, place, mixed(style.theme.panel, style.theme.empty, 0.3),
+             style.theme.border, style.px(5))  # fmt: skip
+        for n, each in enumerate(lines):
+            row = QRectF(place.x(), place.y() + style.px(2.5) + n * line, wide, line)
+            draw_text(scene.painter, row, each, font, style.theme.current, CENTRE)
+        return
+
+
+def rooms_beside(lay: BoardLayout, style: Style) -> list[QRectF]:
+    """Return the places beside the matrices in which there is nothing, the best first.
+
+    They are right of Vᵀ and under O, right of Kᵀ and above O, under Q, and under Vᵀ.
+    """
+    gap, room = style.px(6), lay.rect.adjusted(*(style.px(side) for side in (4, 4, -4, -4)))
+    boxes = list(lay.boxes.values())
+    low, high = lay.boxes[lay.values], lay.boxes[lay.keys]
+    right, left = low.right() + gap, low.left() - gap
+    bottom = max(box.bottom() for name, box in lay.boxes.items() if name != lay.values)
+    top = lay.labels["O"].top()
+    taken = [box for box in (lay.legend, lay.inset, lay.partials, lay.caption, lay.header)
+             if not box.isNull()]  # fmt: skip
+    taken += [*boxes, *lay.labels.values()]
+    end = lay.caption.top() if not lay.caption.isNull() else room.bottom()
+    above = lay.header.bottom() if not lay.header.isNull() else room.top()
+    corners = (
+        QRectF(QPointF(right, bottom + gap), QPointF(room.right(), end)),
+        QRectF(QPointF(high.right() + gap, above + gap), QPointF(room.right(), top)),
+        QRectF(QPointF(room.left(), bottom + gap), QPointF(left, end)),
+        QRectF(QPointF(low.left(), low.bottom() + gap), QPointF(room.right(), end)),
+    )
+    return [part for corner in corners for part in _free(corner, taken)]
+
+
+def _free(room: QRectF, taken: list[QRectF]) -> list[QRectF]:
+    """Return the parts of a room above and below what is taken in it."""
+    parts = [room] if room.width() > 0 and room.height() > 0 else []
+    for box in taken:
+        parts = [
+            piece
+            for part in parts
+            for piece in (
+                (part,) if not part.intersects(box) else (
+                    QRectF(part.topLeft(), QPointF(part.right(), box.top())),
+                    QRectF(QPointF(part.left(), box.bottom()), part.bottomRight()),
+                )
+            )
+            if piece.height() > 0
+        ]  # fmt: skip
+    return parts
 
 
 def outline_again(scene: GestureScene) -> None:

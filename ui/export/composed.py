@@ -16,12 +16,14 @@ from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
 from ui.board.board import (
     Marks,
+    Viewport,
     board_layout,
     moving_layout,
     paint_live_board,
     paint_moving_board,
     paint_still_board,
 )
+from ui.board.camera import at_row
 from ui.board.fault_marks import paint_fault_label
 from ui.board.flights import paint_flights
 from ui.board.layout import BoardLayout
@@ -128,7 +130,8 @@ def paint_moving_scene(
     """
     places, after = scene_places(style, rect), motion.after
     board, memory, softmax = (_inside(box, style.px(8)) for box in places.cards[:3])
-    lay = moving_layout(motion, style, board)
+    view = at_row(motion, share, Viewport(), report.row)
+    lay = moving_layout(motion, style, board, view)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     berths = None
     if after.op.moves:

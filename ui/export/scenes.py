@@ -13,12 +13,14 @@ from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
 from ui.board.board import (
     Marks,
+    Viewport,
     board_layout,
     moving_layout,
     paint_live_board,
     paint_moving_board,
     paint_still_board,
 )
+from ui.board.camera import at_row
 from ui.board.fault_marks import paint_fault_label
 from ui.board.flights import paint_flights
 from ui.export.composed import paint_moving_scene, paint_scene, paint_still_scene, scene_style
@@ -130,7 +132,8 @@ def _moving_board(
     *,
     ground: bool,
 ) -> None:
-    lay = moving_layout(motion, style, _board_place(motion.after, style, rect)[0])
+    view = at_row(motion, share, Viewport(), report.row) if ground else None
+    lay = moving_layout(motion, style, _board_place(motion.after, style, rect)[0], view)
     paint_moving_board(painter, motion, share, style, lay, Marks(report.row), ground=ground)
     paint_flights(painter, motion, share, style, lay)
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import accumulate, pairwise
 
 from simulator.lesson.record import word_count
-from simulator.lesson.steps import Lesson
+from simulator.lesson.steps import Lesson, Step
 from simulator.program.playback import (
     SECONDS_PER_OP,
     Cursor,
@@ -29,6 +29,8 @@ SHORTEST = 3.0
 """Least seconds that a caption, or an answer, is shown."""
 REST = 1.6
 """Least seconds that the place of a step is shown after what has led there."""
+BETWEEN = 0.5
+"""The same where the next step goes on from there: what moves is not kept waiting."""
 END_SECONDS = 5.0
 """How long the slide is shown after the last step."""
 
@@ -136,6 +138,8 @@ def _shots(lesson: Lesson, number: int, first: bool) -> list[Shot]:
     out = []
     before = None if first else lesson.steps[number - 1]
     start, most = step.start, PLAY_STEPS
+    later = lesson.steps[number + 1 : number + 2]
+    least = BETWEEN if later and not step.said.question and _goes_on(step, later[0]) else REST
     if start is None and before is not None and before.scenario == step.scenario:
         start, most = before.cursor, WALK_STEPS
     if start is not None and start != step.cursor:
@@ -143,15 +147,18 @@ def _shots(lesson: Lesson, number: int, first: bool) -> list[Shot]:
         path = path_between(program, start, step.cursor, most)
         opening, *lasts = seconds_along(
             program, start, path, step.pace,
-            lambda at: rescale_seconds_at(usual_run(step.scenario), at),
+            lambda at: rescale_seconds_at(usual_run(step.scenario), at, step.pace),
         )  # fmt: skip
+        goes_on = before is not None and _goes_on(before, step)
+        if goes_on:
+            opening = 0.0  # it has been seen
         if step.start is None:
             # The way begins when the previous step has been shown for long enough; the op to which
             # it leads is seen to happen.
             pace = min(WALK_SECONDS / len(path), SECONDS_PER_OP / 2)
             lasts[:-1] = [pace] * (len(path) - 1)
         else:
-            out = [Shot(number, start, False, False, opening)]
+            out = [Shot(number, start, False, False, opening)] if opening else []
         for (here, there), seconds in zip(pairwise((start, *path)), lasts, strict=True):
             by_op = follows(program, here, there)
             if by_op or there != step.cursor:
@@ -159,11 +166,16 @@ def _shots(lesson: Lesson, number: int, first: bool) -> list[Shot]:
     asked = step.said.question
     # The caption is there from the beginning: it is read while something plays.
     spent = sum(shot.seconds for shot in out)
-    rest = max(_reading(step.caption, asked) - spent, REST if out else SHORTEST)
+    rest = max(_reading(step.caption, asked) - spent, least if out else SHORTEST)
     out.append(Shot(number, step.cursor, True, False, rest))
     if asked:
         out.append(Shot(number, step.cursor, True, True, _reading(step.said.answer)))
     return out
+
+
+def _goes_on(step: Step, later: Step) -> bool:
+    """Return whether a step is played on from where the one before has ended."""
+    return later.scenario == step.scenario and later.start == step.cursor
 
 
 def _reading(*texts: str) -> float:

@@ -12,6 +12,7 @@ from PySide6.QtGui import QFont, QFontMetricsF, QPainter
 
 from ui.look.draw import LEFT, draw_text, text_width
 from ui.look.formula import Formula, formula
+from ui.look.lit import alpha_boxes
 from ui.look.theme import DARK, Style
 
 _MATHS = 14 / 13
@@ -39,6 +40,7 @@ class FlowWord:
     text: str  # letters, or the LaTeX of a formula
     face: Face = Face.TEXT  # how it is set
     glued: bool = False  # whether it follows the previous word without a space, on the same line
+    term: str = ""  # the word of the glossary that it is, or is part of
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class Piece:
     baseline: float
     text: str  # the word, or the LaTeX of the formula
     face: Face  # how it is set
+    term: str = ""  # the word of the glossary that it is, or is part of
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ def flow(
         maths = [_formula(word.text, style, size) for word, _ in line if word.face is Face.MATHS]
         up = max([ascent, *(each.ascent for each in maths)])
         down = max([descent, *(each.descent for each in maths)])
-        out.extend(Piece(at, y + up, word.text, word.face) for word, at in line)
+        out.extend(Piece(at, y + up, word.text, word.face, word.term) for word, at in line)
         return y + up + down
 
     for cluster in _clusters(words, style, size, right - left - hang):
@@ -166,6 +169,12 @@ def width_of(text: str, face: Face, style: Style, size: float) -> float:
 
 def _formula(latex: str, style: Style, size: float) -> Formula:
     return formula(latex, style.px(_MATHS * size))
+
+
+def alpha_spots(piece: Piece, style: Style, size: float) -> Iterator[QRectF]:
+    """Yield where α stands in a formula that `flow` has set."""
+    left = piece.x + style.px(_AIR * size)
+    return alpha_boxes(piece.text, style.px(_MATHS * size), round(left), piece.baseline, style)
 
 
 def paint_pieces(

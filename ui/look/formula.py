@@ -124,6 +124,21 @@ def formula(latex: str, pixels: float) -> Formula:
     return Formula(path, box.width(), -box.top(), box.bottom())
 
 
+def draw_part(
+    painter: QPainter,
+    latex: str,
+    pixels: float,
+    x: float,
+    baseline: float,
+    part: str,
+    colours: tuple[QColor | str, QColor | str],
+) -> None:
+    """Draw a formula in the second colour, and its beginning, if `part` says one, in the first."""
+    formula(latex, pixels).draw(painter, x, baseline, colours[bool(part)])
+    if part:
+        formula(part, pixels).draw(painter, x, baseline, colours[0])
+
+
 @lru_cache(maxsize=256)
 def steps(latex: str) -> int:
     """Return how many steps it takes to typeset a formula: each row measures its parts twice."""

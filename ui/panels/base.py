@@ -10,7 +10,9 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
 from simulator.lesson.tables import ChooseTable
+from simulator.program.playback import moved, rescaling
 from simulator.run.motion import Motion
+from simulator.run.rescales import rescales
 from simulator.run.snapshot import Snapshot
 from ui.look.theme import DARK, Style
 from ui.safety.overrides import guarded
@@ -76,6 +78,25 @@ class Panel(QWidget, Generic[Model]):
     def clear(self, painter: QPainter) -> None:
         """Paint the background of a panel."""
         painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
+
+
+class AlphaLight:
+    """Whether α is lit in a panel: while a rescale is done that is shown to shrink something."""
+
+    def __init__(self) -> None:
+        self.on = False
+        self._rescales = False
+
+    def take(self, view: View) -> None:
+        """Take another view."""
+        self.on = False
+        self._rescales = view.before is not None and rescales(view.snapshot)
+
+    def changes(self, share: float) -> bool:
+        """Take how much of the op has been done; return whether α is lit otherwise than before."""
+        before = self.on
+        self.on = self._rescales and share < 1 and rescaling(moved(share)).lit
+        return self.on != before
 
 
 @guarded

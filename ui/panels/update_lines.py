@@ -73,6 +73,7 @@ class UpdateLine:
     current: bool
     tall: bool = False  # whether the formula needs more height than a line of text
     sums: bool = False  # whether it is about the running sum
+    part: str = ""  # the beginning of the formula that the op is about, where it is not all of it
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -108,12 +109,17 @@ def line(
     *choices: Pieces,
     tall: bool = False,
     sums: bool = False,
+    part: tuple[str, str] = ("", ""),
 ) -> UpdateLine:
-    """Return a line that the first of `ops` fills and all of them work on."""
+    """Return a line that the first of `ops` fills and all of them work on.
+
+    part: one of them, and the beginning of the formula that it is about.
+    """
     names = (ops,) if isinstance(ops, str) else ops
     reached = names[0] in snapshot.done
     shown = choices if reached else (plain(NOT_YET),)
-    return UpdateLine(latex, shown, reached, snapshot.op.name in names, tall, sums)
+    own = part[1] if snapshot.op.name == part[0] else ""
+    return UpdateLine(latex, shown, reached, snapshot.op.name in names, tall, sums, own)
 
 
 def _plain(pieces: Pieces) -> str:
@@ -151,9 +157,9 @@ class _LineRow:
 
     def line(
         self, ops: str | tuple[str, ...], latex: str, *choices: Pieces, tall: bool = False,
-        sums: bool = False,
+        sums: bool = False, part: tuple[str, str] = ("", ""),
     ) -> UpdateLine:  # fmt: skip
-        return line(self.snapshot, ops, latex, *choices, tall=tall, sums=sums)
+        return line(self.snapshot, ops, latex, *choices, tall=tall, sums=sums, part=part)
 
     def number(self, values: F32, cell: Cell, hint: str, *, minus: bool = False) -> LinePiece:
         return number(float(values[self.r]), cell, f"{hint}, row {self.row}", minus=minus)
@@ -277,7 +283,8 @@ def _at_the_end_lines(row: _LineRow) -> list[UpdateLine]:
         return [*lines, *_last_lines(row)]
     done = snapshot.made("O")
     texts = _sum(row, plain(carried, " × "), t.o_prev[row.r], (), row.product(), t.o[row.r], done)
-    return [*lines, row.line(("rescale", "accumulate"), r"O \leftarrow \alpha\,O + P V", *texts)]
+    ops, shrunk = ("rescale", "accumulate"), r"O \leftarrow \alpha\,O"
+    return [*lines, row.line(ops, f"{shrunk} + P V", *texts, part=(ops[0], shrunk))]
 
 
 def _last_lines(row: _LineRow) -> list[UpdateLine]:
@@ -322,6 +329,7 @@ def _each_tile_lines(row: _LineRow) -> list[UpdateLine]:
     share = np.divide(t.beta, t.l, out=np.zeros_like(t.l), where=t.l != 0)
     part = row.number(share, row.l, "β / ℓ")
     scores = snapshot.masked_scores[r]
+    shrunk = r"O \leftarrow \dfrac{\alpha\ell}{\ell_{\mathrm{new}}} O"
     new, grown = r"m_{\mathrm{new}}", (carried, " × ", before, " + ", beta, " × ", added)
     total = _sum(
         row, plain(factor, " × "), t.o_prev[r], plain(part, " × "), row.product(), t.o[r],
@@ -342,8 +350,8 @@ def _each_tile_lines(row: _LineRow) -> list[UpdateLine]:
         row.line("combine", r"\ell_{\mathrm{new}} \leftarrow \alpha\,\ell + \beta\,\tilde{\ell}",
                  *_equation(grown, row.number(t.l, row.l, "ℓ")), sums=True),
         row.line(("rescale", "accumulate"),
-                 r"O \leftarrow \dfrac{\alpha\ell}{\ell_{\mathrm{new}}} O"
-                 r" + \dfrac{\beta}{\ell_{\mathrm{new}}} \tilde{P} V", *total, tall=True),
+                 shrunk + r" + \dfrac{\beta}{\ell_{\mathrm{new}}} \tilde{P} V", *total, tall=True,
+                 part=("rescale", shrunk)),
         *_gate_lines(row),
     ]  # fmt: skip
 
@@ -467,7 +475,7 @@ def _state_lines(row: _LineRow) -> list[UpdateLine]:
         added = (l, " + ", row.number(t.l_tile, row.l, "Σ P"))
         lines += [
             row.line(("similarities", "mask"), r"P \leftarrow \phi(Q)\, \phi(K)^{\top}",
-                     *row.weights(t.p_used[r])),
+                     *row.weights(t.p_used[r]), part=("mask", "P")),
             row.line("row sum", r"\ell \leftarrow \ell + \Sigma P",
                      *_equation(added, row.number(t.l, row.l, "ℓ")), sums=True),
             row.line("accumulate", _ADDED,

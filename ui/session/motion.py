@@ -17,12 +17,14 @@ from simulator.program.playback import (
     advanced,
     first_cursor,
     follows,
+    in_two_states,
+    played,
     seconds_of,
     seconds_to,
     share,
 )
 from simulator.program.tile_program import TileProgram
-from simulator.run.rescales import rescale_seconds
+from simulator.run.rescales import rescale_seconds, rescales
 from simulator.run.snapshot import Snapshot
 from ui.session.view import View
 
@@ -141,7 +143,9 @@ class Clock(QObject):
 
     def _start(self, view: View, before: View | None) -> Snapshot | None:
         """Return the state from which a view goes on; None where nothing moves."""
-        if not self._motion or before is None or not self._is_at(view):
+        if before is None or not self._is_at(view):
+            return None
+        if not self._motion and not rescales(view.snapshot):
             return None
         if _is_next(before.snapshot, view.snapshot):
             by_op = not self.playing or self._session.granularity is Granularity.OP
@@ -156,11 +160,16 @@ class Clock(QObject):
         return snapshot.program is self._program and snapshot.cursor == self._head.cursor
 
     def _share(self, view: View | None) -> float:
-        if view is None or view.before is None or not self._motion:
+        if view is None or view.before is None:
             return 1.0
         if self._program is None or self._waits or not self._is_at(view):
             return 1.0
-        return share(self._program, self._head, Granularity.OP)
+        done = share(self._program, self._head, Granularity.OP)
+        if rescales(view.snapshot):
+            if not self._motion:
+                return in_two_states(done)
+            return played(done, self._pace or self._lasts / (self.speed * self._haste))
+        return done if self._motion else 1.0
 
     def _tell(self) -> None:
         now = self._share(self._session.view)
@@ -268,7 +277,7 @@ class Clock(QObject):
             return 1.0
         if self.playing and self._session.granularity is not Granularity.OP:
             return 1.0
-        lasts = rescale_seconds(view.snapshot)
+        lasts = rescale_seconds(view.snapshot, self.speed)
         return 1.0 if lasts is None else seconds_of(view.snapshot.op) / lasts
 
     @property

@@ -362,10 +362,11 @@ class LessonPlayer(QObject):
         def begin(trace: Trace) -> None:
             if self.step is step:
                 path = path_between(trace.program, start, step.cursor, most)
-                opening, *lasts = seconds_along(
-                    trace.program, start, path, step.pace, partial(rescale_seconds_at, trace)
-                )
                 speed = self.session.speed
+                opening, *lasts = seconds_along(
+                    trace.program, start, path, step.pace,
+                    partial(rescale_seconds_at, trace, speed=step.pace * speed),
+                )  # fmt: skip
                 if longest is not None:
                     most_each = min(SECONDS_PER_OP / 2, SECONDS_PER_OP / speed)
                     opening = min(longest / max(len(path), 1), most_each) * speed

@@ -161,7 +161,7 @@ def durations(program: TileProgram, path: list[Cursor], by: Granularity) -> list
     for cursor in path:
         op, visit = program.ops(cursor.visit)[cursor.op], program.visit(cursor.visit)
         first = begun.setdefault((visit.head, visit.i), visit.index) == visit.index
-        long = 2.7 if op.name == "rescale" and not first else 0.7
+        long = 3.9 if op.name == "rescale" and not first else 0.7
         moves = op.moves and (op.loads or op.stores)
         found.append((1.0 if moves else long) if by is Granularity.OP else 0.7)
     return found
@@ -175,7 +175,7 @@ def test_what_moves_tiles_lasts_longer() -> None:
         for op in program.ops(visit):
             named.setdefault(op.name, set()).add(seconds_of(op))
     assert named.pop("load") == named.pop("store") == {1.0}
-    assert named.pop("rescale") == {0.7, 2.7}  # the first of a row has nothing to rescale
+    assert named.pop("rescale") == {0.7, 3.9}  # the first of a row has nothing to rescale
     assert set().union(*named.values()) == {0.7}
 
 

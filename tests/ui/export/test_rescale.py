@@ -12,9 +12,20 @@ from simulator.base.assets import SCENARIOS
 from simulator.lesson.reader import find_lesson, load_lesson
 from simulator.problem.scenario import Scenario, load_scenario
 from simulator.program.op import Gesture
-from simulator.program.playback import moved, rescaling
+from simulator.program.playback import (
+    MOVING,
+    SECONDS_OF_NOTHING,
+    SECONDS_PER_RESCALE,
+    Rescaling,
+    in_two_states,
+    moved,
+    played,
+    rescaling,
+    stood,
+)
 from simulator.run.final_weights import with_weights_so_far
 from simulator.run.motion import Motion
+from simulator.run.rescales import rescale_seconds, row_at_hand
 from simulator.run.row_report import row_report
 from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace, simulate
@@ -22,13 +33,17 @@ from tests.helpers.runs import scenario, trace_of
 from tests.ui.panels.test_memory import record_texts
 from ui.board import gestures, scene
 from ui.board.board import Marks, board_layout, paint_board, paint_moving_board
-from ui.board.layout import BoardLayout
+from ui.board.camera import at_row
+from ui.board.layout import BoardLayout, Viewport, visible_count
 from ui.export.frames import new_image, paint_frame
 from ui.export.lesson_frames import LessonFrames
 from ui.export.storyboard import make_storyboard
 from ui.look.draw import mixed
+from ui.look.formula import formula
 from ui.look.heat import colour_map
+from ui.look.lit import alpha_boxes
 from ui.look.theme import DARK, LIGHT, Style
+from ui.panels.softmax.model import sum_by_now
 from ui.panels.softmax.painter import key_names, paint_softmax
 from ui.panels.softmax.places import softmax_layout
 from ui.panels.update_lines import softmax_lines
@@ -69,6 +84,115 @@ def board(motion: Motion, share: float, lay: BoardLayout, row: int) -> QImage:
         else:
             paint_board(painter, motion.at(share), STYLE, RECT, row=row)
     return image
+
+
+# --- in time -----------------------------------------------------------------------------------
+
+
+def test_the_parts_of_a_rescale_follow_one_another_in_three_seconds() -> None:
+    def at(ms: float) -> Rescaling:
+        return rescaling((ms + 250) / (1000 * SECONDS_PER_RESCALE * MOVING))
+
+    assert (at(-250).near, at(0).near, at(3000).near) == (0, 1, 1)
+    assert at(-125).near == pytest.approx(0.5)
+    assert (at(0).passed, at(250).passed, at(600).named) == (0, 1, 0)
+    assert at(700).named > 1, "it swings"
+    assert at(800).named == pytest.approx(1)
+    assert (at(900).risen, at(1600).risen, at(2300).risen) == pytest.approx((0, 0.5, 1))
+    assert [at(ms).lit for ms in (599, 601, 2399, 2401)] == [False, True, True, False]
+    assert (at(2400).joined, at(3000).joined) == pytest.approx((0, 1))
+    assert stood(3, at(2400 + 160).joined) == pytest.approx([1, 0, 0])
+    assert stood(3, at(2400 + 480).joined) == pytest.approx([1, 1, 1])
+    assert (at(2400).gone, at(2700).gone) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("speed", "lasts", "first", "last"),
+    [(1, 3.9, -250, None), (4, 3.9, -250, None), (5, 1.4, 900, 2300), (10, 1.4, 900, 2300)],
+)
+def test_of_a_fast_rescale_the_press_alone_is_played(
+    speed: float, lasts: float, first: float, last: float | None
+) -> None:
+    now = rescale(demo("flash2"), 13).after
+    assert rescale_seconds(now, speed) == lasts
+    ends = (played(share, lasts / speed) for share in (0.0, 0.999999))
+    begin, end = (1000 * SECONDS_PER_RESCALE * share - 250 for share in ends)
+    assert begin == pytest.approx(first)
+    assert last is None or end == pytest.approx(last, abs=0.01)
+    assert rescale_seconds(now, 20) == SECONDS_OF_NOTHING
+    assert played(0.0, SECONDS_OF_NOTHING / 20) == 1
+
+
+def test_without_motion_two_states_are_shown_and_then_the_end() -> None:
+    def ms(share: float) -> float:
+        return 1000 * SECONDS_PER_RESCALE * in_two_states(share) - 250
+
+    assert {round(ms(share / 20)) for share in range(20)} == {600, 2350}
+    assert in_two_states(1.0) == 1
+
+
+def test_the_camera_is_at_the_row_and_comes_back() -> None:
+    motion, view = rescale(demo("flash2"), 13), Viewport(3.0, 8.0, 0.0)
+    assert at_row(motion, 0.0, view, 8) == at_row(motion, 1.0, view, 8) == view
+    seen = at_row(motion, 0.5, view, 8)
+    w = motion.after.program.workload
+    rows, keys = (visible_count(count, seen.zoom) for count in (w.seqlen_q, w.seqlen_k))
+    assert seen.y <= 8 <= seen.y + rows - 1
+    assert seen.x <= 1e-9, "all that was summed is in sight"
+    assert seen.x + keys >= motion.after.visit.cols.stop - 1e-9
+    way = [at_row(motion, n / 200, view, 8).zoom for n in range(20)]
+    assert way == sorted(way, reverse=True)
+    assert way[0] > way[-1]
+
+
+def test_the_row_of_least_alpha_is_shown_unless_one_is_chosen_that_shrinks() -> None:
+    now = rescale(demo("flash2"), 13).after
+    alpha, rows = now.tile.alpha, now.visit.rows
+    least = rows.start + int(np.argmin(alpha))
+    assert row_at_hand(now, None) == row_at_hand(now, 0) == least
+    for r, factor in enumerate(alpha):
+        assert row_at_hand(now, rows.start + r) == (rows.start + r if factor < 1 else least)
+
+
+def test_sixty_frames_of_the_three_seconds_differ() -> None:
+    motion, row = rescale(demo("flash2"), 13), 8
+    report, lay = row_report(motion.after, row), board_layout(demo("flash2").workload, STYLE, RECT)
+    rect, seen = QRectF(0, 0, 560, 480), set[bytes]()
+    for k in range(90):
+        share = (k / 30 + 0.25) / (SECONDS_PER_RESCALE * MOVING)
+        panel = QImage(rect.size().toSize(), QImage.Format.Format_RGB32)
+        panel.fill(QColor(STYLE.theme.panel))
+        with QPainter(panel) as painter:
+            paint_softmax(painter, motion.after, report, STYLE, rect, motion=motion, share=share)
+        seen.add(bytes(board(motion, share, lay, row).constBits()) + bytes(panel.constBits()))
+    assert len(seen) >= 60
+
+
+def test_the_sum_shrinks_by_alpha_and_then_the_new_weights_are_added() -> None:
+    motion, row = rescale(demo("flash2"), 13), 8
+    now, report = motion.after, row_report(motion.after, 8)
+    r = row - now.visit.rows.start
+    alpha, shares = float(now.tile.alpha[r]), [n / 50 for n in range(1, 50)]
+    for share in shares:
+        summed = sum_by_now(motion, share, report)
+        assert summed is not None
+        moments = rescaling(share)
+        old = float(now.tile.l_prev[r]) * alpha**moments.risen
+        assert summed.parts[:-1].sum() == pytest.approx(old, rel=1e-4)
+        assert (summed.parts[-1] > 0) == (moments.joined > 0)
+    assert summed.parts.sum() == pytest.approx(float(now.l[r]), rel=1e-4)
+
+
+@pytest.mark.parametrize("latex", [r"\alpha \leftarrow \exp(m_{\mathrm{old}} - m)",
+                                   r"\ell \leftarrow \alpha\,\ell + \Sigma P",
+                                   r"O \leftarrow \alpha\,O + P V"])  # fmt: skip
+def test_alpha_is_lit_where_it_stands(latex: str) -> None:
+    (box,) = alpha_boxes(latex, 40, 100, 200, STYLE)
+    before, _, after = latex.partition(r"\alpha")
+    assert box.left() == pytest.approx(100 + formula(latex, 40).width - formula(
+        r"\alpha" + after, 40).width, abs=8) or not before  # fmt: skip
+    assert box.top() < 200 <= box.bottom()
+    assert box.width() < 2 * formula(r"\alpha", 40).width
 
 
 # --- cells -------------------------------------------------------------------------------------
@@ -150,10 +274,10 @@ def test_cells_of_every_row_shrink_and_stay_so(name: str) -> None:
 
 
 def bands(image: QImage, motion: Motion, lay: BoardLayout) -> list[QImage]:
-    """Return what is seen of the current rows in S, m, l and O."""
+    """Return what is seen of the current rows in S, m, l and O, inside of what is lit."""
     rows = motion.after.visit.rows
     places = (lay.row_band(name, rows) for name in ("S", "m", "l", "O"))
-    return [image.copy(place.toAlignedRect()) for place in places]
+    return [image.copy(place.adjusted(4, 4, -4, -4).toAlignedRect()) for place in places]
 
 
 FIRST: list[tuple[str, Scenario | str, int]] = [
@@ -200,11 +324,15 @@ def test_the_factor_that_is_written_is_that_of_the_trace(monkeypatch: pytest.Mon
     motion = rescale(demo("flash2"), 13)
     lay = board_layout(motion.after.program.workload, STYLE, RECT)
     drawn = record_texts(monkeypatch, gestures)
-    alpha, shares = float(motion.after.tile.alpha[0]), (0.4, 0.5, 0.7, 0.97)
+    alpha, shares = float(motion.after.tile.alpha[0]), (0.4, 0.5, 0.7, 0.77)
     for share in (0.05, 0.2, *shares):
         board(motion, share, lay, 8)
     by_now = [f"× {alpha ** rescaling(share).risen:.3f}" for share in shares]
+    lit = [each for each in drawn if each.text == "α"]
+    drawn = [each for each in drawn if each.text != "α"]
     assert [each.text for each in drawn] == by_now, "of the explained row alone, once it is named"
+    assert len(lit) == len(shares), "α is lit as long as it is named and does something"
+    assert not any(lay.boxes["O"].intersects(each.ink) for each in lit)
     assert by_now[-1] == f"× {alpha:.3f}"
     box = lay.boxes["S"].united(lay.boxes["m"])
     used = lay.tile(motion.after.visit.rows, range(motion.after.visit.cols.start))
@@ -249,7 +377,7 @@ def test_bars_of_the_weights_shrink_by_alpha_and_stay_so(name: str) -> None:
     exact = np.exp(report.scores[: now.visit.cols.start] - now.tile.m_prev[r])
     slot = place.width() / len(report.scores)
     heights: list[list[int]] = []
-    for share in (0.0, 0.5, 0.65, 0.8, 1.0):
+    for share in (0.0, 0.45, 0.53, 0.8, 1.0):
         image = QImage(rect.size().toSize(), QImage.Format.Format_RGB32)
         image.fill(QColor(style.theme.panel))
         state = motion.before if share == 0 else now
@@ -265,7 +393,7 @@ def test_bars_of_the_weights_shrink_by_alpha_and_stay_so(name: str) -> None:
         np.testing.assert_allclose(heights[-1], expected, atol=1.01)
     tall = np.argmax(exact)
     assert [each[tall] for each in heights] == sorted((h[tall] for h in heights), reverse=True)
-    assert heights[0][tall] > heights[1][tall] > heights[3][tall] > heights[4][tall]
+    assert heights[0][tall] > heights[1][tall] > heights[2][tall] > heights[3][tall]
 
 
 def test_weights_divided_by_the_sum_so_far_shrink_with_o_as_well() -> None:

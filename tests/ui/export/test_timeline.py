@@ -68,12 +68,12 @@ def test_frames_pass_all_steps_in_order(name, by, fps, length, data):
 
 
 def lasting(program, cursor, by):
-    """Return how long a step lasts at speed 1: a load or store a second, a rescale 2.7."""
+    """Return how long a step lasts at speed 1: a load or store a second, a rescale 3.9."""
     op, visit = program.ops(cursor.visit)[cursor.op], program.visit(cursor.visit)
     if by is Granularity.OP and op.name == "rescale":
         row = visit.head, visit.i
         before = (program.visit(n) for n in range(cursor.visit))
-        return 2.7 if any((each.head, each.i) == row for each in before) else 0.7
+        return 3.9 if any((each.head, each.i) == row for each in before) else 0.7
     return 1.0 if by is Granularity.OP and op.moves and (op.loads or op.stores) else 0.7
 
 
@@ -84,7 +84,7 @@ def test_a_pace_is_that_of_an_op_that_moves_nothing():
     for cursor in set(cursors):
         wanted = 2 * 30 * lasting(program, cursor, Granularity.OP)
         assert cursors.count(cursor) == pytest.approx(wanted, abs=1)
-    assert "of 1.40 s, loads and stores of 2.00 s, rescales of 5.40 s" in line.words
+    assert "of 1.40 s, loads and stores of 2.00 s, rescales of 7.80 s" in line.words
     without = make_timeline(PROGRAMS["naive"], range(10), fps=30, pace=1.4)
     assert without.words.endswith("of 1.40 s, loads and stores of 2.00 s")
     line = make_timeline(program, range(10), fps=30, by=Granularity.TILE, pace=1.4)

@@ -13,8 +13,9 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
 from simulator.code.paper import Paper, Role
 from ui.board.point_marks import paint_arrow
 from ui.look.draw import RIGHT, draw_text, mixed, outline, text_width
-from ui.look.flow import Face, FlowWord, Piece, flow, paint_pieces, width_of
+from ui.look.flow import Face, FlowWord, Piece, alpha_spots, flow, paint_pieces, width_of
 from ui.look.formula import typeset
+from ui.look.lit import paint_lit, typeset_alpha
 from ui.look.theme import Style
 
 _FORMULA = re.compile(r"\$([^$]+)\$([.,:;)]*)")
@@ -57,7 +58,9 @@ class PaperLayout:
 def typeset_paper(paper: Paper) -> None:
     """Typeset an algorithm's formulas ahead of painting them."""
     texts = (*(line.text for line in paper.lines), paper.note)
-    typeset([found[1] for text in texts for found in _FORMULA.finditer(text)])
+    formulas = [found[1] for text in texts for found in _FORMULA.finditer(text)]
+    typeset(formulas)
+    typeset_alpha(formulas)
 
 
 def paper_layout(paper: Paper, style: Style, width: float) -> PaperLayout:
@@ -126,6 +129,7 @@ def paint_paper(
     pointed: Collection[int] = (),
     focus: int | None = None,
     hover: int | None = None,
+    lit: bool = False,
 ) -> None:
     """Paint an algorithm's page.
 
@@ -134,6 +138,7 @@ def paint_paper(
     marked: places of the lines with a breakpoint: a dot in the margin.
     pointed: places of the lines that a lesson points at: a ring, and an arrow in the margin.
     focus, hover: the line that keys act on, and the one under the pointer.
+    lit: whether α is, or the power of e that stands for it.
     """
     style, theme = layout.style, layout.style.theme
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -157,6 +162,10 @@ def paint_paper(
             line.label, row.baseline, current=n in current, marked=n in marked,
             pointed=n in pointed,
         )  # fmt: skip
+        for piece in row.pieces if lit else ():
+            if piece.face is Face.MATHS:
+                for spot in alpha_spots(piece, style, _TEXT):
+                    paint_lit(painter, spot, style)
         quiet = line.role is not Role.OP and n not in current
         paint_pieces(painter, row.pieces, style, theme.muted if quiet else theme.text, _TEXT)
     paint_pieces(painter, layout.title, style, theme.muted, _SMALL)

@@ -16,6 +16,7 @@ from simulator.code.code_lines import CodeLines, Tab
 from simulator.code.paper import PAPERS
 from simulator.problem.workload import Variant, Workload
 from simulator.program.algorithms import USUAL
+from simulator.program.op import Op
 from simulator.run.breakpoints import AtLine, Condition
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
@@ -24,7 +25,7 @@ from ui.board.point_marks import pointed_lines
 from ui.look.draw import text_width
 from ui.look.highlight import spans
 from ui.look.theme import DARK, Style
-from ui.panels.base import Panel
+from ui.panels.base import AlphaLight, Panel
 from ui.panels.code.page import typeset_paper
 from ui.panels.code.paper_view import PaperView
 from ui.panels.code.run_bar import RunBar
@@ -60,6 +61,10 @@ ROOMY = 170
 """Height of a panel in which they are as large as in all others, at scale 1."""
 
 
+_OF_ALPHA = ("row max", "combine", "row sum", "rescale")
+"""Ops that make α, or multiply by it."""
+
+
 def code_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> None:
     """Typeset the paper and colour the code while the view is made, not when they are painted."""
     w = trace.workload
@@ -84,6 +89,8 @@ class CodePanel(Panel[None]):
         self._session = session
         self._on_stage = False
         self._workload: Workload | None = None
+        self.light = AlphaLight()
+        self._of_alpha: tuple[Op, ...] = ()
         self.code = code_lines(USUAL.name)
         self.tabs = QTabBar()
         self.tabs.setAccessibleName("Which code")
@@ -181,6 +188,22 @@ class CodePanel(Panel[None]):
         if struck and struck != self.cuda.struck:
             self.show_tab(Tab.CUDA)
         self.cuda.show_struck(struck)
+
+        self.light.take(view)
+        self._of_alpha = tuple(op for op in view.snapshot.ops if op.name in _OF_ALPHA)
+        self._light_alpha()
+
+    def show_share(self, share: float) -> None:
+        if self.light.changes(share):
+            self._light_alpha()
+
+    def _light_alpha(self) -> None:
+        """Light α in the lines of the ops that make it and multiply by it, or nowhere."""
+        on = self.light.on
+        self.paper.show_lit(on)
+        for tab, view in ((Tab.NUMPY, self.numpy), (Tab.CUDA, self.cuda)):
+            ops = self._of_alpha if on else ()
+            view.show_lit({n for op in ops for n in self.code.lines(tab, op)})
 
     def _barriers(self, comments: set[str]) -> tuple[int, ...]:
         """Return the lines of the kernel that comments stand beside."""

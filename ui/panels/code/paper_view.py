@@ -87,6 +87,11 @@ class PaperView(QScrollArea):
         self.page.marked = frozenset(lines)
         self.page.update()
 
+    def show_lit(self, lit: bool) -> None:
+        """Light α, or the power of e that stands for it."""
+        self.page.lit = lit
+        self.page.update()
+
     def follow(self) -> None:
         """Scroll to the lines that are pointed at, or else run now, where they are out of sight."""
         lines = self.page.pointed or self.page.current
@@ -112,6 +117,7 @@ class _Page(QWidget):
         self.marked: frozenset[int] = frozenset()
         self.pointed: tuple[int, ...] = ()
         self.focus: int | None = None
+        self.lit = False
         self._hover: int | None = None
         self._laid: tuple[tuple[Paper, Style, int], PaperLayout] | None = None
         self.setObjectName("paper")
@@ -173,7 +179,7 @@ class _Page(QWidget):
                 paint_paper(
                     painter, self.paper, self.laid, current=self.current, marked=self.marked,
                     pointed=self.pointed, focus=self.focus if self.hasFocus() else None,
-                    hover=self._hover,
+                    hover=self._hover, lit=self.lit,
                 )  # fmt: skip
 
     # --- the user ---------------------------------------------------------------------------

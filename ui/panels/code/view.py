@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from typing import Any
 
 from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
@@ -28,6 +29,7 @@ from PySide6.QtWidgets import QFrame, QPlainTextEdit, QTextEdit, QToolTip, QWidg
 from simulator.code.code_lines import CodeLine
 from ui.look.draw import mixed, outline, text_width
 from ui.look.highlight import spans
+from ui.look.lit import ALPHA_IN_CODE, paint_lit
 from ui.look.theme import DARK, Style
 from ui.panels.code.page import CURRENT_SHARE, paint_margin
 from ui.safety.overrides import guarded
@@ -62,6 +64,7 @@ class CodeView(QPlainTextEdit):
         self.current: tuple[int, ...] = ()
         self.marked: frozenset[int] = frozenset()
         self.struck: tuple[int, ...] = ()
+        self.lit: frozenset[int] = frozenset()
         self.numbers: tuple[int, ...] = ()
         self._shown: tuple[CodeLine, ...] = ()
         self._colours = _Colours(self.document(), language)
@@ -147,6 +150,27 @@ class CodeView(QPlainTextEdit):
         self.marked = frozenset(lines)
         self.margin.update()
 
+    def show_lit(self, lines: Collection[int]) -> None:
+        """Light α in lines."""
+        self.lit = frozenset(lines)
+        self.viewport().update()
+
+    def lit_boxes(self) -> list[QRectF]:
+        """Return where α that is lit stands, as far as it is in sight."""
+        out, block = [], self.firstVisibleBlock()
+        for number, box in self.blocks_in_sight() if self.lit else ():
+            for found in ALPHA_IN_CODE.finditer(block.text()) if number in self.lit else ():
+                line = block.layout().lineForTextPosition(found.start())
+                ends: list[float] = []
+                for at in found.span():
+                    where: Any = line.cursorToX(at)  # with the place in the line, from Python
+                    ends.append(where[0] if isinstance(where, tuple) else where)
+                place = line.rect().translated(box.topLeft())
+                left, right = box.left() + min(ends), box.left() + max(ends)
+                out.append(QRectF(left - 2, place.top(), right - left + 4, place.height()))
+            block = block.next()
+        return out
+
     def follow(self) -> None:
         """Scroll to what runs now, or is struck through, if it is out of sight, to the middle."""
         blocks = self._blocks((*self.struck, *self.current))
@@ -195,6 +219,8 @@ class CodeView(QPlainTextEdit):
             theme = self.style_now.theme
             for box in self._boxes_of(self.current):
                 painter.fillRect(box, mixed(theme.panel, theme.current, CURRENT_SHARE))
+            for box in self.lit_boxes():
+                paint_lit(painter, box, self.style_now)
         super().paintEvent(event)
         with painting(self.viewport(), covers=False) as painter:
             style = self.style_now

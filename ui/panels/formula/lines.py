@@ -16,9 +16,11 @@ from simulator.program.tensors import symbol
 from simulator.run.cell_values import cell_name
 from simulator.run.explanation import Explanation, Number, Part, Term, TermSum
 from simulator.run.provenance import explain
+from simulator.run.rescales import rescales
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Cell, Snapshot
 from ui.look.formula import typeset
+from ui.look.lit import typeset_alpha
 from ui.look.names import move_name, op_label
 from ui.look.units import exact_text, number_text
 from ui.panels.update_lines import (
@@ -54,6 +56,9 @@ def formula_model(snapshot: Snapshot, report: RowReport) -> FormulaModel:
     title = (f"{name} · {where} · row {report.row}", f"{name} · row {report.row}", name)
     model = FormulaModel(title, _cites(op), formula_lines(snapshot, report))
     typeset(one.latex for one in model.lines)
+    if rescales(snapshot):
+        typeset(one.part for one in model.lines if one.part)
+        typeset_alpha(one.latex for one in model.lines)
     return model
 
 
@@ -84,7 +89,7 @@ def formula_lines(snapshot: Snapshot, report: RowReport) -> tuple[UpdateLine, ..
             lines.append(_lse_line(snapshot, row, r))
     elif snapshot.stores_scores and snapshot.op.change:
         changes = _change_lines(snapshot, row, r)
-        lines[1:1] = [one for one in changes if one.current]
+        lines[:1] = [replace(lines[0], current=False), *(one for one in changes if one.current)]
     if not any(one.current for one in lines):
         lines.insert(0, _moving_line(snapshot, row))
     return tuple(lines)

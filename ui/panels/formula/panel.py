@@ -18,7 +18,7 @@ from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
 from ui.look.theme import Style
-from ui.panels.base import Panel
+from ui.panels.base import AlphaLight, Panel
 from ui.panels.formula.lines import (
     ExplanationText,
     FormulaModel,
@@ -58,6 +58,7 @@ class FormulaPanel(Panel[FormulaModel]):
         self.laid: FormulaLayout | None = None
         self._hover: int | None = None
         self._focus: int | None = None
+        self.light = AlphaLight()
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 
@@ -72,8 +73,13 @@ class FormulaPanel(Panel[FormulaModel]):
 
     def show_view(self, view: View, model: FormulaModel) -> None:
         self._model = model
+        self.light.take(view)
         self._said = None if view.cell is None else explanation_text(view.snapshot, view.cell)
         self._lay_out()
+
+    def show_share(self, share: float) -> None:
+        if self.light.changes(share):
+            self.update()
 
     @property
     def links(self) -> list[CellLink]:
@@ -199,4 +205,4 @@ class FormulaPanel(Panel[FormulaModel]):
             painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
             if self.laid is not None:
                 focus = self._focus if self.hasFocus() else None
-                paint_formula(painter, self.laid, hover=self._hover, focus=focus)
+                paint_formula(painter, self.laid, hover=self._hover, focus=focus, lit=self.light.on)

@@ -15,7 +15,8 @@ from PySide6.QtGui import QColor, QFont, QPainter, QPen
 
 from simulator.run.snapshot import Cell
 from ui.look.draw import LEFT, card, draw_text, mixed, outline, text_width, wrapped
-from ui.look.formula import formula
+from ui.look.formula import draw_part, formula
+from ui.look.lit import alpha_boxes, paint_lit
 from ui.look.names import first_that_fits, fitting
 from ui.look.theme import Style
 from ui.look.units import plural
@@ -57,6 +58,7 @@ class Maths(NamedTuple):
     baseline: float
     pixels: int
     role: str
+    part: str = ""  # the beginning that the op is about; "" for all of it
 
 
 @dataclass(slots=True)
@@ -241,7 +243,7 @@ def _large_line(lay: FormulaLayout, one: UpdateLine, place: QRectF) -> None:
     picture = formula(one.latex, size)
     high = place.height() - px(_NUMBERS + 4)
     baseline = place.y() + px(3) + (high - picture.ascent - picture.descent) / 2 + picture.ascent
-    lay.maths.append(Maths(one.latex, place.x(), baseline, size, "text"))
+    lay.maths.append(Maths(one.latex, place.x(), baseline, size, "text", one.part))
     row = QRectF(place.x(), place.bottom() - px(_NUMBERS + 2), place.width(), px(_NUMBERS))
     lay.put(lay.choice(one.choices, row.width()), row, "text")
 
@@ -253,7 +255,7 @@ def _small_line(lay: FormulaLayout, one: UpdateLine, place: QRectF, widest: floa
     middle = place.center().y()
     baseline = middle + (picture.ascent - picture.descent) / 2
     role = "text" if one.current else "muted" if one.reached else "faint"
-    lay.maths.append(Maths(one.latex, place.x(), baseline, round(px(_SMALL)), role))
+    lay.maths.append(Maths(one.latex, place.x(), baseline, round(px(_SMALL)), role, one.part))
     x = place.x() + widest + px(12)
     row = QRectF(x, middle - px(8.5), max(place.right() - x, 0.0), px(17))
     lay.put(lay.choice(one.choices, row.width()), row, role)
@@ -352,9 +354,17 @@ def _terms(lay: FormulaLayout, said: ExplanationText, rect: QRectF) -> None:
 
 
 def paint_formula(
-    painter: QPainter, lay: FormulaLayout, *, hover: int | None = None, focus: int | None = None
+    painter: QPainter,
+    lay: FormulaLayout,
+    *,
+    hover: int | None = None,
+    focus: int | None = None,
+    lit: bool = False,
 ) -> None:
-    """Paint the panel, and mark the links under the pointer and with the keyboard's focus."""
+    """Paint the panel, and mark the links under the pointer and with the keyboard's focus.
+
+    lit: whether α is, wherever it stands.
+    """
     theme, px = lay.style.theme, lay.style.px
     roles = {
         "text": QColor(theme.text), "muted": QColor(theme.muted),
@@ -366,8 +376,10 @@ def paint_formula(
         card(painter, lay.frame, theme.accent, theme.current, px(4), px(1.4))
     painter.fillRect(lay.rule, QColor(theme.border))
     for maths in lay.maths:
-        picture = formula(maths.latex, maths.pixels)
-        picture.draw(painter, maths.x, maths.baseline, roles[maths.role])
+        where = maths.latex, maths.pixels, maths.x, maths.baseline
+        for box in alpha_boxes(*where, lay.style) if lit else ():
+            paint_lit(painter, box, lay.style)
+        draw_part(painter, *where, maths.part, (roles[maths.role], roles["faint"]))
     for words in lay.words:
         draw_text(painter, words.rect, words.text, lay.font(words.font), roles[words.role], LEFT)
     font = lay.font()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from simulator.base.dtypes import F32
 from simulator.program.algorithms import worked_columns
 from simulator.program.op import Gesture, Op
-from simulator.program.playback import eased, rescaling
+from simulator.program.playback import eased, rescaling, stood
 from simulator.run.final_weights import is_rescaled, maximum_of_output
 from simulator.run.motion import Motion
 from simulator.run.row_report import RowReport
@@ -197,10 +197,14 @@ def sum_by_now(motion: Motion, share: float, report: RowReport) -> SumBar | None
     """Return the bar while it is being summed: old parts shrink, then the new one has grown.
 
     How long the old parts are on their way is a blend; the new one is the sum of its first terms.
+    A rescale shows both once more: the old parts shrink as all that was summed does, and the new
+    weights are added as they stand up.
     """
     after = sum_bar(motion.after, report)
     if after is None:
         return None
+    if motion.gesture is Gesture.SHRINK:
+        return _sum_of_rescale(motion, share, report, after)
     visit = motion.after.visit
     with np.errstate(all="ignore"):
         factor = float(
@@ -218,6 +222,17 @@ def sum_by_now(motion: Motion, share: float, report: RowReport) -> SumBar | None
     return SumBar(np.append(shrunk, grown), after.most)
 
 
+def _sum_of_rescale(motion: Motion, share: float, report: RowReport, after: SumBar) -> SumBar:
+    moments, visit = rescaling(share), motion.after.visit
+    r, cols = report.row - visit.rows.start, visit.cols
+    alpha = float(motion.after.carried[r])
+    scores = report.scores[cols.start : cols.stop].astype(np.float64)
+    with np.errstate(all="ignore"):
+        weights = np.exp(scores - float(motion.after.m[r]))
+    joined = float((weights * stood(len(cols), moments.joined)).sum())
+    return SumBar(np.append(after.parts[:-1] * alpha ** (moments.risen - 1), joined), after.most)
+
+
 # --- the picture -----------------------------------------------------------------------------
 
 
@@ -227,15 +242,17 @@ def moves_softmax(op: Op) -> bool:
 
 
 def weights_by_now(motion: Motion, share: float, report: RowReport) -> F32 | None:
-    """Return the weights while what was summed is rescaled: 1 to alpha of the trace."""
+    """Return the weights while what was summed is rescaled: 1 to alpha of the trace.
+
+    Those of the tile stand up after that.
+    """
     key = "weights before", report.row
     before = kept(motion, key, lambda: row_weights(motion.before, report))
     if before is None or not motion.is_sound:
         return before
-    now, visit = before.copy(), motion.after.visit
-    now[: visit.cols.start] *= (
-        motion.after.carried[report.row - visit.rows.start] ** rescaling(share).risen
-    )
+    now, visit, moments = before.copy(), motion.after.visit, rescaling(share)
+    now[: visit.cols.start] *= motion.after.carried[report.row - visit.rows.start] ** moments.risen
+    now[visit.cols.start : visit.cols.stop] *= stood(len(visit.cols), moments.joined)
     return now
 
 

@@ -28,8 +28,9 @@ from ui.look.draw import (
     outline,
     text_width,
 )
-from ui.look.formula import formula
+from ui.look.formula import draw_part, formula
 from ui.look.kept import draw_kept, kept, place_key
+from ui.look.lit import alpha_boxes, paint_lit
 from ui.look.names import first_that_fits, font_that_fits, weights_words
 from ui.look.theme import Style
 from ui.look.units import count_text, number_text, plural, ulp_text
@@ -167,16 +168,17 @@ def _paint_moving(
     grows = now is not None
     moves = not picture.empty and (grows or motion.after.op.makes_maximum)
 
-    sums = any(line.sums and line.current for line in picture.lines)
+    sums = shrinks or any(line.sums and line.current for line in picture.lines)
+    lit = shrinks and rescaling(share).lit
 
     def paint(inner: QPainter) -> None:
-        _paint_still(inner, picture, grows=grows, shrinks=shrinks)
+        _paint_still(inner, picture, grows=grows, shrinks=shrinks, lit=lit)
         if not sums:
             _paint_sum(inner, picture, picture.sum)
         if not (picture.empty or moves):
             _paint_maximum(inner, picture, 1.0)
 
-    draw_kept(painter, motion, (*key, grows, moves, shrinks), rect, style.theme.panel, paint)
+    draw_kept(painter, motion, (*key, grows, moves, shrinks, lit), rect, style.theme.panel, paint)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     if grows and moves:
         _paint_bars(painter, picture, (KeyState.CURRENT, KeyState.HIDDEN), now)
@@ -198,9 +200,17 @@ def _paint_moving(
 
 
 def _paint_still(
-    painter: QPainter, picture: _RowPicture, *, grows: bool, shrinks: bool = False
+    painter: QPainter,
+    picture: _RowPicture,
+    *,
+    grows: bool,
+    shrinks: bool = False,
+    lit: bool = False,
 ) -> None:
-    """Paint all but the maximum, all but the current bars if they grow, and weights that stay."""
+    """Paint all but the maximum, all but the current bars if they grow, and weights that stay.
+
+    lit: whether α is, in the lines of the update.
+    """
     snapshot, report, layout = picture.snapshot, picture.report, picture.layout
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     _paint_title(painter, picture)
@@ -222,8 +232,7 @@ def _paint_still(
         _paint_names(painter, picture)
         _paint_axis(painter, picture.bars, layout)
         _paint_legend(painter, snapshot, report, layout)
-    framed = r"\alpha" if snapshot.op.gesture is Gesture.SHRINK and shrinks else ""
-    _paint_lines(painter, picture.lines, layout, framed=framed)
+    _paint_lines(painter, picture.lines, layout, lit=lit)
     _paint_footer(painter, snapshot, report, layout)
 
 
@@ -556,9 +565,9 @@ def _paint_legend(
 
 
 def _paint_lines(
-    painter: QPainter, lines: Sequence[UpdateLine], layout: SoftmaxLayout, *, framed: str = ""
+    painter: QPainter, lines: Sequence[UpdateLine], layout: SoftmaxLayout, *, lit: bool = False
 ) -> None:
-    """Write the lines of the update; a symbol that is `framed` is so wherever it stands."""
+    """Write the lines of the update; `lit` says whether α is, wherever it stands."""
     style = layout.style
     px, theme = style.px, style.theme
     row = layout.lines[0].height()
@@ -573,21 +582,16 @@ def _paint_lines(
     _paint_frames(painter, lines, layout)
     for line, place in zip(lines, layout.lines, strict=True):
         later = mixed(theme.panel, theme.muted, 0.75)
-        lit = theme.text if line.current else theme.muted if line.reached else later
-        picture = formula(line.latex, letters)
+        colour = theme.text if line.current else theme.muted if line.reached else later
         middle = place.center().y()
-        upto = line.latex[: line.latex.find(framed) + len(framed)] if framed in line.latex else ""
-        if framed and upto and upto.count("{") == upto.count("}"):  # outside of a fraction
-            end = formula(upto, letters).width
-            wide = formula(framed, letters).width
-            spot = QRectF(place.x() + inset + end - wide, middle - row * 0.36, wide, row * 0.72)
-            spot.adjust(-px(2.5), 0, px(2.5), 0)
-            ground = mixed(theme.panel, theme.current, 0.2)
-            card(painter, spot, ground, theme.current, px(4), px(2))
-        picture.draw(painter, place.x() + inset, middle + px(4), lit)
+        left, baseline = place.x() + inset, middle + px(4)
+        for box in alpha_boxes(line.latex, letters, left, baseline, style) if lit else ():
+            paint_lit(painter, box, style)
+        pair = colour, later
+        draw_part(painter, line.latex, letters, left, baseline, line.part, pair)
         room = place.right() - px(3) - x
         text = first_that_fits(line.texts, room, font)
-        draw_text(painter, QRectF(x, place.y(), room, place.height()), text, font, lit)
+        draw_text(painter, QRectF(x, place.y(), room, place.height()), text, font, colour)
 
 
 def _paint_frames(painter: QPainter, lines: Sequence[UpdateLine], layout: SoftmaxLayout) -> None:

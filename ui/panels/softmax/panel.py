@@ -8,11 +8,13 @@ from PySide6.QtWidgets import QLabel, QSlider
 
 from simulator.problem.scenario import with_values
 from simulator.program.playback import moved
+from simulator.run.rescales import rescales
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
 from ui.look.draw import text_width
 from ui.look.formula import typeset
+from ui.look.lit import typeset_alpha
 from ui.look.theme import Style
 from ui.panels.base import MovingPanel
 from ui.panels.softmax.model import moves_softmax
@@ -157,3 +159,6 @@ def typeset_softmax(trace: Trace, snapshot: Snapshot, report: RowReport) -> None
     """Typeset the formulas of the view while it is made, not when it is painted."""
     lines = softmax_lines(snapshot, report)
     typeset([r"m", r"m_{\mathrm{old}}", *(line.latex for line in lines)])
+    if rescales(snapshot):
+        typeset(line.part for line in lines if line.part)
+        typeset_alpha(line.latex for line in lines)

@@ -50,7 +50,7 @@ def paint_rescale(painter: QPainter, scene: RescaleScene) -> None:
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setPen(QPen(QColor(style.theme.current), style.px(2.4)))
     painter.drawLine(QPointF(plot.x(), y), QPointF(plot.right(), y))
-    if scene.moments.named:
+    if scene.moments.named > 0 and scene.moments.gone < 1:
         _paint_chip(painter, scene)
 
 
@@ -109,6 +109,8 @@ def _paint_chip(painter: QPainter, scene: RescaleScene) -> None:
     shrunk = (1 - grown) / 2
     place.adjust(wide * shrunk, high * shrunk, -wide * shrunk, -high * shrunk)
     theme = style.theme
+    painter.setOpacity(1 - scene.moments.gone)
     card(painter, place, theme.current, theme.panel, high / 2, style.px(1.5))
     if grown >= 1:
         draw_text(painter, place, text, font, theme.panel, CENTRE)
+    painter.setOpacity(1.0)

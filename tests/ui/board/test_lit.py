@@ -1,0 +1,65 @@
+"""What is lit in the formula is lit on the board: of every op of every algorithm, the same."""
+
+import re
+
+import pytest
+from PySide6.QtCore import QRectF
+
+from simulator.code.code_lines import exemplars
+from simulator.problem.workload import Workload
+from simulator.program.algorithms import ALGORITHMS
+from simulator.run.row_report import row_report
+from simulator.run.snapshot import Snapshot
+from simulator.run.trace import simulate
+from ui.board.board import board_layout
+from ui.board.layout import BoardLayout
+from ui.board.marks import lit_band, lit_boxes
+from ui.look.theme import DARK, Style
+from ui.panels.formula.lines import formula_lines
+
+pytestmark = pytest.mark.usefixtures("qapp")
+RECT = QRectF(0, 0, 1200, 800)
+STYLE = Style(DARK)
+NAMES = {
+    r"\ell": "l", "LSE": "LSE", "D": "D", "C": "C", "m": "m", "gate": "gate",
+    **{name: name for name in "QKVOSP"},
+    **{f"d{name}": f"d{name}" for name in "QKVOSP"},
+}  # fmt: skip
+"""What symbols of a formula stand for; features for their rows, and a sum's part for the sum."""
+TOKEN = re.compile(r"\\ell|LSE|gate|d[QKVOSP]|[A-Z]|(?<![a-z])m(?![a-z])")
+
+
+def named(latex: str, lay: BoardLayout) -> set[str]:
+    """Return the boxes of the tensors that a formula names."""
+    stored = re.sub(r"(O|\\mathrm\{LSE\})_\{\\mathrm\{partial\}\}", "", latex)  # below the keys
+    said = re.sub(r"\\(?!ell)[a-zA-Z]+", " ", re.sub(r"_\{\\mathrm\{[a-z]*\}\}", "", stored))
+    found = {NAMES[token] for token in TOKEN.findall(said) if token in NAMES}
+    stands = {"K": lay.keys, "V": lay.values}
+    return {stands.get(name, lay.box_of(name)) for name in found} - {""}
+
+
+def states(name: str) -> list[tuple[Snapshot, Workload]]:
+    """Return a state of every form of an op of an algorithm."""
+    found: dict[tuple[object, ...], tuple[Snapshot, Workload]] = {}
+    for program in exemplars(name):
+        trace = simulate(program.workload.scenario)
+        for visit in range(len(trace.program)):
+            for n, op in enumerate(trace.program.ops(visit)):
+                key = op.name, type(op), tuple(move.tensor for move in op.moves)
+                if key not in found:
+                    found[key] = trace.snapshot(visit, n), trace.workload
+    return list(found.values())
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_the_tensors_of_the_lit_lines_are_marked_on_the_board(name: str) -> None:
+    for now, w in states(name):
+        lay = board_layout(w, STYLE, RECT)
+        lines = formula_lines(now, row_report(now, now.visit.rows.start))
+        lit = [line.part or line.latex for line in lines if line.current]
+        assert lit
+        wanted = set[str]().union(*(named(latex, lay) for latex in lit))
+        marked = set(lit_boxes(now, lay))
+        assert marked == wanted, (now.op.name, type(now.op).__name__, lit)
+        for box in marked:
+            assert lay.boxes[box].intersects(lit_band(now, lay, box)), (now.op.name, box)

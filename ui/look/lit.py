@@ -1,0 +1,62 @@
+"""What is lit while a rescale is done: one style for α in formulas, in code and on the board."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QPainter
+
+from ui.look.draw import card, mixed
+from ui.look.formula import formula, typeset
+from ui.look.theme import Style
+
+_GROUND = 0.2
+"""How much of the current colour is mixed into the ground of what is lit."""
+_ALPHA = re.compile(
+    r"\\dfrac\{\\alpha[^{}]*\}\{[^{}]*(?:\{[^{}]*(?:\{[^{}]*\})?[^{}]*\}[^{}]*)*\}"
+    r"|\\alpha(?![A-Za-z])"
+    r"|e\^\{m_i(?:[^{}]|\{[^{}]*\})*\}"
+)
+"""α, a fraction that begins with it, and the power of e that papers write in its place."""
+ALPHA_IN_CODE = re.compile(r"""chip\["(?:alpha|factor)"\]|\balpha\b""")
+"""α in NumPy and in CUDA."""
+
+
+def paint_lit(painter: QPainter, box: QRectF, style: Style) -> None:
+    """Paint the ground and the frame of what is lit, in a box with its margins."""
+    theme = style.theme
+    line = style.px(3 if theme.name == "contrast" else 2)
+    card(painter, box, mixed(theme.panel, theme.current, _GROUND), theme.current, style.px(4), line)
+
+
+def alpha_boxes(
+    latex: str, pixels: float, x: float, baseline: float, style: Style
+) -> Iterator[QRectF]:
+    """Yield where α stands in a formula, with the margins of what is lit.
+
+    pixels: size of its letters.
+    x, baseline: its left end and its baseline.
+    """
+    across, down = style.px(3), style.px(2.5)
+    for before, own in _parts(latex):
+        end, made = formula(before + own, pixels).width, formula(own, pixels)
+        box = QRectF(x + end - made.width, baseline - made.ascent, made.width,
+                     made.ascent + made.descent)  # fmt: skip
+        yield box.adjusted(-across, -down, across, down)
+
+
+def typeset_alpha(formulas: Iterable[str]) -> None:
+    """Typeset what says where α stands, ahead of painting."""
+    for latex in formulas:
+        for before, own in _parts(latex):
+            typeset((before + own, own))
+
+
+@lru_cache(maxsize=64)
+def _parts(latex: str) -> tuple[tuple[str, str], ...]:
+    """Return of each α in a formula what stands before it, and itself; outside of braces."""
+    found = ((latex[: each.start()], each[0]) for each in _ALPHA.finditer(latex))
+    return tuple((before, own) for before, own in found if before.count("{") == before.count("}"))

@@ -12,10 +12,12 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFont, QImage, QPainter
 
 from simulator.base.dtypes import F32
+from simulator.base.glossary import line_of, mentions
 from ui.kit.boxes import Box, Placed, Row, Tone, ink
 from ui.look.draw import CENTRE, LEFT, RIGHT, card, draw_text, outline, text_width, wrapped
 from ui.look.heat import colour_map, heat_image, indices, inks, prefers_white
 from ui.look.names import first_that_fits
+from ui.look.terms import TermSpot, paint_dots
 from ui.look.theme import LABEL, Style
 
 LINE = 16.0
@@ -95,6 +97,33 @@ class Paragraph(Text):
 
     def height(self, style: Style, width: float) -> float:
         return super().height(style, width) * len(self.lines(style, width))
+
+
+@dataclass(frozen=True, eq=False)
+class _Term(Box):
+    """A word of the glossary in a sentence, which can be asked for."""
+
+    def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
+        paint_dots(painter, rect, style)
+
+
+class Sentence(Paragraph):
+    """A paragraph of which words of the glossary are marked, but not on the stage."""
+
+    def place(self, style: Style, rect: QRectF) -> Iterator[Placed]:
+        yield Placed(self, rect)
+        lines, font, known = self.lines(style, rect.width()), self.font(style), set[str]()
+        deep = rect.height() / len(lines)
+        for n, line in enumerate(lines if not style.least and self.align == LEFT else ()):
+            for found in mentions(line):
+                if found.word.name not in known:
+                    known.add(found.word.name)
+                    x = rect.x() + text_width(font, line[: found.start])
+                    wide = text_width(font, line[found.start : found.stop])
+                    high = min(deep, style.px(1.25 * self.size))
+                    box = QRectF(x, rect.y() + (n + 0.5) * deep - high / 2, wide, high)
+                    term = _Term(id=TermSpot(found.word.name), tip=line_of(found.word))
+                    yield Placed(term, box)
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,9 +23,10 @@ from simulator.base.choices import one_of
 from simulator.lesson.tables import ChooseTable
 from simulator.run.trace import Trace
 from ui.kit.boxes import Box, Column, Scene, scene
-from ui.kit.shapes import Paragraph
+from ui.kit.shapes import Paragraph, Sentence
 from ui.look.draw import outline, text_width
 from ui.look.names import fitting, readable
+from ui.look.terms import TermSpot
 from ui.look.theme import Style
 from ui.panels.base import Panel, StatePicture
 from ui.panels.study import Act, Chosen, Found, State, Study
@@ -56,8 +57,8 @@ def whole(study: Study[Any, State], state: State) -> Box:
     (title, told, sentences), picture = study.words(state), study.picture(state)
     parts: list[Box] = [Paragraph(title, bold=True, size=12.5), Box(high=4)] if title else []
     parts += [replace(picture, share=study.share, grow=1)] if picture else []
-    parts += [Paragraph(told, "current", may_go=True)] if told else []
-    parts += [Paragraph(each, "muted", may_go=picture is not None) for each in sentences]
+    parts += [Sentence(told, "current", may_go=True)] if told else []
+    parts += [Sentence(each, "muted", may_go=picture is not None) for each in sentences]
     parts += [] if picture else [Box(grow=1)]
     return Column(tuple(parts), gap=0)
 
@@ -68,6 +69,8 @@ class StudyPicture(StatePicture[State]):
 
     changed = Signal(object)
     """The state after what was done."""
+    word_asked = Signal(str)
+    """A word of the glossary that was clicked, or the first of all with Enter."""
 
     def __init__(self, parent: QWidget, study: Study[Any, State]) -> None:
         super().__init__(parent, study.pictured, self._paint_scene)
@@ -113,7 +116,10 @@ class StudyPicture(StatePicture[State]):
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         state, self._pressed = self.state, self._spots(event)
-        if state is not None:
+        term = next((at for at in self._pressed if isinstance(at, TermSpot)), None)
+        if term is not None:
+            self.word_asked.emit(term.name)
+        elif state is not None:
             self._take(self._study.press(state, at) for at in self._pressed)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
@@ -122,9 +128,11 @@ class StudyPicture(StatePicture[State]):
             self._take(self._study.drag(state, a, b) for a in self._pressed for b in spots)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        state = self.state
+        state, spots = self.state, self._spots(event)
+        over = any(isinstance(at, TermSpot) for at in spots)
+        self.setCursor(Qt.CursorShape.PointingHandCursor if over else Qt.CursorShape.ArrowCursor)
         if state is not None:
-            self._take(self._study.hover(state, at) for at in (*self._spots(event), None))
+            self._take(self._study.hover(state, at) for at in (*spots, None))
 
     def event(self, event: QEvent) -> bool:
         """Keep its keys from the run while it has the keyboard focus, and show tooltips."""
@@ -140,10 +148,17 @@ class StudyPicture(StatePicture[State]):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         after = self._after(event)
-        if after is None:
+        term = self._first_term() if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) else None
+        if after is None and term is not None:
+            self.word_asked.emit(term.name)
+        elif after is None:
             super().keyPressEvent(event)
         else:
             self.changed.emit(after)
+
+    def _first_term(self) -> TermSpot | None:
+        placed = () if self.scene is None else self.scene.placed
+        return next((box.id for box, _ in placed if isinstance(box.id, TermSpot)), None)
 
     def _after(self, event: QKeyEvent) -> State | None:
         """Return the state after a key; None if the study has none for it."""
@@ -193,6 +208,7 @@ class StudyPanel(Panel[None], Generic[Found, State]):
         self._view: View | None = None
         self.picture: StudyPicture[State] = StudyPicture(self, study)
         self.picture.changed.connect(self.change)
+        self.picture.word_asked.connect(session.word_asked)
         self.plot = PlotView()
         self.plot.setParent(self)
         self.plot.hide()

@@ -81,6 +81,8 @@ class Session(Playing):
     """Whether something can be undone, and what."""
     open_wanted = Signal(object)
     """The path of a file that a panel offers; the window asks about unsaved changes first."""
+    word_asked = Signal(str)
+    """The name of a word of the glossary about which a panel was asked."""
     file_changed = Signal()
     """The scenario's file, or whether it differs from what is saved."""
     fell_back = Signal(str)

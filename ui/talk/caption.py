@@ -13,6 +13,7 @@ from simulator.lesson.steps import ResolvedStep
 from ui.look.draw import RIGHT, card, draw_text, mixed, text_width
 from ui.look.flow import Face, Flow, Piece, flow, paint_pieces, width_of
 from ui.look.names import first_that_fits
+from ui.look.terms import TermSpot, paint_dots, term_boxes, with_terms
 from ui.look.theme import DARK, Style
 from ui.talk.caption_text import TextBlock, blocks, words_of
 
@@ -130,11 +131,14 @@ def caption_layout(caption: Caption, style: Style, width: float, height: float) 
     return _laid_out(caption, min(size / BODY, style.scale), width)
 
 
-def paint_caption(painter: QPainter, caption: Caption, style: Style, rect: QRectF) -> None:
+def paint_caption(
+    painter: QPainter, caption: Caption, style: Style, rect: QRectF, *, terms: bool = False
+) -> None:
     """Draw a caption.
 
     style: colours and the size of the text, which gets smaller if there is too little space.
     rect: the space. What does not fit it at 11 pixels is left out and replaced by an ellipsis.
+    terms: whether words of the glossary are marked, each where it stands first.
     """
     laid = caption_layout(caption, style, rect.width(), rect.height())
     theme, own = style.theme, replace(style, scale=laid.scale)
@@ -155,7 +159,32 @@ def paint_caption(painter: QPainter, caption: Caption, style: Style, rect: QRect
     for pieces in (laid.body, said):
         shown = lines_above(pieces, rect.height(), own)
         paint_pieces(painter, shown, own, theme.text, BODY)
+    for _, box in _terms(caption, laid, own, rect.height()) if terms else ():
+        paint_dots(painter, box, own)
     painter.restore()
+
+
+def _terms(
+    caption: Caption, laid: CaptionLayout, own: Style, low: float
+) -> list[tuple[TermSpot, QRectF]]:
+    """Return where words of the glossary stand that are seen, each where it stands first."""
+    first: dict[TermSpot, list[QRectF]] = {}
+    closed: set[TermSpot] = set()
+    for pieces in (laid.body, laid.question, laid.answer if caption.revealed else ()):
+        found = list(term_boxes(lines_above(pieces, low, own), own, BODY))
+        for spot, box in found:
+            if spot not in closed:
+                first.setdefault(spot, []).append(box)
+        closed.update(spot for spot, _ in found)
+    return [(spot, box) for spot, boxes in first.items() for box in boxes]
+
+
+def caption_terms(
+    caption: Caption, style: Style, width: float, height: float
+) -> list[tuple[TermSpot, QRectF]]:
+    """Return where words of the glossary stand in a caption, from its upper left corner."""
+    laid = caption_layout(caption, style, width, height)
+    return _terms(caption, laid, replace(style, scale=laid.scale), height)
 
 
 def place_rect(caption: Caption, style: Style, width: float, height: float) -> QRectF:
@@ -240,9 +269,9 @@ def _in_card(
     """Return question and answer, or the question alone, set on a card, and where the card ends."""
     across, down = style.px(_PAD[0]), style.px(_PAD[1])
     left, right, top = box.left() + across, box.right() - across, box.top() + down
-    words = words_of(caption.question, bold=True)
+    words = with_terms(words_of(caption.question, bold=True))
     # The answer continues where the question ends.
-    answer = words_of(caption.answer) if whole else ()
+    answer = with_terms(words_of(caption.answer)) if whole else ()
     said = flow((*words, *answer), style, left, right, top, BODY, leading=_LEADING)
     return said, said.bottom + down
 
@@ -270,7 +299,7 @@ def _text(markdown: str, style: Style, width: float, top: float) -> Flow:
         if before is not None:
             y += style.px(_LEADING if block.level and before.level else _PARAGRAPH)
         left = block.level * style.px(_INDENT)
-        laid = flow(block.words, style, left, width, y, BODY, leading=_LEADING)
+        laid = flow(with_terms(block.words), style, left, width, y, BODY, leading=_LEADING)
         if block.mark and laid.pieces:
             wide = width_of(block.mark, Face.TEXT, style, BODY)
             at = left - wide - style.px(5)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from PySide6.QtCore import QEvent, QObject, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
+    QFocusEvent,
     QHelpEvent,
     QHideEvent,
     QKeyEvent,
@@ -19,9 +20,11 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
+from simulator.base.glossary import line_of, word_called
 from simulator.lesson.steps import ResolvedStep
-from ui.look.draw import card, text_width
+from ui.look.draw import card, outline, text_width
 from ui.look.icons import icon
+from ui.look.terms import TermSpot
 from ui.look.theme import DARK, Style, growth, stage_scale
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
@@ -32,6 +35,7 @@ from ui.talk.caption import (
     caption_height,
     caption_layout,
     caption_of,
+    caption_terms,
     end_caption,
     paint_caption,
     place_rect,
@@ -118,6 +122,8 @@ class LessonBar(QWidget):
     leave_asked = Signal()
     step_chosen = Signal(int)
     """The number of a step, from 0."""
+    word_asked = Signal(str)
+    """A word of the glossary in the caption."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -133,6 +139,7 @@ class LessonBar(QWidget):
         for button, signal in zip(self.buttons.values(), signals, strict=True):
             button.clicked.connect(signal)
         self.ticks.chosen.connect(self.step_chosen)
+        self.caption.word_asked.connect(self.word_asked)
         self.set_style(self._style)
 
     def _button(self, name: str, words: str, tip: str) -> Button:
@@ -189,7 +196,7 @@ class LessonBar(QWidget):
 
     def set_large(self, on: bool) -> None:
         """Make the text large for a lecture hall and hide the controls, or undo this."""
-        self._large = on
+        self._large = self.caption.large = on
         for widget in (self.ticks, *self.buttons.values()):
             widget.setVisible(not on)
         self.fit()
@@ -278,7 +285,9 @@ _ALONE = 720
 
 @guarded
 class _CaptionView(QWidget):
-    """The caption of the step."""
+    """The caption of the step; in a window, words of the glossary can be asked for."""
+
+    word_asked = Signal(str)
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -288,10 +297,16 @@ class _CaptionView(QWidget):
         self.shown: Caption | None = None
         self.faded = False
         """Whether the run is elsewhere than at the place of which the caption speaks."""
+        self.large = False
+        """Whether it is on the stage, where nobody asks for a word."""
+        self._chosen: str | None = None
+        """The word that Enter asks for, while it has the keyboard's focus."""
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
 
     def show_caption(self, caption: Caption) -> None:
         """Show a caption, and announce it."""
-        self.shown = caption
+        self.shown, self._chosen = caption, None
         head = ", ".join(filter(None, (caption.title, caption.place, caption.lesson)))
         answer = caption.answer if caption.revealed else ""
         self.setAccessibleDescription(spoken(head, caption.body, caption.question, answer))
@@ -312,17 +327,62 @@ class _CaptionView(QWidget):
         width, height = self.width(), self.height()
         return caption_layout(self.shown, self.style_now, width, height).height > height
 
+    @property
+    def terms(self) -> list[tuple[TermSpot, QRectF]]:
+        """Where words of the glossary stand that can be asked for."""
+        if self.shown is None or self.large:
+            return []
+        return caption_terms(self.shown, self.style_now, self.width(), self.height())
+
+    def _term_at(self, at: QPointF) -> str:
+        return next((spot.name for spot, box in self.terms if box.contains(at)), "")
+
     def event(self, event: QEvent) -> bool:
         if event.type() is QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            QToolTip.showText(event.globalPos(), self.accessibleDescription() * self.cut, self)
+            name = self._term_at(QPointF(event.pos()))
+            tip = line_of(word_called(name)) if name else self.accessibleDescription() * self.cut
+            QToolTip.showText(event.globalPos(), tip, self)
             return True
         return super().event(event)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        over = self._term_at(event.position())
+        self.setCursor(Qt.CursorShape.PointingHandCursor if over else Qt.CursorShape.ArrowCursor)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        name = self._term_at(event.position())
+        if name and event.button() is Qt.MouseButton.LeftButton:
+            self.word_asked.emit(name)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        self.update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        self._chosen = None
+        self.update()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Go from word to word with Up and Down; Enter asks for the one that is chosen."""
+        names = list(dict.fromkeys(spot.name for spot, _ in self.terms))
+        step = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(Qt.Key(event.key()), 0)
+        if names and step:
+            start = names.index(self._chosen) if self._chosen in names else -(step > 0)
+            self._chosen = names[(start + step) % len(names)]
+            self.update()
+        elif names and event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.word_asked.emit(self._chosen or names[0])
+        else:
+            super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         with painting(self) as painter:
             if self.shown is not None:
                 painter.setOpacity(_FADED if self.faded else 1.0)
-                paint_caption(painter, self.shown, self.style_now, QRectF(self.rect()))
+                rect, terms = QRectF(self.rect()), not self.large
+                paint_caption(painter, self.shown, self.style_now, rect, terms=terms)
+            for spot, box in self.terms if has_ring(self) else ():
+                if spot.name == (self._chosen or self.terms[0][0].name):
+                    outline(painter, box.adjusted(-2, 0, 2, 0), self.style_now.theme.text)
 
 
 @guarded

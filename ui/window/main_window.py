@@ -173,6 +173,12 @@ class MainWindow(LessonWindow):
             actions[spec.name] = action
         return actions
 
+    def _show_word(self, name: str) -> None:
+        """Say what a word of the glossary is, in the box of the search."""
+        from ui.window.search.dialog import open_word
+
+        open_word(self, name)
+
     def _act(self, spec: ActionSpec, checked: bool = False) -> None:
         spec.run(self)
 
@@ -219,6 +225,8 @@ class MainWindow(LessonWindow):
         session.settings_changed.connect(self._show_pace)
         session.file_changed.connect(self._show_title)
         session.open_wanted.connect(self.files.open_by_hand)
+        session.word_asked.connect(self._show_word)
+        self.lessons.bar.word_asked.connect(self._show_word)
         self.sound.failed.connect(self._show_silence)
         self.lessons.player.step_changed.connect(self._show_title)
         self.lessons.player.step_changed.connect(session.painting.stop)

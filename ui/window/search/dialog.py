@@ -68,6 +68,13 @@ def open_search(window: MainWindow, kind: Kind | None = None) -> SearchDialog:
     return dialog
 
 
+def open_word(window: MainWindow, name: str) -> SearchDialog:
+    """Open the search at a word of the glossary, with its line in the box."""
+    dialog = open_search(window)
+    dialog.show_word(name)
+    return dialog
+
+
 @guarded
 class _Veil(QWidget):
     """Dims the window below the box."""
@@ -352,6 +359,12 @@ class SearchDialog(QDialog):
 
     def _click(self, index: QModelIndex) -> None:
         self.take()
+
+    def show_word(self, name: str) -> None:
+        """Show what a word of the glossary is, found by its name."""
+        self.query.setText(name)
+        found = next(each for each in entries() if (each.kind, each.name) == (Kind.WORD, name))
+        self._open_page(self._word(found))
 
     def _word(self, entry: Entry) -> QLabel:
         """Return the line of a word, whole."""

@@ -141,7 +141,7 @@ small-transformer: ## train the transformer of assets/captures/small, and build 
 
 # Where malloc gives large arrays back and asks for them again at every op, a step takes a quarter longer.
 KEPT_MEMORY = MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=2000000000 MALLOC_TRIM_THRESHOLD_=8000000000
-sentence-model: ## train the language model of assets/language from nothing: an hour or two on two cores (network)
+sentence-model: ## train the language model of assets/language from nothing: 42 minutes on two quiet cores (network)
 	@.ci/setup test peers
 	$(KEPT_MEMORY) OPENBLAS_NUM_THREADS=1 nice $(PY) -m tests.training $(ARGS)
 

@@ -40,7 +40,7 @@ NEWLINE = 1 + BYTES.index(ord("\n"))
 
 @dataclass(frozen=True)
 class Schedule:
-    steps: int = 8000
+    steps: int = 5000
     rows: int = 16
     repeated: float = 0.12  # share of rows that repeat
     stage: tuple[int, int] = (600, 2000)  # steps of the stage in which more do

@@ -15,17 +15,21 @@ _LONG = 24
 """Letters of a typed text, or of what a layer does to O, that are said among a few words."""
 
 
-def scenario_words(w: Workload) -> list[str]:
-    """Return what is special about a workload, a few words each, most important first."""
-    mask = w.mask
-    words = [
-        f"Nq {count_text(w.queries)} · Nk {count_text(w.seqlen_k)} · d {w.head_dim}",
-        f"Br {count_text(w.rows)} · Bc {count_text(w.cols)}" + splits_words(w),
-        "causal" if mask.causal else "not causal",
-        sharing_words(w),
-        w.dtype,
-    ]
-    words[3:3] = pattern_words(mask)
+def scenario_words(w: Workload, *, asked: bool = True) -> list[str]:
+    """Return what is special about a workload, a few words each, most important first.
+
+    asked: with tokens, width, tile and causal, which the strip of questions has fields for.
+    """
+    mask, words = w.mask, []
+    if asked:
+        words = [
+            f"Nq {count_text(w.queries)} · Nk {count_text(w.seqlen_k)} · d {w.head_dim}",
+            f"Br {count_text(w.rows)} · Bc {count_text(w.cols)}" + splits_words(w),
+            "causal" if mask.causal else "not causal",
+        ]
+    elif algorithm_of(w).splits:
+        words = [splits_words(w).removeprefix(" · ")]
+    words += [*pattern_words(mask), sharing_words(w), w.dtype]
     if w.what_if:
         words.insert(0, what_if_words(w))
     batch = w.scenario.batch

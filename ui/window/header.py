@@ -217,11 +217,15 @@ class Header(QWidget):
             self._least = width
             self.updateGeometry()
 
-    def show_trace(self, trace: Trace, style: Style, note: str) -> None:
-        """Show a trace; `note` says in words why this engine computes."""
+    def show_trace(self, trace: Trace, style: Style, note: str, *, asked: bool = True) -> None:
+        """Show a trace; `note` says in words why this engine computes.
+
+        asked: also what the strip of questions has fields for.
+        """
         self.algorithms.show_chosen(trace.workload.algorithm)
         faults = fault_labels(trace.workload.faults)
-        self._chips.show_words(scenario_words(trace.workload), style, faults)
+        words = scenario_words(trace.workload, asked=asked)
+        self._chips.show_words(words, style, faults)
         self._who = engine_words(trace.engine.name, trace.engine.device)
         self.engine.setText(self._who)
         self.engine.setToolTip(f"{self._who}\n{note}")

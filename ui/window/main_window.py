@@ -88,6 +88,8 @@ class MainWindow(LessonWindow):
         self._styled: tuple[Style, QWidget, bool] | None = None
         """What the widgets were last given: style, middle of the window, whether on the stage."""
         self._fell_back = False
+        self._asks = True
+        """Whether there is a strip of questions."""
         self._asked: float | None = None
         """Text scale that was asked for during a talk."""
         self.setObjectName("window")
@@ -285,8 +287,13 @@ class MainWindow(LessonWindow):
 
     def _show_trace(self, trace: Trace) -> None:
         self.messages.settle()
-        self.header.show_trace(trace, self.style_now, self.engine_note(trace))
+        self._show_header(trace)
         self._show_title()
+
+    def _show_header(self, trace: Trace) -> None:
+        """Show in the header what is not in the strip below it."""
+        note = self.engine_note(trace)
+        self.header.show_trace(trace, self.style_now, note, asked=not self._asks)
 
     def engine_note(self, trace: Trace) -> str:
         """Return, in words, what computes and why it is not a GPU."""
@@ -429,8 +436,7 @@ class MainWindow(LessonWindow):
             if spec.icon:
                 self.actions_by_name[spec.name].setIcon(icon(spec.icon, style.theme.text))
         if self.session.trace is not None:
-            trace = self.session.trace
-            self.header.show_trace(trace, style, self.engine_note(trace))
+            self._show_header(self.session.trace)
 
     # --- files ----------------------------------------------------------------------------
 
@@ -513,6 +519,7 @@ class MainWindow(LessonWindow):
             self._show_view(replace(self.session.view, before=None))
 
     def hide_questions(self) -> None:
+        self._asks = False
         self.what_if.hide()
 
     def show_costs(self, on: bool) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from simulator.base.assets import SCENARIOS
-from simulator.problem.scenario import load_scenario
+from simulator.problem.scenario import load_scenario, with_values
 from simulator.problem.workload import resolve
 from simulator.run.trace import simulate
 from simulator.study.what_if import (
@@ -69,8 +69,6 @@ def test_documents_still_add_up() -> None:
     scenario = load_scenario(SCENARIOS / "window-sinks.toml")
     w = resolve(scenario)
     n = w.seqlen_k
-    from simulator.problem.scenario import with_values
-
     packed = with_values(scenario, {"mask": {"documents": [n - 5, 3, 2]}})
     for count in (n + 7, n - 4, 2):
         changed = with_tokens(packed, count, settings_of(packed, w))

@@ -95,16 +95,16 @@ def test_where_the_buttons_have_no_room_one_stands_for_all(open_window, settings
 
 
 def test_the_tool_tip_of_the_chips_says_what_they_mean(open_window, qapp):
-    window = open_window("flash2", (1920, 1080))
+    window = open_window("batch", (1920, 1080))
     chips = next(
         w for w in window.header.children() if getattr(w, "accessibleName", str)() == "Scenario"
     )
-    words = scenario_words(window.session.trace.workload)
+    words = scenario_words(window.session.trace.workload, asked=False)
     lines = chips.toolTip().splitlines()
     assert "rows (Br): Query rows of a tile." in lines
     assert "cols (Bc): Keys of a tile." in lines
     assert not set(words[:2]) & set(lines)
-    window.resize(1024, 720)
+    window.resize(800, 720)
     qapp.processEvents()
     lines = chips.toolTip().splitlines()
     left_out = [word for word in words if word in lines]

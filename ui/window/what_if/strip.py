@@ -241,7 +241,8 @@ class WhatIfStrip(QWidget):
             if kind is QEvent.Type.FocusIn:
                 self._arrange()
             self.update()
-        elif kind is QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
+        elif isinstance(event, QKeyEvent) and kind is not QEvent.Type.KeyRelease:
+            # A key that is a shortcut is no KeyPress, only a question before it.
             if any(watched is getattr(field, "edit", field) for field in self.fields.values()):
                 self.touched.emit()
             elif self._filters and not self._focused and event.key() not in _MODIFIERS:
@@ -289,7 +290,8 @@ class WhatIfStrip(QWidget):
         said = [f"{f.name} {f.was + ' → ' if f.was else ''}{f.now} {f.after} {f.factor}".strip()
                 for f in self._figures]  # fmt: skip
         self.setAccessibleDescription("; ".join(said))
-        self._watch_keys(found.compared is not None and not self._session.motion)
+        still = not self._session.motion and self.isVisible()
+        self._watch_keys(found.compared is not None and still)
         self._arrange()
         self.update()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from simulator import simulate
 from simulator.base.errors import InputError, Mistake, refuse
-from simulator.problem import sentence
+from simulator.language.models import MODELS
 from simulator.problem.filling import capture_names
 from simulator.problem.scenario import parse_scenario, scenario_tables, with_values
 from simulator.problem.workload import resolve
@@ -98,7 +99,7 @@ def test_a_text_is_typed_and_run(
 def test_a_text_without_a_model_is_refused_where_it_was_chosen(
     desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sentence, "WEIGHTS", tmp_path / "none.safetensors")
+    monkeypatch.setitem(MODELS, "own", replace(MODELS["own"], path=tmp_path / "none"))
     shown = desk.shown
     desk.choose("input.source", "sentence")
     assert "make sentence-model" in desk.wrong()["input.source"]

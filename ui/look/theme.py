@@ -359,12 +359,6 @@ def stylesheet(style: Style, *, stage: bool = False) -> str:
         padding: {style.px(4) - 1:.0f}px {style.px(10) - 1:.0f}px;  /* as large as the others */
     }}
     #algorithm[ring="true"] {{ border-color: {t.text}; }}
-    #layout {{
-        border: none; border-radius: {px(4)}; color: {t.muted}; padding: {px(1)} {px(10)};
-    }}
-    #layout:hover {{ color: {t.text}; }}
-    #layout[ring="true"] {{ border: 1px solid {t.text}; }}
-    #layout:checked {{ background: {t.accent}; color: {t.text}; border: 1px solid {t.current}; }}
     #dock_title QToolButton {{ border: none; border-radius: {px(4)}; }}
     #dock_title QToolButton:hover {{ background: {t.accent}; }}
     QTabBar::tab {{

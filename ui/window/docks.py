@@ -422,7 +422,7 @@ class Docks(QObject):
             )
         # The others open in front in the largest place, those of a group side by side.
         largest = docks[layout.largest]
-        for name in (*GROUPED, *docks):
+        for name in dict.fromkeys((*GROUPED, *docks)):
             if name not in (*layout.docks, *AT_LEFT):
                 window.tabifyDockWidget(largest, docks[name])
         for name, dock in docks.items():

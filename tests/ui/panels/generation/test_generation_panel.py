@@ -19,7 +19,7 @@ from ui.plots import painter
 @pytest.fixture(scope="module")
 def shared(open_for_all, qapp):
     window = open_for_all("inspector", (1280, 720))
-    QTest.keyClick(window, Qt.Key.Key_Q)
+    window.docks.open("generation")
     qapp.processEvents()
     window.session.settle()
     return window
@@ -44,7 +44,7 @@ def pixels(picture):
     return picture.grab().toImage()
 
 
-def test_the_key_opens_it_with_the_first_step(window):
+def test_it_is_made_when_it_is_opened_with_the_first_step(window):
     panel = panel_of(window)
     assert window.docks["generation"].isVisible()
     assert panel.state.at == panel.slider.value() == 1
@@ -212,7 +212,7 @@ def test_a_lesson_chooses_a_step_of_a_run_that_is_not_there_yet(window):
 @pytest.mark.long
 def test_a_run_that_was_not_generated_is_replaced_by_a_layer(open_window, qapp):
     window = open_window("kv-cache", (1280, 720))
-    QTest.keyClick(window, Qt.Key.Key_Q)
+    window.docks.open("generation")
     qapp.processEvents()
     window.session.settle()
     assert panel_of(window).state.found.workload.file is not None

@@ -13,7 +13,7 @@ from simulator.study.latent.two_ways import latent_layer
 @pytest.fixture
 def window(open_window, qapp):
     window = open_window("mla", (1280, 720))
-    QTest.keyClick(window, Qt.Key.Key_C)
+    window.docks.open("latent")
     qapp.processEvents()
     window.session.settle()
     return window
@@ -28,7 +28,7 @@ def press(panel, choice, value) -> None:
     panel.window().session.settle()
 
 
-def test_the_key_opens_it(window):
+def test_it_is_made_when_it_is_opened(window):
     assert window.docks["latent"].isVisible()
     model = panel_of(window).plot.model
     assert [curve.name for curve in model.curves] == ["absorbed", "K and V made first"]

@@ -19,7 +19,7 @@ from ui.panels.positions.pictures import Clocks, Maps, shown_pairs, shown_rows
 @pytest.fixture
 def window(open_window, qapp):
     window = open_window("inspector", (1280, 720))
-    QTest.keyClick(window, Qt.Key.Key_R)
+    window.docks.open("positions")
     qapp.processEvents()
     window.session.settle()
     return window
@@ -46,7 +46,7 @@ def state_of(row: int = 3, rope: bool = True, hands: str = "angles"):
     return replace(state, hands=hands)
 
 
-def test_the_key_opens_it_on_the_row_of_the_board(window, qapp):
+def test_it_is_made_when_it_is_opened_on_the_row_of_the_board(window, qapp):
     panel = panel_of(window)
     assert window.docks["positions"].isVisible()
     assert panel.state.row == window.session.view.report.row

@@ -44,10 +44,10 @@ def points(window, head=0, row=0):
     return head_points(*window.session.trace.single_heads, head, row)
 
 
-def test_the_key_opens_it(open_window, qapp):
+def test_it_is_made_when_it_is_opened(open_window, qapp):
     window = open_window("flash2", (1280, 720))
     assert "kernel" not in window.docks.made
-    QTest.keyClick(window, Qt.Key.Key_N)
+    window.docks.open("kernel")
     qapp.processEvents()
     window.session.settle()
     assert window.docks["kernel"].isVisible()

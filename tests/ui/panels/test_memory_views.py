@@ -192,7 +192,7 @@ def test_the_panel_shows_what_is_chosen(panel: MemoryPanel) -> None:
         panel.title_bar.choose("memory", name)
         pictures[name] = panel.grab().toImage()
         said = panel.accessibleDescription()
-        assert said.startswith("HBM holds 344") is (name == "scale")
+        assert said.startswith("HBM: 344") is (name == "scale")
         assert "requested bytes" in said
     assert pictures["plain"] != pictures["scale"] != pictures["tilted"]
     for name in ("tilted", "plain"):

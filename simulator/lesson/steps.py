@@ -33,6 +33,22 @@ class Step:
     pace: float  # how many times as fast as usual it plays
     camera: Framing  # what of the score matrix is in sight
 
+    @property
+    def slide(self) -> str:
+        """The first paragraph of the caption: what the stage says."""
+        return paragraphs(self.caption)[0]
+
+    @property
+    def aside(self) -> str:
+        """The other paragraphs, which are read in the window and in the speaker's notes."""
+        return paragraphs(self.caption)[1]
+
+
+def paragraphs(caption: str) -> tuple[str, str]:
+    """Return the first paragraph of a caption, and the others."""
+    first, _, rest = caption.strip().partition("\n\n")
+    return first, rest.strip()
+
 
 @dataclass(frozen=True, slots=True)
 class LessonMistake:

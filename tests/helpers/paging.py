@@ -96,14 +96,15 @@ class Judge(QObject):
         said = caption_of(step, player.revealed)
         if player.ended and end is not None:
             said = end_caption(end)
-        snapshot = view.snapshot
+        snapshot, top = view.snapshot, window.stage.title
+        number = step.count if player.ended else step.number
         right = {
             "an older picture lies over it": not window.lessons.fade.isVisible(),
             "a panel is being computed": window.session.shown,
             "caption": window.lessons.bar.caption.shown == said,
             "run": snapshot.program.workload.scenario == step.scenario,
             "place": snapshot.cursor == step.cursor,
-            "header": window.stage.title.title == step.scenario.title,
+            "header": (top.title, top.number, top.count) == (step.lesson, number, step.count),
             "layout": window.desk.lent == (step.layout, step.panel),
         }
         return ", ".join(part for part, good in right.items() if not good)

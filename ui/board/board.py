@@ -36,6 +36,7 @@ from ui.board.layout import (
     locate,
 )
 from ui.board.marks import (
+    VEILED,
     paint_bands,
     paint_current_outline,
     paint_frames,
@@ -43,6 +44,8 @@ from ui.board.marks import (
     paint_row_mark,
     paint_selection,
     paint_skips,
+    paint_veil,
+    veiled_rows,
 )
 from ui.board.middle import middle_at
 from ui.board.pages import paint_pages
@@ -55,6 +58,7 @@ from ui.board.point_marks import paint_points
 from ui.board.scores import (
     Shown,
     clipped,
+    hall_numbers_fit,
     numbers_fit,
     paint_numbers,
     paint_scores,
@@ -155,6 +159,16 @@ def _paint_marks(
     painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout, marks: Marks
 ) -> None:
     """Draw what is marked in the matrices, by the op and by who looks at them."""
+    pointed = {point.row for point in marks.points if point.row is not None}
+    pointed |= {point.cell.row for point in marks.points if point.cell is not None}
+    if veiled := veiled_rows(snapshot, style, lay, marks.row, pointed):
+        paint_veil(painter, veiled, style, lay)
+        painter.setOpacity(1 - VEILED)  # so their numbers stand back half as far
+        for name in {*lay.boxes} & {"m", "l"}:
+            values, along = middle_at(snapshot).held(snapshot, name)
+            if snapshot.head is None and values is not None:
+                _paint_numbers(painter, snapshot, style, lay, name, values, along, veiled)
+        painter.setOpacity(1.0)
     if marks.row is not None:
         paint_row_mark(painter, style, lay, marks.row)
     paint_bands(painter, snapshot, style, lay)
@@ -386,9 +400,36 @@ def _paint_values(
         return
     top, bottom = lay.row_y(along.start), lay.row_y(along.stop)
     sheet.draw(painter, QRectF(box.left(), top, box.width(), bottom - top), _WHOLE)
-    if values.shape[1] == 1 and numbers_fit(style, box.width(), lay.cell[1]):
-        shown = Shown(values, words, low, high)
-        paint_numbers(painter, shown, style, lay, name, along, range(1), (along.start, 0))
+    if values.shape[1] == 1:
+        hall = hall_numbers_fit(style, box.width(), lay.cell[1])
+        rows = snapshot.visit.rows if hall and name in "ml" else along
+        _paint_numbers(painter, snapshot, style, lay, name, values, along, rows)
+
+
+def _paint_numbers(
+    painter: QPainter,
+    snapshot: Snapshot,
+    style: Style,
+    lay: BoardLayout,
+    name: str,
+    values: F32,
+    along: range,
+    rows: Collection[int],
+) -> None:
+    """Write the numbers of some rows into a narrow box, if they fit: in a hall with a digit more.
+
+    values, along: the numbers of a box, and which rows they are of.
+    """
+    box, height = lay.boxes[name], lay.cell[1]
+    hall = hall_numbers_fit(style, box.width(), height)
+    if not hall and not numbers_fit(style, box.width(), height):
+        return
+    low, high, _ = _result_range(snapshot, name, values)
+    shown = Shown(values, colour_map(style.theme, name), low, high, digits=3 if hall else 2)
+    for row in rows:
+        if row in along:
+            own = range(row, row + 1)
+            paint_numbers(painter, shown, style, lay, name, own, range(1), (along.start, 0))
 
 
 _WHOLE = QRectF(0, 0, 1, 1)

@@ -41,10 +41,14 @@ FEWEST_CELLS = 4
 """Rows and keys that the deepest zoom still shows."""
 NUMBER_CELL = (34.0, 20.0)
 """Smallest width and height of a cell, at scale 1, with its number inside."""
+HALL_CELL = (41.0, 13.0)
+"""The same of a cell of m or l in a hall, where the numbers of the rows at hand are read."""
 NUMBER_SIZES = (11.0, 28.0)
 """Size of the number in the smallest such cell and in the largest, at scale 1."""
 _NUMBER_LETTERS, _LETTER = 6.0, 0.6
 """Letters that a cell keeps room for when its number grows, and how wide one is at size 1."""
+_STRETCHED = 1.2
+"""How many times as wide as high a cell may be in a hall, which is wider than high."""
 _FULL_GROWTH = 24.0
 """By how much a number grows until titles are twice as large, which none does."""
 _SMALL_MARGIN, _SMALL_SHARE = 6.0, 0.15
@@ -389,10 +393,10 @@ def _arranged(
     large = not is_detailed(w)
     # Room in pixels of the design: what fits is decided in these.
     wide, high = rect.width() / style.scale, rect.height() / style.scale
-    pad = px(12 if min(wide, high) >= 360 else 6)
-    gap, line = px(10 if wide >= 420 else 6), px(20)
     # A run with faults is marked as such at any size. In a hall the picture has the room of words.
     hall = style.least > 0
+    pad = px(4 if hall else 12 if min(wide, high) >= 360 else 6)
+    gap, line = px(5 if hall else 10 if wide >= 420 else 6), px(20)
     above = line if (high >= 230 and header and not hall) or w.faults.on else 0.0
     lines = 0 if high < 280 or hall else 1 if wide >= 900 or high < 400 else 2
     caption = lines * px(18)
@@ -422,6 +426,8 @@ def _arranged(
     statistic = px(18 if wide >= 420 else 12) * growth
     if wide >= 620 and room_h / 2 >= visible[0] * px(NUMBER_CELL[1]):
         statistic = px(46) * growth  # few rows: m and l hold their numbers, too
+    elif hall and 0.73 * room_h >= visible[0] * px(HALL_CELL[1]):
+        statistic = px(HALL_CELL[0])
     names, outside = algorithm_of(w).columns, algorithm_of(w).outside
     if outside and (wide < _ROOM_OUTSIDE[0] or high < _ROOM_OUTSIDE[1]):
         names, outside = (), {}
@@ -430,7 +436,10 @@ def _arranged(
     # What lies outside of a tensor is as wide as it: the two share a strip.
     layers = 1 + bool(outside)
     strip = px(_STRIPS[tokens == Tokens.SMALL]) * layers
-    thin, high_w, high_h = (share * _LAYERED ** (layers - 1) for share in (0.12, 0.20, 0.18))
+    least_share, most_w, most_h = (0.11, 0.18, 0.13) if hall else (0.12, 0.20, 0.18)
+    thin, high_w, high_h = (
+        share * _LAYERED ** (layers - 1) for share in (least_share, most_w, most_h)
+    )
     columns = shares(room_w, layers * d, layers * dv, Nk, low=thin, high=high_w, least=strip)
     # The magnified tile of a large problem stands beside Vᵀ, so that is made taller.
     tall = 0.27 if large and high >= 320 else thin
@@ -439,6 +448,8 @@ def _arranged(
         room_h, layers * d, layers * dv, Nq, low=thin, high=high_h, least=least_h, last=tall
     )
     s_w, s_h = within(columns[1], rows[1], Nk / Nq)
+    if hall:
+        s_w = min(columns[1], _STRETCHED * s_w)
     q_w, o_w = (
         min(share, max(layers * max(n * s_w / Nk, n * s_h / Nq, 0.2 * s_w), strip))
         for share, n in ((columns[0], d), (columns[2], dv))

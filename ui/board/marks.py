@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
@@ -17,6 +19,10 @@ from ui.board.scores import numbers_fit
 from ui.look.draw import hairline, outline
 from ui.look.theme import Style, Theme
 
+VEILED = 0.5
+"""Opacity of the veil over the neighbours of the row at hand."""
+_LEAST_VEILED = 4.0
+"""Height of rows, at scale 1, from which the neighbours of one are told apart from it."""
 _LEAST_DOT = 3.0
 """Pixels of a cell in which a dot is seen."""
 
@@ -25,6 +31,31 @@ def paint_frames(painter: QPainter, theme: Theme, lay: BoardLayout) -> None:
     """Draw a thin line around every box."""
     for box in lay.boxes.values():
         outline(painter, box.adjusted(-1, -1, 1, 1), theme.grid)
+
+
+def veiled_rows(
+    snapshot: Snapshot, style: Style, lay: BoardLayout, row: int | None, apart: Collection[int]
+) -> tuple[int, ...]:
+    """Return the rows that stand back in a hall: of the row block, all but the row at hand.
+
+    apart: rows that are pointed at, which do not.
+    """
+    rows = snapshot.visit.rows
+    small = lay.cell[1] < style.px(_LEAST_VEILED)
+    if not style.least or row not in rows or small or snapshot.op.before_tiles:
+        return ()
+    return tuple(each for each in rows if each != row and each not in apart)
+
+
+def paint_veil(painter: QPainter, rows: Collection[int], style: Style, lay: BoardLayout) -> None:
+    """Let rows stand back in Q, S, what is left of them, and O."""
+    veil = QColor(style.theme.panel)
+    veil.setAlphaF(VEILED)
+    for name, box in lay.boxes.items():
+        if "key" in TENSORS[name].axes and not TENSORS[name].of_pairs:
+            continue
+        for row in rows:
+            painter.fillRect(lay.row_band(name, range(row, row + 1)).intersected(box), veil)
 
 
 def paint_bands(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:

@@ -17,7 +17,7 @@ from simulator.program.algorithms import TENSORS
 from simulator.run.final_weights import done_rows, done_weights
 from simulator.run.linear_state import forms_tile
 from simulator.run.snapshot import Snapshot
-from ui.board.layout import NUMBER_CELL, BoardLayout, number_size
+from ui.board.layout import HALL_CELL, NUMBER_CELL, BoardLayout, number_size
 from ui.board.middle import Area, middle_at, top_of
 from ui.look.draw import hairline, mixed, text_width
 from ui.look.heat import (
@@ -57,6 +57,7 @@ class Shown:
     high: float
     # whether the numbers are gone from the machine, so that their digits stand back, too
     faded: bool = False
+    digits: int = 2  # most decimals of a number
 
     def image(self) -> Sheet:
         """Return the picture, one pixel for each number."""
@@ -340,6 +341,12 @@ def numbers_fit(style: Style, width: float, height: float) -> bool:
     return width >= style.px(NUMBER_CELL[0]) and height >= style.px(NUMBER_CELL[1])
 
 
+def hall_numbers_fit(style: Style, width: float, height: float) -> bool:
+    """Return whether a cell of m or l is large enough for its number in a hall."""
+    room = style.px(HALL_CELL[0]) - 2, style.px(HALL_CELL[1]) - 1
+    return style.least > 0 and width >= room[0] and height >= room[1]
+
+
 def paint_numbers(
     painter: QPainter,
     shown: Shown,
@@ -365,7 +372,7 @@ def paint_numbers(
     font = style.code_font(number_size(style, width, lay.cell[1]))
     digit = text_width(font, "0")
     room = int((width - style.px(3)) / digit)
-    key = ("texts", room, id(shown.words), shown.low, shown.high)
+    key = ("texts", room, id(shown.words), shown.low, shown.high, shown.digits)
     texts = KEPT.get(shown.values, key, lambda: _cell_texts(shown, room))
     painter.setFont(font)
     drop = QFontMetricsF(font).capHeight() / 2 + lay.cell[1] / 2
@@ -387,16 +394,19 @@ def _cell_texts(shown: Shown, room: int) -> list[list[tuple[str, int]]]:
     words = shown.words[indices(shown.values, shown.low, shown.high)]
     white = prefers_white(words)
     return [
-        [(cell_text(float(value), room), int(ink)) for value, ink in zip(row, inks, strict=True)]
+        [
+            (cell_text(float(value), room, shown.digits), int(ink))
+            for value, ink in zip(row, inks, strict=True)
+        ]
         for row, inks in zip(shown.values, white, strict=True)
     ]
 
 
-def cell_text(value: float, room: int) -> str:
-    """Return a number with as many of two decimals as fit `room` characters; "" if none does."""
+def cell_text(value: float, room: int, most: int = 2) -> str:
+    """Return a number with as many of `most` decimals as fit `room` letters; "" if none does."""
     if np.isnan(value):
         return ""
-    for digits in (2, 1, 0):
+    for digits in range(most, -1, -1):
         text = number_text(value, digits) if abs(value) >= 0.5 * 10**-digits else f"{0:.{digits}f}"
         if len(text) <= room:
             return text

@@ -44,7 +44,8 @@ class LessonFrames(WindowFrames):
     fades into the next. All of that follows from the frame's number.
 
     size: width and height in pixels.
-    headed: whether the lesson's title is before that of each step, for pages that are used alone.
+    headed: whether the lesson's title is before that of each step, and the caption is shown whole,
+        for pages that are used alone.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class LessonFrames(WindowFrames):
         self._lesson = lesson
         self._board = board
         self._head = f"{lesson.title}: " if headed else ""
+        self._headed = headed
         self._step: ResolvedStep | None = None
         self._old: tuple[Shot, QImage] | None = None
         """The last picture of a step, which fades into the next."""
@@ -118,7 +120,8 @@ class LessonFrames(WindowFrames):
         end = None
         if shot.ended:
             end = replace(end_of(step, Path(self._lesson.source)), film=True)
-        said = CaptionState(replace(step, title=self._head + step.title), shot.revealed, end)
+        step = replace(step, title=self._head + step.title)
+        said = CaptionState(step, shot.revealed, end, self._headed)
         moving = None if shot.before is None else Moving(shot.before, moved(moment.phase))
         self.unseen.show(place, look, said, moving)
 

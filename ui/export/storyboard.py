@@ -166,7 +166,7 @@ def _shots(lesson: Lesson, number: int, first: bool) -> list[Shot]:
     asked = step.said.question
     # The caption is there from the beginning: it is read while something plays.
     spent = sum(shot.seconds for shot in out)
-    rest = max(_reading(step.caption, asked) - spent, least if out else SHORTEST)
+    rest = max(_reading(step.slide, asked) - spent, least if out else SHORTEST)
     out.append(Shot(number, step.cursor, True, False, rest))
     if asked:
         out.append(Shot(number, step.cursor, True, True, _reading(step.said.answer)))

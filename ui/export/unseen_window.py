@@ -92,6 +92,7 @@ class CaptionState:
     revealed: bool  # whether the answer to its question is shown
     # what is said instead after the last step, beside what the run has cost
     end: LessonEnd | None = None
+    whole: bool = False  # whether all of the caption is shown, on a page that is read alone
 
 
 class UnseenWindow:
@@ -210,7 +211,7 @@ class UnseenWindow:
 
     def _new_window(self, place: WindowPlace, said: CaptionState | None) -> LessonWindow:
         self.close()
-        settings = Settings(store=_Memory())
+        settings = Settings(store=Unwritten())
         size = picture_size(self._size)
         settings.text_scale = hall_scale(size.width(), size.height())
         settings.theme, settings.motion = self._theme, False
@@ -220,7 +221,7 @@ class UnseenWindow:
         window.menuBar().hide()
         window.hide_questions()
         window.lessons.bar.setVisible(said is not None)
-        window.set_stage(said is not None)
+        window.set_stage(said is not None, whole=said is not None and said.whole)
         window.docks.show_controls(said is None)
         window.setAttribute(Qt.WidgetAttribute.WA_DontShowOnScreen)
         window.resize(size)
@@ -324,7 +325,7 @@ class WindowFrames(ABC):
             self._unseen = None
 
 
-class _Memory:
+class Unwritten:
     """Keeps settings only in memory: a process that is killed leaves no file of them."""
 
     path = Path(os.devnull)

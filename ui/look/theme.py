@@ -134,6 +134,14 @@ CONTRAST = Theme(
 )  # fmt: skip
 
 THEMES = {theme.name: theme for theme in (DARK, LIGHT, CONTRAST)}
+
+
+def on_stage(theme: Theme) -> Theme:
+    """Return a theme with one ground for everything: a slide has no frames, and white is white."""
+    ground = theme.window if theme.dark else theme.panel
+    return dataclasses.replace(theme, window=ground, panel=ground, field=ground)
+
+
 TEXT_SCALES = (1.0, 1.25, 1.5, 1.75, 2.0)
 LABEL = 11.0
 """Size of the smallest labels, in pixels at scale 1."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -33,6 +34,8 @@ _ENDLESS = 1e6
 _GAP, _PARAGRAPH, _INDENT = 20.0, 5.0, 18.0
 _PAD = (12.0, 5.0)
 _BAR = 4.0
+_PARAGRAPHS = re.compile(r"\n\n+(?![ \t]*([-*+]|\d+[.)])[ \t])")
+"""What is between two paragraphs, of which the second is no list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,7 @@ class Caption:
     revealed: bool = False  # whether the answer is shown. Its place is kept free until then
     # title of the whole lesson, which is shown before the number of the step if there is space
     lesson: str = ""
+    flows: bool = False  # whether its paragraphs follow each other on one line
 
     @property
     def place(self) -> str:
@@ -66,7 +70,7 @@ def caption_of(step: ResolvedStep, revealed: bool) -> Caption:
     """Return the caption of a step of a lesson."""
     return Caption(
         step.title, step.caption, step.number, step.count, step.question, step.answer, revealed,
-        step.lesson,
+        step.lesson, flows=True,
     )  # fmt: skip
 
 
@@ -230,6 +234,7 @@ def _extent(caption: Caption, scale: float, width: float) -> tuple[float, float]
 def _laid_out(caption: Caption, scale: float, width: float) -> CaptionLayout:
     style = Style(DARK, scale)  # places do not depend on colours
     px = style.px
+    body = _PARAGRAPHS.sub(" ", caption.body) if caption.flows else caption.body
     words = words_of(caption.title, bold=True)
     across = flow(words, style, 0, _ENDLESS, 0, _TITLE).right
     place = first_that_fits(caption.places, width - across - px(_GAP), style.text_font(_COUNT))
@@ -239,20 +244,20 @@ def _laid_out(caption: Caption, scale: float, width: float) -> CaptionLayout:
     top = title.bottom + px(3)
     longest = px(_LONGEST * BODY)
     if not caption.question:
-        text = _text(caption.body, style, min(width, longest), top)
+        text = _text(body, style, min(width, longest), top)
         return CaptionLayout(
             scale, place, title.pieces, text.pieces, (), (), QRectF(),
             max(title.right + aside, text.right), text.bottom,
         )  # fmt: skip
     if width < px(_SIDE * BODY):
-        text = _text(caption.body, style, min(width, longest), top)
+        text = _text(body, style, min(width, longest), top)
         box = QRectF(0, text.bottom + px(_PARAGRAPH), min(width, longest), 0)
         return _with_card(caption, style, place, title, text, box)
     wide = min(width, 2 * longest)
     best: tuple[float, Flow, QRectF] | None = None
     for share in _SPLITS:
         own = min(share * wide, longest) - px(_GAP) / 2
-        text = _text(caption.body, style, own, top)
+        text = _text(body, style, own, top)
         if best is not None and text.bottom >= best[0]:
             continue  # it is no lower, whatever stands beside it
         box = QRectF(own + px(_GAP), top, min(wide - own - px(_GAP), longest), 0)

@@ -24,6 +24,7 @@ from simulator.base.glossary import line_of, word_called
 from simulator.lesson.steps import ResolvedStep
 from ui.look.draw import card, outline, text_width
 from ui.look.icons import icon
+from ui.look.slide import CAPTION, MARGIN, unit
 from ui.look.terms import TermSpot
 from ui.look.theme import DARK, Style, growth, stage_scale
 from ui.safety.overrides import guarded
@@ -41,14 +42,15 @@ from ui.talk.caption import (
     place_rect,
 )
 from ui.talk.caption_text import spoken
+from ui.talk.slide import paint_slide, slide_style, slide_width
 from ui.widgets.choice_bar import Button, bar_sheet
 from ui.widgets.focus import has_ring
 from ui.widgets.sheet import set_sheet
 
 SHARE, LARGE_SHARE = 0.17, 0.225
-"""The largest share of the window's height for the strip, in a window and in a lecture hall."""
+"""The largest share of the window's height for the strip, in a window and on a page."""
 LARGE_BODY = 1 / 35
-"""Size of letters in a lecture hall, as a share of the window's height: readable from afar."""
+"""Size of letters on a page of a handout, as a share of its height."""
 LONGEST = Caption("title", "word " * 45, 0, 10, "word " * 15, "word " * 40)
 """The longest text that a step may have (docs/writing-lessons.md), which fits into the strip."""
 
@@ -68,7 +70,7 @@ _ONWARD = "Next lesson"
 
 
 def text_style(style: Style, window: QSize, *, large: bool) -> Style:
-    """Return the style of the caption in a window of that size, `large` on the stage."""
+    """Return the style of the caption in a window of that size, `large` on a page."""
     if not large:
         return style
     wide, high = window.width(), window.height()
@@ -124,6 +126,8 @@ class LessonBar(QWidget):
     """The number of a step, from 0."""
     word_asked = Signal(str)
     """A word of the glossary in the caption."""
+    placed = Signal(str, int, int)
+    """The lesson's name, and which step is shown, from 0, of how many; after the last, how many."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -131,7 +135,7 @@ class LessonBar(QWidget):
         self.setAccessibleName("Lesson")
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._style = Style(DARK)
-        self._large = False
+        self._large = self._whole = False
         self.caption = _CaptionView(self)
         self.ticks = _Ticks(self)
         self.buttons = {name: self._button(name, words, tip) for name, words, tip in _BUTTONS}
@@ -165,6 +169,7 @@ class LessonBar(QWidget):
         self.buttons["back"].setEnabled(after or step.number > 0)
         self.buttons["reveal"].setEnabled(bool(step.question) and not revealed)
         self._name_next("Next", "The next step (PgDn)")
+        self.placed.emit(step.lesson, step.number, step.count)
 
     def show_end(self, end: LessonEnd) -> None:
         """Say that the lesson is over, and which one comes next."""
@@ -175,6 +180,7 @@ class LessonBar(QWidget):
             self._name_next(_ONWARD, f"Next lesson: {end.following} (PgDn)")
         else:
             self._name_next("Next", "There is no lesson after this one", on=False)
+        self.placed.emit(end.lesson, self.ticks.count, self.ticks.count)
 
     def _name_next(self, words: str, tip: str, *, on: bool = True) -> None:
         button = self.buttons["next"]
@@ -194,21 +200,32 @@ class LessonBar(QWidget):
         self._style = style
         self.fit()
 
-    def set_large(self, on: bool) -> None:
-        """Make the text large for a lecture hall and hide the controls, or undo this."""
-        self._large = self.caption.large = on
+    def set_large(self, on: bool, *, whole: bool = False) -> None:
+        """Make the caption one of a slide and hide the controls, or undo this.
+
+        whole: whether all of it is shown, for a page that is read alone.
+        """
+        self._large, self._whole = on, whole
+        self.caption.large = on
         for widget in (self.ticks, *self.buttons.values()):
             widget.setVisible(not on)
         self.fit()
 
     def fit(self) -> None:
         """Set the height and the sizes that belong to the window's size."""
-        window = self._window_size()
-        self.setFixedHeight(strip_height(self._style, window, large=self._large))
-        self.caption.style_now = text_style(self._style, window, large=self._large)
-        place = text_rect(self._style, window, self.height(), large=self._large)
-        self.caption.setGeometry(place.toRect())
-        self.caption.update()
+        window, view = self._window_size(), self.caption
+        view.on_slide = self._large and not self._whole
+        if view.on_slide:
+            u = unit(window)
+            self.setFixedHeight(round(CAPTION * u))
+            view.style_now = slide_style(self._style, window)
+            view.setGeometry(QRectF(MARGIN * u, 0, slide_width(window), self.height()).toRect())
+        else:
+            self.setFixedHeight(strip_height(self._style, window, large=self._large))
+            view.style_now = text_style(self._style, window, large=self._large)
+            place = text_rect(self._style, window, self.height(), large=self._large)
+            view.setGeometry(place.toRect())
+        view.update()
         self._place_controls(controls_style(self._style, window))
         self.update()
 
@@ -272,6 +289,8 @@ class LessonBar(QWidget):
         with painting(self) as painter:
             theme = self._style.theme
             painter.fillRect(self.rect(), QColor(theme.panel))
+            if self._large:
+                return  # a slide has no lines between its parts
             painter.fillRect(
                 QRect(0, 0, self.width(), max(1, round(self._style.px(1)))), theme.border
             )
@@ -295,6 +314,8 @@ class _CaptionView(QWidget):
         self.setAccessibleName("Caption")
         self.style_now = Style(DARK)
         self.shown: Caption | None = None
+        self.on_slide = False
+        """Whether it shows the two lines of a slide."""
         self.faded = False
         """Whether the run is elsewhere than at the place of which the caption speaks."""
         self.large = False
@@ -314,15 +335,17 @@ class _CaptionView(QWidget):
 
     @property
     def place(self) -> QRectF:
-        """The label with the step's number."""
+        """The label with the step's number; on a slide the right end of its first line."""
         if self.shown is None:
             return QRectF()
+        if self.on_slide:
+            return QRectF(self.width(), 0, 0, 0)
         return place_rect(self.shown, self.style_now, self.width(), self.height())
 
     @property
     def cut(self) -> bool:
         """Whether the space is too small for the whole caption."""
-        if self.shown is None:
+        if self.shown is None or self.on_slide:
             return False
         width, height = self.width(), self.height()
         return caption_layout(self.shown, self.style_now, width, height).height > height
@@ -378,6 +401,9 @@ class _CaptionView(QWidget):
         with painting(self) as painter:
             if self.shown is not None:
                 painter.setOpacity(_FADED if self.faded else 1.0)
+                if self.on_slide:
+                    paint_slide(painter, self.shown, self.style_now, QRectF(self.rect()))
+                    return
                 rect, terms = QRectF(self.rect()), not self.large
                 paint_caption(painter, self.shown, self.style_now, rect, terms=terms)
             for spot, box in self.terms if has_ring(self) else ():

@@ -22,19 +22,25 @@ from PySide6.QtGui import (
     QGuiApplication,
     QKeyEvent,
     QMouseEvent,
+    QPixmap,
     QScreen,
     QWindow,
 )
 from PySide6.QtWidgets import QAbstractButton, QApplication, QDockWidget, QSizePolicy, QWidget
 from shiboken6 import isValid
 
+from simulator.base.errors import safe_text
+from simulator.lesson.reader import lesson_after
 from simulator.lesson.steps import ResolvedStep
+from ui.look.slide import LEAVE_MS
 from ui.look.theme import Style
+from ui.look.units import plural
 from ui.safety.overrides import guarded
 from ui.talk.arrival import Arrival, fill
 from ui.talk.awake import Awake
 from ui.talk.pen_overlay import PenOverlay
-from ui.talk.presenter_keys import DRAWING, IN_SPEAKER, LETTERS, PLAIN, ZOOM, key_text
+from ui.talk.presenter_keys import DRAWING, ENTER, IN_SPEAKER, LETTERS, PLAIN, ZOOM, key_text
+from ui.talk.speaker_parts import NEXT
 from ui.talk.speaker_window import FIRST_SIZE, SpeakerWindow
 from ui.widgets.message_bar import MessageKind
 
@@ -42,8 +48,14 @@ if TYPE_CHECKING:
     from ui.window.dock_sizes import Shares
     from ui.window.main_window import MainWindow
 
+PICTURE_MS = 400
+"""How often the speaker's picture of the stage follows it."""
+JUMP_MS = 4000
+"""How long a number waits for the next digit, or for Enter."""
 HIDE_CURSOR_MS = 3000
 """How long the pointer must not move before it is hidden."""
+_DIGITS = 3
+"""Most digits of a step's number."""
 _SPEAKER_MS = 60
 """How long after the window the speaker's window opens, or changes screens."""
 _SETTLE_MS, _SETTLE_TRIES = 50, 40
@@ -86,8 +98,20 @@ class Presenter(QObject):
         self._cursor_hidden = False
         self._still = QTimer(self, singleShot=True, interval=HIDE_CURSOR_MS)
         self._still.timeout.connect(self.hide_pointer)
+        self._jump = ""
+        """The number of a step that has been typed so far."""
+        self._forget_jump = QTimer(self, singleShot=True, interval=JUMP_MS)
+        self._forget_jump.timeout.connect(self.end_jump)
+        self._leave = QTimer(self, singleShot=True, interval=LEAVE_MS)
+        self._leave.timeout.connect(self._hide_controls)
         self._second = QTimer(self, interval=1000)
         self._second.timeout.connect(self._say_why)
+        self._changed = True
+        """Whether the window has another picture than the speaker sees."""
+        self._next: ResolvedStep | None = None
+        """The step whose picture the speaker sees as the next one, or will see."""
+        self._pictures = QTimer(self, interval=PICTURE_MS)
+        self._pictures.timeout.connect(self._show_now)
         self._settling = QTimer(self, interval=_SETTLE_MS)
         self._settling.timeout.connect(self._settle)
         self._settled_as: _Before | None = None
@@ -106,6 +130,10 @@ class Presenter(QObject):
         player.ended_changed.connect(window.stage.show_slide)
         window.session.playing_changed.connect(window.stage.rest)
         window.actions_by_name["blank"].toggled.connect(self._show_blank)
+        window.ahead.painted.connect(self._show_ahead)
+        for signal in (window.session.view_changed, window.session.moved, player.whole_changed,
+                       window.actions_by_name["blank"].toggled, self.overlay.changed):  # fmt: skip
+            signal.connect(self._note_change)
         self.overlay.changed.connect(self._wake_cursor)
         self.overlay.changed.connect(self._put_brush_away)
 
@@ -143,6 +171,7 @@ class Presenter(QObject):
         self._pointer = QCursor.pos()
         self._still.start()
         self._second.start()
+        self._pictures.start()
         self._make_speaker().reset()
         if window.lessons.player.lesson is not None and self._other_screen() is not None:
             QTimer.singleShot(_SPEAKER_MS, self, self._open_speaker)
@@ -167,6 +196,11 @@ class Presenter(QObject):
         else:
             self.arrival.wait_for(before.size, window.size())
         self._still.stop()
+        self._leave.stop()
+        self.end_jump()
+        self._pictures.stop()
+        self._next = None
+        window.ahead.close()
         self._second.stop()
         self._wake_cursor()
         self._still.stop()
@@ -293,6 +327,70 @@ class Presenter(QObject):
         else:
             self._window.session.step(False)
 
+    def begin_jump(self) -> None:
+        """Wait for the number of a step."""
+        self._take_digits("")
+        if self.speaker is not None and self.speaker.isVisible():
+            self.speaker.show_list(True)
+
+    def _take_digits(self, typed: str) -> None:
+        """Take the number of a step as far as it has been typed, and say which step it is."""
+        lesson = self._window.lessons.player.lesson
+        if lesson is None:
+            return
+        self._jump = typed
+        number, count = int(typed or 0), len(lesson.steps)
+        title = safe_text(lesson.steps[number - 1].title) if 0 < number <= count else ""
+        there = f"{typed}  {title}" if title else f"{typed or '…'}  of {count}"
+        self._window.stage.band.say(
+            f"Step {there}   Enter goes there" if typed else f"Step {there}"
+        )
+        self._forget_jump.start()
+
+    def jump(self) -> None:
+        """Go to the step whose number has been typed."""
+        typed = self._jump
+        self.end_jump()
+        if typed.isdecimal() and int(typed) > 0:
+            self._window.lessons.player.go(int(typed) - 1)
+
+    def end_jump(self) -> None:
+        """Forget a number that has been typed."""
+        self._jump = ""
+        self._forget_jump.stop()
+        self._window.stage.band.say("")
+        if self.speaker is not None:
+            self.speaker.show_list(False)
+
+    def _jump_key(self, pressed: str) -> Callable[[], object] | None:
+        """Return what a digit does, or the key after it; None if the key has its usual meaning."""
+        if self._window.lessons.player.lesson is None:
+            return None
+        if len(pressed) == 1 and pressed.isdecimal() and (self._jump or pressed != "0"):
+            return partial(self._take_digits, (self._jump + pressed)[-_DIGITS:])
+        if not self._forget_jump.isActive():
+            return None
+        if pressed in ENTER:
+            return self.jump
+        if pressed == "Backspace":
+            return partial(self._take_digits, self._jump[:-1])
+        return self.end_jump if pressed == "Esc" else None
+
+    def toggle_transport(self) -> None:
+        """Show the place in the run, and its speed, in the empty band for a while, or hide them."""
+        stage = self._window.stage
+        on = not (self.overlay.pen or self.overlay.spotlight or stage.transport.isVisible())
+        stage.what_if.leave(at_once=True)
+        stage.show_transport(on)
+        self._leave.start()
+
+    def _hide_controls(self) -> None:
+        """Hide the controls, unless the pointer is on them."""
+        if self._window.stage.holds(QCursor.pos()):
+            self._leave.start()
+        else:
+            self._window.stage.show_transport(False)
+
     def _leave_field(self) -> None:
         field = QApplication.focusWidget()
         if field is not None and _takes_text(field):
@@ -321,6 +419,7 @@ class Presenter(QObject):
         if stage.what_if.here:
             stage.what_if.leave()
         else:
+            stage.show_transport(False)
             stage.ask_what_if()
 
     def _put_brush_away(self) -> None:
@@ -382,7 +481,6 @@ class Presenter(QObject):
                 # Pen and spotlight show the scene, and what lies over it would be in the way.
                 points = self.overlay.pen or self.overlay.spotlight
                 if not points and watched is self._window.windowHandle():
-                    self._window.stage.show_transport(True)
                     self._window.stage.what_if.point(self._window.mapFromGlobal(place))
         return False
 
@@ -400,6 +498,8 @@ class Presenter(QObject):
         does: Callable[[], object] | None = None
         if drawn is not None:
             does = getattr(self, drawn.does)
+        elif not typing and (jumps := self._jump_key(pressed)) is not None:
+            does = jumps
         elif key is not None and not (key.typed and typing):
             does = getattr(self, key.does)
         elif self.speaker is not None and self.speaker.isActiveWindow():
@@ -414,9 +514,10 @@ class Presenter(QObject):
         return True
 
     def _is_dead(self, event: QKeyEvent, pressed: str) -> bool:
-        """Keep a letter from panels if it means nothing in a talk; return whether it was one."""
+        """Keep a letter or a digit from panels if it means nothing; return whether it was one."""
         modifiers = event.modifiers() & ~Qt.KeyboardModifier.ShiftModifier
-        if modifiers or not event.text().isalpha():
+        modifiers &= ~Qt.KeyboardModifier.KeypadModifier
+        if modifiers or not event.text().isalnum():
             return False
         actions = (self._window.actions_by_name[name] for name in LETTERS)
         if any(pressed == key.toString() for action in actions for key in action.shortcuts()):
@@ -441,13 +542,12 @@ class Presenter(QObject):
     # --- pointer --------------------------------------------------------------------------
 
     def hide_pointer(self) -> None:
-        """Hide a pointer that does not move, and the transport with it, unless they are needed."""
+        """Hide a pointer that does not move, unless it is on the controls."""
         at = QApplication.topLevelAt(QCursor.pos())
         what_if = self._window.stage.what_if
         if self._window.stage.holds(QCursor.pos()) or what_if.holds(QCursor.pos()):
             self._still.start()
             return
-        self._window.stage.show_transport(False)
         if not self._cursor_hidden and not self.overlay.pen and at is not self.speaker:
             self._cursor_hidden = True
             QApplication.setOverrideCursor(Qt.CursorShape.BlankCursor)
@@ -476,6 +576,8 @@ class Presenter(QObject):
         self._show_blank(self._window.actions_by_name["blank"].isChecked())
         self._say_why()
         self._place_speaker(speaker, self._other_screen())
+        self._next = None
+        self._show_speaker_step()  # its pictures are only made where they are seen
 
     def _open_speaker(self) -> None:
         if self.on:
@@ -490,7 +592,18 @@ class Presenter(QObject):
             speaker.reveal_asked.connect(self.reveal)
             speaker.blank_asked.connect(self.toggle_blank)
             speaker.swap_asked.connect(self.swap_screens)
+            speaker.step_chosen.connect(self._window.lessons.player.go)
+            speaker.asked.connect(self._do)
         return self.speaker
+
+    def _do(self, name: str) -> None:
+        """Do what a button of the speaker's window says."""
+        if name == "play":
+            self._window.actions_by_name[name].trigger()
+        else:
+            does = {"what_if": self.toggle_what_if, "pen": self.toggle_pen,
+                    "spotlight": self.toggle_spotlight, "end": self.end}  # fmt: skip
+            does[name]()
 
     def _place_speaker(self, speaker: SpeakerWindow, screen: QScreen | None) -> None:
         speaker.show_swap(screen is not None)
@@ -550,6 +663,41 @@ class Presenter(QObject):
         if speaker is None or not self.on:
             return
         speaker.show_step(player.step, player.following, player.revealed, player.end, player.ended)
+        lesson, step = player.lesson, player.step
+        if lesson is not None and step is not None and player.path is not None:
+            after = lesson_after(player.path)
+            titles = [safe_text(each.title) for each in lesson.steps]
+            minutes = getattr(lesson, "minutes", 0) or len(titles)
+            then = f"{after.title}, {plural(len(after.steps), 'step')}" if after else ""
+            speaker.show_lesson(step.lesson, titles, minutes, then)
+            speaker.show_place(step.number)
+        self._changed = True
+        following = None if player.ended else player.following
+        if following is None or following != self._next:
+            self._next = following
+            coming = step is not None and step.number + 1 < step.count and not player.ended
+            speaker.show_next(None, coming=coming)
+            self._window.ahead.want(following if speaker.isVisible() else None)
+
+    def _show_ahead(self, step: ResolvedStep, picture: QPixmap) -> None:
+        """Show the next step in the speaker's window, painted ahead."""
+        if self.speaker is not None and step == self._next:
+            self.speaker.show_next(picture.scaledToWidth(
+                round(NEXT.width() * self.speaker.devicePixelRatio() * 2),
+                Qt.TransformationMode.SmoothTransformation,
+            ))  # fmt: skip
+
+    def _note_change(self, *_: object) -> None:
+        self._changed = True
+
+    def _show_now(self) -> None:
+        """Show in the speaker's window what the audience sees, where that has changed."""
+        speaker = self.speaker
+        if speaker is None or not speaker.isVisible() or speaker.now_picture.isHidden():
+            return
+        if self._changed and self._window.lessons.player.whole:
+            self._changed = False
+            speaker.show_now(self._window.grab())
 
     def _show_blank(self, on: bool) -> None:
         if self.speaker is not None:

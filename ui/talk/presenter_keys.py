@@ -22,8 +22,10 @@ class Key:
 KEYS = (
     Key(("PgDown",), "next", "Next step, or first an answer; at the end the next lesson; or step"),
     Key(("PgUp",), "back", "The step before; before the first, the lesson before"),
+    Key(("G",), "begin_jump", "Go to a step: its number, then Enter; also without G", typed=True),
     Key(("B", "."), "toggle_blank", "Black screen", typed=True),
     Key(("0",), "toggle_what_if", "What if: the strip comes, or goes", typed=True),
+    Key(("R",), "toggle_transport", "Place and speed of the run, or not", typed=True),
     Key(("Ctrl+P",), "toggle_pen", "Pen"),
     Key(("Ctrl+L",), "toggle_spotlight", "Spotlight; the wheel makes it larger or smaller"),
     Key(("Backspace", "Ctrl+Z"), "undo_stroke", "Take the last stroke back", drawing=True),
@@ -41,6 +43,8 @@ IN_SPEAKER = (
     "head_back", "head_forward", "slower", "faster", "reveal", "next_theme",
 )  # fmt: skip
 """Actions of the window whose keys also work in the speaker's window."""
+ENTER = "Return", "Enter"
+"""Keys that go to the step whose number has been typed."""
 LETTERS = ("reveal", "next_theme", "set_motion", "weights")
 """Actions of the window whose letters also work in a talk; other letters do nothing."""
 ZOOM = {"+": 1, "=": 1, "-": -1}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from PySide6.QtCore import QElapsedTimer, QRectF, QSize, Qt, QTime, QTimer, Signal
-from PySide6.QtGui import QPaintEvent, QResizeEvent, QShowEvent
+from PySide6.QtGui import QColor, QPaintEvent, QPalette, QPixmap, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -27,17 +29,32 @@ from ui.talk.caption import (
     Caption,
     LessonEnd,
     caption_height,
+    caption_of,
     end_caption,
     paint_caption,
 )
 from ui.talk.caption_text import spoken
+from ui.talk.slide import left_out
+from ui.talk.speaker_parts import (
+    NEXT,
+    NOW,
+    Asked,
+    Pace,
+    PlanBar,
+    Ready,
+    SlidePicture,
+    StepList,
+    clock_words,
+)
 from ui.widgets.sheet import set_sheet
 
 ZOOMS = (0.8, 1.0, 1.25, 1.6, 2.0, 2.5, 3.0)
 """Sizes of the speaker's text, chosen in the window."""
 _LEAST = 0.6
 """The smallest size of a text that is made smaller to be seen without scrolling."""
-FIRST_SIZE = QSize(1000, 640)
+_BESIDE = 0.62
+"""Size of the words about the next step beside the notes, where its picture says them, too."""
+FIRST_SIZE = QSize(1280, 720)
 ROOMY = QSize(860, 480)
 """Space for clock and buttons at scale 1; in a smaller window they are smaller."""
 
@@ -52,25 +69,38 @@ _ZOOM = (
 _TALK = (
     ("back", "Back", "The step before (PgUp)"),
     ("next", "Next", "The next step, first the answer to a question (PgDn)"),
+    ("play", "Play", "Play the run, or pause it (Space)"),
+    ("what_if", "What if", "The strip of questions on the stage, or not (0)"),
+    ("pen", "Pen", "Draw on the stage, or put the pen away (Ctrl+P)"),
+    ("spotlight", "Spotlight", "Spotlight on the stage, or off (Ctrl+L)"),
     ("reveal", "Reveal answer", "Show the answer to the audience, or hide it (A)"),
     ("blank", "Blank", "Black out the screen, or bring it back (B)"),
     ("swap", "Swap screens", "Put these notes on the other screen (X)"),
+    ("end", "End", "The end of the talk (F5)"),
 )
+_WIDE_ONLY = "play", "what_if", "pen", "spotlight", "end"
+"""Buttons for which only a large window has room; their keys work in any."""
+LARGE, PICTURED = QSize(1600, 880), QSize(1100, 620)
+"""Sizes from which there are both pictures and the list; and the picture of the next step."""
 
 
 def elapsed_words(seconds: int) -> str:
-    """Return a duration as ``0:07:42``."""
+    """Return a duration as ``7:42``, from an hour on as ``1:07:42``."""
+    if seconds < 3600:
+        return f"{seconds // 60}:{seconds % 60:02}"
     return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
 def now_caption(step: ResolvedStep | None) -> Caption:
     """Return what the speaker reads about the current step: the notes, else the caption.
 
-    The answer to its question is always included.
+    What the stage leaves out of the caption is included, and always the answer to its question.
     """
     if step is None:
         return Caption("No lesson is open", "PgDn and PgUp step through the run.")
-    body = step.notes or (f"*On the screen:* {step.caption}" if step.caption else "")
+    said = f"*On the screen:* {step.caption}" if step.caption else ""
+    more = left_out(caption_of(step, False)) if step.notes else ""
+    body = "\n\n".join(filter(None, (more, step.notes))) or said
     question, answer = step.question, step.answer
     return Caption(step.title, body, step.number, step.count, question, answer, revealed=True)
 
@@ -104,6 +134,10 @@ class SpeakerWindow(QWidget):
     reveal_asked = Signal()
     blank_asked = Signal()
     swap_asked = Signal()
+    asked = Signal(str)
+    """Another button was pressed, by its name."""
+    step_chosen = Signal(int)
+    """The number of a step, from 0."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, Qt.WindowType.Window)
@@ -117,15 +151,28 @@ class SpeakerWindow(QWidget):
         self.resize(FIRST_SIZE)
         self._style = Style(DARK)
         self._zoom = ZOOMS.index(1.6)
-        self._styled: tuple[Style, int] | None = None
+        self._colour = ""
+        """The colour of the time of the talk."""
+        self._styled: tuple[Style, int, QSize] | None = None
         """The texts on show: a new size seldom changes them."""
         self._spent = 0
         self._since = QElapsedTimer()
         self.clock, self.elapsed = _label("clock", "Time"), _label("elapsed", "Time of the talk")
         self.note = _label("note", "Remark")
         self.note.setWordWrap(True)
-        self.now, self.following = _Pane("On show"), _Pane("Next")
-        self.buttons = {name: _button(*rest) for name, *rest in (*_CLOCK, *_ZOOM, *_TALK)}
+        self.spoken = _label("spoken", "Time and plan")
+        self.ends = _label("ends", "End of the talk")
+        self.now, self.following = _Pane("Notes"), _Pane("")
+        self.now_picture = SlidePicture("now_picture", "Now", NOW)
+        self.next_picture = SlidePicture("next_picture", "Next", NEXT)
+        self.ready, self.steps = Ready(), StepList()
+        self.plan, self.if_asked = PlanBar(), Asked()
+        self._lesson = ("", 0.0, 0, 0)
+        """Which lesson, its planned seconds, and which step of how many is shown."""
+        self._before = 0
+        """How long the talk had taken when the lesson was begun."""
+        self._wide: bool | None = None
+        self.buttons = {name: _button(name, *rest) for name, *rest in (*_CLOCK, *_ZOOM, *_TALK)}
         self.buttons["pause"].setCheckable(True)
         self.buttons["blank"].setCheckable(True)
         self._arrange()
@@ -142,17 +189,27 @@ class SpeakerWindow(QWidget):
     def _arrange(self) -> None:
         self._column = QVBoxLayout(self)
         self._top, self._middle, self._bottom = QHBoxLayout(), QHBoxLayout(), QHBoxLayout()
-        for row in (self._top, self._middle, self._bottom):
-            self._column.addLayout(row, 1 if row is self._middle else 0)
-        for widget in (self.elapsed, *self._named(_CLOCK)):
+        self._low, self._side, self._aside = QHBoxLayout(), QVBoxLayout(), QVBoxLayout()
+        self._column.addLayout(self._top)
+        self._column.addLayout(self._middle, 10)
+        self._column.addLayout(self._low, 6)
+        self._column.addLayout(self._bottom)
+        for widget in (self.elapsed, self.spoken):
             self._top.addWidget(widget)
-        self._top.addStretch(1)
-        self._top.addWidget(self.clock)
-        self._top.addStretch(1)
-        for widget in self._named(_ZOOM):
+        self._top.addWidget(self.plan, 1)
+        for widget in (*self._named(_CLOCK), *self._named(_ZOOM)):
             self._top.addWidget(widget)
-        self._middle.addWidget(self.now, 60)
-        self._middle.addWidget(self.following, 40)
+        self._aside.addWidget(self.clock)
+        self._aside.addWidget(self.ends)
+        self._top.addLayout(self._aside)
+        self._middle.addWidget(self.now_picture, 0, Qt.AlignmentFlag.AlignTop)
+        for widget in (self.next_picture, self.ready):
+            self._side.addWidget(widget)
+        self._side.addWidget(self.following, 1)
+        self._middle.addLayout(self._side, 40)
+        self._middle.addWidget(self.steps)
+        self._low.addWidget(self.now, 1)
+        self._low.addWidget(self.if_asked)
         for widget in self._named(_TALK):
             self._bottom.addWidget(widget)
         self._bottom.addWidget(self.note, 1)
@@ -169,8 +226,19 @@ class SpeakerWindow(QWidget):
         press["swap"].clicked.connect(self.swap_asked)
         press["pause"].toggled.connect(self._pause)
         press["reset"].clicked.connect(self.reset)
+        for name in _WIDE_ONLY:
+            press[name].clicked.connect(partial(self._ask, name))
+        self.steps.chosen.connect(self._choose)
+        self.plan.changed.connect(self._tick)
         press["smaller"].clicked.connect(lambda: self.zoom(-1))
         press["larger"].clicked.connect(lambda: self.zoom(1))
+
+    def _ask(self, name: str, checked: bool = False) -> None:
+        self.asked.emit(name)
+
+    def _choose(self, number: int) -> None:
+        self.show_list(False)
+        self.step_chosen.emit(number)
 
     # --- what is shown --------------------------------------------------------------------
 
@@ -189,6 +257,9 @@ class SpeakerWindow(QWidget):
         end: what comes after the step, if it is the last one.
         """
         over = end if ended else None
+        place = f"{step.title}, {step.number + 1} of {step.count}" if step is not None else ""
+        self.now_picture.show_title(over.lesson if over else place)
+        self.next_picture.show_title(following.title if following is not None else "")
         self.now.show_caption(end_caption(over) if over else now_caption(step))
         self.following.show_caption(
             Caption(over.following, "") if over else next_caption(step, following, end)
@@ -200,6 +271,42 @@ class SpeakerWindow(QWidget):
         self.buttons["back"].setEnabled(step is None or step.number > 0 or ended)
         onward = bool(over.following) if over else end is not None or asks
         self.buttons["next"].setEnabled(step is None or step.number + 1 < step.count or onward)
+
+    def show_lesson(self, title: str, steps: Sequence[str], minutes: float, then: str) -> None:
+        """Show a lesson's steps, how long it is planned to take, and which lesson follows."""
+        name, _, number, _ = self._lesson
+        if title != name:
+            self._before = self.seconds if name else 0
+        self._lesson = title, 60 * minutes, number, len(steps)
+        self.steps.show_lesson(steps, 60 * minutes / max(len(steps), 1), then)
+
+    def show_place(self, number: int) -> None:
+        """Show which step of the lesson is current, from 0."""
+        title, seconds, _, count = self._lesson
+        self._lesson = title, seconds, number, count
+        self.steps.show_place(number)
+        self._tick()
+
+    def show_now(self, picture: QPixmap) -> None:
+        """Show what the audience sees."""
+        self.now_picture.show_picture(picture)
+
+    def show_next(self, picture: QPixmap | None, *, coming: bool = True) -> None:
+        """Show the next step as the audience will see it; None: not yet, or nothing is coming."""
+        self.next_picture.show_picture(picture or QPixmap())
+        self.ready.show_ready(picture is not None if coming else None)
+
+    def show_list(self, on: bool) -> None:
+        """Show the list of steps over a small window, or hide it; a large one always has it."""
+        if not self._wide:
+            self.steps.setVisible(on)
+            self._place_list()
+
+    def _place_list(self) -> None:
+        if not self._wide and self.steps.isVisible():
+            wide = min(self.width(), self.steps.width())
+            self.steps.setGeometry(self.width() - wide, 0, wide, self.height())
+            self.steps.raise_()
 
     def show_blank(self, on: bool) -> None:
         """Show whether the screen is black."""
@@ -240,8 +347,32 @@ class SpeakerWindow(QWidget):
         self._tick()
 
     def _tick(self) -> None:
-        self.clock.setText(QTime.currentTime().toString("HH:mm"))
+        now, target, pace = QTime.currentTime(), self.plan.target, self.pace
+        self.clock.setText(now.toString("HH:mm"))
         self.elapsed.setText(elapsed_words(self.seconds))
+        self.plan.show_pace(pace)
+        lines = [f"spoken of {clock_words(target)}" if target else "spoken"]
+        if pace is not None:
+            lines.append(f"plan here: {clock_words(pace.planned)}")
+        self.spoken.setText("\n".join(lines))
+        rest = target - self.seconds
+        self.ends.setText(f"ends {now.addSecs(rest).toString('HH:mm')}" if target else "")
+        theme = self._style.theme
+        colour = getattr(theme, pace.colour if pace else "text")
+        if colour != self._colour:
+            self._colour = colour
+            chosen = QPalette(self.elapsed.palette())
+            chosen.setColor(QPalette.ColorRole.WindowText, QColor(colour))
+            self.elapsed.setPalette(chosen)
+
+    @property
+    def pace(self) -> Pace | None:
+        """How the talk goes against its plan; None without a length that was set."""
+        _, seconds, number, count = self._lesson
+        if not self.plan.target:
+            return None
+        planned = self._before + seconds * (number + 1) / count if count else 0.0
+        return Pace(self.seconds, planned, self.plan.target, max(count - number - 1, 0))
 
     # --- look -----------------------------------------------------------------------------
 
@@ -263,23 +394,60 @@ class SpeakerWindow(QWidget):
         super().showEvent(event)
         self.setFocus()  # otherwise a button would have the focus, and Space would press it
 
+    @property
+    def _u(self) -> float:
+        """Pixels of a 1080th of the height of a window of 16 : 9."""
+        return min(self.width() / 1920, self.height() / 1080)
+
+    def _fit_parts(self) -> None:
+        """Show what the window has room for: in a small one the notes come first."""
+        size = self.size()
+        wide = size.width() >= LARGE.width() and size.height() >= LARGE.height()
+        pictured = size.width() >= PICTURED.width() and size.height() >= PICTURED.height()
+        if wide != self._wide:
+            self._wide = wide
+            if wide:
+                self._low.insertWidget(0, self.now, 1)
+                self._middle.addWidget(self.steps)
+            else:
+                self._middle.insertWidget(0, self.now, 60)
+                self._middle.removeWidget(self.steps)
+            self.steps.setVisible(wide)
+            self._column.setStretchFactor(self._low, 6 if wide else 0)
+        self.now_picture.setVisible(wide)
+        self.if_asked.setVisible(wide)
+        for part in (self.next_picture, self.ready):
+            part.setVisible(pictured)
+        for part in (self.spoken, self.ends, self.plan):
+            part.setVisible(pictured)
+        for name in _WIDE_ONLY:
+            self.buttons[name].setVisible(wide)
+        for part in (self.now_picture, self.next_picture, self.ready, self.steps, self.plan,
+                     self.if_asked):  # fmt: skip
+            part.set_style(self._style, self._u)
+
     def _restyle(self) -> None:
         """Set the sizes that belong to the window's size: full screen is read from further away."""
         room = min(self.width() / 1280, self.height() / 720)
         fits = min(self.width() / ROOMY.width(), self.height() / ROOMY.height())
         scale = min(self._style.scale * max(1.0, int(room * 4) / 4), fits)
         style = replace(self._style, scale=scale)
-        if (style, self._zoom) == self._styled:
+        self._place_list()
+        if (style, self._zoom, self.size()) == self._styled:
             return  # the panes set their own sizes
-        self._styled = style, self._zoom
+        self._styled = style, self._zoom, self.size()
+        self._fit_parts()
         theme, edge = style.theme, round(style.px(10))
         self.setPalette(palette(theme))
         self._column.setContentsMargins(edge, edge, edge, edge)
         self._column.setSpacing(edge)
         for row in (self._top, self._middle, self._bottom):
             row.setSpacing(edge)
-        self.clock.setFont(style.code_font(30, bold=True))
-        self.elapsed.setFont(style.code_font(30))
+        u = self._u
+        self.clock.setFont(replace(style, scale=u).code_font(36))
+        self.elapsed.setFont(replace(style, scale=u).text_font(66, bold=True))
+        for label in (self.spoken, self.ends):
+            label.setFont(replace(style, scale=u).text_font(20))
         self.note.setFont(style.text_font(12))
         for button in self.buttons.values():
             button.setFont(style.text_font(14))
@@ -289,9 +457,12 @@ class SpeakerWindow(QWidget):
         words = ("Reveal answer", "Hide answer")
         wide = max(self.buttons["reveal"].fontMetrics().horizontalAdvance(w) for w in words)
         self.buttons["reveal"].setFixedWidth(wide + round(style.px(30)))
-        text = replace(style, scale=scale * ZOOMS[self._zoom])
-        for pane in (self.now, self.following):
-            pane.set_style(style, text)
+        # Notes of 31 u at first; what comes next is read with its picture.
+        base = 31 * u / BODY / 1.6 if self._wide is not None else scale
+        text = replace(style, scale=base * ZOOMS[self._zoom])
+        self.now.set_style(style, text)
+        beside = text.scale * (_BESIDE if not self.next_picture.isHidden() else 1.0)
+        self.following.set_style(style, replace(text, scale=beside))
         self.buttons["smaller"].setEnabled(self._zoom > 0)
         self.buttons["larger"].setEnabled(self._zoom + 1 < len(ZOOMS))
         px = style.px
@@ -305,8 +476,9 @@ class SpeakerWindow(QWidget):
             f"QPushButton:pressed, QPushButton:checked {{ background: {theme.accent};"
             f" border-color: {theme.current}; }}"
             f"QPushButton:disabled {{ color: {theme.faint}; }}"
-            f"#clock {{ color: {theme.text}; }} #elapsed {{ color: {theme.current}; }}"
-            f"#note, #heading {{ color: {theme.muted}; }}"
+            f"#next {{ background: {theme.current}; color: {theme.window}; }}"
+            f"#clock {{ color: {theme.muted}; }}"
+            f"#note, #heading, #spoken, #ends {{ color: {theme.muted}; }}"
             f"#pane {{ background: {theme.panel}; border: 1px solid {theme.border};"
             f" border-radius: {px(6):.0f}px; }}"
             f"QScrollArea, #prose {{ background: {theme.panel}; border: none; }}"
@@ -430,8 +602,9 @@ class _Prose(QWidget):
             paint_caption(painter, self.caption, self.style_now, place)
 
 
-def _button(words: str, tip: str) -> QPushButton:
+def _button(name: str, words: str, tip: str) -> QPushButton:
     button = QPushButton(words)
+    button.setObjectName(name)
     button.setAccessibleName(words)
     button.setAccessibleDescription(tip)
     button.setToolTip(tip)

@@ -63,8 +63,11 @@ class LessonWindow(QMainWindow):
     docks: ChosenPanels  # its docks
     actions_by_name: dict[str, QAction]  # its actions by name
 
-    def set_stage(self, on: bool) -> None:
-        """Show what an audience sees, without the frames of docks, or the whole window again."""
+    def set_stage(self, on: bool, *, whole: bool = False) -> None:
+        """Show what an audience sees, without the frames of docks, or the whole window again.
+
+        whole: whether captions are shown whole, on pages that are read alone.
+        """
         raise NotImplementedError
 
     def hide_questions(self) -> None:

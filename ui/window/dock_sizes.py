@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from ui.look.layouts import AT_MOST, LAYOUTS, LayoutSpec
+from ui.look.slide import PANEL
 from ui.safety.overrides import guarded
 from ui.window.panel_specs import PANELS
 
@@ -25,6 +26,8 @@ _LEAST = 346
 """Pixels below which no layout makes its right side without the user."""
 _OPENED_HEIGHT, _LARGE_HEIGHT = 0.6, 0.75
 """Shares of the height of panels, and of large ones, in another layout than their own."""
+_SUBJECT = 0.5
+"""Share of the width from which a panel, and not the board, is the subject of a layout."""
 _FILLED = 0.9
 """Part of the height that docks above each other ask for. Qt enlarges them in proportion; if they
 ask for too much, each would lose the same number of pixels.
@@ -81,6 +84,7 @@ class DockSizes(QObject):
     layout: the layout whose sizes are used if the user has chosen none.
     own: what the user has chosen.
     scale: scale of the window's text.
+    stage: whether an audience sees the window: there a panel beside the board has a third of it.
     """
 
     def __init__(self, window: QMainWindow, docks: Mapping[str, QDockWidget]) -> None:
@@ -90,6 +94,7 @@ class DockSizes(QObject):
         self.layout: LayoutSpec = LAYOUTS[0]
         self.own = Shares()
         self.scale = 1.0
+        self.stage = False
         self._pressed: dict[str, QSize] | None = None
         self._soon = QTimer(self, singleShot=True, interval=0)
         self._soon.timeout.connect(self.fit)
@@ -154,6 +159,8 @@ class DockSizes(QObject):
             return _LEFT * self.scale
         if area is _BOTTOM and name in layout.bottom and layout.bottom_widths:
             return layout.bottom_widths[layout.bottom.index(name)] * wide / 100
+        if self.stage and layout.width < _SUBJECT:
+            return PANEL * wide
         large = _LARGE[name] and name not in layout.stack
         return max(_LEAST, wide * (max(layout.width, AT_MOST) if large else layout.width))
 
@@ -187,7 +194,7 @@ class DockSizes(QObject):
     def _wide(self) -> int:
         """Return the width beside the rail."""
         rails = self._bars(Qt.Orientation.Vertical)
-        return max(1, self._window.width() - sum(rail.width() for rail in rails))
+        return max(1, self._window.contentsRect().width() - sum(rail.width() for rail in rails))
 
     def _bars(self, way: Qt.Orientation) -> list[QToolBar]:
         bars = self._window.findChildren(QToolBar, options=_DIRECT)

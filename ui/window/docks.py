@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
 _Panel = TypeVar("_Panel", bound=Panel[Any])
 
-LOW, LOW_STAGE = 800, 430
-"""Height at scale 1, without a lesson's caption, below which docks share one place as tabs: in a
-window, and on the stage.
+LOW = 800
+"""Height at scale 1, without a lesson's caption, below which docks share one place as tabs; on the
+stage they always do: beside the board is the panel of the step.
 
 In a window, bars and titles take 280 of it. In the rest, docks above each other would need smaller
 text than was asked for: at scale 1 less than 11 pixels.
@@ -259,7 +259,7 @@ class Docks(QObject):
 
     def set_stage(self, on: bool) -> None:
         """Show the panels without their titles and controls, or with them again."""
-        self._stage = on
+        self._stage = self.sizes.stage = on
         for title in self._titles.values():
             title.set_stage(on)
         for panel in self._panels.values():
@@ -488,7 +488,7 @@ class Docks(QObject):
         )
 
     def _is_low(self, scale: float, caption: int) -> bool:
-        return self._window.height() - caption < (LOW_STAGE if self._stage else LOW) * scale
+        return self._stage or self._window.height() - caption < LOW * scale
 
     def open(self, name: str) -> None:
         """Open a panel in front of the others in its place."""

@@ -36,6 +36,7 @@ from ui.look.theme import (
     Style,
     frame_palette,
     growth,
+    on_stage,
     palette,
     stage_label,
     stage_scale,
@@ -55,6 +56,7 @@ from ui.talk.window import LessonWindow
 from ui.widgets.drops import accept_copy
 from ui.widgets.message_bar import MessageKind
 from ui.window.actions import ACTIONS, MENUS, ActionSpec
+from ui.window.ahead import StepAhead
 from ui.window.desk import Desk
 from ui.window.docks import Docks
 from ui.window.file_menu import READS, Files
@@ -80,8 +82,10 @@ then gets the sizes that belong there; in between it takes input."""
 class MainWindow(LessonWindow):
     """Tilescope's window."""
 
-    def __init__(self, session: Session, settings: Settings) -> None:
+    def __init__(self, session: Session, settings: Settings, *, unseen: bool = False) -> None:
         super().__init__()
+        self._unseen = unseen
+        """Whether it is beside the one that is seen, and leaves the application's style alone."""
         self.session = session
         self.settings = settings
         self.style_now = Style(THEMES[settings.theme], settings.text_scale)
@@ -116,6 +120,8 @@ class MainWindow(LessonWindow):
         self._make_menus()
         self.stage = Stage(self)
         self._top.addWidget(self.stage.title)
+        self._foot.addWidget(self.stage.band)
+        self.ahead = StepAhead(self)
         self.presenter = Presenter(self)
         self._fit_soon = QTimer(self, singleShot=True)
         self._fit_soon.timeout.connect(self._arrive)
@@ -145,6 +151,7 @@ class MainWindow(LessonWindow):
         column.setSpacing(0)
         column.addWidget(self.lessons.bar)
         column.addWidget(self.transport)
+        self._foot = column
         self._add_bar("transport", foot, Qt.ToolBarArea.BottomToolBarArea)
         self._blank.setAutoFillBackground(True)
         self._blank.setPalette(Qt.GlobalColor.black)
@@ -406,7 +413,10 @@ class MainWindow(LessonWindow):
         """Take theme and text scale, as settings and size of the window have them."""
         least = stage_label(self.width(), self.height()) if self.stage.on else 0.0
         scale = self.scale
-        style = Style(THEMES[self.settings.theme], scale, min(least, LABEL * scale))
+        theme = THEMES[self.settings.theme]
+        if self.stage.on:
+            theme = on_stage(theme)
+        style = Style(theme, scale, min(least, LABEL * scale))
         wanted = style, self.centralWidget(), self.stage.on
         if wanted != self._styled:
             self.style_now, self._styled = style, wanted
@@ -418,12 +428,13 @@ class MainWindow(LessonWindow):
         app = QApplication.instance()
         assert isinstance(app, QApplication)
         self.docks.put_aside()
-        app.setPalette(palette(style.theme))
         framed = frame_palette(style.theme)
-        for kind in ("QAbstractSpinBox", "QComboBox", "QLineEdit", "QCheckBox", "QPushButton"):
-            # The type stubs require bytes, which Qt refuses.
-            app.setPalette(framed, kind)  # type: ignore[arg-type]
-        app.setFont(style.text_font(13))  # dialogs, menus and tool tips
+        if not self._unseen:
+            app.setPalette(palette(style.theme))
+            for kind in ("QAbstractSpinBox", "QComboBox", "QLineEdit", "QCheckBox", "QPushButton"):
+                # The type stubs require bytes, which Qt refuses.
+                app.setPalette(framed, kind)  # type: ignore[arg-type]
+            app.setFont(style.text_font(13))  # dialogs, menus and tool tips
         self.setFont(style.text_font(13))
         self.setStyleSheet(stylesheet(style, stage=self.stage.on))
         for widget in (self.board, self.mask_brush, self.header, self.what_if, self.transport,
@@ -528,8 +539,8 @@ class MainWindow(LessonWindow):
     def frame(self, start: Framing, end: Framing, share: float) -> None:
         self.board.frame(start, end, share)
 
-    def set_stage(self, on: bool) -> None:
-        self.stage.set(on)
+    def set_stage(self, on: bool, *, whole: bool = False) -> None:
+        self.stage.set(on, whole=whole)
         self.apply_style()
 
     def full_screen(self, on: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QPoint, QRect, QRectF, QSize, QTimer
+from PySide6.QtCore import QObject, QPoint, QRect, QRectF, QTimer
 from PySide6.QtGui import QColor, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
@@ -13,9 +13,9 @@ from simulator.base.errors import safe_text
 from simulator.program.faults import fault_labels
 from simulator.program.playback import last_cursor
 from simulator.run.trace import Trace
-from ui.look.draw import CENTRE, LEFT, RIGHT, card, draw_text, text_width
+from ui.look.draw import CENTRE, LEFT, card, draw_text, text_width
 from ui.look.names import first_that_fits
-from ui.look.run_words import engine_words, scenario_words
+from ui.look.slide import FREE, MARGIN, NAME, SEGMENT, TOP, beside, unit
 from ui.look.theme import DARK, LABEL, Style
 from ui.panels.base import StatePicture
 from ui.panels.compare.costs import Costs, costs_of, paint_costs
@@ -30,83 +30,131 @@ if TYPE_CHECKING:
 
 REST_MS = 1800
 """How long the last state of a run that has played is seen before its costs cover it."""
-_TITLE, _HIGH, _PAD, _GAP = 12.0, 17.5, 10.0, 14.0
+_SEGMENTS, _GAP = 16.0, 8.0
+"""Where the segments of the steps are, from the top, and how far apart, in u."""
 
 
 @guarded
-class StageTitle(QWidget):
-    """One line above the scene: what is shown, of which run, and what computes it."""
+class StageTop(QWidget):
+    """The line at the top of a slide: a segment for each step, and the lesson's name.
+
+    title: the lesson's name, or what the run is called.
+    number, count: the step that is shown, from 0, of how many; none without a lesson.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("stage_title")
         self.style_now = Style(DARK)
-        self.title = ""
+        self.title, self.number, self.count = "", 0, 0
         self._trace: Trace | None = None
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
-    def show_run(self, title: str, trace: Trace | None) -> None:
-        """Take the title, and the run that is shown."""
-        if title == self.title and trace is self._trace:
-            return
-        self.title, self._trace = title, trace
-        self.setAccessibleName(", ".join(filter(None, (title, self.engine))))
-        self.update()
+    def show_place(self, title: str, number: int = 0, count: int = 0) -> None:
+        """Take the name, and which step is shown."""
+        if (title, number, count) != (self.title, self.number, self.count):
+            self.title, self.number, self.count = title, number, count
+            place = f"step {number + 1} of {count}" if number < count else ""
+            self.setAccessibleName(", ".join(filter(None, (title, place))))
+            self.update()
 
-    @property
-    def engine(self) -> str:
-        """What computes."""
-        trace = self._trace
-        return engine_words(trace.engine.name, trace.engine.device) if trace else ""
+    def show_run(self, trace: Trace | None) -> None:
+        """Take the run that is shown: one with faults is called so."""
+        if trace is not self._trace:
+            self._trace = trace
+            self.update()
 
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""
         self.style_now = style
-        self.updateGeometry()
+        self.fit()
         self.update()
 
-    def sizeHint(self) -> QSize:
-        return QSize(0, round(self.style_now.px(_HIGH)))
+    def fit(self) -> None:
+        """Take the height that belongs to the window's size."""
+        self.setFixedHeight(max(1, round(TOP * unit(self.window().size()))))
+
+    def segments(self) -> list[QRectF]:
+        """Return the places of the steps' segments."""
+        u, count = self.height() / TOP, self.count
+        left, wide = MARGIN * u, (self.width() - (2 * MARGIN - _GAP) * u) / max(count, 1)
+        high = max(2, round(SEGMENT * u))
+        return [
+            QRectF(round(left + n * wide), round(_SEGMENTS * u), round(wide - _GAP * u), high)
+            for n in range(count)
+        ]
 
     def paintEvent(self, event: QPaintEvent) -> None:
         with painting(self) as painter:
-            style, theme, px = self.style_now, self.style_now.theme, self.style_now.px
+            theme, u = self.style_now.theme, self.height() / TOP
             painter.fillRect(self.rect(), QColor(theme.panel))
-            small, large = style.text_font(LABEL), style.text_font(_TITLE, bold=True)
-            place = QRectF(self.rect()).adjusted(px(_PAD), 0, -px(_PAD), 0)
-            draw_text(painter, place, self.engine, small, theme.muted, RIGHT)
-            place.setRight(place.right() - text_width(small, self.engine) - px(_GAP))
-            if self._trace is None:
-                return
-            workload, algorithm = self._trace.workload, self._trace.program.algorithm
-            faults = fault_labels(workload.faults)
-            if faults:  # never left out: what is shown is wrong on purpose
-                word = first_that_fits(faults, place.width(), small)
-                box = QRectF(place.topLeft(), place.bottomLeft())
-                box.setWidth(text_width(small, word) + px(_GAP))
-                # Less high than the line, so that its border is seen at the edge of the screen.
-                card(painter, box.adjusted(0, px(1), 0, -px(1)), theme.bad, theme.bad, px(4))
-                draw_text(painter, box, word, small, theme.panel, CENTRE)
-                place.setLeft(box.right() + px(_GAP))
-            title = first_that_fits((self.title, algorithm.title, ""), place.width(), large)
-            draw_text(painter, place, title, large, theme.text, LEFT)
-            place.setLeft(place.left() + text_width(large, title) + px(_GAP) * bool(title))
-            said = [algorithm.short_title, *scenario_words(workload)]
-            choices = (" · ".join(said[:count]) for count in range(len(said), -1, -1))
-            words = first_that_fits(tuple(choices), place.width(), small)
-            draw_text(painter, place, words, small, theme.muted, LEFT)
+            for n, place in enumerate(self.segments()):
+                here = theme.current if n == self.number else theme.border
+                painter.fillRect(place, QColor(theme.muted if n < self.number else here))
+            own = Style(theme, NAME * u / LABEL)
+            font, top = own.text_font(LABEL), 32 * u
+            place = QRectF(MARGIN * u, top, self.width() - 2 * MARGIN * u, self.height() - top)
+            if self._trace is not None and (
+                faults := fault_labels(self._trace.workload.faults)
+            ):  # never left out: what is shown is wrong on purpose
+                word = first_that_fits(faults, place.width(), font)
+                box = QRectF(place)
+                box.setLeft(place.right() - text_width(font, word) - 2 * _GAP * u)
+                card(painter, box, theme.bad, theme.bad, 4 * u)
+                draw_text(painter, box, word, font, theme.panel, CENTRE)
+                place.setRight(box.left() - _GAP * u)
+            title = first_that_fits((self.title, ""), place.width(), font)
+            draw_text(painter, place, title, font, theme.muted, LEFT)
+
+
+@guarded
+class StageBand(QWidget):
+    """The empty band below the caption, in which controls come, and a number that is typed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("stage_band")
+        self.style_now = Style(DARK)
+        self.words = ""
+
+    def say(self, words: str) -> None:
+        """Say what is typed, or nothing."""
+        if words != self.words:
+            self.words = words
+            self.setAccessibleName(words)
+            self.update()
+
+    def set_style(self, style: Style) -> None:
+        """Take theme and text scale."""
+        self.style_now = style
+        self.fit()
+        self.update()
+
+    def fit(self) -> None:
+        """Take the height that belongs to the window's size."""
+        self.setFixedHeight(max(1, round(FREE * unit(self.window().size()))))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with painting(self) as painter:
+            theme, u = self.style_now.theme, self.height() / FREE
+            painter.fillRect(self.rect(), QColor(theme.panel))
+            if self.words:
+                font = Style(theme, NAME * u / LABEL).text_font(LABEL)
+                place = QRectF(self.rect()).adjusted(MARGIN * u, 0, -MARGIN * u, 0)
+                draw_text(painter, place, self.words, font, theme.current, LEFT)
 
 
 class Stage(QObject):
     """Puts a window on the stage, and takes it off again.
 
-    On it, nothing is left of menus, header and the frames of docks; a line says what is shown, text
-    is as large as the last row needs it, and the transport lies over the scene while the pointer
-    moves.
+    On it, nothing is left of menus, header, controls and the frames of docks: it is a slide, with a
+    line at the top, the board, the panel of the step and a caption. The band below them is empty;
+    the transport comes there.
 
     on: whether it is on the stage.
     title: the line above the scene.
-    transport: the transport that lies over the scene.
+    band: the empty band below the caption.
+    transport: the transport that comes there.
     slide: what a run has cost, over the whole scene.
     what_if: the strip of questions, in the lowest part of the scene.
     """
@@ -115,8 +163,12 @@ class Stage(QObject):
         super().__init__(window)
         self._window = window
         self.on = False
-        self.title = StageTitle()
+        self._whole = False
+        self.title = StageTop()
         self.title.hide()
+        self.band = StageBand()
+        self.band.hide()
+        window.lessons.bar.placed.connect(self.title.show_place)
         self.transport = TransportBar(window)
         self.transport.setObjectName("stage_transport")
         self.transport.setAutoFillBackground(True)
@@ -127,11 +179,14 @@ class Stage(QObject):
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._rest.timeout.connect(partial(self.show_slide, True))
 
-    def set(self, on: bool) -> None:
-        """Enter the stage or leave it; sizes of text, and what is off it, come with the style."""
+    def set(self, on: bool, *, whole: bool = False) -> None:
+        """Enter the stage or leave it; sizes of text, and what is off it, come with the style.
+
+        whole: whether the caption is shown whole, for a page that is read alone.
+        """
         if on == self.on:
             return
-        self.on = on
+        self.on, self._whole = on, whole
         self.show_transport(False)
         self.show_slide(False)
         self.what_if.leave(at_once=True)
@@ -147,18 +202,29 @@ class Stage(QObject):
         window.what_if.setVisible(not on)
         window.transport.setVisible(not on)
         self.title.setVisible(on)
-        window.lessons.bar.set_large(on)
+        self.band.setVisible(on and not self._whole)
+        window.lessons.bar.set_large(on, whole=self._whole)
         window.docks.set_stage(on)
+        window.docks.show_controls(not on)
+        self.fit()
         if not on and window.session.view is not None:
             window.transport.show_snapshot(window.session.view.snapshot)
 
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""
         self.title.set_style(style)
+        self.band.set_style(style)
         self.transport.set_style(style)
         self.slide.style_now = style
         self.slide.update()
         self.what_if.set_theme(style.theme)
+
+    def fit(self) -> None:
+        """Take the sizes that belong to the window's size; an audience sees 16 : 9 at most."""
+        side = beside(self._window.size()) if self.on else 0
+        self._window.setContentsMargins(side, 0, side, 0)
+        self.title.fit()
+        self.band.fit()
 
     def settle(self) -> None:
         """Show what is off the stage, now that text has its own size again.
@@ -197,9 +263,10 @@ class Stage(QObject):
     def show_view(self, view: View) -> None:
         """Say of which run a view is, and hide the slide where a run goes on."""
         session = self._window.session
-        self.title.show_run(
-            safe_text(session.scenario.title) if session.scenario else "", session.trace
-        )
+        self.title.show_run(session.trace)
+        if self._window.lessons.bar.isHidden():
+            title = safe_text(session.scenario.title) if session.scenario else ""
+            self.title.show_place(title or view.snapshot.program.algorithm.title)
         if not self._window.lessons.player.ended and self.slide.isVisible() and not self.ended:
             self.show_slide(False)
 
@@ -234,16 +301,16 @@ class Stage(QObject):
             bar.hide()
 
     def place(self) -> None:
-        """Put slide and transport above the caption of a lesson, or at the lower end."""
-        window, bar = self._window, self.transport
-        high = bar.sizeHint().height()
+        """Put the transport into the empty band, and the slide between the top and the caption."""
+        window, band = self._window, self.band
+        self.fit()
+        low = band.mapTo(window, QPoint()).y()
+        self.transport.setGeometry(QRect(band.mapTo(window, QPoint()), band.size()))
         caption = window.lessons.bar
-        low = window.height()
         if caption.isVisibleTo(window):
             low = caption.mapTo(window, QPoint()).y()
-        bar.setGeometry(QRect(0, low - high, window.width(), high))
         top = self.title.mapTo(window, QPoint(0, self.title.height())).y()
-        self.slide.setGeometry(QRect(0, top, window.width(), low - top))
+        self.slide.setGeometry(QRect(band.x(), top, band.width(), low - top))
         self.what_if.place()
 
     def holds(self, place: QPoint) -> bool:

@@ -213,7 +213,7 @@ def test_steps_walk_play_and_rest():
         (told,) = asked or [last]
         goes_on = n < 7 and shown[n + 1].start == step.cursor and not asked
         assert told.seconds >= (BETWEEN if way and goes_on else REST if way else SHORTEST)
-        words = word_count(step.caption) + word_count(step.said.question)
+        words = word_count(step.slide) + word_count(step.said.question)
         assert sum(shot.seconds for shot in [*way, told]) >= max(SHORTEST, words / READING) - 1e-9
         if asked:
             assert last.seconds >= max(SHORTEST, word_count(step.said.answer) / READING)

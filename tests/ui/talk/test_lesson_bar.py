@@ -29,6 +29,7 @@ from ui.talk.lesson_bar import (
     text_rect,
     text_style,
 )
+from ui.talk.slide import most_lines
 
 SIZES = ((1280, 720), (1920, 1080), (3840, 2160))
 LEFT = Qt.MouseButton.LeftButton
@@ -60,7 +61,7 @@ def step(steps: dict[str, ResolvedStep]) -> ResolvedStep:
 
 
 @pytest.mark.sweep(keep=2)
-@pytest.mark.parametrize("large", [False, True], ids=["window", "hall"])
+@pytest.mark.parametrize("large", [False, True], ids=["window", "page"])
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_every_caption_of_every_lesson_fits_at_full_size(steps, size, large) -> None:
     style, window = Style(DARK), QSize(*size)
@@ -75,8 +76,14 @@ def test_every_caption_of_every_lesson_fits_at_full_size(steps, size, large) -> 
         assert laid.right <= place.width(), name
 
 
+def test_every_caption_has_two_lines_on_the_stage(steps) -> None:
+    """Before the answer and with it; what is longer stands in a second paragraph, for the notes."""
+    long = {name: most_lines(each) for name, each in steps.items()}
+    assert {name: lines for name, lines in long.items() if lines > 2} == {}
+
+
 @pytest.mark.sweep(keep=1)
-@pytest.mark.parametrize("large", [False, True], ids=["window", "hall"])
+@pytest.mark.parametrize("large", [False, True], ids=["window", "page"])
 @pytest.mark.parametrize("scale", [1.5, 2.0])
 @pytest.mark.parametrize("size", [(1024, 700), SIZES[0], SIZES[2]], ids=str)
 def test_at_any_text_scale_they_are_made_smaller_rather_than_cut(steps, size, scale, large) -> None:
@@ -203,7 +210,7 @@ def test_up_and_down_on_the_steps_go_to_those_beside(bar, step, qtbot) -> None:
         qtbot.keyClick(bar.ticks, Qt.Key.Key_Up)
 
 
-def test_in_a_lecture_hall_the_controls_are_away_and_the_text_is_larger(bar, step) -> None:
+def test_on_the_stage_the_controls_are_away_and_the_text_is_larger(bar, step) -> None:
     def scale() -> float:
         size = bar.caption.size()
         caption, style = bar.caption.shown, bar.caption.style_now
@@ -211,8 +218,8 @@ def test_in_a_lecture_hall_the_controls_are_away_and_the_text_is_larger(bar, ste
 
     before, high = scale(), bar.height()
     bar.set_large(True)
-    assert scale() > before
-    assert bar.height() > high
+    assert round(BODY * bar.caption.style_now.scale) == 25  # 38 of 1080
+    assert bar.height() == round(110 * 720 / 1080)
     assert not bar.ticks.isVisible()
     assert not any(button.isVisible() for button in bar.buttons.values())
     assert bar.caption.shown.place == f"{step.number + 1} of {step.count}"

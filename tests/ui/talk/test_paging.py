@@ -252,7 +252,7 @@ def test_letters_that_are_no_command_of_a_talk_do_nothing(talk) -> None:
     show(talk, ONLINE, 0)
     before = {dock.objectName() for _, dock in talk.docks if dock.isVisible()}
     theme = talk.style_now.theme
-    for letter in set("CDFGHIJKLNOPQRUVYZ"):
+    for letter in set("CDFHIJKLNOPQUVYZ"):
         press(talk, Key[f"Key_{letter}"])
     assert {dock.objectName() for _, dock in talk.docks if dock.isVisible()} == before
     press(talk, Key.Key_T)
@@ -262,15 +262,35 @@ def test_letters_that_are_no_command_of_a_talk_do_nothing(talk) -> None:
     assert talk.docks["masks"].isVisible()
 
 
+def type_text(window: MainWindow, keys: str) -> None:
+    for letter in keys:
+        type_key(window, Key.Key_Return if letter == "\n" else Key(ord(letter)))
+    window.session.settle()
+
+
+@pytest.mark.parametrize(
+    ("keys", "number"), [("G5\n", 4), ("3\n", 2), ("G12\n", 7), ("2", 0), ("G\n", 0), ("\n", 0)]
+)
+def test_a_number_and_enter_go_to_a_step(talk, keys, number) -> None:
+    show(talk, ONLINE, 0)
+    before = {dock.objectName() for _, dock in talk.docks if dock.isVisible()}
+    type_text(talk, keys)
+    assert talk.lessons.player.step_number == number
+    assert ("Enter goes there" in talk.stage.band.words) is (keys == "2")
+    assert {dock.objectName() for _, dock in talk.docks if dock.isVisible()} == before
+    type_text(talk, "1\n")
+    assert talk.lessons.player.step_number == 0
+
+
 @pytest.mark.parametrize("what", ["toggle_spotlight", "toggle_pen"])
 def test_the_transport_does_not_come_while_something_is_pointed_at(talk, what) -> None:
-    stage, handle = talk.stage, talk.windowHandle()
-    QTest.mouseMove(handle, QPoint(200, 200))
+    stage = talk.stage
+    press(talk, Key.Key_R)
     assert stage.transport.isVisible()
     getattr(talk.presenter, what)()
     assert not stage.transport.isVisible()
-    QTest.mouseMove(handle, QPoint(300, 300))
+    press(talk, Key.Key_R)
     assert not stage.transport.isVisible()
     getattr(talk.presenter, what)()
-    QTest.mouseMove(handle, QPoint(250, 350))
+    press(talk, Key.Key_R)
     assert stage.transport.isVisible()

@@ -12,7 +12,8 @@ from simulator.lesson.reader import list_lessons, load_lesson, resolve_step
 from simulator.lesson.steps import ResolvedStep
 from ui.look.lesson_text import FORMATS
 from ui.look.theme import THEMES, Style
-from ui.talk.caption import LessonEnd, caption_layout, end_caption
+from ui.talk.caption import LessonEnd, caption_layout, caption_of, end_caption
+from ui.talk.slide import left_out
 from ui.talk.speaker_window import (
     ZOOMS,
     SpeakerWindow,
@@ -58,7 +59,8 @@ def test_the_speaker_always_sees_the_answer(window, asking) -> None:
 
 def test_notes_take_the_place_of_what_the_audience_reads(steps) -> None:
     step = replace(steps[1], notes="Wait here.")
-    assert now_caption(step).body == "Wait here."
+    aside = left_out(caption_of(step, False))
+    assert now_caption(step).body == "\n\n".join(filter(None, (aside, "Wait here.")))
     assert steps[1].caption in now_caption(replace(step, notes="")).body
     shown = now_caption(step)
     assert (shown.title, shown.place) == (step.title, f"2 of {len(steps)}")
@@ -129,7 +131,7 @@ def test_every_control_says_what_it_is(window) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"), [(0, "0:00:00"), (59, "0:00:59"), (462, "0:07:42"), (36_061, "10:01:01")]
+    ("seconds", "words"), [(0, "0:00"), (59, "0:59"), (462, "7:42"), (36_061, "10:01:01")]
 )
 def test_durations(seconds, words) -> None:
     assert elapsed_words(seconds) == words
@@ -152,7 +154,7 @@ def test_time_runs_stands_and_starts_anew(window, qtbot) -> None:
     window.buttons["reset"].click()
     assert window.seconds == 0
     assert not pause.isChecked()
-    qtbot.waitUntil(lambda: window.elapsed.text() == "0:00:01")
+    qtbot.waitUntil(lambda: window.elapsed.text() == "0:01")
 
 
 # --- how it looks ---------------------------------------------------------------------------
@@ -176,6 +178,8 @@ def test_everything_has_its_room(window, qapp, steps, asking, size, scale, theme
     qapp.processEvents()
     assert (window.width(), window.height()) == size
     controls = [*window.buttons.values(), window.clock, window.elapsed, window.note]
+    controls = [control for control in controls if control.isVisible()]
+    assert len(controls) >= 12
     for control in controls:
         assert window.rect().contains(place(control))
         if not isinstance(control, QLabel) or not control.wordWrap():

@@ -149,7 +149,8 @@ def test_nothing_is_left_of_frames_and_all_of_it_comes_back(talk, qapp) -> None:
     wait_until(lambda: set(frames()) == {0}, QTest.qWait)
     assert talk.stage.title.isVisible()
     assert not talk.header.isVisible()
-    assert "NumPy" in talk.stage.title.accessibleName()
+    assert talk.stage.title.accessibleName() == talk.session.scenario.title
+    assert talk.stage.title.segments() == []
     talk.presenter.end()
     wait_until(lambda: min(frames(), default=0) > 10, QTest.qWait)
     assert talk.header.isVisible()
@@ -169,19 +170,26 @@ def test_a_talk_that_ends_as_it_begins_leaves_nothing_hidden(talk, qapp) -> None
     assert not talk.stage.title.isVisible()
 
 
-def test_the_transport_comes_with_the_pointer_and_goes_when_it_rests(talk, qapp) -> None:
+def test_controls_come_in_the_empty_band_alone_and_leave(talk, qapp) -> None:
     stage = talk.stage
     assert not talk.transport.isVisible()
-    assert not stage.transport.isVisible()
-    QTest.mouseMove(talk.windowHandle(), QPoint(300, 200))
+    QTest.mouseMove(talk.windowHandle(), QPoint(300, 200))  # to point at the board
     qapp.processEvents()
+    assert not stage.transport.isVisible()
+    assert not stage.what_if.here
+    QTest.mouseMove(talk.windowHandle(), QPoint(300, talk.height() - 9))
+    qapp.processEvents()
+    assert stage.what_if.here
+    assert stage.what_if.band.top() >= stage.band.mapTo(talk, QPoint()).y()
+    press(talk, Qt.Key.Key_R)
     assert stage.transport.isVisible()
-    assert not stage.transport.geometry().isEmpty()
+    assert not stage.what_if.here
+    assert stage.transport.geometry() == QRect(stage.band.mapTo(talk, QPoint()), stage.band.size())
+    assert stage.transport.height() >= stage.transport.minimumSizeHint().height()
     talk.session.step()
     talk.session.settle()
     assert stage.transport.scrubber.snapshot.cursor == talk.session.cursor
-    talk.presenter.hide_pointer()
-    assert not stage.transport.isVisible()
+    wait_until(lambda: not stage.transport.isVisible(), QTest.qWait)
 
 
 # --- what it cost -----------------------------------------------------------------------------

@@ -258,7 +258,10 @@ def _paint_title(painter: QPainter, picture: _RowPicture) -> None:
               words, font, style.theme.text)  # fmt: skip
     room = layout.title.width() - width - style.px(12)
     colour = style.theme.muted if picture.elsewhere is None else style.theme.current
-    note = first_that_fits(_note_words(picture), room, small)
+    notes = _note_words(picture)
+    if layout.gutter.isEmpty() and picture.elsewhere is None and snapshot.program.algorithm.softmax:
+        notes = ("",)  # the number of the maximum is there
+    note = first_that_fits(notes, room, small)
     draw_text(painter, layout.title, note, small, colour, RIGHT)
 
 
@@ -392,6 +395,8 @@ def _paint_names(painter: QPainter, picture: _RowPicture) -> None:
 
 def _paint_axis(painter: QPainter, bars: ScoreBars, layout: SoftmaxLayout) -> None:
     style, axis, plot = layout.style, layout.axis, layout.plot
+    if axis.isEmpty():
+        return
     font = style.code_font(11)
     height = style.px(13)
     zero = height_of(bars, plot, 0.0)
@@ -418,6 +423,9 @@ def _paint_maximum(painter: QPainter, picture: _RowPicture, phase: float) -> Non
     colour = theme.tensors["m"]
     label_height = px(13)
     jumps = picture.snapshot.op.makes_maximum
+    if layout.gutter.isEmpty():
+        _paint_named_lines(painter, picture, maximum, phase)
+        return
     if not np.isfinite(maximum.now):
         y = plot.bottom() - label_height / 2
         _paint_statistic(painter, "m", maximum.now, y, colour, layout)
@@ -439,6 +447,63 @@ def _paint_maximum(painter: QPainter, picture: _RowPicture, phase: float) -> Non
     painter.setPen(QPen(QColor(colour), px(1.6)))
     painter.drawLine(QPointF(plot.x(), y), QPointF(plot.right(), y))
     _paint_statistic(painter, "m", maximum.now, label_y, colour, layout)
+
+
+def _paint_named_lines(
+    painter: QPainter, picture: _RowPicture, maximum: Maximum, phase: float
+) -> None:
+    """Paint the running maximum with its number above its line, and the old one under its own."""
+    bars, layout = picture.bars, picture.layout
+    plot, theme, px = layout.plot, layout.style.theme, layout.style.px
+    colour, high = theme.tensors["m"], px(8)
+    if not np.isfinite(maximum.now):
+        _paint_number(painter, "m", maximum.now, plot.bottom() - high, colour, layout)
+        return
+    y = height_of(bars, plot, maximum.now)
+    if picture.snapshot.op.makes_maximum:
+        paint_excess(painter, layout, bars, maximum, phase)
+    if maximum.old is not None:
+        y_old = height_of(bars, plot, maximum.old)
+        faded = mixed(theme.panel, colour, 0.8).name()
+        painter.setPen(QPen(QColor(faded), px(1.2), Qt.PenStyle.DashLine))
+        painter.drawLine(QPointF(plot.x(), y_old), QPointF(plot.right(), y_old))
+        name = r"m_{\mathrm{old}}"
+        left = _free_place(bars, plot, y_old + 2 * high, px(112))
+        if left is not None and y_old + 2 * high < plot.bottom():
+            _paint_number(painter, name, maximum.old, y_old + high, faded, layout, left + px(3))
+        if picture.snapshot.op.makes_maximum:
+            y = y_old + (y - y_old) * phase
+    painter.setPen(QPen(QColor(colour), px(1.6)))
+    painter.drawLine(QPointF(plot.x(), y), QPointF(plot.right(), y))
+    _paint_number(painter, "m", maximum.now, y - high, colour, layout)
+
+
+def _free_place(bars: ScoreBars, plot: QRectF, low: float, wide: float) -> float | None:
+    """Return the left end of a place as wide as a label, above bars that end below `low`."""
+    slot = plot.width() / len(bars.values)
+    values = np.where(bars.states == KeyState.HIDDEN, bars.low, bars.values.astype(np.float64))
+    tops = plot.bottom() - (values - bars.low) / (bars.high - bars.low) * plot.height()
+    need, run = max(1, int(np.ceil(wide / slot))), 0
+    for n, top in enumerate(np.nan_to_num(tops, nan=plot.bottom()).tolist()):
+        run = run + 1 if top >= low else 0
+        if run == need:
+            return plot.x() + (n + 1 - need) * slot
+    return None
+
+
+def _paint_number(
+    painter: QPainter, latex: str, value: float, y: float, colour: str, layout: SoftmaxLayout,
+    left: float | None = None,
+) -> None:  # fmt: skip
+    """Write ``m 4.499`` with its middle at height `y`; by default it ends where the bars end."""
+    style, plot = layout.style, layout.plot
+    name, font = formula(latex, round(style.px(12))), style.code_font(11, bold=left is None)
+    text = number_text(value, 3)
+    wide = name.width + style.px(5) + text_width(font, text)
+    x = plot.right() - wide if left is None else left
+    name.draw(painter, x, y + style.px(3.5), colour)
+    place = QRectF(x + name.width + style.px(5), y - style.px(7), wide, style.px(14))
+    draw_text(painter, place, text, font, colour, LEFT)
 
 
 def _paint_sum(painter: QPainter, picture: _RowPicture, summed: SumBar | None) -> None:

@@ -13,7 +13,8 @@ from ui.look.theme import Style
 from ui.panels.softmax.model import ScoreBars
 from ui.panels.update_lines import UpdateLine
 
-MIN_SIZE = QSizeF(300, 230)
+MIN_SIZE, _HALL_SIZE = QSizeF(300, 230), QSizeF(236, 230)
+"""Least size at scale 1, and that in a hall, where bars have the whole width."""
 _TALL = 1.9
 """Height of a line with fractions, in lines."""
 _ROOM, _WEIGHTS = 72, 0.3
@@ -28,7 +29,7 @@ class SoftmaxLayout:
 
     style: Style  # with the text scale that fits
     # title, axis, plot, gutter, legend, footer: row and token; score axis; bars; words beside the
-    # maximum; words under the bars; error
+    # maximum; words under the bars; error. In a hall there is no axis and no gutter
     title: QRectF
     axis: QRectF
     plot: QRectF
@@ -56,7 +57,8 @@ def softmax_layout(
     weights: whether there are bars of the weights.
     names: one for each key; without, or if they are too many, keys have no names.
     """
-    style = fitting(style, rect, MIN_SIZE)
+    hall = style.least > 0
+    style = fitting(style, rect, _HALL_SIZE if hall else MIN_SIZE)
     px = style.px
     title = QRectF(rect.x(), rect.y(), rect.width(), px(16))
     footer = QRectF(rect.x(), rect.bottom() - px(15), rect.width(), px(15))
@@ -69,7 +71,8 @@ def softmax_layout(
         places.append(QRectF(rect.x(), y, rect.width(), height * size))
         y += height * size
     legend = QRectF(rect.x(), top - px(18), rect.width(), px(14))
-    axis_width, gutter_width = px(34), px(88)
+    # In a hall the bars are wide enough for their names, and words stand above the lines.
+    axis_width, gutter_width = (0.0, 0.0) if hall else (px(34), px(88))
     plot = QRectF(
         rect.x() + axis_width,
         title.bottom() + px(6),
@@ -88,8 +91,8 @@ def softmax_layout(
         plot.setBottom(under.y() - gap)
         if gap > px(16):
             between = QRectF(plot.x(), plot.bottom() + px(3), plot.width(), gap - px(12))
-    axis = QRectF(rect.x(), plot.y(), axis_width - px(4), plot.height())
-    gutter = QRectF(plot.right() + px(4), plot.y(), gutter_width - px(4), plot.height())
+    axis = QRectF(rect.x(), plot.y(), max(axis_width - px(4), 0), plot.height())
+    gutter = QRectF(plot.right() + px(4), plot.y(), max(gutter_width - px(4), 0), plot.height())
     return SoftmaxLayout(
         style, title, axis, plot, gutter, legend, under, between, upright, tuple(places), footer
     )

@@ -50,10 +50,15 @@ def paint_weights(
     painter.drawLine(QPointF(place.x(), base + 0.5), QPointF(place.right(), base + 0.5))
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     font, line = style.code_font(11), style.px(13)
-    axis = QRectF(layout.axis.x(), place.y() - line / 2, layout.axis.width(), line)
-    draw_text(painter, axis, number_text(most, int(most > 1.05)), font, theme.muted, RIGHT)
     name, x = formula(r"e^{s-m}", round(style.px(12))), layout.gutter.x()
-    name.draw(painter, x, place.bottom() - style.px(1), theme.tensor("P"))
+    if layout.axis.isEmpty():  # in a hall: above the bars at the right, where these are low
+        x, covered = place.right() - name.width, max(1, int(np.ceil(name.width / slot)))
+        if float(values[-covered:].max()) < 0.6 * most:
+            name.draw(painter, x, place.y() + 0.3 * place.height(), theme.tensor("P"))
+    else:
+        axis = QRectF(layout.axis.x(), place.y() - line / 2, layout.axis.width(), line)
+        draw_text(painter, axis, number_text(most, int(most > 1.05)), font, theme.muted, RIGHT)
+        name.draw(painter, x, place.bottom() - style.px(1), theme.tensor("P"))
     if before is None:
         return
     old = np.nan_to_num(np.fmax.reduceat(before, np.arange(0, len(before), per)), nan=0.0)

@@ -1,0 +1,126 @@
+"""The caption on the stage: at most two lines, of which each is a sentence where that fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+
+from PySide6.QtCore import QRectF, QSize
+from PySide6.QtGui import QPainter
+
+from simulator.lesson.steps import ResolvedStep, paragraphs
+from ui.look.flow import Face, Flow, Word, flow, paint_pieces
+from ui.look.slide import BODY, LINES, MARGIN, unit
+from ui.look.theme import DARK, Style
+from ui.talk.caption import BODY as TEXT
+from ui.talk.caption import Caption, caption_of
+from ui.talk.caption_text import words_of
+
+FULL = QSize(1920, 1080)
+_LEADING = 2.0
+_ENDLESS = 1e6
+_ENDS = (".", "?", "!", ":", ".”", "?”", ".)")
+
+
+def slide_style(style: Style, size: QSize) -> Style:
+    """Return the style in which a window of that size says a caption: in whole pixels, no larger.
+
+    So a line that fits at 1080 pixels fits at every size.
+    """
+    return replace(style, scale=max(int(BODY * unit(size) + 0.01), 9) / TEXT)
+
+
+def slide_width(size: QSize) -> float:
+    """Return how wide a line may be, in pixels."""
+    return (FULL.width() - 2 * MARGIN) * unit(size)
+
+
+def line_count(caption: Caption) -> int:
+    """Return how many lines a caption needs on the stage, with its question, or its answer."""
+    style = slide_style(Style(DARK), FULL)
+    return _lines(_flow(_words(caption, paragraphs(caption.body)[0]), style, slide_width(FULL)))
+
+
+def most_lines(step: ResolvedStep) -> int:
+    """Return how many lines a step needs on the stage, before its answer is shown or after."""
+    return max(line_count(caption_of(step, revealed)) for revealed in (False, True))
+
+
+def slide_body(caption: Caption) -> str:
+    """Return what of a caption the stage says: as many sentences as fit, at least one."""
+    whole = paragraphs(caption.body)[0]
+    style, width = slide_style(Style(DARK), FULL), slide_width(FULL)
+    for part in _shorter(whole):
+        if _lines(_flow(_words(caption, part), style, width)) <= LINES:
+            return part
+    return next(iter([*_shorter(whole)][-1:]), "")
+
+
+def left_out(caption: Caption) -> str:
+    """Return what of a caption the stage does not say, for the speaker's notes."""
+    first, rest = paragraphs(caption.body)
+    more = first[len(slide_body(replace(caption, revealed=False))) :].strip()
+    return "\n\n".join(filter(None, (more, rest)))
+
+
+def paint_slide(painter: QPainter, caption: Caption, style: Style, rect: QRectF) -> None:
+    """Draw a caption as the stage says it, smaller where it does not fit."""
+    words = _words(caption, slide_body(caption))
+    pixels = round(style.scale * TEXT)
+    for size in range(pixels, 8, -1):
+        own = replace(style, scale=size / TEXT)
+        laid = _flow(words, own, rect.width())
+        if laid.bottom <= 1.1 * rect.height() and _lines(laid) <= LINES:
+            break
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.translate(round(rect.x()), round(rect.y()))
+    paint_pieces(painter, laid.pieces, own, style.theme.text, TEXT)
+    painter.restore()
+
+
+def _words(caption: Caption, body: str) -> tuple[Word, ...]:
+    """Return the words of the stage: the text and its question, then the answer in their place."""
+    if caption.revealed and caption.answer:
+        return words_of(caption.answer)
+    title = words_of(f"{caption.title}.", bold=True) if not caption.count and caption.title else ()
+    return (*title, *words_of(body), *words_of(caption.question, bold=True))
+
+
+def _shorter(text: str) -> Iterator[str]:
+    """Yield a text, then without its last sentence, and so on to its first sentence."""
+    yield text
+    inside = False
+    ends = []
+    for n, letter in enumerate(text):
+        inside ^= letter == "$"
+        if letter in ".?!" and not inside and text[n + 1 : n + 2] == " ":
+            ends.append(n + 1)
+    yield from (text[:end] for end in reversed(ends))
+
+
+def _lines(laid: Flow) -> int:
+    return len({piece.baseline for piece in laid.pieces})
+
+
+@lru_cache(maxsize=256)
+def _flow(words: tuple[Word, ...], style: Style, width: float) -> Flow:
+    """Return words in lines: two sentences on a line each where that fits, the most even way."""
+    laid = flow(words, style, 0, width, 0, TEXT, leading=_LEADING)
+    if _lines(laid) == LINES:
+        best = None
+        for n in range(1, len(words)):
+            ends = words[n - 1].text.endswith(_ENDS) and words[n - 1].face is not Face.MATHS
+            if words[n].glued or not ends:
+                continue
+            first = flow(words[:n], style, 0, _ENDLESS, 0, TEXT, leading=_LEADING)
+            second = flow(
+                words[n:], style, 0, _ENDLESS, first.bottom + style.px(_LEADING), TEXT,
+                leading=_LEADING,
+            )  # fmt: skip
+            widest = max(first.right, second.right)
+            if widest <= width and (best is None or widest < best.right):
+                best = Flow((*first.pieces, *second.pieces), widest, second.bottom)
+        laid = best or laid
+    return laid

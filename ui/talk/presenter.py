@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import (
@@ -29,9 +30,10 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractButton, QApplication, QDockWidget, QSizePolicy, QWidget
 from shiboken6 import isValid
 
+from simulator.base.assets import ASSETS
 from simulator.base.errors import safe_text
-from simulator.lesson.reader import lesson_after
-from simulator.lesson.steps import ResolvedStep
+from simulator.lesson.reader import list_lessons
+from simulator.lesson.steps import Lesson, ResolvedStep
 from ui.look.slide import LEAVE_MS
 from ui.look.theme import Style
 from ui.look.units import plural
@@ -108,6 +110,8 @@ class Presenter(QObject):
         self._second.timeout.connect(self._say_why)
         self._changed = True
         """Whether the window has another picture than the speaker sees."""
+        self._listed: Path | None = None
+        """The lesson whose steps the speaker sees."""
         self._next: ResolvedStep | None = None
         """The step whose picture the speaker sees as the next one, or will see."""
         self._pictures = QTimer(self, interval=PICTURE_MS)
@@ -199,7 +203,7 @@ class Presenter(QObject):
         self._leave.stop()
         self.end_jump()
         self._pictures.stop()
-        self._next = None
+        self._next = self._listed = None
         window.ahead.close()
         self._second.stop()
         self._wake_cursor()
@@ -665,11 +669,9 @@ class Presenter(QObject):
         speaker.show_step(player.step, player.following, player.revealed, player.end, player.ended)
         lesson, step = player.lesson, player.step
         if lesson is not None and step is not None and player.path is not None:
-            after = lesson_after(player.path)
-            titles = [safe_text(each.title) for each in lesson.steps]
-            minutes = getattr(lesson, "minutes", 0) or len(titles)
-            then = f"{after.title}, {plural(len(after.steps), 'step')}" if after else ""
-            speaker.show_lesson(step.lesson, titles, minutes, then)
+            if player.path != self._listed:
+                self._listed = player.path
+                self._show_lesson(speaker, lesson, player.path)
             speaker.show_place(step.number)
         self._changed = True
         following = None if player.ended else player.following
@@ -678,6 +680,16 @@ class Presenter(QObject):
             coming = step is not None and step.number + 1 < step.count and not player.ended
             speaker.show_next(None, coming=coming)
             self._window.ahead.want(following if speaker.isVisible() else None)
+
+    def _show_lesson(self, speaker: SpeakerWindow, lesson: Lesson, path: Path) -> None:
+        """Show the steps of a lesson, with its minutes: about one a step where it does not say."""
+        listed = list_lessons(path.parent) if path.is_relative_to(ASSETS) else ()
+        at = next((n for n, each in enumerate(listed) if each.path == path), len(listed))
+        minutes = listed[at].minutes if at < len(listed) else 0
+        titles = [safe_text(each.title) for each in lesson.steps]
+        after = listed[at + 1] if at + 1 < len(listed) else None
+        then = f"{after.title}, {plural(len(after.steps), 'step')}" if after else ""
+        speaker.show_lesson(safe_text(lesson.title), titles, minutes or len(titles), then)
 
     def _show_ahead(self, step: ResolvedStep, picture: QPixmap) -> None:
         """Show the next step in the speaker's window, painted ahead."""

@@ -22,14 +22,17 @@ from PySide6.QtWidgets import (
 
 from simulator.base.assets import LESSONS
 from simulator.base.errors import InputError, refuse
+from simulator.lesson.expressions import replaced
 from simulator.lesson.reader import parse_lesson, read_text
 from simulator.lesson.record import MOST_WORDS, NewStep, is_shipped, word_count
 from ui.look.draw import outline
+from ui.look.slide import LINES
 from ui.look.theme import Style, frame_palette
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.talk.caption import BODY, Caption, caption_height, paint_caption
 from ui.talk.caption_text import spoken
+from ui.talk.slide import line_count
 
 ENDING = ".md"
 _PAD = 10.0
@@ -98,10 +101,12 @@ class TextField(QWidget):
 
 
 def show_words(note: QLabel, caption: str, style: Style) -> None:
-    """Say how many words a caption has, and whether they are too many."""
+    """Say how many words a caption has, and whether it is too long, or its first paragraph is."""
     count = word_count(caption)
-    long = count > MOST_WORDS
-    more = ": too long for the last row" if long else ""
+    lines = line_count(Caption("", replaced(caption, lambda _: "0.123")))
+    long = count > MOST_WORDS or lines > LINES
+    more = ": too long for the last row" if count > MOST_WORDS else ""
+    more = more or f": {lines} lines on the stage, a blank line ends the first two" * long
     note.setText(f"{count} of {MOST_WORDS} words{more}")
     note.setStyleSheet(f"color: {style.theme.bad if long else style.theme.muted}")
 

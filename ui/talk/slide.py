@@ -10,7 +10,7 @@ from PySide6.QtCore import QRectF, QSize
 from PySide6.QtGui import QPainter
 
 from simulator.lesson.steps import ResolvedStep, paragraphs
-from ui.look.flow import Face, Flow, Word, flow, paint_pieces
+from ui.look.flow import Face, Flow, FlowWord, flow, paint_pieces
 from ui.look.slide import BODY, LINES, MARGIN, unit
 from ui.look.theme import DARK, Style
 from ui.talk.caption import BODY as TEXT
@@ -80,7 +80,7 @@ def paint_slide(painter: QPainter, caption: Caption, style: Style, rect: QRectF)
     painter.restore()
 
 
-def _words(caption: Caption, body: str) -> tuple[Word, ...]:
+def _words(caption: Caption, body: str) -> tuple[FlowWord, ...]:
     """Return the words of the stage: the text and its question, then the answer in their place."""
     if caption.revealed and caption.answer:
         return words_of(caption.answer)
@@ -105,7 +105,7 @@ def _lines(laid: Flow) -> int:
 
 
 @lru_cache(maxsize=256)
-def _flow(words: tuple[Word, ...], style: Style, width: float) -> Flow:
+def _flow(words: tuple[FlowWord, ...], style: Style, width: float) -> Flow:
     """Return words in lines: two sentences on a line each where that fits, the most even way."""
     laid = flow(words, style, 0, width, 0, TEXT, leading=_LEADING)
     if _lines(laid) == LINES:

@@ -71,7 +71,7 @@ class Pace:
         return "bad" if rest < 0 else "current" if rest <= LAST else "text"
 
 
-class _Part(QWidget):
+class SpeakerPart(QWidget):
     """A part that is painted in u: a 1080th of the height of the speaker's window."""
 
     def __init__(self, name: str, meaning: str) -> None:
@@ -87,7 +87,7 @@ class _Part(QWidget):
 
 
 @guarded
-class SlidePicture(_Part):
+class SlidePicture(SpeakerPart):
     """A picture of the stage under its heading: what is on show, or what comes next."""
 
     def __init__(self, name: str, heading: str, size: QSize) -> None:
@@ -137,7 +137,7 @@ class SlidePicture(_Part):
 
 
 @guarded
-class Ready(_Part):
+class Ready(SpeakerPart):
     """Whether the next step is computed, and its picture there."""
 
     def __init__(self) -> None:
@@ -174,7 +174,7 @@ class Ready(_Part):
 
 
 @guarded
-class StepList(_Part):
+class StepList(SpeakerPart):
     """The steps of the lesson with their times; a click, or Enter, goes to one."""
 
     chosen = Signal(int)
@@ -305,7 +305,7 @@ class StepList(_Part):
 
 
 @guarded
-class Asked(_Part):
+class Asked(SpeakerPart):
     """What an audience asks, and the keys that show it."""
 
     def __init__(self) -> None:
@@ -333,7 +333,7 @@ class Asked(_Part):
 
 
 @guarded
-class PlanBar(_Part):
+class PlanBar(SpeakerPart):
     """Time spoken against the plan of a talk; a click sets its length, the wheel changes it.
 
     target: its length in seconds; 0: not set.

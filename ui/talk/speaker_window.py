@@ -43,6 +43,7 @@ from ui.talk.speaker_parts import (
     PlanBar,
     Ready,
     SlidePicture,
+    SpeakerPart,
     StepList,
     clock_words,
 )
@@ -194,24 +195,24 @@ class SpeakerWindow(QWidget):
         self._column.addLayout(self._middle, 10)
         self._column.addLayout(self._low, 6)
         self._column.addLayout(self._bottom)
-        for widget in (self.elapsed, self.spoken):
-            self._top.addWidget(widget)
+        for label in (self.elapsed, self.spoken):
+            self._top.addWidget(label)
         self._top.addWidget(self.plan, 1)
-        for widget in (*self._named(_CLOCK), *self._named(_ZOOM)):
-            self._top.addWidget(widget)
+        for button in (*self._named(_CLOCK), *self._named(_ZOOM)):
+            self._top.addWidget(button)
         self._aside.addWidget(self.clock)
         self._aside.addWidget(self.ends)
         self._top.addLayout(self._aside)
         self._middle.addWidget(self.now_picture, 0, Qt.AlignmentFlag.AlignTop)
-        for widget in (self.next_picture, self.ready):
-            self._side.addWidget(widget)
+        self._side.addWidget(self.next_picture)
+        self._side.addWidget(self.ready)
         self._side.addWidget(self.following, 1)
         self._middle.addLayout(self._side, 40)
         self._middle.addWidget(self.steps)
         self._low.addWidget(self.now, 1)
         self._low.addWidget(self.if_asked)
-        for widget in self._named(_TALK):
-            self._bottom.addWidget(widget)
+        for button in self._named(_TALK):
+            self._bottom.addWidget(button)
         self._bottom.addWidget(self.note, 1)
 
     def _named(self, rows: tuple[tuple[str, str, str], ...]) -> list[QPushButton]:
@@ -416,14 +417,17 @@ class SpeakerWindow(QWidget):
             self._column.setStretchFactor(self._low, 6 if wide else 0)
         self.now_picture.setVisible(wide)
         self.if_asked.setVisible(wide)
-        for part in (self.next_picture, self.ready):
-            part.setVisible(pictured)
-        for part in (self.spoken, self.ends, self.plan):
-            part.setVisible(pictured)
+        beside: tuple[QWidget, ...] = (
+            self.next_picture, self.ready, self.spoken, self.ends, self.plan,
+        )  # fmt: skip
+        for each in beside:
+            each.setVisible(pictured)
         for name in _WIDE_ONLY:
             self.buttons[name].setVisible(wide)
-        for part in (self.now_picture, self.next_picture, self.ready, self.steps, self.plan,
-                     self.if_asked):  # fmt: skip
+        parts: tuple[SpeakerPart, ...] = (
+            self.now_picture, self.next_picture, self.ready, self.steps, self.plan, self.if_asked,
+        )  # fmt: skip
+        for part in parts:
             part.set_style(self._style, self._u)
 
     def _restyle(self) -> None:

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 
 from simulator.base.dtypes import F32, frozen
 from simulator.base.matmul import matmul
@@ -149,15 +149,22 @@ def write_model(path: Path, shape: Shape, weights: Mapping[str, F32], tokenizer:
 
 
 def read_model(path: Path) -> LanguageModel:
-    """Return the model that a file holds, with its float16 weights as float32."""
-    with safe_open(path, "numpy") as file:
-        said = file.metadata()
-        weights = {
-            name: frozen(file.get_tensor(name).astype(np.float32))
-            for name in file.keys()  # noqa: SIM118
-        }
-    merges = [(left, right) for left, right in json.loads(said["merges"])]
-    return LanguageModel(Shape(**json.loads(said["shape"])), weights, Tokenizer(merges))
+    """Return the model that a file holds, with its float16 weights as float32.
+
+    Raises OSError, ValueError: it cannot be read, or holds something else.
+    """
+    try:
+        with safe_open(path, "numpy") as file:
+            said = file.metadata()
+            weights = {
+                name: frozen(file.get_tensor(name).astype(np.float32))
+                for name in file.keys()  # noqa: SIM118
+            }
+        merges = [(left, right) for left, right in json.loads(said["merges"])]
+        shape = Shape(**json.loads(said["shape"]))
+    except (SafetensorError, KeyError, TypeError) as error:
+        raise ValueError(f"no model of ours: {error}") from error
+    return LanguageModel(shape, weights, Tokenizer(merges))
 
 
 def _layer(weights: Mapping[str, F32], name: str) -> LayerWeights:

@@ -362,8 +362,8 @@ def input_file(scenario: Scenario) -> InputFile | None:
     Raises InputError: it cannot be read, or there is no such capture.
     """
     file = _header(scenario)
-    if file is None:
-        return None
+    if file is None or file.computed:
+        return file
     tensors = read_kind(file.path, IMAGE, BYTES), read_kind(file.path, BOXES, REAL)
     return replace(file, picture=checked_picture(str(file.path), *tensors, file.k.shape[1]))
 

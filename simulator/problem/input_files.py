@@ -140,6 +140,8 @@ class InputFile:
         The picture of which its keys are pieces, read whole.
     notes : tuple of str
         How its numbers are taken, where that may be another way than its author meant.
+    computed : bool
+        Whether a model computes q, k and v of a text: nothing else is in the file.
     """
 
     path: Path
@@ -151,6 +153,7 @@ class InputFile:
     extra: tuple[tuple[str, StoredTensor], ...] = ()
     picture: Picture | None = None
     notes: tuple[str, ...] = ()
+    computed: bool = False
 
     @property
     def tokens(self) -> tuple[str, ...]:

@@ -59,12 +59,12 @@ def mask_of(
         window = file.said.window
     blocks = None
     if said.block:
-        if file is None:
+        if file is None or file.computed:
             expected = f"an input file with a tensor {BLOCK_MASK}: it says which are visible"
             raise refuse(SCENARIO, "mask.block", said.block, expected)
         blocks = read_block_mask(file.path, said.block, seqlen_q, seqlen_k)
     whole = shapes["heads"], seqlen_q, seqlen_k
-    tensor = read_pair_mask(file.path, whole, picked) if file else None
+    tensor = read_pair_mask(file.path, whole, picked) if file and not file.computed else None
     mask = Mask(
         seqlen_q,
         seqlen_k,

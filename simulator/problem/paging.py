@@ -204,7 +204,7 @@ def page_table(scenario: Scenario, file: InputFile | None, size: int, tokens: in
     seed, batch = scenario.input.seed, scenario.batch
     if batch.lengths and tokens == batch.lengths[batch.shown]:
         return batch_table(batch.lengths, size, seed, batch.shown)
-    entries = read_kind(file.path, TABLE, WHOLE) if file else None
+    entries = read_kind(file.path, TABLE, WHOLE) if file and not file.computed else None
     if file is None or entries is None:
         return PageTable(size, tokens, _shuffled(seed, pages_of(tokens, size)))
     pages, path = pages_of(tokens, size), str(file.path)

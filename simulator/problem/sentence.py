@@ -35,7 +35,7 @@ def sentence_file(scenario: Scenario) -> InputFile:
         tokens=labels, model=known.title, layer=str(said.layer), scale=s.dim**-0.5, causal=True
     )
     notes = (longer,) if len(tokens) > s.learned else ()
-    return InputFile(known.path, q, k, k, texts, notes=notes)
+    return InputFile(known.path, q, k, k, texts, notes=notes, computed=True)
 
 
 def sentence_model(scenario: Scenario) -> LanguageModel:

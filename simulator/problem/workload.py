@@ -443,7 +443,7 @@ class Workload:
     @property
     def typed(self) -> bool:
         """Whether Q, K and V are those of a typed text."""
-        return self.file is not None and self.scenario.input.source == "sentence"
+        return self.file is not None and self.file.computed
 
     @property
     def query_tokens(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from simulator.language.model import write_model
+from simulator.language.model import read_model, write_model
 from simulator.language.models import MODELS
 from simulator.language.shape import Shape
 from simulator.language.tokenizer import Tokenizer
@@ -35,4 +35,5 @@ def put_in_place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let typed texts be computed by the small model until the test is over."""
     path = folder / "sentence-model.safetensors"
     write_model(path, SHAPE, weights_of(SHAPE), Tokenizer(MERGES))
-    monkeypatch.setitem(MODELS, "own", replace(MODELS["own"], path=path))
+    for name in ("own", "smollm2"):
+        monkeypatch.setitem(MODELS, name, replace(MODELS[name], path=path, read=read_model))

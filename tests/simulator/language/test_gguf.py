@@ -1,6 +1,7 @@
 """A file in GGUF: numbers of its blocks by the formulas of the format, tokens, what is computed."""
 
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,12 @@ import pytest
 
 from simulator.language.gguf import read_gguf
 from simulator.language.model import LanguageModel
+from simulator.language.models import MODELS
 from simulator.language.shape import Shape
 from simulator.language.tokenizer import BYTE_OF
+from simulator.problem.scenario import parse_scenario
+from simulator.problem.sentence import computed
+from tests.helpers.runs import trace_of
 from tests.helpers.small_language_model import weights_of
 
 SIGN_OF = {byte: sign for sign, byte in BYTE_OF.items()}
@@ -148,6 +153,21 @@ def test_tokens_are_those_of_the_file(written: tuple[Path, dict[str, np.ndarray]
     assert labels[:7] == ["<|endoftext|>", "he", " the", " ", " ", "x", "1"]
     assert tokenizer.decode(said[1:]) == "he the  x12é"
     assert tokenizer.label(1) == "<|im_start|>"
+
+
+def test_a_scenario_runs_with_it(
+    written: tuple[Path, dict[str, np.ndarray]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(MODELS, "smollm2", replace(MODELS["smollm2"], path=written[0]))
+    said = {"source": "sentence", "model": "smollm2", "text": "the the cat", "layer": 1}
+    scenario = parse_scenario({"tiling": {"rows": 4, "cols": 4}, "input": said})
+    trace, found = trace_of(scenario), computed(scenario.input)
+    w, v = trace.workload, np.repeat(found.v[1], 2, axis=0)
+    assert w.tokens[:2] == ("<|endoftext|>", "t")
+    assert w.file is not None
+    assert w.file.title == "SmolLM2-135M, layer 1"
+    o = np.concatenate([trace.row_block(3, i).o for i in range(w.grid.Tr)])
+    np.testing.assert_allclose(o, found.weights[1][3] @ v[3], rtol=2e-3, atol=2e-4)
 
 
 @pytest.mark.parametrize(

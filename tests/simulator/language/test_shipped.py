@@ -9,9 +9,14 @@ from simulator.language.continuation import continued
 from simulator.language.model import LanguageModel
 from simulator.language.models import MODELS, WEIGHTS, opened
 from simulator.language.tokenizer import START
+from simulator.problem.scenario import parse_scenario
+from simulator.study.attention_part import fitting_part
+from simulator.study.jobs.report import HeadReport, head_report
+from tests.helpers.runs import trace_of
 from tests.training.measure import OWN, PROMPTS, names, tired
 
 WORDS = 50
+SAID = "cat river stone apple horse window paper garden moon bread ship table letter cloud"
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +65,23 @@ def test_it_knows_what_was_tired_and_who_got_the_book(model: LanguageModel) -> N
     assert names(model, 60) >= 0.8
 
 
-@pytest.mark.long
+def of_all_heads(text: str) -> HeadReport:
+    said = {"source": "sentence", "text": text}
+    w, inputs = trace_of(parse_scenario({"input": said})).single_heads
+    return head_report(w, inputs, fitting_part(w, 0, 0))
+
+
+def test_jobs_finds_the_heads_of_a_typed_text() -> None:
+    found = of_all_heads(f"{SAID} {SAID}")
+    assert len(found.heads) == 36
+    induction, previous = (found.jobs.of(name) for name in ("induction", "previous"))
+    assert (induction >= 0.8).sum() >= 2, induction.round(2)
+    assert (previous >= 0.8).sum() >= 1, previous.round(2)
+    first = of_all_heads(OWN[0]).jobs.of("first")
+    assert (first >= 0.5).sum() >= 1, first.round(2)
+
+
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("prompt", PROMPTS)
 def test_it_goes_on_the_same_with_and_without_a_cache(model: LanguageModel, prompt: str) -> None:
     tokens = model.tokenizer.encode(prompt)

@@ -12,6 +12,8 @@ import pytest
 
 from simulator.base.errors import InputError
 from simulator.code.run_script import run_script
+from simulator.language.gguf import read_gguf
+from simulator.language.model import read_model
 from simulator.language.models import MODELS, ModelName
 from simulator.problem.masked_file import masked_scenario, write_masked
 from simulator.problem.masks import BlockMask, Mask
@@ -109,9 +111,11 @@ def test_a_file_that_is_no_model_is_told_in_one_line(
 ) -> None:
     path = tmp_path / "broken.gguf"
     path.write_bytes(content)
-    monkeypatch.setitem(MODELS, "smollm2", replace(MODELS["smollm2"], path=path))
-    with pytest.raises(InputError, match=r"broken\.gguf: input\.model.*GGUF"):
-        resolve(typed(input={"model": "smollm2"}))
+    for read, words in ((read_gguf, "GGUF"), (read_model, "no model of ours")):
+        known = replace(MODELS["smollm2"], path=path, read=read)
+        monkeypatch.setitem(MODELS, "smollm2", known)
+        with pytest.raises(InputError, match=rf"broken\.gguf: input\.model.*{words}"):
+            resolve(typed(input={"model": "smollm2"}))
 
 
 def test_a_text_longer_than_what_it_learned_from_is_told() -> None:

@@ -154,6 +154,7 @@ VALID = {
     "input.layout": ("nhd", "nhd"),
     "input.name": ("passage-layer1", "passage-layer1"),
     "input.text": ("A dog.", "A dog."),
+    "input.model": ("smollm2", "smollm2"),
     "input.layer": ("2", 2),
     "input.what_if": ("true", True),
     "input.head": ("0, 3, 5", (0, 3, 5)),
@@ -195,7 +196,7 @@ def test_a_valid_value_is_proposed(
         data = {"input": {"source": "file", "path": str(save_npz(tmp_path))}}
     if name in ("attention.latent_dim", "attention.rope_dim"):
         data = {"attention": {"seqlen_q": 8, "latent_dim": 4, "rope_dim": 2}}
-    if name in ("input.text", "input.layer"):
+    if name in ("input.text", "input.model", "input.layer"):
         put_in_place(tmp_path, monkeypatch)
         data = {"input": {"source": "sentence", "text": "A cat."}}
     if name == "batch.queries":
@@ -362,7 +363,14 @@ def test_arrow_keys_step_whole_numbers(desk: Desk) -> None:
 
 def test_every_field_that_may_be_blank_says_what_it_stands_for() -> None:
     """Other fields always hold a value."""
-    filled = {"attention.algorithm", "tiling.rule", "input.source", "input.name", "hardware.preset"}
+    filled = {
+        "attention.algorithm",
+        "tiling.rule",
+        "input.source",
+        "input.name",
+        "input.model",
+        "hardware.preset",
+    }
     for path in sorted(SCENARIOS.glob("*.toml")):
         w = resolve(load_scenario(path))
         found = blanks(w, texts(w.scenario))

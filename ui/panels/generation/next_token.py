@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QPainter
 
+from simulator.base.errors import safe_text
 from simulator.language.continuation import TEMPERATURE
 from simulator.study.generation.typed import GREEDY, Continuation, NextToken
 from ui.kit.boxes import Box, Column
@@ -66,8 +67,8 @@ def next_box(said: Continuation, tokens: tuple[str, ...], rows: range) -> Box:
         typed = f"…{typed[-_LETTERS:]}"
     drawn = rows.stop > said.prompt
     return Column((
-        Paragraph(typed.replace("\n", " "), "muted", size=13),
-        Paragraph(following[-_LETTERS:].strip().replace("\n", " ↵ ") or "…", size=13),
+        Paragraph(safe_text(typed), "muted", size=13),
+        Paragraph(safe_text(following[-_LETTERS:].strip()) or "…", size=13),
         Chances(_token(said, rows), drawn, grow=1),
         Box(),
     ), gap=6)  # fmt: skip
@@ -116,7 +117,7 @@ def _token(said: Continuation, rows: range) -> NextToken:
 
 def quoted(text: str) -> str:
     """Return a token as it is, with its space, in marks."""
-    return f"“{text.replace(chr(10), '↵')}”"
+    return f"“{safe_text(text)}”"
 
 
 def chance_text(chance: float) -> str:

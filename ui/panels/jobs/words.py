@@ -78,6 +78,8 @@ def notes(report: HeadReport) -> Iterator[str]:
     training = report.training
     if report.part:
         yield f"{report.part}."
+    if training is None and report.layers and (best := "; ".join(_best(report))):
+        yield f"The largest scores: {best}."
     if training is not None and training.off is not None:
         yield _without(report, training)
     yield "A score is the weight on such keys, a mean over the rows that have one."
@@ -107,6 +109,15 @@ def notes(report: HeadReport) -> Iterator[str]:
             f"Loss in nats a word: where a repeated sequence says a word again{more}. Click a head "
             "to switch it off."
         )
+
+
+def _best(report: HeadReport) -> Iterator[str]:
+    """Yield which head has the largest score of each job that says something of its training."""
+    for job in JOBS:
+        scores = report.jobs.of(job.name)
+        if job.name in ("previous", "first", "induction") and not np.isnan(scores).all():
+            best = int(np.nanargmax(scores))
+            yield f"{job.title} {score_text(float(scores[best]))}, {head_name(report.heads[best])}"
 
 
 def _without(report: HeadReport, training: Training) -> str:

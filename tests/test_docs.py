@@ -223,7 +223,7 @@ MEANS = {
 TALK = {
     "PageDown": "next", "PageUp": "back", "B": "toggle_blank", "S": "toggle_speaker", "F5": "end",
     "X": "swap_screens", "Ctrl+P": "toggle_pen", "Ctrl+L": "toggle_spotlight", "E": "erase",
-    "Ctrl+Z": "undo_stroke", "Esc": "off_or_end",
+    "0": "toggle_what_if", "Ctrl+Z": "undo_stroke", "Esc": "off_or_end",
 }  # fmt: skip
 """The same while presenting."""
 

@@ -104,9 +104,6 @@ def test_the_tool_tip_of_the_chips_says_what_they_mean(open_window, qapp):
     assert "rows (Br): Query rows of a tile." in lines
     assert "cols (Bc): Keys of a tile." in lines
     assert not set(words[:2]) & set(lines)
-    window.resize(800, 720)
-    qapp.processEvents()
-    lines = chips.toolTip().splitlines()
     left_out = [word for word in words if word in lines]
     assert left_out  # there is no space for them
     assert lines[: len(left_out)] == left_out == words[-len(left_out) :]

@@ -18,12 +18,13 @@ from ui.window.what_if.words import back_words, factor_words, figures_words
 
 Key, Alt = Qt.Key, Qt.KeyboardModifier.AltModifier
 DEMOS = ("flash2", "causal", "grouped-heads")
-STAGE_ONLY = ("sentence", "gpu")
 QUESTIONS = {
     "tile": (Key.Key_T, lambda: key(Key.Key_Up)),
     "causal": (Key.Key_C, lambda: key(Key.Key_Up)),
     "width": (Key.Key_D, lambda: typed("128")),
     "tokens": (Key.Key_N, lambda: typed("1024")),
+    "sentence": (Key.Key_S, lambda: key(Key.Key_Down)),
+    "gpu": (Key.Key_G, lambda: key(Key.Key_Up)),
 }
 """The key that goes to a field, and what is pressed there."""
 
@@ -82,7 +83,7 @@ def talk(open_window, monkeypatch, qapp):
 
 @pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("name", DEMOS)
-def test_four_questions_of_the_window(open_window, tmp_path, capsys, name) -> None:
+def test_six_questions_of_the_window(open_window, tmp_path, capsys, name) -> None:
     window = open_window(name, (1280, 720))
     session, strip = window.session, window.what_if
     window.activateWindow()
@@ -100,9 +101,9 @@ def test_four_questions_of_the_window(open_window, tmp_path, capsys, name) -> No
         assert compared is not None, question
         assert figures(compared.was) == was
         assert figures(compared.now) == summed(printed(window, tmp_path, capsys))
-        assert compared.was != compared.now
+        assert compared.was != compared.now or question == "sentence"  # of the same length
         assert strip.fields[question].isVisible()
-        key(Key.Key_Backspace)
+        QTest.keyClick(QApplication.focusWidget(), Key.Key_Backspace)
         settled(window)
         assert shown(window) == before, question
         assert not window.isWindowModified()
@@ -131,15 +132,9 @@ def test_six_questions_of_the_stage(talk, tmp_path, capsys, qapp) -> None:
         answer()
         answered(question)
     band.leave(at_once=True)
-    for question in STAGE_ONLY:
-        QTest.keyClick(talk.windowHandle(), Key.Key_0)
-        wait_until(lambda: band.here, QTest.qWait)
-        box = band.strip.fields[question]
-        other = (box.currentIndex() + 1) % box.count()
-        box.setCurrentIndex(other)
-        box.activated.emit(other)
-        answered(question)
-        band.leave(at_once=True)
+    QTest.keyClick(talk.windowHandle(), Key.Key_0)
+    wait_until(lambda: band.here, QTest.qWait)
+    assert all(field.isVisible() for field in band.strip.fields.values())
 
 
 def test_it_comes_to_the_lowest_part_and_never_over_a_spotlight(talk, qapp) -> None:
@@ -285,7 +280,8 @@ def test_all_questions_have_room(open_window, theme) -> None:
     window = open_window(size=(1280, 720))
     window.settings.theme = theme
     window.apply_style()
-    assert all(field.isVisible() for field in window.what_if.fields.values())
+    shown = [name for name, field in window.what_if.fields.items() if field.isVisible()]
+    assert shown == ["tile", "causal", "tokens", "width"]  # the others are in the header
     assert window.what_if.height() < 70
     assert window.what_if.grab().toImage().pixelColor(600, 30).isValid()
 

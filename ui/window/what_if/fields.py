@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
@@ -26,6 +28,8 @@ _OWN = (
 )  # fmt: skip
 _TYPED = (Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Home, Qt.Key.Key_End, Qt.Key.Key_Escape)
 """Keys that a field takes while something is typed in it; otherwise they are the window's."""
+_RING = 2.5
+"""Width of the ring around a field that has the focus."""
 _SHIFT = Qt.KeyboardModifier.ShiftModifier
 
 
@@ -182,7 +186,7 @@ class Stepper(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        side, pen = self.less.sizeHint().width(), 3
+        side, pen = self.less.sizeHint().width(), math.ceil(self._style.px(_RING))
         self.less.setGeometry(pen, pen, side - pen, self.height() - 2 * pen)
         self.more.setGeometry(self.width() - side, pen, side - pen, self.height() - 2 * pen)
         self.edit.setGeometry(side, pen, self.width() - 2 * side, self.height() - 2 * pen)
@@ -270,4 +274,4 @@ def _frame(painter: QPainter, widget: QWidget, style: Style, focused: bool) -> N
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     card(painter, place, theme.field, theme.border, px(6))
     if focused:
-        outline(painter, place, theme.current, px(2.5), px(6))
+        outline(painter, place, theme.current, px(_RING), px(6))

@@ -113,7 +113,8 @@ def places(
 
     room = stop - x - (need if comparing else 0.0)
     more_wide = text_width(style.text_font(sizes.field), "…") + gap
-    order = sorted(controls, key=lambda each: each.name not in first)
+    ranks = {name: rank for rank, name in reversed([*enumerate(first)])}
+    order = sorted(controls, key=lambda each: ranks.get(each.name, len(first)))
     narrow = sum(map(full, controls)) > room
     kept: list[Control] = []
     for control in order:
@@ -155,7 +156,7 @@ def places(
         free = stop - x - sum(widths) - gap * (len(widths) - 1)
         each = max(free, 0.0) / len(widths)
         for wide in widths:
-            column = wide + min(each, px(8 * sizes.name))
+            column = wide + min(each, px(12 * sizes.name))
             shown.append(QRectF(x, 0, column, high))
             x += column + gap
     return Places(title, labels, fields, more, tuple(shown), back_place)

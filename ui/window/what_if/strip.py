@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache, partial
 
-from PySide6.QtCore import QEvent, QObject, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QHelpEvent, QKeyEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QSizePolicy, QToolTip, QWidget
 
@@ -41,7 +41,9 @@ from ui.window.what_if.places import COMPACT, ROOMY, STAGE, Control, Places, Siz
 from ui.window.what_if.words import FigureWords, back_words, figures_words, tile_text
 
 QUESTIONS = ("tile", "causal", "tokens", "width", "sentence", "gpu")
-"""Names of the fields; the last two are on the stage, where there is no header."""
+"""Names of the fields."""
+_IN_HEADER = ("sentence", "gpu")
+"""Fields that the window, which has a header, shows only while somebody asks for them."""
 _LABELS = {
     "tile": "Tile", "causal": "Causal", "tokens": "N, tokens", "width": "d, head width",
     "sentence": "Sentence", "gpu": "GPU",
@@ -90,6 +92,9 @@ class WhatIfStrip(QWidget):
         self._figures: tuple[FigureWords, ...] = ()
         self._back = self._changed = ""
         self._filters = False
+        self._later = QTimer(self, singleShot=True, interval=0)
+        """The focus moves: where to is known when it is there."""
+        self._later.timeout.connect(self._arrange)
         self.fields: dict[str, Stepper | Switch | ChoiceBox] = {}
         self._make_fields()
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -109,15 +114,14 @@ class WhatIfStrip(QWidget):
             stepper.restored.connect(self._restore)
         causal.clicked.connect(self._set_causal)
         causal.restored.connect(self._restore)
-        if self._stage:
-            for name, tip in (("sentence", "The sentence whose layer is read"), ("gpu", "GPU")):
-                box = self.fields[name] = ChoiceBox()
-                box.setObjectName(f"what_if_{name}")
-                box.setAccessibleName(f"What if: {tip}")
-                box.setToolTip(f"{tip}: ↑ or ↓ chooses another")
-            self._box("gpu").addItems(list(gpus()))
-            self._box("gpu").activated.connect(self._choose_gpu)
-            self._box("sentence").activated.connect(self._choose_sentence)
+        for name, tip in (("sentence", "The sentence whose layer is read"), ("gpu", "GPU")):
+            box = self.fields[name] = ChoiceBox()
+            box.setObjectName(f"what_if_{name}")
+            box.setAccessibleName(f"What if: {tip}")
+            box.setToolTip(f"{tip}: ↑ or ↓ chooses another")
+        self._box("gpu").addItems(list(gpus()))
+        self._box("gpu").activated.connect(self._choose_gpu)
+        self._box("sentence").activated.connect(self._choose_sentence)
         for field in self.fields.values():
             field.setParent(self)
             (getattr(field, "edit", field)).installEventFilter(self)
@@ -238,9 +242,9 @@ class WhatIfStrip(QWidget):
         """Notice which field has the focus, and without motion the next key."""
         kind = event.type()
         if kind in (QEvent.Type.FocusIn, QEvent.Type.FocusOut) and self._places is not None:
-            if kind is QEvent.Type.FocusIn:
-                self._arrange()
-            self.update()
+            if kind is QEvent.Type.FocusOut and not self._what_ifs.compared:
+                self._changed = ""
+            self._later.start()
         elif isinstance(event, QKeyEvent) and kind is not QEvent.Type.KeyRelease:
             # A key that is a shortcut is no KeyPress, only a question before it.
             if any(watched is getattr(field, "edit", field) for field in self.fields.values()):
@@ -278,7 +282,7 @@ class WhatIfStrip(QWidget):
         assert isinstance(causal, Switch)
         causal.setChecked(now.causal)
         causal.update()
-        if self._stage:
+        if self._stage or self._changed in _IN_HEADER:
             self._show_lists(now)
         if found.figures is not None or not self._figures:
             self._figures = figures_words(found.figures, found.compared)
@@ -366,7 +370,10 @@ class WhatIfStrip(QWidget):
     def _controls(self) -> tuple[Control, ...]:
         labels = _LABELS if self._sizes.stacked else _SHORT
         out = []
+        asked = self._changed, self._focused
         for name, field in self.fields.items():
+            if name in _IN_HEADER and not self._stage and name not in asked:
+                continue
             if isinstance(field, ChoiceBox):
                 wide = float(field.sizeHint().width())
                 least = min(wide, self._style.px(9 * self._sizes.field))
@@ -377,8 +384,7 @@ class WhatIfStrip(QWidget):
 
     def _arrange(self) -> None:
         place = self._card()
-        first = [name for name in (self._focused or self._changed, "tile", "causal") if name]
-        # The changed one and one more: with room for all, all are shown.
+        first = self._changed, self._focused, "tile", "causal"
         found = places(
             (place.width(), place.height()), self._sizes, self._style, self._controls(),
             self._figures, self._back, first,
@@ -389,6 +395,7 @@ class WhatIfStrip(QWidget):
             field.setVisible(rect is not None)
             if rect is not None:
                 field.setGeometry(rect.translated(place.topLeft()).toRect())
+        self.update()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -406,7 +413,7 @@ class WhatIfStrip(QWidget):
             if place.contains(at):
                 return figure.tip
         if found is not None and found.more.contains(at):
-            return "Other questions: Alt+T, Alt+C, Alt+N, Alt+D"
+            return "Other questions: Alt+T, Alt+C, Alt+N, Alt+D, Alt+S, Alt+G"
         return ""
 
     def paintEvent(self, event: QPaintEvent) -> None:

@@ -24,10 +24,10 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
 
-run: ## set up, then open the window on the demo (with no display: draw it to build/demo.png)
+run: ## set up, then open the window (with no display: draw the demo to build/demo.png)
 	@.ci/setup --window $(EXTRAS)
 	@if .ci/has-display; then \
-	  exec $(PY) -m ui $(DEMO); \
+	  exec $(PY) -m ui; \
 	else \
 	  echo "No display to open a window on: drawing the demo to build/demo.png instead."; \
 	  mkdir -p build && $(PY) -m ui export $(DEMO) -o build/demo.png; \

@@ -120,7 +120,8 @@ def _open_settings(path: Path) -> None:
     assert settings.layout in LAYOUT_NAMES
     assert all(isinstance(name, Path) for name in settings.recent)
     assert settings.recorded is None or settings.recorded.is_file()
-    assert isinstance(settings.first_start, bool)
+    assert settings.lesson_place is None or settings.lesson_place[1] >= 0
+    assert all(isinstance(name, str) for name in settings.lessons_done)
     if settings.geometry is not None:
         window.restoreGeometry(settings.geometry)
     for layout in LAYOUT_NAMES:

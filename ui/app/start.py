@@ -9,7 +9,7 @@ from pathlib import Path
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
-from simulator.base.assets import DEMO, LESSONS
+from simulator.base.assets import DEMO
 from simulator.base.errors import InputError, refuse
 from simulator.base.version import version
 from ui.safety.collector import collect_here
@@ -24,9 +24,6 @@ from ui.session.session import Session
 from ui.widgets.application import application
 from ui.window.autosave import Autosave, offer
 from ui.window.main_window import MainWindow
-
-FIRST_LESSON = LESSONS / "05-online-softmax.md"
-"""The lesson of the very first start: tiles, traffic and a row's softmax, in eight steps."""
 
 
 def has_display() -> bool:
@@ -103,20 +100,17 @@ def make_window(
 ) -> MainWindow:
     """Return a window that opens a scenario, or an export's; the window shows mistakes in it.
 
-    Without a scenario it opens the demo lesson at the very first start, and the demo later.
+    Without a scenario it shows the first page, over the demo.
     """
     collect_here(application())
     session = Session(engine)
     window = MainWindow(session, settings or Settings())
-    first, window.settings.first_start = window.settings.first_start, False
-    if scenario is None and first:
-        window.lessons.open(FIRST_LESSON)
-        return window
-    scenario = scenario or DEMO
-    if scenario.suffix == ".md":
+    if scenario is not None and scenario.suffix == ".md":
         window.lessons.open(scenario)
         return window
-    window.files.open_first(scenario)
+    window.files.open_first(scenario or DEMO)
+    if scenario is None:
+        window.show_welcome()
     return window
 
 

@@ -64,15 +64,6 @@ class Settings:
         return self._store.path.parent
 
     @property
-    def first_start(self) -> bool:
-        """Whether no window has been opened with these settings yet."""
-        return self._text("started", "false").lower() != "true"
-
-    @first_start.setter
-    def first_start(self, on: bool) -> None:
-        self._store.put("started", "false" if on else "true")
-
-    @property
     def theme(self) -> str:
         """Name of the theme."""
         name = self._text("theme", "dark")
@@ -154,6 +145,25 @@ class Settings:
         """Put something at the top of what was taken from the search."""
         names = dict.fromkeys((name, *self.searched))
         self._store.put("searched", list(names)[:MAX_SEARCHED])
+
+    @property
+    def lesson_place(self) -> tuple[str, int] | None:
+        """The lesson of Tilescope that was shown last, by its file's name, and its step, from 0."""
+        name, _, step = self._text("lesson").rpartition(":")
+        return (name, int(step)) if name and step.isdecimal() else None
+
+    @lesson_place.setter
+    def lesson_place(self, place: tuple[str, int]) -> None:
+        self._store.put("lesson", f"{place[0]}:{place[1]}")
+
+    @property
+    def lessons_done(self) -> list[str]:
+        """Lessons of Tilescope that have been seen to the end, by their files' names."""
+        return self._names("lessons_done")
+
+    def add_lesson_done(self, name: str) -> None:
+        """Note that a lesson has been seen to its end."""
+        self._store.put("lessons_done", list(dict.fromkeys((*self.lessons_done, name))))
 
     @property
     def recorded(self) -> Path | None:

@@ -158,11 +158,20 @@ class Lessons(QObject):
         """Show the new picture, now that it is whole."""
         if whole:
             self._late.stop()
+            self._note_place()
             if self._fades and self._window.settings.motion:
                 self.fade.start()
             else:
                 self.fade.end()
             self._fades = False
+
+    def _note_place(self) -> None:
+        """Remember which lesson of the course is shown, how far, and whether to its end."""
+        path, step, settings = self.player.path, self.player.step, self._window.settings
+        if step is not None and path is not None and path.parent == LESSONS:
+            settings.lesson_place = path.stem, step.number
+            if step.number + 1 == step.count:
+                settings.add_lesson_done(path.stem)
 
     def _show_caption(self, step: ResolvedStep) -> None:
         path = self.player.path

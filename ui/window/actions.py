@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from simulator.program.playback import Granularity
-from ui.window.help import about, show_keys
+from ui.window.help import about, show_keys, show_page
 
 if TYPE_CHECKING:
     from ui.window.main_window import MainWindow
@@ -164,7 +164,11 @@ ACTIONS = (
                checkable=True),
     ActionSpec("blank", "Blank", "View", lambda w, on: w.blank(on), ("B",), checkable=True),
     ActionSpec("reset_layout", "Reset layout", "View", lambda w: w.desk.reset()),
+    ActionSpec("welcome", "Welcome", "Help", lambda w: w.show_welcome()),
     ActionSpec("search", "Search everything…", "Help", _search, ("Ctrl+K", "F1", "Ctrl+Shift+P")),
+    ActionSpec("first_minutes", "Your first ten minutes", "Help",
+               lambda w: show_page(w, "first-ten-minutes"), separated=True),
+    ActionSpec("glossary", "Glossary", "Help", lambda w: show_page(w, "glossary")),
     ActionSpec("show_keys", "Keys", "Help", show_keys, ("?",), "help"),
     ActionSpec("about", "About Tilescope", "Help", about),
 )  # fmt: skip

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QUrl
+from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
@@ -15,6 +18,7 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
 )
 
+from simulator.base.assets import PAGES
 from simulator.base.version import version
 from ui.talk.presenter_keys import KEYS, LETTERS
 from ui.window.mnemonics import plain
@@ -39,12 +43,45 @@ def show_keys(window: MainWindow) -> None:
     dialog.setWindowTitle("Keys")
     text = QTextBrowser()
     text.setHtml("".join(_table(title, rows) for title, rows in parts if rows))
+    _open_reading(window, dialog, text, 560)
+
+
+def show_page(window: MainWindow, name: str) -> None:
+    """Show a page of docs by its name; its links lead to other pages."""
+    dialog = QDialog(window)
+    dialog.setObjectName("page")
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    text = QTextBrowser()
+    text.setOpenLinks(False)
+
+    def show(name: str) -> None:
+        page = (PAGES / f"{name}.md").read_text(encoding="utf-8")
+        title, _, body = page.partition("\n")
+        # Pictures are wider than the dialog, and what they show is in the window itself.
+        text.setMarkdown(re.sub(r"<!--.*?-->|!\[.*?\]\(.*?\)", "", body))
+        dialog.setWindowTitle(title.removeprefix("# "))
+
+    def follow(url: QUrl) -> None:
+        path = Path(url.path())
+        if url.isRelative() and path.suffix == ".md" and (PAGES / path.name).exists():
+            show(path.stem)
+        elif not url.isRelative():
+            QDesktopServices.openUrl(url)
+
+    text.anchorClicked.connect(follow)
+    show(name)
+    _open_reading(window, dialog, text, 760)
+
+
+def _open_reading(window: MainWindow, dialog: QDialog, text: QTextBrowser, wide: int) -> None:
+    """Open a dialog with a text, as high as fits."""
     buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
     buttons.rejected.connect(dialog.reject)
     column = QVBoxLayout(dialog)
     column.addWidget(text)
     column.addWidget(buttons)
-    dialog.resize(round(560 * window.settings.text_scale), round(window.height() * 0.85))
+    width = min(round(wide * window.settings.text_scale), window.width())
+    dialog.resize(width, round(window.height() * 0.85))
     dialog.open()
 
 

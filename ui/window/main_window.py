@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QSize, Qt, QTimer
 from PySide6.QtGui import (
@@ -70,12 +71,21 @@ from ui.window.stage import Stage
 from ui.window.unsaved import Unsaved
 from ui.window.what_if.strip import WhatIfStrip
 
-FIRST_SIZE, FRAME = (1440, 900), QSize(16, 48)
-"""Size of the first window if the screen has space for it and its frame."""
+if TYPE_CHECKING:
+    from ui.window.welcome.page import WelcomePage
+
+FIRST_SHARE, LEAST_SIZE, FRAME = 0.8, QSize(1280, 720), QSize(16, 48)
+"""Share of the screen's width and height that the first window takes, its least size, and room for
+its frame."""
 
 ON_THE_WAY_MS, ARRIVED_MS = 1000, 40
 """Times after which a window that moves to another screen counts as arrived, and after which it
 then gets the sizes that belong there; in between it takes input."""
+
+
+def first_size(screen: QSize) -> QSize:
+    """Return the size of the first window on a screen."""
+    return (screen * FIRST_SHARE).expandedTo(LEAST_SIZE).boundedTo(screen - FRAME)
 
 
 @guarded
@@ -108,6 +118,8 @@ class MainWindow(LessonWindow):
         self.messages = Messages(self)
         self._blank = QWidget(self)
         self.lessons = Lessons(self, self._blank)
+        self.welcome: WelcomePage | None = None
+        """The first page, while it is shown."""
         self._assemble()
         self.files = Files(self)
         self.unsaved = Unsaved(self)
@@ -276,7 +288,7 @@ class MainWindow(LessonWindow):
         self.actions_by_name["ask_unsaved"].setChecked(self.settings.ask_unsaved)
         geometry = self.settings.geometry
         if geometry is None or not self.restoreGeometry(geometry):
-            self.resize(QSize(*FIRST_SIZE).boundedTo(self.screen().availableSize() - FRAME))
+            self.resize(first_size(self.screen().availableSize()))
 
     # --- showing --------------------------------------------------------------------------
 
@@ -386,6 +398,8 @@ class MainWindow(LessonWindow):
             self.desk.fit_later()
         self.messages.place()
         self.stage.place()
+        if self.welcome is not None:
+            self.welcome.place()
 
     def fit_once_arrived(self) -> None:
         """Adapt to the window's size a moment after a talk or its end has changed it."""
@@ -443,6 +457,8 @@ class MainWindow(LessonWindow):
         self.stage.set_style(style)
         self.docks.set_style(style)
         self.presenter.set_style(style)
+        if self.welcome is not None:
+            self.welcome.set_style(style)
         for spec in ACTIONS:
             if spec.icon:
                 self.actions_by_name[spec.name].setIcon(icon(spec.icon, style.theme.text))
@@ -585,6 +601,15 @@ class MainWindow(LessonWindow):
         self.docks.open("code")
         self.docks.panel(CodePanel).bar.until.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
+    def show_welcome(self) -> None:
+        """Cover the window with the first page; a talk or a lesson ends."""
+        from ui.window.welcome.page import WelcomePage
+
+        self.presenter.end()
+        self.lessons.player.leave()
+        if self.welcome is None:
+            self.welcome = WelcomePage(self)
+
     def blank(self, on: bool) -> None:
         """Make the window black, to speak without a picture."""
         self._blank.setVisible(on)
@@ -631,6 +656,8 @@ class MainWindow(LessonWindow):
             self.quit()
             return
         self.unsaved.keep()
+        if self.welcome is not None:
+            self.welcome.leave()
         self.lessons.player.leave()
         self.settings.geometry = self.saveGeometry()
         self.desk.remember()

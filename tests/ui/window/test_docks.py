@@ -8,12 +8,12 @@ import pytest
 from PySide6.QtGui import QCursor, QPalette
 from PySide6.QtWidgets import QComboBox, QLineEdit
 
-from simulator.base.assets import SCENARIOS
+from simulator.base.assets import LESSONS, SCENARIOS
 from simulator.problem.scenario import Scenario, with_values
 from simulator.program.playback import Cursor
 from simulator.run.snapshot import Cell, Snapshot
 from tests.helpers.programs import run
-from ui.app.start import FIRST_LESSON, make_window
+from ui.app.start import make_window
 from ui.look.draw import text_width
 from ui.look.layouts import LAYOUT_PANELS
 from ui.panels.values.panel import COLUMNS, value_row
@@ -149,30 +149,8 @@ def test_the_first_picture_waits_for_nothing_that_it_does_not_need(tmp_path):
     assert done.stdout.splitlines() == ["", "True"], done.stderr
 
 
-def test_the_very_first_start_shows_a_lesson_and_later_ones_the_demo(qapp, settings):
-    for scenario in ("Online softmax", "flash2"):
-        window = make_window(None, settings=settings)
-        window.show()
-        window.session.settle()
-        lesson = window.lessons.player.lesson
-        shown = lesson.title if lesson else window.session.path.stem
-        assert shown == scenario
-        assert not window.messages.isVisible()
-        window.close()
-    assert FIRST_LESSON.exists()
-
-
-def test_a_first_start_that_names_a_file_shows_that(qapp, settings):
-    window = make_window(SCENARIOS / "naive.toml", settings=settings)
-    window.session.settle()
-    assert window.lessons.player.lesson is None
-    assert window.session.path == SCENARIOS / "naive.toml"
-    assert not settings.first_start
-    window.close()
-
-
 def test_a_lesson_named_at_the_start_is_opened(qapp, settings):
-    window = make_window(FIRST_LESSON, settings=settings)
+    window = make_window(LESSONS / "05-online-softmax.md", settings=settings)
     window.session.settle()
     assert window.lessons.player.lesson.title == "Online softmax"
     window.close()

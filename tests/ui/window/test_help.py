@@ -5,7 +5,15 @@ from PySide6.QtCore import QCoreApplication, QEvent, QObject
 from PySide6.QtWidgets import QDialog
 
 
-@pytest.mark.parametrize(("action", "name"), [("show_keys", "keys"), ("about", "message")])
+@pytest.mark.parametrize(
+    ("action", "name"),
+    [
+        ("show_keys", "keys"),
+        ("about", "message"),
+        ("first_minutes", "page"),
+        ("glossary", "page"),
+    ],
+)
 def test_a_dialog_that_is_closed_is_gone(open_window, qapp, action, name):
     window = open_window()
     counts = []

@@ -1,0 +1,1 @@
+"""The first page: three ways in and the lessons by part."""

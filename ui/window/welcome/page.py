@@ -1,0 +1,386 @@
+"""The first page as one widget: all that can be pressed on it comes from one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, QSizeF, Qt, QTimer
+from PySide6.QtGui import (
+    QAccessible,
+    QAccessibleAnnouncementEvent,
+    QAction,
+    QColor,
+    QHelpEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPixmap,
+    QResizeEvent,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QToolTip, QWidget
+
+from simulator.base.errors import InputError
+from simulator.lesson.reader import parts
+from simulator.lesson.steps import ResolvedStep
+from simulator.problem.scenario import Scenario
+from simulator.run.trace import Trace
+from ui.look.theme import Style
+from ui.safety.overrides import guarded
+from ui.safety.painting import painting
+from ui.session.worker import Worker
+from ui.window.welcome.entries import (
+    PictureName,
+    Places,
+    entries_of,
+    in_sight,
+    neighbour,
+    places_of,
+)
+from ui.window.welcome.painter import Look, paint_page
+
+if TYPE_CHECKING:
+    from ui.window.main_window import MainWindow
+    from ui.window.welcome.pictures import Picture
+
+STAYS = (
+    "welcome", "search", "show_keys", "about", "first_minutes", "glossary", "next_theme",
+    "larger_text", "smaller_text", "set_motion", "set_sound", "full_screen", "ask_unsaved", "quit",
+    "open_scenario", "open_lesson",
+)  # fmt: skip
+"""Actions after which the page is still there."""
+_MOST_KEPT = 12
+"""Pictures that are kept as they were painted."""
+_OPENS = (Qt.Key.Key_Right, Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space)
+_MOVES = {Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Up: (0, -1), Qt.Key.Key_Down: (0, 1)}
+_PAGES = {Qt.Key.Key_PageUp: -0.8, Qt.Key.Key_PageDown: 0.8}
+_HAND = Qt.CursorShape.PointingHandCursor
+_NUMBERS = (Qt.Key.Key_1, Qt.Key.Key_2, Qt.Key.Key_3)
+
+
+@guarded
+class WelcomePage(QWidget):
+    """Covers a window below its menus until a lesson, a file or a demo is opened."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        settings = window.settings
+        self._parts = parts()
+        self.entries = entries_of(self._parts, settings.lesson_place, settings.lessons_done)
+        self.focused = 0
+        self.hovered: int | None = None
+        self.pressed: int | None = None
+        self.scrolled = 0.0
+        self._style = window.style_now
+        self._places: Places | None = None
+        self._pictures: dict[PictureName, Picture | None] = {}
+        """Pictures by name; None where there is none."""
+        self._painted: dict[Hashable, QPixmap] = {}
+        self._coming: dict[str, PictureName] = {}
+        """The picture that is being computed, by the kind of work."""
+        self._seen_first = window.session.trace is not None
+        self._worker = Worker(self)
+        self._worker.finished.connect(self._take)
+        self._worker.failed.connect(self._fail)
+        self._soon = QTimer(self, singleShot=True, interval=0)
+        self._soon.timeout.connect(self._go_on)
+        self.setObjectName("welcome")
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setMouseTracking(True)
+        self.setAccessibleName("Welcome")
+        self._tell()
+        window.lessons.player.step_changed.connect(self._begun)
+        window.session.trace_changed.connect(self._run_changed)
+        window.presenter.toggled.connect(self._presented)
+        for name, action in self._actions():
+            if name not in STAYS:
+                action.triggered.connect(self.leave)
+        for _, dock in window.docks:
+            dock.installEventFilter(self)
+        bar = window.menuBar()
+        self._corner = bar.cornerWidget()
+        if self._corner is not None:
+            self._corner.hide()
+        self.place()
+        self.show()
+        self.raise_()
+        self.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _actions(self) -> Iterator[tuple[str, QAction]]:
+        """Yield the window's actions, those of panels and of layouts, by their names."""
+        window = self._window
+        for actions in (window.actions_by_name, window.docks.actions, window.desk.actions):
+            yield from actions.items()
+
+    # --- when it goes ---------------------------------------------------------------------
+
+    def leave(self, *_: object) -> None:
+        """Show the window."""
+        self._worker.stop()
+        self._soon.stop()
+        self.hide()
+        if self._corner is not None:
+            self._corner.show()
+        self._window.welcome = None
+        self._window.board.setFocus(Qt.FocusReason.OtherFocusReason)
+        self.deleteLater()
+
+    def _begun(self, step: ResolvedStep | None) -> None:
+        if step is not None:
+            self.leave()
+
+    def _run_changed(self, trace: object) -> None:
+        if self._seen_first:
+            self.leave()
+        self._seen_first = True
+
+    def _presented(self, on: bool) -> None:
+        if on:
+            self.leave()
+
+    # --- where ----------------------------------------------------------------------------
+
+    def place(self) -> None:
+        """Cover the window below its menus."""
+        top = self._window.menuBar().geometry().bottom() + 1
+        rect = self._window.rect()
+        self.setGeometry(rect.adjusted(0, max(top, 0), 0, 0))
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Stay above docks, which come to the front as they are arranged."""
+        if event.type() in (QEvent.Type.ZOrderChange, QEvent.Type.Show):
+            self.raise_()
+        return False
+
+    def set_style(self, style: Style) -> None:
+        """Take theme and text scale."""
+        self._style = style
+        self._forget()
+
+    @property
+    def places(self) -> Places:
+        """Where everything is now."""
+        if self._places is None:
+            size = QSizeF(self.size())
+            self._places = places_of(self.entries, self._parts, self._style, size, self.scrolled)
+            if self.scrolled > self._places.most:
+                self.scrolled = self._places.most
+                self._places = places_of(
+                    self.entries, self._parts, self._style, size, self.scrolled
+                )
+        return self._places
+
+    def _forget(self) -> None:
+        self._places = None
+        self.update()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        self._painted.clear()
+        self._forget()
+
+    # --- what is chosen -------------------------------------------------------------------
+
+    def choose(self, number: int) -> None:
+        """Give an entry the focus of the page, and scroll to it."""
+        self.focused = number
+        scrolled = in_sight(self.places, number, self.scrolled)
+        if scrolled != self.scrolled:
+            self.scrolled = scrolled
+            self._forget()
+        self._tell()
+        self.update()
+
+    def open(self, number: int) -> None:
+        """Open what an entry stands for."""
+        entry = self.entries[number]
+        if entry.path is None:
+            self._window.actions_by_name["search"].trigger()
+        else:
+            self._window.lessons.open(entry.path, entry.step)
+
+    def _tell(self) -> None:
+        """Tell a screen reader which entry has the focus: the widget keeps that of the window."""
+        said = self.entries[self.focused].said
+        self.setAccessibleDescription(said)
+        if self.isVisible():
+            QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, said))
+
+    # --- keys -----------------------------------------------------------------------------
+
+    def event(self, event: QEvent) -> bool:
+        """Take the keys of the page before those of the window; show tips."""
+        if event.type() is QEvent.Type.ShortcutOverride:
+            assert isinstance(event, QKeyEvent)
+            if self._means(event):
+                event.accept()
+                return True
+        elif event.type() is QEvent.Type.ToolTip:
+            assert isinstance(event, QHelpEvent)
+            at = self.places.at(event.pos().x(), event.pos().y())
+            if at is None:
+                QToolTip.hideText()
+            else:
+                rect = self.places.hits[at].rect.toAlignedRect()
+                QToolTip.showText(event.globalPos(), self.entries[at].tip, self, rect)
+            return True
+        return super().event(event)
+
+    def focusNextPrevChild(self, forward: bool) -> bool:
+        """Go to the next entry, or the one before; what lies below the page is covered."""
+        self.choose((self.focused + (1 if forward else -1)) % len(self.entries))
+        return True
+
+    def _means(self, event: QKeyEvent) -> bool:
+        """Return whether a key has a meaning on the page."""
+        plain = not event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+        key = Qt.Key(event.key())
+        own = key in (*_OPENS, *_MOVES, *_NUMBERS, *_PAGES, Qt.Key.Key_Escape)
+        # Letters and digits that mean something only on what is covered do nothing.
+        covered = event.text().isalnum() and key != Qt.Key.Key_T
+        return plain and (own or covered)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        key = Qt.Key(event.key())
+        if not self._means(event):
+            super().keyPressEvent(event)
+        elif key in _OPENS:
+            self.open(self.focused)
+        elif key in _NUMBERS:
+            self.choose(_NUMBERS.index(key))
+        elif key in _MOVES:
+            self.choose(neighbour(self.places, self.focused, *_MOVES[key]))
+        elif key in _PAGES:
+            self._scroll(_PAGES[key] * self.places.area.height())
+        elif key == Qt.Key.Key_Escape and not self._window.messages.escape():
+            self.leave()
+
+    # --- hand -----------------------------------------------------------------------------
+
+    def _at(self, point: QPointF) -> int | None:
+        return self.places.at(point.x(), point.y())
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        self._hover(self._at(event.position()))
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self._hover(None)
+
+    def _hover(self, number: int | None) -> None:
+        if number != self.hovered:
+            self.hovered = number
+            hand = Qt.CursorShape.ArrowCursor if number is None else _HAND
+            self.setCursor(hand)
+            self.update()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if event.button() is Qt.MouseButton.LeftButton:
+            self.pressed = self._at(event.position())
+            if self.pressed is not None:
+                self.choose(self.pressed)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        pressed, self.pressed = self.pressed, None
+        self.update()
+        if pressed is not None and pressed == self._at(event.position()):
+            self.open(pressed)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        self._scroll(-event.angleDelta().y() / 120 * self.places.style.px(72))
+        self._hover(self._at(event.position()))
+
+    def _scroll(self, by: float) -> None:
+        scrolled = min(max(self.scrolled + by, 0.0), self.places.most)
+        if scrolled != self.scrolled:
+            self.scrolled = scrolled
+            self._forget()
+
+    # --- pictures -------------------------------------------------------------------------
+
+    def _names(self, number: int) -> tuple[PictureName, ...]:
+        """Return the pictures that a card may show, the best first.
+
+        That of a lesson under the pointer, or with the focus, takes the place of the first card's.
+        """
+        names = [self.entries[number].picture]
+        chosen = (self.entries[n] for n in (self.hovered, self.focused) if n is not None)
+        lesson = next((each for each in chosen if each.role == "lesson"), None)
+        if number == 0 and lesson is not None:
+            names.insert(0, lesson.picture)
+        return tuple(name for name in names if self._pictures.get(name, name) is not None)
+
+    def _key(self, name: PictureName, rect: QRectF) -> Hashable:
+        return name, rect.width(), rect.height(), self.places.style, self.devicePixelRatioF()
+
+    def _missing(self) -> Iterator[tuple[str, PictureName, QRectF]]:
+        """Yield the pictures that are not painted yet: the kind of work, name and place."""
+        for number, rect in enumerate(self.places.pictures):
+            for name in self._names(number):
+                if self._key(name, rect) not in self._painted:
+                    kind = f"card {number}" if name == self.entries[number].picture else "lesson"
+                    yield kind, name, rect
+
+    @property
+    def ready(self) -> bool:
+        """Whether all pictures are painted."""
+        return not any(self._missing())
+
+    def _go_on(self) -> None:
+        """Let what is missing be computed beside the window; paint one that has been."""
+        for kind, name, rect in tuple(self._missing()):
+            picture = self._pictures.get(name)
+            if picture is not None:
+                self._painted[self._key(name, rect)] = self._paint(picture, rect)
+                while len(self._painted) > _MOST_KEPT:
+                    self._painted.pop(next(iter(self._painted)))
+                self.update()
+                return
+            if self._coming.get(kind) != name:
+                self._coming[kind] = name
+                self._worker.submit(kind, partial(_compute, name, self._window.session.run_of))
+
+    def _take(self, kind: str, found: tuple[PictureName, Picture | None]) -> None:
+        name, picture = found
+        self._pictures[name] = picture
+        if self._coming.get(kind) == name:
+            del self._coming[kind]
+        self._soon.start()
+
+    def _fail(self, kind: str, error: Exception) -> None:
+        raise error
+
+    def _paint(self, picture: Picture, rect: QRectF) -> QPixmap:
+        ratio, style = self.devicePixelRatioF(), self.places.style
+        out = QPixmap((rect.size() * ratio).toSize())
+        out.setDevicePixelRatio(ratio)
+        out.fill(QColor(style.theme.field))
+        with QPainter(out) as painter:
+            picture.paint(painter, style, QRectF(QPointF(), rect.size()))
+        return out
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with painting(self) as painter:
+            pictures = tuple(
+                next((self._painted[key] for name in self._names(number)
+                      if (key := self._key(name, rect)) in self._painted), None)
+                for number, rect in enumerate(self.places.pictures)
+            )  # fmt: skip
+            look = Look(self.places, pictures, self.focused, self.hovered, self.pressed)
+            paint_page(painter, look, QRectF(self.rect()), self.scrolled)
+            if not self.ready:
+                self._soon.start()
+
+
+def _compute(
+    name: PictureName, run_of: Callable[[Scenario], Trace]
+) -> tuple[PictureName, Picture | None]:
+    from ui.window.welcome.pictures import picture_of
+
+    try:
+        return name, picture_of(name, run_of)
+    except (InputError, MemoryError):  # it is told when the lesson is opened
+        return name, None

@@ -121,12 +121,12 @@ class DockTitle(QWidget):
     def words(self) -> str:
         """The dock's name, or its purpose if a tab above has the name already.
 
-        In a narrow dock the purpose is told without its source in brackets.
+        In a narrow dock the purpose is told without its source in brackets, or the name again.
         """
         if not self._tabbed():
             return self._dock.windowTitle()
         whole = self._dock.toolTip()
-        choices = whole, _SOURCE.sub(".", whole)
+        choices = whole, _SOURCE.sub(".", whole), self._dock.windowTitle()
         return first_that_fits(choices, self._place.width(), self.style_now.text_font(12))
 
     @property

@@ -443,9 +443,12 @@ class Presenter(QObject):
         self.overlay.clear()
 
     def off_or_end(self) -> None:
-        """Remove a refusal, else end painting, else pen and black screen, else the talk."""
+        """Remove a refusal or the strip, else end painting, else pen and black screen, else all."""
         messages, painting = self._window.messages, self._window.session.painting
         if messages.kind is MessageKind.REFUSAL and messages.escape():
+            return
+        if self._window.stage.what_if.here:
+            self._window.stage.what_if.leave()
             return
         if painting.on:
             painting.stop()

@@ -40,13 +40,14 @@ class StageTop(QWidget):
 
     title: the lesson's name, or what the run is called.
     number, count: the step that is shown, from 0, of how many; none without a lesson.
+    question: what somebody asks, which stands in the place of the name.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("stage_title")
         self.style_now = Style(DARK)
-        self.title, self.number, self.count = "", 0, 0
+        self.title, self.number, self.count, self.question = "", 0, 0, ""
         self._trace: Trace | None = None
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
@@ -56,6 +57,12 @@ class StageTop(QWidget):
             self.title, self.number, self.count = title, number, count
             place = f"step {number + 1} of {count}" if number < count else ""
             self.setAccessibleName(", ".join(filter(None, (title, place))))
+            self.update()
+
+    def ask(self, question: str) -> None:
+        """Show a question, or the name again."""
+        if question != self.question:
+            self.question = question
             self.update()
 
     def show_run(self, trace: Trace | None) -> None:
@@ -103,8 +110,11 @@ class StageTop(QWidget):
                 card(painter, box, theme.bad, theme.bad, 4 * u)
                 draw_text(painter, box, word, font, theme.panel, CENTRE)
                 place.setRight(box.left() - _GAP * u)
-            title = first_that_fits((self.title, ""), place.width(), font)
-            draw_text(painter, place, title, font, theme.muted, LEFT)
+            title, ink = self.title, theme.muted
+            if self.question:
+                title, ink, font = self.question, theme.current, own.text_font(LABEL, bold=True)
+            title = first_that_fits((title, ""), place.width(), font)
+            draw_text(painter, place, title, font, ink, LEFT)
 
 
 @guarded
@@ -176,6 +186,7 @@ class Stage(QObject):
         self.slide: StatePicture[Costs] = StatePicture(window, "What it cost", paint_costs)
         self.slide.hide()
         self.what_if = WhatIfBand(window, window.session)
+        self.what_if.asked.connect(self.title.ask)
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._rest.timeout.connect(partial(self.show_slide, True))
 

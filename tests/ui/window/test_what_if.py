@@ -14,7 +14,7 @@ from tests.helpers.waiting import wait_until
 from ui.app.cli import main
 from ui.look.theme import THEMES
 from ui.look.units import time_text
-from ui.window.what_if.words import back_words, factor_words, figures_words
+from ui.window.what_if.words import back_words, factor_words, figures_words, question_words
 
 Key, Alt = Qt.Key, Qt.KeyboardModifier.AltModifier
 DEMOS = ("flash2", "causal", "grouped-heads")
@@ -120,6 +120,7 @@ def test_six_questions_of_the_stage(talk, tmp_path, capsys, qapp) -> None:
         assert band.here
         compared = session.what_ifs.compared
         assert compared is not None, question
+        assert talk.stage.title.question.startswith("What if ")
         assert figures(compared.was) == was
         assert figures(compared.now) == summed(printed(talk, tmp_path, capsys))
         QTest.keyClick(talk, Key.Key_Backspace)
@@ -131,6 +132,7 @@ def test_six_questions_of_the_stage(talk, tmp_path, capsys, qapp) -> None:
         qapp.processEvents()
         answer()
         answered(question)
+        assert talk.stage.title.question == ""
     band.leave(at_once=True)
     QTest.keyClick(talk.windowHandle(), Key.Key_0)
     wait_until(lambda: band.here, QTest.qWait)
@@ -160,6 +162,10 @@ def test_it_leaves_when_nobody_uses_it(talk) -> None:
     band = talk.stage.what_if
     talk.stage.ask_what_if()
     assert band.strip.isVisible()
+    QTest.keyClick(talk.windowHandle(), Key.Key_Escape)  # and not the end of the talk
+    wait_until(lambda: not band.here, QTest.qWait)
+    assert talk.presenter.on
+    talk.stage.ask_what_if()
     wait_until(lambda: not band.strip.isVisible(), QTest.qWait)
 
 
@@ -297,6 +303,8 @@ def test_words_of_factors_and_of_the_way_back(open_window) -> None:
     assert "not modelled" in seconds.tip
     now = window.what_if.settings
     assert back_words(replace(now, rows=4, cols=3), now) == "back to 4 × 3"
+    assert question_words(now, replace(now, rows=1, cols=1)) == "What if the tile were smaller?"
+    assert question_words(replace(now, queries=1, keys=1), now).startswith("What if there were ")
     assert back_words(replace(now, causal=not now.causal, rows=1), now) == "back to before"
 
 

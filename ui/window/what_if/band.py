@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEasingCurve, QObject, QPoint, QPropertyAnimation, QRect, QTimer
+from PySide6.QtCore import QEasingCurve, QObject, QPoint, QPropertyAnimation, QRect, QTimer, Signal
 from PySide6.QtWidgets import QApplication, QWidget
 
 from ui.look.theme import Style, Theme
@@ -23,6 +23,9 @@ class WhatIfBand(QObject):
     strip: the strip.
     here: whether it is there, or on its way.
     """
+
+    asked = Signal(str)
+    """The question whose answer stands in the strip, or nothing."""
 
     def __init__(self, window: QWidget, session: Session) -> None:
         super().__init__(window)
@@ -85,6 +88,7 @@ class WhatIfBand(QObject):
         if not self.here:
             return
         self.here = False
+        self.asked.emit("")
         focus = QApplication.focusWidget()
         if focus is not None and self.strip.isAncestorOf(focus):
             focus.clearFocus()
@@ -122,7 +126,8 @@ class WhatIfBand(QObject):
         return self.here and self._over(self._window.mapFromGlobal(place))
 
     def _answer(self) -> None:
-        """Stay for as long as runs are compared."""
+        """Say what is asked, and stay for as long as runs are compared."""
+        self.asked.emit(self.strip.question if self.here else "")
         if self.here and self._session.what_ifs.compared is not None:
             self._rest.start()
 

@@ -38,7 +38,13 @@ from ui.widgets.choice_box import ChoiceBox
 from ui.window.what_if.fields import Stepper, Switch
 from ui.window.what_if.painter import StripState, paint_strip
 from ui.window.what_if.places import COMPACT, ROOMY, STAGE, Control, Places, Sizes, places
-from ui.window.what_if.words import FigureWords, back_words, figures_words, tile_text
+from ui.window.what_if.words import (
+    FigureWords,
+    back_words,
+    figures_words,
+    question_words,
+    tile_text,
+)
 
 QUESTIONS = ("tile", "causal", "tokens", "width", "sentence", "gpu")
 """Names of the fields."""
@@ -56,7 +62,7 @@ ROOMY_HIGH = 1000
 _EDGE, _ABOVE = 16.0, 4.0
 _LIST = 12.0
 """Letters of a `ChoiceBox` at scale 1."""
-_LONG = 40
+_LONG = 28
 
 
 @cache
@@ -76,6 +82,7 @@ class WhatIfStrip(QWidget):
     """Fields that change the run at once, and what a change has done to its figures.
 
     fields: the widgets, by the names of `QUESTIONS`.
+    question: what has been asked, as a sentence, while the answer stands beside it.
     """
 
     touched = Signal()
@@ -90,7 +97,7 @@ class WhatIfStrip(QWidget):
         self._style, self._sizes = Style(DARK), STAGE if stage else COMPACT
         self._places: Places | None = None
         self._figures: tuple[FigureWords, ...] = ()
-        self._back = self._changed = ""
+        self._back = self._changed = self.question = ""
         self._filters = False
         self._later = QTimer(self, singleShot=True, interval=0)
         """The focus moves: where to is known when it is there."""
@@ -286,9 +293,11 @@ class WhatIfStrip(QWidget):
             self._show_lists(now)
         if found.figures is not None or not self._figures:
             self._figures = figures_words(found.figures, found.compared)
-        self._back = ""
+        self._back = self.question = ""
         if found.before is not None:
-            self._back = back_words(settings_of(found.before.scenario, found.before.workload), now)
+            was = settings_of(found.before.scenario, found.before.workload)
+            self._back = back_words(was, now)
+            self.question = question_words(was, now) if found.compared else ""
         if found.compared is None and not self._focused:
             self._changed = self._changed if found.wanted is not None else ""
         said = [f"{f.name} {f.was + ' → ' if f.was else ''}{f.now} {f.after} {f.factor}".strip()

@@ -78,20 +78,40 @@ def tile_text(rows: int, cols: int) -> str:
     return f"{rows} × {cols}"
 
 
+def _changes(was: AskedFor, now: AskedFor) -> list[str]:
+    """Return which settings differ, a tile and a number of tokens as one."""
+    one = {"cols": "rows", "queries": "keys"}
+    differ = (each.name for each in fields(AskedFor)
+              if getattr(was, each.name) != getattr(now, each.name))  # fmt: skip
+    return list(dict.fromkeys(one.get(name, name) for name in differ))
+
+
 def back_words(was: AskedFor, now: AskedFor) -> str:
     """Return what one goes back to: ``back to 16 × 16``."""
-    changed = {each.name for each in fields(AskedFor) if getattr(was, each.name) != getattr(
-        now, each.name)}  # fmt: skip
+    changed = _changes(was, now)
     said = {
         "rows": tile_text(was.rows, was.cols),
-        "cols": tile_text(was.rows, was.cols),
         "causal": "causal" if was.causal else "not causal",
-        "queries": f"N {count_text(was.keys)}",
         "keys": f"N {count_text(was.keys)}",
         "width": f"d {was.width}",
         "name": "the sentence" if was.name else "the input",
         "gpu": was.gpu,
     }
-    # What follows from another input or width is no change of its own.
-    words = list(dict.fromkeys(said[name] for name in said if name in changed))
-    return f"back to {words[0]}" if len(words) == 1 else "back to before"
+    return f"back to {said[changed[0]] if len(changed) == 1 else 'before'}"
+
+
+def question_words(was: AskedFor, now: AskedFor) -> str:
+    """Return what has been asked: ``What if the tile were larger?``."""
+    changed = _changes(was, now)
+    if len(changed) != 1:
+        return "What if?"
+    larger = now.rows * now.cols > was.rows * was.cols
+    said = {
+        "rows": f"the tile were {'larger' if larger else 'smaller'}",
+        "causal": f"the mask were {'' if now.causal else 'not '}causal",
+        "keys": f"there were {count_text(now.keys)} tokens",
+        "width": f"each head were {now.width} wide",
+        "name": "it were another sentence",
+        "gpu": f"it ran on {now.gpu}",
+    }
+    return f"What if {said[changed[0]]}?"

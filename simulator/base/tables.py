@@ -8,7 +8,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from simulator.base.errors import InputError, Mistake, reason, refuse, shortened, shown
@@ -36,6 +36,14 @@ class Table(BaseModel):
     """A TOML table: immutable, no conversions between types, no unknown keys."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+
+def key(default: Any, title: str, says: str, **more: Any) -> Any:
+    """Return a key of a table with its name and meaning: what a form and the docs show.
+
+    more: `section`, that of a form if not its table's; `sources`, the inputs that have the key.
+    """
+    return Field(default, title=title, description=says, json_schema_extra=more)
 
 
 def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:

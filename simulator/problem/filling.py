@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import psutil
@@ -354,6 +355,27 @@ def tiles(
 def capture_names() -> tuple[str, ...]:
     """Return the names of the shipped captures."""
     return tuple(sorted(path.stem for path in CAPTURES.glob("*.safetensors")))
+
+
+class CaptureText(NamedTuple):
+    """What a shipped capture is called by: its sentence, not its file."""
+
+    words: str
+    tokens: int
+    layer: str
+
+    @property
+    def title(self) -> str:
+        """Sentence and layer in one line: the same sentence ships in several layers."""
+        return f"{self.words} · layer {self.layer}"
+
+
+@cache
+def capture_text(name: str) -> CaptureText:
+    """Return the sentence of a shipped capture, without the marks of its begin and end."""
+    said = read_header(CAPTURES / f"{name}.safetensors").said
+    words = " ".join(token for token in said.tokens if token not in ("[CLS]", "[SEP]"))
+    return CaptureText(words.replace(" ##", ""), len(said.tokens), said.layer)
 
 
 def input_file(scenario: Scenario) -> InputFile | None:

@@ -83,6 +83,11 @@ class Gpu:
     rates: GpuRates  # what a run reaches of them
 
     @property
+    def words(self) -> str:
+        """Its name and what it has, as a list offers it."""
+        return f"{self.name} · {self.sms} SMs · {self.smem_kib} KiB a block · {self.tbps:g} TB/s"
+
+    @property
     def smem_bytes(self) -> int:
         """Shared memory that one thread block may take, in bytes."""
         return self.smem_kib * KIB

@@ -20,7 +20,7 @@ from simulator.base.dtypes import DType
 from simulator.base.errors import refuse
 from simulator.base.files import write_atomically
 from simulator.base.limits import TEXT_LETTERS, TITLE_LETTERS
-from simulator.base.tables import Table, input_error, read_toml
+from simulator.base.tables import Table, input_error, key, read_toml
 from simulator.language.models import ModelName
 from simulator.problem.features import FeatureName
 from simulator.problem.hardware import gpus
@@ -138,25 +138,81 @@ def _sink_logits(value: object) -> object:
 class Attention(Table):
     """Shapes and algorithm. None: taken from the input, else the default."""
 
-    algorithm: Algorithm = USUAL
-    heads: Heads | None = None
-    kv_heads: Heads | None = None
-    seqlen_q: Seqlen | None = None
-    seqlen_k: Seqlen | None = None
-    head_dim: Dim | None = None
-    value_dim: Dim | None = None
-    latent_dim: Dim | None = None
-    rope_dim: Annotated[int, Field(ge=0, le=4096)] | None = None
-    dtype: DType | None = None
-    p_dtype: PairDType = "float32"
-    scale: Positive | None = None
-    temperature: Positive = 1.0
-    deterministic: bool = False
-    rescale_threshold: Annotated[float, Field(ge=0, le=MAX_THRESHOLD)] | None = None
-    feature_map: FeatureName | None = None
-    features: Annotated[int, Field(ge=1, le=65536)] | None = None
-    decay: Share | None = None
-    strength: Share | None = None
+    algorithm: Algorithm = key(USUAL, "Algorithm", "What runs over the tiles.")
+    heads: Heads | None = key(None, "Heads", "Query heads, H.", section="Shapes")
+    kv_heads: Heads | None = key(
+        None,
+        "KV heads",
+        "Heads of K and V; divides heads. As heads: MHA, 1: MQA, between: GQA.",
+        section="Shapes",
+    )
+    seqlen_q: Seqlen | None = key(None, "N, tokens", "Query rows, Nq, in tokens.", section="Shapes")
+    seqlen_k: Seqlen | None = key(None, "Nk, keys", "Keys, Nk, in tokens.", section="Shapes")
+    head_dim: Dim | None = key(
+        None, "d, head width", "Numbers of a query or key, d.", section="Shapes"
+    )
+    value_dim: Dim | None = key(
+        None, "dv, value width", "Numbers of a value, dv.", section="Shapes"
+    )
+    latent_dim: Dim | None = key(
+        None,
+        "dc, latent width",
+        "Numbers of a token's latent, dc, which all heads share. It stands for K and V, and is "
+        "their value. With it, no head_dim, value_dim or kv_heads.",
+        section="Shapes",
+    )
+    rope_dim: Annotated[int, Field(ge=0, le=4096)] | None = key(
+        None,
+        "dr, RoPE width",
+        "Numbers of a key beside the latent, dr, which positions have turned.",
+        section="Shapes",
+    )
+    dtype: DType | None = key(None, "Type", "Of Q, K, V and O in HBM; sums are float32.")
+    p_dtype: PairDType = key(
+        "float32",
+        "P before P V",
+        "The type of P before P V. float32: P stays as it is. storage: P is rounded to the dtype "
+        "before P V, as in published kernels; naive stores S and P in it.",
+    )
+    scale: Positive | None = key(
+        None, "Scale", "What q·k is multiplied by. Blank: as the input says, else 1/√head_dim."
+    )
+    temperature: Positive = key(
+        1.0,
+        "Temperature",
+        "Divides the scaled scores: below 1 the softmax gets sharper, above 1 flatter.",
+    )
+    deterministic: bool = key(
+        False,
+        "Deterministic",
+        "Whether thread blocks add to dQ in turn. It costs time and leaves the same bits in every "
+        "run, as deterministic = True of FlashAttention.",
+    )
+    rescale_threshold: Annotated[float, Field(ge=0, le=MAX_THRESHOLD)] | None = key(
+        None,
+        "Rescale threshold",
+        "By how much m must grow to move, in log2. FlashAttention-4 skips rescales of smaller "
+        "steps, at 8. Blank: m moves at every step.",
+    )
+    feature_map: FeatureName | None = key(
+        None,
+        "Feature map",
+        "φ in the place of the softmax. elu1: elu(x) + 1. performer: random features, on average "
+        "a softmax.",
+    )
+    features: Annotated[int, Field(ge=1, le=65536)] | None = key(
+        None, "Features", "How many random features performer takes. Blank: 2 head_dim."
+    )
+    decay: Share | None = key(
+        None,
+        "Decay α",
+        "What each token leaves of the state, 0 to 1. Blank: of the file, or drawn.",
+    )
+    strength: Share | None = key(
+        None,
+        "Strength β",
+        "How much of a new value is written, 0 to 1. Blank: of the file, or drawn.",
+    )
 
     @model_validator(mode="after")
     def _features(self) -> Attention:
@@ -185,25 +241,77 @@ class ScoresTable(Table):
     What is not said is as the file says.
     """
 
-    softcap: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    alibi: Annotated[bool | tuple[float, ...] | None, BeforeValidator(_slopes)] = None
-    bias: bool | None = None
+    softcap: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = key(
+        None,
+        "Soft-cap",
+        "No score is larger: S = softcap · tanh(S / softcap), before the mask. 0: none.",
+    )
+    alibi: Annotated[bool | tuple[float, ...] | None, BeforeValidator(_slopes)] = key(
+        None,
+        "ALiBi",
+        "A score loses slope · |i′ − j| with distance. yes: ALiBi's slopes; or a slope for each "
+        "head.",
+    )
+    bias: bool | None = key(
+        None,
+        "Bias",
+        "A score gains what the input file has for its distance (T5). Blank: if it has that.",
+    )
     sink_logits: Annotated[
         Literal["file", False] | tuple[float, ...] | None, BeforeValidator(_sink_logits)
-    ] = None
+    ] = key(
+        None,
+        "Sink logits",
+        "A logit of each head joins its softmax and has no value, as in gpt-oss. A number for "
+        "each head. file, or blank: as the input has them. no: none.",
+    )
 
 
 class MaskTable(Table):
     """Which pairs are visible. What is not said of causal and window is as the input file says."""
 
-    causal: bool | None = None
-    align: Align = "bottom-right"
-    window: Annotated[Window | None, BeforeValidator(_window)] = None
-    sinks: Annotated[int, Field(ge=0, le=MAX_SEQLEN)] = 0
-    dilation: Annotated[int, Field(ge=1, le=MAX_SEQLEN)] = 1
-    global_tokens: Annotated[int, Field(ge=0, le=MAX_SEQLEN)] = 0
-    documents: Annotated[tuple[int, ...], BeforeValidator(_lengths)] = ()
-    block: Seqlen | None = None
+    causal: bool | None = key(
+        None,
+        "Causal",
+        "No token sees ahead: a query sees no key after its own place, which align sets.",
+    )
+    align: Align = key(
+        "bottom-right",
+        "Align",
+        "Own place of a query, if there are more or fewer queries than keys. bottom-right: the "
+        "last query sits at the last key, as in FlashAttention since 2.1. top-left: the first "
+        "query sits at the first key, as with is_causal in PyTorch.",
+    )
+    window: Annotated[Window | None, BeforeValidator(_window)] = key(
+        None,
+        "Window",
+        "Keys that a query sees, counted back from its own place. 0: no window. Two numbers, such "
+        "as 5, 11: how far it sees to the left and to the right, and -1 is no bound.",
+    )
+    sinks: Annotated[int, Field(ge=0, le=MAX_SEQLEN)] = key(
+        0, "Sinks", "First keys, which the window never hides."
+    )
+    dilation: Annotated[int, Field(ge=1, le=MAX_SEQLEN)] = key(
+        1, "Dilation", "Of the keys in its window a query sees one in so many. 1: all."
+    )
+    global_tokens: Annotated[int, Field(ge=0, le=MAX_SEQLEN)] = key(
+        0,
+        "Global tokens",
+        "First keys, which the window never hides, and whose queries see past it.",
+    )
+    documents: Annotated[tuple[int, ...], BeforeValidator(_lengths)] = key(
+        (),
+        "Documents",
+        "Lengths of packed documents, such as 13, 30, 17. A query sees the keys of its own. They "
+        "add up to seqlen_k.",
+    )
+    block: Seqlen | None = key(
+        None,
+        "Block mask",
+        "Rows and keys of a block of the input file's tensor block_mask, which says which blocks "
+        "are visible. Blank: none.",
+        sources=("file", "layer"),
+    )
 
 
 class Batch(Table):
@@ -213,9 +321,26 @@ class Batch(Table):
     either, but its rows are stored: zeros.
     """
 
-    lengths: Annotated[tuple[int, ...], BeforeValidator(_lengths_or_none)] = ()
-    queries: Annotated[tuple[int, ...], BeforeValidator(_lengths_or_none)] = ()
-    sequence: Annotated[int, Field(ge=0)] | None = None
+    lengths: Annotated[tuple[int, ...], BeforeValidator(_lengths_or_none)] = key(
+        (),
+        "Batch",
+        "Keys of each sequence of a batch, such as 38, 13, 61, in the place of seqlen_k. A run is "
+        "of one of them; in pages, those of all lie in one cache.",
+        sources=("random",),
+    )
+    queries: Annotated[tuple[int, ...], BeforeValidator(_lengths_or_none)] = key(
+        (),
+        "Queries of the batch",
+        "Queries of each sequence of the batch, such as 38, 1, 0, in the place of seqlen_q. One "
+        "without queries is nothing.",
+        sources=("random",),
+    )
+    sequence: Annotated[int, Field(ge=0)] | None = key(
+        None,
+        "Sequence",
+        "Which sequence of the batch is shown, from 0. Blank: the first with queries.",
+        sources=("random",),
+    )
 
     @property
     def running(self) -> tuple[int, ...]:
@@ -285,24 +410,62 @@ class Batch(Table):
 class PositionTable(Table):
     """Positions that turn Q and K; `kind` None: none."""
 
-    kind: Literal["rope"] | None = None
-    theta: Annotated[float, Field(gt=1, allow_inf_nan=False)] = 10000.0
-    interleaved: bool = False
-    fraction: Annotated[float, Field(gt=0, le=1)] = 1.0
-    offset: Annotated[int, Field(ge=-MAX_SEQLEN, le=MAX_SEQLEN)] = 0
+    kind: Literal["rope"] | None = key(
+        None, "Positions", "Whether positions turn Q and K before everything else: rope, or none."
+    )
+    theta: Annotated[float, Field(gt=1, allow_inf_nan=False)] = key(
+        10000.0, "Theta", "Base of the angles: pair n turns by position · theta^(−2n/d)."
+    )
+    interleaved: bool = key(
+        False,
+        "Interleaved",
+        "Pairs of neighbours, x₂ₙ with x₂ₙ₊₁; else of halves, xₙ with the one half a head on.",
+    )
+    fraction: Annotated[float, Field(gt=0, le=1)] = key(
+        1.0, "Fraction", "Share of a head's numbers that is turned, from the first on."
+    )
+    offset: Annotated[int, Field(ge=-MAX_SEQLEN, le=MAX_SEQLEN)] = key(
+        0, "Offset", "Added to every position."
+    )
 
 
 class Tiling(Table):
     """Tile sizes, or the rule that gives them, `fa2` when nothing is said; and who has which."""
 
-    rows: Annotated[int, Field(ge=1, le=MAX_SEQLEN)] | None = None
-    cols: Annotated[int, Field(ge=1, le=MAX_SEQLEN)] | None = None
-    rule: TilingRule | None = None
-    splits: Annotated[int | Literal["auto"] | None, BeforeValidator(_splits)] = None
-    split_size: Seqlen | None = None
-    page_size: Seqlen | None = None
-    devices: Annotated[int, Field(ge=2, le=MAX_DEVICES)] | None = None
-    layout: Layout | None = None
+    rows: Annotated[int, Field(ge=1, le=MAX_SEQLEN)] | None = key(
+        None, "Br × Bc", "Rows and columns of a tile: query rows, Br, and keys, Bc."
+    )
+    cols: Annotated[int, Field(ge=1, le=MAX_SEQLEN)] | None = key(None, "Bc", "Keys of a tile.")
+    rule: TilingRule | None = key(
+        None,
+        "Tile rule",
+        "Which rule gives the tiles. paper: Bc = ceil(M/4d), Br = min(Bc, d), M in elements of "
+        "the GPU's SRAM. fa2, fa3: the tiles that the published kernels ship with.",
+    )
+    splits: Annotated[int | Literal["auto"] | None, BeforeValidator(_splits)] = key(
+        None,
+        "Splits",
+        "Into how many runs the keys are dealt out. Blank: as FlashAttention-3 chooses, so that "
+        "the thread blocks fill the GPU.",
+    )
+    split_size: Seqlen | None = key(
+        None,
+        "Split size",
+        "Keys of a split, a multiple of Bc, in the place of splits. Keys are cut at the same "
+        "places whatever else the GPU has to do, so results are the same in bits.",
+    )
+    page_size: Seqlen | None = key(
+        None,
+        "Page size",
+        "Tokens of a page of the cache, which divides Bc. Blank: 16, or as many of them as divide "
+        "Bc.",
+    )
+    devices: Annotated[int, Field(ge=2, le=MAX_DEVICES)] | None = key(
+        None, "Devices", "Of the ring in the Ring panel, 2 to 8; the run itself is on one device."
+    )
+    layout: Layout | None = key(
+        None, "Layout", "How the Ring panel deals rows and keys out to its devices."
+    )
 
     @model_validator(mode="after")
     def _one_way(self) -> Tiling:
@@ -331,18 +494,59 @@ class Tiling(Table):
 class Input(Table):
     """Where Q, K and V come from."""
 
-    source: InputSource = "random"
-    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
-    path: str | None = None
-    layout: FileLayout = "hnd"
-    name: str | None = None
-    text: Annotated[str, Field(max_length=TEXT_LETTERS)] | None = None
-    model: ModelName = "own"
-    layer: Annotated[int, Field(ge=0)] = 0
-    what_if: bool = False
+    source: InputSource = key(
+        "random",
+        "Source",
+        "Where Q, K and V come from. capture: a real layer that ships with Tilescope. sentence: a "
+        "text of yours that a small language model computes.",
+    )
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = key(
+        0, "Seed", "Of the random numbers.", sources=("random",)
+    )
+    path: str | None = key(
+        None,
+        "File",
+        "A .safetensors or .npz file with q, k and v; of a layer with x, wq, wk, wv and wo.",
+        sources=("file", "layer"),
+    )
+    layout: FileLayout = key(
+        "hnd",
+        "Axes",
+        "The order of the axes of q, k and v in the file: heads, tokens, dim, or tokens, heads, "
+        "dim.",
+        sources=("file",),
+    )
+    name: str | None = key(
+        None,
+        "Sentence",
+        "By its text; or type one. Sentences that ship are layers of a real model; yours is "
+        "computed by a small one.",
+    )
+    text: Annotated[str, Field(max_length=TEXT_LETTERS)] | None = key(
+        None,
+        "Text",
+        "What the language model reads; its tokens are the rows and keys.",
+        sources=("sentence",),
+    )
+    model: ModelName = key(
+        "own",
+        "Model",
+        "Which language model reads the text. Our own, or SmolLM2-135M after make sentence-models.",
+        sources=("sentence",),
+    )
+    layer: Annotated[int, Field(ge=0)] = key(
+        0, "Layer", "Which layer of the language model, from 0.", sources=("sentence",)
+    )
+    what_if: bool = key(
+        False,
+        "What if",
+        "Whether the scenario may say other than its input: another mask, scale or type, or other "
+        "sizes, then with random numbers.",
+        sources=("file", "capture", "layer", "sentence"),
+    )
     head: Annotated[
         Literal["all"] | tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(_as_tuple)
-    ] = "all"
+    ] = key("all", "Head", "Which query heads run: all, or numbers from 0 such as 0, 3, 5.")
 
     @model_validator(mode="after")
     def _named(self) -> Input:
@@ -370,8 +574,15 @@ KernelName = Literal["fa1", "fa2", "fa3"]
 class Hardware(Table):
     """The GPU whose limits and rates are shown."""
 
-    preset: Annotated[str, BeforeValidator(_preset_name)] = "H100-SXM"
-    kernel: KernelName | None = None
+    preset: Annotated[str, BeforeValidator(_preset_name)] = key(
+        "H100-SXM", "GPU", "For bytes, time and limits: the GPU whose limits and rates are shown."
+    )
+    kernel: KernelName | None = key(
+        None,
+        "Kernel",
+        "Which release's kernel times are those of. Usual: fa1 for FlashAttention-1, fa3 for "
+        "FlashAttention-2 on Hopper, else fa2.",
+    )
 
 
 class Faults(Table):
@@ -416,7 +627,9 @@ class Scenario(Table):
     absolute when a file is loaded and relative again when one is saved.
     """
 
-    title: Annotated[str, Field(max_length=TITLE_LETTERS)] = ""
+    title: Annotated[str, Field(max_length=TITLE_LETTERS)] = key(
+        "", "Title", "Shown in the title bar."
+    )
     attention: Attention = Attention()
     batch: Batch = Batch()
     scores: ScoresTable = ScoresTable()
@@ -474,7 +687,7 @@ def with_values(scenario: Scenario, changes: Mapping[str, Mapping[str, Any] | st
             data[table] = values
             continue
         merged = {**data.get(table, {}), **values}
-        data[table] = {key: value for key, value in merged.items() if value is not None}
+        data[table] = {name: value for name, value in merged.items() if value is not None}
     return parse_scenario(data)
 
 
@@ -485,10 +698,10 @@ def scenario_tables(scenario: Scenario) -> dict[str, Any]:
         ("input", "head"), ("scores", "alibi"), ("scores", "sink_logits"), ("mask", "window"),
         ("mask", "documents"), ("batch", "lengths"), ("batch", "queries"),
     )  # fmt: skip
-    for table, key in lists:
-        if isinstance(data.get(table, {}).get(key), tuple):
-            data[table][key] = list(data[table][key])
-    return {key: value for key, value in data.items() if value not in ({}, "")}
+    for table, name in lists:
+        if isinstance(data.get(table, {}).get(name), tuple):
+            data[table][name] = list(data[table][name])
+    return {name: value for name, value in data.items() if value not in ({}, "")}
 
 
 def scenario_toml(scenario: Scenario, folder: Path | None = None) -> str:

@@ -10,10 +10,13 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from simulator.base.errors import InputError
+from simulator.problem.filling import capture_text
 from simulator.problem.scenario import Scenario, parse_scenario
 from simulator.problem.workload import resolve
 from ui.panels.scenario.editors import ChoiceEditor, LineEditor
+from ui.panels.scenario.field import Field
 from ui.panels.scenario.panel import ScenarioPanel
+from ui.panels.scenario.pictures import SentenceEditor, TwoPictures
 
 RANDOM = {
     "attention": {"heads": 6, "kv_heads": 2, "seqlen_q": 70, "head_dim": 32},
@@ -51,13 +54,19 @@ class Desk:
         else:
             self.panel.show_workload(self.shown)
 
+    def field(self, name: str) -> Field:
+        """Return a field, brought in sight as somebody would who searches for it."""
+        if not self.panel.fields[name].isVisibleTo(self.panel):
+            self.panel.show_field(name)
+        return self.panel.fields[name]
+
     def line(self, name: str) -> LineEditor:
-        editor = self.panel.fields[name].editor
+        editor = self.field(name).editor
         assert isinstance(editor, LineEditor)
         return editor
 
     def choice(self, name: str) -> ChoiceEditor:
-        editor = self.panel.fields[name].editor
+        editor = self.field(name).editor
         assert isinstance(editor, ChoiceEditor)
         return editor
 
@@ -72,7 +81,14 @@ class Desk:
             QTest.keyClick(editor, Qt.Key.Key_Return)
 
     def choose(self, name: str, text: str) -> None:
-        """Open the list with the mouse and choose with the keys."""
+        """Choose with the mouse, in a list that opens also with the keys."""
+        field = self.field(name).editor
+        if isinstance(field, TwoPictures):
+            QTest.mouseClick(field.buttons[text or "false"], Qt.MouseButton.LeftButton)
+            return
+        if isinstance(field, SentenceEditor):
+            self.choose_sentence(field, text)
+            return
         editor = self.choice(name)
         place = editor.findData(text)
         assert place >= 0
@@ -84,6 +100,15 @@ class Desk:
             QTest.keyClick(view, Qt.Key.Key_Down)
         QTest.keyClick(view, Qt.Key.Key_Return)
         assert editor.currentData() == text
+
+    def choose_sentence(self, editor: SentenceEditor, name: str) -> None:
+        """Click on a sentence that ships, found by its text and layer."""
+        words = capture_text(name).words, f"layer {capture_text(name).layer} ·"
+        rows, view = editor.list.rows, editor.list
+        said = [rows.item(n).accessibleText() for n in range(rows.rowCount())]
+        (place,) = (n for n, text in enumerate(said) if all(each in text for each in words))
+        spot = view.visualRect(rows.index(place, 0)).center()
+        QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=spot)
 
     def put(self, name: str, text: str) -> None:
         if isinstance(self.panel.fields[name].editor, LineEditor):

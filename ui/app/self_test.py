@@ -383,8 +383,8 @@ def _lessons() -> str:
 
 
 def _search() -> str:
+    from ui.widgets.matching import find
     from ui.window.search.entries import entries
-    from ui.window.search.matching import find
 
     found = find("onlin sofmax", entries()).entries
     _need(found[0].title == "Online softmax", f"it found {found[0].title}")

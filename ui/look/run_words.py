@@ -15,44 +15,57 @@ _LONG = 24
 """Letters of a typed text, or of what a layer does to O, that are said among a few words."""
 
 
-def scenario_words(w: Workload, *, asked: bool = True) -> list[str]:
-    """Return what is special about a workload, a few words each, most important first.
+_SCORES = {"softcap": "soft-cap", "alibi": "ALiBi", "bias": "position bias"}
+"""How runs name what is done to a score, by its key."""
 
-    asked: with tokens, width, tile and causal, which the strip of questions has fields for.
-    """
-    mask, words = w.mask, []
-    if asked:
-        words = [
-            f"Nq {count_text(w.queries)} · Nk {count_text(w.seqlen_k)} · d {w.head_dim}",
-            f"Br {count_text(w.rows)} · Bc {count_text(w.cols)}" + splits_words(w),
-            "causal" if mask.causal else "not causal",
-        ]
-    elif algorithm_of(w).splits:
-        words = [splits_words(w).removeprefix(" · ")]
-    words += [*pattern_words(mask), sharing_words(w), w.dtype]
+
+def scenario_words(w: Workload) -> list[str]:
+    """Return what is special about a workload, a few words each, most important first."""
+    mask = w.mask
+    words = [
+        f"Nq {count_text(w.queries)} · Nk {count_text(w.seqlen_k)} · d {w.head_dim}",
+        f"Br {count_text(w.rows)} · Bc {count_text(w.cols)}" + splits_words(w),
+        "causal" if mask.causal else "not causal",
+        *(said for said, _ in pattern_words(mask)),
+        sharing_words(w),
+        w.dtype,
+    ]
     if w.what_if:
         words.insert(0, what_if_words(w))
+    if w.scenario.batch.lengths:
+        words.insert(1, batch_words(w))
+    if done := done_words(w):
+        words.insert(0, done)
+    return [*words, *(said for said, _ in change_words(w)), input_words(w)]
+
+
+def done_words(w: Workload) -> str:
+    """Return what the recorded layer does to O; empty if nothing."""
+    done = done_after(w.file)
+    return done and f"the layer {done if len(done) <= _LONG else 'may change O'} before W_O"
+
+
+def batch_words(w: Workload) -> str:
+    """Return which sequence of its batch a run is of."""
     batch = w.scenario.batch
-    if batch.lengths:
-        words.insert(1, f"sequence {batch.shown} of a batch of {len(batch.lengths)}")
-    if done := done_after(w.file):
-        words.insert(0, f"the layer {done if len(done) <= _LONG else 'may change O'} before W_O")
-    if w.position is not None:
-        words.append("RoPE")
+    return f"sequence {batch.shown} of a batch of {len(batch.lengths)}"
+
+
+def change_words(w: Workload) -> list[tuple[str, str]]:
+    """Return what else is not as usual, a few words each, with the field that says it."""
+    words = [("RoPE", "position.kind")] * (w.position is not None)
     if w.pages is not None:
-        words.append(f"pages of {count_text(w.page_size)}")
-    words += [change.name for change in w.score_changes]
+        words.append((f"pages of {count_text(w.page_size)}", "tiling.page_size"))
+    for change in w.score_changes:
+        key = next(key for key, name in _SCORES.items() if change.name.startswith(name))
+        words.append((change.name, f"scores.{key}"))
     if w.threshold is not None:
-        words.append(f"rescale threshold {w.threshold:g}")
-    if takes_turns(w):
-        words.append("deterministic")
-    if w.sink_logits:
-        words.append("sink logits")
-    if w.gated:
-        words.append("gated O")
+        words.append((f"rescale threshold {w.threshold:g}", "attention.rescale_threshold"))
+    words += [("deterministic", "attention.deterministic")] * takes_turns(w)
+    words += [("sink logits", "scores.sink_logits")] * bool(w.sink_logits)
+    words += [("gated O", "input.path")] * w.gated
     if w.temperature != 1:
-        words.append(f"temperature {w.temperature:g}")
-    words.append(input_words(w))
+        words.append((f"temperature {w.temperature:g}", "attention.temperature"))
     return words
 
 
@@ -71,20 +84,24 @@ def window_words(window: Window) -> str:
     return f"window [{left}, {right}]"
 
 
-def pattern_words(mask: Mask) -> list[str]:
-    """Return what a mask hides beside the keys to come, a few words each."""
-    words = ["aligned top-left"] * mask.moved
+def pattern_words(mask: Mask) -> list[tuple[str, str]]:
+    """Return what a mask hides beside the keys to come, a few words each, with their fields."""
+    words = [("aligned top-left", "mask.align")] * mask.moved
     if mask.window:
         sinks = [plural(mask.sinks, "sink")] * (mask.sinks > 0)
-        words.append(" + ".join([window_words(mask.window), *sinks]))
-        words += [f"one key in {count_text(mask.dilation)}"] * (mask.dilation > 1)
-        words += [plural(mask.global_tokens, "global token")] * (mask.global_tokens > 0)
+        words.append((" + ".join([window_words(mask.window), *sinks]), "mask.window"))
+        if mask.dilation > 1:
+            words.append((f"one key in {count_text(mask.dilation)}", "mask.dilation"))
+        if mask.global_tokens > 0:
+            words.append((plural(mask.global_tokens, "global token"), "mask.global_tokens"))
     if mask.documents:
-        words.append(plural(len(mask.documents), "document"))
+        words.append((plural(len(mask.documents), "document"), "mask.documents"))
     if mask.blocks:
-        words.append(f"block mask of {count_text(mask.blocks.size)}")
+        words.append((f"block mask of {count_text(mask.blocks.size)}", "mask.block"))
     if mask.tensor:
-        words.append("mask of the file" + " for each head" * mask.tensor.of_each_head)
+        words.append(
+            ("mask of the file" + " for each head" * mask.tensor.of_each_head, "input.path")
+        )
     return words
 
 

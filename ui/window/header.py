@@ -1,211 +1,299 @@
-"""The bar at the top: algorithm, what is special about the scenario, and who computes."""
+"""The bar at the top: the run as a sentence of chips, and who computes."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import (
-    QButtonGroup,
-    QHBoxLayout,
-    QLabel,
-    QMenu,
-    QSizePolicy,
-    QToolButton,
-    QWidget,
-)
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QSizePolicy, QWidget
 
-from simulator.program.algorithms import ALGORITHMS
+from simulator.problem.filling import capture_text
+from simulator.problem.workload import Workload
+from simulator.program.algorithms import algorithm_of
 from simulator.program.faults import fault_labels
 from simulator.run.trace import Trace
-from ui.look.draw import CENTRE, card, draw_text, text_width
+from ui.look.draw import text_width
 from ui.look.names import first_that_fits
-from ui.look.run_words import engine_words, scenario_words
-from ui.look.theme import Style
-from ui.panels.scenario.fields import FIELDS
+from ui.look.run_words import (
+    batch_words,
+    change_words,
+    done_words,
+    engine_words,
+    pattern_words,
+    splits_words,
+    what_if_words,
+)
+from ui.look.theme import DARK, Style
+from ui.look.units import count_text, plural
+from ui.panels.scenario.fields import SPECS
 from ui.safety.overrides import guarded
-from ui.safety.painting import painting
+from ui.widgets.choice_bar import Button
 from ui.widgets.progress import ElidedLabel, ProgressStrip
+from ui.widgets.sheet import set_sheet
 
-_EXPLAINED = ("seqlen_q", "seqlen_k", "head_dim", "rows", "cols", "causal", "kv_heads", "dtype")
-_MEANINGS = tuple(f"{spec.label}: {spec.help}" for spec in FIELDS if spec.key in _EXPLAINED)
-"""What the words in the chips mean, as the form of the scenario has it."""
+_HIGH, _PAD, _GAP = 32, 11, 8
+"""Height of a chip, space beside its words, and space between chips, at scale 1."""
+_LETTERS = 52
+"""Letters of a sentence that a chip shows where there is room; half of them where there is not."""
+_SHORT_TYPES = {"float16": "fp16", "float32": "fp32", "bfloat16": "bf16"}
+_OPENS = "\u2002▾"
+
+
+@dataclass(frozen=True, slots=True)
+class ChipWords:
+    """What a chip says, and which field it opens."""
+
+    words: tuple[str, ...]  # the longest first; shorter ones for less room
+    field: str
+    before: str = ""  # a word of the sentence before it
+    fault: bool = False
+
+    @property
+    def whole(self) -> str:
+        """The chip with the word before it."""
+        return f"{self.before} {self.words[0]}".strip()
+
+
+def chip_words(w: Workload, *, asked: bool = False) -> list[ChipWords]:
+    """Return the chips of a run, most important first.
+
+    asked: with tile, causal, tokens and width, which the strip of questions has fields for.
+    """
+    out = [ChipWords((algorithm_of(w).title,), "attention.algorithm")]
+    faults = fault_labels(w.faults)
+    if faults:
+        out.insert(0, ChipWords(faults, f"faults.{w.faults.on[0]}", fault=True))
+    out.append(ChipWords(_input_words(w), "input.name", "reads"))
+    out.append(ChipWords((_head_words(w),), "input.head", "with"))
+    out.append(ChipWords((_SHORT_TYPES[w.dtype],), "attention.dtype", "in"))
+    out.append(ChipWords((w.gpu.name, w.gpu.name.partition("-")[0]), "hardware.preset", "on"))
+    if done := done_words(w):
+        out.insert(1, ChipWords((done,), "input.path"))
+    if w.what_if:
+        out.append(ChipWords((what_if_words(w), "what if"), "input.what_if"))
+    out += [
+        ChipWords((words,), field) for words, field in [*_asked_words(w, asked), *_own_words(w)]
+    ]
+    return list({chip.field: chip for chip in reversed(out)}.values())[::-1]  # one for each field
+
+
+def _asked_words(w: Workload, asked: bool) -> list[tuple[str, str]]:
+    if not asked:
+        return []
+    tokens = f"N {count_text(w.queries)}"
+    if w.queries != w.seqlen_k:
+        tokens = f"Nq {count_text(w.queries)} · Nk {count_text(w.seqlen_k)}"
+    return [
+        (f"{count_text(w.rows)} × {count_text(w.cols)} tiles", "tiling.rows"),
+        ("causal" if w.mask.causal else "not causal", "mask.causal"),
+        (tokens, "attention.seqlen_q"),
+        (f"d {w.head_dim}", "attention.head_dim"),
+    ]
+
+
+def _own_words(w: Workload) -> list[tuple[str, str]]:
+    """Return what else is not as usual, with its fields; the strip below has sizes and causal."""
+    heads, kv_heads = w.input_heads
+    splits = splits_words(w).removeprefix(" · ")
+    sharing = f"{'MQA' if kv_heads == 1 else 'GQA'} {heads}:{kv_heads}"
+    words = [
+        *([(splits, "tiling.splits")] if splits else []),
+        *([(sharing, "attention.kv_heads")] if kv_heads != heads else []),
+        *pattern_words(w.mask),
+    ]
+    if w.scenario.batch.lengths:
+        words.append((batch_words(w), "batch.sequence"))
+    return [*words, *change_words(w)]
+
+
+def _head_words(w: Workload) -> str:
+    heads, picked = w.input_heads[0], w.picked
+    if len(picked) == heads:
+        return plural(heads, "head")
+    if len(picked) > 4:
+        return f"{len(picked)} of {heads} heads"
+    return f"head{'s' * (len(picked) > 1)} {', '.join(map(str, picked))} of {heads}"
+
+
+def _input_words(w: Workload) -> tuple[str, ...]:
+    """Return where Q, K and V come from: a sentence by its text, quoted, longer and shorter."""
+    said = w.scenario.input
+    if w.file is None:
+        return (f"random numbers, seed {said.seed}", "random numbers")
+    if said.source == "sentence":
+        text = " ".join((said.text or "").split())
+    elif said.source == "capture":
+        text = capture_text(said.name or "").words
+    else:
+        return (w.file.path.name, _cut(w.file.path.name, _LETTERS // 2))
+    return tuple(f"“{_cut(text, most)}”" for most in (_LETTERS, _LETTERS // 2))
+
+
+def _cut(text: str, most: int) -> str:
+    """Return a text of so many letters, cut between words if that is possible."""
+    if len(text) <= most:
+        return text
+    start = text[: most - 1]
+    return f"{start.rpartition(' ')[0] or start} …"
 
 
 @guarded
-class _Chips(QWidget):
-    """Words in small boxes; if there is no space, the last ones are left out first."""
+class ChipRow(QWidget):
+    """The chips, in one row; those that have no room are in the menu of "…"."""
 
-    clicked = Signal()
+    field_asked = Signal(str, object)
+    """A field, and the chip that asks for it."""
+    form_asked = Signal()
 
     def __init__(self) -> None:
         super().__init__()
-        self._words: list[str] = []
-        self._style: Style | None = None
-        self._faults: tuple[str, ...] = ()
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        self.style_now = Style(DARK)
+        self.chips: dict[str, Button] = {}
+        """The chips by their field, also those that have no room."""
+        self._before: dict[str, QLabel] = {}
+        self._shown: list[ChipWords] = []
+        self.left_out: list[ChipWords] = []
+        self._menu = QMenu(self)
+        self.more = Button(self)
+        self.more.setObjectName("chip")
+        self.more.setText("…")
+        self.more.setAccessibleName("All fields of the scenario")
+        self.more.clicked.connect(self._open_more)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName("Scenario")
 
-    def show_words(self, words: list[str], style: Style, faults: tuple[str, ...] = ()) -> None:
-        """Show words; before them `fault_labels`, which are always shown."""
-        self._words, self._style, self._faults = words, style, faults
-        self.setAccessibleDescription(", ".join([*faults[:1], *words]))
-        self._explain()
+    def show_chips(self, chips: list[ChipWords], style: Style) -> None:
+        """Show other chips."""
+        restyled = style != self.style_now
+        self._shown, self.style_now = chips, style
+        self.setAccessibleDescription(", ".join(chip.whole for chip in chips))
+        wanted = {chip.field for chip in chips}
+        for field in self.chips.keys() - wanted:
+            for widget in (self.chips.pop(field), self._before.pop(field)):
+                widget.hide()
+                widget.deleteLater()
+        for chip in chips:
+            if chip.field not in self.chips:
+                self._make(chip)
+                restyled = True
+            self._before[chip.field].setText(chip.before)
+        if restyled:
+            self._restyle()
+        self._place()
         self.updateGeometry()
-        self.update()
 
-    def _explain(self) -> None:
-        """Say in the tool tip what the words mean, and those for which there is no space."""
-        shown = {word for word, _ in self._boxes()}
-        rest = [word for word in self._words if word not in shown]
-        self.setToolTip("\n".join([*rest, *_MEANINGS, "Click to change."]))
+    def _make(self, chip: ChipWords) -> None:
+        button = Button(self)
+        button.setObjectName("fault_chip" if chip.fault else "chip")
+        button.setToolTip(f"{SPECS[chip.field].label}: {SPECS[chip.field].help}")
+        button.clicked.connect(partial(self._open, chip.field))
+        self.chips[chip.field], self._before[chip.field] = button, QLabel(self)
 
-    def _boxes(self) -> list[tuple[str, QRectF]]:
-        """Return the words that fit, and their places."""
-        style, out, x = self._style, [], 0.0
-        if style is None:
-            return []
-        font, height = style.text_font(12), style.px(22)
-        room = self.width() - style.px(18)
-        fault = [first_that_fits(self._faults, room, font)] if self._faults else []
-        for word in fault + self._words:
-            width = text_width(font, word) + style.px(18)
-            if x + width <= self.width():
-                out.append((word, QRectF(x, (self.height() - height) / 2, width, height)))
-                x += width + style.px(6)
-        return out
+    def _restyle(self) -> None:
+        style = self.style_now
+        font = style.text_font(14)
+        for widget in (*self.chips.values(), *self._before.values(), self.more):
+            widget.setFont(font)
+
+    def _open(self, field: str) -> None:
+        self.field_asked.emit(field, self.chips[field])
+
+    def _open_more(self) -> None:
+        """Open the menu of what has no room, or the form if everything has."""
+        if not self.left_out:
+            self.form_asked.emit()
+            return
+        menu = self._menu
+        menu.clear()
+        for chip in self.left_out:
+            open_it = partial(self._open_soon, chip.field)
+            menu.addAction(chip.words[0]).triggered.connect(open_it)
+        menu.addSeparator()
+        menu.addAction("All fields").triggered.connect(self.form_asked)
+        menu.popup(self.more.mapToGlobal(self.more.rect().bottomLeft()))
+
+    def _open_soon(self, field: str, checked: bool = False) -> None:
+        """Open a field when the menu has closed, which closes what is opened above it."""
+        QTimer.singleShot(0, self, partial(self.field_asked.emit, field, self.more))
+
+    def _place(self) -> None:
+        """Put as many chips into the row as fit, with their longest words if all fit so."""
+        px, font = self.style_now.px, self.style_now.text_font(14)
+        high, gap = round(px(_HIGH)), px(_GAP)
+        top = (self.height() - high) // 2
+        more = px(_HIGH)
+        room = self.width() - more - gap
+
+        def wide(chip: ChipWords, words: str) -> float:
+            before = text_width(font, chip.before) + gap if chip.before else 0.0
+            return before + text_width(font, words + _OPENS) + px(2 * _PAD) + gap
+
+        whole = sum(wide(chip, chip.words[0]) for chip in self._shown) <= room
+        x, full = 0.0, False
+        self.left_out = []
+        for chip in self._shown:
+            button, before = self.chips[chip.field], self._before[chip.field]
+            words = chip.words[0] if whole else chip.words[-1]
+            if chip.fault and not whole:
+                words = first_that_fits(chip.words, room - x - px(2 * _PAD) - gap, font)
+            full = not chip.fault and (full or x + wide(chip, words) > room + gap)
+            button.setVisible(not full)
+            before.setVisible(not full and bool(chip.before))
+            if full:
+                self.left_out.append(chip)
+                continue
+            if chip.before:
+                width = round(text_width(font, chip.before)) + 1
+                before.setGeometry(round(x), top, width, high)
+                x += width + gap
+            button.setText(words + ("" if chip.fault else _OPENS))
+            button.setAccessibleName(chip.whole)
+            width = round(text_width(font, button.text()) + px(2 * _PAD))
+            button.setGeometry(round(x), top, width, high)
+            x += width + gap
+        self.more.setGeometry(round(min(x, max(room + gap, 0))), top, round(more), high)
+        self.more.setToolTip("\n".join([*(chip.whole for chip in self.left_out), "All fields"]))
+        self.setToolTip(self.more.toolTip())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._explain()
+        self._place()
 
     def minimumSizeHint(self) -> QSize:
-        fault = 0.0
-        if self._style is not None and self._faults:
-            font = self._style.text_font(12)
-            fault = text_width(font, self._faults[-1]) + self._style.px(18)
-        return QSize(max(40, round(fault)), round(self._style.px(26)) if self._style else 26)
+        px, font = self.style_now.px, self.style_now.text_font(14)
+        first = [chip.words[-1] for chip in self._shown[:1]]
+        words = max((text_width(font, each + _OPENS) for each in first), default=0.0)
+        return QSize(round(words + px(2 * _PAD + _GAP + _HIGH)), round(px(_HIGH)))
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        if event.button() is Qt.MouseButton.LeftButton:
-            self.clicked.emit()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with painting(self) as painter:
-            style = self._style
-            if style is None:
-                return
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            theme, font = style.theme, style.text_font(12)
-            for word, box in self._boxes():
-                bad = word in self._faults
-                ground, border = (theme.bad, theme.bad) if bad else (theme.field, theme.border)
-                card(painter, box, ground, border, box.height() / 2)
-                draw_text(painter, box, word, font, theme.panel if bad else theme.text, CENTRE)
-
-
-@guarded
-class _Algorithms(QWidget):
-    """A button for each algorithm; where they have no room, one with a menu of them all.
-
-    row: the buttons.
-    chooser: the one that stands for all, with the name of the algorithm on show.
-    """
-
-    chosen = Signal(str)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.row, self.chooser = QWidget(), QToolButton()
-        self._buttons: dict[str, QToolButton] = {}
-        place, buttons = QHBoxLayout(self), QHBoxLayout(self.row)
-        for layout in (place, buttons):
-            layout.setContentsMargins(0, 0, 0, 0)
-        place.addWidget(self.row)
-        place.addWidget(self.chooser)
-        group, menu = QButtonGroup(self), QMenu(self.chooser)
-        for name, algorithm in ALGORITHMS.items():
-            button = QToolButton()
-            button.setObjectName("algorithm")
-            button.setText(algorithm.short_title)
-            button.setToolTip(f"{algorithm.title}: {algorithm.about} ({algorithm.source})")
-            button.setCheckable(True)
-            button.clicked.connect(partial(self.chosen.emit, name))
-            group.addButton(button)
-            buttons.addWidget(button)
-            self._buttons[name] = button
-            menu.addAction(algorithm.title).triggered.connect(partial(self.chosen.emit, name))
-        self.chooser.setObjectName("algorithm")
-        self.chooser.setAccessibleName("Algorithms")
-        self.chooser.setToolTip("Algorithms")
-        self.chooser.setMenu(menu)
-        self.chooser.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self.chooser.setStyleSheet("QToolButton::menu-indicator { image: none; }")  # ▾ is larger
-        self.chooser.hide()
-
-    def show_chosen(self, name: str) -> None:
-        """Mark the algorithm on show."""
-        self._buttons[name].setChecked(True)
-        self.chooser.setText(f"{self._buttons[name].text()} ▾")
-        self.updateGeometry()
-
-    def set_style(self, style: Style) -> None:
-        """Take the text scale."""
-        row = self.row.layout()
-        assert row is not None
-        row.setSpacing(round(style.px(6)))
-        for button in (*self._buttons.values(), self.chooser):
-            button.setFont(style.text_font(13))
-        self.updateGeometry()
-
-    def minimumSizeHint(self) -> QSize:
-        """Return the room of the one button, whichever is shown."""
-        self.chooser.ensurePolished()
-        return self.chooser.sizeHint()
-
-    def spread(self, wide: bool) -> None:
-        """Show a button for each, or the one for all."""
-        self.row.setVisible(wide)
-        self.chooser.setVisible(not wide)
-
-    @property
-    def spared(self) -> int:
-        """Pixels by which the one button is narrower than all."""
-        for each in (self.row, self.chooser):
-            each.ensurePolished()
-        return self.row.sizeHint().width() - self.chooser.sizeHint().width()
+    def sizeHint(self) -> QSize:
+        return self.minimumSizeHint()
 
 
 @guarded
 class Header(QWidget):
-    """Brand, algorithm buttons, scenario chips, engine badge.
+    """The run as a sentence of chips, work under way, engine badge.
 
-    If there is too little space, first the brand disappears, then one button replaces those of the
-    algorithms, then the badge gets shorter, and then it disappears, too.
+    If there is too little space the badge disappears.
     """
 
-    algorithm_chosen = Signal(str)
+    field_asked = Signal(str, object)
     scenario_asked = Signal()
 
     def __init__(self) -> None:
         super().__init__()
-        self.brand = QLabel("Tilescope")
-        self.brand.setObjectName("brand")
-        self.algorithms = _Algorithms()
-        self.algorithms.chosen.connect(self.algorithm_chosen)
         row = QHBoxLayout(self)
-        row.addWidget(self.brand)
-        row.addWidget(self.algorithms)
-        self._chips = _Chips()
-        self._chips.clicked.connect(self.scenario_asked)
-        row.addSpacing(8)
-        row.addWidget(self._chips, 1)
+        self.chips = ChipRow()
+        self.chips.field_asked.connect(self.field_asked)
+        self.chips.form_asked.connect(self.scenario_asked)
+        row.addWidget(self.chips, 1)
         self.progress = ProgressStrip()
         self.progress.toggled.connect(self._make_room)
         row.addWidget(self.progress)
         self._who = ""
         self._least = 0
+        self._style = Style(DARK)
         self.engine = ElidedLabel()
         self.engine.setObjectName("engine")
         self.engine.setAlignment(Qt.AlignmentFlag.AlignCenter)
@@ -222,10 +310,7 @@ class Header(QWidget):
 
         asked: also what the strip of questions has fields for.
         """
-        self.algorithms.show_chosen(trace.workload.algorithm)
-        faults = fault_labels(trace.workload.faults)
-        words = scenario_words(trace.workload, asked=asked)
-        self._chips.show_words(words, style, faults)
+        self.chips.show_chips(chip_words(trace.workload, asked=asked), style)
         self._who = engine_words(trace.engine.name, trace.engine.device)
         self.engine.setText(self._who)
         self.engine.setToolTip(f"{self._who}\n{note}")
@@ -241,16 +326,25 @@ class Header(QWidget):
 
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""
-        edge = round(style.px(6))
+        edge = round(style.px(8))
         layout = self.layout()
         assert layout is not None
         layout.setContentsMargins(edge * 2, edge, edge * 2, edge)
         layout.setSpacing(edge)
-        self.brand.setFont(style.text_font(17, bold=True))
-        self.algorithms.set_style(style)
         self.engine.setFont(style.text_font(12))
         self.progress.set_style(style)
-        self._chips.show_words(self._chips._words, style, self._chips._faults)
+        theme, px = style.theme, style.px
+        set_sheet(
+            self,
+            f"#chip, #fault_chip {{ border: 1px solid {theme.border};"
+            f" border-radius: {px(6):.0f}px; color: {theme.text}; background: {theme.field};"
+            f" padding: 0 {px(_PAD) - 2:.0f}px; }}"
+            f"#chip:hover {{ background: {theme.accent}; }}"
+            f'#chip[ring="true"] {{ border: {max(px(2), 2):.0f}px solid {theme.current}; }}'
+            f"#fault_chip {{ background: {theme.bad}; color: {theme.panel}; }}"
+            f"QLabel {{ color: {theme.muted}; }}",
+        )
+        self.chips.show_chips(self.chips._shown, style)
         self._make_room(not self.progress.isHidden())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -265,23 +359,17 @@ class Header(QWidget):
         """Return the room of what is always shown."""
         least, layout = super().minimumSizeHint(), self.layout()
         assert layout is not None
-        for widget in (self.brand, self.engine):
-            if not widget.isHidden():
-                spare = widget.minimumSizeHint().width() + layout.spacing()
-                least.setWidth(least.width() - spare)
+        if not self.engine.isHidden():
+            spare = self.engine.minimumSizeHint().width() + layout.spacing()
+            least.setWidth(least.width() - spare)
         return least
 
     def _make_room(self, busy: bool) -> None:
-        """Hide brand, buttons and badge if they would make the window wider."""
+        """Hide the badge if it would make the window wider."""
         layout, strip, badge = self.layout(), self.progress, self.engine
         assert layout is not None
         gap = layout.spacing()
         room = self.width() - self._least_parts().width()
-        work = strip.minimumSizeHint().width() + gap
-        whole, spared = badge.width_of(self._who) + gap, self.algorithms.spared
-        # Work comes and goes: the buttons stay as they are for it.
-        wide = whole + spared + work * strip.isHidden() <= room
-        self.algorithms.spread(wide)
-        room -= spared * wide + work * (busy and strip.isHidden())  # it is about to appear
-        self.brand.setVisible(whole + self.brand.minimumSizeHint().width() + gap <= room)
+        if busy and strip.isHidden():  # it is about to appear
+            room -= strip.minimumSizeHint().width() + gap
         badge.setVisible(badge.minimumSizeHint().width() + gap <= room)

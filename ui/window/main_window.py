@@ -19,7 +19,7 @@ from PySide6.QtGui import (
     QResizeEvent,
     QShowEvent,
 )
-from PySide6.QtWidgets import QApplication, QMenu, QToolBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QLineEdit, QMenu, QToolBar, QVBoxLayout, QWidget
 
 from simulator.base.assets import DEMO
 from simulator.base.errors import InputError, safe_text
@@ -256,8 +256,8 @@ class MainWindow(LessonWindow):
             tasks.progressed.connect(self.header.progress.show_progress)
             tasks.rested.connect(self.header.progress.rest)
             self.header.progress.cancelled.connect(tasks.cancel)
-        self.header.algorithm_chosen.connect(self.files.choose_algorithm)
-        self.header.scenario_asked.connect(self.docks["scenario"].show)
+        self.header.field_asked.connect(self.open_field)
+        self.header.scenario_asked.connect(self.open_form)
         self.board.tile_chosen.connect(session.go_to_tile)
         self.board.row_chosen.connect(session.choose_row)
         self.board.cell_chosen.connect(session.select)
@@ -313,6 +313,20 @@ class MainWindow(LessonWindow):
         """Show in the header what is not in the strip below it."""
         note = self.engine_note(trace)
         self.header.show_trace(trace, self.style_now, note, asked=not self._asks)
+
+    def open_field(self, name: str, at: QWidget) -> None:
+        """Open a field of the scenario below a widget."""
+        from ui.window.search.field_popover import FieldPopover
+
+        FieldPopover(self, name).open_below(at)
+
+    def open_form(self, *, search: bool = False) -> None:
+        """Open the form of the scenario; maybe with the keyboard in its search."""
+        self.docks.open("scenario")
+        panel = self.docks.panel("scenario")
+        if search and isinstance(query := panel.findChild(QLineEdit, "field_query"), QLineEdit):
+            query.setFocus(Qt.FocusReason.ShortcutFocusReason)
+            query.selectAll()
 
     def engine_note(self, trace: Trace) -> str:
         """Return, in words, what computes and why it is not a GPU."""

@@ -206,7 +206,7 @@ def test_strokes_go_with_the_step_and_with_the_talk(talk, window) -> None:
 
 
 def test_ctrl_z_without_a_pen_is_undo(window) -> None:
-    window.header.algorithm_chosen.emit("naive")
+    window.files.choose_algorithm("naive")
     window.session.settle()
     presenter = window.presenter
     presenter.start()

@@ -61,22 +61,22 @@ def test_a_click_leaves_no_ring_and_tab_makes_one(window, name):
     assert picture(part) == plain
 
 
-def test_a_ring_on_an_algorithm_is_no_choice(window):
-    """Naive is first in the order of Tab: what merely loses its focus leaves it there."""
-    window.resize(1920, 1080)  # wide enough for a button of each algorithm
+def test_a_ring_on_a_chip_is_no_choice(window):
+    """The algorithm is first in the order of Tab: what merely loses its focus leaves it there."""
+    window.resize(1920, 1080)
     QApplication.processEvents()
-    naive = window.header.findChildren(type(window.transport.buttons["first"]), "algorithm")[0]
-    plain = picture(naive)
+    chip = window.header.chips.chips["attention.algorithm"]
+    plain = picture(chip)
     window.board.hide()
     window.board.show()
     window.board.setFocus()
     window.board.setEnabled(False)
     window.board.setEnabled(True)
-    naive.setFocus()
-    assert picture(naive) == plain
+    chip.setFocus()
+    assert picture(chip) == plain
     window.board.setFocus()
-    tab_to(naive)
-    assert picture(naive) != plain
+    tab_to(chip)
+    assert picture(chip) != plain
 
 
 def test_a_ring_comes_back_with_the_window(window, qapp):

@@ -164,7 +164,7 @@ def test_playing_reaches_the_end_and_stops(open_window, qtbot):
 def test_algorithm_buttons_change_the_scenario_and_undo_takes_it_back(open_window):
     window = open_window()
     for name in ("naive", "flash1"):
-        window.header.algorithm_chosen.emit(name)
+        window.files.choose_algorithm(name)
         window.session.settle()
         assert window.session.scenario.attention.algorithm == name
     window.actions_by_name["undo"].trigger()
@@ -179,7 +179,7 @@ def test_the_cursor_stays_on_its_tile_when_the_algorithm_changes(open_window):
     window = open_window()
     window.session.go_to_tile(2, 3)
     window.session.settle()
-    window.header.algorithm_chosen.emit("flash1")
+    window.files.choose_algorithm("flash1")
     window.session.settle()
     visit = window.session.view.snapshot.visit
     assert (visit.i, visit.j) == (2, 3)
@@ -301,7 +301,7 @@ def test_dropped_scenario_tensors_and_npz_are_shown(open_window, tmp_path):
 def test_save_and_open_again(open_window, tmp_path):
     window = open_window("grouped-heads")
     target = tmp_path / "kept.toml"
-    window.header.algorithm_chosen.emit("flash1")
+    window.files.choose_algorithm("flash1")
     window.session.settle()
     assert window.isWindowModified()
     choosing(window.actions_by_name["save_scenario_as"].trigger, target)
@@ -328,7 +328,7 @@ def test_undo_takes_a_refused_entry_back_and_nothing_else(open_window, qtbot):
         qtbot.keyClick(edit, Qt.Key.Key_Return)
         session.settle()
 
-    for name, text in (("attention.head_dim", "128"), ("mask.window", "-1")):
+    for name, text in (("attention.kv_heads", "3"), ("mask.window", "-1")):
         put(name, text)  # the file contradicts the first, and the second is never possible
         assert fields[name].message.text
         assert undo.text() == "Undo the refused entry"
@@ -523,7 +523,7 @@ def test_paths_with_spaces_and_other_letters(open_window, tmp_path: Path):
 
 def test_closing_keeps_unsaved_changes_among_the_recent_files(open_window):
     window = open_window()
-    window.header.algorithm_chosen.emit("naive")
+    window.files.choose_algorithm("naive")
     window.session.settle()
     window.close()
     kept = load_scenario(window.settings.recent[0])

@@ -19,12 +19,12 @@ from tests.helpers.waiting import settle, wait_until
 from ui.look.layouts import LAYOUT_PANELS, LAYOUTS
 from ui.look.theme import THEMES, Style
 from ui.panels.scenario.fields import FIELDS
+from ui.widgets.matching import find, lit
 from ui.window.actions import ACTIONS
 from ui.window.file_menu import demo_paths
 from ui.window.panel_specs import GROUPED, GROUPS, PANELS
 from ui.window.search.dialog import AT_MOST, open_search
 from ui.window.search.entries import SYNONYMS, Entry, Kind, entries
-from ui.window.search.matching import find, lit
 from ui.window.search.rows import AT_ONCE, SearchRows, broken, told
 
 ALL = entries()

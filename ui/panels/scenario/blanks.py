@@ -6,22 +6,16 @@ import math
 from typing import NamedTuple
 
 from simulator.problem.input_files import BIAS, SINKS, InputFile
-from simulator.problem.recurrence import DECAY, STRENGTH
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import algorithm_of
 from simulator.program.faults import FAULTS
 from simulator.study.ring.dealing import DEVICES, LAYOUTS
 from simulator.timing.kernel_kinds import usual_kind
 from ui.panels.scenario.fields import (
-    ADDING,
     BROUGHT,
-    CORRECTS,
-    DECAYS,
-    MAPPED,
     OWN,
-    PAGED,
     SHAPE_KEYS,
-    SPLIT,
+    SPECS,
     WHICH_INPUT,
     Texts,
     text_of,
@@ -57,7 +51,7 @@ def blanks(workload: Workload, said: Texts) -> dict[str, Blank]:
         "batch.lengths": Blank("", "none"),
         "batch.queries": Blank("", "seqlen_q of each"),
         "batch.sequence": _blank(w.scenario.batch.shown, "by default"),
-        "mask.causal": Blank("false", "no, by default"),
+        "mask.causal": Blank("false", "off, by default"),
         "mask.align": Blank("", "bottom-right by default"),
         "mask.window": Blank("0", "0: no window"),
         "mask.sinks": Blank("0", "0: none"),
@@ -83,31 +77,28 @@ def blanks(workload: Workload, said: Texts) -> dict[str, Blank]:
     }
     off = Blank("false", "off, by default")
     out |= dict.fromkeys((f"faults.{fault.name}" for fault in FAULTS), off)
-    out["attention.deterministic"] = off if algorithm_of(w).adds else Blank("", f"of {ADDING}")
+    out["attention.deterministic"] = off
     rule = said["tiling.rule"] or "fa2"
     for key, size in (("rows", w.rows), ("cols", w.cols)):
         by_rule = rule != OWN and rule == (shown["tiling.rule"] or "fa2")
         out[f"tiling.{key}"] = _blank(size, f"by {rule}") if by_rule else Blank(str(size), "")
-    phi, of = w.feature_map, Blank("", f"of {MAPPED}")
-    chooses = phi if w.rule and w.rule.own_map is None else None
-    out["attention.feature_map"] = _blank("elu1", "by default") if chooses else of
-    for gate, names in ((DECAY, DECAYS), (STRENGTH, CORRECTS)):
-        takes = w.rule is not None and w.rule.gate is gate
-        where = "of the file, or drawn" if w.file else "drawn"
-        out[f"attention.{gate.name}"] = Blank("", where if takes else f"of {names}")
+    phi = w.feature_map
     random = Blank(str(2 * w.head_dim), f"{2 * w.head_dim}, 2 head_dim")
-    if phi:
-        none = "none: there is no softmax"
-        out |= {f"attention.{key}": Blank("", none) for key in ("scale", "temperature")}
-    out["attention.features"] = random if phi and phi.projects else Blank("", "of performer")
-    deals = algorithm_of(w).splits
-    out |= dict.fromkeys(("tiling.splits", "tiling.split_size"), Blank("", f"of {SPLIT}"))
-    if deals:
+    drawn = Blank("", "of the file, or drawn" if w.file else "drawn")
+    out |= {
+        "attention.feature_map": _blank("elu1", "by default"),
+        "attention.features": random if phi and phi.projects else Blank("", "of performer"),
+        "attention.decay": drawn,
+        "attention.strength": drawn,
+    }
+    if algorithm_of(w).splits:
         why = "by split size" if said["tiling.split_size"] else "by auto"
         out["tiling.splits"] = _blank(w.splits, why)
         out["tiling.split_size"] = _blank(w.split_blocks * w.cols, "by splits")
-    pages = Blank("", f"of {PAGED}") if w.pages is None else _blank(w.page_size, "divides Bc")
-    out["tiling.page_size"] = pages
+    if w.pages is not None:
+        out["tiling.page_size"] = _blank(w.page_size, "divides Bc")
+    lacks = Blank("", f"{w.algorithm} has none")
+    out |= {name: lacks for name, spec in SPECS.items() if spec.of and w.algorithm not in spec.of}
     if (said["input.source"] or "random") == "random":
         return out | _random_blanks(w, said) | _latent_blanks(w)
     if w.file and all(said[name] == shown[name] for name in WHICH_INPUT):
@@ -160,7 +151,7 @@ def _file_blanks(file: InputFile) -> dict[str, Blank]:
     if file.scale is not None:
         out["attention.scale"] = _blank(f"{file.scale:.4g}", brought)
     if file.causal is not None:
-        word = "yes" if file.causal else "no"
+        word = "on" if file.causal else "off"
         out["mask.causal"] = Blank(text_of(file.causal), f"{word}, {brought}")
     if file.said.window:
         out["mask.window"] = _blank(file.said.window, brought)

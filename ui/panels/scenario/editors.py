@@ -1,54 +1,25 @@
-"""The editors of the scenario form: one line, a whole number, a choice; each with its message."""
+"""The editors of the scenario form: one line, a whole number, a choice."""
 
 from __future__ import annotations
 
-import math
-import re
-from html import escape
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QColor, QKeyEvent, QKeySequence, QPaintEvent, QWheelEvent
+from PySide6.QtWidgets import QLineEdit
 
-from PySide6.QtCore import QEvent, QObject, QRectF, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import (
-    QColor,
-    QKeyEvent,
-    QKeySequence,
-    QMouseEvent,
-    QPaintEvent,
-    QPalette,
-    QWheelEvent,
-)
-from PySide6.QtWidgets import (
-    QGridLayout,
-    QLabel,
-    QLineEdit,
-    QSizePolicy,
-    QToolButton,
-    QWidget,
-)
-
-from simulator.base.errors import Remedy
-from ui.look.draw import draw_text, outline
+from simulator.program.algorithms import ALGORITHMS
+from ui.look.draw import draw_text
 from ui.look.icons import icon
 from ui.look.theme import DARK, Style
 from ui.panels.scenario.blanks import Blank
-from ui.panels.scenario.fields import (
-    FieldKind,
-    FieldSpec,
-)
+from ui.panels.scenario.fields import FieldSpec
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.widgets.choice_box import StillList
 
-FRAME = 2
-"""Width of the frame around an editor that has the focus or is wrong; others have half of it."""
 _HEIGHT, _SIDE = 24, 6
 """Height of an editor, and the space left and right of its text, at scale 1."""
-_LINKS = Qt.TextInteractionFlag.LinksAccessibleByMouse | (
-    Qt.TextInteractionFlag.LinksAccessibleByKeyboard
-)
 PAUSE_MS = 300
 """A pause in typing after which the text is tried."""
-EDITOR_WIDTH = 150
-"""Below this width at scale 1 an editor has its own line, below its label."""
 
 
 @guarded
@@ -59,6 +30,7 @@ class LineEditor(QLineEdit):
     """
 
     committed = Signal(str)
+    framed = True
 
     def __init__(self, *, live: bool = True) -> None:
         super().__init__()
@@ -71,10 +43,15 @@ class LineEditor(QLineEdit):
             self.textEdited.connect(self._typed)
         self.editingFinished.connect(self.commit)
 
+    def has_focus(self) -> bool:
+        """Return whether the keyboard is here."""
+        return self.hasFocus()
+
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""
         self.setFont(style.text_font(13))
         self.setMinimumHeight(round(style.px(_HEIGHT)))
+        self.setMinimumWidth(round(style.px(28)))
         side = round(style.px(_SIDE)) - 2  # Qt itself keeps two pixels free
         self.setTextMargins(side, 0, side, 0)
 
@@ -165,6 +142,7 @@ class ChoiceEditor(StillList):
     """One of some texts, emitted at once."""
 
     committed = Signal(str)
+    framed = True
 
     def __init__(self, spec: FieldSpec) -> None:
         super().__init__()
@@ -173,8 +151,15 @@ class ChoiceEditor(StillList):
         self._told = ""
         for text, words in spec.choices():
             self.addItem(words, text)
+            if spec.name == "attention.algorithm":
+                tip = ALGORITHMS[text].about
+                self.setItemData(self.count() - 1, tip, Qt.ItemDataRole.ToolTipRole)
         self.setCurrentIndex(-1)
         self.activated.connect(self.commit)
+
+    def has_focus(self) -> bool:
+        """Return whether the keyboard is here."""
+        return self.hasFocus()
 
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""
@@ -217,201 +202,3 @@ class ChoiceEditor(StillList):
                 self.width() - arrow - side / 2, (self.height() - arrow) / 2, arrow, arrow
             )
             icon("chevron-down", theme.muted).paint(painter, place.toRect())
-
-
-class Message(QWidget):
-    """A warning: sign, words and a link to its remedy; it takes no space if there is none.
-
-    Most fields never have one, so its parts are made only for the first warning.
-    """
-
-    wanted = Signal(object)
-    """The `Remedy` that was chosen."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.text = ""
-        self._remedy: Remedy | None = None
-        self._style = Style(DARK)
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(2, 0, 0, 0)
-        self._grid.setColumnStretch(1, 1)
-        self._labels: tuple[QLabel, QLabel] | None = None
-        self._link: QLabel | None = None
-        self.hide()
-
-    def _made(self) -> tuple[QLabel, QLabel]:
-        """Return sign and words."""
-        if self._labels is None:
-            sign, words = self._labels = QLabel(), QLabel(wordWrap=True)
-            words.setTextFormat(Qt.TextFormat.PlainText)
-            words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-            words.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-            self._grid.addWidget(sign, 0, 0, Qt.AlignmentFlag.AlignTop)
-            self._grid.addWidget(words, 0, 1)
-            self._restyle(sign, words)
-        return self._labels
-
-    def say(self, text: str, remedy: Remedy | None = None) -> None:
-        """Show `text` and the link of a remedy, or nothing."""
-        if remedy != self._remedy:
-            self._offer(remedy)
-        if text == self.text:
-            return
-        self.text = text
-        # Paths and dotted names may also be broken across lines.
-        self._made()[1].setText(re.sub(r"(?<=\S)([./\\_-])(?=\S)", "\\1\u200b", text))
-        self.setVisible(bool(text))
-
-    def _offer(self, remedy: Remedy | None) -> None:
-        self._remedy = remedy
-        if self._link is None:
-            self._link = QLabel(wordWrap=True)
-            self._link.setObjectName("remedy")
-            self._link.setTextFormat(Qt.TextFormat.RichText)
-            self._link.setTextInteractionFlags(_LINKS)
-            self._link.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-            # Not at once, because Qt is still busy with the link, which goes away.
-            self._link.linkActivated.connect(self._want, Qt.ConnectionType.QueuedConnection)
-            self._grid.addWidget(self._link, 1, 1)
-            self._dress(self._link)
-        words = escape(remedy.words) if remedy else ""
-        self._link.setText(f'<a href="#">{words}</a>' if words else "")
-        self._link.setToolTip(str(remedy) if remedy else "")
-        self._link.setVisible(remedy is not None)
-
-    def _want(self, link: str) -> None:
-        if self._remedy is not None:
-            self.wanted.emit(self._remedy)
-
-    def set_style(self, style: Style) -> None:
-        """Take theme and text scale."""
-        self._style = style
-        if self._labels is not None:
-            self._restyle(*self._labels)
-        if self._link is not None:
-            self._dress(self._link)
-
-    def _dress(self, link: QLabel) -> None:
-        colours = QPalette(self.palette())
-        colours.setColor(QPalette.ColorRole.Link, QColor(self._style.theme.current))
-        link.setPalette(colours)
-        link.setFont(self._style.text_font(12, bold=True))
-        link.setText(link.text())  # the colour of a link is taken with its text
-
-    def _restyle(self, sign: QLabel, words: QLabel) -> None:
-        bad = self._style.theme.bad
-        size = round(self._style.px(14))
-        sign.setPixmap(icon("warning", bad).pixmap(QSize(size, size)))
-        colours = QPalette(self.palette())
-        colours.setColor(QPalette.ColorRole.WindowText, QColor(bad))
-        words.setPalette(colours)
-        words.setFont(self._style.text_font(12))
-
-
-@guarded
-class Field(QWidget):
-    """A label, an editor, and below it what is wrong with its text."""
-
-    committed = Signal(str, str)
-    """Name of the field and its text."""
-
-    def __init__(self, spec: FieldSpec) -> None:
-        super().__init__()
-        self.spec = spec
-        self.setObjectName(spec.name)
-        self.editor = _editor(spec)
-        self.editor.setAccessibleName(f"{spec.group} {spec.label}".strip())
-        self.editor.setToolTip(spec.help)
-        self.editor.installEventFilter(self)
-        self.editor.committed.connect(lambda text: self.committed.emit(spec.name, text))
-        self.label = QLabel(spec.label)
-        self.label.setBuddy(self.editor)
-        self.label.setToolTip(spec.help)
-        self.message = Message()
-        self.browse: QToolButton | None = None
-        self._grid = QGridLayout(self)
-        self._grid.setColumnStretch(1, 1)
-        self._beside: bool | None = None
-        """Whether the label is left of the editor, if it has a place."""
-        if spec.kind is FieldKind.PATH:
-            self.browse = QToolButton()
-            self.browse.setAccessibleName("Browse for a tensor file")
-            self.browse.setToolTip("Browse…")
-            self.browse.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self._style = Style(DARK)
-        self._describe("")
-
-    def say(self, wrong: str, remedy: Remedy | None = None) -> None:
-        """Say what is wrong and what would help, or nothing."""
-        said = self.message.text
-        self.message.say(wrong, remedy)
-        if wrong != said:
-            self._describe(wrong)
-            self.update()
-
-    def _describe(self, wrong: str) -> None:
-        self.editor.setAccessibleDescription(f"{wrong}. {self.spec.help}".removeprefix(". "))
-
-    def arrange(self, label_width: int) -> None:
-        """Put the label left of the editor, or above it when `label_width` is 0."""
-        self.label.setMinimumWidth(label_width)
-        beside = bool(label_width)
-        if beside is self._beside:  # a window that changes its size asks for it again and again
-            return
-        self._beside = beside
-        row, column = (0, 1) if beside else (1, 0)
-        end = 2 if self.browse is None else 3
-        for widget in (self.label, self.editor, self.browse, self.message):
-            if widget is not None:
-                self._grid.removeWidget(widget)
-        self._grid.addWidget(self.label, 0, 0)
-        self._grid.addWidget(self.editor, row, column, 1, 2 - column)
-        if self.browse is not None:
-            self._grid.addWidget(self.browse, row, 2)
-        self._grid.addWidget(self.message, row + 1, column, 1, end - column)
-
-    def set_style(self, style: Style) -> None:
-        """Take theme and text scale."""
-        self._style = style
-        self._grid.setHorizontalSpacing(round(style.px(8)))
-        self._grid.setVerticalSpacing(round(style.px(4)))
-        # The frame is outside of the editor.
-        self._grid.setContentsMargins(*[math.ceil(style.px(FRAME))] * 4)
-        self.message.set_style(style)
-        self.label.setFont(style.text_font(13))
-        self.editor.set_style(style)
-        if self.browse is not None:
-            self.browse.setIcon(icon("open", style.theme.text))
-            size = round(style.px(16))
-            self.browse.setIconSize(QSize(size, size))
-
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Move the focus to the editor: a click beside it means the same."""
-        self.editor.setFocus(Qt.FocusReason.MouseFocusReason)
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if event.type() in (QEvent.Type.FocusIn, QEvent.Type.FocusOut):
-            self.update()
-        return False
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with painting(self, covers=False) as painter:
-            theme, width = self._style.theme, self._style.px(FRAME)
-            if self.message.text:
-                colour = theme.bad
-            elif self.editor.hasFocus():
-                colour = theme.current
-            else:
-                colour, width = theme.border, max(1.0, width / 2)
-            frame = QRectF(self.editor.geometry()).adjusted(-width, -width, width, width)
-            outline(painter, frame, colour, width)
-
-
-def _editor(spec: FieldSpec) -> LineEditor | ChoiceEditor:
-    if spec.kind in (FieldKind.CHOICE, FieldKind.TRI_STATE):
-        return ChoiceEditor(spec)
-    if spec.kind in (FieldKind.WHOLE, FieldKind.WINDOW):
-        return WholeEditor(spec.least)
-    # Half a path names no file, so wait until it is complete.
-    return LineEditor(live=spec.kind is not FieldKind.PATH)

@@ -2,42 +2,35 @@
 
 A form has one text for each field, which is blank if the author says nothing. Texts can say what a
 `Scenario` cannot (half of a change, a word instead of a number), so a form edits texts and asks
-`tables` for the scenario when it needs one.
+`tables` for the scenario when it needs one. Fields are made of the scenario's own tables, whose
+keys have names and meanings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
-from simulator.base.dtypes import TYPE_NAMES
+from annotated_types import Ge
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from simulator.base.assets import ASSETS
 from simulator.base.errors import safe_text, shortened
-from simulator.language.models import ModelName
+from simulator.base.tables import read_toml
 from simulator.problem.facts import PACKED, RULES, SKIPPING
-from simulator.problem.features import FeatureName
-from simulator.problem.filling import capture_names
+from simulator.problem.filling import capture_names, capture_text
 from simulator.problem.hardware import gpus
-from simulator.problem.input_files import FileLayout
-from simulator.problem.masks import Align
-from simulator.problem.paging import USUAL_PAGE
+from simulator.problem.input_files import InputFile
 from simulator.problem.recurrence import DECAY, STRENGTH
-from simulator.problem.scenario import (
-    MAX_SEQLEN,
-    InputSource,
-    KernelName,
-    PairDType,
-    Scenario,
-    TilingRule,
-    parse_scenario,
-    scenario_tables,
-)
+from simulator.problem.scenario import Algorithm, Scenario, parse_scenario, scenario_tables
 from simulator.problem.workload import Workload
-from simulator.program.algorithms import ALGORITHMS, USUAL
+from simulator.program.algorithms import ALGORITHMS
 from simulator.program.faults import FAULTS
-from simulator.study.ring.dealing import LAYOUTS
 
 Choices = tuple[tuple[str, str], ...]
 """Text in the form and words on the screen, of each choice."""
@@ -76,14 +69,15 @@ class FieldSpec:
 
     table: str  # table, key: its place in the scenario file; `table` is empty for the title
     key: str
-    label: str  # the key, beside the field, so that messages with keys are understood
+    label: str  # its name
     kind: FieldKind  # the kind of its value
     group: str  # the section of the form; empty: above all sections
-    help: str  # shown as a tooltip
+    help: str  # its meaning
     # the choices of a CHOICE or TRI_STATE; a blank text among them means "not said"
     choices: Callable[[], Choices] = tuple
     default: str = ""  # the choice that a blank text stands for if there is no blank choice
     only_for: tuple[str, ...] = ()  # the input sources that the field belongs to; empty: all
+    of: tuple[str, ...] = ()  # the algorithms that have it; empty: all
     least: int = 1  # smallest value of a WHOLE or WINDOW, where stepping down ends
 
     @property
@@ -91,356 +85,169 @@ class FieldSpec:
         """The dotted name, as errors give it."""
         return f"{self.table}.{self.key}" if self.table else self.key
 
+    @property
+    def brief(self) -> str:
+        """What it is, in a few words: the first sentence of its meaning."""
+        return self.help.partition(". ")[0].partition(": ")[0].removesuffix(".")
 
-def _same(*names: str) -> Callable[[], Choices]:
-    return lambda: tuple((name, name) for name in names)
+    @property
+    def title(self) -> str:
+        """The name by which a search finds it."""
+        return self.label
 
+    @property
+    def does(self) -> str:
+        """Its meaning, which a search finds, too."""
+        return self.help
 
-def _captures() -> Choices:
-    return tuple((name, name) for name in capture_names())
+    @property
+    def also(self) -> tuple[str, ...]:
+        """What else it is called: by people, in the file, and the section that it stands in."""
+        words = self.name.replace(".", " ").replace("_", " ")
+        return (*_called().get(self.name, ()), words, self.name, self.group)
 
-
-def _presets() -> Choices:
-    return tuple((name, name) for name in gpus())
-
-
-def _kernels() -> Choices:
-    return (("", "usual"), *((name, name) for name in get_args(KernelName)))
-
-
-def _rules() -> Choices:
-    return ((OWN, "own sizes"), *((rule, rule) for rule in get_args(TilingRule)))
-
-
-def _causal() -> Choices:
-    return (("", ""), ("true", "yes"), ("false", "no"))
-
-
-_FAULT_LABELS = {
-    "forget_alpha": "no alpha",
-    "no_maximum": "no max",
-    "drop_previous_maximum": "drop max",
-    "late_scale": "late scale",
-    "late_mask": "late mask",
-    "half_accumulator": "fp16 sums",
-    "stale_frame": "stale P",
-    "fp8_saturation": "fp8 limit",
-    "unconverted_sink": "sink base",
-    "lse_base_2": "LSE base",
-    "early_mask": "early mask",
-    "finite_mask": "finite mask",
-    "repeated_sink": "more sinks",
-    "forget_tile_sum": "no tile ℓ",
-    "wide_window": "window + 1",
-    "forget_dots": "no D",
-    "weights_of_maximum": "P of m",
-    "unscaled_queries": "raw dQ",
-    "one_head_of_group": "dK 1 head",
-}
-"""The keys are too long to be beside a field."""
-
-
-def _positions() -> Choices:
-    return (("", ""), ("rope", "rope"))
+    def belongs(self, algorithm: str, source: str) -> bool:
+        """Return whether runs of an algorithm with an input of some source have it."""
+        return (not self.of or algorithm in self.of) and (
+            not self.only_for or source in self.only_for
+        )
 
 
 def _switch() -> Choices:
     return (("", ""), ("true", "on"), ("false", "off"))
 
 
-_ALGORITHM, _SHAPES, _SCORES, _MASK, _POSITION, _TILING, _INPUT, _HARDWARE, _FAULTS = GROUPS = (
+_CHOICES: dict[str, Callable[[], Choices]] = {
+    "attention.algorithm": lambda: tuple((name, own.title) for name, own in ALGORITHMS.items()),
+    "input.name": lambda: tuple((name, capture_text(name).title) for name in capture_names()),
+    "hardware.preset": lambda: tuple((name, gpu.words) for name, gpu in gpus().items()),
+}
+_KINDS = {
+    "mask.window": FieldKind.WINDOW,
+    "mask.documents": FieldKind.LENGTHS,
+    "batch.lengths": FieldKind.LENGTHS,
+    "batch.queries": FieldKind.LENGTHS,
+    "scores.alibi": FieldKind.SLOPES,
+    "scores.sink_logits": FieldKind.LOGITS,
+    "tiling.splits": FieldKind.WHOLE,
+    "input.path": FieldKind.PATH,
+    "input.head": FieldKind.HEADS,
+    **dict.fromkeys(_CHOICES, FieldKind.CHOICE),
+}
+"""Kinds that do not follow from the type of a value."""
+_OF_TYPE = {
+    bool: FieldKind.TRI_STATE,
+    int: FieldKind.WHOLE,
+    float: FieldKind.NUMBER,
+    str: FieldKind.TEXT,
+}
+GROUPS = (
     "Algorithm", "Shapes", "Scores", "Mask", "Position", "Tiling", "Input", "Hardware", "Faults",
 )  # fmt: skip
+_GROUP_OF = {"attention": "Algorithm", "batch": "Shapes"}
+"""Sections of tables that are not called as they are."""
 
-PAGED = ", ".join(name for name, how in PACKED.items() if how == "pages")
-"""The algorithms whose keys and values lie in pages."""
-SPLIT = ", ".join(name for name, algorithm in ALGORITHMS.items() if algorithm.splits)
-"""The algorithms that deal keys out to splits."""
-ADDING = ", ".join(name for name, own in ALGORITHMS.items() if own.adds)
-MAPPED = ", ".join(name for name, rule in RULES.items() if rule.own_map is None)
-"""The algorithms with a feature map in the place of the softmax, which one may choose."""
-DECAYS, CORRECTS = (
-    ", ".join(name for name, rule in RULES.items() if rule.gate is gate)
-    for gate in (DECAY, STRENGTH)
-)
-"""The algorithms that take a gate."""
 
-SKIPS = ", ".join(sorted(SKIPPING))
-FIELDS = (
-    FieldSpec("", "title", "title", FieldKind.TEXT, "", "Shown in the title bar."),
-    FieldSpec(
-        "attention", "algorithm", "algorithm", FieldKind.CHOICE, _ALGORITHM,
-        " ".join(f"{name}: {each.about}." for name, each in ALGORITHMS.items()),
-        choices=_same(*ALGORITHMS), default=USUAL.name,
-    ),
-    FieldSpec(
-        "attention", "dtype", "dtype", FieldKind.CHOICE, _ALGORITHM,
-        "Of Q, K, V and O in HBM; sums are float32.", choices=_same("", *TYPE_NAMES),
-    ),
-    FieldSpec(
-        "attention", "p_dtype", "P before P V", FieldKind.CHOICE, _ALGORITHM,
-        "float32: P stays as it is. storage: P is rounded to the dtype before P V, as in published "
-        "kernels; naive stores S and P in it.",
-        choices=_same(*get_args(PairDType)), default="float32",
-    ),
-    FieldSpec(
-        "attention", "scale", "scale", FieldKind.NUMBER, _ALGORITHM,
-        "What q·k is multiplied by. Blank: as the input says, else 1/√head_dim.",
-    ),
-    FieldSpec(
-        "attention", "temperature", "temperature", FieldKind.NUMBER, _ALGORITHM,
-        "Divides the scaled scores: below 1 the softmax gets sharper, above 1 flatter.",
-    ),
-    FieldSpec(
-        "attention", "rescale_threshold", "threshold", FieldKind.NUMBER, _ALGORITHM,
-        f"By how much m must grow to move, in log2, of {SKIPS}: FlashAttention-4 skips rescales "
-        "of smaller steps, at 8. Blank: m moves at every step.",
-    ),
-    FieldSpec(
-        "attention", "deterministic", "deterministic", FieldKind.TRI_STATE, _ALGORITHM,
-        f"Whether thread blocks of {ADDING} add to dQ in turn, which costs time "
-        "and leaves the same bits in every run, as deterministic = True of FlashAttention.",
-        choices=_switch,
-    ),
-    FieldSpec(
-        "attention", "feature_map", "feature map", FieldKind.CHOICE, _ALGORITHM,
-        f"φ of {MAPPED}. elu1: elu(x) + 1. performer: random features, on average a softmax.",
-        choices=_same("", *get_args(FeatureName)),
-    ),
-    FieldSpec(
-        "attention", "features", "features", FieldKind.WHOLE, _ALGORITHM,
-        "How many random features performer takes. Blank: 2 head_dim.",
-    ),
-    FieldSpec(
-        "attention", "decay", "decay α", FieldKind.NUMBER, _ALGORITHM,
-        f"Of {DECAYS}: what each token leaves of the state, 0 to 1. Blank: of the file, or drawn.",
-    ),
-    FieldSpec(
-        "attention", "strength", "strength β", FieldKind.NUMBER, _ALGORITHM,
-        f"Of {CORRECTS}: how much of a new value is written, 0 to 1. "
-        "Blank: of the file, or drawn.",
-    ),
-    FieldSpec(
-        "attention", "heads", "heads", FieldKind.WHOLE, _SHAPES, "Query heads, H.",
-    ),
-    FieldSpec(
-        "attention", "kv_heads", "kv_heads", FieldKind.WHOLE, _SHAPES,
-        "Heads of K and V; divides heads. As heads: MHA, 1: MQA, between: GQA.",
-    ),
-    FieldSpec(
-        "attention", "seqlen_q", "seqlen_q", FieldKind.WHOLE, _SHAPES, "Query rows, Nq, in tokens.",
-    ),
-    FieldSpec(
-        "attention", "seqlen_k", "seqlen_k", FieldKind.WHOLE, _SHAPES, "Keys, Nk, in tokens.",
-    ),
-    FieldSpec(
-        "batch", "lengths", "batch", FieldKind.LENGTHS, _SHAPES,
-        "Keys of each sequence of a batch, such as 38, 13, 61, in the place of seqlen_k: a run is "
-        f"of one of them, and of {PAGED} the pages of all lie in one cache.",
-        only_for=("random",),
-    ),
-    FieldSpec(
-        "batch", "queries", "queries", FieldKind.LENGTHS, _SHAPES,
-        "Queries of each sequence of the batch, such as 38, 1, 0, in the place of seqlen_q. One "
-        "without queries is nothing.", only_for=("random",),
-    ),
-    FieldSpec(
-        "batch", "sequence", "sequence", FieldKind.WHOLE, _SHAPES,
-        "Which sequence of the batch is shown, from 0. Blank: the first with queries.", least=0,
-        only_for=("random",),
-    ),
-    FieldSpec(
-        "attention", "head_dim", "head_dim", FieldKind.WHOLE, _SHAPES,
-        "Numbers of a query or key, d.",
-    ),
-    FieldSpec(
-        "attention", "value_dim", "value_dim", FieldKind.WHOLE, _SHAPES, "Numbers of a value, dv.",
-    ),
-    FieldSpec(
-        "attention", "latent_dim", "latent_dim", FieldKind.WHOLE, _SHAPES,
-        "Numbers of a token's latent, dc, which all heads share: it stands for K and V, and is "
-        "their value. With it, no head_dim, value_dim or kv_heads.",
-    ),
-    FieldSpec(
-        "attention", "rope_dim", "rope_dim", FieldKind.WHOLE, _SHAPES,
-        "Numbers of a key beside the latent, dr, which positions have turned.", least=0,
-    ),
-    FieldSpec(
-        "scores", "softcap", "softcap", FieldKind.NUMBER, _SCORES,
-        "No score is larger: S = softcap · tanh(S / softcap), before the mask. 0: none.",
-    ),
-    FieldSpec(
-        "scores", "alibi", "alibi", FieldKind.SLOPES, _SCORES,
-        "A score loses slope · |i' − j| with distance. yes: ALiBi's slopes; or a slope for each "
-        "head.",
-    ),
-    FieldSpec(
-        "scores", "bias", "bias", FieldKind.TRI_STATE, _SCORES,
-        "A score gains what the input file has for its distance (T5). Blank: if it has that.",
-        choices=_switch,
-    ),
-    FieldSpec(
-        "scores", "sink_logits", "sink_logits", FieldKind.LOGITS, _SCORES,
-        "A logit of each head joins its softmax and has no value, as in gpt-oss: a number for "
-        "each head. file, or blank: as the input has them. no: none.",
-    ),
-    FieldSpec(
-        "mask", "causal", "causal", FieldKind.TRI_STATE, _MASK,
-        "A query sees no key after its own place, which align sets.", choices=_causal,
-    ),
-    FieldSpec(
-        "mask", "align", "align", FieldKind.CHOICE, _MASK,
-        "Own place of a query, if there are more or fewer queries than keys. bottom-right: the "
-        "last query sits at the last key, as in FlashAttention since 2.1. top-left: the first "
-        "query sits at the first key, as with is_causal in PyTorch.",
-        choices=_same("", *get_args(Align)),
-    ),
-    FieldSpec(
-        "mask", "window", "window", FieldKind.WINDOW, _MASK,
-        "Keys that a query sees, counted back from its own place. 0: no window. Two numbers, such "
-        "as 5, 11: how far it sees to the left and to the right, and -1 is no bound.", least=0,
-    ),
-    FieldSpec(
-        "mask", "sinks", "sinks", FieldKind.WHOLE, _MASK,
-        "First keys, which the window never hides.", least=0,
-    ),
-    FieldSpec(
-        "mask", "dilation", "dilation", FieldKind.WHOLE, _MASK,
-        "Of the keys in its window a query sees one in so many. 1: all.",
-    ),
-    FieldSpec(
-        "mask", "global_tokens", "global", FieldKind.WHOLE, _MASK,
-        "First keys, which the window never hides, and whose queries see past it.", least=0,
-    ),
-    FieldSpec(
-        "mask", "documents", "documents", FieldKind.LENGTHS, _MASK,
-        "Lengths of packed documents, such as 13, 30, 17: a query sees the keys of its own. They "
-        "add up to seqlen_k.",
-    ),
-    FieldSpec(
-        "mask", "block", "block", FieldKind.WHOLE, _MASK,
-        "Rows and keys of a block of the input file's tensor block_mask, which says which blocks "
-        "are visible. Blank: none.", only_for=("file", "layer"),
-    ),
-    FieldSpec(
-        "position", "kind", "kind", FieldKind.CHOICE, _POSITION,
-        "rope: Q and K are turned by their positions before everything else.", choices=_positions,
-    ),
-    FieldSpec(
-        "position", "theta", "theta", FieldKind.NUMBER, _POSITION,
-        "Base of the angles: pair n turns by position · theta^(−2n/d).",
-    ),
-    FieldSpec(
-        "position", "interleaved", "interleaved", FieldKind.TRI_STATE, _POSITION,
-        "Pairs of neighbours, x₂ₙ with x₂ₙ₊₁; else of halves, xₙ with the one half a head on.",
-        choices=_switch,
-    ),
-    FieldSpec(
-        "position", "fraction", "fraction", FieldKind.NUMBER, _POSITION,
-        "Share of a head's numbers that is turned, from the first on.",
-    ),
-    FieldSpec(
-        "position", "offset", "offset", FieldKind.WHOLE, _POSITION, "Added to every position.",
-        least=-MAX_SEQLEN,
-    ),
-    FieldSpec(
-        "tiling", "rule", "rule", FieldKind.CHOICE, _TILING,
-        "paper: Bc = ceil(M/4d), Br = min(Bc, d), M in elements of the GPU's SRAM. "
-        "fa2, fa3: the tiles that the published kernels ship with.",
-        choices=_rules, default="fa2",
-    ),
-    FieldSpec("tiling", "rows", "rows (Br)", FieldKind.WHOLE, _TILING, "Query rows of a tile."),
-    FieldSpec("tiling", "cols", "cols (Bc)", FieldKind.WHOLE, _TILING, "Keys of a tile."),
-    FieldSpec(
-        "tiling", "splits", "splits", FieldKind.WHOLE, _TILING,
-        f"Into how many runs {SPLIT} deals out the keys. Blank: as FlashAttention-3 chooses, "
-        "so that the thread blocks fill the GPU.",
-    ),
-    FieldSpec(
-        "tiling", "split_size", "split size", FieldKind.WHOLE, _TILING,
-        f"Keys of a split of {SPLIT}, a multiple of Bc, in the place of splits: keys are cut at "
-        "the same places whatever else the GPU has to do, so results are the same in bits.",
-    ),
-    FieldSpec(
-        "tiling", "page_size", "page size", FieldKind.WHOLE, _TILING,
-        f"Tokens of a page of {PAGED}, which divides Bc. Blank: {USUAL_PAGE}, or as many of "
-        "them as divide Bc.",
-    ),
-    FieldSpec(
-        "tiling", "devices", "devices", FieldKind.WHOLE, _TILING,
-        "Of the ring in the Ring panel, 2 to 8; the run itself is on one device.",
-    ),
-    FieldSpec(
-        "tiling", "layout", "layout", FieldKind.CHOICE, _TILING,
-        "How the Ring panel deals rows and keys out to its devices.",
-        choices=_same("", *LAYOUTS),
-    ),
-    FieldSpec(
-        "input", "source", "source", FieldKind.CHOICE, _INPUT,
-        "Where Q, K and V come from. capture: a real layer that ships with Tilescope. sentence: "
-        "a text of yours that a small language model computes.",
-        choices=_same(*get_args(InputSource)), default="random",
-    ),
-    FieldSpec(
-        "input", "seed", "seed", FieldKind.WHOLE, _INPUT, "Of the random numbers.",
-        only_for=("random",), least=0,
-    ),
-    FieldSpec(
-        "input", "path", "path", FieldKind.PATH, _INPUT,
-        "A .safetensors or .npz file with q, k and v; of a layer with x, wq, wk, wv and wo.",
-        only_for=("file", "layer"),
-    ),
-    FieldSpec(
-        "input", "layout", "layout", FieldKind.CHOICE, _INPUT,
-        "The order of the axes of q, k and v in the file: heads, tokens, dim, or tokens, heads, "
-        "dim.", choices=_same("", *get_args(FileLayout)), only_for=("file",),
-    ),
-    FieldSpec(
-        "input", "name", "name", FieldKind.CHOICE, _INPUT, "Which of the shipped layers.",
-        choices=_captures, only_for=("capture",),
-    ),
-    FieldSpec(
-        "input", "text", "text", FieldKind.TEXT, _INPUT,
-        "What the small language model reads; its tokens are the rows and keys.",
-        only_for=("sentence",),
-    ),
-    FieldSpec(
-        "input", "model", "model", FieldKind.CHOICE, _INPUT,
-        "Which language model reads the text: our own, or SmolLM2-135M after make sentence-models.",
-        choices=_same(*get_args(ModelName)), default="own", only_for=("sentence",),
-    ),
-    FieldSpec(
-        "input", "layer", "layer", FieldKind.WHOLE, _INPUT,
-        "Which layer of the model, from 0.", only_for=("sentence",), least=0,
-    ),
-    FieldSpec(
-        "input", "what_if", "what if", FieldKind.TRI_STATE, _INPUT,
-        "Whether the scenario may say other than its input: another mask, scale or type, or other "
-        "sizes, then with random numbers.",
-        choices=_switch, only_for=("file", "capture", "layer", "sentence"),
-    ),
-    FieldSpec(
-        "input", "head", "head", FieldKind.HEADS, _INPUT,
-        "Which query heads run: all, or numbers from 0 such as 0, 3, 5.",
-    ),
-    FieldSpec(
-        "hardware", "preset", "GPU preset", FieldKind.CHOICE, _HARDWARE,
-        "The GPU whose limits and rates are shown.", choices=_presets, default="H100-SXM",
-    ),
-    FieldSpec(
-        "hardware", "kernel", "kernel", FieldKind.CHOICE, _HARDWARE,
-        "Which release's kernel times are those of. Usual: fa1 for FlashAttention-1, fa3 for "
-        "FlashAttention-2 on Hopper, else fa2.", choices=_kernels,
-    ),
-    *(
-        FieldSpec(
-            "faults", fault.name, _FAULT_LABELS[fault.name], FieldKind.TRI_STATE, _FAULTS,
-            f"{fault.words} ({fault.cites})", choices=_switch,
-        )
-        for fault in FAULTS
-    ),
-)  # fmt: skip
+@cache
+def _called() -> dict[str, list[str]]:
+    """Return by name what else fields are called."""
+    called: dict[str, list[str]] = read_toml(ASSETS / "search.toml")["fields"]
+    return called
+
+
+def _having(has: Callable[[Algorithm], bool]) -> tuple[str, ...]:
+    return tuple(name for name, own in ALGORITHMS.items() if has(own.name))
+
+
+_SOFTMAX = _having(lambda name: name not in RULES)
+_MAPPED = _having(lambda name: name in RULES and RULES[name].own_map is None)
+_SPLIT = _having(lambda name: bool(ALGORITHMS[name].splits))
+_OF = {
+    "attention.rescale_threshold": _having(lambda name: name in SKIPPING),
+    "attention.deterministic": _having(lambda name: ALGORITHMS[name].adds),
+    "attention.feature_map": _MAPPED,
+    "attention.features": _MAPPED,
+    "attention.decay": _having(lambda name: name in RULES and RULES[name].gate is DECAY),
+    "attention.strength": _having(lambda name: name in RULES and RULES[name].gate is STRENGTH),
+    "tiling.splits": _SPLIT,
+    "tiling.split_size": _SPLIT,
+    "tiling.page_size": _having(lambda name: PACKED.get(name) == "pages"),
+    **dict.fromkeys(("attention.scale", "attention.temperature", "attention.p_dtype"), _SOFTMAX),
+    **dict.fromkeys((f"scores.{key}" for key in ("softcap", "alibi", "bias", "sink_logits")),
+                    _SOFTMAX),
+    **dict.fromkeys(
+        (f"mask.{key}" for key in (
+            "align", "window", "sinks", "dilation", "global_tokens", "documents", "block"
+        )), _SOFTMAX),
+}  # fmt: skip
+"""The algorithms that have a field, if not all have it."""
+
+
+def _parts(annotation: Any) -> Iterator[Any]:
+    """Yield the parts of a type: types, literal values, and what is annotated."""
+    if isinstance(annotation, FieldInfo):
+        yield from annotation.metadata
+    elif get_args(annotation):
+        for part in get_args(annotation):
+            yield from _parts(part)
+    else:
+        yield annotation
+
+
+def _spec(table: str, key: str, info: FieldInfo) -> FieldSpec:
+    """Return the field of a key."""
+    name = f"{table}.{key}" if table else key
+    parts = [*_parts(info.annotation), *info.metadata]
+    said = [part for part in parts if isinstance(part, str)]
+    kind = _KINDS.get(name) or (
+        FieldKind.CHOICE if said else next(_OF_TYPE[part] for part in parts if part in _OF_TYPE)
+    )
+    default = info.default if isinstance(info.default, str) else ""
+    words = tuple((each, each) for each in ([] if default else [""]) + said)
+    choices: Callable[[], Choices] = tuple
+    if name == "tiling.rule":
+        words, default = ((OWN, "own sizes"), *words[1:]), "fa2"
+    if kind is FieldKind.CHOICE:
+        choices = _CHOICES.get(name, lambda: words)
+    elif kind is FieldKind.TRI_STATE:
+        choices = _switch
+    more: dict[str, Any] = info.json_schema_extra or {}  # type: ignore[assignment]
+    bounds: list[Any] = [part.ge for part in parts if isinstance(part, Ge)]
+    least = next(iter(bounds), 0 if kind is FieldKind.WINDOW else 1)
+    group = more.get("section") or _GROUP_OF.get(table, table.title())
+    return FieldSpec(
+        table, key, info.title or key, kind, group, info.description or "", choices,
+        default if kind is FieldKind.CHOICE else "",
+        only_for=tuple(more.get("sources", ())), of=_OF.get(name, ()), least=int(least),
+    )  # fmt: skip
+
+
+def _specs() -> Iterator[FieldSpec]:
+    for table, info in Scenario.model_fields.items():
+        model = info.annotation
+        if not (isinstance(model, type) and issubclass(model, BaseModel)):
+            yield _spec("", table, info)
+        elif table == "faults":
+            for fault in FAULTS:
+                first, *rest = fault.title.split(" ")
+                title = " ".join([first.capitalize() if first.isalpha() else first, *rest])
+                yield FieldSpec(
+                    table, fault.name, title.replace("Dk", "dK").replace("Lse", "LSE"),
+                    FieldKind.TRI_STATE, "Faults", f"{fault.words} ({fault.cites})", _switch,
+                    of=fault.algorithms,
+                )  # fmt: skip
+        else:
+            yield from (_spec(table, key, each) for key, each in model.model_fields.items())
+
+
+FIELDS = tuple(sorted(_specs(), key=lambda spec: ("", *GROUPS).index(spec.group)))
 """Every key of the scenario file, in the order of the form."""
+SPECS = {spec.name: spec for spec in FIELDS}
+FIRST = (
+    "attention.algorithm", "input.name", "input.head", "mask.causal", "tiling.rows", "tiling.cols",
+    "attention.seqlen_q", "attention.head_dim", "hardware.preset",
+)  # fmt: skip
+"""What a form shows at first sight; Br and Bc are in one row."""
 
 SHAPE_KEYS = ("heads", "kv_heads", "seqlen_q", "seqlen_k", "head_dim", "value_dim")
 BROUGHT = (
@@ -450,6 +257,8 @@ BROUGHT = (
     "mask.causal",
 )
 """What an input determines."""
+_IMPLIED = {"input.name": "capture", "input.text": "sentence"}
+"""The source that somebody wants who names this."""
 WHICH_INPUT = (
     "input.source",
     "input.path",
@@ -555,10 +364,18 @@ def edited(said: Texts, name: str, text: str, workload: Workload) -> dict[str, s
     workload: the current workload: gives the values that the change needs and nobody said.
     """
     if name in WHICH_INPUT:
-        return _with_input(said, {name: text}, workload)
+        values = {name: text}
+        if name in _IMPLIED and text:
+            values["input.source"] = _IMPLIED[name]
+        return _with_input(said, values, workload)
     out = {**said, name: text}
+    if {*workload.what_if} == {name}:  # perhaps the input's own value again
+        out["input.what_if"] = ""
     if name == "batch.queries":  # queries are said in one of two ways
         out["attention.seqlen_q"] = "" if text.strip() else str(workload.queries)
+    own = "" if workload.file is None else _own_values(workload.file).get(name, "")
+    if text and own not in ("", text):  # asked of an input that has another value
+        out["input.what_if"] = "true"
     if name in _OF_SPLITS and text.strip():  # their number or their size
         out[_OF_SPLITS[name]] = ""
     sizes = {"tiling.rows": str(workload.rows), "tiling.cols": str(workload.cols)}
@@ -570,6 +387,15 @@ def edited(said: Texts, name: str, text: str, workload: Workload) -> dict[str, s
         if not any(out[size].strip() for size in sizes):
             out["tiling.rule"] = ""
     return out
+
+
+def _own_values(file: InputFile) -> Texts:
+    """Return what may be asked of an input that has it otherwise, each with the input's own."""
+    _, queries, dim = file.q.shape
+    causal = text_of(file.causal)
+    return {
+        "attention.seqlen_q": str(queries), "attention.head_dim": str(dim), "mask.causal": causal,
+    }  # fmt: skip
 
 
 def with_input(
@@ -593,6 +419,8 @@ def _with_input(said: Texts, values: Texts, workload: Workload) -> dict[str, str
     for spec in FIELDS:
         if spec.only_for and source not in spec.only_for:
             out[spec.name] = ""
+    if source != "capture":
+        out["input.name"] = ""
     if source == "random":
         for name, text in _resolved(workload).items():
             out[name] = out[name] or text
@@ -602,7 +430,7 @@ def _with_input(said: Texts, values: Texts, workload: Workload) -> dict[str, str
             out["attention.seqlen_q"] = ""
         return out
     heads = out["attention.heads"]
-    out.update(dict.fromkeys(BROUGHT, ""))
+    out.update(dict.fromkeys((*BROUGHT, "input.what_if"), ""))
     if source in ("file", "layer") and values.get("input.path"):
         out["title"] = shortened(safe_text(Path(values["input.path"]).stem))
     if source == "layer":  # no shape of its weights says it

@@ -315,5 +315,5 @@ def _note(w: Workload, axis: SweepAxis | None) -> str:
 
 def _mask(w: Workload) -> str:
     mask = w.mask
-    words = [*(["causal"] if mask.causal else []), *pattern_words(mask)]
+    words = [*(["causal"] if mask.causal else []), *(said for said, _ in pattern_words(mask))]
     return " + ".join(words) or "no mask"

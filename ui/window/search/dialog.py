@@ -37,9 +37,9 @@ from ui.look.draw import draw_text, text_width
 from ui.look.theme import Style, palette
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
+from ui.widgets.matching import Found, find
 from ui.window.search.entries import Entry, Kind, entries
 from ui.window.search.field_page import FieldPage
-from ui.window.search.matching import Found, find
 from ui.window.search.rows import SearchModel, SearchRows, draw_cap
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class SearchDialog(QDialog):
         super().__init__(window, Qt.WindowType.FramelessWindowHint)
         self._window = window
         self._kind = kind
-        self._found = Found(())
+        self._found: Found[Entry] = Found(())
         self.style_now = _style_in(window)
         self._veil = _Veil(window)
         self.setObjectName(NAME)
@@ -263,14 +263,18 @@ class SearchDialog(QDialog):
         """Show what a query finds, of the chosen kind or of all."""
         self._close_page()
         self._found = find(query, entries())
-        if self._kind is not None and query and not self._found.of(self._kind):
+        if self._kind is not None and query and not self._of(self._kind):
             self._kind = None
         self._show_kinds(query)
         self._show_rows(query)
 
+    def _of(self, kind: Kind) -> tuple[Entry, ...]:
+        """Return what was found of one kind."""
+        return tuple(entry for entry in self._found.entries if entry.kind is kind)
+
     def _show_kinds(self, query: str) -> None:
         """Name the kinds that were found, each with how many."""
-        counts = {kind: len(self._found.of(kind)) for kind in Kind}
+        counts = {kind: len(self._of(kind)) for kind in Kind}
         counts = {kind: count for kind, count in counts.items() if count}
         names = ["All" if self._found.nearest else f"All {len(self._found.entries)}"]
         names += [f"{kind.titles if n > 1 else kind.title} {n}" for kind, n in counts.items()]
@@ -286,7 +290,7 @@ class SearchDialog(QDialog):
 
     def _show_rows(self, query: str) -> None:
         found = self._found
-        shown = found.entries if self._kind is None else found.of(self._kind)
+        shown = found.entries if self._kind is None else self._of(self._kind)
         self.count.setText("" if found.nearest or not query.strip() else f"{len(shown)} found")
         if found.nearest:
             self.count.setText(f"Nothing called “{query.strip()[:24]}”. Nearest:")

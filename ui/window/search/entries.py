@@ -137,9 +137,8 @@ def _action_now(window: MainWindow, name: str) -> str:
 
 def _fields(called: Called) -> Iterator[Entry]:
     for spec in FIELDS:
-        also = _also(called, Kind.FIELD, spec.name)
         yield Entry(
-            Kind.FIELD, spec.name, spec.label, spec.help, (*also, spec.name),
+            Kind.FIELD, spec.name, spec.label, spec.help, spec.also,
             value=partial(_field_now, spec=spec),
         )  # fmt: skip
 

@@ -9,13 +9,17 @@ from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from simulator.base.errors import InputError
 from simulator.problem.scenario import parse_scenario
+from ui.look.run_words import what_if_words
 from ui.look.theme import Style
 from ui.panels.scenario.blanks import blanks
-from ui.panels.scenario.editors import Field
+from ui.panels.scenario.field import Field
 from ui.panels.scenario.fields import FIELDS, change_words, edited, tables, texts
 
 if TYPE_CHECKING:
     from ui.window.main_window import MainWindow
+
+
+_LEAST_WIDTH = 600
 
 
 class FieldPage(QWidget):
@@ -24,7 +28,7 @@ class FieldPage(QWidget):
     grown = Signal()
     """It needs more or less height than before."""
 
-    def __init__(self, window: MainWindow, name: str, style: Style) -> None:
+    def __init__(self, window: MainWindow, name: str, style: Style, *, scale: float = 1.3) -> None:
         super().__init__()
         self._session = window.session
         spec = next(spec for spec in FIELDS if spec.name == name)
@@ -32,13 +36,13 @@ class FieldPage(QWidget):
         self.help = QLabel(spec.help, wordWrap=True)
         self.help.setFont(style.text_font(15.5))
         column = QVBoxLayout(self)
-        margin = round(style.px(28))
+        margin = round(style.px(28 if scale > 1.2 else 14))
         column.setContentsMargins(margin, margin // 2, margin, margin)
         column.setSpacing(round(style.px(12)))
         column.addWidget(self.field)
         column.addWidget(self.help)
-        self.field.set_style(Style(style.theme, style.scale * 1.3))
-        self.field.arrange(round(style.px(180)))
+        self.field.set_style(Style(style.theme, style.scale * scale))
+        self.field.arrange(round(style.px(180)), round(style.px(_LEAST_WIDTH)))
         self.field.committed.connect(self._take)
         self._session.refused.connect(self._refuse)
         self._session.trace_changed.connect(self._show)
@@ -55,10 +59,11 @@ class FieldPage(QWidget):
         if run is None:
             return
         said, name = texts(run.workload.scenario), self.field.spec.name
-        meaning = blanks(run.workload, said)
-        if name in meaning:
-            self.field.editor.show_blank(meaning[name])
-        self.field.editor.show_text(said[name], force=not self.field.editor.hasFocus())
+        meaning = blanks(run.workload, said).get(name)
+        force = not self.field.editor.has_focus()
+        self.field.show_said(said, meaning, run.workload, force=force)
+        w = run.workload
+        self.field.say_what_if(what_if_words(w) if name in w.what_if else "")
         self._say("")
 
     def _take(self, name: str, text: str) -> None:

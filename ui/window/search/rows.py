@@ -21,8 +21,8 @@ from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
 from ui.look.draw import CENTRE, LEFT, RIGHT, card, draw_text, fitted, mixed, text_width, wrapped
 from ui.look.theme import DARK, Style
 from ui.safety.overrides import guarded
+from ui.widgets.matching import Span, lit
 from ui.window.search.entries import Entry
-from ui.window.search.matching import Span, lit
 
 if TYPE_CHECKING:
     from ui.window.main_window import MainWindow

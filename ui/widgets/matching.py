@@ -5,10 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any, Generic, Protocol, TypeVar
 
 from rapidfuzz import fuzz, process
 
-from ui.window.search.entries import Entry, Kind
+
+class Findable(Protocol):
+    """What can be found by its title, by what else it is called, or by what it does."""
+
+    @property
+    def title(self) -> str: ...
+    @property
+    def also(self) -> tuple[str, ...]: ...
+    @property
+    def does(self) -> str: ...
+
+
+Entry = TypeVar("Entry", bound=Findable)
 
 TITLE, ALSO, DOES = 3.0, 2.0, 1.0
 """Weights of what is found in a title, in another name, in what an entry does."""
@@ -32,15 +45,11 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Found(Generic[Entry]):
     """What a query has found."""
 
     entries: tuple[Entry, ...]  # the best first
     nearest: bool = False  # whether they are only the nearest to a query that finds nothing
-
-    def of(self, kind: Kind) -> tuple[Entry, ...]:
-        """Return those of one kind."""
-        return tuple(entry for entry in self.entries if entry.kind is kind)
 
 
 @lru_cache(maxsize=8192)
@@ -49,7 +58,7 @@ def folded(text: str) -> str:
     return text.lower().translate(_FOLDED)
 
 
-def find(query: str, entries: tuple[Entry, ...]) -> Found:
+def find(query: str, entries: tuple[Entry, ...]) -> Found[Entry]:
     """Return the entries that a query finds; all of them for an empty one."""
     words = folded(query).split()
     if not words:
@@ -74,8 +83,8 @@ class _Texts:
     weights: tuple[float, ...]
 
 
-@lru_cache(maxsize=1)
-def _texts(entries: tuple[Entry, ...]) -> _Texts:
+@lru_cache(maxsize=2)
+def _texts(entries: tuple[Any, ...]) -> _Texts:
     rows = [
         (folded(text), number, weight)
         for number, entry in enumerate(entries)

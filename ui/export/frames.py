@@ -13,7 +13,8 @@ from typing import Protocol
 from PySide6.QtCore import QRectF, QSizeF, Qt
 from PySide6.QtGui import QImage, QPainter
 
-from simulator.program.playback import Cursor, moved
+from simulator.program.op import Gesture
+from simulator.program.playback import Cursor, moved, played
 from simulator.run.motion import Motion
 from simulator.run.row_report import RowReport, row_report
 from simulator.run.snapshot import Snapshot
@@ -92,8 +93,12 @@ class RunFrames:
         return self._moments.frames
 
     def _moment(self, k: int) -> FrameMoment:
+        """Return what a frame shows, and how far what moves has come."""
         moment = self._moments.moment(k)
-        return replace(moment, phase=moved(moment.phase))
+        op = self._trace.program.ops(moment.cursor.visit)[moment.cursor.op]
+        rescales = op.gesture is Gesture.SHRINK and moment.before is not None
+        share = played(moment.phase, moment.seconds) if rescales else moment.phase
+        return replace(moment, phase=moved(share))
 
     def _state(self, cursor: Cursor) -> tuple[Snapshot, RowReport]:
         if cursor not in self._states:

@@ -13,7 +13,9 @@ from PySide6.QtGui import QImage, QPainter
 
 from simulator.lesson.reader import resolve_step
 from simulator.lesson.steps import Lesson, ResolvedStep
-from simulator.program.playback import eased, moved
+from simulator.program.op import Gesture
+from simulator.program.playback import eased, moved, played
+from simulator.study.captions import program_of
 from ui.export.storyboard import LessonFrame, Shot, Storyboard
 from ui.export.unseen_window import (
     CAMERA_SECONDS,
@@ -75,7 +77,7 @@ class LessonFrames(WindowFrames):
         """Return the step, the state, what of it moves, and whether the answer is shown."""
         moment = self._board.moment(k)
         shot = moment.shot
-        share = moved(moment.phase) if shot.before is not None else 1.0
+        share = self._share(moment) if shot.before is not None else 1.0
         fades = moment.since < _FADE_SECONDS and self._board.shot_before(shot) is not None
         sight = self._view(moment)
         glides = sight.share if sight.start != sight.end else 1.0
@@ -122,8 +124,16 @@ class LessonFrames(WindowFrames):
             end = replace(end_of(step, Path(self._lesson.source)), film=True)
         step = replace(step, title=self._head + step.title)
         said = CaptionState(step, shot.revealed, end, self._headed)
-        moving = None if shot.before is None else Moving(shot.before, moved(moment.phase))
+        moving = None if shot.before is None else Moving(shot.before, self._share(moment))
         self.unseen.show(place, look, said, moving)
+
+    def _share(self, moment: LessonFrame) -> float:
+        """Return how far what moves has come; of a fast rescale the press alone is shown."""
+        at = moment.shot.cursor
+        program = program_of(self._lesson.steps[moment.shot.step].scenario)
+        if program.ops(at.visit)[at.op].gesture is Gesture.SHRINK:
+            return moved(played(moment.phase, moment.shot.seconds))
+        return moved(moment.phase)
 
     def _view(self, moment: LessonFrame) -> Sight:
         """Return what of the score matrix is in sight: on the way from what was before."""

@@ -47,6 +47,7 @@ class FrameMoment:
     phase: float  # the share of its op that has been done, over 0 to 1, in proportion to time
     # the state one op earlier, which is moved from; None where there is none, and by tile
     before: Cursor | None = None
+    seconds: float = 0.0  # how long its op is shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,8 @@ class Timeline:
         cursor = Cursor(visit, op)
         before = step(self.program, cursor, Granularity.OP, forward=False)
         phase = (k + 1 - first) / (stop - first)
-        return FrameMoment(cursor, phase, before if before != cursor else None)
+        seconds = (stop - first) / self.fps
+        return FrameMoment(cursor, phase, before if before != cursor else None, seconds)
 
     def durations(self, visit: int) -> list[int]:
         """Return how long each op of a visit lasts at speed 1, in milliseconds."""

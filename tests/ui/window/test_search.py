@@ -458,3 +458,12 @@ def test_the_program_starts_without_it():
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert told.stdout.strip() == "[]"
+
+
+def test_a_word_that_is_asked_for_in_a_panel_is_explained(open_window):
+    window = open_window()
+    window.session.word_asked.emit("HBM")
+    (dialog,) = window.findChildren(QDialog, "search")
+    assert "slow compared with SRAM" in dialog.page.text()
+    assert dialog.current.name == "HBM"
+    dialog.reject()

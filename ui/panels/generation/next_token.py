@@ -103,7 +103,7 @@ def next_words(said: Continuation, rows: range) -> Words:
         "One pass over all tokens, without a cache, gives the same probabilities up to "
         f"{number_text(said.apart, 2)}."
     )
-    millions = number_text(said.parameters / 1e6)
+    millions = f"{said.parameters / 1e6:.3g}"
     return Words(title, sentences=(
         f"{said.model[:1].upper()}{said.model[1:]}, {millions} million parameters.{honest}{text}",
         draw, same,

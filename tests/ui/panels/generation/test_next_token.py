@@ -21,8 +21,7 @@ def window(open_window, tmp_path, monkeypatch, qapp):
     window = open_window("flash2", (1280, 720))
     typed = parse_scenario({"input": {"source": "sentence", "text": TEXT}})
     window.session.propose(typed, "a text")
-    window.docks["generation"].show()
-    window.docks["generation"].raise_()
+    window.docks.open("generation")
     qapp.processEvents()
     window.session.settle()
     return window

@@ -77,7 +77,7 @@ build/venv-older-cuda/made: pyproject.toml
 	touch $@
 
 approve: ## write the approved wordings of panels and of the board anew: read what changed, then commit it
-	APPROVE=1 QT_QPA_PLATFORM=offscreen $(PY) -m pytest -q tests/ui/panels/test_studies.py tests/ui/board/test_board_words.py -k said
+	APPROVE=1 QT_QPA_PLATFORM=offscreen $(PY) -m pytest -q tests/ui/panels/test_studies.py tests/ui/panels/test_painted_panels.py tests/ui/board/test_board_words.py -k said
 
 lint: ## ruff and mypy --strict
 	@.ci/setup test

@@ -64,7 +64,9 @@ def forgotten(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     for made in vars(request.module).values():
         forget = getattr(made, "cache_clear", None)
-        if forget is not None and str(made.__module__).rpartition(".")[2].startswith("test_"):
+        if forget is not None and str(made.__module__).rpartition(".")[2].startswith(
+            ("test_", "demos")
+        ):
             forget()  # also what another file of tests has, where it is borrowed
     collect()
 

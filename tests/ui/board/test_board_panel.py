@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt
-from PySide6.QtGui import QMouseEvent, QWheelEvent
+from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -13,6 +13,7 @@ from simulator.base.assets import ASSETS, SCENARIOS
 from simulator.run.final_weights import with_weights_so_far
 from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace, simulate
+from tests.helpers.pointer import wheel
 from ui.board.layout import Viewport, locate
 from ui.board.panel import BoardPanel, readout_lines, readout_rect
 from ui.board.words import describe
@@ -59,15 +60,6 @@ def drag(panel: BoardPanel, start: QPoint, stop: QPoint) -> None:
     mouse(panel, QEvent.Type.MouseButtonRelease, stop, Qt.MouseButton.NoButton)
 
 
-def wheel(panel: BoardPanel, at: QPoint, notches: int) -> None:
-    event = QWheelEvent(
-        QPointF(at), QPointF(panel.mapToGlobal(at)), QPoint(), QPoint(0, 120 * notches),
-        Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier,
-        Qt.ScrollPhase.NoScrollPhase, False,
-    )  # fmt: skip
-    QApplication.sendEvent(panel, event)
-
-
 def test_a_click_chooses_a_row(qtbot: QtBot, panel: BoardPanel) -> None:
     with qtbot.waitSignal(panel.row_chosen) as chosen:
         qtbot.mouseClick(panel, LEFT, pos=cell(panel, 23, 8))
@@ -93,15 +85,15 @@ def test_a_double_click_chooses_a_tile(qtbot: QtBot, panel: BoardPanel) -> None:
 def test_the_wheel_zooms_about_the_pointer(panel: BoardPanel) -> None:
     at = cell(panel, 40, 20)
     before = locate(panel.board_layout(), QPointF(at))
-    wheel(panel, at, 3)
+    wheel(panel, QPointF(at), 3)
     assert panel.view.zoom == pytest.approx(1.25**3)
     assert locate(panel.board_layout(), QPointF(at)) == before
-    wheel(panel, at, -20)
+    wheel(panel, QPointF(at), -20)
     assert panel.view == Viewport()
 
 
 def test_a_drag_pans_and_chooses_nothing(qtbot: QtBot, panel: BoardPanel) -> None:
-    wheel(panel, cell(panel, 30, 30), 6)
+    wheel(panel, QPointF(cell(panel, 30, 30)), 6)
     before, (width, height) = panel.view, panel.board_layout().cell
     start = panel.board_layout().boxes["S"].center().toPoint()
     with qtbot.assertNotEmitted(panel.row_chosen):
@@ -165,7 +157,7 @@ def in_sight(panel: BoardPanel, trace: Trace, visit: int) -> bool:
 
 
 def test_a_zoomed_view_follows_the_tile(panel: BoardPanel, trace: Trace) -> None:
-    wheel(panel, cell(panel, 40, 20), 5)
+    wheel(panel, QPointF(cell(panel, 40, 20)), 5)
     zoom = panel.view.zoom
     for visit in range(len(trace.program)):
         panel.show_snapshot(trace.snapshot(visit), 0)
@@ -188,7 +180,7 @@ def test_a_view_that_was_panned_away_stays_until_the_tile_is_seen(
 ) -> None:
     last = len(trace.program) - 1
     panel.show_snapshot(trace.snapshot(0), 0)
-    wheel(panel, cell(panel, 8, 8), 6)
+    wheel(panel, QPointF(cell(panel, 8, 8)), 6)
     middle = panel.board_layout().boxes["S"].center().toPoint()
     for _ in range(4):  # to the other end
         drag(panel, middle, middle - QPoint(190, 190))
@@ -203,7 +195,7 @@ def test_a_view_that_was_panned_away_stays_until_the_tile_is_seen(
 
 def test_a_fitted_view_follows_again(panel: BoardPanel, trace: Trace) -> None:
     panel.show_snapshot(trace.snapshot(0), 0)
-    wheel(panel, cell(panel, 60, 60), 6)
+    wheel(panel, QPointF(cell(panel, 60, 60)), 6)
     assert not in_sight(panel, trace, 0)
     panel.zoom_fit()
     panel.zoom_in()
@@ -217,7 +209,7 @@ def test_an_empty_panel_takes_every_gesture(qtbot: QtBot) -> None:
     qtbot.addWidget(panel)
     panel.set_style(Style(LIGHT, 2.0))
     panel.zoom_in()
-    wheel(panel, QPoint(20, 20), 1)
+    wheel(panel, QPointF(QPoint(20, 20)), 1)
     drag(panel, QPoint(5, 5), QPoint(60, 60))
     assert not panel.grab().isNull()
     with pytest.raises(ValueError, match="no snapshot"):

@@ -16,8 +16,8 @@ from simulator.run.motion import Motion
 from simulator.run.row_report import row_report
 from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace, simulate
+from tests.helpers.painted import painted, record_texts
 from tests.helpers.runs import scenario, trace_of
-from tests.ui.panels.test_memory import painted, record_texts
 from ui.board import scene
 from ui.board.board import Marks, board_layout, describe, paint_board, paint_moving_board
 from ui.board.layout import BoardLayout, locate

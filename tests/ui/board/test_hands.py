@@ -11,7 +11,7 @@ from simulator.problem.scenario import load_scenario, with_values
 from simulator.run.motion import Motion
 from simulator.run.row_report import row_report
 from simulator.run.trace import Trace, simulate
-from tests.ui.panels.test_memory import painted as picture
+from tests.helpers.painted import painted as picture
 from ui.board.board import Marks, board_layout, paint_board, paint_moving_board
 from ui.board.hands import hand_places
 from ui.board.layout import BoardLayout, Viewport

@@ -11,8 +11,8 @@ from simulator.program.state_ops import with_ones
 from simulator.run.linear_state import added_to_state
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
+from tests.helpers.painted import painted
 from tests.helpers.runs import scenario, trace_of
-from tests.ui.panels.test_memory import painted
 from ui.board.board import board_layout, paint_board
 from ui.board.key_state import state_places
 from ui.board.layout import Viewport

@@ -15,8 +15,8 @@ from simulator.program.playback import Granularity, first_cursor, last_cursor, s
 from simulator.run.motion import Motion
 from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace, simulate
-from tests.ui.panels.test_memory import painted as picture
-from tests.ui.panels.test_memory import record_texts
+from tests.helpers.painted import painted as picture
+from tests.helpers.painted import record_texts
 from ui.board import scene
 from ui.board.board import (
     Marks,
@@ -32,7 +32,7 @@ from ui.look.units import number_text
 
 pytestmark = pytest.mark.usefixtures("qapp")
 RECT = QRectF(3, 2, 900, 560)
-SHARES = (0.2, 0.55, 0.9)
+SHARES = (0.2, 0.8)
 LARGE = {
     "attention": {"seqlen_q": 4096, "head_dim": 16},
     "mask": {"causal": True},

@@ -6,7 +6,7 @@ from PySide6.QtCore import QRectF
 from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import load_scenario
 from simulator.run.trace import Trace, simulate
-from tests.ui.panels.test_memory import painted, record_texts
+from tests.helpers.painted import painted, record_texts
 from ui.board import pages as painter
 from ui.board.board import paint_board
 from ui.look.page_words import page_phrase, places_at_work

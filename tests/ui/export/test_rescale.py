@@ -29,8 +29,8 @@ from simulator.run.rescales import rescale_seconds, row_at_hand
 from simulator.run.row_report import row_report
 from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace, simulate
+from tests.helpers.painted import record_texts
 from tests.helpers.runs import scenario, trace_of
-from tests.ui.panels.test_memory import record_texts
 from ui.board import gestures, scene
 from ui.board.board import Marks, board_layout, paint_board, paint_moving_board
 from ui.board.camera import at_row

@@ -6,7 +6,7 @@ from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QImage, QPainter
 
 from tests.helpers.drawn_words import drawn_words, faults
-from tests.ui.panels.test_memory import painted
+from tests.helpers.painted import painted
 from ui.kit.boxes import Box, Canvas, Column, Row, Where, scene
 from ui.kit.shapes import Bar, Bars, CellGrid, GridCell, Heat, Image, Legend, Paragraph, Text
 from ui.look.theme import DARK, Style

@@ -12,19 +12,20 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from simulator.base.assets import SCENARIOS
-from simulator.problem.scenario import Algorithm, load_scenario
+from simulator.problem.scenario import load_scenario
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.playback import end_of_visit, last_cursor
 from simulator.program.tile_program import TileProgram
-from simulator.study.compare import Comparison, Lockstep, Position, at_scale, comparison_of
+from simulator.study.compare import Comparison, Lockstep, Position, comparison_of
 from simulator.study.recompute import trade_of
+from tests.helpers.demos import demo
+from tests.helpers.painted import painted
 from tests.helpers.runs import ALGORITHMS as NAMES
 from tests.helpers.runs import program_of, scenario
 from tests.helpers.tile_states import TileState, tile_states
-from tests.ui.panels.test_memory import demo, painted
 from ui.board.mini_board import board_areas, board_box, paint_mini_board
-from ui.look.theme import DARK, THEMES, Style
-from ui.look.units import bytes_text, factor_text, time_text
+from ui.look.theme import THEMES, Style
+from ui.look.units import bytes_text, factor_text
 from ui.panels.compare.columns import meters
 from ui.panels.compare.panel import ComparePanel
 from ui.panels.compare.table import table_rows
@@ -53,22 +54,6 @@ def lockstep(name: str, share: float) -> tuple[Comparison, Lockstep]:
 # --- words -------------------------------------------------------------------------------------
 
 
-def test_the_slower_one_is_named_with_its_reason() -> None:
-    said = list(verdicts(large(128, 128, 64)))
-    naive, flash1, _ = (each.duration.seconds for each in large(128, 128, 64).totals)
-    slower = factor_text(flash1 / naive)
-    assert said[0] == (
-        f"FlashAttention-1 requests 1.69× as much as naive attention here and takes {slower} as "
-        "long by model: d = 128 and Bc = 64 make it read O 64 times."
-    )
-    assert said[1] == (
-        "FlashAttention-2 requests least, 66.0 MiB; naive attention 2.94×, FlashAttention-1 4.97×."
-    )
-    said = list(verdicts(large(64, 128, 128)))
-    assert said[0].endswith("33.0 MiB; FlashAttention-1 2.55×, naive attention 4.88×.")
-    assert said[1] == "80 % of naive's bytes are S and P, 4\u2009096 × 4\u2009096 numbers each."
-
-
 def test_a_backward_pass_is_not_ranked_among_forward_passes() -> None:
     backward = next(name for name in ALGORITHMS if ALGORITHMS[name].backward)
     comparison, _ = lockstep(backward, 1.0)
@@ -83,58 +68,6 @@ def test_a_backward_pass_is_not_ranked_among_forward_passes() -> None:
     ranked = [texts for texts in said[1:] if "requests" in texts]
     assert ranked
     assert all("backward" in texts for texts in ranked)
-
-
-def test_few_tokens_are_held_against_many() -> None:
-    comparison, _ = lockstep("flash2", 1.0)
-    scale = at_scale(comparison.programs["flash2"])
-    assert scale is not None
-    assert scale.since is not None
-    said = list(verdicts(comparison))
-    assert said[1] == (
-        "13 tokens in 4 × 3 tiles save little. In 128 × 128 tiles, as kernels ship them, "
-        f"FlashAttention-1 requests less than naive attention from N ≈ {scale.since} on; at "
-        "N = 16\u2009384 naive attention requests "
-        f"{factor_text(scale.times('flash1'))} as much as FlashAttention-1, "
-        f"{factor_text(scale.times('flash2'))} as much as FlashAttention-2."
-    )
-    assert not any("save little" in text for text in verdicts(large(64, 128, 128)))
-
-
-def test_runs_that_are_hardly_longer_than_their_launches_say_so() -> None:
-    comparison, step = lockstep("flash2", 1.0)
-    said = " ".join(verdicts(comparison))
-    assert "FlashAttention-1 requests 2.61× as much as naive attention here: d = 32" in said
-    assert "Launches take longer than the work of a run this short." in said
-    whole = comparison_of(demo("flash2").program).totals[-1].duration.seconds
-    assert pace_words(comparison, step, by_time=True)[0] == (
-        f"Same simulated time: whole visits that fit into ≈ {time_text(whole)} on H100-SXM"
-    )
-    rows = {row.name: row.texts for row in table_rows(comparison)}
-    assert rows["limited by"] == ("launch",) * 3
-    assert rows["time on H100-SXM"][-1] == f"≈ {time_text(whole)}"
-
-
-def test_even_flash2_may_request_more_than_flash1() -> None:
-    program = program_of(scenario("flash2", 256, d=64, rows=4, cols=256, dtype="float16"))
-    said = list(verdicts(Comparison(program)))
-    assert any(
-        text.startswith("FlashAttention-2 requests") and "read K and V 64 times" in text
-        for text in said
-    )
-
-
-def test_the_table_has_the_totals() -> None:
-    comparison = large(128, 128, 64)
-    rows = {row.name: row for row in table_rows(comparison)}
-    total = rows["requested, total"]
-    assert total.texts == ("194.0 MiB", "328.0 MiB", "66.0 MiB")
-    assert total.amounts == tuple(t.counters.bytes for t in comparison.totals)
-    assert rows["written to HBM for each pair (N²)"].texts == ("64.0 MiB", "0 B", "0 B")
-    assert rows["largest error of O from float64"].texts == ("not run",) * 3
-    for name, get in (("read", "read_bytes"), ("written", "write_bytes")):
-        expected = tuple(bytes_text(getattr(t.counters, get)) for t in comparison.totals)
-        assert rows[f"requested, {name}"].texts == expected
 
 
 # --- boards ------------------------------------------------------------------------------------
@@ -191,43 +124,6 @@ def test_the_current_tile_is_outlined_where_it_is(theme: str) -> None:
     assert (min(columns), max(columns)) == (50, 99)
 
 
-@pytest.mark.parametrize("name", ["grouped-heads", "window-sinks", "naive"])
-@pytest.mark.parametrize("algorithm", NAMES)
-def test_every_tile_has_the_colour_of_its_state(name: str, algorithm: Algorithm) -> None:
-    comparison = comparison_of(demo(name).program)
-    program = comparison.programs[algorithm]
-    grid, style, rect = program.workload.grid, Style(DARK), QRectF(0, 0, 420, 420)
-    position = comparison.after(algorithm, max(int(0.6 * len(program)), 1))
-    assert position.visit is not None
-    states = tile_states(program, position.visit)
-    image = painted(lambda p: paint_mini_board(p, program, position, grid, style, rect), 420, 420)
-    box = board_box(program, rect)
-    colours: dict[tuple[int, int], set[str]] = {}
-    for i in range(grid.Tr):
-        for j in range(grid.Tc):
-            rows, cols = grid.row_range(i), grid.col_range(j)
-            if states[i, j] in (TileState.SKIPPED, TileState.CURRENT):
-                continue
-            # Near all four corners: the tails are where an image could be stretched.
-            for a in (0.15, 0.85):
-                for b in (0.15, 0.85):
-                    y = box.y() + box.height() * (rows.start + a * len(rows)) / grid.mask.seqlen_q
-                    x = box.x() + box.width() * (cols.start + b * len(cols)) / grid.mask.seqlen_k
-                    key = int(states[i, j]), int(grid.kind(i, j))
-                    colours.setdefault(key, set()).add(image.pixelColor(int(x), int(y)).name())
-    launch = position.visit.launch
-    for key, found in colours.items():
-        # naive's softmax has S below the current rows and P above, in colours of their own.
-        assert len(found) == 1 or (launch == 1 and len(found) == 2), (key, found)
-    told = [next(iter(found)) for found in colours.values()]
-    if algorithm != "naive":
-        used = {c for key, f in colours.items() if key[0] == TileState.USED for c in f}
-        rest = {c for key, f in colours.items() if key[0] == TileState.PENDING for c in f}
-        assert used
-        assert not used & rest
-    assert told
-
-
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("name", ["naive-backward", "flash2-backward", "causal", "flash2"])
 def test_the_legend_says_whose_tiles_lie_in_hbm_and_which_are_fainter(name, theme) -> None:
@@ -261,12 +157,6 @@ def test_the_legend_says_whose_tiles_lie_in_hbm_and_which_are_fainter(name, them
     assert ("filled: in HBM" in words) == bool(said)
     assert f"filled: in HBM ({said}) or used and dropped" in words or not said
     assert len(stored) == len({"naive", "naive-backward"} & set(comparison.programs))
-
-
-def test_boards_keep_their_shape_within_reason() -> None:
-    program = program_of(scenario("flash2", 1, nk=4096, d=8))
-    box = board_box(program, QRectF(0, 0, 300, 200))
-    assert (box.width(), box.height()) == (300, 75)
 
 
 def test_meters_have_one_scale_in_all_columns() -> None:
@@ -435,16 +325,6 @@ def test_all_are_run_on_request(window: MainWindow, qtbot: QtBot) -> None:
     window.open_path(window.session.path.with_name("flash1.toml"))  # type: ignore[union-attr]
     session.settle()
     assert panel.runs is None, "other numbers"
-
-
-def test_places_in_words() -> None:
-    trace = demo("grouped-heads")
-    comparison = comparison_of(trace.program)
-    total = len(comparison.programs["naive"])
-    words = place_words(comparison, comparison.after("naive", total - 1))[0]
-    assert words.endswith("visits · output · head 5")
-    assert place_words(comparison, comparison.after("naive", total))[0].startswith("finished")
-    assert place_words(comparison, comparison.after("naive", 0))[0] == f"0 of {total} visits"
 
 
 def test_a_visit_under_way_is_not_called_done() -> None:

@@ -31,7 +31,7 @@ from simulator.run.exactness import ErrorStrip, Exactness, RowError
 from simulator.run.row_report import row_report
 from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace, simulate
-from tests.ui.panels.test_memory import assert_tidy, painted, record_texts
+from tests.helpers.painted import assert_tidy, painted, record_texts
 from ui.board import fault_marks
 from ui.board import text as board_text
 from ui.board.board import paint_board
@@ -40,25 +40,26 @@ from ui.board.layout import board_layout
 from ui.board.words import describe
 from ui.export.composed import paint_scene, scene_style
 from ui.export.picture import WidgetPicture
-from ui.look.names import weights_words
 from ui.look.theme import DARK, THEMES, Style
 from ui.look.units import ulp_text
 from ui.panels.exactness import painter as scene
 from ui.panels.exactness.painter import (
-    MIN_SIZE,
     exactness_layout,
     figure_lines,
-    half_words,
-    now_words,
     paint_exactness,
     row_at,
     row_words,
     shade,
 )
-from ui.panels.exactness.panel import ExactnessPanel, exactness_model, step_words
+from ui.panels.exactness.panel import ExactnessPanel, exactness_model
 
 pytestmark = pytest.mark.usefixtures("qapp")
 NAMES = tuple(fault.name for fault in FAULTS)
+FAULTY = (
+    *((name, ("no_maximum", "half_accumulator", "late_mask")) for name in ALGORITHMS),
+    *((name, (fault,)) for n, fault in enumerate(NAMES) for name in [*ALGORITHMS][n % 3 :: 3]),
+)
+"""Every algorithm with several faults at once; every fault with a third of the algorithms."""
 
 
 @cache
@@ -100,28 +101,6 @@ def states() -> tuple[tuple[Any, Exactness], ...]:
 # --- the picture -------------------------------------------------------------------------------
 
 
-@given(
-    st.integers(0, 12), st.floats(MIN_SIZE.width(), 1400), st.floats(MIN_SIZE.height(), 700),
-    st.floats(1, 2), st.floats(0, 1),
-)  # fmt: skip
-def test_no_text_collides(
-    number: int, width: float, height: float, scale: float, place: float
-) -> None:
-    now, model = states()[number]
-    rect, style = QRectF(3, 5, width, height), Style(DARK, scale)
-    row = round(place * (now.program.workload.seqlen_q - 1))
-    with pytest.MonkeyPatch.context() as patch:
-        drawn = record_texts(patch, scene)
-        painted(lambda p: paint_exactness(p, now, model, style, rect, row=row))
-    assert_tidy(drawn, rect)
-    assert len(drawn) >= 4
-    lay = exactness_layout(rect, style)
-    boxes = [*lay.titles, *lay.strips, *lay.figures]
-    for n, one in enumerate(boxes):
-        assert rect.adjusted(-1, -1, 1, 1).contains(one)
-        assert not any(one.adjusted(1, 1, -1, -1).intersects(other) for other in boxes[:n])
-
-
 def test_a_row_is_named_once_and_no_text_is_under_its_pointer() -> None:
     now, model = states()[0]
     rect, style, last = QRectF(0, 0, 560, 420), Style(DARK), now.program.workload.seqlen_q - 1
@@ -138,32 +117,6 @@ def test_a_row_is_named_once_and_no_text_is_under_its_pointer() -> None:
         x = axis.x() + (row + 0.5) / (last + 1) * axis.width()
         pointer = QRectF(x - 3.5, axis.y(), 7, axis.height())
         assert not any(one.ink.intersects(pointer) for one in told), row
-
-
-def test_words_say_the_figures_of_the_model() -> None:
-    for now, model in states():
-        names, figures = now_words(now, model)
-        worst = model.now.worst
-        assert names[0].startswith(f"error of {' and '.join(model.gradients[0]) or 'O'}")
-        unknown = model.now.count(RowError.UNKNOWN)
-        if worst is None:
-            assert "no row has an output yet" in figures[0] or "not computed" in figures[0]
-        elif model.now.states[worst] == RowError.BROKEN:
-            assert f"worst NaN or ∞ in row {worst}" in figures[0]
-        else:
-            assert ulp_text(float(model.now.ulp[worst])) in figures[0]
-        assert ("not computed yet" in figures[0]) == (unknown > 0)
-        lines = {name: texts[0] for name, texts, _ in figure_lines(now, model)}
-        if model.gradients[0]:
-            assert lines["rescale"] == f"none: {weights_words(now.program.algorithm)[0]}"
-            assert half_words(now, model)[0][0] == "error of dK and dV so far, key by key"
-            continue
-        known = len(model.half.ulp) - model.half.count(RowError.UNKNOWN)
-        if known:
-            assert lines["fp16"].startswith(f"{model.half_overflows} of ")
-        if model.largest is not None:
-            assert ("over the overflow" in lines["exp"]) == (model.largest > 88.73)
-        assert half_words(now, model)[0][0].endswith("no maximum")
 
 
 def test_bars_have_the_height_and_colour_of_their_error() -> None:
@@ -350,33 +303,6 @@ def test_a_device_that_cannot_make_faults_is_refused_in_one_line(window: Any) ->
     assert session.scenario.faults.on == ()
 
 
-@pytest.mark.sweep(keep=4)
-@pytest.mark.parametrize("size", [(320, 150), (560, 260), (900, 500)])
-@pytest.mark.parametrize("scale", [1.0, 1.5, 2.0])
-def test_controls_fit(qtbot: Any, window: Any, size: tuple[int, int], scale: float) -> None:
-    panel = ExactnessPanel(window.session)
-    qtbot.addWidget(panel)
-    panel.resize(*size)
-    panel.set_style(Style(DARK, scale))
-    panel.show()
-    session = window.session
-    view = session.view
-    panel.show_view(view, exactness_model(session.trace, view.snapshot, view.report))
-    places = [box.geometry() for box in panel.boxes.values()]
-    for n, place in enumerate(places):
-        assert place.right() <= panel.width()
-        assert not any(place.intersects(other) for other in places[:n])
-    for box in panel.boxes.values():
-        assert box.width() >= box.sizeHint().width()
-        assert box.fontMetrics().height() >= 11
-    assert panel.strips.height() >= 72
-
-
-def test_step_words_without_a_search() -> None:
-    assert step_words(demo("causal"), None).startswith("Faults: ")
-    assert "not found yet" in step_words(demo("causal", ("late_mask",)), None)
-
-
 # --- every picture says so ---------------------------------------------------------------------
 
 
@@ -451,10 +377,7 @@ def test_the_exported_scene_bears_the_mark() -> None:
 
 
 @pytest.mark.sweep(keep=2)
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize(
-    "faults", [*((name,) for name in NAMES), ("no_maximum", "half_accumulator", "late_mask")]
-)
+@pytest.mark.parametrize(("algorithm", "faults"), FAULTY, ids=str)
 def test_every_picture_survives_every_fault(algorithm: str, faults: tuple[str, ...]) -> None:
     trace = demo("large-logits", faults, algorithm)
     rect = QRectF(0, 0, 900, 560)

@@ -17,7 +17,8 @@ from simulator.lesson.tables import ChooseTable
 from simulator.problem.hardware import gpus
 from simulator.problem.scenario import load_scenario, with_values
 from simulator.run.motion import Motion
-from tests.ui.panels.test_memory import demo, snapshots, view_painted
+from tests.helpers.demos import demo, snapshots
+from tests.ui.panels.test_memory import view_painted
 from ui.board.board import board_layout
 from ui.board.flights import in_flight
 from ui.look.theme import DARK, Style

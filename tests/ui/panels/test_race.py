@@ -6,8 +6,6 @@ from functools import cache
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QImage
 from PySide6.QtWidgets import QApplication
@@ -17,20 +15,15 @@ from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import load_scenario, with_values
 from simulator.study.compare import comparison_of
 from simulator.study.race import RUN_SECONDS, Race, race_of
+from tests.helpers.painted import painted
 from tests.helpers.runs import program_of
-from tests.ui.panels.test_memory import painted
 from ui.kit.boxes import Scene, scene
 from ui.look.theme import DARK, THEMES, Style
-from ui.look.units import bytes_of_text, bytes_text, clock_text, factor_text, time_text
+from ui.look.units import bytes_of_text, clock_text
 from ui.panels.compare.panel import ComparePanel
-from ui.panels.compare.race import unit_grid
 from ui.panels.compare.race_words import (
     idle_words,
-    progress_words,
     race_notes,
-    race_title,
-    requested_words,
-    result_words,
     verdict,
 )
 from ui.panels.compare.study import COMPARE, CompareFound, CompareState
@@ -56,25 +49,6 @@ def seen(run: Race, share: float, theme: str = "dark") -> tuple[Scene, QImage]:
 
 
 # --- words -------------------------------------------------------------------------------------
-
-
-def test_the_finish_says_by_how_much() -> None:
-    run = race("causal")
-    factor, compared, asked = verdict(run)
-    spent = [lane.seconds for lane in run.lanes]
-    assert factor == factor_text(spent[0] / spent[2])
-    quick, slow = time_text(spent[2]), time_text(spent[0])
-    assert compared[0] == f"as fast: FlashAttention-2 in ≈ {quick}, naive attention in ≈ {slow}"
-    assert asked[1].endswith("because hidden tiles are skipped")
-    results = [result_words(lane)[0] for lane in run.lanes]
-    places = zip(("3rd", "2nd", "1st"), spent, strict=True)
-    assert results == [f"{place} · ≈ {time_text(each)}" for place, each in places]
-    ends, half = run.at(run.seconds), run.at(0.5 * run.seconds)
-    times = factor_text(spent[1] / spent[2])
-    assert progress_words(run, run.lanes[1], ends[1])[0] == f"{times} as long as FlashAttention-2"
-    assert progress_words(run, run.lanes[0], half[0])[0] == "launch 2 of 3: softmax"
-    whole = run.copies * run.lanes[0].total.counters.bytes
-    assert requested_words(run.lanes[0], half[0])[0].endswith(f"of {bytes_text(whole)} requested")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -108,14 +82,6 @@ def test_a_part_has_the_unit_of_the_whole() -> None:
     assert clock_text(1.5e-6, 7.2e-4) == "1.5 µs"
 
 
-def test_nothing_is_said_of_units_without_a_model() -> None:
-    run = race("flash2-backward")
-    assert idle_words(run, run.lanes[0], run.at(0.5 * run.seconds)[0]) == ("", "")
-    assert not any("Squares" in each for each in race_notes(run))
-    assert any("no model" in each for each in race_notes(run))
-    assert result_words(run.lanes[0])[1].startswith("≥ ")
-
-
 def test_all_of_the_time_is_said_only_of_all_of_the_time() -> None:
     run = race("kv-cache")
     lane, end = run.lanes[2], run.at(run.seconds)[2]
@@ -131,13 +97,6 @@ def test_a_run_without_a_model_is_not_in_a_race_of_others_and_is_named() -> None
     run = race("split-kv")
     assert [lane.algorithm for lane in run.lanes] == ["naive", "flash1", "flash2"]
     assert "their time is not modelled: split-kv" in " ".join(race_notes(run))
-
-
-def test_a_shorter_run_on_show_is_named() -> None:
-    run = race("causal")
-    short = program_of(load_scenario(SCENARIOS / "causal.toml"))
-    assert race_title(run, comparison_of(short))[0].endswith("the run on show has 64 keys")
-    assert "on show" not in race_title(run, run.comparison)[0]
 
 
 def count(image, colour: QColor, box: QRectF) -> int:
@@ -178,15 +137,6 @@ def test_bars_reach_as_far_as_the_run() -> None:
     assert ends[0] == pytest.approx(0.3, abs=0.01)
     assert ends[1] == pytest.approx(0.3 * run.seconds / run.lanes[1].seconds, abs=0.01)
     assert ends[2] == 1, "finished"
-
-
-@given(st.integers(1, 300), st.floats(20, 400), st.floats(5, 200))
-def test_units_fill_their_place_and_stay_inside(sms: int, width: float, height: float) -> None:
-    columns, side = unit_grid(sms, width, height)
-    rows = -(-sms // columns)
-    assert side > 0
-    assert columns * side <= width + 1e-6
-    assert rows * side <= height + 1e-6
 
 
 # --- panel -------------------------------------------------------------------------------------

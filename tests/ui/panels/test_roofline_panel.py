@@ -1,26 +1,18 @@
 """The Roofline dock in the window: its figures, the moving point, GPUs, pointer and keys."""
 
 import pytest
-from PySide6.QtCore import QLineF, QRectF, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from simulator.base.assets import SCENARIOS
 from simulator.problem.hardware import gpus, time_estimate
-from simulator.problem.scenario import load_scenario, with_values
-from simulator.program.algorithms import ALGORITHMS
+from simulator.problem.scenario import with_values
 from simulator.study.compare import comparison_of
 from simulator.study.gpu_report import Measured
 from simulator.study.roofline import roofline_of
 from simulator.timing.duration import duration_of
-from tests.helpers.runs import program_of, scenario
 from ui.look.durations import duration_text
-from ui.look.theme import THEMES, Style
 from ui.look.units import time_text
 from ui.panels.roofline.plot import UnderRoof, roofline_plot
-from ui.plots.labels import nearest
-from ui.plots.layout import plot_layout
-
-BACKWARD = [name for name, of in ALGORITHMS.items() if of.backward]
 
 
 def show(window, qapp):
@@ -91,43 +83,6 @@ def test_six_runs_stand_under_the_scenarios_roof(of_all, shared):
 
 def plot_of(program, **more):
     return roofline_plot(UnderRoof(roofline_of(program), program.workload.algorithm, **more))
-
-
-@pytest.mark.parametrize("name", BACKWARD)
-def test_a_backward_pass_is_not_called_prefill(name):
-    program = program_of(scenario(name, nq=16, d=8, rows=4, cols=4, mask={"causal": True}))
-    timed = Measured(name, "a card", 0.02, program.totals.flops / 0.02)
-    plot = plot_of(program, measured=(timed,), so_far=program.totals)
-    said = ", ".join(mark.label for mark in plot.marks)
-    markers = {mark.details[0]: mark.marker for mark in plot.marks if mark.details}
-    for each in BACKWARD:
-        assert f"{each} ≥" in said  # its own name says what it is
-        own = markers[f"{ALGORITHMS[each].title}, the scenario's sizes"]
-        forward = ALGORITHMS[ALGORITHMS[each].forward].title
-        assert own != markers[f"{forward}, prefill (the scenario's sizes)"]
-    [largest] = [mark for mark in plot.marks if mark.size == 6.0 and mark.marker != "star"]
-    assert largest.details[0].startswith(ALGORITHMS[name].title)  # that of the run on show
-    assert "backward, prefill" not in plot.summary
-
-
-@pytest.mark.parametrize("size", [(547, 241), (640, 300), (830, 440)], ids=str)
-@pytest.mark.parametrize("name", BACKWARD)
-def test_all_points_of_a_demo_are_named_with_their_times(qapp, name, size):
-    program = program_of(load_scenario(SCENARIOS / f"{name}.toml"))
-    for visit in range(1, len(program), len(program) // 12):
-        plot = plot_of(program, so_far=program.counters(visit))
-        layout = plot_layout(plot, Style(THEMES["dark"]), QRectF(0, 0, *size), *plot.fit())
-        words = [label for label in layout.labels if label.curve is None]
-        assert {mark.label for mark in plot.marks if mark.label} <= {label.text for label in words}
-        for one in words:
-            if one.anchor is None:
-                continue
-            lead = QLineF(one.anchor, nearest(one.box, one.anchor))
-            points = [lead.pointAt(n / 200) for n in range(201)]
-            assert not [
-                other.text for other in words
-                if other is not one and any(map(other.box.contains, points))
-            ]  # fmt: skip
 
 
 @pytest.mark.long

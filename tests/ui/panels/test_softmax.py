@@ -15,23 +15,17 @@ from PySide6.QtGui import QColor, QPainter
 from simulator import simulate
 from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import load_scenario, parse_scenario, with_values
+from simulator.program.algorithms import ALGORITHMS
 from simulator.program.algorithms import ALGORITHMS as ALL
 from simulator.program.playback import Cursor
 from simulator.run.motion import Motion
 from simulator.run.row_report import RowReport, row_report
 from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace
+from tests.helpers.demos import demo, every_op, snapshots
 from tests.helpers.drawn_words import drawn_words, faults
+from tests.helpers.painted import assert_tidy, painted, record_texts
 from tests.helpers.runs import scenario, trace_of
-from tests.ui.panels.test_memory import (
-    ALGORITHMS,
-    assert_tidy,
-    demo,
-    every_op,
-    painted,
-    record_texts,
-    snapshots,
-)
 from ui.look.formula import formula
 from ui.look.names import weights_words
 from ui.look.theme import DARK, Style

@@ -137,7 +137,7 @@ Shown = tuple[StudyPanel, Session]
 
 
 @pytest.fixture(params=[(name, n) for name, runs in RUNS.items() for n in range(len(runs))],
-                ids=lambda each: f"{each[0]}-{each[1]}")  # fmt: skip
+                ids=lambda each: f"{each[0]}-{each[1]}", scope="module")  # fmt: skip
 def shown(request: pytest.FixtureRequest, qapp: object) -> Iterator[Shown]:
     name, n = request.param
     session = Session("numpy")
@@ -211,9 +211,9 @@ def test_every_study_is_here(qapp: object) -> None:
 
 def test_words_are_whole_and_apart_and_large_enough(shown: Shown) -> None:
     panel, session = shown
-    turns = cycle(THEMES.values())
+    turns, others = cycle(THEMES.values()), cycle(SIZES[1:])
     for chosen in in_turn(panel, session):
-        for size in SIZES:
+        for size in SIZES if chosen == USUAL else (SIZES[0], next(others)):
             panel.resize(*size)
             for style in styles(size, THEMES.values() if chosen == USUAL else [next(turns)]):
                 panel.set_style(style)
@@ -248,3 +248,8 @@ def test_what_is_shown_is_said_and_keys_reach_everything(
             assert each.accessibleName(), each
             assert each.focusPolicy() & Qt.FocusPolicy.TabFocus, each
     check("\n".join(told), APPROVED / f"{request.node.callspec.id}.txt")
+    panel.show_controls(False)  # a film
+    assert panel.bar.isHidden()
+    assert panel.slider.isHidden()
+    panel.show_controls(True)
+    assert not panel.bar.isHidden()

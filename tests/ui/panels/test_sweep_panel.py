@@ -1,27 +1,21 @@
 """The Sweep dock in the window: figures, pointer, keys, and that a click becomes the scenario."""
 
-from itertools import combinations, pairwise
-from math import hypot
+from itertools import combinations
 
 import pytest
-from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from simulator.base.assets import SCENARIOS
 from simulator.lesson.tables import ChooseTable
-from simulator.problem.scenario import load_scenario, parse_scenario
-from simulator.problem.workload import resolve
+from simulator.problem.scenario import parse_scenario
 from simulator.program.algorithms import ALGORITHMS, tile_program
-from simulator.study.sweep import Sweep, TilingMap, axis_values, rule_tiles, sweep
+from simulator.study.sweep import Sweep, TilingMap, rule_tiles
 from simulator.study.variants import variant_table
 from simulator.timing.duration import duration_of
 from tests.helpers.scenario_desk import CAPTURE
 from ui.look.durations import duration_text
-from ui.look.theme import DARK, Style
 from ui.look.units import bytes_text, count_text
-from ui.panels.sweep.plot import NO_MAP, CurvePick, sweep_plot
-from ui.plots.labels import nearest
-from ui.plots.layout import plot_layout
+from ui.panels.sweep.plot import NO_MAP, CurvePick
 
 
 @pytest.fixture
@@ -174,42 +168,6 @@ def test_the_map_marks_what_fits_and_what_kernels_choose(open_window, qapp):
     assert not any(a.intersects(b) for a, b in combinations(boxes, 2))
 
 
-def least_gap(at, box) -> float:
-    """Return how far a point is from a box."""
-    across = max(box.left() - at.x(), at.x() - box.right(), 0)
-    return hypot(across, max(box.top() - at.y(), at.y() - box.bottom(), 0))
-
-
-@pytest.mark.parametrize("size", [(547, 241), (830, 440)], ids=str)
-@pytest.mark.parametrize("name", [name for name, of in ALGORITHMS.items() if of.backward])
-def test_the_name_of_this_scenario_hides_no_curve_and_is_beside_no_other_point(qapp, name, size):
-    w = resolve(load_scenario(SCENARIOS / f"{name}.toml"))
-    model = sweep_plot(sweep(w, "N", axis_values(w, "N")), w, "bytes")
-    layout = plot_layout(model, Style(DARK), QRectF(0, 0, *size), *model.fit())
-    frame, [mark] = layout.frame, model.marks
-    [label] = [label for label in layout.labels if label.curve is None]
-
-    def place(x, y) -> QPointF:
-        return frame.point(model.x.place(x), model.y.place(y))
-
-    own = place(mark.x, mark.y)
-    reach = layout.style.px(3)
-    for curve in model.curves:
-        points = [place(x, y) for x, y in zip(curve.xs, curve.ys, strict=True)]
-        for one, other in pairwise(points):
-            between = [one + (other - one) * (n / 20) for n in range(21)]
-            assert not any(label.box.contains(at) for at in between)
-        for at in points:
-            if QLineF(at, own).length() <= reach:
-                continue  # a curve begins at almost the same point
-            if label.anchor is None:
-                assert least_gap(at, label.box) > least_gap(own, label.box)
-            else:
-                lead = QLineF(own, nearest(label.box, own))
-                steps = [lead.pointAt(n / 500) for n in range(501)]
-                assert min(QLineF(at, step).length() for step in steps) > reach / 2
-
-
 def test_quantities(window):
     panel = panel_of(window)
     press(panel, "quantity", "time")
@@ -264,17 +222,6 @@ def test_the_table_of_variants_is_live_and_says_its_powers(window):
     assert panel.plot.isVisible()
     assert not panel.picture.isVisible()
     assert panel.bar.buttons["quantity", "time"].isVisible()
-
-
-@pytest.mark.long
-def test_times_above_that_of_a_launch_are_told_alone(open_window, qapp):
-    window = open_window("real-scale", (1280, 720))
-    show(window, qapp)
-    panel = panel_of(window)
-    press(panel, "quantity", "time")
-    assert "launch" not in " ".join(panel.plot.model.marks[0].details)
-    press(panel, "over", "map")
-    assert "launch" not in panel.plot.model.note
 
 
 def test_steps_change_nothing_and_scenarios_do(window):

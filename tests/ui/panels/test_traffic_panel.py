@@ -6,41 +6,33 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QMouseEvent, QPainter
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from simulator.program.algorithms import ALGORITHMS
 from simulator.program.playback import Cursor, end_of_visit
-from simulator.program.tensors import symbol
-from simulator.program.tile_program import Counters, TileProgram
-from simulator.study.compare import at_scale
+from simulator.program.tile_program import TileProgram
 from simulator.study.traffic_curve import run_traffic
+from tests.helpers.demos import demo
+from tests.helpers.pointer import move
 from tests.helpers.runs import program_of, scenario
-from tests.ui.panels.test_memory import assert_tidy, demo, painted, record_texts
 from ui.export.picture import WidgetPicture
 from ui.look.theme import DARK, Style
-from ui.look.units import bytes_text, factor_text
-from ui.panels.traffic import painter as scene
-from ui.panels.traffic import place as traffic_place
+from ui.look.units import bytes_text
 from ui.panels.traffic.painter import (
     EndLabel,
-    band_labels,
     end_labels,
-    notes,
-    paint_curves,
     placed_labels,
     traffic_layout,
 )
 from ui.panels.traffic.panel import TrafficPanel
-from ui.panels.traffic.place import figures, figures_place, paint_place
+from ui.panels.traffic.place import figures, figures_place
 from ui.window.main_window import MainWindow
 
 pytestmark = pytest.mark.usefixtures("qapp")
-BACKWARD = tuple(name for name, of in ALGORITHMS.items() if of.backward)
 DEMOS = ("naive", "flash1", "flash2", "causal", "grouped-heads", "window-sinks", "real-scale")
 LEFT = Qt.MouseButton.LeftButton
 
@@ -50,34 +42,6 @@ def program(name: str) -> TileProgram:
     if name == "long":
         return program_of(scenario("naive", 4096, d=128, rows=128, cols=64, dtype="float16"))
     return demo(name).program
-
-
-@pytest.mark.long
-@settings(deadline=None)
-@given(
-    st.sampled_from((*DEMOS, *BACKWARD, "long")), st.floats(0, 1), st.booleans(),
-    st.floats(420, 2000), st.floats(76, 500), st.floats(1, 2),
-)  # fmt: skip
-def test_no_text_collides(
-    name: str, share: float, hovers: bool, width: float, height: float, scale: float
-) -> None:
-    run = program(name)
-    visit = round(share * (len(run) - 1))
-    rect, style = QRectF(3, 5, width, height), Style(DARK, scale)
-
-    def paint(painter: QPainter) -> None:
-        hovered = (visit * 7) % len(run) if hovers else None
-        paint_curves(painter, run, run_traffic(run), style, rect)
-        now = run.counters(visit + 1)
-        paint_place(painter, run, run_traffic(run), visit, now, style, rect, hovered=hovered)
-
-    with pytest.MonkeyPatch.context() as patch:
-        drawn, card = record_texts(patch, scene), record_texts(patch, traffic_place)
-        painted(paint)
-    drawn += card
-    # The card with the figures may lie over nothing but the plot.
-    assert_tidy(drawn, rect.adjusted(0, -4, 0, 4))
-    assert any("requested" in one.text for one in drawn)
 
 
 @pytest.mark.parametrize("size", [(1264, 128), (920, 150), (800, 230)])
@@ -120,44 +84,6 @@ def test_labels_never_overlap_and_the_first_stay(
     assert all(label.rank >= worst for label in labels if label.text not in kept)
     by_height = [label.y for label, _ in placed]
     assert by_height == sorted(by_height)
-
-
-def moved(counters: Counters) -> dict[str, int]:
-    """Return the bytes of each tensor, read and written."""
-    return {t: counters.read[t] + counters.write[t] for t in counters.read}
-
-
-@pytest.mark.parametrize("size", [(1264, 128), (1070, 195), (920, 150)], ids=str)
-@pytest.mark.parametrize("name", BACKWARD)
-def test_where_names_compete_the_thicker_area_has_one(name: str, size: tuple[int, int]) -> None:
-    run = program(name)
-    traffic = run_traffic(run)
-    lay = traffic_layout(traffic, Style(DARK), QRectF(0, 0, *size))
-    line = lay.style.px(14)
-    labels = end_labels(traffic, lay)
-    beside = placed_labels(labels, lay.labels.top(), lay.labels.bottom(), line)
-    inside = band_labels(traffic, lay)
-    said = {label.text.partition(" ")[0] for label, _ in (*beside, *inside)}
-    ends = moved(run.totals)
-    thick = {symbol(t): lay.y(0) - lay.y(ends[t]) for t in run.tensors}
-    named = [high for t, high in thick.items() if t in said]
-    others = [high for t, high in thick.items() if t not in said]
-    assert min(named) >= max(others)
-    assert max(others) < lay.style.px(10)  # those have no room for letters
-    for label, box in inside:
-        n = [symbol(t) for t in run.tensors].index(label.text.partition(" ")[0])
-        for visit in range(len(run) + 1):
-            if not box.left() <= lay.x(visit) <= box.right():
-                continue
-            done = moved(run.counters(visit))
-            below = sum(done[t] for t in run.tensors[:n])
-            assert lay.y(below) >= box.bottom() - 1.5
-            assert lay.y(below + done[run.tensors[n]]) <= box.top() + 1.5
-        for other in traffic.others:
-            for x in np.linspace(box.left(), box.right(), 40):
-                share = (x - lay.plot.x()) / lay.plot.width()
-                amount = np.interp(share * other.length, other.visits, other.totals)
-                assert not box.top() < lay.y(amount) < box.bottom()
 
 
 @pytest.mark.parametrize("name", DEMOS)
@@ -211,33 +137,25 @@ def panel_of(window: MainWindow) -> TrafficPanel:
     return panel
 
 
-def place_of(panel: TrafficPanel, visit: int) -> QPoint:
+def place_of(panel: TrafficPanel, visit: int) -> QPointF:
     assert panel.traffic is not None
     lay = traffic_layout(panel.traffic, panel.style_now, panel.place())
-    return QPointF(lay.x(visit + 0.5), lay.plot.center().y()).toPoint()
-
-
-def move(panel: TrafficPanel, at: QPoint, buttons: Qt.MouseButton) -> None:
-    event = QMouseEvent(
-        QEvent.Type.MouseMove, QPointF(at), QPointF(panel.mapToGlobal(at)),
-        Qt.MouseButton.NoButton, buttons, Qt.KeyboardModifier.NoModifier,
-    )  # fmt: skip
-    QApplication.sendEvent(panel, event)
+    return QPointF(lay.x(visit + 0.5), lay.plot.center().y())
 
 
 def test_a_press_and_a_drag_seek(window: MainWindow, qtbot: QtBot) -> None:
     panel, session = panel_of(window), window.session
     assert session.trace is not None
     run = session.trace.program
-    qtbot.mousePress(panel, LEFT, pos=place_of(panel, 4))
+    qtbot.mousePress(panel, LEFT, pos=place_of(panel, 4).toPoint())
     session.settle()
     assert session.cursor == end_of_visit(run, 4)
     for visit in (6, 8):
         move(panel, place_of(panel, visit), LEFT)
         session.settle()
         assert session.cursor == end_of_visit(run, visit)
-    qtbot.mouseRelease(panel, LEFT, pos=place_of(panel, 8))
-    qtbot.mouseClick(panel, Qt.MouseButton.RightButton, pos=place_of(panel, 1))
+    qtbot.mouseRelease(panel, LEFT, pos=place_of(panel, 8).toPoint())
+    qtbot.mouseClick(panel, Qt.MouseButton.RightButton, pos=place_of(panel, 1).toPoint())
     assert session.cursor == end_of_visit(run, 8)
     assert session.view is not None
     so_far = session.view.snapshot.counters
@@ -246,7 +164,7 @@ def test_a_press_and_a_drag_seek(window: MainWindow, qtbot: QtBot) -> None:
 
 def test_the_figures_go_on_with_the_run_when_the_pointer_rests(window: MainWindow) -> None:
     panel = panel_of(window)
-    move(panel, place_of(panel, 7), Qt.MouseButton.NoButton)
+    move(panel, place_of(panel, 7))
     window.session.step()
     window.session.settle()
     assert panel.hovered == 7  # it is being pointed at
@@ -259,7 +177,7 @@ def test_the_figures_go_on_with_the_run_when_the_pointer_rests(window: MainWindo
 def test_the_pointer_reads_and_is_forgotten(window: MainWindow) -> None:
     panel = panel_of(window)
     before = panel.grab().toImage()
-    move(panel, place_of(panel, 7), Qt.MouseButton.NoButton)
+    move(panel, place_of(panel, 7))
     assert panel.hovered == 7
     assert window.session.cursor == Cursor(0, 0)
     assert panel.grab().toImage() != before
@@ -295,13 +213,3 @@ def test_svg_has_lines_and_letters(window: MainWindow, tmp_path) -> None:  # typ
     text = path.read_text()
     assert "<image" not in text
     assert text.count("<polyline") + text.count("<path") > 5
-
-
-def test_curves_of_few_tokens_say_what_many_would_show() -> None:
-    scale = at_scale(program("flash2"))
-    assert scale is not None
-    *_, said = notes(program("flash2"))
-    for name, title in (("flash1", "FlashAttention-1"), ("flash2", "FlashAttention-2")):
-        assert f"{factor_text(scale.times(name))} as much as {title}" in said
-    assert said.startswith("at N = 16\u2009384 in 128 × 128 tiles")
-    assert not any("N =" in text for text in notes(program("real-scale")))

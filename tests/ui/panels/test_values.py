@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QPointF, Qt
-from PySide6.QtGui import QMouseEvent
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtWidgets import QApplication
 
 from simulator.base.assets import SCENARIOS
@@ -15,6 +14,7 @@ from simulator.problem.scenario import load_scenario
 from simulator.program.playback import end_of_visit, last_cursor
 from simulator.run.snapshot import Cell
 from tests.helpers.by_hand import choosing
+from tests.helpers.pointer import move
 from ui.app.cli import main
 from ui.look.units import copied_text, exact_text, number_text
 from ui.panels.values.panel import NO_VALUE, ValuesPanel
@@ -25,12 +25,7 @@ LEFT = Qt.MouseButton.LeftButton
 
 def point_at(board, cell: Cell) -> None:
     """Move the simulated mouse onto a cell of the board."""
-    spot = board.board_layout().place(cell).center()
-    event = QMouseEvent(
-        QEvent.Type.MouseMove, spot, QPointF(board.mapToGlobal(spot.toPoint())),
-        Qt.MouseButton.NoButton, Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier,
-    )  # fmt: skip
-    QApplication.sendEvent(board, event)
+    move(board, board.board_layout().place(cell).center())
 
 
 def table(panel) -> list[list[str]]:

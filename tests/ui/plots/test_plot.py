@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtCore import QByteArray, QPoint, QPointF, QRectF, QSizeF, Qt
-from PySide6.QtGui import QColor, QImage, QPainter, QWheelEvent
+from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
 
 from simulator.program.algorithms import USUAL, beside
 from tests.helpers.drawn_words import drawn_words, faults
+from tests.helpers.pointer import wheel
 from ui.export.picture import WidgetPicture
 from ui.look.theme import TEXT_SCALES, THEMES, Style
 from ui.look.units import bytes_text, count_text, time_text
@@ -302,14 +302,7 @@ def test_zooming_shows_less_and_fit_shows_all(plot, qtbot):
 
 
 def test_the_wheel_zooms(plot, qtbot):
-    at = plot.plot_layout().frame.plot.center()
-    viewport = plot.surface
-    wheel = QWheelEvent(
-        at, QPointF(viewport.mapToGlobal(at.toPoint())), QPoint(), QPoint(0, 120),
-        Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase,
-        False,
-    )  # fmt: skip
-    QApplication.sendEvent(viewport, wheel)
+    wheel(plot.surface, plot.plot_layout().frame.plot.center(), 1)
     assert plot.is_zoomed
 
 

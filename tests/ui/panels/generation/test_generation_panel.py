@@ -12,7 +12,7 @@ from simulator.problem.hardware import LAUNCH_SECONDS
 from simulator.problem.masks import Mask
 from simulator.program.algorithms import tile_program
 from simulator.timing.duration import duration_of
-from tests.ui.panels.test_memory import record_texts
+from tests.helpers.painted import record_texts
 from ui.plots import painter
 
 

@@ -1,7 +1,7 @@
 """The head sharing dock in the window: figures, the slider that changes the scenario, undo."""
 
 import pytest
-from PySide6.QtCore import QPoint, QRectF, Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QColor
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QStyle, QStyleOptionSlider
@@ -9,19 +9,15 @@ from PySide6.QtWidgets import QStyle, QStyleOptionSlider
 from simulator.base.assets import LESSONS
 from simulator.problem.models import models
 from simulator.problem.scenario import parse_scenario, with_values
-from simulator.program.playback import Cursor
 from simulator.study.heads.sharing import all_sharings, head_sharing, kv_head_counts
 from tests.helpers.scenario_desk import CAPTURE
-from tests.ui.panels.test_memory import painted, record_texts
 from ui.board.words import sharing_choices
-from ui.look.theme import THEMES, Style
+from ui.look.theme import THEMES
 from ui.look.units import count_text, decimal_bytes_text
-from ui.panels.heads import painter
 from ui.panels.heads.painter import (
     group_colour,
     model_state,
     notes,
-    paint_heads,
     read_bytes,
     rows,
     scenario_state,
@@ -225,15 +221,6 @@ def test_one_head_has_nothing_to_share(open_window):
     assert "one head: nothing to share" in notes(panel.state)
 
 
-def test_the_board_says_who_uses_k_and_v(open_window):
-    window = open_window("multi-query")
-    trace = window.session.trace
-    assert sharing_choices(trace.snapshot(0, 0))[0] == "KV head 0 of 1: query heads 0–7"
-    window.session.go(Cursor(0, 0))
-    single = open_window("flash2").session.trace
-    assert sharing_choices(single.snapshot(0, 0)) == []
-
-
 @pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)
 def test_k_and_v_of_shared_heads_have_their_own_colours(qapp, theme):
     def hue_distance(colour, name):
@@ -246,17 +233,3 @@ def test_k_and_v_of_shared_heads_have_their_own_colours(qapp, theme):
         assert one.lightness() != other.lightness()
         for name in "QKV":
             assert (hue_distance(other, name) < 15) == (name == tensor)
-
-
-def test_k_and_v_of_a_head_are_named_in_the_same_way(monkeypatch, qapp):
-    drawn = record_texts(monkeypatch, painter)
-    state = model_state(models()["Llama-3-8B"], None, 4096, "float16")
-    style = Style(THEMES["light"], 27 / 11, 27.0)
-    forms = ("{} of KV head {}", "{} of {}", "{} {}")
-    for width in range(740, 840, 3):
-        drawn.clear()
-        painted(lambda p, width=width: paint_heads(p, state, style, QRectF(0, 0, width, 800)))
-        names = {each.text for each in drawn}
-        for n in range(8):
-            of_k, of_v = ([f for f in forms if f.format(x, n) in names] for x in "KV")
-            assert of_k == of_v, width

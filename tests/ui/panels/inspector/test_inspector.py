@@ -2,7 +2,6 @@
 
 import threading
 from dataclasses import replace
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -15,14 +14,11 @@ from simulator.problem.scenario import parse_scenario, with_values
 from simulator.problem.workload import read_inputs, resolve
 from simulator.study.attention_map import MapSettings
 from tests.helpers.runs import trace_of
-from tests.ui.panels.test_memory import record_texts
 from tests.ui.session.test_tasks import endless
 from ui.look.heat import diverging
-from ui.look.theme import THEMES, Style
+from ui.look.theme import THEMES
 from ui.look.units import exact_text, number_text
-from ui.panels.inspector import painter
 from ui.panels.inspector.jacobian import jacobian_of, part_words
-from ui.panels.inspector.layout import inspector_layout
 from ui.panels.inspector.model import grid_of, peak, reading, shrunk
 from ui.panels.inspector.painter import rooted
 from ui.panels.inspector.settings import same_scores
@@ -251,16 +247,6 @@ def test_causal_is_put_where_no_file_binds_it(open_window):
 # --- heads ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("heads", "words"), [(1, "the only head"), (2, "both heads"), (3, "all 3 heads")]
-)
-def test_of_two_heads_one_says_both(window, monkeypatch, heads, words):
-    start(window, input={"seed": 1}, attention={"seqlen_q": 8, "head_dim": 4, "heads": heads})
-    drawn = record_texts(monkeypatch, painter)
-    panel_of(window).grab()
-    assert words in [each.text for each in drawn]
-
-
 def test_a_click_on_a_small_map_shows_that_head(window):
     panel = panel_of(window)
     boxes = dict(panel.layout_now().heads)
@@ -461,50 +447,6 @@ def test_of_what_is_too_large_a_part_is_shown_and_said(open_window):
 
 
 # --- looks ------------------------------------------------------------------------------------
-
-
-@pytest.mark.sweep(keep=5)
-@pytest.mark.parametrize("scale", [1.0, 1.5, 2.0])
-@pytest.mark.parametrize("size", [(320, 150), (430, 300), (560, 280), (768, 540), (500, 1000)],
-                         ids=str)  # fmt: skip
-def test_parts_stay_inside_and_apart(window, qapp, size, scale):
-    panel = panel_of(window)
-    panel.setParent(None)
-    panel.set_style(Style(THEMES["light"], scale))
-    panel.resize(*size)
-    panel.show()
-    qapp.processEvents()
-    controls = [*panel.bar.labels.values(), *panel.bar.sliders.values(),
-                *panel.bar.buttons.values()]  # fmt: skip
-    hidden = [control for control in controls if not control.isVisible()]
-    assert hidden in ([], [panel.bar.buttons["jacobian"]])
-    controls = [control for control in controls if control not in hidden]
-    boxes = [control.geometry() for control in controls]
-    assert all(panel.bar.rect().contains(box) for box in boxes)
-    assert not any(a.intersects(b) for a, b in combinations(boxes, 2))
-    for control in controls:
-        if hasattr(control, "text"):
-            assert control.fontMetrics().horizontalAdvance(control.text()) <= control.width()
-    place = panel.canvas.place()
-    layout = inspector_layout(panel.model, panel.fitted, place)
-    names = ("title", "notes", "caption", "cells", "row_labels", "key_labels", "bar",
-             "heads_title", "read", "blend")  # fmt: skip
-    parts = [getattr(layout, name) for name in names]
-    parts = [part for part in parts if part.width() > 0 and part.height() > 0]
-    assert all(place.adjusted(-1, -1, 1, 1).contains(part) for part in parts)
-    assert not any(a.intersects(b) for a, b in combinations(parts, 2))
-    small = [box for _, box in layout.heads]
-    assert not any(a.intersects(b) for a, b in combinations(small, 2))
-    assert layout.cells.width() > 20
-    assert layout.cells.height() > 10
-    panel.deleteLater()
-
-
-def test_everything_has_a_name_for_those_who_do_not_see_it(window):
-    panel = panel_of(window)
-    controls = [*panel.bar.sliders.values(), *panel.bar.buttons.values()]
-    assert all(c.accessibleName() and c.accessibleDescription() and c.toolTip() for c in controls)
-    assert "entropy" in panel.canvas.accessibleDescription()
 
 
 @pytest.mark.parametrize("scores", [{"softcap": 0.5}, {"alibi": True}, {"sink_logits": [9.0] * 12}])

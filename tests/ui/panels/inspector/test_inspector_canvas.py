@@ -2,10 +2,9 @@
 
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
 
+from tests.helpers.pointer import wheel
 from tests.ui.panels.inspector.test_inspector import cell_of, click, hover, panel_of, settle, start
 from ui.board.layout import Viewport
 from ui.panels.inspector.model import grid_of, peak, shrunk
@@ -19,14 +18,6 @@ def panel(open_window, qapp):
     window.desk.take("inspector")
     settle(window)
     return panel_of(window)
-
-
-def wheel(panel, at: QPointF, notches: int) -> None:
-    event = QWheelEvent(
-        at, QPointF(panel.canvas.mapToGlobal(at.toPoint())), QPoint(), QPoint(0, 120 * notches),
-        Qt.MouseButton.NoButton, NONE, Qt.ScrollPhase.NoScrollPhase, False,
-    )  # fmt: skip
-    QApplication.sendEvent(panel.canvas, event)
 
 
 def drag(panel, start_at: QPointF, by: QPoint) -> None:
@@ -44,7 +35,7 @@ def test_the_wheel_zooms_the_map_about_the_pointer(panel):
     read = panel.hovered
     assert (read.row, read.key) == (7, 4)
     for notches in (1, 2, 1):
-        wheel(panel, at, notches)
+        wheel(panel.canvas, at, notches)
         assert panel.hovered == read
     grid = panel.layout_now().grid
     assert panel.canvas.view.zoom == pytest.approx(1.25**4)
@@ -59,7 +50,7 @@ def test_the_wheel_zooms_the_map_about_the_pointer(panel):
             if panel.model.sees(row, key):
                 assert values[r, c] == panel.model.value(row, key)
     assert not panel.canvas.grab().isNull()
-    wheel(panel, at, -9)
+    wheel(panel.canvas, at, -9)
     assert panel.canvas.view == Viewport()
     assert panel.layout_now().grid == whole
 
@@ -67,7 +58,7 @@ def test_the_wheel_zooms_the_map_about_the_pointer(panel):
 def test_a_drag_pans_and_a_click_still_sends_the_board(panel):
     session = panel.window().session
     at = panel.layout_now().cells.center()
-    wheel(panel, at, 4)
+    wheel(panel.canvas, at, 4)
     before, cursor, row = panel.layout_now().grid, session.cursor, session.view.report.row
     cell = panel.layout_now().cell_box(0, 0)
     drag(panel, at, QPoint(-round(2 * cell.width()), -round(cell.height())))
@@ -92,7 +83,7 @@ def test_keys_zoom_the_map_that_has_the_keyboard(panel):
         QTest.keyClick(panel.canvas, key, Qt.KeyboardModifier.ControlModifier)
         assert panel.canvas.view.zoom == pytest.approx(zoom)
     assert board.view == Viewport()
-    wheel(panel, panel.layout_now().cells.center(), 6)
+    wheel(panel.canvas, panel.layout_now().cells.center(), 6)
     for _ in range(len(panel.model.rows)):  # the row that the keys read stays in sight
         QTest.keyClick(panel.canvas, Qt.Key.Key_Down)
         grid = panel.layout_now().grid

@@ -4,10 +4,8 @@ import re
 from dataclasses import replace
 
 import pytest
-from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
-from PySide6.QtGui import QWheelEvent
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
 
 from simulator.base.errors import InputError
 from simulator.lesson.tables import ChooseTable
@@ -21,6 +19,7 @@ from simulator.study.kv_cache.counts import (
     weight_bytes,
 )
 from simulator.study.kv_cache.memory import need, sharings
+from tests.helpers.pointer import wheel
 from ui.kit.boxes import scene
 from ui.kit.shapes import Text
 from ui.look.theme import DARK, LABEL, Style
@@ -74,13 +73,8 @@ def press(card, name) -> None:
     QTest.mouseClick(card.picture, Qt.MouseButton.LeftButton, pos=at)
 
 
-def wheel(widget, turns: int) -> None:
-    at = QPointF(widget.rect().center())
-    event = QWheelEvent(
-        at, widget.mapToGlobal(at), QPoint(), QPoint(0, 120 * turns), Qt.MouseButton.NoButton,
-        Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False,
-    )  # fmt: skip
-    QApplication.sendEvent(widget, event)
+def turn(widget, notches: int) -> None:
+    wheel(widget, QPointF(widget.rect().center()), notches)
 
 
 # --- the sentence -----------------------------------------------------------------------------
@@ -105,7 +99,7 @@ def test_words_of_the_sentence_change_by_keys_wheel_and_letters(card):
     QTest.keyClick(tokens, Qt.Key.Key_Down)
     QTest.keyClick(tokens, Qt.Key.Key_Down)
     assert card.choice.tokens == 65536
-    wheel(tokens, 1)
+    turn(tokens, 1)
     assert card.choice.tokens == 131072
     tokens.selectAll()
     QTest.keyClicks(tokens, "1001")
@@ -123,30 +117,14 @@ def test_words_of_the_sentence_change_by_keys_wheel_and_letters(card):
     QTest.keyClicks(model, "qwen3-2")
     assert card.choice.published.name == "Qwen3-235B-A22B"
     for _ in range(8):
-        wheel(model, -1)
+        turn(model, -1)
     assert card.choice.published.name == "DeepSeek-V3"  # a file is asked for by a click alone
     QTest.keyClick(model, Qt.Key.Key_Up)
     assert card.choice.published.name == "DeepSeek-V2"
-    wheel(card.words["weights type"], -1)
+    turn(card.words["weights type"], -1)
     assert card.choice.weights_dtype == "bfloat16"
-    wheel(card.words["GPU"], -1)
+    turn(card.words["GPU"], -1)
     assert card.choice.gpu.name == "H200"
-
-
-def test_controls_stand_upon_their_words_inside_the_card(window, card, qapp):
-    for size in ((560, 420), (740, 560), (1700, 900)):
-        card.setParent(None)
-        card.resize(*size)
-        card.show()
-        qapp.processEvents()
-        held = [*card.words.values(), card.tokens]
-        assert all(widget.isVisible() for widget in held), size
-        for widget in held:
-            assert card.rect().contains(widget.geometry()), (size, widget.objectName())
-            for other in held:
-                assert other is widget or not other.geometry().intersects(widget.geometry())
-        assert not card.parameters.isVisible()
-    card.deleteLater()
 
 
 def test_without_controls_the_sentence_is_painted(card):
@@ -242,9 +220,9 @@ def test_many_gpus_are_one_box_and_a_number(card):
 
 
 @pytest.mark.sweep(keep=12)
-@pytest.mark.parametrize("size", [(340, 260), (520, 420), (740, 560), (1110, 905), (1744, 940)])
+@pytest.mark.parametrize("size", [(340, 260), (740, 560), (1744, 940)])
 @pytest.mark.parametrize("scale", [1.0, 2.0])
-@pytest.mark.parametrize("name", ["Llama-3-70B", "Gemma-3-27B", "DeepSeek-V3", "Falcon-7B"])
+@pytest.mark.parametrize("name", ["Gemma-3-27B", "DeepSeek-V3"])
 def test_no_words_lie_upon_others_or_outside(qapp, name, scale, size):
     model, place = models()[name], QRectF(0, 0, size[0] * scale, size[1] * scale)
     for opened in ("", "table", "formula", "decoding"):
@@ -307,7 +285,7 @@ LEVELS = ("Llama-3-8B", "Llama-2-70B", "Llama-2-7B", "Llama-3.1-405B", "DeepSeek
 
 
 @pytest.mark.parametrize("name", LEVELS)
-@pytest.mark.parametrize("size", [(724, 165), (724, 240), (724, 300), (1100, 600)])
+@pytest.mark.parametrize("size", [(724, 165), (1100, 600)])
 def test_labels_of_lines_lie_on_no_other_line(size: tuple[int, int], name: str) -> None:
     model = cache_plot(CacheChoice(models()[name], H100, 4096))
     layout = plot_layout(model, Style(DARK), QRectF(0, 0, *size), *model.fit())

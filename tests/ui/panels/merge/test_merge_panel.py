@@ -102,14 +102,6 @@ def test_another_row_has_other_partials(window):
     assert (shown(window).parts.exact != before.parts.exact).any()
 
 
-def test_controls_are_hidden_in_a_film(window):
-    panel = panel_of(window)
-    top = panel.picture.y()
-    panel.show_controls(False)
-    assert panel.bar.isHidden()
-    assert panel.picture.y() < top
-
-
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_algorithm_has_partials_or_says_why_not(algorithm: str) -> None:
     program = exemplars(algorithm)[0]

@@ -4,23 +4,16 @@ from itertools import accumulate
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QPointF, Qt
 from PySide6.QtTest import QTest
 
 from simulator.lesson.tables import ChooseTable
 from simulator.study.merge.block_sums import BlockSums, block_sums
-from simulator.study.merge.by_hand import row_merge
 from simulator.study.merge.choices import DRAWN
 from simulator.study.merge.gradient_sums import ORDERS, added_up
-from tests.helpers.drawn_words import drawn_words, faults
 from tests.helpers.runs import scenario, trace_of
 from tests.helpers.waiting import settle
-from ui.kit.boxes import scene
-from ui.look.names import fitting
-from ui.look.theme import DARK, Style
-from ui.panels.merge.study import MERGE, MergeState
 from ui.panels.merge.words import words_of_sums
-from ui.panels.study_panel import whole
 
 TRACE = trace_of(scenario("flash2-backward", nq=24, d=8, rows=4, cols=3, mask={"causal": True}))
 STATE = block_sums(TRACE, 0, 5)
@@ -82,23 +75,6 @@ def test_atomics_are_drawn_again_and_give_other_bits() -> None:
 )  # fmt: skip
 def test_where_there_is_no_order_it_says_so(state: BlockSums, words: str) -> None:
     assert sentences(state)[0].startswith(words)
-
-
-STATES = (STATE, STATE.ordered(DRAWN), STATE.ordered("from the last"), LONE, BLIND, LONG)
-
-
-@pytest.mark.parametrize("size", [(555, 200), (430, 300), (620, 240), (1500, 1100)])
-@pytest.mark.parametrize("number", range(len(STATES)))
-def test_in_a_small_place_less_is_said_and_no_letters_are_small(qapp, number, size) -> None:
-    state, rect = STATES[number], QRectF(0, 0, *size)
-    style = Style(DARK, max(fitting(Style(DARK), rect, MERGE.room).scale, MERGE.smallest))
-    shown = MergeState(row_merge(TRACE, 0, 0), state)
-    drawn = drawn_words(scene(whole(MERGE, shown), style, rect).paint, rect)
-    assert not faults(drawn, rect)
-    assert min(each.size for each in drawn) >= 10
-    if state.turns is not None:
-        longer = f"{100 * state.turns.longer:.0f}\u00a0% longer"
-        assert longer in " ".join(each.text for each in drawn)
 
 
 def test_in_the_window(open_window, qapp) -> None:

@@ -24,7 +24,6 @@ from tests.helpers.drawn_words import drawn_words
 from ui.kit.boxes import scene
 from ui.look.theme import DARK, Style
 from ui.panels.pages.study import PAGES
-from ui.panels.pages.words import stretches
 from ui.panels.study_panel import whole
 
 
@@ -162,13 +161,7 @@ def test_clicks_on_a_shared_page_go_round_its_readers(panel) -> None:
     assert panel.state.chosen == 2
 
 
-def test_one_fits_and_several_fit() -> None:
-    one, two = hand_state(4, FIRST, 0), hand_state(4, (*FIRST, CacheMove("fork", 0)), 0)
-    assert stretches(one)[0].endswith("32 slots: 1 fits, 0 would wait")
-    assert stretches(two)[0].endswith("32 slots: 2 fit, 0 would wait")
-
-
-@pytest.mark.parametrize("size", [(460, 330), (625, 290), (640, 460), (1500, 1100)])
+@pytest.mark.parametrize("size", [(460, 330), (1500, 1100)])
 @pytest.mark.parametrize("cache", ["batch", "small", "hand", "server"])
 def test_every_page_in_use_has_the_number_of_its_place(qapp, cache, size) -> None:
     batch = load_scenario(SCENARIOS / "batch.toml")
@@ -193,18 +186,6 @@ def test_every_page_in_use_has_the_number_of_its_place(qapp, cache, size) -> Non
     assert numbered == [not none] * len(numbered)
     said = next(each.text for each in drawn if each.text.startswith(f"{places} places"))
     assert any(len(each) > 1 for each in inside.values()) == ("sequence" in said)
-
-
-def test_the_bars_and_the_legend_have_the_same_words(qapp) -> None:
-    state = replace(pages_state(4, sharing=True), step=9)
-    assert min(state.wastes[1].inside, state.wastes[1].outside) > 0
-    rect = QRectF(0, 0, 1900, 1100)
-    placed = scene(whole(PAGES, state), Style(DARK), rect)
-    drawn = [each.text for each in drawn_words(placed.paint, rect)]
-    bar = next(each for each in drawn if each.startswith("in stretches: ") and "held" in each)
-    for each in ("held without a token", "too small for the next"):
-        assert each in bar
-        assert sum(each in other for other in drawn if other != bar) >= 1
 
 
 def test_a_run_without_pages_leaves_the_server(open_window) -> None:

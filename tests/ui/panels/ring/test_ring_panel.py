@@ -8,14 +8,12 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtTest import QTest
 
 from simulator.lesson.tables import ChooseTable
-from simulator.problem.hardware import LAUNCH_SECONDS
 from simulator.problem.scenario import load_scenario, parse_scenario, save_scenario, with_values
 from simulator.study.ring.dealing import DEVICES, LAYOUTS
 from simulator.study.ring.state import CHOSEN, DONE, HIDDEN, LATER, NOW
 from tests.helpers.drawn_words import drawn_words
 from ui.kit.boxes import scene
 from ui.look.theme import DARK, Style
-from ui.look.units import launch_words
 from ui.panels.ring.study import RING
 from ui.panels.study_panel import StudyPanel, whole
 from ui.session.session import Session
@@ -92,19 +90,6 @@ def test_it_begins_with_a_device_to_which_something_is_merged(session, panel):
     assert panel.state.device == DEVICES - 1
     merged = panel.state.found.numbers.m[:, panel.state.rows]
     assert any((merged[0] != merged[-1]).ravel())
-
-
-def test_how_fast_a_ring_is_is_said_where_its_times_say_something(session, panel):
-    """A run of 25 tokens was said to be 0.545 times as fast as on one device."""
-    assert panel.state.timeline.alone < LAUNCH_SECONDS
-    assert not any("as fast" in title for title in around(panel.state).title)
-    panel.choose("shows", "numbers")
-    assert not any("as fast" in title for title in around(panel.state).title)
-    panel.choose("shows", "time")
-    long = {"attention": {"seqlen_q": 8192, "head_dim": 64}, "tiling": {"rows": 128, "cols": 128}}
-    propose(session, panel, with_values(run(), long))
-    assert panel.state.timeline.alone > LAUNCH_SECONDS
-    assert all("as fast as one" in title for title in around(panel.state).title)
 
 
 def test_a_scenario_says_devices_and_layout_and_keeps_them(session, panel, tmp_path):
@@ -234,14 +219,6 @@ def test_links_and_overlap_change_the_time_and_nothing_else(session, panel):
     assert panel.state.found.numbers is not None
 
 
-def test_it_says_that_a_launch_takes_longer_where_it_does(panel):
-    state, said = panel.state, launch_words(0.0)
-    assert state.timeline.seconds < LAUNCH_SECONDS
-    assert said in around(state).sentences
-    late = replace(state.timeline, begins=state.timeline.begins + LAUNCH_SECONDS)
-    assert said not in around(replace(state, timeline=late)).sentences
-
-
 def test_numbers_are_those_of_each_step_and_the_same_in_every_layout(session, panel):
     panel.take_choices(ChooseTable(ring="numbers", step=1, link="PCIe-5"))
     chosen = panel.chosen
@@ -255,34 +232,6 @@ def test_numbers_are_those_of_each_step_and_the_same_in_every_layout(session, pa
         assert "from float64" in around(panel.state).sentences[0]
     for each in outputs[1:]:
         np.testing.assert_allclose(each, outputs[0], atol=1e-5)
-
-
-def test_the_share_of_a_device_is_said_once_where_all_have_the_same(session, panel):
-    said = {}
-    for layout in LAYOUTS:
-        panel.choose("layout", layout)
-        session.settle()
-        (said[layout],) = (
-            words for words in around(panel.state).sentences if words.startswith("Of all")
-        )
-    share = 100 / panel.state.found.work.ring.devices
-    assert said["zigzag"].startswith(f"Of all FLOPs {share:.3g} % a device; each link")
-    assert " % to " in said["contiguous"]
-
-
-def test_what_has_no_ring_says_why(session, panel):
-    linear = {"algorithm": "linear", "seqlen_q": 16, "head_dim": 4}
-    propose(session, panel, parse_scenario({"attention": linear}))
-    assert around(panel.state).sentences == (panel.state.found.why,)
-    assert "Without a softmax" in around(panel.state).sentences[0]
-
-
-@pytest.mark.parametrize("shows", ["time", "numbers"])
-@pytest.mark.parametrize("size", [(430, 260), (624, 230), (1900, 900)])
-def test_every_colour_is_named_at_every_size(panel, shows, size):
-    drawn = words_in(replace(panel.state, shows=shows), *size)
-    named = {"this device", "this step", "done", "to come"}
-    assert named | ({"on the links"} if shows == "time" else set()) <= {e.text for e in drawn}
 
 
 # --- keys that stay ------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ import pytest
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtTest import QTest
 
-from kernels.cuda.needs import block_needs
 from simulator.base.assets import SCENARIOS
 from simulator.code.code_lines import exemplars
 from simulator.lesson.tables import ChooseTable
@@ -22,9 +21,9 @@ from simulator.timing.duration import duration_of
 from simulator.timing.orders import ORDERS
 from tests.helpers.by_hand import choosing
 from tests.helpers.drawn_words import drawn_words
+from tests.helpers.painted import painted
 from tests.helpers.runs import program_of, scenario
 from tests.helpers.waiting import settle
-from tests.ui.panels.test_memory import painted
 from ui.kit.boxes import scene
 from ui.look.durations import MODEL, duration_text, limit_text
 from ui.look.theme import THEMES, Style
@@ -107,14 +106,6 @@ def test_the_block_at_work_is_that_of_the_cursor(window):
     assert len(seen) > 1
 
 
-def test_of_several_orders_it_is_told_in_which_the_block_is_there(window):
-    panel = panel_of(window)
-    panel.take_choices(ChooseTable(schedule="orders"))
-    settle(window)
-    first = panel.state.rows[0].title
-    assert told(panel.state)[0].startswith(f"At work, {first}: head 0, row block ")
-
-
 def test_every_view_and_order_has_its_rows(window):
     panel = panel_of(window)
     for what, count in (("run", 1), ("orders", len(ORDERS)), ("algorithms", 3), ("splits", 1)):
@@ -136,14 +127,6 @@ def test_what_the_mouse_points_at_is_told(window):
     assert told(panel.state)[0].startswith("head 0, row block 3: SM 0, 4.0 µs to ")
     QTest.mouseMove(picture, picture.scene.where(0).toRect().bottomLeft())
     assert panel.state.pointed is None
-
-
-def test_controls_are_hidden_in_a_film(window):
-    panel = panel_of(window)
-    top = panel.picture.y()
-    panel.show_controls(False)
-    assert panel.bar.isHidden()
-    assert panel.picture.y() < top
 
 
 def test_a_schedule_is_exported_and_set_beside_itself_as_a_trace(window, tmp_path):
@@ -263,29 +246,6 @@ def test_times_that_are_not_modelled_are_neither_said_nor_drawn_on_one_axis(qapp
     )
 
 
-def test_another_order_is_a_question_of_what_if() -> None:
-    causal = with_values(CHOSEN, {"mask": {"causal": True}})
-    state = schedule_state(program_of(causal), "run", "index")
-    (row,) = state.rows
-    assert figures(state, row)[0].startswith(f"what if: ≈ {time_text(row.schedule.seconds)}: ")
-    usual = time_text(duration_of(program_of(causal)).seconds)
-    assert f"the order of the model, takes {usual}." in state.sentences[0]
-    first, *others = schedule_state(program_of(causal), "orders", "model").rows
-    assert figures(state, first)[0].startswith(f"≈ {usual}")
-    assert all(figures(state, each)[0].startswith("what if: ") for each in others)
-
-
-@pytest.mark.parametrize("algorithm", ["flash2-backward", "split-kv", "linear"])
-def test_a_time_that_is_not_modelled_says_so(algorithm: str) -> None:
-    state = schedule_state(exemplars(algorithm)[0], "run", "model")
-    (row,) = state.rows
-    least, spent = row.schedule.least, row.schedule.seconds
-    assert figures(state, row)[0].startswith(
-        f"≥ {time_text(least)} (in these blocks {time_text(spent)}), idle "
-    )
-    assert "is not modelled. Each block takes the data sheet's time" in state.sentences[0]
-
-
 def test_persistent_blocks_that_are_behind_are_explained() -> None:
     uneven, even = (
         scenario("flash2", nq=2048, d=64, heads=12, rows=128, cols=64, dtype="float16",
@@ -296,17 +256,6 @@ def test_persistent_blocks_that_are_behind_are_explained() -> None:
         seconds = {row.schedule.order: row.schedule.seconds for row in state.rows}
         explained = "the start of each block, is not in the model" in " ".join(state.sentences)
         assert explained == (seconds["persistent"] > seconds["index"]) == (chosen is uneven)
-
-
-def test_what_has_no_schedule_says_why() -> None:
-    chosen = scenario("naive", nq=1, nk=131072, d=64)
-    (row,) = schedule_state(program_of(chosen), "run", "index").rows
-    assert row.why == (
-        "A thread block of naive_softmax takes 512 KiB: H100-SXM gives 227 KiB to one."
-    )
-    uneven = scenario("flash2", nq=1, nk=8, heads=4, kv_heads=2, head=[0, 1, 2])
-    (row,) = schedule_state(program_of(uneven), "splits", "index").rows
-    assert "as many query heads of each KV head" in row.why
 
 
 def test_the_mark_alone_moves_with_the_cursor(qapp) -> None:
@@ -327,34 +276,6 @@ def test_the_mark_alone_moves_with_the_cursor(qapp) -> None:
     ]
     assert changed
     assert all(marked in {each.pixelColor(*at).name() for each in (first, later)} for at in changed)
-
-
-@pytest.mark.parametrize("what", sorted({*WHATS} - {"algorithms"}))  # those are without times
-def test_times_that_a_launch_exceeds_say_so_in_every_view(what):
-    short, long = (
-        schedule_state(program_of(scenario("split-kv", nq=n, rows=64, cols=64)), what, "index")
-        for n in (16, 8192)
-    )
-    said = "A launch alone takes some 4 µs."
-    assert said in short.sentences
-    assert said not in long.sentences
-
-
-@pytest.mark.parametrize("size", [(430, 260), (624, 280), (720, 400), (1500, 1100)])
-@pytest.mark.parametrize("long", [False, True])
-def test_what_auto_chooses_is_said_in_any_room(qapp, size, long) -> None:
-    chosen = scenario("flash2", kv_heads=2, **LONG)
-    demo = load_scenario(SCENARIOS / "split-kv.toml")
-    state = schedule_state(program_of(chosen if long else demo), "splits", "index")
-    (auto,) = (row for row in state.rows if "auto" in row.title)
-    splits = auto.schedule.program.workload.splits
-    assert splits > 1
-    lines = drawn_words(drawn(state, size).paint, QRectF(0, 0, *size))
-    said = " ".join(each.text for each in lines)
-    assert f'splits = "auto": {splits} splits, the fewest whose waves (' in said
-    before = said.partition("A launch alone")[0].partition("without splits")[0]
-    assert "are at least 0.85 as full as the fullest (" in before
-    assert not said.endswith(":")
 
 
 @pytest.mark.parametrize(
@@ -390,37 +311,3 @@ def test_no_wave_is_told_as_none(what: str) -> None:
         ]
         assert min(waves) > 0
         assert waves == pytest.approx(exact, rel=0.05)
-
-
-def test_who_has_nothing_to_do_in_a_launch_may_have_in_the_next() -> None:
-    state = schedule_state(
-        program_of(load_scenario(SCENARIOS / "causal.toml")), "algorithms", "index"
-    )
-    naive, *_, flash2 = state.rows
-    counts = [len(each.blocks) for each in naive.schedule.launches]
-    assert naive.events.used == max(counts) > min(counts) == flash2.events.used
-    idle = f"{flash2.schedule.gpu.sms - min(counts)} multiprocessors"
-    run = schedule_state(naive.schedule.program, "run", "index").sentences
-    one = next(words for words in run if words.startswith("scores: "))
-    (other,) = (words for words in state.sentences if words.startswith(flash2.title))
-    assert one.endswith(f"{idle} have nothing to do in this launch.")
-    assert other.endswith(f"{idle} never have anything to do.")
-
-
-def test_what_limits_thread_blocks_on_a_multiprocessor_is_told_in_bytes() -> None:
-    program = program_of(load_scenario(SCENARIOS / "real-scale.toml"))
-    state = schedule_state(program, "run", "index")
-    (needs,) = block_needs(program.workload)
-    assert needs.shared == 164_352  # more than the tiles, 96 KiB, of which two would fit
-    assert (
-        "A thread block of our kernel takes 160.5 KiB of shared memory, so that 1 fits on a "
-        "multiprocessor."
-    ) in state.sentences
-
-
-def test_registers_that_nobody_has_compiled_are_told_once():
-    sizes = {"nq": 512, "heads": 16, "d": 64, "rows": 64, "cols": 64, "dtype": "float16"}
-    program = program_of(scenario("flash2-backward", **sizes))
-    words = " ".join(schedule_state(program, "run", "index").sentences)
-    assert words.count("Registers are those that the sources of the kernels state") == 1
-    assert "A thread of the kernel takes 128 registers, so that 2 thread blocks fit on a" in words

@@ -4,10 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QPointF, Qt
-from PySide6.QtGui import QMouseEvent
+from PySide6.QtCore import QPointF, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
 
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import parse_scenario
@@ -16,6 +14,7 @@ from simulator.study.smoothing.kernel_smoother import factors, head_points, key_
 from simulator.study.smoothing.other_scores import score_kinds
 from simulator.study.smoothing.regression import BANDWIDTHS, regression
 from simulator.study.smoothing.repeated import repeated
+from tests.helpers.pointer import move
 from ui.look.units import number_text
 from ui.panels.smoothing.state import COUNTS, DRAWS, HOT
 
@@ -93,12 +92,7 @@ def drag(panel, start, end) -> None:
     surface, button = panel.plot.surface, Qt.MouseButton.LeftButton
     QTest.mousePress(surface, button, Qt.KeyboardModifier.NoModifier, start.toPoint())
     for share in (0.3, 0.7, 1.0):
-        at = start + share * (end - start)
-        event = QMouseEvent(
-            QEvent.Type.MouseMove, at, surface.mapToGlobal(at), Qt.MouseButton.NoButton, button,
-            Qt.KeyboardModifier.NoModifier,
-        )  # fmt: skip
-        QApplication.sendEvent(surface, event)
+        move(surface, start + share * (end - start), button)
     QTest.mouseRelease(surface, button, Qt.KeyboardModifier.NoModifier, end.toPoint())
 
 
@@ -248,26 +242,6 @@ def test_random_features_over_their_number(window):
     assert hot.errors.mean() < own.errors.mean()
 
 
-@pytest.mark.parametrize(
-    ("tables", "words"),
-    [
-        ({"attention": {"seqlen_q": 1025, "head_dim": 4}}, "It takes too long for more than 1"),
-        (
-            {"attention": {"seqlen_q": 9, "head_dim": 4}, "scores": {"softcap": 2.0}},
-            "the softmax of q·k alone",
-        ),
-    ],
-    ids=str,
-)
-def test_where_features_estimate_nothing_it_is_said(window, tables, words):
-    session, panel = window.session, panel_of(window)
-    press(panel, "features")
-    session.start(parse_scenario(tables), None)
-    session.settle()
-    assert words in panel.plot.model.note
-    assert not panel.plot.model.curves
-
-
 def test_a_lesson_chooses_what_is_shown(window):
     panel = panel_of(window)
     panel.take_choices(ChooseTable(kernel="again"))
@@ -277,17 +251,6 @@ def test_a_lesson_chooses_what_is_shown(window):
     panel.take_choices(ChooseTable())
     window.session.settle()
     assert panel.state.shows == "keys"
-
-
-def test_what_cannot_be_done_again_says_why(window):
-    session, panel = window.session, panel_of(window)
-    press(panel, "again")
-    session.start(
-        parse_scenario({"attention": {"seqlen_q": 4, "seqlen_k": 9, "head_dim": 4}}), None
-    )
-    session.settle()
-    assert "as many rows as keys" in panel.plot.model.note
-    assert not panel.plot.model.curves
 
 
 def test_other_scores_of_the_same_row(window):

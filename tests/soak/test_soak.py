@@ -1,32 +1,22 @@
 """The soak itself: a short one finds nothing, and what is wrong is seen."""
 
-import gc
-import json
 import os
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QObject, QTimer, qWarning
-from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QApplication, QComboBox, QWidget
+from PySide6.QtCore import QTimer, qWarning
 
 from simulator import simulate
 from simulator.base.assets import DEMO
-from tests.soak.devices import press
 from tests.soak.fresh import compare, prints_of
 from tests.soak.run import MOST_BLOCK_MS, WARM, Report, soak
 from tests.soak.watch import (
-    LONG_MS,
     Block,
     Failures,
     Sample,
-    Stopwatch,
-    Witness,
-    objects_of,
 )
 from ui.widgets.application import application
 
@@ -79,21 +69,6 @@ def test_a_short_soak_finds_nothing_wrong(home: Path) -> None:
     assert len(lines) == 5
 
 
-def test_objects_are_counted_without_keeping_any(qapp: QApplication) -> None:
-    root = QWidget()
-    box = QComboBox(root)
-    box.addItems(["one", "two"])
-
-    def in_python() -> int:
-        return sum(isinstance(each, QObject) for each in gc.get_objects())
-
-    before = in_python()
-    count = objects_of(root)
-    assert in_python() == before
-    assert count == 1 + len(root.findChildren(QObject)) > 3
-    assert in_python() > before
-
-
 @pytest.mark.parametrize("name", ["rss", "objects", "qobjects", "widgets"])
 def test_growth_is_a_fault(name: str) -> None:
     larger = replace(FIRST, actions=2 * WARM, **{name: getattr(FIRST, name) * 1.2})
@@ -106,26 +81,6 @@ def test_growth_is_a_fault(name: str) -> None:
     assert len(Report([small, FIRST, early, larger, last, larger]).faults()) == 1
 
 
-def test_the_parts_of_memory_make_up_the_whole() -> None:
-    """In a process of its own: what other tests have left in this one is mapped in other ways."""
-    if sys.platform != "linux":
-        pytest.skip("reads /proc")
-    script = """
-import json, numpy, psutil
-from tests.soak.memory import parts
-pages = numpy.ones(8 * 2**20)
-print(json.dumps([parts(), psutil.Process().memory_info().rss / 2**20, pages.nbytes / 2**20]))
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    found, rss, pages = json.loads(done.stdout)
-    whole = sum(found[name] for name in ("heap", "pools", "mapped", "files", "stacks"))
-    assert whole == pytest.approx(rss, rel=0.02)
-    assert found["large"] >= pages
-    assert 0 < found["python used"] <= found["python"] <= found["mapped"]
-
-
 def test_blocks_and_failures_are_faults() -> None:
     slow = Block(cpu=MOST_BLOCK_MS + 1, wall=400, what="present", at=7)
     quick = Block(cpu=MOST_BLOCK_MS - 1, wall=900, what="present", at=8)
@@ -133,47 +88,6 @@ def test_blocks_and_failures_are_faults() -> None:
     assert len(report.faults()) == 2
     assert "ValueError" in report.faults()[0]
     assert "action 7" in report.faults()[1]
-
-
-class Slow(QWidget):
-    """Computes for a while when a key is pressed, and when it is let go."""
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        until = time.thread_time() + 0.06
-        while time.thread_time() < until:
-            pass
-
-    keyReleaseEvent = keyPressEvent
-
-
-def test_a_block_ends_where_the_window_would_take_input() -> None:
-    application()
-    window = Slow()
-    window.show()
-    with Stopwatch() as watch:
-        press(window.windowHandle(), "x")
-    window.close()
-    assert watch.cpu >= 60
-
-
-def compute() -> None:
-    until = time.thread_time() + 1.5 * LONG_MS / 1000
-    while time.thread_time() < until:
-        pass
-
-
-def test_of_a_long_block_it_is_told_what_ran() -> None:
-    with Witness():
-        with Stopwatch() as watch:
-            compute()
-        with Stopwatch() as short:
-            pass
-    assert any(line.endswith(f"test_soak.py:{compute.__name__}") for line in watch.where[:3])
-    assert short.where == ()
-    # Nothing looks any more, and what was seen before is not told of another block.
-    with Stopwatch() as later:
-        compute()
-    assert later.where == ()
 
 
 def test_errors_and_warnings_are_told() -> None:

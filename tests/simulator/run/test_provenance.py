@@ -142,69 +142,6 @@ def test_a_score_is_its_products(algorithm: str) -> None:
     assert "in the last place" in words_of(found) or "the same in float32" in words_of(found)
 
 
-def test_flash2_statistics_and_output() -> None:
-    trace = trace_of(scenario("flash2", nq=8, d=4, mask={"causal": True}, seed=3))
-    now = trace.snapshot(2)  # tile (1, 1), after all its ops
-    t, row = now.tile, 6
-    r = row - now.visit.rows.start
-    top = int(np.argmax(np.where(t.seen[r], t.s[r], -np.inf))) + now.visit.cols.start
-
-    def values(cell: Cell) -> list[float]:
-        return [number.value for number in numbers_of(explain(now, cell))]
-
-    m = explain(now, Cell("m", row, 0))
-    assert values(m.value.cell) == [
-        t.m_prev[r], t.m_tile[r], t.m[r], t.m_tile[r], t.m_prev[r], t.m[r], t.alpha[r],
-    ]  # fmt: skip
-    assert f"held by key {top}" in words_of(m)
-    assert numbers_of(m)[1].cell == Cell("S", row, top)
-    l = values(Cell("l", row, 0))
-    assert l[:4] == [t.l_tile[r], t.alpha[r], t.l_prev[r], t.l_tile[r]]
-    assert l[5] == t.l[r]
-    o = explain(now, Cell("O", row, 2))
-    assert o.sum is not None
-    assert o.sum.total == pytest.approx(
-        float(t.p[r].astype(float) @ now.v[4:8, 2].astype(float)), abs=1e-14
-    )
-    shown = values(Cell("O", row, 2))
-    assert shown[:3] == [t.o[r, 2], t.l[r], now.o[r, 2]]
-    assert shown[3:5] == [t.alpha[r], t.o_prev[r, 2]]
-    assert shown[6] == pytest.approx(t.alpha[r] * t.o_prev[r, 2] + o.sum.total)
-    assert shown[7] == t.o[r, 2]
-
-
-def test_flash1_joins_its_tile() -> None:
-    trace = trace_of(scenario("flash1", nq=8, d=4))
-    now = trace.snapshot(3)
-    t, row = now.tile, 5
-    r = row - now.visit.rows.start
-    m = explain(now, Cell("m", row, 0))
-    assert "m̃ = max S of this tile" in words_of(m)
-    assert "α = exp(" in words_of(m)
-    assert "β = exp(" in words_of(m)
-    assert [n.value for n in numbers_of(m)][-1] == t.beta[r]
-    o = [n.value for n in numbers_of(explain(now, Cell("O", row, 0)))]
-    assert o[0] == now.rescale_factor[r]
-    assert o[2] == pytest.approx(t.beta[r] / t.l[r])
-    p = explain(now, Cell("S", row, 5))
-    assert "P̃ = exp(S − m̃)" in words_of(p)
-
-
-def test_each_launch_of_naive() -> None:
-    trace = trace_of(scenario("naive", nq=8, d=4))
-    launches = {now.visit.launch: now for now in every_op(trace)}
-    first, second, third = (launches[n] for n in range(3))
-    assert explain(first, Cell("m", 7, 0)).value.value is None
-    l = explain(second, Cell("l", 7, 0))
-    assert l.sum is not None
-    assert l.sum.count == 8
-    assert "P = exp(S − m) / ℓ" in words_of(explain(second, Cell("S", 7, 0)))
-    assert "from launch 2" in words_of(explain(third, Cell("l", 7, 0)))
-    assert "from launch 2" in words_of(explain(third, Cell("m", 7, 0)))
-    assert "written to HBM by launch 2" in words_of(explain(third, Cell("S", 7, 5)))
-    assert words_of(explain(third, Cell("O", 7, 0))).startswith("O = O before + Σ p v")
-
-
 def test_a_term_of_l_is_called_what_it_is() -> None:
     """Once naive has divided P by l, what was summed is no longer what the cell of P shows."""
     for now in every_op(trace_of(scenario("naive", nq=8, d=4))):
@@ -222,23 +159,6 @@ def test_a_term_of_l_is_called_what_it_is() -> None:
                 assert number.name == f"exp({cell_name(number.cell)} − m)"
                 assert number.value == pytest.approx(shown.value * found.total, rel=1e-5)
         assert (found.name == "Σ P") is ("normalise" not in now.done)
-
-
-def test_what_is_not_there_is_said() -> None:
-    trace = trace_of(scenario("flash2", nq=12, d=4, mask={"causal": True}))
-    now = trace.snapshot(2, 1)  # tile (1, 1), before its maximum
-    assert now.visit.i == now.visit.j == 1
-    for cell, words in (
-        (Cell("S", 1, 9), "tile (0, 2) is skipped: never loaded"),
-        (Cell("S", 9, 1), "tile (2, 0) is not loaded yet"),
-        (Cell("S", 1, 1), "tile (0, 0) was used and dropped"),
-        (Cell("m", 9, 0), "not there yet"),
-        (Cell("O", 9, 1), "not there yet"),
-    ):
-        assert explain(now, cell).value.state == words
-    assert "has not been joined in yet" in words_of(explain(now, Cell("m", 5, 0)))
-    assert "has not been added yet" in words_of(explain(now, Cell("O", 5, 0)))
-    assert explain(now, Cell("O", 1, 0)).value.state == "of row block 0, finished"
 
 
 @given(scenarios(longest=14))

@@ -20,12 +20,8 @@ from tests.helpers.tile_states import tile_states
 from ui.board.board import paint_board
 from ui.board.layout import Viewport, board_layout
 from ui.board.middle import middle_at
-from ui.board.text import wrapped
-from ui.board.words import caption_phrases, describe
-from ui.look.draw import text_width
 from ui.look.heat import colour_map, pooled, prefers_white
 from ui.look.theme import DARK, THEMES, Style, load_fonts
-from ui.look.units import number_text
 
 
 @pytest.fixture(autouse=True)
@@ -209,79 +205,7 @@ def test_a_tile_of_less_than_a_pixel_is_still_marked() -> None:
     assert (tile.width(), tile.height()) == (1, 1)
 
 
-# --- words ------------------------------------------------------------------------------------
-
-
-def test_describe_reads_the_engines_numbers() -> None:
-    trace = demo("flash2")
-    snapshot = trace.snapshot(7)
-    visit, tile = snapshot.visit, snapshot.tile
-    row, key = visit.rows[1], visit.cols[0]
-    tokens = trace.workload.tokens
-    assert describe(snapshot, Cell("S", row, key)) == (
-        f"S[{row}, {key}] = q{row} · k{key} / √32 = {number_text(float(tile.s[1, 0]))}"
-        f"  ·  P = {number_text(float(tile.p[1, 0]))}  ·  “{tokens[row]}” → “{tokens[key]}”"
-    )
-    product = float(snapshot.q[row] @ snapshot.k[key]) / np.sqrt(32)
-    assert number_text(product) in describe(snapshot, Cell("S", row, key))
-    for name, value in (("m", tile.m[1]), ("l", tile.l[1])):
-        text = f"{'ℓ' if name == 'l' else name}[{row}] = {number_text(float(value))}"
-        assert describe(snapshot, Cell(name, row, 0)).startswith(text)
-    assert "not divided by ℓ yet" in describe(snapshot, Cell("O", row, 2))
-    assert number_text(float(tile.o[1, 2])) in describe(snapshot, Cell("O", row, 2))
-    assert describe(snapshot, Cell("K", 3, 5)) == (
-        f"K[3, 5] = {number_text(float(snapshot.k[3, 5]))}  ·  “{tokens[3]}”"
-    )
-    last = trace.workload.seqlen_q - 1
-    assert describe(snapshot, Cell("S", last, 0)).startswith(f"S[{last}, 0]: tile (")
-    assert describe(snapshot, Cell("O", last, 0)).startswith(f"O[{last}, 0]: not there yet")
-    past = describe(snapshot, Cell("S", 0, 2))
-    assert snapshot.head is not None
-    assert number_text(float(snapshot.head.s[0, 2])) in past
-    assert "used and dropped" in past
-
-
-def test_describe_never_makes_numbers_up_in_large_problems() -> None:
-    trace = blocks_of_4096()
-    index = trace.program.index(0, 20, 10)
-    assert index is not None
-    snapshot = trace.snapshot(index)
-    assert describe(snapshot, Cell("S", 0, 0)) == (
-        "S[0, 0]: tile (0, 0) was used and dropped: go there to see its numbers"
-    )
-    assert describe(snapshot, Cell("m", 0, 0)) == (
-        "m[0]: numbers are kept for the current row block alone"
-    )
-    row = snapshot.visit.rows[3]
-    assert describe(snapshot, Cell("m", row, 0)).startswith(
-        f"m[{row}] = {number_text(float(snapshot.m[3]))}"
-    )
-
-
-def test_captions_drop_what_matters_least() -> None:
-    phrases = caption_phrases(demo("causal").snapshot(4, 4), 80)
-    assert phrases[:2] == ["S = QKᵀ/√d", "P = exp(S − m) of tile (2, 1) in registers"]
-    dim = "dim tiles were used and dropped: exp(S − m) of now"
-    assert phrases[-2:] == [dim, "hatched tiles are skipped"]
-    font = Style(DARK).text_font(11.5)
-    for width in (200, 300, 420, 600, 1200):
-        lines = wrapped(phrases, font, width, 2)
-        assert 1 <= len(lines) <= 2
-        assert all(text_width(font, line) <= width for line in lines)
-    assert "hatched" not in " ".join(wrapped(phrases, font, 250, 1))
-
-
 # --- colours ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("theme", THEMES.values(), ids=lambda theme: theme.name)
-@pytest.mark.parametrize("name", ["S", "Q", "K", "V", "O", "m", "l"])
-def test_maps_run_one_way_so_that_sign_shows(theme: Any, name: str) -> None:
-    words = colour_map(theme, name)[:256]
-    light = [QColor(int(word) & 0xFFFFFF).lightnessF() for word in words]
-    steps = np.diff(light) * (1 if theme.dark else -1)
-    assert (steps >= -0.01).all()
-    assert abs(light[-1] - light[0]) > 0.25
 
 
 def test_numbers_are_written_in_the_ink_that_can_be_read() -> None:

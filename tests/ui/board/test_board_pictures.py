@@ -112,8 +112,8 @@ def test_a_tile_is_seen_in_the_picture(tmp_path: Path) -> None:
 
 
 @pytest.mark.sweep(keep=6)
-@pytest.mark.parametrize("size", SIZES, ids=str)
-@pytest.mark.parametrize("side", [3, 7, 14, 24])
+@pytest.mark.parametrize("size", [*SIZES][::2], ids=str)
+@pytest.mark.parametrize("side", [3, 14, 24])
 @pytest.mark.parametrize("heads", ["alone", "shared"])
 def test_the_picture_lies_in_room_that_nothing_else_has(
     size: tuple[int, int], side: int, heads: str, tmp_path: Path

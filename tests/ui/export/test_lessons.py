@@ -1,9 +1,7 @@
 """Lessons as films, handouts and pictures."""
 
-import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 import threading
@@ -168,16 +166,6 @@ def test_equal_keys_are_equal_pictures(source):
         pixels = painted(source, k).tobytes()
         assert seen.setdefault(source.key(k), pixels) == pixels
     assert len(set(seen.values())) > len(seen) / 2  # an op need not change anything
-
-
-@pytest.mark.long
-def test_two_exports_are_the_same(lesson, tmp_path):
-    files = []
-    for _ in range(2):
-        make(lesson, tmp_path / "a.mp4", **FILM)
-        files.append((tmp_path / "a.mp4").read_bytes())
-        (tmp_path / "a.mp4").unlink()
-    assert files[0] == files[1]
 
 
 def test_only_some_steps(lesson, source, tmp_path):
@@ -434,24 +422,3 @@ def test_an_input_that_is_gone_is_told(tmp_path):
     with pytest.raises(InputError, match=r"mine\.npz"):
         export.make(lambda share: None)
     assert names(tmp_path / "out") == []
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_is_130_and_leaves_nothing(lesson, number, tmp_path):
-    process = subprocess.Popen(
-        [sys.executable, "-m", "ui", "export", lesson, "-o", tmp_path / "a.mp4",
-         "--length", "600", "--fps", "60", "--engine", "numpy"],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "QT_QPA_PLATFORM": "offscreen"},
-    )  # fmt: skip
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and process.poll() is None:
-        if any(part.stat().st_size > 20_000 for part in tmp_path.glob(".*.part")):
-            break
-        time.sleep(0.02)
-    process.send_signal(number)
-    out, err = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert (out, err) == ("", "")
-    assert names(tmp_path) == []

@@ -1,7 +1,6 @@
 """Nothing in the window is written smaller than can be read: 11 pixels at scale 1."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from PySide6.QtGui import QFont
@@ -9,6 +8,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from simulator.base.assets import LESSONS
+from tests.helpers.shown_lessons import some_lessons
 from ui.look.layouts import LAYOUT_NAMES
 from ui.look.theme import TEXT_SCALES, Style
 from ui.safety.settings import Settings
@@ -34,11 +34,11 @@ def watch_fonts(monkeypatch: pytest.MonkeyPatch, told: Callable[[int], object]) 
 @pytest.mark.parametrize(
     ("demo", "size", "scale"),
     [
-        *((demo, (1280, 720), 1.0) for demo in ("flash1", "causal", "real-scale")),
-        *((demo, (1920, 1080), 1.0) for demo in ("flash1", "causal", "real-scale")),
+        ("flash1", (1280, 720), 1.0),
+        ("causal", (1920, 1080), 1.0),
+        ("real-scale", (1280, 720), 1.0),
         # Larger text in a low window leaves panels less room: it may not become smaller by that.
-        *(("causal", (1280, 720), scale) for scale in TEXT_SCALES[1:]),
-        ("flash1", (1280, 720), 2.0),
+        *(("causal", (1280, 720), scale) for scale in TEXT_SCALES[1::2]),
         ("flash1", (1920, 1080), 2.0),
     ],
 )
@@ -74,15 +74,15 @@ def test_no_text_is_too_small(
 
 
 @pytest.mark.sweep(keep=1)
-@pytest.mark.parametrize("path", sorted(LESSONS.glob("*.md")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("stem", some_lessons())
 def test_no_step_of_a_lesson_writes_too_small_in_a_low_window(
     open_window: Callable[..., MainWindow],
     qapp: QApplication,
     monkeypatch: pytest.MonkeyPatch,
-    path: Path,
+    stem: str,
 ) -> None:
     window = open_window("flash2", (1280, 720))
-    window.lessons.open(path)
+    window.lessons.open(LESSONS / f"{stem}.md")
     lesson = window.lessons.player.lesson
     assert lesson is not None
     sizes: set[int] = set()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from PySide6.QtCore import QPoint, QRectF
 from PySide6.QtGui import QPainter, QRegion
-from PySide6.QtWidgets import QAbstractButton, QAbstractSlider, QComboBox, QWidget
+from PySide6.QtWidgets import QAbstractButton, QComboBox, QSlider, QWidget
 
 from simulator.base.assets import SCENARIOS
 from simulator.program.playback import Cursor
@@ -158,7 +158,7 @@ def shortened(fault: str, name: str) -> bool:
                          indirect=["panel"], ids=PICTURES)  # fmt: skip
 def test_controls_have_names(panel: Any, name: str, session: Session) -> None:
     next(states(session, panel, name))
-    for kind in (QAbstractButton, QComboBox, QAbstractSlider):
+    for kind in (QAbstractButton, QComboBox, QSlider):
         for control in panel.findChildren(kind):
             if control.isVisible():
                 assert control.accessibleName(), control

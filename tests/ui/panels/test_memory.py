@@ -85,6 +85,27 @@ def drawn_texts(name: str, state: MemoryState, style: Style, rect: QRectF) -> li
     return drawn
 
 
+@pytest.mark.parametrize("size", [(300, 170), (640, 330), (300, 400)])
+def test_bars_are_explained_and_behind_no_words(size: tuple[int, int]) -> None:
+    """Before the word for what is read is its filling, and before that for what is written."""
+    now, rect = demo("flash1").snapshot(len(demo("flash1")) // 2), QRectF(0, 0, *size)
+    model = memory_model(now)
+    with pytest.MonkeyPatch.context() as patch:
+        drawn = record_texts(patch, memory)
+        picture = view_painted("plain", MemoryState(now), Style(DARK), rect, size)
+    lay = memory_layout(rect, Style(DARK), len(model.lanes), len(model.tensors))
+    words = [one for one in drawn if any(row.contains(one.ink.center()) for row in lay.tensors)]
+    assert len(words) == 2 * len(model.tensors)
+    for one in words:
+        behind = picture.copy(one.ink.toAlignedRect().adjusted(1, 1, -1, -1))
+        assert len(colours(behind)) == 1, one
+    for word, hatched in (("read", False), ("written", True)):
+        (one,) = (each for each in drawn if each.text.startswith(word))
+        x, y = round(one.ink.left() - lay.style.px(8)), round(one.ink.center().y())
+        before = colours(picture.copy(x - 2, y - 2, 5, 5))
+        assert len(before) > 1 if hatched else before == {QColor(DARK.muted).rgb()}
+
+
 @given(st.integers(0, 10**6), st.floats(300, 700), st.floats(0.9, 2), st.floats(1, 2))
 @example(1060, 300.0, 1.0, 1.0)  # a short name leaves room for the bytes
 def test_a_tall_place_shows_all_figures(

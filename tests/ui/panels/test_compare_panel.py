@@ -54,6 +54,31 @@ def lockstep(name: str, share: float) -> tuple[Comparison, Lockstep]:
 # --- words -------------------------------------------------------------------------------------
 
 
+def test_the_slower_one_is_named_with_its_reason() -> None:
+    said = list(verdicts(large(128, 128, 64)))
+    naive, flash1, _ = (each.duration.seconds for each in large(128, 128, 64).totals)
+    slower = factor_text(flash1 / naive)
+    assert said[0] == (
+        f"FlashAttention-1 requests 1.69× as much as naive attention here and takes {slower} as "
+        "long by model: d = 128 and Bc = 64 make it read O 64 times."
+    )
+    assert said[1] == (
+        "FlashAttention-2 requests least, 66.0 MiB; naive attention 2.94×, FlashAttention-1 4.97×."
+    )
+    said = list(verdicts(large(64, 128, 128)))
+    assert said[0].endswith("33.0 MiB; FlashAttention-1 2.55×, naive attention 4.88×.")
+    assert said[1] == "80 % of naive's bytes are S and P, 4\u2009096 × 4\u2009096 numbers each."
+
+
+def test_even_flash2_may_request_more_than_flash1() -> None:
+    program = program_of(scenario("flash2", 256, d=64, rows=4, cols=256, dtype="float16"))
+    said = list(verdicts(Comparison(program)))
+    assert any(
+        text.startswith("FlashAttention-2 requests") and "read K and V 64 times" in text
+        for text in said
+    )
+
+
 def test_a_backward_pass_is_not_ranked_among_forward_passes() -> None:
     backward = next(name for name in ALGORITHMS if ALGORITHMS[name].backward)
     comparison, _ = lockstep(backward, 1.0)

@@ -74,7 +74,7 @@ def test_no_text_is_too_small(
 
 
 @pytest.mark.sweep(keep=1)
-@pytest.mark.parametrize("stem", some_lessons())
+@pytest.mark.parametrize("stem", sorted(some_lessons()))
 def test_no_step_of_a_lesson_writes_too_small_in_a_low_window(
     open_window: Callable[..., MainWindow],
     qapp: QApplication,

@@ -53,6 +53,8 @@ ZOOMS = (0.8, 1.0, 1.25, 1.6, 2.0, 2.5, 3.0)
 """Sizes of the speaker's text, chosen in the window."""
 _LEAST = 0.6
 """The smallest size of a text that is made smaller to be seen without scrolling."""
+_BUTTON = 21.0
+"""Largest letters of buttons in a large window, in u."""
 _BESIDE = 0.62
 """Size of the words about the next step beside the notes, where its picture says them, too."""
 FIRST_SIZE = QSize(1280, 720)
@@ -441,6 +443,8 @@ class SpeakerWindow(QWidget):
             return  # the panes set their own sizes
         self._styled = style, self._zoom, self.size()
         self._fit_parts()
+        if self._wide:  # all of its buttons are in one row
+            style = replace(style, scale=min(scale, _BUTTON * self._u / 14))
         theme, edge = style.theme, round(style.px(10))
         self.setPalette(palette(theme))
         self._column.setContentsMargins(edge, edge, edge, edge)

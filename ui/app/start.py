@@ -108,7 +108,7 @@ def make_window(
     if scenario is not None and scenario.suffix == ".md":
         window.lessons.open(scenario)
         return window
-    window.files.open_first(scenario or DEMO)
+    window.files.open_first(scenario or DEMO, telling=scenario is None)
     if scenario is None:
         window.show_welcome()
     return window

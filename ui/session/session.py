@@ -15,6 +15,7 @@ from kernels.errors import comes_from_device
 from simulator.base.errors import InputError, refuse, safe_text
 from simulator.lesson.places import Framing, Pointer
 from simulator.problem.scenario import Scenario, load_scenario, save_scenario
+from simulator.problem.workload import Workload
 from simulator.program.playback import Cursor, clamped, end_of_visit, first_cursor
 from simulator.run.cell_values import exists, moved_cell
 from simulator.run.snapshot import Cell
@@ -60,6 +61,10 @@ class Attended(Protocol):
 
     def stop(self) -> None:
         """End it for good."""
+
+
+_MOST_READ = 4096
+"""Rows whose tokens are looked through for one that tells much."""
 
 
 class Session(Playing):
@@ -181,10 +186,13 @@ class Session(Playing):
         scenario = load_scenario(path)
         self.start(scenario, path)
 
-    def start(self, scenario: Scenario, path: Path | None) -> None:
-        """Show another scenario; `path` is None if it is not a file yet."""
+    def start(self, scenario: Scenario, path: Path | None, *, telling: bool = False) -> None:
+        """Show another scenario; `path` is None if it is not a file yet.
+
+        telling: whether the row is explained that tells most, not the one that was before.
+        """
         what = f"open {safe_text(path.name)}" if path else "open"
-        self._replace(scenario, File(path, scenario), what, opened=True)
+        self._replace(scenario, File(path, scenario), what, opened=True, telling=telling)
 
     def propose(self, scenario: Scenario, what: str, *, what_if: bool = False) -> None:
         """Change the scenario, as a step that can be undone; `what` names it.
@@ -198,11 +206,14 @@ class Session(Playing):
             self._replace(scenario, self.file, what, opened=False, what_if=what_if)
 
     def _replace(
-        self, scenario: Scenario, file: File, what: str, *, opened: bool, what_if: bool = False
-    ) -> None:
+        self, scenario: Scenario, file: File, what: str, *, opened: bool, what_if: bool = False,
+        telling: bool = False,
+    ) -> None:  # fmt: skip
         self.reading.cancel()  # a file that is still being read comes too late
 
         def accept(trace: Trace) -> None:
+            if telling:
+                self._row = telling_row(trace.workload)
             if self.trace is None:
                 self.file = file
                 self.show_trace(trace)
@@ -643,3 +654,9 @@ def _forget(trace: Trace) -> None:
 def out_of_memory() -> InputError:
     """Return the error of a run that needs more memory than there is."""
     return refuse("scenario", "", "", "a problem that fits in memory")
+
+
+def telling_row(w: Workload) -> int:
+    """Return the row of “it”, whose weights say what the word stands for; 0 where there is none."""
+    rows = range(min(w.seqlen_q, _MOST_READ))
+    return next((row for row in rows if w.query_token(row) == "it"), 0)

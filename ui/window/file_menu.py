@@ -112,9 +112,12 @@ class Files(QObject):
         else:
             self._read(path, partial(self._start, path))
 
-    def open_first(self, path: Path) -> None:
-        """Open the scenario that a window starts with, or the scenario of an export."""
-        self._read(path, self._session.start)
+    def open_first(self, path: Path, *, telling: bool = False) -> None:
+        """Open the scenario that a window starts with, or the scenario of an export.
+
+        telling: whether the row that tells most is explained at first.
+        """
+        self._read(path, partial(self._session.start, telling=telling))
 
     def _read(self, path: Path, done: Callable[[Scenario, Path | None], object]) -> None:
         """Read a scenario or that of an export, beside the window unless it is one of ours.
@@ -133,7 +136,7 @@ class Files(QObject):
     def _start(self, path: Path, scenario: Scenario, file: Path | None) -> None:
         """Show the scenario of a file; a lesson that is shown is left."""
         self._window.lessons.player.leave()
-        self._session.start(scenario, file)
+        self._session.start(scenario, file, telling=True)
         if not path.is_relative_to(SCENARIOS):
             self._window.settings.add_recent(path)
 

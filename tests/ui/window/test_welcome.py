@@ -320,6 +320,19 @@ def test_docks_that_come_to_the_front_stay_below(started):
     assert started.childAt(at) is page
 
 
+def test_the_row_that_is_explained_at_first_is_that_of_it(started):
+    press(started, Key.Key_Escape)
+    trace = started.session.trace
+    assert trace is not None
+    assert trace.workload.query_token(started.session.row) == "it"
+    started.files.open_path(SCENARIOS / "causal.toml")
+    started.session.settle()
+    assert started.session.row == 0
+    started.files.open_path(SCENARIOS / "naive.toml")
+    started.session.settle()
+    assert started.session.row == 8
+
+
 # --- pictures -------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cache, partial
 
 from PySide6.QtCore import QEvent, QObject, QRectF, QSize, Qt, QTimer, Signal
@@ -59,7 +60,9 @@ _MODIFIERS = (Qt.Key.Key_Shift, Qt.Key.Key_Control, Qt.Key.Key_Alt, Qt.Key.Key_M
               Qt.Key.Key_AltGr)  # fmt: skip
 ROOMY_HIGH = 1000
 """Height of a window, at scale 1, from which the strip is two lines high."""
-_EDGE, _ABOVE = 16.0, 4.0
+LOW = 720
+"""Height of a window in which the strip's letters are of scale 1 at most."""
+_EDGE, _ABOVE = 16.0, 3.0
 _LIST = 12.0
 """Letters of a `ChoiceBox` at scale 1."""
 _LONG = 28
@@ -94,7 +97,8 @@ class WhatIfStrip(QWidget):
         self.setAccessibleName("What if")
         self._session, self._stage = session, stage
         self._what_ifs = session.what_ifs
-        self._style, self._sizes = Style(DARK), STAGE if stage else COMPACT
+        self._given = self._style = Style(DARK)
+        self._sizes = STAGE if stage else COMPACT
         self._places: Places | None = None
         self._figures: tuple[FigureWords, ...] = ()
         self._back = self._changed = self.question = ""
@@ -338,16 +342,18 @@ class WhatIfStrip(QWidget):
 
     def set_style(self, style: Style) -> None:
         """Take theme and text scale; on the stage, the scale of the picture."""
-        self._style = style
+        self._given = style
         self.fit()
 
     def fit(self) -> None:
         """Take the height that suits the window."""
-        style = self._style
-        if not self._stage:
+        style = self._given
+        if not self._stage:  # in a low window large letters would take the board's room
+            most = self.window().height() / LOW
+            style = replace(style, scale=min(style.scale, max(most, 0.8)))
             roomy = self.window().height() >= ROOMY_HIGH * style.scale
             self._sizes = ROOMY if roomy else COMPACT
-        size = self._sizes.field
+        self._style, size = style, self._sizes.field
         for field in self.fields.values():
             if isinstance(field, ChoiceBox):
                 field.set_style(Style(style.theme, style.scale * (size - 4) / _LIST))

@@ -1,11 +1,13 @@
 """Positions in scores: one vector at all places, a shift of them, and untrained distances."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from simulator.problem.positions import Rotary
+from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import read_inputs, resolve
 from simulator.study.positions.scores import (
     energies,
@@ -14,6 +16,7 @@ from simulator.study.positions.scores import (
     off_toeplitz,
     pairs_of,
     placed,
+    positions_state,
     rotary_of,
     shift_errors,
     sinusoid_scores,
@@ -21,7 +24,8 @@ from simulator.study.positions.scores import (
     speeds_of,
     stretched,
 )
-from tests.helpers.runs import scenario
+from tests.helpers.runs import scenario, trace_of
+from tests.helpers.small_language_model import put_in_place
 
 ROTARY = Rotary(10000.0, 32)
 
@@ -176,3 +180,19 @@ def test_rows_of_a_drawn_table_are_as_long_as_sinusoids() -> None:
     np.testing.assert_allclose(own, learned_scores(nothing, 5, 4)[2:, 2:])  # whatever the place is
     ones = np.ones(2000)
     assert learned_scores(ones, 5, 1).item() == pytest.approx(3000, rel=0.15)
+
+
+def test_hands_of_a_typed_text_are_those_before_the_model_turned_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_in_place(tmp_path, monkeypatch)
+    said = {"source": "sentence", "text": "t,t,t,t", "layer": 0}
+    w, inputs = trace_of(parse_scenario({"input": said})).single_heads
+    state = positions_state(w, inputs, 1, 4, 100, 4096, 4)
+    assert state.rotary == Rotary(10_000.0, w.head_dim)
+    # In the first layer a query depends on its token alone, but for its place.
+    same = [row for row, token in enumerate(w.tokens) if token == ","]
+    assert len(same) == 3
+    for row in same[1:]:
+        np.testing.assert_allclose(state.pairs[row], state.pairs[same[0]], rtol=1e-4, atol=1e-5)
+    assert not np.allclose(inputs.q[1, same[1]], inputs.q[1, same[0]], atol=1e-2)

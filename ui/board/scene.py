@@ -104,7 +104,8 @@ def say(scene: GestureScene, text: str) -> None:
     card_taken = QRectF() if places is None else places.card
     rooms = rooms_beside(scene.lay, style)
     for room, whole in [*((each, True) for each in rooms), *((each, False) for each in rooms)]:
-        lines = [text] if whole else wrapped(text, font, room.width() - 2 * pad)
+        parts = text.replace(" − ", "\u00a0−\u00a0")  # a difference stays whole
+        lines = [text] if whole else wrapped(parts, font, room.width() - 2 * pad)
         wide = max(text_width(font, each) for each in lines) + 2 * pad
         place = QRectF(room.x(), room.y(), wide, len(lines) * line + style.px(5))
         if wide > room.width() or place.height() > room.height() or place.intersects(card_taken):

@@ -15,6 +15,8 @@ from ui.look.theme import Style
 
 _GROUND = 0.2
 """How much of the current colour is mixed into the ground of what is lit."""
+_ABOVE, _BELOW = 0.55, 0.12
+"""Least height above and below the baseline of what is lit, in sizes of the letters."""
 _ALPHA = re.compile(
     r"\\dfrac\{\\alpha[^{}]*\}\{[^{}]*(?:\{[^{}]*(?:\{[^{}]*\})?[^{}]*\}[^{}]*)*\}"
     r"|\\alpha(?![A-Za-z])"
@@ -40,11 +42,11 @@ def alpha_boxes(
     pixels: size of its letters.
     x, baseline: its left end and its baseline.
     """
-    across, down = style.px(3), style.px(2.5)
+    across, down = style.px(4.5), style.px(3)
     for before, own in _parts(latex):
         end, made = formula(before + own, pixels).width, formula(own, pixels)
-        box = QRectF(x + end - made.width, baseline - made.ascent, made.width,
-                     made.ascent + made.descent)  # fmt: skip
+        above, below = max(made.ascent, _ABOVE * pixels), max(made.descent, _BELOW * pixels)
+        box = QRectF(x + end - made.width, baseline - above, made.width, above + below)
         yield box.adjusted(-across, -down, across, down)
 
 

@@ -292,18 +292,11 @@ class Header(QWidget):
         self.progress.toggled.connect(self._make_room)
         row.addWidget(self.progress)
         self._who = ""
-        self._least = 0
         self._style = Style(DARK)
         self.engine = ElidedLabel()
         self.engine.setObjectName("engine")
         self.engine.setAlignment(Qt.AlignmentFlag.AlignCenter)
         row.addWidget(self.engine)
-
-    def keep_width(self, width: int) -> None:
-        """Keep the window at least so many pixels wide: what stands above needs them."""
-        if width != self._least:
-            self._least = width
-            self.updateGeometry()
 
     def show_trace(self, trace: Trace, style: Style, note: str, *, asked: bool = True) -> None:
         """Show a trace; `note` says in words why this engine computes.
@@ -353,7 +346,7 @@ class Header(QWidget):
             self._make_room(not self.progress.isHidden())
 
     def minimumSizeHint(self) -> QSize:
-        return self._least_parts().expandedTo(QSize(self._least, 0))
+        return self._least_parts()
 
     def _least_parts(self) -> QSize:
         """Return the room of what is always shown."""

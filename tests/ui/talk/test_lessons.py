@@ -415,7 +415,7 @@ def test_a_panel_that_a_layout_has_not_is_told(tmp_path: Path) -> None:
     path.write_text(SHORT.replace('"exactness"', '"exactness"\npanel = "cache"'), encoding="utf-8")
     found = load_lesson(path, LAYOUT_PANELS).mistakes
     assert [str(m) for m in found] == [
-        f'{path}:32: panel = "cache": expected one of exactness, merge, softmax'
+        f'{path}:32: panel = "cache": expected one of exactness, merge, softmax, scenario'
     ]
 
 

@@ -97,6 +97,7 @@ class WelcomePage(QWidget):
         window.lessons.player.step_changed.connect(self._begun)
         window.session.trace_changed.connect(self._run_changed)
         window.presenter.toggled.connect(self._presented)
+        window.session.view_changed.connect(self._go_on_soon)
         for name, action in self._actions():
             if name not in STAYS:
                 action.triggered.connect(self.leave)
@@ -343,6 +344,10 @@ class WelcomePage(QWidget):
                 self._coming[kind] = name
                 self._worker.submit(kind, partial(_compute, name, self._window.session.run_of))
 
+    def _go_on_soon(self, view: object) -> None:
+        if not self.ready:
+            self._soon.start()
+
     def _take(self, kind: str, found: tuple[PictureName, Picture | None]) -> None:
         name, picture = found
         self._pictures[name] = picture
@@ -371,7 +376,8 @@ class WelcomePage(QWidget):
             )  # fmt: skip
             look = Look(self.places, pictures, self.focused, self.hovered, self.pressed)
             paint_page(painter, look, QRectF(self.rect()), self.scrolled)
-            if not self.ready:
+            # The window's own run comes first: pictures would make the start longer.
+            if self._window.session.view is not None and not self.ready:
                 self._soon.start()
 
 

@@ -26,6 +26,8 @@ _LEAST = 346
 """Pixels below which no layout makes its right side without the user."""
 _OPENED_HEIGHT, _LARGE_HEIGHT = 0.6, 0.75
 """Shares of the height of panels, and of large ones, in another layout than their own."""
+_WIDE, _WORDY = 0.44, {"code", "exactness"}
+"""Share of the width that panels with long lines need on the stage, and which these are."""
 _SUBJECT = 0.5
 """Share of the width from which a panel, and not the board, is the subject of a layout."""
 _FILLED = 0.9
@@ -160,7 +162,7 @@ class DockSizes(QObject):
         if area is _BOTTOM and name in layout.bottom and layout.bottom_widths:
             return layout.bottom_widths[layout.bottom.index(name)] * wide / 100
         if self.stage and layout.width < _SUBJECT:
-            return PANEL * wide
+            return (_WIDE if {*layout.stack} & _WORDY else PANEL) * wide
         large = _LARGE[name] and name not in layout.stack
         return max(_LEAST, wide * (max(layout.width, AT_MOST) if large else layout.width))
 

@@ -106,8 +106,10 @@ def test_the_last_row_reads_every_label(name, size) -> None:
         frames.close()
 
 
-@pytest.mark.sweep(keep=1)
-@pytest.mark.parametrize("name", ["02-why-sqrt-d", "09-kv-cache", "07-flash-attention-2"])
+@pytest.mark.sweep(keep=2)
+@pytest.mark.parametrize(
+    "name", ["02-why-sqrt-d", "05-online-softmax", "09-kv-cache", "07-flash-attention-2"]
+)
 def test_a_film_shows_no_control_that_nobody_can_use(name) -> None:
     application()
     made: list[MainWindow] = []

@@ -154,6 +154,10 @@ class ExactnessPanel(Panel[Exactness]):
         self.setAutoFillBackground(True)
         self.set_style(Style(DARK))
 
+    def show_controls(self, on: bool) -> None:
+        """Show the faults that can be switched on, or hide them from an audience."""
+        self._scroll.setVisible(on)
+
     # --- how it looks -----------------------------------------------------------------------
 
     def set_style(self, style: Style) -> None:

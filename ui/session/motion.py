@@ -166,9 +166,11 @@ class Clock(QObject):
             return 1.0
         done = share(self._program, self._head, Granularity.OP)
         if rescales(view.snapshot):
-            if not self._motion:
-                return in_two_states(done)
-            return played(done, self._pace or self._lasts / (self.speed * self._haste))
+            lasts = rescale_seconds(view.snapshot, self.speed) or self._lasts
+            seconds = self._pace or lasts / self.speed
+            if self._motion or played(0.0, seconds) == 1:
+                return played(done, seconds)
+            return in_two_states(done)
         return done if self._motion else 1.0
 
     def _tell(self) -> None:

@@ -20,8 +20,8 @@ from ui.look.slide import PANEL
 from ui.safety.overrides import guarded
 from ui.window.panel_specs import PANELS
 
-_LEFT = 270
-"""Width at scale 1 of the docks at the left: a form is as wide as its words."""
+_LEFT, _LEFT_SHARE = 270, 0.22
+"""Width at scale 1 of the docks at the left, a form, and their least share of the window."""
 _LEAST = 346
 """Pixels below which no layout makes its right side without the user."""
 _OPENED_HEIGHT, _LARGE_HEIGHT = 0.6, 0.75
@@ -158,7 +158,7 @@ class DockSizes(QObject):
             return share * wide
         area = self._area(name)
         if area is _LEFT_AREA:
-            return _LEFT * self.scale
+            return max(_LEFT * self.scale, _LEFT_SHARE * wide)
         if area is _BOTTOM and name in layout.bottom and layout.bottom_widths:
             return layout.bottom_widths[layout.bottom.index(name)] * wide / 100
         if self.stage and layout.width < _SUBJECT:

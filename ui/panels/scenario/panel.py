@@ -98,6 +98,7 @@ class ScenarioPanel(Panel[None]):
 
     def __init__(self) -> None:
         super().__init__("scenario_panel", "Scenario", QSize(0, 0))
+        self.setAutoFillBackground(True)
         self.fields = _Fields(self)
         self.banner = Message()
         self.banner.setObjectName("scenario_banner")

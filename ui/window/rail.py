@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,8 @@ WIDE, NARROW, _ROW = 124, 56, 66
 """Widths of the rail with names and without, and the height of a row that has room, at scale 1."""
 _FROM = 1600
 """Width of the window at scale 1 from which the rail has names."""
+_FULL = 900
+"""Width of the window at which letters of scale 1 are as large as they become there."""
 _ICON, _NAME, _DIGIT = 22, 15, 13
 
 
@@ -150,20 +153,22 @@ class Rail(QToolBar):
             self.actions_of[group.name].setChecked(self._window.docks.shows(group))
 
     def set_style(self, style: Style) -> None:
-        """Take theme and text scale."""
+        """Take theme and text scale; a narrow window leaves large letters less room."""
         for row in self.rows:
-            row.style_now = style
-            row.updateGeometry()
             row.update()
         self.fit()
 
     def fit(self) -> None:
         """Show the names if the window is wide enough; on the stage there is no rail."""
-        style = self._window.style_now
-        named = self._window.width() >= _FROM * style.scale
+        window, style = self._window, self._window.style_now
+        named = window.width() >= _FROM * style.scale
+        own = replace(style, scale=min(style.scale, window.width() / _FULL))
         for row in self.rows:
+            if row.style_now != own:
+                row.style_now = own
+                row.updateGeometry()
             row.named = named
-        wide = 0 if self._window.stage.on else round(style.px(WIDE if named else NARROW))
+        wide = 0 if window.stage.on else round(own.px(WIDE if named else NARROW))
         if wide != self._box.width():
             self._box.setFixedWidth(wide)
             self.setFixedWidth(wide)  # by itself it would not become as narrow as nothing

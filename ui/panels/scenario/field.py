@@ -188,10 +188,11 @@ class Field(QWidget):
         self._stack.addWidget(self.brief)
         self._stack.addStretch(1)
         self.message = Message()
-        self.badge = QLabel(wordWrap=True)
+        self.badge = QLabel()
+        self.badge.setMinimumWidth(1)
         self.badge.setObjectName("badge")
         self.badge.hide()
-        self.aside = QLabel()
+        self.aside = QLabel(wordWrap=True)
         self.aside.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.aside.hide()
         self.maps = HeadMaps() if spec.kind is FieldKind.HEADS else None
@@ -336,10 +337,8 @@ class Field(QWidget):
         self._box.setSpacing(round(px(4)))
         self._parts.setSpacing(round(px(4)))
         self._line.setSpacing(round(px(6)))
-        if not self.names.isHidden():  # the frame is outside of the editor
-            self._box.setContentsMargins(*[math.ceil(px(FRAME))] * 4)
-        else:
-            self._box.setContentsMargins(0, 0, 0, 0)
+        # The frame is outside of the editor.
+        self._box.setContentsMargins(*[math.ceil(px(FRAME))] * 4)
         self._stack.setContentsMargins(round(px(_DOT)), round(px(1)), 0, 0)
         self.message.set_style(style)
         self.label.setFont(style.text_font(13, bold=True))

@@ -169,11 +169,6 @@ class TimeEstimate:
         """The longer one of the two, ``memory`` or ``compute``."""
         return "memory" if self.memory >= (self.compute or 0.0) else "compute"
 
-    @property
-    def below_launch(self) -> bool:
-        """Whether a kernel launch alone takes longer, so that the estimate says little."""
-        return self.seconds < LAUNCH_SECONDS
-
 
 def time_estimate(gpu: Gpu, bytes_moved: int, flops: int, dtype: str) -> TimeEstimate:
     """Return the roofline time of `bytes_moved` and `flops` on `gpu`.

@@ -58,6 +58,3 @@ def test_every_preset_is_its_data_sheet_in_units(name):
 def test_a_launch_takes_some_microseconds():
     # The least and the most that were measured for launches in a row: 1.83 and 2.7 µs.
     assert 1.83e-6 < LAUNCH_SECONDS < 2 * 2.7e-6
-    assert TimeEstimate(memory=0.99 * LAUNCH_SECONDS, compute=0.0).below_launch
-    assert not TimeEstimate(memory=LAUNCH_SECONDS, compute=0.0).below_launch
-    assert not TimeEstimate(memory=0.0, compute=2 * LAUNCH_SECONDS).below_launch

@@ -501,9 +501,11 @@ def test_a_lesson_fits_the_window_of_a_small_screen(open_window: Open) -> None:
 
 
 def test_a_lesson_that_was_the_first_to_be_shown_leaves_no_marks(
-    qapp: QApplication, settings: Settings, qtbot: QtBot
+    qapp: QApplication, settings: Settings, qtbot: QtBot, tmp_path: Path
 ) -> None:
-    window = make_window(None, settings=settings)
+    path = tmp_path / "short.md"
+    path.write_text(SHORT, encoding="utf-8")
+    window = make_window(path, settings=settings)
     qtbot.addWidget(window)
     window.show()
     window.session.settle()

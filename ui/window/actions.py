@@ -139,7 +139,7 @@ ACTIONS = (
                ("PgDown",), separated=True),
     ActionSpec("lesson_back", "Step before", "Lessons", lambda w: w.lessons.player.back(),
                ("PgUp",)),
-    ActionSpec("reveal", "Reveal answer", "Lessons", lambda w: w.lessons.player.reveal(), ("A",)),
+    ActionSpec("reveal", "Reveal answer", "Lessons", lambda w: w.presenter.reveal(), ("A",)),
     ActionSpec("return_to_step", "Return to the step", "Lessons",
                lambda w: w.lessons.player.return_to_step()),
     ActionSpec("leave_lesson", "Leave lesson", "Lessons", lambda w: w.lessons.player.leave(),

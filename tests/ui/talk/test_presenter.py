@@ -112,6 +112,15 @@ def test_a_layout_that_comes_during_a_talk_is_tidied_and_stays(window, qtbot) ->
 # --- keys -----------------------------------------------------------------------------------
 
 
+def test_a_shows_an_answer_and_hides_it_again(talk, window) -> None:
+    player = window.lessons.player
+    player.go(next(n for n, s in enumerate(player.lesson.steps) if s.said.question))
+    window.session.settle()
+    for shown in (True, False, True):
+        press(window, Key.Key_A)
+        assert player.revealed == shown
+
+
 def test_a_clicker_goes_through_a_lesson(talk, window) -> None:
     player = window.lessons.player
     count = len(player.lesson.steps)

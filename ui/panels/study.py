@@ -142,6 +142,10 @@ class Study(Generic[Found, State]):
         """Return the state while the pointer is there; None: on nothing."""
         return None
 
+    def hand(self, at: Hashable) -> bool:
+        """Return whether the pointer is a hand on a box with this id."""
+        return False
+
     def takes(self, before: State, after: State) -> Chosen:
         """Return the choices that a user has made, or that no longer hold, by what was done."""
         return {}

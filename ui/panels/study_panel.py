@@ -129,7 +129,7 @@ class StudyPicture(StatePicture[State]):
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         state, spots = self.state, self._spots(event)
-        over = any(isinstance(at, TermSpot) for at in spots)
+        over = any(isinstance(at, TermSpot) or self._study.hand(at) for at in spots)
         self.setCursor(Qt.CursorShape.PointingHandCursor if over else Qt.CursorShape.ArrowCursor)
         if state is not None:
             self._take(self._study.hover(state, at) for at in (*spots, None))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from PySide6.QtCore import Qt
-
 from simulator.problem.scenario import with_values
 from simulator.program.playback import Cursor
 from simulator.run.trace import Trace
@@ -62,8 +60,6 @@ class ComparePanel(StudyPanel[CompareFound, CompareState]):
 
     def completed(self, state: CompareState) -> CompareState:
         self.bar.show_chosen("view", state.view)
-        shape = Qt.CursorShape.PointingHandCursor if state.pointed else Qt.CursorShape.ArrowCursor
-        self.picture.setCursor(shape)
         return replace(state, asked="", pace=RUN_SECONDS / self._session.speed)
 
     def change(self, state: CompareState) -> None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from PySide6.QtCore import QSizeF, Qt
 
 from simulator.base.choices import Choice, Option
+from simulator.program.algorithms import ALGORITHMS
 from simulator.run.trace import Trace
 from simulator.study.compare import (
     SCALE_N,
@@ -74,7 +75,6 @@ class CompareState:
     by_time: bool = False
     chosen: str = ""  # the view; empty: columns, and the table when all are finished
     marked: str = ""  # the algorithm that Enter shows
-    pointed: bool = False  # whether the pointer is on a column
     asked: str = ""  # the algorithm that a user wants to see
     started: int = 0  # how often the race was started
     share: float = 0.0  # of the race that has been seen
@@ -157,11 +157,8 @@ class CompareStudy(Study[CompareFound, CompareState]):
             return replace(state, marked=at, asked=at)
         return None
 
-    def hover(self, state: CompareState, at: Hashable) -> CompareState | None:
-        on = at in state.found.comparison.programs
-        if at is not None and not on:
-            return None
-        return state if on == state.pointed else replace(state, pointed=on)
+    def hand(self, at: Hashable) -> bool:
+        return at in ALGORITHMS
 
     def act(self, state: CompareState, name: str) -> CompareState | None:
         return state

@@ -199,7 +199,7 @@ def test_the_brush_shows_itself_and_is_put_away(window: MainWindow, leave: str) 
 
 def test_beside_the_scores_the_board_is_as_ever(window: MainWindow) -> None:
     lay = window.board.board_layout()
-    q = QPoint(round(lay.boxes["Q"].center().x()), at(window, 2, 0).y())
+    q = QPointF(lay.boxes["Q"].center().x(), lay.row_y(40.5)).toPoint()
     chosen: list[int] = []
     window.board.row_chosen.connect(chosen.append)
     mouse(window.mask_brush, QEvent.Type.MouseMove, q, Qt.MouseButton.NoButton)

@@ -7,6 +7,8 @@ from contextlib import ExitStack
 
 import pytest
 
+from simulator.base.assets import SCENARIOS
+from simulator.problem.scenario import load_scenario, save_scenario
 from tests.helpers.programs import run, started
 from tests.real_window.screens import WHY_NO_X, x_screen
 
@@ -34,6 +36,14 @@ if once("xlib"):
     w.at_death()
 """
 LATE = "ui.window.autosave.WAIT_MS = 10**6"
+
+
+@pytest.fixture
+def mine(tmp_path):
+    """A scenario file of the user's: the window asks about its changes, and not about a demo's."""
+    path = tmp_path / "mine.toml"
+    save_scenario(load_scenario(SCENARIOS / "causal.toml"), path)
+    return path
 
 
 def kept(folder):
@@ -75,8 +85,8 @@ def test_changes_outlive_their_screen(dies, tmp_path):
         *(pytest.param(n, marks=pytest.mark.long) for n in (signal.SIGHUP, signal.SIGINT)),
     ],
 )
-def test_a_signal_closes_the_window_and_its_changes_are_offered(number, tmp_path):
-    with started(tmp_path, CHANGE, setup=LATE) as process:
+def test_a_signal_closes_the_window_and_its_changes_are_offered(number, tmp_path, mine):
+    with started(tmp_path, CHANGE, str(mine), setup=LATE) as process:
         assert process.stdout.readline() == "changed\n"
         process.send_signal(number)
         out, err = process.communicate()
@@ -88,7 +98,7 @@ def test_a_signal_closes_the_window_and_its_changes_are_offered(number, tmp_path
 
 
 @pytest.mark.long
-def test_a_signal_ends_a_window_that_asks_something(tmp_path):
+def test_a_signal_ends_a_window_that_asks_something(tmp_path, mine):
     asking = (
         CHANGE.replace("w.isWindowModified()", 'box("unsaved")')
         + """
@@ -96,7 +106,7 @@ if w.isWindowModified() and once("asked"):
     w.quit()
 """
     )
-    with started(tmp_path, asking, setup=LATE) as process:
+    with started(tmp_path, asking, str(mine), setup=LATE) as process:
         assert process.stdout.readline() == "changed\n"
         process.send_signal(signal.SIGTERM)
         process.communicate()

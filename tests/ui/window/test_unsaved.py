@@ -245,7 +245,7 @@ def test_the_end_of_the_session_asks_nothing_and_keeps_the_copy(window):
 
 
 @pytest.mark.long
-def test_a_program_that_closes_its_window_is_not_held_up(tmp_path):
+def test_a_program_that_closes_its_window_is_not_held_up(tmp_path, mine):
     done = run(
         tmp_path,
         """
@@ -254,6 +254,7 @@ def test_a_program_that_closes_its_window_is_not_held_up(tmp_path):
         if w.isWindowModified() and once("closed"):
             w.close()
         """,
+        str(mine),
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert load_scenario(tmp_path / "unsaved.toml").attention.algorithm == "flash1"

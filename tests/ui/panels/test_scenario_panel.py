@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QPoint, QPointF, Qt, qInstallMessageHandler
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QScrollArea, QWidget
@@ -33,6 +33,7 @@ from ui.panels.scenario.fields import (
     tables,
     texts,
 )
+from ui.panels.scenario.panel import ScenarioPanel
 
 # --- the table ----------------------------------------------------------------------------
 
@@ -547,3 +548,14 @@ def test_tab_goes_through_the_fields_in_order(desk: Desk, qtbot: QtBot) -> None:
         assert QApplication.focusWidget() is desk.panel.fields[name].editor
         assert QApplication.focusWidget().accessibleName()
         QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
+
+
+def test_qt_takes_the_order_of_the_fields(qtbot: QtBot) -> None:
+    """It refuses one between fields that are not in one window yet."""
+    said: list[str] = []
+    before = qInstallMessageHandler(lambda kind, context, text: said.append(text))
+    try:
+        qtbot.addWidget(ScenarioPanel())
+    finally:
+        qInstallMessageHandler(before)
+    assert said == []

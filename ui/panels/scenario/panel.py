@@ -151,8 +151,6 @@ class ScenarioPanel(Panel[None]):
         self._rows = QVBoxLayout()
         self._column.addLayout(self._rows)
         self._column.addStretch(1)
-        for name in FIRST:
-            self.made(name)
         self._scroll = QScrollArea()
         self._scroll.setObjectName("scenario_scroll")
         self._scroll.setFrameShape(QScrollArea.Shape.NoFrame)
@@ -167,6 +165,8 @@ class ScenarioPanel(Panel[None]):
         whole.setSpacing(0)
         whole.addWidget(self._scroll, 1)
         whole.addLayout(self._foot)
+        for name in FIRST:  # after all are in one window, where Tab goes from one to the next
+            self.made(name)
 
     def made(self, name: str) -> Field:
         """Return a field, made if it was not yet; `show_field` brings it in sight."""

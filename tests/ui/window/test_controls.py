@@ -89,11 +89,16 @@ def title(window, name):
 
 
 def test_a_tab_says_the_name_and_the_bar_what_it_is_for(open_window, qapp):
-    window = open_window()
+    window = open_window("flash2", (1600, 900))
     window.desk.take("algorithm")
     qapp.processEvents()
     assert title(window, "code").words == "Code"
     assert title(window, "formula").words == window.docks["formula"].toolTip() != "Formula"
+    window.resize(1280, 900)  # where the purpose has no room, the name again and no part of it
+    qapp.processEvents()
+    assert title(window, "formula").words == "Formula"
+    window.resize(1600, 900)
+    qapp.processEvents()
     window.docks["values"].close()
     assert title(window, "formula").words == "Formula"
     window.docks["values"].show()

@@ -372,7 +372,7 @@ class TwoPictures(QWidget):
 
     committed = Signal(str)
     framed = False
-    CHOICES = (("false", "off: every pair"), ("true", "on: only back"))
+    CHOICES = (("false", "all pairs"), ("true", "only back"))
 
     def __init__(self) -> None:
         super().__init__()

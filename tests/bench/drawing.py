@@ -210,12 +210,13 @@ def stepping(steps: int = 120, docks: tuple[str, ...] = ()) -> Measurement:
 def _switching() -> list[Measurement]:
     """Measure the longest time in which a change of layout blocks the window, the first too."""
     from simulator.program.algorithms import ALGORITHMS
+    from tests.helpers.changes import choose_algorithm
     from ui.look.layouts import LAYOUTS
 
     switches: list[list[Callable[[], object]]] = []
     out = []
     with _open_window() as (window, bare):
-        take, choose = window.desk.take, window.files.choose_algorithm
+        take, choose = window.desk.take, partial(choose_algorithm, window)
         switches = [
             [partial(take, spec.name) for spec in (*LAYOUTS, *LAYOUTS)],
             [window.next_theme] * 6,

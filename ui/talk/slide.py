@@ -9,12 +9,12 @@ from functools import lru_cache
 from PySide6.QtCore import QRectF, QSize
 from PySide6.QtGui import QPainter
 
-from simulator.lesson.steps import ResolvedStep, paragraphs
+from simulator.lesson.steps import paragraphs
 from ui.look.flow import Face, Flow, FlowWord, flow, paint_pieces
 from ui.look.slide import BODY, LINES, MARGIN, unit
 from ui.look.theme import DARK, Style
 from ui.talk.caption import BODY as TEXT
-from ui.talk.caption import Caption, caption_of
+from ui.talk.caption import Caption
 from ui.talk.caption_text import words_of
 
 FULL = QSize(1920, 1080)
@@ -40,11 +40,6 @@ def line_count(caption: Caption) -> int:
     """Return how many lines a caption needs on the stage, with its question, or its answer."""
     style = slide_style(Style(DARK), FULL)
     return _lines(_flow(_words(caption, paragraphs(caption.body)[0]), style, slide_width(FULL)))
-
-
-def most_lines(step: ResolvedStep) -> int:
-    """Return how many lines a step needs on the stage, before its answer is shown or after."""
-    return max(line_count(caption_of(step, revealed)) for revealed in (False, True))
 
 
 def slide_body(caption: Caption) -> str:

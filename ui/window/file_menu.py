@@ -197,13 +197,6 @@ class Files(QObject):
         except InputError as error:
             self._window.show_error(error, MessageKind.FAILURE)
 
-    def choose_algorithm(self, name: str) -> None:
-        """Propose the same scenario with another algorithm."""
-        scenario = self._session.scenario
-        if scenario is not None:
-            changed = with_values(scenario, {"attention": {"algorithm": name}})
-            self._session.propose(changed, f"algorithm {name}")
-
     # --- schedules ------------------------------------------------------------------------
 
     def export_schedule(self) -> None:

@@ -14,6 +14,7 @@ from simulator.lesson.places import Pointer
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.playback import Cursor, last_cursor
 from simulator.run.breakpoints import AtLine, AtTurn
+from tests.helpers.changes import choose_algorithm
 from ui.look.highlight import spans
 from ui.look.theme import DARK, THEMES, Style
 from ui.panels.code.page import paint_paper, paper_layout
@@ -319,7 +320,7 @@ def test_lines_pointed_at_in_one_algorithm_are_not_looked_for_in_another(open_wi
     panel.paper.show_points((last,))
     assert page.pointed == (last,)
     assert last >= len(PAPERS["naive"].lines)
-    window.files.choose_algorithm("naive")
+    choose_algorithm(window, "naive")
     window.session.settle()
     assert page.paper is PAPERS["naive"]
     assert page.pointed == ()
@@ -331,12 +332,12 @@ def test_breakpoints_of_one_algorithm_are_not_marked_in_another(open_window, qap
     spot = QPoint(8, code_point(panel.cuda, panel.cuda.current[0]).y())
     qtbot.mouseClick(panel.cuda.margin, Qt.MouseButton.LeftButton, pos=spot)
     assert panel.cuda.marked
-    window.files.choose_algorithm("flash1")
+    choose_algorithm(window, "flash1")
     window.session.settle()
     assert panel.cuda.marked == frozenset()
     assert len(window.session.runs.breakpoints) == 1
     assert "// FlashAttention-1, " in panel.cuda.toPlainText()
-    window.files.choose_algorithm("flash2")
+    choose_algorithm(window, "flash2")
     window.session.settle()
     assert panel.cuda.marked
 

@@ -12,6 +12,7 @@ from simulator.program.algorithms import ALGORITHMS, tile_program
 from simulator.study.sweep import Sweep, TilingMap, rule_tiles
 from simulator.study.variants import variant_table
 from simulator.timing.duration import duration_of
+from tests.helpers.changes import choose_algorithm
 from tests.helpers.scenario_desk import CAPTURE
 from ui.look.durations import duration_text
 from ui.look.units import bytes_text, count_text
@@ -212,7 +213,7 @@ def test_the_table_of_variants_is_live_and_says_its_powers(window):
     assert f"held in HBM {bytes_text(round(naive.held.here))}, as N to the 1.99" in words
     assert "Exponents fitted from N = 4\u2009096 to 65\u2009536" in words
     assert [row.name for row in panel.state.found.rows if row.own] == ["MHA, FlashAttention-2"]
-    window.files.choose_algorithm("naive")
+    choose_algorithm(window, "naive")
     session.settle()
     assert [row.name for row in panel.state.found.rows if row.own] == ["MHA, naive"]
     panel.take_choices(ChooseTable())  # a lesson that says nothing leaves it as it is
@@ -232,7 +233,7 @@ def test_steps_change_nothing_and_scenarios_do(window):
         session.settle()
     assert panel.state.found is before
     assert panel.plot.model is model
-    window.files.choose_algorithm("naive")
+    choose_algorithm(window, "naive")
     session.settle()
     assert panel.state.found is not before
     assert panel.plot.model.marks[0].y == session.trace.program.totals.bytes

@@ -11,6 +11,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLabel, QWidget
 
 from simulator.problem.scenario import scenario_toml
+from tests.helpers.changes import choose_algorithm
 from tests.helpers.programs import run, started
 from ui.look.theme import TEXT_SCALES, THEMES
 from ui.safety.crash import MOST_TOLD, CrashDesk, CrashDialog
@@ -33,7 +34,7 @@ def shown(desk, open_window):
     window = open_window("causal")
     desk.window, desk.session = window, window.session
     desk.autosave = Autosave(window.session, window.settings.folder)
-    window.files.choose_algorithm("flash1")
+    choose_algorithm(window, "flash1")
     window.session.settle()
     yield desk
     desk.autosave.finish()

@@ -14,6 +14,7 @@ import pytest
 from simulator.base.assets import SCENARIOS
 from simulator.base.errors import InputError
 from simulator.problem.scenario import load_scenario, scenario_toml, with_values
+from tests.helpers.changes import choose_algorithm
 from ui.export.writers.metadata import note_of
 
 if sys.platform == "linux":
@@ -85,7 +86,7 @@ def test_what_is_wanted_later_counts(instead, open_window, tmp_path, qtbot) -> N
     acts = {
         "cancel": window.header.progress.cancelled.emit,
         "demo": lambda: window.open_path(SCENARIOS / "naive.toml"),
-        "change": lambda: window.files.choose_algorithm("naive"),
+        "change": lambda: choose_algorithm(window, "naive"),
     }
     with held_back(path, CONTENTS[".toml"]) as go:
         window.open_path(path)

@@ -15,6 +15,7 @@ from simulator.run.breakpoints import (
     OverLimit,
     TileSkipped,
 )
+from tests.helpers.changes import choose_algorithm
 from ui.panels.code.panel import CodePanel
 from ui.widgets.message_bar import MessageKind
 
@@ -302,7 +303,7 @@ def test_a_run_in_another_scenario_forgets_the_old_numbers(open_window):
     session.runs.run_until([MaximumChanged()])
     session.settle()
     first = session.runs._runner
-    window.files.choose_algorithm("flash1")
+    choose_algorithm(window, "flash1")
     session.settle()
     start = session.cursor
     session.runs.run_until([MaximumChanged()])

@@ -7,6 +7,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit, QMessageBox
 
 from simulator.base.assets import LESSONS
+from tests.helpers.changes import choose_algorithm
 from ui.talk.presenter import Presenter
 from ui.talk.presenter_keys import IN_SPEAKER, KEYS
 from ui.widgets.message_bar import MessageKind
@@ -215,7 +216,7 @@ def test_strokes_go_with_the_step_and_with_the_talk(talk, window) -> None:
 
 
 def test_ctrl_z_without_a_pen_is_undo(window) -> None:
-    window.files.choose_algorithm("naive")
+    choose_algorithm(window, "naive")
     window.session.settle()
     presenter = window.presenter
     presenter.start()

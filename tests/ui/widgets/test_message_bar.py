@@ -5,6 +5,7 @@ from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtTest import QTest
 
 from simulator.base.assets import SCENARIOS
+from tests.helpers.changes import choose_algorithm
 from ui.look.layouts import LAYOUTS
 from ui.look.theme import THEMES
 from ui.widgets.message_bar import MessageKind, reading_ms
@@ -108,7 +109,7 @@ def test_a_refusal_goes_with_another_scenario_and_a_failure_stays(window, tmp_pa
     session = window.session
     for kind in (MessageKind.REFUSAL, MessageKind.FAILURE):
         window.say("no", kind)
-        window.files.choose_algorithm("naive" if kind is MessageKind.REFUSAL else "flash1")
+        choose_algorithm(window, "naive" if kind is MessageKind.REFUSAL else "flash1")
         session.settle()
         assert window.messages.isVisible() is (kind is MessageKind.FAILURE)
     QTest.keyClick(window, Qt.Key.Key_Escape)

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QMessageBox
 
 from simulator.base.assets import LESSONS, SCENARIOS
 from simulator.problem.scenario import load_scenario, save_scenario, with_values
+from tests.helpers.changes import choose_algorithm
 from tests.helpers.programs import run, started
 from ui.app.start import make_window
 from ui.window.autosave import Autosave, Offer, find_orphans, offer
@@ -79,7 +80,7 @@ def opened(qapp, settings):
 
 
 def change(window, algorithm="flash1"):
-    window.files.choose_algorithm(algorithm)
+    choose_algorithm(window, algorithm)
     window.session.settle()
 
 

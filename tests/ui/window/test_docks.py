@@ -12,6 +12,7 @@ from simulator.base.assets import LESSONS, SCENARIOS
 from simulator.problem.scenario import Scenario, with_values
 from simulator.program.playback import Cursor
 from simulator.run.snapshot import Cell, Snapshot
+from tests.helpers.changes import choose_algorithm
 from tests.helpers.programs import run
 from ui.app.start import make_window
 from ui.look.draw import text_width
@@ -85,7 +86,7 @@ def test_panels_made_late_show_what_those_made_early_show(open_window, settings,
     pictures, forms = [], []
     for window in (early, late):
         window.apply_style()
-        window.files.choose_algorithm("flash1")
+        choose_algorithm(window, "flash1")
         window.session.settle()
         for name in LATE:
             window.docks[name].show()

@@ -14,6 +14,7 @@ from simulator.base.assets import CAPTURES, SCENARIOS
 from simulator.problem.scenario import load_scenario, with_values
 from simulator.program.playback import Cursor, Granularity, last_cursor
 from tests.helpers.by_hand import choosing, opened_menu, retype
+from tests.helpers.changes import choose_algorithm
 from ui.app.start import make_window
 from ui.look.theme import THEMES
 from ui.talk.presenter_keys import KEYS
@@ -164,7 +165,7 @@ def test_playing_reaches_the_end_and_stops(open_window, qtbot):
 def test_algorithm_buttons_change_the_scenario_and_undo_takes_it_back(open_window):
     window = open_window()
     for name in ("naive", "flash1"):
-        window.files.choose_algorithm(name)
+        choose_algorithm(window, name)
         window.session.settle()
         assert window.session.scenario.attention.algorithm == name
     window.actions_by_name["undo"].trigger()
@@ -179,7 +180,7 @@ def test_the_cursor_stays_on_its_tile_when_the_algorithm_changes(open_window):
     window = open_window()
     window.session.go_to_tile(2, 3)
     window.session.settle()
-    window.files.choose_algorithm("flash1")
+    choose_algorithm(window, "flash1")
     window.session.settle()
     visit = window.session.view.snapshot.visit
     assert (visit.i, visit.j) == (2, 3)
@@ -301,7 +302,7 @@ def test_dropped_scenario_tensors_and_npz_are_shown(open_window, tmp_path):
 def test_save_and_open_again(open_window, tmp_path):
     window = open_window("grouped-heads")
     target = tmp_path / "kept.toml"
-    window.files.choose_algorithm("flash1")
+    choose_algorithm(window, "flash1")
     window.session.settle()
     assert window.isWindowModified()
     choosing(window.actions_by_name["save_scenario_as"].trigger, target)
@@ -523,7 +524,7 @@ def test_paths_with_spaces_and_other_letters(open_window, tmp_path: Path):
 
 def test_closing_keeps_unsaved_changes_among_the_recent_files(open_window):
     window = open_window()
-    window.files.choose_algorithm("naive")
+    choose_algorithm(window, "naive")
     window.session.settle()
     window.close()
     kept = load_scenario(window.settings.recent[0])

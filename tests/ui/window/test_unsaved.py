@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QApplication, QMessageBox
 from simulator.base.assets import LESSONS, SCENARIOS
 from simulator.problem.scenario import load_scenario, save_scenario
 from tests.helpers.by_hand import choosing, opened_menu
+from tests.helpers.changes import choose_algorithm
 from tests.helpers.programs import run
 from ui.safety.settings import Settings
 
@@ -37,7 +38,7 @@ def window(open_window, mine):
 
 
 def change(window, algorithm="naive"):
-    window.files.choose_algorithm(algorithm)
+    choose_algorithm(window, algorithm)
     window.session.settle()
 
 

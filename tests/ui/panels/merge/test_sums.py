@@ -11,6 +11,7 @@ from simulator.lesson.tables import ChooseTable
 from simulator.study.merge.block_sums import BlockSums, block_sums
 from simulator.study.merge.choices import DRAWN
 from simulator.study.merge.gradient_sums import ORDERS, added_up
+from tests.helpers.changes import choose_algorithm
 from tests.helpers.runs import scenario, trace_of
 from tests.helpers.waiting import settle
 from ui.panels.merge.words import words_of_sums
@@ -104,7 +105,7 @@ def test_in_the_window(open_window, qapp) -> None:
     assert panel.state.shown is panel.state.partials
     assert panel.state.shown.parts is not None
     panel.bar.choose("subject", "sums")
-    window.files.choose_algorithm("flash2")
+    choose_algorithm(window, "flash2")
     settle(window)
     assert panel.state.shown is panel.state.partials
     assert {each.accessibleName() for each in panel.bar.shown()} >= {

@@ -470,8 +470,9 @@ def place_words(program: TileProgram, cursor: Cursor) -> str:
 
 def front_panel(window: LessonWindow, layout: str) -> str:
     """Return the panel that is in front of others in its place; "" if there are no others."""
-    places = [place for place in layout_named(layout).right if len(place) > 1]
-    for name in (name for place in places for name in place):
-        if not window.docks[name].visibleRegion().isEmpty():
-            return name
-    return ""
+    spec = layout_named(layout)
+    seen = [name for name in spec.stack if not window.docks[name].visibleRegion().isEmpty()]
+    if len(seen) == 1 < len(spec.stack):
+        return seen[0]  # in a low window all share one place
+    beside = {name for place in spec.right if len(place) > 1 for name in place}
+    return next((name for name in seen if name in beside), "")

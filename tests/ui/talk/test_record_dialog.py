@@ -21,7 +21,7 @@ from simulator.program.playback import Cursor
 from simulator.run.snapshot import Cell
 from ui.look.layouts import LAYOUT_PANELS
 from ui.look.lesson_text import FORMATS
-from ui.talk.record_dialog import RecordDialog, open_record_dialog
+from ui.talk.record_dialog import RecordDialog, front_panel, open_record_dialog
 
 LEFT = Qt.MouseButton.LeftButton
 SHIPPED = LESSONS / "05-online-softmax.md"
@@ -119,7 +119,7 @@ def test_a_recorded_step_is_the_very_view(window, qtbot, home):
     assert step.notes == 'Say "slowly".\nWait.'
     assert step.scenario == window.session.scenario
     assert (step.start, step.cursor, step.row) == (None, view.snapshot.cursor, view.report.row)
-    assert (step.layout, step.panel) == ("algorithm", "formula")
+    assert (step.layout, step.panel) == ("algorithm", "code")
     assert step.points == (Pointer(cell=Cell("S", 8, 10)), Pointer(tile=(2, 3)))
     # The player shows the same again.
     look(window, Cursor(0, 0))
@@ -129,7 +129,21 @@ def test_a_recorded_step_is_the_very_view(window, qtbot, home):
     again = window.session.view
     assert again.snapshot.cursor == view.snapshot.cursor
     assert (again.report.row, again.points) == (view.report.row, step.points)
-    assert window.desk.lent == ("algorithm", "formula")
+    assert window.desk.lent == ("algorithm", "code")
+    assert not window.docks["code"].visibleRegion().isEmpty()
+
+
+@pytest.mark.parametrize("high", [720, 1000])
+def test_the_panel_recorded_is_the_one_in_front_in_its_place(open_window, high, qapp):
+    window = open_window("flash2", (1440, high))
+    window.desk.take("algorithm")
+    for front in ("formula", "values"):
+        window.docks.open(front)
+        qapp.processEvents()
+        assert front_panel(window, "algorithm") == front
+    window.docks.open("code")  # in a high window it has a place of its own
+    qapp.processEvents()
+    assert front_panel(window, "algorithm") == ("code" if high == 720 else "values")
 
 
 def test_the_second_step_plays_from_the_first(window, qtbot, home):

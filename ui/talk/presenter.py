@@ -710,7 +710,7 @@ class Presenter(QObject):
         speaker = self.speaker
         if speaker is None or not speaker.isVisible() or speaker.now_picture.isHidden():
             return
-        if self._changed and self._window.lessons.player.whole:
+        if self._changed and self._window.lessons.player.whole and not self.arrival.awaited:
             self._changed = False
             speaker.show_now(self._window.grab())
 

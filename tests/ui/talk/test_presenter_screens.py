@@ -24,6 +24,7 @@ from PySide6.QtWidgets import QMainWindow
 from simulator.base.assets import LESSONS, SCENARIOS
 from ui.app.start import make_window
 from ui.safety.settings import Settings
+from ui.talk import arrival
 
 LESSON = LESSONS / "05-online-softmax.md"
 settings = Settings(Path(sys.argv[1]))
@@ -147,6 +148,7 @@ class InBetween(QObject):
         self.found.append([window.size().toTuple(), window.style_now.scale])
 
 in_between = InBetween()
+arrival._UNSEEN_MS = 5000  # a machine that does other work takes long: then it is painted sooner
 window.resize(1700, 1000)  # of another text size than either screen
 presenter.start()
 note("without a lesson")

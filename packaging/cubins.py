@@ -53,7 +53,7 @@ def main(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     KEPT.mkdir(parents=True, exist_ok=True)
-    wanted: dict[str, shipped.Entry] = {}
+    wanted: dict[str, shipped.ShippedKernel] = {}
     for entry in (*_shown(), *_more()):
         kept = wanted.setdefault(entry.key, entry)
         if len(entry.targets) > len(kept.targets):
@@ -72,7 +72,7 @@ def main(folder: Path) -> None:
         path.unlink()
 
 
-def _shown() -> Iterator[shipped.Entry]:
+def _shown() -> Iterator[shipped.ShippedKernel]:
     """Yield the kernels of demos and lessons, with cubins."""
     workloads = [resolve(load_scenario(path)) for path in sorted(SCENARIOS.glob("*.toml"))]
     for title in list_lessons():
@@ -88,7 +88,7 @@ def _shown() -> Iterator[shipped.Entry]:
         yield from _entries(workload, others, (shipped.PTX,))
 
 
-def _more() -> Iterator[shipped.Entry]:
+def _more() -> Iterator[shipped.ShippedKernel]:
     """Yield the kernels of further tilings, as PTX."""
     for (rows, cols), d, dtype in product(TILES, HEAD_DIMS, DTYPES):
         asked = {
@@ -103,7 +103,7 @@ def _more() -> Iterator[shipped.Entry]:
 
 def _entries(
     workload: Workload, algorithms: Iterable[str], targets: tuple[str, ...]
-) -> Iterator[shipped.Entry]:
+) -> Iterator[shipped.ShippedKernel]:
     most = max(gpu.smem_bytes for gpu in gpus().values())
     for name in algorithms:
         try:
@@ -111,16 +111,16 @@ def _entries(
         except InputError:
             continue  # the heads that were picked cannot be packed: it does not run here
         if most_shared_bytes(w) <= most:
-            yield shipped.Entry(name, build_options(w, trace=True), targets)
+            yield shipped.ShippedKernel(name, build_options(w, trace=True), targets)
 
 
-def _kept(entry: shipped.Entry) -> Path:
+def _kept(entry: shipped.ShippedKernel) -> Path:
     """Return where the code of a kernel is kept: by its source, its options and its targets."""
     targets = hashlib.sha256(repr(entry.targets).encode()).hexdigest()[:8]
     return KEPT / f"{entry.key}-{targets}.tar.xz"
 
 
-def _made(entry: shipped.Entry) -> Path:
+def _made(entry: shipped.ShippedKernel) -> Path:
     """Return the file of a kernel, compiled now or by an earlier run."""
     path = _kept(entry)
     if not path.exists():
@@ -130,7 +130,7 @@ def _made(entry: shipped.Entry) -> Path:
     return path
 
 
-def _compiled(entry: shipped.Entry) -> dict[str, bytes]:
+def _compiled(entry: shipped.ShippedKernel) -> dict[str, bytes]:
     """Return the code of a kernel by its target."""
     code, name = whole_source(entry.source), f"{entry.source}.cu"
     found: dict[str, bytes] = {}

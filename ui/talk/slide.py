@@ -21,6 +21,8 @@ FULL = QSize(1920, 1080)
 _LEADING = 2.0
 _ENDLESS = 1e6
 _ENDS = (".", "?", "!", ":", ".”", "?”", ".)")
+_SHORT = "al.", "e.g.", "i.e.", "vs."
+"""Words whose full stop ends no sentence."""
 
 
 def slide_style(style: Style, size: QSize) -> Style:
@@ -90,9 +92,14 @@ def _shorter(text: str) -> Iterator[str]:
     ends = []
     for n, letter in enumerate(text):
         inside ^= letter == "$"
-        if letter in ".?!" and not inside and text[n + 1 : n + 2] == " ":
+        ends_here = letter in ".?!" and not inside and text[n + 1 : n + 2] == " "
+        if ends_here and not _is_short(text[: n + 1]):
             ends.append(n + 1)
     yield from (text[:end] for end in reversed(ends))
+
+
+def _is_short(text: str) -> bool:
+    return text.rsplit(maxsplit=1)[-1].lstrip("(") in _SHORT
 
 
 def _lines(laid: Flow) -> int:
@@ -107,7 +114,7 @@ def _flow(words: tuple[FlowWord, ...], style: Style, width: float) -> Flow:
         best = None
         for n in range(1, len(words)):
             ends = words[n - 1].text.endswith(_ENDS) and words[n - 1].face is not Face.MATHS
-            if words[n].glued or not ends:
+            if words[n].glued or not ends or _is_short(words[n - 1].text):
                 continue
             first = flow(words[:n], style, 0, _ENDLESS, 0, TEXT, leading=_LEADING)
             second = flow(

@@ -31,6 +31,8 @@ from ui.look.layouts import LAYOUT_PANELS
 from ui.look.theme import DARK, STAGE_LABEL, Style
 from ui.look.units import bytes_text
 from ui.panels.compare.costs import costs_of, paint_costs
+from ui.talk.caption import Caption
+from ui.talk.slide import slide_body
 from ui.widgets.application import application
 from ui.window.main_window import MainWindow
 
@@ -192,6 +194,14 @@ def test_controls_come_in_the_empty_band_alone_and_leave(talk, qapp) -> None:
     talk.session.settle()
     assert stage.transport.scrubber.snapshot.cursor == talk.session.cursor
     wait_until(lambda: not stage.transport.isVisible(), QTest.qWait)
+
+
+@pytest.mark.parametrize("source", ["Xiao et al.", "e.g."])
+def test_a_slide_ends_with_a_sentence(qapp, source) -> None:
+    first = "The keys of a window are few, and a sink beside it keeps the rest of the weight."
+    long = f"Models that stream keep the first few tokens for this ({source} 2023, who have tried"
+    body = f"{first} {long} windows with them and without them, in many models of any length)."
+    assert slide_body(Caption("Sinks", body, 0, 3)) == first
 
 
 # --- what it cost -----------------------------------------------------------------------------

@@ -12,9 +12,16 @@ from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import save_scenario, with_values
 from tests.helpers.waiting import wait_until
 from ui.app.cli import main
-from ui.look.theme import THEMES
+from ui.look.theme import DARK, THEMES, Style
 from ui.look.units import time_text
-from ui.window.what_if.words import back_words, factor_words, figures_words, question_words
+from ui.window.what_if.places import COMPACT, ROOMY, Control, places
+from ui.window.what_if.words import (
+    FigureWords,
+    back_words,
+    factor_words,
+    figures_words,
+    question_words,
+)
 
 Key, Alt = Qt.Key, Qt.KeyboardModifier.AltModifier
 DEMOS = ("flash2", "causal", "grouped-heads")
@@ -321,3 +328,15 @@ def test_a_change_in_the_form_is_compared_too(open_window) -> None:
     settled(window)
     assert session.what_ifs.compared is None
     assert not session.what_ifs.restore()
+
+
+@pytest.mark.parametrize("size", [COMPACT, ROOMY])
+def test_figures_that_are_compared_keep_clear_of_the_key_that_goes_back(size, qapp) -> None:
+    style, name = Style(DARK), "Sentence"
+    fields = [Control(str(n), name, 140, 60) for n in range(6)]
+    figures = [FigureWords("time", "6.0", "6.0 µs", "launch", "same", None, (1.0, 1.0), "")] * 3
+    for width in range(1250, 2000, 7):
+        found = places((width, 60), size, style, fields, figures, "back to the sentence", ["5"])
+        last = found.figures[-1]
+        assert last.right() + style.px(size.gap) <= found.back.left() + 1, width
+        assert found.more.right() <= found.figures[0].left(), width

@@ -124,7 +124,8 @@ def places(
             kept.append(control)
     labels, fields = {}, {}
     field_high = px(sizes.field_high)
-    spare = room - sum(full(each, True) for each in kept)
+    left_out = more_wide if len(kept) < len(controls) else 0.0
+    spare = room - left_out - sum(full(each, True) for each in kept)
     for control in (each for each in controls if each in kept):
         wide = control.width
         if narrow:

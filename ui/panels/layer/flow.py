@@ -69,7 +69,7 @@ class FlowPicture(Box):
         deep = min(max(px(66), 0.17 * rect.height()), px(92), 0.25 * rect.height())
         boxes = flow_places(run, style, rect.adjusted(0, 0, 0, -deep - px(6)))
         for stage, *names in _STAGES:
-            lower = 3 * px(17) if names == [_TILES] else 0
+            lower = px(4) + 3 * px(17) if names == [_TILES] else 0
             place = _around(style, [boxes[name] for name in names]).adjusted(0, 0, 0, lower)
             yield from _ground(state, stage).place(style, place.intersected(rect))
         yield Placed(Canvas(partial(_paint_arrows, boxes)), rect)
@@ -81,7 +81,8 @@ class FlowPicture(Box):
             yield Placed(title, _name_place(style, box))
         yield from self._tiles(style, boxes[_TILES], rect)
         yield from self._matrices(style, boxes)
-        yield from _detail(state).place(style, rect.adjusted(0, rect.height() - deep, 0, 0))
+        low = rect.adjusted(0, rect.height() - deep, -1, -1)  # lines at its edges are whole
+        yield from _detail(state).place(style, low)
 
     def _matrices(self, style: Style, boxes: dict[str, QRectF]) -> Iterator[Placed]:
         state, run, moves = self.state, self.state.run, list[Placed]()

@@ -178,7 +178,7 @@ class ExportDialog(QDialog):
             label = QLabel(text)
             label.setBuddy(buddy)
             form.addRow(label, row)
-        self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        self.buttons = QDialogButtonBox()
         self.export_button = self.buttons.addButton(
             "Export", QDialogButtonBox.ButtonRole.AcceptRole
         )
@@ -186,7 +186,9 @@ class ExportDialog(QDialog):
         self.open_button = self.buttons.addButton("Open", QDialogButtonBox.ButtonRole.ActionRole)
         self.open_button.setToolTip("Opens what was written with the system's program for it.")
         self.open_button.hide()
-        self.close_button = self.buttons.button(QDialogButtonBox.StandardButton.Close)
+        self.close_button = self.buttons.addButton(
+            "Close", QDialogButtonBox.ButtonRole.RejectRole
+        )  # a standard button would have an icon of the desktop's
         column = QVBoxLayout(self)
         self._form = QWidget()
         form.setContentsMargins(0, 0, 0, 0)

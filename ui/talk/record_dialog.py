@@ -183,10 +183,12 @@ class RecordDialog(QDialog):
         scroll.setStyleSheet("QScrollArea { background: transparent }")
         self._form.setObjectName("record_form")
         self._form.setStyleSheet("#record_form { background: transparent }")
-        self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
+        self.buttons = QDialogButtonBox()
         self.add_button = self.buttons.addButton("Add step", QDialogButtonBox.ButtonRole.ActionRole)
         self.add_button.setToolTip("Ctrl+Enter")
-        self.cancel_button = self.buttons.button(QDialogButtonBox.StandardButton.Cancel)
+        self.cancel_button = self.buttons.addButton(
+            "Cancel", QDialogButtonBox.ButtonRole.RejectRole
+        )
         for button in (self.add_button, self.cancel_button):
             button.setAutoDefault(False)  # Enter in the title must not close the dialog
         column = QVBoxLayout(self)

@@ -75,7 +75,8 @@ def show_page(window: MainWindow, name: str) -> None:
 
 def _open_reading(window: MainWindow, dialog: QDialog, text: QTextBrowser, wide: int) -> None:
     """Open a dialog with a text, as high as fits."""
-    buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+    buttons = QDialogButtonBox()
+    buttons.addButton("Close", QDialogButtonBox.ButtonRole.RejectRole)
     buttons.rejected.connect(dialog.reject)
     column = QVBoxLayout(dialog)
     column.addWidget(text)
@@ -115,4 +116,5 @@ def _tell(window: MainWindow, title: str, text: str) -> None:
     box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     box.setWindowTitle(title)
     box.setText(text)
+    box.addButton("OK", QMessageBox.ButtonRole.AcceptRole)  # a standard one has an icon
     box.open()

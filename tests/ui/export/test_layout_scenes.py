@@ -122,7 +122,7 @@ def test_an_svg_of_a_layout_has_outlines_with_their_words(trace, tmp_path):
 def test_a_pdf_of_a_layout_has_letters(trace, tmp_path):
     make(still(tmp_path / "a.pdf", scene="steps", size=(960, 540)), trace)
     (page,) = pypdf.PdfReader(tmp_path / "a.pdf").pages
-    assert "Tilescope" in page.extract_text()
+    assert "FlashAttention-2" in page.extract_text()
     assert (float(page.mediabox.width), float(page.mediabox.height)) == (480, 270)
 
 

@@ -132,6 +132,7 @@ class Lessons(QObject):
         self.fade.take()
         if step is None:
             self.bar.hide()
+            window.fit_top()
             window.docks.take_back()
             window.desk.take_back()
             return
@@ -139,6 +140,7 @@ class Lessons(QObject):
         assert lesson is not None
         self.bar.set_titles([each.title for each in lesson.steps])
         self._show_caption(step)
+        window.fit_top(captioned=True)  # else the window would grow
         self.bar.show()  # first, because a layout is arranged for the space that is left
         if layout != window.desk.lent:
             window.desk.lend(*layout)

@@ -74,6 +74,13 @@ class LessonWindow(QMainWindow):
         """Leave the strip of questions out of pictures."""
         raise NotImplementedError
 
+    def fit_top(self, *, captioned: bool = False) -> None:
+        """Leave out of the window's top what a caption leaves no room for, or show it again.
+
+        captioned: whether a caption is about to be shown.
+        """
+        raise NotImplementedError
+
     def show_costs(self, on: bool) -> None:
         """Show over the scene what the run has cost, or hide it."""
         raise NotImplementedError

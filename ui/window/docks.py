@@ -444,8 +444,10 @@ class Docks(QObject):
         # For a moment there are two layouts, which may need more space than either.
         layout = window.layout()
         assert layout is not None
-        layout.activate()
-        if window.size() != size and not (window.isFullScreen() or window.isMaximized()):
+        for _ in range(3):  # the bars of a lower window are lower, which lets it become lower still
+            layout.activate()
+            if window.size() == size or window.isFullScreen() or window.isMaximized():
+                break
             window.resize(size)
 
     def _end_drag(self) -> None:

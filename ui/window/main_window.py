@@ -78,6 +78,10 @@ FIRST_SHARE, LEAST_SIZE, FRAME = 0.8, QSize(1280, 720), QSize(16, 48)
 """Share of the screen's width and height that the first window takes, its least size, and room for
 its frame."""
 
+_CROWDED = 390, 210
+"""Height below which a window with a caption has no room for chips and questions: pixels that text
+leaves as they are, and what is added to them at scale 1."""
+
 ON_THE_WAY_MS, ARRIVED_MS = 1000, 40
 """Times after which a window that moves to another screen counts as arrived, and after which it
 then gets the sizes that belong there; in between it takes input."""
@@ -104,6 +108,8 @@ class MainWindow(LessonWindow):
         self._fell_back = False
         self._asks = True
         """Whether there is a strip of questions."""
+        self._asking = False
+        """Whether the strip is about to be used."""
         self._asked: float | None = None
         """Text scale that was asked for during a talk."""
         self.setObjectName("window")
@@ -257,6 +263,7 @@ class MainWindow(LessonWindow):
             tasks.rested.connect(self.header.progress.rest)
             self.header.progress.cancelled.connect(tasks.cancel)
         self.header.field_asked.connect(self.open_field)
+        self.what_if.rested.connect(self.fit_top)
         self.header.scenario_asked.connect(self.open_form)
         self.board.tile_chosen.connect(session.go_to_tile)
         self.board.row_chosen.connect(session.choose_row)
@@ -449,6 +456,7 @@ class MainWindow(LessonWindow):
         if wanted != self._styled:
             self.style_now, self._styled = style, wanted
             self._restyle(style)
+        self.fit_top()
         self.rail.fit()
         self.stage.settle()
 
@@ -561,7 +569,29 @@ class MainWindow(LessonWindow):
 
     def hide_questions(self) -> None:
         self._asks = False
-        self.what_if.hide()
+        self.fit_top()
+
+    def fit_top(self, *, captioned: bool = False) -> None:
+        """Show the chips and the strip of questions, or one of them in a low window with a caption.
+
+        There the strip comes when it is asked for, and stays while it is used.
+
+        captioned: whether a caption is about to be shown.
+        """
+        off = not (self.stage.on or self.stage.lasts)
+        least, more = _CROWDED
+        captioned |= not self.lessons.bar.isHidden()
+        crowded = captioned and self.height() < least + more * self.scale
+        asked = self._asks and (not crowded or self._asking or self.what_if.used)
+        parts = {self.what_if: off and asked, self.header: off and not (crowded and asked)}
+        for part, on in sorted(parts.items(), key=lambda each: each[1]):  # room first
+            part.setVisible(on)
+        if captioned:  # the room is free at once, else the caption would make the window higher
+            above = self.header.parentWidget()
+            while above is not None:
+                if (layout := above.layout()) is not None:
+                    layout.activate()
+                above = above.parentWidget()
 
     def show_costs(self, on: bool) -> None:
         self.stage.show_slide(on)
@@ -601,7 +631,10 @@ class MainWindow(LessonWindow):
         if self.stage.on:
             self.stage.ask_what_if(name)
         else:
+            self._asking = True
+            self.fit_top()  # a field that is hidden takes no focus
             self.what_if.put_focus(name)
+            self._asking = False
 
     def restore(self) -> None:
         """Show what was shown before the last changes of the run, or else the lesson's step."""

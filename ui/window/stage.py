@@ -209,10 +209,9 @@ class Stage(QObject):
         window, on = self._window, self.on
         # The contents of bars and not the bars: a layout that is remembered meanwhile is
         # remembered with its bars.
-        window.header.setVisible(not on)
-        window.what_if.setVisible(not on)
-        window.transport.setVisible(not on)
         self.title.setVisible(on)
+        window.fit_top()
+        window.transport.setVisible(not on)
         self.band.setVisible(on and not self._whole)
         window.lessons.bar.set_large(on, whole=self._whole)
         window.docks.set_stage(on)

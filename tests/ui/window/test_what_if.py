@@ -8,7 +8,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit
 
-from simulator.base.assets import SCENARIOS
+from simulator.base.assets import LESSONS, SCENARIOS
 from simulator.problem.scenario import save_scenario, with_values
 from tests.helpers.waiting import wait_until
 from ui.app.cli import main
@@ -340,3 +340,44 @@ def test_figures_that_are_compared_keep_clear_of_the_key_that_goes_back(size, qa
         last = found.figures[-1]
         assert last.right() + style.px(size.gap) <= found.back.left() + 1, width
         assert found.more.right() <= found.figures[0].left(), width
+
+
+def top(window) -> tuple[bool, bool]:
+    """Return whether the sentence of chips and the strip are in sight."""
+    return window.header.isVisible(), window.what_if.isVisible()
+
+
+def test_in_a_low_window_a_lesson_has_the_strip_when_it_is_asked_for(open_window, qtbot, qapp):
+    window = open_window("flash2", (944, 492))
+    assert top(window) == (True, True)
+    window.open_path(LESSONS / "05-online-softmax.md")
+    settled(window)
+    assert top(window) == (True, False)
+    for field in ("tile", "tokens", "causal", "gpu"):
+        window.ask_what_if(field)
+        qapp.processEvents()
+        assert top(window) == (False, True)
+        assert window.what_if.isAncestorOf(qapp.focusWidget())
+        assert window.size().toTuple() == (944, 492)
+    window.what_if.fields["gpu"].showPopup()
+    qapp.processEvents()
+    assert top(window) == (False, True)
+    window.what_if.fields["gpu"].hidePopup()
+    window.ask_what_if("causal")
+    key(Key.Key_Up)
+    settled(window)
+    window.board.setFocus()
+    qapp.processEvents()
+    assert top(window) == (False, True)  # the answer stands in it
+    window.session.what_ifs.end()
+    qtbot.waitUntil(lambda: top(window) == (True, False))
+    window.resize(1280, 720)
+    qapp.processEvents()
+    assert top(window) == (True, True)
+    for _ in range(4):  # lower bars let it become lower still
+        window.resize(944, 492)
+        qapp.processEvents()
+    assert (window.size().toTuple(), top(window)) == ((944, 492), (True, False))
+    window.lessons.player.leave()
+    settled(window)
+    assert top(window) == (True, True)

@@ -90,6 +90,8 @@ class WhatIfStrip(QWidget):
 
     touched = Signal()
     """Somebody uses it."""
+    rested = Signal()
+    """Maybe nobody does so any longer."""
 
     def __init__(self, session: Session, *, stage: bool = False) -> None:
         super().__init__()
@@ -106,11 +108,13 @@ class WhatIfStrip(QWidget):
         self._later = QTimer(self, singleShot=True, interval=0)
         """The focus moves: where to is known when it is there."""
         self._later.timeout.connect(self._arrange)
+        self._later.timeout.connect(self.rested)
         self.fields: dict[str, Stepper | Switch | ChoiceBox] = {}
         self._make_fields()
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setEnabled(False)
         self._what_ifs.changed.connect(self.refresh)
+        self._what_ifs.changed.connect(self.rested)
         self._what_ifs.moved.connect(self.update)
 
     def _make_fields(self) -> None:
@@ -160,6 +164,13 @@ class WhatIfStrip(QWidget):
             return True
         steppers = (each for each in self.fields.values() if isinstance(each, Stepper))
         return any(each.edit.unfinished and each.edit.hasFocus() for each in steppers)
+
+    @property
+    def used(self) -> bool:
+        """Whether a field has the focus, a list is open, or an answer stands in it."""
+        popup = QApplication.activePopupWidget()
+        opened = popup is not None and popup.parent() in self.fields.values()
+        return opened or bool(self._focused) or self._what_ifs.compared is not None
 
     @property
     def settings(self) -> AskedFor | None:

@@ -88,6 +88,8 @@ def _starts() -> Iterator[Case]:
 STARTS = tuple(_starts())
 LEAVING = tuple(Case(name, "leave", left=name) for name in LEFT)
 SEQUENCES = tuple(Case(f"seed-{seed:03}", "sequence", seed=seed) for seed in range(_SEQUENCES))
+NEWCOMERS = tuple(Case(size, "newcomer") for size in ("1280x720", "1920x1080"))
+"""First starts, by the size of the screen."""
 PAGES = tuple(
     Case(name, "page", ("--engine", "numpy", "--present", "--lesson", _lesson(number)))
     for number, name in [*enumerate(_LESSONS, start=1)][::4]

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import QApplication
 
 from tests.real_window.cases import Case
 from tests.real_window.hand import SCRIPTS, Fault, Hand, HandWithoutKeys, Script, ways_of
+from tests.real_window.newcomer import first_minutes
 from ui.app.cli import main
 from ui.widgets.application import application
 from ui.window.main_window import MainWindow
@@ -29,6 +30,7 @@ STUCK = 120
 """Seconds after which a case is taken for stuck, and its process ends."""
 TICK = 4
 """Milliseconds between two turns of a script."""
+_SCRIPTS = {**SCRIPTS, "newcomer": first_minutes}
 _DEPTH = 128
 """Functions of a native stack that are told at most."""
 
@@ -98,7 +100,7 @@ def play(case: Case, folder: Path, hand: Hand) -> list[str]:
     for arguments in lives:
         typed = [word.format(folder=folder) for word in arguments]
         hand.done.append(f"[ui {' '.join(typed)}]")
-        player = Player(SCRIPTS[case.script](hand, case))
+        player = Player(_SCRIPTS[case.script](hand, case))
         code = main(typed)
         player.finish()
         faulthandler.enable()  # the program's log is closed by now

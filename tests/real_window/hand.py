@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Callable, Generator
 
+from PySide6.QtCore import QPoint
 from PySide6.QtGui import QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QApplication, QDockWidget
 
@@ -101,6 +102,16 @@ class Hand:
         """Press keys, written as Qt writes them; Super is for the window manager."""
         self.done.append(keys)
         yield from self._tool("key", x_keys(keys))
+
+    def type(self, text: str) -> Script:
+        """Type a text."""
+        self.done.append(repr(text))
+        yield from self._tool("type", "--delay", "15", text)
+
+    def click(self, at: QPoint) -> Script:
+        """Click a place on the screen."""
+        self.done.append(f"click {at.x()}, {at.y()}")
+        yield from self._tool("mousemove", str(at.x()), str(at.y()), "click", "1")
 
     def title_of(self, dock: QDockWidget) -> tuple[str, str]:
         """Return where a dock's title is on the screen."""

@@ -4,6 +4,7 @@ _NAMES = {
     "PgDown": "Next",
     "PgUp": "Prior",
     "Esc": "Escape",
+    "Backspace": "BackSpace",
     "+": "plus",
     "-": "minus",
     "Space": "space",

@@ -3,9 +3,22 @@
 Each test looks at one case; all are tried before the first, in several processes (`crew`).
 """
 
+from functools import partial
+from pathlib import Path
+
 import pytest
 
-from tests.real_window.cases import ON_WAYLAND, PAGES, PROCESSES, SEQUENCES, STARTS, Case
+from tests.real_window.cases import (
+    NEWCOMERS,
+    ON_WAYLAND,
+    PAGES,
+    PROCESSES,
+    SEQUENCES,
+    STARTS,
+    Case,
+)
+from tests.real_window.crew import try_all
+from tests.real_window.screens import WHY_NO_X, x_screen
 
 
 def each(*cases: Case) -> pytest.MarkDecorator:
@@ -46,3 +59,12 @@ def test_x_pages_turned_fast_never_mix_steps(case: Case, on_x: dict[Case, str]) 
 @each(*ON_WAYLAND)
 def test_wayland_start_after_what_was_left(case: Case, on_wayland: dict[Case, str]) -> None:
     check_well(on_wayland[case])
+
+
+@pytest.mark.skipif(bool(WHY_NO_X), reason=WHY_NO_X)
+@pytest.mark.sweep(keep=1)
+@each(*NEWCOMERS)
+def test_x_newcomer_finds_everything_within_three_actions(case: Case, tmp_path: Path) -> None:
+    screen = partial(x_screen, size=case.name)
+    told = try_all([case], screen, "x", tmp_path, tmp_path, tmp_path / "screens", 1)
+    check_well(told[case])

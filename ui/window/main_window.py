@@ -78,7 +78,7 @@ FIRST_SHARE, LEAST_SIZE, FRAME = 0.8, QSize(1280, 720), QSize(16, 48)
 """Share of the screen's width and height that the first window takes, its least size, and room for
 its frame."""
 
-_CROWDED = 390, 210
+_CROWDED = 540, 210
 """Height below which a window with a caption has no room for chips and questions: pixels that text
 leaves as they are, and what is added to them at scale 1."""
 

@@ -371,7 +371,7 @@ def test_in_a_low_window_a_lesson_has_the_strip_when_it_is_asked_for(open_window
     assert top(window) == (False, True)  # the answer stands in it
     window.session.what_ifs.end()
     qtbot.waitUntil(lambda: top(window) == (True, False))
-    window.resize(1280, 720)
+    window.resize(1440, 900)
     qapp.processEvents()
     assert top(window) == (True, True)
     for _ in range(4):  # lower bars let it become lower still

@@ -137,7 +137,7 @@ Shown = tuple[StudyPanel, Session]
 
 
 @pytest.fixture(params=[(name, n) for name, runs in RUNS.items() for n in range(len(runs))],
-                ids=lambda each: f"{each[0]}-{each[1]}", scope="module")  # fmt: skip
+                ids=lambda each: f"{each[0]}-{each[1]}")  # fmt: skip
 def shown(request: pytest.FixtureRequest, qapp: object) -> Iterator[Shown]:
     name, n = request.param
     session = Session("numpy")

@@ -22,8 +22,9 @@ from ui.window.panel_specs import PANELS
 
 _LEFT, _LEFT_SHARE = 270, 0.22
 """Width at scale 1 of the docks at the left, a form, and their least share of the window."""
-_LEAST = 346
-"""Pixels below which no layout makes its right side without the user."""
+_LEAST, _LEAST_LARGE = 346, 560
+"""Pixels below which no layout makes its right side without the user, and for a large panel, whose
+letters would get too small."""
 _OPENED_HEIGHT, _LARGE_HEIGHT = 0.6, 0.75
 """Shares of the height of panels, and of large ones, in another layout than their own."""
 _WIDE, _WORDY = 0.44, {"code", "exactness"}
@@ -163,8 +164,10 @@ class DockSizes(QObject):
             return layout.bottom_widths[layout.bottom.index(name)] * wide / 100
         if self.stage and layout.width < _SUBJECT:
             return (_WIDE if {*layout.stack} & _WORDY else PANEL) * wide
-        large = _LARGE[name] and name not in layout.stack
-        return max(_LEAST, wide * (max(layout.width, AT_MOST) if large else layout.width))
+        if not _LARGE[name]:
+            return max(_LEAST, wide * layout.width)
+        own = layout.width if name in layout.stack else max(layout.width, AT_MOST)
+        return max(_LEAST_LARGE, wide * own)
 
     def _height(self, name: str, high: int) -> float:
         """Return the height of a dock, in pixels."""

@@ -57,7 +57,7 @@ elif box("crash") and once("told"):
 def test_the_window_outlives_a_painter_that_fails(tmp_path, module, painter, shown):
     setup = BREAK.format(module=module, painter=painter)
     setup += "\nfrom PySide6.QtWidgets import QWidget\n"
-    done = run(tmp_path, LOOKED_AT.format(shown=shown), setup=setup)
+    done = run(tmp_path, LOOKED_AT.format(shown=shown), str(DEMO), setup=setup)
     assert (done.returncode, done.stdout) == (0, "shown\npainted\n"), done.stderr
     assert not done.stderr
     text = (tmp_path / "tilescope.log").read_text(encoding="utf-8")

@@ -171,7 +171,8 @@ def in_turn(panel: StudyPanel, session: Session) -> Iterator[str]:
         for value in values[:: max(len(values) - 1, 1) if choice.listed else 1]:
             if choice.name not in panel.study.hidden(session.trace, panel.chosen):
                 panel.bar.choose(choice.name, value)
-                session.settle()
+                session.settle(240)  # a map of tiles takes half a minute of a processor
+                assert session.settled
                 yield f"{choice.name} = {value}"
         panel.bar.choose(choice.name, choice.usual)
         session.settle()

@@ -10,7 +10,7 @@ WORDS = {word.name: word for word in glossary()}
 ASKED = (
     "HBM", "SRAM", "FLOP", "tile", "warp", "ulp", "logit", "LSE", "requested", "visit", "alpha",
     "running maximum", "normaliser", "KV cache", "GQA", "MQA", "MLA", "RoPE", "causal", "roofline",
-    "occupancy", "compulsory", "launch", "register", "page", "latent", "partial",
+    "occupancy", "minimum bytes", "launch", "register", "page", "latent", "partial",
 )  # fmt: skip
 
 

@@ -82,6 +82,7 @@ def talk(open_window, monkeypatch, qapp):
     monkeypatch.setenv("WAKEPY_FAKE_SUCCESS", "1")
     window = open_window(size=(1280, 720))
     window.presenter.start()
+    wait_until(lambda: not window.presenter.arrival.awaited, QTest.qWait)
     qapp.processEvents()
     yield window
     window.presenter.end()

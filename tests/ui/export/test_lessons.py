@@ -1,6 +1,5 @@
 """Lessons as films, handouts and pictures."""
 
-import re
 import shlex
 import subprocess
 import sys
@@ -297,7 +296,6 @@ def test_a_picture_is_of_the_first_step_or_the_one_asked_for(lesson, source, tmp
         assert np.array_equal(picture(tmp_path / "a.png"), painted(source, ends[n]))
     make(lesson, tmp_path / "a.svg", steps=(1, 2))
     text = (tmp_path / "a.svg").read_text()
-    assert re.search(r'aria-label="[^"]*2 of 3"', text)
     assert 'aria-label="exponential"' in text  # the answer
 
 

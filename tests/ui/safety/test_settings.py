@@ -55,7 +55,7 @@ def test_what_qt_wrote_is_read_and_what_is_written_qt_reads(tmp_path):
     store.setValue("recent", NAMES)
     store.setValue("geometry", QByteArray(odd))
     store.setValue("text_scale", 1.25)
-    store.setValue("docks3/steps_shares", "a:1,b:2")
+    store.setValue("docks4/steps_shares", "a:1,b:2")
     store.sync()
     settings, own = Settings(file), Settings(tmp_path / "own.ini")
     for each in (settings, own):
@@ -70,7 +70,7 @@ def test_what_qt_wrote_is_read_and_what_is_written_qt_reads(tmp_path):
     again = QSettings(str(tmp_path / "own.ini"), QSettings.Format.IniFormat)
     assert again.value("recent") == NAMES
     assert again.value("geometry") == odd
-    assert again.value("docks3/steps_shares") == "a:1,b:2"
+    assert again.value("docks4/steps_shares") == "a:1,b:2"
 
 
 def test_two_windows_share_a_file(tmp_path):

@@ -33,10 +33,7 @@ _SUBJECT = 0.5
 """Share of the width from which a panel, and not the board, is the subject of a layout."""
 _FILLED = 0.9
 """Part of the height that docks above each other ask for. Qt enlarges them in proportion; if they
-ask for too much, each would lose the same number of pixels.
-
-Qt enlarges them in proportion; of those that ask for too much each would lose as many pixels.
-"""
+ask for too much, each would lose the same number of pixels."""
 _LARGE = {spec.name: spec.large for spec in PANELS}
 _MOVED_MS = 300
 """Time after which a dock that was dropped elsewhere has its size: Qt moves it there in steps."""

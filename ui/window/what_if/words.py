@@ -11,7 +11,7 @@ from ui.look.units import count_text, decimal_bytes_text, time_text
 
 Number = TypeVar("Number", int, float)
 ARROW = "→"
-SAME = "same"
+SAME, UNKNOWN = "same", "not modelled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def figures_words(now: RunFigures | None, compared: WhatIf | None) -> tuple[Figu
         _figure("HBM bytes", was.requested if was else None, now.requested if now else None, size,
                 _bytes, tip="Bytes that the run asks of HBM, read and written."),
         _figure("time", was.seconds if was else None, now.seconds if now else None, seconds,
-                time_text, after=now.bound if now else "",
+                time_text, after=(now.bound or UNKNOWN) if now else "",
                 tip=why or "Seconds by a model of the GPU, and what bounds them."),
     )  # fmt: skip
 

@@ -87,7 +87,7 @@ class StepAhead(QObject):
         return other
 
     def _look(self) -> None:
-        """Tell the picture once all of it is there."""
+        """Emit the picture of the step once the unseen window has painted all of it."""
         if self._other is None or self._calm is None or not self._calm.turn():
             return
         self._looking.stop()

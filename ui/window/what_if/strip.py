@@ -286,7 +286,7 @@ class WhatIfStrip(QWidget):
         return ""
 
     def refresh(self, *, forced: bool = False) -> None:
-        """Show what has been asked for, and what the run on show comes to."""
+        """Show the settings in the fields, and tiles, bytes and time of the run."""
         now, trace, found = self.settings, self._session.trace, self._what_ifs
         self.setEnabled(now is not None)
         if now is None or trace is None:

@@ -184,4 +184,4 @@ class WhatIf:
 
 
 def _factor(was: float | None, now: float | None) -> float | None:
-    return now / was if was and now is not None else None
+    return now / was if was and now else None

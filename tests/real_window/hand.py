@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator
 
 from PySide6.QtCore import QPoint
 from PySide6.QtGui import QGuiApplication, QKeySequence
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDockWidget
 
 from simulator.base.assets import LESSONS
@@ -201,7 +202,11 @@ class HandWithoutKeys(Hand):
     def key(self, keys: str) -> Script:
         self.done.append(keys)
         wanted = QKeySequence(keys)
-        next(each for each in self.window.actions() if wanted in each.shortcuts()).trigger()
+        action = next((each for each in self.window.actions() if wanted in each.shortcuts()), None)
+        if action is not None:
+            action.trigger()
+        else:  # a key of what has the focus
+            QTest.keySequence(self.window.focusWidget() or self.window, wanted)
         yield
 
     def active(self) -> Script:

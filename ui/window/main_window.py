@@ -587,11 +587,15 @@ class MainWindow(LessonWindow):
         for part, on in sorted(parts.items(), key=lambda each: each[1]):  # room first
             part.setVisible(on)
         if captioned:  # the room is free at once, else the caption would make the window higher
-            above = self.header.parentWidget()
-            while above is not None:
-                if (layout := above.layout()) is not None:
-                    layout.activate()
-                above = above.parentWidget()
+            self.lay_out_top()
+
+    def lay_out_top(self) -> None:
+        """Let the bar above all docks have its new height at once, from the inside outwards."""
+        above = self.header.parentWidget()
+        while above is not None:
+            if (layout := above.layout()) is not None:
+                layout.activate()
+            above = above.parentWidget()
 
     def show_costs(self, on: bool) -> None:
         self.stage.show_slide(on)

@@ -1,5 +1,7 @@
 """What if: a changed scenario, and figures that are those of the summary."""
 
+from dataclasses import replace
+
 import pytest
 
 from simulator.base.assets import SCENARIOS
@@ -94,3 +96,6 @@ def test_a_factor_is_known_where_both_are() -> None:
     unknown = figures_of(simulate(SPLIT).program)
     assert WhatIf(REAL, SPLIT, was, unknown).factors[2] is None
     assert unknown.why
+    nothing = replace(was, tiles=0)  # a mask hides everything
+    assert WhatIf(REAL, REAL, was, nothing).factors[0] is None
+    assert WhatIf(REAL, REAL, nothing, was).factors[0] is None

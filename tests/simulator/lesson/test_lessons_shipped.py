@@ -102,7 +102,8 @@ def test_the_search_for_typed_numbers(text, found):
 def test_the_list_is_in_order():
     found = list_lessons()
     assert len(found) >= 10
-    assert [lesson.order for lesson in found] == list(range(1, len(found) + 1))
+    places = [lesson.order for lesson in found]
+    assert places == sorted(set(places))
     assert all(lesson.title and lesson.summary for lesson in found)
 
 
@@ -111,10 +112,10 @@ def test_the_course_has_four_parts_in_the_order_of_what_they_need():
     assert [part.title for part in four] == list(PARTS)
     assert [lesson for part in four for lesson in part.lessons] == list(course())
     assert [[lesson.path.stem[:2] for lesson in part.lessons] for part in four] == [
-        ["01", "13", "02", "03", "22", "19", "18", "29", "14", "15"],
-        ["12", "04", "05", "06", "07", "08", "24", "26"],
-        ["27", "09", "10", "23", "11", "20", "25", "30"],
-        ["21", "16", "28", "17"],
+        ["01", "13", "02", "34", "03", "22", "19", "18", "29", "14", "15"],
+        ["12", "04", "05", "06", "07", "32", "08", "24", "26", "20"],
+        ["27", "09", "10", "23", "11", "33", "25", "30"],
+        ["21", "16", "35", "28", "36", "17"],
     ]
     assert [lesson.level for lesson in beside.lessons] == ["lecturers"]
 
@@ -134,7 +135,7 @@ def test_a_lesson_takes_about_a_minute_a_step(lesson):
 def test_lessons_open_whole(stem):
     lesson = LOADED[stem]
     assert [str(mistake) for mistake in lesson.mistakes] == []
-    assert 5 <= len(lesson.steps) <= 9
+    assert 3 <= len(lesson.steps) <= 9
     film = stem.endswith("one-minute")  # nobody stops it to answer
     assert film is not any(step.said.question for step in lesson.steps)
     assert any(step.said.notes for step in lesson.steps)
@@ -237,9 +238,9 @@ CLAIMS = [
     ("08-tiles-and-sram", "How much reuse", 'flops("naive") / requested("naive")', "<", 100),
     ("09-kv-cache", "It is read at every step", "flops() / compulsory() / flops_per_byte()",
      "<", 0.1),
-    ("11-window-and-sinks", "The first token is special", "weight(8, 0)", ">", 0.5),
-    ("11-window-and-sinks", "Take it away", "weight(8, 0)", "==", 0),
-    ("11-window-and-sinks", "Keep the sinks", "weight(8, 0)", ">", 0.5),
+    ("33-sinks", "The first token is special", "weight(8, 0)", ">", 0.5),
+    ("33-sinks", "Take it away", "weight(8, 0)", "==", 0),
+    ("33-sinks", "Keep the sinks", "weight(8, 0)", ">", 0.5),
     ("14-heads-and-jobs", "It appears",
      'model_job("induction", 1, 0) - job_at_step("induction", 1, 0, 300)', ">", 0.2),
     ("14-heads-and-jobs", "It appears",
@@ -317,9 +318,9 @@ FACTS = [
     ("10-sharing-heads", "GQA: groups share", "kv_heads / heads", 0.25, 0),
     ("10-sharing-heads", "GQA in the wild", 'kv_share("Llama-3.1-405B")', 8 / 128, 0),
     ("10-sharing-heads", "Count fairly", '1 / kv_share("DeepSeek-V3")', 57, 0.003),
-    ("11-window-and-sinks", "Linear, not square", "window", 4096, 0),
-    ("11-window-and-sinks", "Reach", 'model("Gemma-3-27B", "windowed_layers")', 52, 0),
-    ("20-sinks-and-soft-caps", "Small steps are skipped", "2 ** threshold", 256, 0),
+    ("11-window", "Linear, not square", "window", 4096, 0),
+    ("11-window", "Reach", 'model("Gemma-3-27B", "windowed_layers")', 52, 0),
+    ("20-skipped-rescales", "Small steps are skipped", "2 ** threshold", 256, 0),
 ]
 """What the literature says, typed here so that the program is held against it."""
 

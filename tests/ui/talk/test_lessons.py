@@ -175,9 +175,9 @@ def test_after_the_last_step_the_next_lesson_is_offered_and_opened(open_window: 
     caption, button = bar.caption.shown, bar.buttons["next"]
     assert caption is not None
     assert caption.title == "End of lesson: Soft lookup"
-    assert "Next: **The whole layer**" in caption.body
+    assert "Next: **One token through a layer**" in caption.body
     assert (button.text(), button.isEnabled()) == ("Next lesson", True)
-    assert button.toolTip() == "Next lesson: The whole layer (PgDn)"
+    assert button.toolTip() == "Next lesson: One token through a layer (PgDn)"
     QTest.keyClick(window, Qt.Key.Key_A)
     assert bar.caption.shown == caption, "no answer in the place of the end"
 
@@ -188,8 +188,8 @@ def test_after_the_last_step_the_next_lesson_is_offered_and_opened(open_window: 
     assert not player.ended
     assert button.text() == "Next"
     assert bar.caption.shown is not None
-    assert bar.caption.shown.lesson == "The whole layer"
-    assert window.windowTitle().startswith("The whole layer[*] — Tilescope")
+    assert bar.caption.shown.lesson == "One token through a layer"
+    assert window.windowTitle().startswith("One token through a layer[*] — Tilescope")
 
     player.leave()
     wait(window)

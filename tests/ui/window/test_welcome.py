@@ -116,7 +116,7 @@ def test_the_table_says_what_each_is_and_does():
         assert len(entry.tip) > len("Opens the lesson: ")
         assert entry.role == "search" or "→" in entry.tip
     assert ENTRIES[0].said == (
-        "Attention in three tokens, 8 minutes, linear algebra, "
+        "Attention in three tokens, 4 minutes, linear algebra, "
         "Every number in sight: X, Q, K, V, weights, O, key 1"
     )
     assert "for lecturers" in ENTRIES[2].said

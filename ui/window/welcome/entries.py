@@ -132,6 +132,8 @@ _INFO, _LOW_INFO, _WORDS_FROM, _LEAST_PICTURE = 122, 84, 500, 40
 _SHAPE, _LOW_SHAPE = 0.69, 0.78
 _PRESS, _FOOT, _ROW, _TITLE, _COLUMN = 44, 40, 36, 48, 360
 _LEAST_ROWS = 4
+_LOWEST_SHAPE = 0.5
+"""What a card keeps of its width as its height, to show all lessons below it."""
 
 
 class Hit(NamedTuple):
@@ -192,8 +194,12 @@ def places_of(
     words = card >= px(_WORDS_FROM)
     info = px(_INFO if words else _LOW_INFO)
     around = px(_GAP) * (0.8 if words else 0.4)
-    list_high = px(_TITLE + _LEAST_ROWS * _ROW)
-    room = foot.y() - head - px(_PRESS) - 2 * around - list_high
+    most = max(len(part.lessons) for part in parts if part.number)
+    few, all_rows = (
+        foot.y() - head - px(_PRESS + _TITLE + rows * _ROW) - 2 * around
+        for rows in (_LEAST_ROWS, most)
+    )
+    room = all_rows if all_rows >= _LOWEST_SHAPE * card else few
     high = max(min((_SHAPE if words else _LOW_SHAPE) * card, room), info + px(_LEAST_PICTURE))
     cards = [QRectF(left + n * (card + px(_GAP)), head, card, high) for n in range(3)]
     pictures = tuple(each.adjusted(2, 2, -2, -info) for each in cards)

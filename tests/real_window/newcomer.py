@@ -21,6 +21,7 @@ from ui.export.dialog import ExportDialog
 from ui.window.main_window import MainWindow
 
 OWN = "the cat sat on the mat"
+SEARCH = "Ctrl+K"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +104,9 @@ WISHES = (
          ("Backspace",)),
     Wish("sentence by chip", (_chip("input.name"),),
          lambda w, _: QApplication.activePopupWidget() is not None, after=("Esc",)),
-    Wish("sentence by search", ("Ctrl+K", '"own sentence', "Return", f'"{OWN}', "Return"),
+    Wish("sentence by search", (SEARCH, '"own sentence', "Return", f'"{OWN}', "Return"),
          lambda w, _: _workload(w).scenario.input.text == OWN),
-    Wish("film", ("Ctrl+K", '"film', "Return"), _exports, after=("Esc",)),
+    Wish("film", (SEARCH, '"film', "Return"), _exports, after=("Esc",)),
 )  # fmt: skip
 
 

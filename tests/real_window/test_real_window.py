@@ -18,6 +18,7 @@ from tests.real_window.cases import (
     Case,
 )
 from tests.real_window.crew import try_all
+from tests.real_window.newcomer import SEARCH, WISHES, Wish
 from tests.real_window.screens import WHY_NO_X, x_screen
 
 
@@ -59,6 +60,13 @@ def test_x_pages_turned_fast_never_mix_steps(case: Case, on_x: dict[Case, str]) 
 @each(*ON_WAYLAND)
 def test_wayland_start_after_what_was_left(case: Case, on_wayland: dict[Case, str]) -> None:
     check_well(on_wayland[case])
+
+
+@pytest.mark.parametrize("wish", WISHES, ids=lambda wish: wish.name)
+def test_a_wish_takes_three_actions_at_most_or_one_search(wish: Wish) -> None:
+    assert len(wish.actions) <= 3 or wish.actions.index(SEARCH) == 0 == wish.actions[1:].count(
+        SEARCH
+    )
 
 
 @pytest.mark.skipif(bool(WHY_NO_X), reason=WHY_NO_X)

@@ -39,6 +39,7 @@ def front() -> Iterator[str]:
         "part": ", ".join(parts),
         "minutes": f"`1` to `{tables.MOST_MINUTES}`",
         "level": _written(get_args(tables.Level)),
+        "paths": _written(get_args(tables.PathName)),
     }
     for key, field in fields.items():
         yield f"| `{key}` | {': '.join(filter(None, (field.description, written.get(key))))} |"

@@ -82,7 +82,8 @@ def list_lessons(folder: Path = LESSONS) -> tuple[LessonTitle, ...]:
         found.append(
             LessonTitle(
                 path, title, front.summary, front.order, tuple(steps), front.part or 0,
-                front.minutes or 0, front.level or "",
+                front.minutes or 0, front.level or "", front.needs, front.paths, front.brings,
+                front.ahead,
             )
         )  # fmt: skip
     return tuple(sorted(found, key=lambda lesson: (lesson.order, lesson.title)))

@@ -100,6 +100,15 @@ class LessonTitle:
     part: int = 0  # of the course, from 1; 0: it belongs to none
     minutes: int = 0  # how long it takes; 0 where its author does not say
     level: str = ""  # what one knows already, likewise
+    needs: tuple[str, ...] = ()  # names of lessons that come before it
+    paths: tuple[str, ...] = ()  # paths that it is a part of
+    brings: tuple[str, ...] = ()  # words, panels and ideas that no lesson before it uses
+    ahead: bool = False  # whether it may use what later lessons bring
+
+    @property
+    def name(self) -> str:
+        """Its name without its number."""
+        return self.path.stem.lstrip("0123456789-")
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,8 @@ PARTS = (
 Level = Literal["linear algebra", "machine learning", "GPU", "lecturers"]
 """What one knows already; or who a lesson is for."""
 MOST_MINUTES = 120
+PathName = Literal["linear algebra", "ML engineer", "CUDA engineer"]
+"""Whom a path through the course is for."""
 
 
 class FrontTable(Table):
@@ -105,6 +107,22 @@ class FrontTable(Table):
     level: Annotated[
         Level | None, Field(description="what one knows already, or who it is for")
     ] = None
+    needs: Annotated[
+        tuple[str, ...],
+        BeforeValidator(_list),
+        Field(description='lessons that come before it, by name: `["soft-lookup"]`'),
+    ] = ()
+    paths: Annotated[
+        tuple[PathName, ...], BeforeValidator(_list), Field(description="paths it is a part of")
+    ] = ()
+    brings: Annotated[
+        tuple[str, ...],
+        BeforeValidator(_list),
+        Field(description="words of the glossary, panels and ideas that no lesson before it uses"),
+    ] = ()
+    ahead: Annotated[
+        bool, Field(description="whether it may use what later lessons bring: a trailer, a review")
+    ] = False
 
 
 class PlaceTable(Table):

@@ -13,6 +13,7 @@ The one built by hand, in by-hand, does with four heads exactly what the trained
 
 import json
 import sys
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -90,8 +91,8 @@ def batch(rng, size=BATCH):
 # --- the model ----------------------------------------------------------------------------------
 
 
-def make(rng):
-    """Return weights to start from, float32."""
+def make(rng, kv_heads=HEADS):
+    """Return weights to start from, float32; `kv_heads` is HEADS, or 1 for keys that all share."""
 
     def normal(size, *shape):
         return (size * rng.standard_normal(shape)).astype(np.float32)
@@ -107,8 +108,10 @@ def make(rng):
     }
     for layer in range(LAYERS):
         for name in "qkvo":
-            out[f"w{name}{layer}"] = normal(WIDTH**-0.5 / (1 + (name == "o")), WIDTH, WIDTH)
-            out[f"b{name}{layer}"] = np.zeros(WIDTH, np.float32)
+            wide = WIDTH * kv_heads // HEADS if name in "kv" else WIDTH
+            drawn = normal(WIDTH**-0.5 / (1 + (name == "o")), WIDTH, WIDTH)
+            out[f"w{name}{layer}"] = np.ascontiguousarray(drawn[:, :wide])
+            out[f"b{name}{layer}"] = np.zeros(wide, np.float32)
     return out
 
 
@@ -127,16 +130,21 @@ def flat(values):
     return values.reshape(-1, values.shape[-1])
 
 
-def forward(weights, words, heads=HEADS):
-    """Return the logits, (B, N, words), and what the way back needs."""
+def forward(weights, words, heads=HEADS, divided=True):
+    """Return the logits, (B, N, words), and what the way back needs.
+
+    Fewer columns of W_K and W_V than of W_Q: one head of them for all. `divided`: by √d.
+    """
     n = words.shape[1]
     hidden = np.triu(np.full((n, n), -np.inf, weights["embed"].dtype), 1)
     x = weights["embed"][words] + weights["positions"][:n]
     kept = []
     for layer in range(LAYERS):
-        made = (x @ weights[f"w{c}{layer}"] + weights[f"b{c}{layer}"] for c in "qkv")
-        q, k, v = (split(each, heads) for each in made)
-        scores = q @ k.swapaxes(-1, -2) * q.shape[-1] ** -0.5 + hidden
+        made = [x @ weights[f"w{c}{layer}"] + weights[f"b{c}{layer}"] for c in "qkv"]
+        d = made[0].shape[-1] // heads
+        kv_heads = made[1].shape[-1] // d
+        q, k, v = map(split, made, (heads, kv_heads, kv_heads))
+        scores = q @ k.swapaxes(-1, -2) * (d**-0.5 if divided else 1.0) + hidden
         p = np.exp(scores - scores.max(-1, keepdims=True))
         p /= p.sum(-1, keepdims=True)
         o = join(p @ v)
@@ -152,9 +160,9 @@ def losses(logits, words):
     return total - np.take_along_axis(logits, words[:, 1:, None], -1)[..., 0]
 
 
-def loss_and_gradients(weights, words, heads=HEADS):
+def loss_and_gradients(weights, words, heads=HEADS, divided=True):
     """Return the mean loss of a batch, and its derivative by every weight."""
-    logits, (x, kept) = forward(weights, words, heads)
+    logits, (x, kept) = forward(weights, words, heads, divided)
     found, out = losses(logits, words), {}
     # Of softmax and cross entropy: the probabilities, less one where the next word is.
     d_logits = np.exp(logits - logits.max(-1, keepdims=True))
@@ -170,8 +178,11 @@ def loss_and_gradients(weights, words, heads=HEADS):
         out[f"wo{layer}"], out[f"bo{layer}"] = flat(o).T @ flat(d_x), d_x.sum((0, 1))
         d_o = split(d_x @ weights[f"wo{layer}"].T, heads)
         d_p = d_o @ v.swapaxes(-1, -2)
-        d_s = p * (d_p - (d_p * p).sum(-1, keepdims=True)) * q.shape[-1] ** -0.5
+        scale = q.shape[-1] ** -0.5 if divided else 1.0
+        d_s = p * (d_p - (d_p * p).sum(-1, keepdims=True)) * scale
         made = d_s @ k, d_s.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ d_o
+        if k.shape[1] < heads:
+            made = made[0], *(each.sum(1, keepdims=True) for each in made[1:])
         for c, d_made in zip("qkv", map(join, made), strict=True):
             out[f"w{c}{layer}"], out[f"b{c}{layer}"] = flat(x).T @ flat(d_made), d_made.sum((0, 1))
             d_x = d_x + d_made @ weights[f"w{c}{layer}"].T
@@ -182,17 +193,26 @@ def loss_and_gradients(weights, words, heads=HEADS):
     return float(found.mean()), out
 
 
-def train(steps=STEPS, seed=SEED):
+def begin(seed=SEED, kv_heads=HEADS):
+    """Return the state before the first step: all that the next step depends on."""
+    weights = make(np.random.default_rng([seed, 0]), kv_heads)
+    zeros = [{name: np.zeros_like(value) for name, value in weights.items()} for _ in range(2)]
+    rng = np.random.default_rng([seed, 1])
+    return {"done": 0, "weights": weights, "mean": zeros[0], "square": zeros[1], "rng": rng}
+
+
+def train(steps=STEPS, seed=SEED, state=None, **kind):
     """Yield the number of steps done, the weights and the loss of the batch, before every step.
 
     Adam (Kingma & Ba 2014) with a rate that rises, then falls as a cosine, and gradients of at most
-    length 1.
+    length 1. A `state` of `begin` is changed step by step, and goes on from where it is; `kind` are
+    arguments of `forward`.
     """
-    weights, rng = make(np.random.default_rng([seed, 0])), np.random.default_rng([seed, 1])
-    mean = {name: np.zeros_like(value) for name, value in weights.items()}
-    square = {name: np.zeros_like(value) for name, value in weights.items()}
-    for n in range(1, steps + 2):
-        loss, gradients = loss_and_gradients(weights, batch(rng))
+    state = state or begin(seed)
+    weights, mean, square = (state[name] for name in ("weights", "mean", "square"))
+    for n in range(state["done"] + 1, steps + 2):
+        rng = deepcopy(state["rng"])
+        loss, gradients = loss_and_gradients(weights, batch(rng), **kind)
         yield n - 1, weights, loss
         rate = RATE * min(1, n / WARM) * (0.525 + 0.475 * np.cos(np.pi * n / steps))
         size = np.sqrt(sum((gradient**2).sum() for gradient in gradients.values()))
@@ -202,6 +222,65 @@ def train(steps=STEPS, seed=SEED):
             square[name] = 0.98 * square[name] + 0.02 * gradient**2
             root = np.sqrt(square[name] / (1 - 0.98**n)) + 1e-8
             weights[name] -= (rate * mean[name] / (1 - 0.9**n) / root).astype(np.float32)
+        state["done"], state["rng"] = n, rng
+
+
+# --- variants of it -----------------------------------------------------------------------------
+
+VARIANTS = {
+    "usual": {},
+    "no root": {"divided": False},
+    "one head": {"heads": 1},
+    "MQA": {"kv_heads": 1},
+}
+"""What is different from the model that ships: nothing, scores not divided by √d, one head of the
+whole width, one head of keys and values for all."""
+SEEDS, EVERY = (17, 18, 19), 100
+
+
+def held_out():
+    """Return the text of the layers' x, and sequences that the loss is measured on, by kind."""
+    rng = np.random.default_rng([SEED, 2])
+    text = repeated(rng, TEXT_PERIOD)
+    kinds = {"sentences": sentences, "repeated": repeated}
+    return text, {
+        kind: np.stack([draw(rng) for _ in range(HELD_OUT)]) for kind, draw in kinds.items()
+    }
+
+
+def measured(weights, held, **kind):
+    """Return the loss of held-out sentences, and where a repeated sequence says a word again."""
+    exact = {name: value.astype(np.float64) for name, value in weights.items()}
+    found = {name: losses(forward(exact, words, **kind)[0], words) for name, words in held.items()}
+    words = held["repeated"][:, :-1]
+    again = (np.tril(words[:, :, None] == words[:, None, :], -1)).any(2)
+    return float(found["sentences"].mean()), float(found["repeated"][again].mean())
+
+
+def course(variant, seed, held, steps=STEPS):
+    """Return the losses of `measured` over training, (moments, 2)."""
+    kind = dict(VARIANTS[variant])
+    state = begin(seed, kind.pop("kv_heads", HEADS))
+    found = [
+        measured(weights, held, **kind)
+        for done, weights, _ in train(steps, seed, state, **kind)
+        if done % EVERY == 0
+    ]
+    return np.array(found)
+
+
+def write_variants(path):
+    """Train every variant from three seeds, and write its losses, (seeds, moments)."""
+    _, held = held_out()
+    out = {"made_by": "docs/train_small.py", "seeds": SEEDS, "every": EVERY, "variants": {}}
+    for name in VARIANTS:
+        found = np.array([course(name, seed, held) for seed in SEEDS]).round(4)
+        out["variants"][name] = {
+            "sentences": found[..., 0].tolist(),
+            "again": found[..., 1].tolist(),
+        }
+        print(f"{name}: at the end {found[:, -1].round(3).tolist()}", flush=True)
+    path.write_text(json.dumps(out) + "\n")
 
 
 # --- one that is built by hand ------------------------------------------------------------------
@@ -306,10 +385,7 @@ def write_held_out(folder, sequences):
 
 def write_small(folder):
     """Train, and write the moments."""
-    rng = np.random.default_rng([SEED, 2])
-    text = repeated(rng, TEXT_PERIOD)
-    kinds = {"sentences": sentences, "repeated": repeated}
-    held = {kind: np.stack([draw(rng) for _ in range(HELD_OUT)]) for kind, draw in kinds.items()}
+    text, held = held_out()
     folder.mkdir(exist_ok=True)
     write_held_out(folder, held)
     for step, weights, loss in train():
@@ -338,3 +414,4 @@ if __name__ == "__main__":
         raise SystemExit(__doc__)
     write_by_hand(Path(sys.argv[1]) / "by-hand")
     write_small(Path(sys.argv[1]) / "small")
+    write_variants(Path(sys.argv[1]) / "small-variants.json")

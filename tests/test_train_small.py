@@ -1,6 +1,8 @@
 """docs/train_small.py: its gradients, its sequences, and that its seed decides what it writes."""
 
+import copy
 import runpy
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +23,19 @@ def script() -> dict[str, Any]:
     return runpy.run_path(str(SCRIPT))
 
 
-def test_the_way_back_is_the_derivative(script: dict[str, Any]) -> None:
+VARIANTS = ("usual", "no root", "one head", "MQA")
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_way_back_is_the_derivative(script: dict[str, Any], variant: str) -> None:
     rng = np.random.default_rng(0)
+    kind = dict(script["VARIANTS"][variant])
     weights = {
         name: value.astype(float) + 0.1 * rng.standard_normal(value.shape)
-        for name, value in script["make"](rng).items()
+        for name, value in script["make"](rng, kind.pop("kv_heads", script["HEADS"])).items()
     }
     words = script["batch"](rng, 4)
-    whole = script["loss_and_gradients"]
+    whole = partial(script["loss_and_gradients"], **kind)
     _, gradients = whole(weights, words)
     assert gradients.keys() == weights.keys()
     for name, value in weights.items():
@@ -66,6 +73,27 @@ def test_the_seed_decides(script: dict[str, Any]) -> None:
     assert np.array_equal(runs[0][-1][1], runs[1][-1][1])
     other = next(script["train"](steps=5, seed=1))
     assert other[2] != runs[0][0][0]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_five_steps_and_five_more_are_ten(script: dict[str, Any], variant: str) -> None:
+    kind = dict(script["VARIANTS"][variant])
+    begin = partial(script["begin"], 17, kind.pop("kv_heads", script["HEADS"]))
+
+    def trained(state: dict[str, Any], last: int) -> dict[str, Any]:
+        for done, _, _ in script["train"](10, 17, state, **kind):
+            if done == last:
+                return copy.deepcopy(state)
+        raise AssertionError(last)
+
+    whole = trained(begin(), 10)
+    parts = trained(trained(begin(), 5), 10)
+    assert (whole["done"], parts["done"]) == (10, 10)
+    assert whole["rng"].bit_generator.state == parts["rng"].bit_generator.state
+    for name in ("weights", "mean", "square"):
+        for tensor, values in whole[name].items():
+            assert np.array_equal(values, parts[name][tensor]), (name, tensor)
+    assert whole["weights"]["wk0"].shape[1] == (12 if variant == "MQA" else 48)
 
 
 @pytest.mark.long

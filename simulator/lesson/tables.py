@@ -233,7 +233,9 @@ class _Chosen(Table):
 
     model: Annotated[str, AfterValidator(_known_model)] | None = None
     tokens: Annotated[int, Field(ge=1, le=2**20)] | None = None
-    card: Literal["curve", "table", "formula", "decoding"] | None = None
+    card: Literal["curve", "table", "formula", "decoding", "less"] | None = None
+    policy: Literal["sinks + recent", "heavy hitters", "window", "random"] | None = None
+    budget: Annotated[int, Field(ge=1, le=2**20)] | None = None
     memory: Literal["plain", "scale", "tilted"] | None = None
     summed: bool | None = None
     step: Number | None = None

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from simulator.base.errors import refuse
 from simulator.problem.models import AttentionModel, models, with_kv_heads
-from simulator.study.captions import Numbers, chosen, gpu_named, known, named
+from simulator.run.trace import Trace
+from simulator.study.captions import Numbers, chosen, gpu_named, known, named, once_a_run, whole
 from simulator.study.heads.sharing import head_sharing
+from simulator.study.kv_cache.costs import (
+    Pressure,
+    quantised,
+    shown_run,
+    unpressed,
+    weight_gone,
+)
 from simulator.study.kv_cache.counts import (
     CONVENTIONS,
     bytes_per_token,
@@ -14,6 +22,8 @@ from simulator.study.kv_cache.counts import (
     fit,
     weight_bytes,
 )
+from simulator.study.kv_cache.policies import POLICIES, policy_named
+from simulator.study.kv_cache.quantise import GRAINS, SMALL
 
 
 @known
@@ -76,6 +86,55 @@ def model_weights(_: Numbers, name: str, dtype: str = "float16") -> int:
 def gpu_memory(n: Numbers, gpu: str = "") -> int:
     """Bytes of a GPU's memory."""
     return gpu_named(n, gpu).memory_bytes
+
+
+# --- a smaller one ------------------------------------------------------------------------------
+
+
+@known
+def evicted(n: Numbers, policy: str, budget: int, figure: str = "error") -> float:
+    """`error` of O with a cache of so few `tokens` by a policy, relative, its `bytes`, or `gone`.
+
+    `gone` is the weight of tokens that have left, had they stayed, a mean over later rows. It is
+    of the layer that “Keep less” shows.
+    """
+    tokens = _pressed(n.trace).layer.tokens
+    name = chosen("policy", policy, [each.name for each in POLICIES])
+    figures = _evicted(n.trace, name, whole("budget", budget, 1, tokens))
+    return named("figure", figure, figures)
+
+
+@known
+def rounded_cache(n: Numbers, dtype: str, grain: str, figure: str = "error") -> float:
+    """`error` of O with a cache of `fp8`, `int8` or `int4`, or its `bytes`.
+
+    `grain` is what has a scale: `tensor`, `head` or `token`.
+    """
+    kind = chosen("dtype", dtype, SMALL), chosen("grain", grain, GRAINS)
+    one = quantised(_pressed(n.trace), *kind)
+    return named("figure", figure, {"error": one.error, "bytes": one.bytes})
+
+
+@known
+def whole_cache(n: Numbers, part: str) -> int:
+    """`bytes`, `tokens` or `heads` of the whole cache of the layer that “Keep less” shows."""
+    found = _pressed(n.trace)
+    layer = found.layer
+    parts = {"bytes": found.bytes, "tokens": layer.tokens, "heads": layer.workload.kv_heads}
+    return named("part", part, parts)
+
+
+@once_a_run
+def _pressed(trace: Trace) -> Pressure:
+    return unpressed(*shown_run(*trace.single_heads))
+
+
+@once_a_run
+def _evicted(trace: Trace, policy: str, budget: int) -> dict[str, float]:
+    found = _pressed(trace)
+    kept, cost = found.decoded(policy_named(policy), budget)
+    gone = weight_gone(found.layer, kept, budget)
+    return {"error": cost.error, "bytes": cost.bytes, "tokens": cost.budget, "gone": gone}
 
 
 def _published(name: str, found: int | None) -> int:

@@ -98,23 +98,38 @@ def pressure(w: Workload, inputs: Inputs, progress: Progress | None = None) -> P
     w: as many queries as keys; its mask is made causal.
     progress: told the share done.
     """
-    layer = layer_of(w, inputs)
-    exact = _output(layer, layer.inputs)
-    whole = layer.row_bytes * layer.tokens
-    found = Pressure(layer, exact, whole, (), ())
+    found = unpressed(w, inputs)
+    layer = found.layer
     tried = [(policy, n) for policy in POLICIES for n in budgets_of(layer.tokens)]
     evicted: list[Evicted] = []
     for policy, budget in tried:
         evicted.append(found.decoded(policy, budget)[1])
         if progress:
             progress(len(evicted) / (len(tried) + 1))
-    rounded = tuple(_rounded(found, dtype, grain) for dtype in SMALL for grain in GRAINS)
+    rounded = tuple(quantised(found, dtype, grain) for dtype in SMALL for grain in GRAINS)
     if progress:
         progress(1.0)
     return replace(found, evicted=tuple(evicted), rounded=rounded)
 
 
-def _rounded(found: Pressure, dtype: Small, grain: Grain) -> Rounded:
+def unpressed(w: Workload, inputs: Inputs) -> Pressure:
+    """Return a layer for which no smaller cache has been tried yet; its mask is made causal."""
+    layer = layer_of(w, inputs)
+    return Pressure(layer, _output(layer, layer.inputs), layer.row_bytes * layer.tokens, (), ())
+
+
+def weight_gone(layer: DecodedLayer, kept: Decoded, budget: int) -> float:
+    """Return the weight of tokens that have left, had they stayed: a mean over rows after that."""
+    if budget >= layer.tokens:
+        return 0.0
+    later = layer.scores[:, budget:]
+    weights = np.exp(later - np.maximum(later.max(-1), layer.starts[:, budget:])[..., None])
+    weights /= weights.sum(-1, keepdims=True)
+    stays = kept.kept[list(layer.workload.kv_head_of), budget:]
+    return float(np.where(stays, 0.0, weights).sum(-1).mean())
+
+
+def quantised(found: Pressure, dtype: Small, grain: Grain) -> Rounded:
     """Return what K and V of an element type cost."""
     inputs = found.layer.inputs
     k, v = (rounded(x.astype(np.float64), dtype, grain) for x in (inputs.k, inputs.v))

@@ -181,8 +181,9 @@ class MemoryCard(PlotPanel[None]):
     def take_choices(self, choices: ChooseTable) -> None:
         """Show what a lesson has chosen; everything else is as in a new window."""
         model = models()[choices.model or LESSON_MODEL]
+        opened = "" if choices.card in (None, LESS) else choices.card
         self._show(CacheChoice(model, self.choice.gpu, choices.tokens or LESSON_TOKENS,
-                               opened=choices.card or ""))  # fmt: skip
+                               opened=opened))  # fmt: skip
         self._tell(by_hand=False)
 
     def ask_file(self) -> None:
@@ -376,8 +377,9 @@ class CachePanel(Panel[None]):
 
     def take_choices(self, choices: ChooseTable) -> None:
         """Show what a lesson has chosen."""
-        self.take(BYTES)
         self.card.take_choices(choices)
+        self.pressure.take_choices(choices)
+        self.take(PRESSURE if choices.card == LESS else BYTES)
 
     def set_stage(self, on: bool) -> None:
         self.card.set_stage(on)

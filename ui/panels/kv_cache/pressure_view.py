@@ -6,6 +6,7 @@ from PySide6.QtCore import QSizeF, Qt
 from PySide6.QtWidgets import QLabel, QSlider
 
 from simulator.base.choices import Choice, Option
+from simulator.lesson.tables import ChooseTable
 from simulator.run.trace import Trace
 from simulator.study.kv_cache.costs import Evicted, Pressure, pressure, shown_run
 from simulator.study.kv_cache.decoding import Decoded
@@ -60,6 +61,7 @@ class PressureView(PlotPanel[None]):
         self.found: Pressure | None = None
         self._trace: Trace | None = None
         self._source: object = None
+        self._asked: tuple[int | None, int | None] = None, None  # budget and step, of a lesson
         self.picture: StatePicture[KeptState] = StatePicture(self, "What is kept", paint_kept)
         self.budget, self.budget_label = self._slider(
             "budget",
@@ -109,8 +111,22 @@ class PressureView(PlotPanel[None]):
 
         self._session.tasks.start("pressure", "what a smaller cache costs", job, done)
 
+    def take_choices(self, choices: ChooseTable) -> None:
+        """Show what a lesson has chosen, now or as soon as the layer is known."""
+        self.policy = policy_named(choices.policy or POLICIES[0].name)
+        self.bar.show_chosen("policy", self.policy.name)
+        self._asked = choices.budget, choices.step
+        if self.found is not None:
+            self._start_sliders(self.found.layer.tokens)
+            self._decode()
+
     def _start_sliders(self, tokens: int) -> None:
-        for slider, value in ((self.budget, max(tokens // _FIRST_SHARE, 1)), (self.step, tokens)):
+        budget, step = self._asked
+        usual = (
+            (self.budget, budget or max(tokens // _FIRST_SHARE, 1)),
+            (self.step, step or tokens),
+        )
+        for slider, value in usual:
             blocked = slider.blockSignals(True)
             slider.setMaximum(tokens)
             slider.setValue(value)

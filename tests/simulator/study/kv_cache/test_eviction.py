@@ -12,7 +12,7 @@ from simulator.base.errors import InputError
 from simulator.engines.reference import reference_rows
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import read_inputs, resolve
-from simulator.study.kv_cache.costs import budgets_of, relative_error, shown_run
+from simulator.study.kv_cache.costs import budgets_of, relative_error, shown_run, weight_gone
 from simulator.study.kv_cache.decoding import SEED, DecodedLayer, decoded, layer_of
 from simulator.study.kv_cache.policies import POLICIES, SINKS, Full, policy_named
 
@@ -74,6 +74,21 @@ def test_policies_are_those_of_plain_loops(tokens, budget, heads, name, seed):
     sums = 4 * own.workload.kv_heads if name == "heavy hitters" else 0
     row = 2 * own.workload.kv_heads * 4 * own.workload.width
     assert found.bytes == min(budget, tokens) * (row + sums)
+
+
+@pytest.mark.parametrize("name", [policy.name for policy in POLICIES])
+def test_the_weight_of_tokens_that_left_is_that_of_plain_loops(name: str) -> None:
+    own, budget = layer(9), 3
+    kept, _ = by_hand(own, name, budget)
+    gone = []
+    for head in range(4):
+        for t in range(budget, 9):
+            weights = [exp(score) for score in own.scores[head, t, : t + 1]]
+            gone.append(sum(w for j, w in enumerate(weights) if j not in kept[head // 2][t]))
+            gone[-1] /= sum(weights)
+    found = decoded(own, policy_named(name), budget)
+    assert weight_gone(own, found, budget) == pytest.approx(np.mean(gone), rel=1e-12)
+    assert weight_gone(own, decoded(own, policy_named(name), 9), 9) == 0
 
 
 @pytest.mark.parametrize("scores", [{}, {"softcap": 2.0}, {"sink_logits": [0.5, 1.0, -1.0, 2.0]}])

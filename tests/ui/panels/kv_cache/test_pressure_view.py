@@ -76,6 +76,22 @@ def test_the_mark_is_the_chosen_cache(window, view):
     assert view.budget_label.text() == "40 tokens kept"
 
 
+def test_a_lesson_chooses_what_is_kept(window, view):
+    dock = window.docks.panel("cache")
+    dock.take_choices(ChooseTable(card="less", policy="window", budget=40, step=100))
+    settle(window)
+    state = view.picture.state
+    assert view.isVisible()
+    assert (state.chosen.policy.name, state.chosen.budget, state.step) == ("window", 40, 99)
+    assert view.bar.buttons["policy", "window"].isChecked()
+    dock.take_choices(ChooseTable(card="less"))
+    settle(window)
+    state = view.picture.state
+    assert (state.chosen.policy, state.chosen.budget, state.step) == (POLICIES[0], 61, 494)
+    dock.take_choices(ChooseTable(card="curve"))
+    assert not view.isVisible()
+
+
 def test_a_point_of_the_plot_is_chosen_by_a_click(window, view):
     spot = next(each for each in spots(view.plot.model) if each.pick == ("window", 123))
     view.plot.picked.emit(spot.pick)

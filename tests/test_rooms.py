@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 ORDER = {
     "simulator": ("base", "language", "problem", "program", "engines", "timing", "run", "study",
-                  "code", "lesson"),
+                  "code", "lesson", "exercises"),
     "kernels": ("errors", "build", "cuda", "devices", "checks", "check"),
     "ui": ("look", "safety", "session", "widgets", "kit", "board", "plots", "panels", "talk",
            "export", "window", "app"),

@@ -101,17 +101,26 @@ def fill(text: str, numbers: Numbers, formats: Formats) -> str:
     return replaced(text, lambda content: _written(content, numbers, formats))
 
 
-def _written(content: str, numbers: Numbers, formats: Formats) -> str:
-    tree, form, digits = _parsed(content)
+def computed(content: str, numbers: Numbers) -> Value:
+    """Return what the expression of a ``{{ }}`` is, whatever its format.
+
+    Raises InputError: it is no expression, or cannot be computed here.
+    """
+    tree, _, _ = _parsed(content)
     _check(tree.body, content)
     try:
-        result = _value(tree.body, numbers)
+        return _value(tree.body, numbers)
     except InputError as wrong:
         what = "; ".join(map(str, wrong.mistakes))
         raise refuse("", f"{{{{{content}}}}}", "", f"what can be computed here: {what}") from None
     except Exception as wrong:  # whatever a run cannot answer is told in the lesson's words
         expected = f"what can be computed: {reason(wrong)}"
         raise refuse("", f"{{{{{content}}}}}", "", expected) from None
+
+
+def _written(content: str, numbers: Numbers, formats: Formats) -> str:
+    _, form, digits = _parsed(content)
+    result = computed(content, numbers)
     if isinstance(result, str):
         if form in ("", "text"):
             return result

@@ -185,6 +185,10 @@ def _command_parser(name: str) -> argparse.ArgumentParser:
         from ui.app.races_command import add_options as add_race_options
 
         add_race_options(parser)
+    if name == "exercises":
+        from ui.app.exercises_command import add_options as add_exercise_options
+
+        add_exercise_options(parser)
     if name in ("run", "kv-cache", "masks"):
         parser.add_argument("--json", action="store_true", help="print one JSON object only")
     if name == "export":
@@ -382,6 +386,13 @@ def _lessons(options: argparse.Namespace) -> int:
     return 0
 
 
+def _exercises(options: argparse.Namespace) -> int:
+    """Print the exercises of a lesson, with numbers drawn from a seed, or check answers."""
+    from ui.app.exercises_command import run
+
+    return run(options)
+
+
 def _doctor(options: argparse.Namespace) -> int:
     """Tell what this machine offers, and what to do about what is missing."""
     from ui.app.doctor import examine
@@ -407,6 +418,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "masks": _masks,
     "races": _races,
     "lessons": _lessons,
+    "exercises": _exercises,
     "doctor": _doctor,
     "self-test": _self_test,
 }

@@ -1,0 +1,108 @@
+"""The TOML of exercises: what `assets/exercises` may say."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from simulator.base.tables import Table
+from simulator.lesson.tables import Place
+
+Kind = Literal["number", "cell", "choice", "tile", "fault", "op"]
+KINDS: dict[Kind, str] = {
+    "number": "a number",
+    "cell": "a cell, as row, column",
+    "choice": "one of some choices",
+    "tile": "a tile, as rows x columns",
+    "fault": "the fault that was planted",
+    "op": "a function in NumPy",
+}
+"""What one answers, by the kind of the exercise."""
+
+
+def _list(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+Texts = Annotated[tuple[str, ...], BeforeValidator(_list)]
+Sizes = Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_list)]
+
+
+class MistakeTable(Table):
+    """An answer that many give, and what is wrong with it."""
+
+    answer: Texts | str
+    says: str
+
+
+class ChoiceTable(Table):
+    """One of the choices: the right one has the largest, or the least, value."""
+
+    text: str
+    value: str
+    says: str = ""
+
+
+class ExerciseTable(Table):
+    """An exercise whose draws have been put in."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", description="its name in answers")]
+    kind: Annotated[Kind, Field(description="what one answers, below")]
+    ask: Annotated[str, Field(description="the question, with `{{ }}` as in captions")]
+    scenario: Annotated[str, Field(description="a demo by name; its run is asked about")] = "flash2"
+    change: Annotated[
+        dict[str, Any],
+        Field(default_factory=dict, description="what to change in it, as in a scenario file"),
+    ]
+    at: Annotated[
+        Place | None,
+        Field(description="the place in the run, as in a lesson; the first op without it"),
+    ] = None
+    draw: Annotated[
+        dict[str, Any],
+        Field(
+            default_factory=dict,
+            description="what the seed decides: a list, or `{ from, to, step }`, by its name",
+        ),
+    ]
+    let: Annotated[
+        dict[str, str],
+        Field(default_factory=dict, description="further names for expressions of what was drawn"),
+    ]
+    answer: Annotated[
+        Texts | str, Field(description="the right answer as an expression; of a cell two")
+    ] = ""
+    unit: Annotated[str, Field(description="what a number is counted in")] = ""
+    within: Annotated[
+        float, Field(ge=0, description="how far a number may be off and still be right")
+    ] = 0.0
+    wrong: Annotated[
+        tuple[MistakeTable, ...],
+        BeforeValidator(_list),
+        Field(description="answers that many give: `{ answer, says }`"),
+    ] = ()
+    choices: Annotated[
+        tuple[ChoiceTable, ...],
+        BeforeValidator(_list),
+        Field(description="`{ text, value, says }` each: what is chosen, and why it is wrong"),
+    ] = ()
+    best: Annotated[
+        Literal["largest", "least"], Field(description="which value makes a choice right")
+    ] = "largest"
+    rows: Annotated[Sizes, Field(description="tile rows that may be chosen")] = ()
+    cols: Annotated[Sizes, Field(description="tile columns that may be chosen")] = ()
+    limit: Annotated[
+        str, Field(description="bytes of shared memory that a tile may take, an expression")
+    ] = ""
+    faults: Annotated[
+        Texts, Field(description="keys of `[faults]`, of which the seed plants one")
+    ] = ()
+    op: Annotated[str, Field(description="which op of the run one writes")] = ""
+    why: Annotated[str, Field(description="said after a right answer")] = ""
+
+
+class ExercisesTable(Table):
+    """A file of exercises, before anything is drawn."""
+
+    exercise: Annotated[tuple[dict[str, Any], ...], BeforeValidator(_list)]

@@ -343,7 +343,7 @@ def token(n: Numbers, key: int) -> str:
     tokens = n.workload.tokens
     if not 0 <= key < len(tokens):
         raise refuse("", "token", key, f"a key with a token, of {len(tokens)}")
-    return tokens[key]
+    return tokens[key].strip() or tokens[key]
 
 
 @known

@@ -114,6 +114,10 @@ package: ## build the desktop binary into dist/: folder, .tar.xz, .deb; GPU=0: t
 	@.ci/setup
 	GPU=$(GPU) $(PY) packaging/build.py
 
+wheel: ## build dist/tilescope-*.whl, which pip, pipx and uvx install
+	@.ci/setup
+	$(PY) packaging/make_wheel.py
+
 test-package: ## use that binary as a user would
 	@.ci/setup test
 	$(PY) -m pytest -m package tests/package $(ARGS)
@@ -167,4 +171,4 @@ clean: ## remove what was generated (.venv stays: rm -rf .venv)
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
 .PHONY: approve help run test test-all test-peers test-architectures test-ptx test-races test-gpu-double test-older-cuda lint report soak fuzz mutants bench bench-peers \
-  package test-package pictures docs-pictures docs-tables small-transformer sentence-model sentence-models docs-film clean
+  package wheel test-package pictures docs-pictures docs-tables small-transformer sentence-model sentence-models docs-film clean

@@ -51,7 +51,9 @@ def main(
 
     arguments: the command line; none: that of the process.
     """
-    parser = argparse.ArgumentParser(prog="kernels.check", description=(__doc__ or "").strip())
+    parser = argparse.ArgumentParser(
+        prog=f"{__package__}.check", description=(__doc__ or "").strip()
+    )
     parser.add_argument("--quick", action="store_true", help="small sizes, fewer measurements")
     parser.add_argument(
         "--only", action="append", choices=CHECKS, help="do these alone, and write no report"

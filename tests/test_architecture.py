@@ -19,9 +19,9 @@ PACKAGES = ("simulator", "kernels", "ui")
 QT = ("PySide6", "shiboken6", "pyqtgraph")
 
 BANNED = {
-    "simulator": (*QT, "ui", "kernels", "cupy", "cupy_backends", "tests"),
-    "kernels": (*QT, "ui", "tests"),
-    "ui": ("tests",),
+    "simulator": (*QT, "ui", "kernels", "tilescope", "cupy", "cupy_backends", "tests"),
+    "kernels": (*QT, "ui", "tilescope", "tests"),
+    "ui": ("tilescope", "tests"),
 }
 """What no module of a package may import, not even inside a function."""
 

@@ -39,7 +39,7 @@ def test_a_program_without_docs_says_where_capture_is(tmp_path: Path) -> None:
     )
     assert done.returncode == 2, done.stdout
     [line] = done.stderr.splitlines()
-    assert line.startswith("capture: expected a checkout, where make run EXTRAS=capture")
+    assert line.startswith("capture: expected another copy than the binary: pip install")
     assert not path.exists()
 
 

@@ -3,12 +3,20 @@
 import os
 import sys
 import warnings
+from typing import NoReturn
 
-if __name__ == "__main__":
+
+def main() -> NoReturn:
+    """Do what the command line says, and end the process."""
     try:
-        from ui.app.cli import leave, main
+        from ui.app.cli import leave
+        from ui.app.cli import main as obey
     except KeyboardInterrupt:  # Ctrl+C while the first modules are read
         os._exit(130)
     if not sys.warnoptions:  # of NumPy, about what float32 cannot hold: the answer says it
         warnings.filterwarnings("ignore", r".* encountered in ", RuntimeWarning)
-    leave(main(sys.argv[1:]))
+    leave(obey(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

@@ -56,7 +56,7 @@ def outcome_apart(
     """
     with tempfile.TemporaryDirectory(prefix="tilescope-check-") as folder:
         path = Path(folder) / "outcome.json"
-        command = [sys.executable, "-m", "kernels.checks.apart", name, str(path)]
+        command = [sys.executable, "-m", f"{__package__}.apart", name, str(path)]
         try:
             done = ended([*command, *["--quick"] * quick], seconds)
         except subprocess.TimeoutExpired:

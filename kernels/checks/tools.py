@@ -89,7 +89,7 @@ def case_command(tables: Sequence[dict[str, Any]], builds: Sequence[str], place:
     listed = place / "scenarios.json"
     listed.write_text(json.dumps(tables), encoding="utf-8")
     chosen = [word for build in builds for word in ("--build", build)]
-    return [sys.executable, "-m", "kernels.checks.case", str(listed), *chosen]
+    return [sys.executable, "-m", f"{__package__}.case", str(listed), *chosen]
 
 
 def done(command: Sequence[str]) -> subprocess.CompletedProcess[str]:

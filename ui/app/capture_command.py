@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     Raises InputError: there is no script, because this is the desktop binary.
     """
     if not SCRIPT.is_file():
-        expected = "a checkout, where make run EXTRAS=capture brings torch and transformers"
+        expected = 'another copy than the binary: pip install "tilescope[capture]", or a checkout'
         raise refuse("capture", "", "", expected)
     words = [options.model, options.layers, options.out, options.text, options.decoder]
     for name in ("image", "audio"):

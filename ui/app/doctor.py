@@ -16,10 +16,11 @@ from kernels.devices.host.compiler import find_compiler
 from simulator.base.assets import ASSETS, CAPTURES, SCENARIOS
 from simulator.base.errors import InputError, safe_text
 from simulator.base.version import version
+from ui.safety.program import BINARY, CHECKOUT, with_extra
 from ui.safety.streams import lack
 from ui.safety.system_libraries import PLATFORMS, advice, missing_libraries, why_not_imported
 
-FROZEN = bool(getattr(sys, "frozen", False))
+FROZEN = BINARY
 """Whether this is the binary: nothing can be installed into it, so the advice differs."""
 _KEPT: list[object] = []
 """Qt's application must exist as long as it is asked."""
@@ -65,7 +66,11 @@ def _with_qt(what: str, check: Callable[[], Diagnosis]) -> Diagnosis:
 
 def _mend(frozen: bool) -> str:
     """Return what to do about a part that always comes with Tilescope."""
-    return "install Tilescope again" if frozen else "`make run` installs what is missing"
+    return (
+        "install Tilescope again"
+        if frozen or not CHECKOUT
+        else "`make run` installs what is missing"
+    )
 
 
 def _settings() -> Diagnosis:
@@ -153,7 +158,7 @@ def cupy(*, frozen: bool = FROZEN) -> Diagnosis:
         return Diagnosis("CuPy", True, f"{found}, {where}{unused}")
     if frozen:
         return Diagnosis("CuPy", None, "not in this bundle; the larger one, without -cpu, has it")
-    return Diagnosis("CuPy", None, "not installed; a GPU needs it: make run EXTRAS=gpu-cuda13")
+    return Diagnosis("CuPy", None, f"not installed; a GPU needs it: {with_extra('gpu-cuda13')}")
 
 
 def cupy_version() -> str | None:

@@ -14,6 +14,7 @@ from simulator.base.errors import InputError, refuse
 from simulator.program.playback import Granularity
 from ui.export.formats import WITH_SOUND, Format, format_of
 from ui.look.layouts import LAYOUT_NAMES
+from ui.safety.program import TYPED
 
 SIZES = ((320, 240), (7680, 4320))
 """Smallest and largest picture."""
@@ -248,7 +249,7 @@ class ExportOptions:
 
     def command(self, named: str) -> str:
         """Return the command that makes the same file of a scenario or lesson."""
-        words = ["python", "-m", "ui", *self.words(named)]
+        words = [*TYPED, *self.words(named)]
         return "".join(c if c.isprintable() else " " for c in shlex.join(words))
 
     def words(self, named: str) -> list[str]:

@@ -10,7 +10,6 @@ import queue
 import secrets
 import shutil
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -22,6 +21,7 @@ from typing import IO, TYPE_CHECKING
 
 from simulator.base.errors import InputError, Mistake
 from simulator.problem.scenario import Scenario, scenario_toml
+from ui.safety.program import started_again
 
 if TYPE_CHECKING:
     from ui.export.options import ExportOptions
@@ -94,13 +94,12 @@ def make_beside(
 
 
 def _run(words: Sequence[str], options: ExportOptions, report: Report) -> str:
-    frozen = getattr(sys, "frozen", False)
-    program = [sys.executable] if frozen else [sys.executable, "-m", "ui"]
+    program, folder = started_again()
     process = subprocess.Popen(
         [*program, *words],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True, encoding="utf-8",
-        cwd=None if frozen else Path(__file__).resolve().parent.parent.parent,
+        cwd=folder,
         env={**os.environ, "QT_QPA_PLATFORM": "offscreen", "PYTHONIOENCODING": "utf-8"},
     )  # fmt: skip
     lines: queue.Queue[str] = queue.Queue()

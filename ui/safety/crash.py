@@ -32,6 +32,7 @@ from simulator.base.version import version
 from simulator.problem.scenario import scenario_toml
 from ui.safety.log import LOG, log_path
 from ui.safety.overrides import guarded
+from ui.safety.program import KIND
 from ui.safety.signals import put_back, take_lost_screen, take_signals
 
 if TYPE_CHECKING:
@@ -341,9 +342,8 @@ class CrashDialog(QDialog):
 
 def report_head(session: Reported | None) -> str:
     """Return what a report says before the failures: version, system, engine, scenario."""
-    kind = "binary" if getattr(sys, "frozen", False) else "checkout"
     lines = [
-        f"Tilescope {version()} ({kind})",
+        f"Tilescope {version()} ({KIND})",
         f"{platform.platform()}, Python {platform.python_version()}",
         f"PySide6 {pyside_version}, {QGuiApplication.platformName()}",
         f"log: {log_path()}",

@@ -13,6 +13,7 @@ from pathlib import Path
 from PySide6.QtCore import QtMsgType
 
 from simulator.base.errors import reason, refuse, safe_text
+from ui.safety.program import KIND
 from ui.safety.settings import settings_path
 from ui.safety.system_libraries import advice, missing_libraries, named_platforms
 
@@ -116,8 +117,7 @@ class QtStart:
 
 def log_start(version: str) -> None:
     """Write what starts, and on which system."""
-    kind = "binary" if getattr(sys, "frozen", False) else "checkout"
     LOG.info(
         "Tilescope %s (%s), Python %s, %s",
-        version, kind, platform.python_version(), platform.platform(),
+        version, KIND, platform.python_version(), platform.platform(),
     )  # fmt: skip

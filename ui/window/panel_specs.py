@@ -14,11 +14,14 @@ from ui.panels.study import Study
 from ui.session.session import Session
 from ui.session.view import Need, nothing
 
+_PANELS = Panel.__module__.removesuffix("base")
+"""What the names of their modules begin with."""
+
 
 def _found(place: str) -> Any:
     """Return what a module of a panel has under a name, of "module:name"."""
     module, name = place.split(":")
-    return getattr(import_module(f"ui.panels.{module}"), name)
+    return getattr(import_module(f"{_PANELS}{module}"), name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ class PanelSpec:
 
     def makes(self, panel: type[Panel[Any]]) -> bool:
         """Return whether the panel is of a class."""
-        return self.maker == f"{panel.__module__.removeprefix('ui.panels.')}:{panel.__name__}"
+        return self.maker == f"{panel.__module__.removeprefix(_PANELS)}:{panel.__name__}"
 
 
 PANELS = (

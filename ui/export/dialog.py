@@ -42,7 +42,7 @@ from ui.export.options import (
 )
 from ui.export.race_frames import race_times
 from ui.export.scenes import SCENES
-from ui.export.storyboard import make_storyboard
+from ui.export.storyboard import handout_words, make_storyboard
 from ui.export.timeline import OPS_BY_DEFAULT, make_timeline, rescales_of
 from ui.export.window_job import KIND, Made, still_options, submit, words_of
 from ui.look.layouts import LAYOUTS
@@ -137,6 +137,15 @@ class ExportDialog(QDialog):
         self.seconds_box.setAccessibleName("Seconds")
         self.theme_box = _choice("Theme", [(name.title(), name) for name in THEME_NAMES])
         self.theme_box.setCurrentIndex(THEME_NAMES.index(self._style.theme.name))
+        self.answers_box = _choice(
+            "Answers",
+            [
+                ("answers on the last page", "end"), ("answers beside questions", "beside"),
+                ("no answers", "none"),
+            ],
+        )  # fmt: skip
+        self.per_page_box = _choice("Steps a page", [("1 step a page", 1), ("2 steps a page", 2)])
+        self.notes_box = QCheckBox(OPTIONS["notes"].label)
         self.clear_box = QCheckBox(OPTIONS["transparent"].label)
         self.sound_box = QCheckBox(OPTIONS["sound"].label)
         self.target_edit = QLineEdit()
@@ -159,7 +168,8 @@ class ExportDialog(QDialog):
         return {
             "scene": self.scene_box, "visits": self.range_box, "size": self.size_box,
             "fps": self.fps_box, "by": self.step_box, "pace": self.pace_box,
-            "theme": self.theme_box, "transparent": self.clear_box, "sound": self.sound_box,
+            "theme": self.theme_box, "answers": self.answers_box, "notes": self.notes_box,
+            "per_page": self.per_page_box, "transparent": self.clear_box, "sound": self.sound_box,
         }  # fmt: skip
 
     def _assemble(self) -> None:
@@ -167,10 +177,11 @@ class ExportDialog(QDialog):
         wider = {
             "visits": _row(self.range_box, self.start_box, QLabel("to"), self.stop_box),
             "pace": _row(self.pace_box, self.seconds_box),
+            "answers": _row(self.answers_box, self.per_page_box, self.notes_box),
         }
         rows: list[tuple[str, QWidget, QWidget]] = [("&Format", self.format_box, self.format_box)]
         for name, widget in self._fields.items():
-            if not isinstance(widget, QCheckBox):
+            if OPTIONS[name].label and not isinstance(widget, QCheckBox):
                 rows.append((OPTIONS[name].label, wider.get(name, widget), widget))
         rows.append(("", _row(self.clear_box, self.sound_box), self.clear_box))
         rows.append(("F&ile", _row(self.target_edit, self.browse_button), self.target_edit))
@@ -178,6 +189,7 @@ class ExportDialog(QDialog):
             label = QLabel(text)
             label.setBuddy(buddy)
             form.addRow(label, row)
+        form.setRowVisible(wider["answers"], self._lesson is not None)
         self.buttons = QDialogButtonBox()
         self.export_button = self.buttons.addButton(
             "Export", QDialogButtonBox.ButtonRole.AcceptRole
@@ -210,6 +222,9 @@ class ExportDialog(QDialog):
             number.valueChanged.connect(self._check)
         self.size_box.currentTextChanged.connect(self._check)
         self.theme_box.currentIndexChanged.connect(self._take_theme)
+        self.answers_box.currentIndexChanged.connect(self._check)
+        self.per_page_box.currentIndexChanged.connect(self._check)
+        self.notes_box.toggled.connect(self._check)
         self.clear_box.toggled.connect(self._check)
         self.sound_box.toggled.connect(self._check)
         self.target_edit.textEdited.connect(self._take_ending)
@@ -271,6 +286,11 @@ class ExportDialog(QDialog):
         )
         if self._teaches:
             found = replace(common, lesson=True, steps=self._step())
+            if found.handout:
+                found = replace(
+                    found, answers=self.answers_box.currentData(),
+                    per_page=self.per_page_box.currentData(), notes=self.notes_box.isChecked(),
+                )  # fmt: skip
         elif self._races:
             found = replace(common, scene=RACE)
         else:
@@ -308,6 +328,8 @@ class ExportDialog(QDialog):
             self.pace_box.setCurrentIndex(0)
         self.clear_box.setEnabled(kind.transparent and self.scene_box.currentData() in SCENES)
         self.sound_box.setEnabled(bool(kind.sound) and not self._races)
+        for field in (self.answers_box, self.per_page_box, self.notes_box):
+            field.setEnabled(self._teaches and kind.pages)
         self.fps_box.setMaximum(kind.most_fps)
         _allow(self.range_box, _VIEW, not kind.film)
         _allow(self.range_box, _RUN, kind.film)
@@ -421,8 +443,8 @@ class ExportDialog(QDialog):
             )
             self._frames = board.frames
             return f"{board.words}; {size}."
-        if options.format.pages:
-            return f"{plural(len(steps), 'page')}, {size}: one for each step."
+        if options.handout:
+            return f"{handout_words(self._lesson, steps, options)}."
         return f"Step {steps.start + 1} of the lesson, {size}."
 
     def _say(self, text: str, bad: bool = False) -> None:

@@ -135,8 +135,9 @@ def prepare_lesson(
     named: the lesson as the user calls it, for the command in the metadata.
     Raises InputError: the options cannot be used, or none of the lesson's steps can.
     """
+    from ui.export.handout import Handout
     from ui.export.lesson_frames import LessonFrames
-    from ui.export.storyboard import handout, make_storyboard
+    from ui.export.storyboard import handout, handout_words, make_storyboard
 
     options.check()
     if not lesson.steps:
@@ -151,13 +152,14 @@ def prepare_lesson(
         words = board.words
         sound = Sound(landings_of_lesson(lesson, board)) if options.sound else None
     else:
-        board = handout(lesson, steps)
-        pages = f"{len(steps)} pages" if len(steps) > 1 else "1 page"
-        words = pages if options.format.pages else f"step {steps.start}"
-    source = LessonFrames(
+        pages = options.format.pages
+        board = handout(lesson, steps, revealed=not pages or options.answers == "beside")
+        words = handout_words(lesson, steps, options) if pages else f"step {steps.start}"
+    frames = LessonFrames(
         lesson, board, options.theme, options.size, new_window, engine,
         headed=options.format.pages,
     )  # fmt: skip
+    source = Handout(lesson, frames, options) if options.format.pages else frames
     scenario = lesson.steps[steps.start].scenario
     note = note_of(scenario, options.path.parent, version, options.command(named))
     return Export(options, source, replace(note, title=lesson.title), words, sound)

@@ -73,6 +73,16 @@ class LessonFrames(WindowFrames):
     def __len__(self) -> int:
         return self._board.frames
 
+    def step_number(self, k: int) -> int:
+        """Return which step frame `k` shows, from 0."""
+        return self._board.moment(k).shot.step
+
+    @property
+    def step(self) -> ResolvedStep:
+        """The step of the frame that was last made ready."""
+        assert self._step is not None
+        return self._step
+
     def key(self, k: int) -> Hashable:
         """Return the step, the state, what of it moves, and whether the answer is shown."""
         moment = self._board.moment(k)

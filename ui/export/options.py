@@ -112,6 +112,19 @@ class ExportOptions:
         "without a ground", label="Transparent ground",
         tip="Leaves out the ground, for a slide of any colour.",
     ))
+    answers: str | None = field(default=None, metadata=_said(
+        "of a handout: to questions beside each step, on a last page (end, unless asked "
+        "otherwise) or nowhere", choices=("beside", "end", "none"), label="&Handout",
+        tip="Questions stand beside their step; their answers can be on a page of their own.",
+    ))
+    notes: bool = field(default=False, metadata=_said(
+        "of a handout: the speaker's notes below each step", label="Notes",
+        tip="Sets the speaker's notes of each step below it.",
+    ))
+    per_page: int = field(default=1, metadata=_said(
+        "of a handout: 1 or 2 steps on a page", metavar="2", read=int,
+        tip="With two, or with notes, pages are A4.",
+    ))
     sound: bool = field(default=False, metadata=_said(
         "a soft tick where a tile lands, with a pitch for each tensor; in .mp4 and .webm",
         label="Sound", tip="A soft tick where a tile lands, with a pitch for each tensor.",
@@ -190,7 +203,23 @@ class ExportOptions:
             near = f"{width + width % 2}x{height + height % 2}"
             wanted = f"even numbers in {kind.ending}, such as {near}"
             raise _wrong("--size", f"{width}x{height}", wanted)
+        self._check_handout()
         self._check_target()
+
+    @property
+    def handout(self) -> bool:
+        """Whether it is a lesson on paper."""
+        return self.lesson and self.format.pages
+
+    def _check_handout(self) -> None:
+        if not 1 <= self.per_page <= 2:
+            raise _wrong("--per-page", self.per_page, "1 or 2")
+        if not self.handout:
+            for name in ("answers", "notes", "per_page"):
+                value = getattr(self, name)
+                if value != getattr(_USUAL, name):
+                    shown = "" if value is True else value
+                    raise _wrong(_dashed(name), shown, "a handout: a lesson as .pdf")
 
     def _check_kind(self) -> None:
         if not self.lesson:
@@ -256,11 +285,12 @@ class ExportOptions:
         """Return the words after the program's name in that command."""
         words = ["export", named, "-o", self.target]
         skipped = {*(["scene"] if self.lesson else []), *([] if self.format.film else ["fps"])}
+        skipped |= {"per_page"} if self.per_page == 1 else set()
         for name in OPTIONS:
             value = getattr(self, name)
             if value is None or value is False or name in skipped:
                 continue
-            words.append(f"--{name}")
+            words.append(_dashed(name))
             if name == "size":
                 words.append("{}x{}".format(*value))
             elif value is not True:
@@ -273,7 +303,11 @@ OPTIONS: dict[str, ExportOption] = {
     for each in fields(ExportOptions)
     if "option" in each.metadata
 }
-"""Options by name; on a command line two dashes come before it."""
+"""Options by name; on a command line two dashes come before it, and one between its words."""
+
+
+def _dashed(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -282,10 +316,10 @@ def add_options(parser: ArgumentParser) -> None:
     for name, option in OPTIONS.items():
         default = given.get(name, getattr(_USUAL, name))
         if default is False:
-            parser.add_argument(f"--{name}", action="store_true", help=option.told)
+            parser.add_argument(_dashed(name), action="store_true", help=option.told)
         else:
             parser.add_argument(
-                f"--{name}", type=option.read, choices=option.choices, metavar=option.metavar,
+                _dashed(name), type=option.read, choices=option.choices, metavar=option.metavar,
                 default=default, help=option.told,
             )  # fmt: skip
 

@@ -19,6 +19,7 @@ from simulator.program.playback import (
 )
 from simulator.run.rescales import rescale_seconds_at
 from simulator.study.captions import program_of, usual_run
+from ui.export.options import ExportOptions
 from ui.export.timeline import frames_in
 from ui.look.units import plural
 from ui.talk.lesson_player import PLAY_STEPS, WALK_SECONDS, WALK_STEPS
@@ -125,11 +126,20 @@ def make_storyboard(
     return Storyboard(tuple(shots), ends, fps, frames, len(steps))
 
 
-def handout(lesson: Lesson, steps: Sequence[int]) -> Storyboard:
-    """Return one picture for each step, as it ends, with its answer shown."""
-    shots = tuple(Shot(n, lesson.steps[n].cursor, True, True, 1.0) for n in steps)
+def handout(lesson: Lesson, steps: Sequence[int], *, revealed: bool = True) -> Storyboard:
+    """Return one picture for each step, as it ends, with its answer shown or not."""
+    shots = tuple(Shot(n, lesson.steps[n].cursor, True, revealed, 1.0) for n in steps)
     ends = tuple(accumulate(shot.seconds for shot in shots))
     return Storyboard(shots, ends, 1, len(shots), len(shots))
+
+
+def handout_words(lesson: Lesson, steps: range, options: ExportOptions) -> str:
+    """Return what a handout will be, for users."""
+    pages = plural(-(-handout(lesson, steps).frames // options.per_page), "page")
+    if options.notes or options.per_page > 1:
+        pages += " of A4"
+    asked = any(lesson.steps[n].said.question for n in steps)
+    return f"{pages} and the answers" if asked and options.answers in (None, "end") else pages
 
 
 def _shots(lesson: Lesson, number: int, first: bool) -> list[Shot]:

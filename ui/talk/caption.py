@@ -244,20 +244,20 @@ def _laid_out(caption: Caption, scale: float, width: float) -> CaptionLayout:
     top = title.bottom + px(3)
     longest = px(_LONGEST * BODY)
     if not caption.question:
-        text = _text(body, style, min(width, longest), top)
+        text = text_flow(body, style, min(width, longest), top)
         return CaptionLayout(
             scale, place, title.pieces, text.pieces, (), (), QRectF(),
             max(title.right + aside, text.right), text.bottom,
         )  # fmt: skip
     if width < px(_SIDE * BODY):
-        text = _text(body, style, min(width, longest), top)
+        text = text_flow(body, style, min(width, longest), top)
         box = QRectF(0, text.bottom + px(_PARAGRAPH), min(width, longest), 0)
         return _with_card(caption, style, place, title, text, box)
     wide = min(width, 2 * longest)
     best: tuple[float, Flow, QRectF] | None = None
     for share in _SPLITS:
         own = min(share * wide, longest) - px(_GAP) / 2
-        text = _text(body, style, own, top)
+        text = text_flow(body, style, own, top)
         if best is not None and text.bottom >= best[0]:
             continue  # it is no lower, whatever stands beside it
         box = QRectF(own + px(_GAP), top, min(wide - own - px(_GAP), longest), 0)
@@ -295,7 +295,7 @@ def _with_card(
     )  # fmt: skip
 
 
-def _text(markdown: str, style: Style, width: float, top: float) -> Flow:
+def text_flow(markdown: str, style: Style, width: float, top: float) -> Flow:
     """Return paragraphs and lists one under the other."""
     pieces: list[Piece] = []
     right, y = 0.0, top

@@ -22,6 +22,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent.parent
 DEMO = SCENARIOS / "causal.toml"
 SMALL = {"size": (480, 320), "fps": 10, "length": 1.2}
 """Twelve frames in which everything changes."""
+MOST = 36
+"""Levels, 0 to 255, by which readers that smooth edges otherwise may differ in a block's mean."""
 
 
 def options(target: Path | str, **changes) -> ExportOptions:
@@ -89,6 +91,14 @@ def rendered_svg(path: Path, size: tuple[int, int] = (480, 320)) -> QImage:
     renderer.render(painter)
     painter.end()
     return image
+
+
+def off(ours: np.ndarray, theirs: np.ndarray, side: int) -> np.ndarray:
+    """Return by how many levels blocks of side x side pixels differ, in the worst channel."""
+    assert ours.shape == theirs.shape
+    high, wide = (n // side for n in ours.shape[:2])
+    apart = ours[: high * side, : wide * side] - theirs[: high * side, : wide * side].astype(float)
+    return np.abs(apart.reshape(high, side, wide, side, 3).mean(axis=(1, 3))).max(axis=2)
 
 
 def names(folder: Path) -> list[str]:

@@ -280,6 +280,22 @@ def test_a_handout_is_light_and_has_the_lesson_s_name_unless_the_user_says_other
     dialog.close()
 
 
+def test_answers_and_notes_are_chosen_for_handouts_alone(taught, tmp_path):
+    dialog = opened(taught, tmp_path / "a.pdf")
+    fields = dialog.answers_box, dialog.per_page_box, dialog.notes_box
+    assert all(field.isVisible() and field.isEnabled() for field in fields)
+    dialog.answers_box.setCurrentText("no answers")
+    dialog.per_page_box.setCurrentText("2 steps a page")
+    dialog.notes_box.setChecked(True)
+    wanted = ["--answers", "none", "--notes", "--per-page", "2"]
+    assert dialog.options().words("x")[-5:] == wanted
+    assert dialog.words.text() == "2 pages of A4."
+    retype(dialog.target_edit, str(tmp_path / "a.mp4"))
+    assert not any(field.isEnabled() for field in fields)
+    assert not {*wanted} & {*dialog.options().words("x")}
+    dialog.close()
+
+
 class Opener(QObject):
     """What opens files of the system, for a test."""
 

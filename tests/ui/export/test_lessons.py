@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from itertools import groupby, pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pypdf
@@ -22,8 +23,9 @@ from simulator.problem.scenario import load_scenario
 from simulator.program.playback import LONGEST_WAY, SECONDS_PER_RESCALE, seconds_of
 from simulator.run.rescales import rescale_seconds_at
 from simulator.study.captions import program_of, usual_run
-from tests.ui.export.helpers import ROOT, decoded, frames_of, names, picture
+from tests.ui.export.helpers import MOST, ROOT, decoded, frames_of, names, off, picture
 from ui.export.frames import new_image, paint_frame
+from ui.export.handout import Handout, Section
 from ui.export.job import prepare_lesson
 from ui.export.options import ExportOptions
 from ui.export.storyboard import BETWEEN, READING, REST, SHORTEST, make_storyboard
@@ -57,6 +59,7 @@ at = { tile = [1, 0], op = "row max" }
 point = [{ cell = ["m", 20, 0] }]
 question = "What is it for?"
 answer = "So that no exponential is larger than one."
+notes = "Let them guess for 30 s."
 ```
 
 Of the scores so far it is $m$ = {{ value("m", 20) }}.
@@ -70,6 +73,7 @@ layout = "memory"
 
 So far {{ requested_so_far() | bytes }} were asked for.
 """
+PAPER = {"per_page": 2, "notes": True}
 FILM = {"size": (480, 320), "fps": 10, "length": 2.4}
 
 
@@ -86,6 +90,15 @@ def prepared(lesson, target, **changes):
     return prepare_lesson(
         load_lesson(lesson, LAYOUT_PANELS), wanted, str(lesson), "0.1.0", MainWindow, "numpy"
     )
+
+
+def texts_of(path):
+    """Return the text of each page of a PDF."""
+    document = pypdfium2.PdfDocument(path)
+    try:
+        return [page.get_textpage().get_text_range() for page in document]
+    finally:
+        document.close()
 
 
 def make(lesson, target, **changes):
@@ -278,14 +291,59 @@ def test_a_handout_has_a_page_for_each_step(lesson, tmp_path):
     make(lesson, tmp_path / "a.pdf")
     reader = pypdf.PdfReader(tmp_path / "a.pdf")
     assert reader.metadata.title == "Three steps"
-    assert [float(page.mediabox.width) for page in reader.pages] == [240, 240, 240]
+    assert [float(page.mediabox.width) for page in reader.pages] == [240, 240, 240, 240]
     texts = ["".join(page.extract_text().split()) for page in reader.pages]
-    for text, title in zip(texts, ("Thefirsttile", "Themaximum", "Allofit"), strict=True):
+    for text, title in zip(
+        texts, ("Thefirsttile", "Themaximum", "Allofit", "Answers"), strict=True
+    ):
         assert "Threesteps" in text
         assert title in text
-    assert "noexponential" in texts[1]  # the answer
-    make(lesson, tmp_path / "b.pdf", steps=(1, 3))
+    make(lesson, tmp_path / "b.pdf", steps=(1, 3), answers="none")
     assert len(pypdf.PdfReader(tmp_path / "b.pdf").pages) == 2
+
+
+@pytest.mark.sweep(keep=2)
+@pytest.mark.parametrize(
+    ("asked", "question", "answer"),
+    [({}, 1, 3), ({"answers": "none"}, 1, None), ({"answers": "beside"}, 1, 1), (PAPER, 0, 2)],
+)
+def test_answers_of_a_handout_are_where_they_are_wanted(asked, question, answer, lesson, tmp_path):
+    made = make(lesson, tmp_path / "a.pdf", **asked)
+    pages = [" ".join(text.split()) for text in texts_of(tmp_path / "a.pdf")]
+    assert "What is it for?" in pages[question]
+    answered = [n for n, text in enumerate(pages) if "no exponential" in text]
+    assert answered == ([] if answer is None else [answer])
+    assert ("and the answers" in made.words) is (answer in (2, 3))
+    assert ("Let them guess for 30 s." in " ".join(pages)) is asked.get("notes", False)
+
+
+def test_a_sheet_of_two_steps_is_a4_and_drawn_as_its_pixels_are(lesson, tmp_path):
+    source = make(lesson, tmp_path / "a.pdf", **PAPER).source
+    document = pypdfium2.PdfDocument(tmp_path / "a.pdf")
+    try:
+        assert [page.get_size() for page in document] == [(595, 842)] * 3
+        for k, page in enumerate(document):
+            drawn = page.render(scale=2).to_numpy()[..., 2::-1].astype(int)
+            assert off(painted(source, k), drawn, 17).max() <= MOST, f"page {k + 1}"
+    finally:
+        document.close()
+        source.close()
+
+
+def test_long_texts_after_the_steps_go_on_in_the_next_column_and_page(lesson):
+    frames = SimpleNamespace(size=(960, 540))
+    paper = Handout(load_lesson(lesson), frames, ExportOptions("a.pdf", lesson=True))
+    words = [f"w{n}" for n in range(2500)]
+    texts = [" ".join(words[n : n + size]) for n, size in ((0, 1500), (1500, 900), (2400, 100))]
+    pages = list(paper._laid_out([Section("One", tuple(texts[:2])), Section("Two", (texts[2],))]))
+    placed = [(part, piece) for page in pages for part in page for piece in part.flow.pieces]
+    said = [piece.text for _, piece in placed]
+    assert said == ["One", *words[:2400], "Two", *words[2400:]]
+    assert len(pages) > 2
+    for part, piece in placed:
+        assert 0 < part.x + piece.x < 960 - 20
+        assert 10 < part.y + piece.baseline < 540 - 20
+    assert list(paper._laid_out([])) == []
 
 
 @pytest.mark.long
@@ -354,6 +412,9 @@ def test_a_broken_step_is_told_and_left_out(tmp_path):
         (["online-softmax", "-o", "a.png", "--row", "2"], ["--row", "lesson"]),
         (["online-softmax", "-o", "a.png", "--transparent"], ["--transparent", "window"]),
         (["online-softmax", "-o", "a.pdf", "--length", "2"], ["--length", "still"]),
+        (["online-softmax", "-o", "a.pdf", "--per-page", "3"], ["--per-page", "1 or 2"]),
+        (["online-softmax", "-o", "a.mp4", "--answers", "end"], ["--answers", "handout"]),
+        (["assets/scenarios/causal.toml", "-o", "a.pdf", "--notes"], ["--notes", "lesson"]),
         (["assets/scenarios/causal.toml", "-o", "a.png", "--steps", "1"], ["--steps", "--visits"]),
     ],
 )

@@ -19,7 +19,7 @@ from simulator.lesson.reader import load_lesson, resolve_step
 from simulator.lesson.steps import Lesson
 from simulator.run.trace import simulate
 from tests.helpers.shown_lessons import some_lessons
-from tests.ui.export.helpers import make, picture, still
+from tests.ui.export.helpers import MOST, make, off, picture, still
 from ui.export.frames import new_image, paint_frame
 from ui.export.job import prepare_lesson
 from ui.export.options import ExportOptions
@@ -32,18 +32,8 @@ from ui.window.main_window import MainWindow
 
 SIZE = (1280, 720)
 """At this size a window's pixels are the picture's."""
-MOST = 36
-"""Levels, 0 to 255, by which readers that smooth edges otherwise may differ in a block's mean."""
 FIRST = "05-online-softmax"
 """With a page of code that is scrolled."""
-
-
-def off(ours: np.ndarray, theirs: np.ndarray, side: int) -> np.ndarray:
-    """Return by how many levels blocks of side x side pixels differ, in the worst channel."""
-    assert ours.shape == theirs.shape
-    high, wide = (n // side for n in ours.shape[:2])
-    apart = ours[: high * side, : wide * side] - theirs[: high * side, : wide * side].astype(float)
-    return np.abs(apart.reshape(high, side, wide, side, 3).mean(axis=(1, 3))).max(axis=2)
 
 
 def rendered_pdf(data: bytes, page: int = 0) -> np.ndarray:
@@ -122,7 +112,7 @@ def numbers(text: str) -> Counter[str]:
 def handout(request, qapp) -> Iterator[list[Page]]:
     """Return the pages of a lesson."""
     file = LESSONS / f"{request.param}.md"
-    options = ExportOptions("a.pdf", lesson=True, size=SIZE, theme="light")
+    options = ExportOptions("a.pdf", lesson=True, size=SIZE, theme="light", answers="beside")
     lesson = load_lesson(file, LAYOUT_PANELS)
     export = prepare_lesson(lesson, options, str(file), "1", MainWindow, "numpy")
     source, pages = export.source, []

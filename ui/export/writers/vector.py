@@ -6,6 +6,7 @@ import base64
 import re
 import struct
 from functools import partial
+from itertools import count
 from xml.sax.saxutils import escape, quoteattr, unescape
 
 from PySide6.QtCore import (
@@ -200,7 +201,9 @@ def pdf_bytes(source: FrameSource, note: Note, report: Report) -> bytes:
     writer.setPageMargins(QMarginsF(0, 0, 0, 0))
     painter = QPainter(writer)
     try:
-        for k in range(len(source)):
+        for k in count():
+            if k >= len(source):  # a handout knows its last pages only then
+                break
             share = k / len(source)
             report(share)
             source.make_ready(k, partial(report, share))

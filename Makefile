@@ -118,6 +118,10 @@ wheel: ## build dist/tilescope-*.whl, which pip, pipx and uvx install
 	@.ci/setup
 	$(PY) packaging/make_wheel.py
 
+recipes: ## fill those of Flatpak, Homebrew and winget for a release: URL= of its files, HOMEPAGE=
+	@.ci/setup
+	$(PY) packaging/fill_recipes.py --url "$(URL)" --home "$(HOMEPAGE)" dist/SHA256SUMS*
+
 test-package: ## use that binary as a user would
 	@.ci/setup test
 	$(PY) -m pytest -m package tests/package $(ARGS)
@@ -171,4 +175,4 @@ clean: ## remove what was generated (.venv stays: rm -rf .venv)
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
 .PHONY: approve help run test test-all test-peers test-architectures test-ptx test-races test-gpu-double test-older-cuda lint report soak fuzz mutants bench bench-peers \
-  package wheel test-package pictures docs-pictures docs-tables small-transformer sentence-model sentence-models docs-film clean
+  package wheel recipes test-package pictures docs-pictures docs-tables small-transformer sentence-model sentence-models docs-film clean

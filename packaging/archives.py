@@ -34,6 +34,7 @@ Description: Visual simulator of attention, tile by tile
  See attention computed tile by tile, as FlashAttention does: what is on chip,
  what crosses between HBM and SRAM, and how every number comes about.
 """
+METAINFO = "tilescope.metainfo.xml"
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
@@ -160,6 +161,7 @@ def _deb(bundle: Path, version: str, machine: str, target: Path, build: Path, ki
     for source, place in (
         (HERE / "tilescope.desktop", share / "applications" / "tilescope.desktop"),
         (HERE / "tilescope.xml", share / "mime" / "packages" / "tilescope.xml"),
+        (HERE / METAINFO, share / "metainfo" / METAINFO),
         (bundle / "_internal" / "licences" / "CONTENTS.txt",
          share / "doc" / "tilescope" / "copyright"),
         *((icon, share / "icons" / "hicolor" / f"{size}x{size}" / "apps" / "tilescope.png")

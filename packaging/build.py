@@ -20,6 +20,7 @@ import venv
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,7 @@ def main() -> None:
         subprocess.run([python, "packaging/icons.py", BUILD], check=True)
         parts = GPU_PARTS if GPU else ()
         subprocess.run([python, "packaging/licences.py", BUILD / "licences", *parts], check=True)
+    (BUILD / "built").write_text(f"{_day_of_sources()}\n", encoding="ascii")
     shutil.rmtree(DIST / name, ignore_errors=True)
     bundle = DIST / name
     with ThreadPoolExecutor(1) as beside:  # PyInstaller and slimming keep one processor busy
@@ -74,6 +76,16 @@ def main() -> None:
             archives.write_sums(DIST, version)
         for path in made:
             print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
+
+
+def _day_of_sources() -> str:
+    """Return the day of the last commit, or today where there is no repository."""
+    ask = ["git", "log", "-1", "--format=%cs"]
+    if shutil.which("git"):
+        done = subprocess.run(ask, capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            return done.stdout.strip()
+    return f"{date.today()}"
 
 
 def _make_kernels(python: Path) -> None:

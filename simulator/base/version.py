@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+BUILT = Path(__file__).parents[2] / "built"
+"""What `make package` puts into a bundle: the day of its sources, as ``2026-11-21``."""
+
 
 def version() -> str:
     """Return the program's version."""
@@ -12,3 +17,8 @@ def version() -> str:
         return installed("tilescope")
     except PackageNotFoundError:
         return "unknown"
+
+
+def built(path: Path = BUILT) -> str:
+    """Return the day of the sources that this bundle was built from; "" if it is no bundle."""
+    return path.read_text(encoding="ascii").strip() if path.exists() else ""

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Sequence
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ from kernels.build import shipped
 from kernels.build.sources import whole_source
 from kernels.cuda.launch import build_options
 from kernels.devices.driver import gpu_status
+from simulator.base.version import built
 from simulator.problem.scenario import load_scenario
 from simulator.problem.workload import resolve
 
@@ -31,7 +33,7 @@ DIST = ROOT / "dist"
 NAMES = ("tilescope", "tilescope-cpu")
 DEMO = Path("_internal") / "assets" / "scenarios" / "causal.toml"
 MEGABYTE = 1_000_000
-SECONDS = 120
+SECONDS = 300
 LARGEST = {"tilescope": (280, 100), "tilescope-cpu": (225, 72)}
 """Megabytes unpacked, and of the .tar.xz."""
 
@@ -91,6 +93,10 @@ def test_version_and_help(placed):
     done = run(placed, "--help")
     assert done.returncode == 0
     assert "self-test" in done.stdout
+
+
+def test_the_day_of_the_sources_is_known(bundle):
+    assert date.fromisoformat(built(bundle / "_internal" / "built")) <= date.today()
 
 
 def test_self_test_without_a_network_and_without_a_home(placed):
@@ -274,6 +280,7 @@ def test_the_debian_package_has_all_that_a_desktop_asks_for(bundle):
         "./opt/tilescope/tilescope", "./usr/bin/tilescope -> /opt/tilescope/tilescope",
         "./usr/share/applications/tilescope.desktop", "./usr/share/mime/packages/tilescope.xml",
         "./usr/share/icons/hicolor/256x256/apps/tilescope.png",
+        "./usr/share/metainfo/tilescope.metainfo.xml",
         "./usr/share/doc/tilescope/copyright",
     ):  # fmt: skip
         assert name in listed

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from simulator.base.assets import PAGES
-from simulator.base.version import version
+from simulator.base.version import built, version
 from ui.talk.presenter_keys import KEYS, LETTERS
 from ui.window.mnemonics import plain
 from ui.window.panel_specs import GROUPS
@@ -106,7 +106,8 @@ def about(window: MainWindow) -> None:
     """Say what this is."""
     trace = window.session.trace
     note = window.engine_note(trace) if trace else ""
-    name = f"<b>Tilescope</b> {version()}"
+    day = built()
+    name = f"<b>Tilescope</b> {version()}{f' of {day}' if day else ''}"
     _tell(window, "About Tilescope", f"{name}<br>Attention, tile by tile.<br>{note}")
 
 

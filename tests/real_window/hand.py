@@ -225,9 +225,9 @@ class HandWithoutKeys(Hand):
 def leave(hand: Hand, case: Case) -> Script:
     """Do with the window what a start is to find, and quit."""
     yield from hand.ready()
-    if hand.window.welcome is not None:
+    if hand.window.cover is not None:
         yield from hand.key("Esc")  # what is to be left behind lies below the first page
-        yield from hand.wait(lambda: hand.window.welcome is None, "the first page has not gone")
+        yield from hand.wait(lambda: hand.window.cover is None, "the first page has not gone")
     for what in LEFT[case.left]:
         yield from _prepare(hand, what)
         yield from hand.pause(0.1)

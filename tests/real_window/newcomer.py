@@ -87,7 +87,7 @@ def _sentence(window: MainWindow) -> str | None:
 
 
 def _in_lesson(window: MainWindow, _: object) -> bool:
-    return window.welcome is None and window.lessons.player.step is not None
+    return window.cover is None and window.lessons.player.step is not None
 
 
 WISHES = (
@@ -115,9 +115,9 @@ def first_minutes(hand: Hand, case: Case) -> Script:
     yield from hand.ready()
     window = hand.window
     yield from hand.maximise()
-    if window.welcome is None:
+    if window.cover is None:
         raise Fault("there is no first page")
-    page = window.welcome
+    page = window.cover
     yield from hand.wait(lambda: page.ready, "a picture of the first page is missing")
     yield from _picture(window, 0, "first page")
     for number, wish in enumerate(WISHES, start=1):

@@ -166,6 +166,15 @@ class Settings:
         self._store.put("lessons_done", list(dict.fromkeys((*self.lessons_done, name))))
 
     @property
+    def course_path(self) -> str:
+        """The path through the course that was chosen last; "" for none."""
+        return self._text("course_path")
+
+    @course_path.setter
+    def course_path(self, name: str) -> None:
+        self._store.put("course_path", name)
+
+    @property
     def recorded(self) -> Path | None:
         """The lesson to which a step was last added; None if the file no longer exists."""
         name = self._text("recorded")

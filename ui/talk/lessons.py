@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
 
 from simulator.base.assets import ASSETS, LESSONS
 from simulator.base.errors import InputError
+from simulator.lesson.course import PATHS, course_paths
 from simulator.lesson.reader import lesson_before, parts
 from simulator.lesson.steps import Lesson, LessonTitle, ResolvedStep
 from ui.talk.lesson_bar import LessonBar
@@ -86,28 +87,33 @@ class Lessons(QObject):
     # --- menu -----------------------------------------------------------------------------
 
     def fill(self, menu: QMenu) -> None:
-        """Put Tilescope's lessons at the top of their menu, part by part, whenever it opens."""
+        """Put Tilescope's lessons at the top of their menu, by part and by path, when it opens."""
         self._parts: list[QMenu] = []
         menu.aboutToShow.connect(lambda: self._list(menu))
 
     def _list(self, menu: QMenu) -> None:
-        found = [part for part in parts() if part.lessons]
+        found = [
+            (f"{part.numeral}  {part.title}".strip(), part.minutes, part.lessons)
+            for part in parts() if part.lessons
+        ]  # fmt: skip
+        found += [(f"Path: {path.title}", path.minutes, path.lessons) for path in course_paths()]
         if len(found) != len(self._parts):  # at first
             head = menu.actions()[0]
             self._parts = [QMenu(menu) for _ in found]
             for inner in self._parts:
                 menu.insertMenu(head, inner)
+            menu.insertSeparator(self._parts[len(found) - len(PATHS)].menuAction())
             menu.insertSeparator(head)
-        for inner, part in zip(self._parts, found, strict=True):
+        for inner, (title, minutes, lessons) in zip(self._parts, found, strict=True):
             # What comes after a tabulator stands at the right.
-            name = f"{part.numeral}  {part.title}".strip()
-            inner.menuAction().setText(f"{name}\t{part.minutes} min")
+            inner.menuAction().setText(f"{title}\t{minutes} min")
             inner.clear()
-            for number, lesson in enumerate(part.lessons, start=1):
+            for number, lesson in enumerate(lessons, start=1):
                 inner.addAction(self._action(inner, number, lesson))
 
     def _action(self, menu: QMenu, number: int, lesson: LessonTitle) -> QAction:
-        action = QAction(f"{number}  {lesson.title}\t{lesson.minutes} min", menu)
+        done = "  ✓" if lesson.path.stem in self._window.settings.lessons_done else ""
+        action = QAction(f"{number}  {lesson.title}{done}\t{lesson.minutes} min", menu)
         action.setToolTip(lesson.summary)
         action.setCheckable(True)
         action.setChecked(lesson.path == self.player.path)

@@ -132,6 +132,7 @@ ACTIONS = (
                "row-block"),
     ActionSpec("head_back", "Head back", "Run", _step(False, _HEAD), ("Ctrl+Left",)),
     ActionSpec("head_forward", "Head on", "Run", _step(True, _HEAD), ("Ctrl+Right",), "head"),
+    ActionSpec("course_map", "Course map", "Lessons", lambda w: w.show_course_map()),
     ActionSpec("open_lesson", "Open lesson…", "Lessons", lambda w: w.lessons.ask()),
     ActionSpec("record_step", "Add this view as a step…", "Lessons",
                _record, ("Ctrl+Shift+L",)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -72,7 +73,7 @@ from ui.window.unsaved import Unsaved
 from ui.window.what_if.strip import WhatIfStrip
 
 if TYPE_CHECKING:
-    from ui.window.welcome.page import WelcomePage
+    from ui.window.cover import Cover
 
 FIRST_SHARE, LEAST_SIZE, FRAME = 0.8, QSize(1280, 720), QSize(16, 48)
 """Share of the screen's width and height that the first window takes, its least size, and room for
@@ -124,8 +125,8 @@ class MainWindow(LessonWindow):
         self.messages = Messages(self)
         self._blank = QWidget(self)
         self.lessons = Lessons(self, self._blank)
-        self.welcome: WelcomePage | None = None
-        """The first page, while it is shown."""
+        self.cover: Cover | None = None
+        """The first page or the course map, while it is shown."""
         self._assemble()
         self.files = Files(self)
         self.unsaved = Unsaved(self)
@@ -419,8 +420,8 @@ class MainWindow(LessonWindow):
             self.desk.fit_later()
         self.messages.place()
         self.stage.place()
-        if self.welcome is not None:
-            self.welcome.place()
+        if self.cover is not None:
+            self.cover.place()
 
     def fit_once_arrived(self) -> None:
         """Adapt to the window's size a moment after a talk or its end has changed it."""
@@ -479,8 +480,8 @@ class MainWindow(LessonWindow):
         self.stage.set_style(style)
         self.docks.set_style(style)
         self.presenter.set_style(style)
-        if self.welcome is not None:
-            self.welcome.set_style(style)
+        if self.cover is not None:
+            self.cover.set_style(style)
         for spec in ACTIONS:
             if spec.icon:
                 self.actions_by_name[spec.name].setIcon(icon(spec.icon, style.theme.text))
@@ -656,10 +657,20 @@ class MainWindow(LessonWindow):
         """Cover the window with the first page; a talk or a lesson ends."""
         from ui.window.welcome.page import WelcomePage
 
+        self._cover_with(WelcomePage)
+
+    def show_course_map(self) -> None:
+        """Cover the window with the map of the course; a talk or a lesson ends."""
+        from ui.window.course_map.page import CoursePage
+
+        self._cover_with(CoursePage)
+
+    def _cover_with(self, page: Callable[[MainWindow], Cover]) -> None:
         self.presenter.end()
         self.lessons.player.leave()
-        if self.welcome is None:
-            self.welcome = WelcomePage(self)
+        if self.cover is not None:
+            self.cover.leave()
+        self.cover = page(self)
 
     def blank(self, on: bool) -> None:
         """Make the window black, to speak without a picture."""
@@ -707,8 +718,8 @@ class MainWindow(LessonWindow):
             self.quit()
             return
         self.unsaved.keep()
-        if self.welcome is not None:
-            self.welcome.leave()
+        if self.cover is not None:
+            self.cover.leave()
         self.lessons.player.leave()
         self.settings.geometry = self.saveGeometry()
         self.desk.remember()

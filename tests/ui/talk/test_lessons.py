@@ -446,6 +446,9 @@ def test_the_menu_lists_the_shipped_lessons_by_part(open_window: Open) -> None:
     found = parts()
     assert orders[0][0].startswith("I  What attention computes\t")
     assert orders[0][4:6] == ["For lecturers\t3 min", ""]
+    assert [text.partition("\t")[0] for text in orders[0][6:10]] == [
+        "Path: Linear algebra only", "Path: ML engineer", "Path: CUDA engineer", "",
+    ]  # fmt: skip
     inner = [action.menu() for action in menu.actions()[: len(found)]]
     for each, part in zip(inner, found, strict=True):
         assert [action.text() for action in each.actions()] == [

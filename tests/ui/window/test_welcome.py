@@ -41,8 +41,8 @@ def wait(holds: Callable[[], object]) -> None:
 
 
 def page_of(window: MainWindow) -> WelcomePage:
-    assert window.welcome is not None
-    return window.welcome
+    assert isinstance(window.cover, WelcomePage)
+    return window.cover
 
 
 def places(size: tuple[int, int], text: float = 1.0, scrolled: float = 0.0) -> Places:
@@ -111,7 +111,7 @@ def test_small_windows_have_two_columns_and_cards_without_words():
 def test_the_table_says_what_each_is_and_does():
     said = [entry.said for entry in ENTRIES]
     assert len(set(said)) == len(said)
-    assert [entry.key for entry in ENTRIES if entry.key] == ["1", "2", "3", "Ctrl+K"]
+    assert [entry.key for entry in ENTRIES if entry.key] == ["1", "2", "3", "4", "Ctrl+K"]
     for entry in ENTRIES:
         assert len(entry.tip) > len("Opens the lesson: ")
         assert entry.role == "search" or "→" in entry.tip
@@ -185,7 +185,7 @@ def test_the_first_key_opens_the_first_step(started):
     player = started.lessons.player
     assert player.path == LESSONS / "13-whole-layer.md"
     wait(lambda: player.step_number == 0)
-    assert started.welcome is None
+    assert started.cover is None
 
 
 def test_numbers_choose_and_enter_opens(started):
@@ -274,7 +274,7 @@ def test_a_file_or_a_lesson_that_is_named_is_shown_instead(qapp, settings):
     for path in (SCENARIOS / "naive.toml", LESSONS / "05-online-softmax.md"):
         window = make_window(path, "numpy", settings)
         window.session.settle()
-        assert window.welcome is None
+        assert window.cover is None
         window.close()
 
 
@@ -298,7 +298,7 @@ def test_it_goes_when_something_else_is_wanted_and_help_brings_it_back(started, 
     assert corner is None or not corner.isVisible()
     act(started)
     started.session.settle()
-    assert started.welcome is None
+    assert started.cover is None
     assert corner is None or not corner.isHidden()
     started.actions_by_name["welcome"].trigger()
     assert page_of(started).isVisible()
@@ -308,7 +308,7 @@ def test_it_goes_when_something_else_is_wanted_and_help_brings_it_back(started, 
 def test_it_stays_for_search_theme_and_letters(started):
     for name in ("next_theme", "larger_text", "search"):
         started.actions_by_name[name].trigger()
-        assert started.welcome is not None
+        assert started.cover is not None
 
 
 def test_docks_that_come_to_the_front_stay_below(started):

@@ -27,10 +27,10 @@ PictureName = str | tuple[Path, int]
 class Entry:
     """One thing that can be opened."""
 
-    role: str  # ``card``, ``lesson`` or ``search``
+    role: str  # ``card``, ``lesson``, or the action ``course_map`` or ``search``
     title: str
     words: str = ""  # what it is about, in one line
-    path: Path | None = None  # the lesson; None: it is the search
+    path: Path | None = None  # the lesson; None: it is an action
     step: int = 0  # the step that is opened, from 0
     minutes: int = 0
     level: str = ""
@@ -58,6 +58,10 @@ class Entry:
         """What a press does, and the keys for it."""
         if self.role == "search":
             return "Finds actions, lessons, fields, models and words (Ctrl+K)."
+        if self.role == "course_map":
+            return (
+                f"Shows what each lesson needs, and three paths ({self.key} chooses it, → opens it)"
+            )
         keys = f"{self.key} chooses it, → opens it" if self.key else "→ or Enter"
         return f"Opens the lesson: {self.words} ({keys})"
 
@@ -83,8 +87,11 @@ def entries_of(
         )
         for part in parts if part.number for lesson in part.lessons
     )  # fmt: skip
-    search = Entry("search", "Search everything", key="Ctrl+K")
-    return (*(replace(card, key=str(n)) for n, card in enumerate(cards, start=1)), *listed, search)
+    last = (
+        Entry("course_map", "Course map", "What each lesson needs, and three paths", key="4"),
+        Entry("search", "Search everything", key="Ctrl+K"),
+    )
+    return (*(replace(card, key=str(n)) for n, card in enumerate(cards, start=1)), *listed, *last)
 
 
 _FIRST = "Attention in three tokens", "Every number in sight: X, Q, K, V, weights, O"
@@ -225,7 +232,10 @@ def places_of(
             ]
         y += px(_TITLE + _ROW * max(len(part.lessons) for part in beside))
     seen = {n: rect.intersected(area) for n, rect in rows}
-    found = {**dict(enumerate(cards)), **seen, len(entries) - 1: search}
+    way = QRectF(0, 0, min(px(210), 0.3 * inner), px(42))
+    way.moveTo(left + inner - way.width(), press.center().y() - way.height() / 2)
+    last = {len(entries) - 2: way, len(entries) - 1: search}
+    found = {**dict(enumerate(cards)), **seen, **last}
     hits = tuple(Hit(entry, found[n]) for n, entry in enumerate(entries))
     return Places(style, hits, pictures, title, press, area, tuple(heads), tuple(rows), foot, y,
                   words)  # fmt: skip

@@ -6,11 +6,8 @@ from collections.abc import Callable, Hashable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, QSizeF, Qt, QTimer
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSizeF, Qt, QTimer
 from PySide6.QtGui import (
-    QAccessible,
-    QAccessibleAnnouncementEvent,
-    QAction,
     QColor,
     QHelpEvent,
     QKeyEvent,
@@ -21,17 +18,16 @@ from PySide6.QtGui import (
     QResizeEvent,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QToolTip, QWidget
+from PySide6.QtWidgets import QToolTip
 
 from simulator.base.errors import InputError
 from simulator.lesson.reader import parts
-from simulator.lesson.steps import ResolvedStep
 from simulator.problem.scenario import Scenario
 from simulator.run.trace import Trace
-from ui.look.theme import Style
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.session.worker import Worker
+from ui.window.cover import Cover, means
 from ui.window.welcome.entries import (
     PictureName,
     Places,
@@ -46,28 +42,22 @@ if TYPE_CHECKING:
     from ui.window.main_window import MainWindow
     from ui.window.welcome.pictures import Picture
 
-STAYS = (
-    "welcome", "search", "show_keys", "about", "first_minutes", "glossary", "next_theme",
-    "larger_text", "smaller_text", "set_motion", "set_sound", "full_screen", "ask_unsaved", "quit",
-    "open_scenario", "open_lesson",
-)  # fmt: skip
-"""Actions after which the page is still there."""
 _MOST_KEPT = 12
 """Pictures that are kept as they were painted."""
 _OPENS = (Qt.Key.Key_Right, Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space)
 _MOVES = {Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Up: (0, -1), Qt.Key.Key_Down: (0, 1)}
 _PAGES = {Qt.Key.Key_PageUp: -0.8, Qt.Key.Key_PageDown: 0.8}
 _HAND = Qt.CursorShape.PointingHandCursor
-_NUMBERS = (Qt.Key.Key_1, Qt.Key.Key_2, Qt.Key.Key_3)
+_NUMBERS = (Qt.Key.Key_1, Qt.Key.Key_2, Qt.Key.Key_3, Qt.Key.Key_4)
+_OWN = (*_OPENS, *_MOVES, *_NUMBERS, *_PAGES, Qt.Key.Key_Escape)
 
 
 @guarded
-class WelcomePage(QWidget):
+class WelcomePage(Cover):
     """Covers a window below its menus until a lesson, a file or a demo is opened."""
 
     def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
+        super().__init__(window, "welcome", "Welcome")
         settings = window.settings
         self._parts = parts()
         self.entries = entries_of(self._parts, settings.lesson_place, settings.lessons_done)
@@ -75,93 +65,28 @@ class WelcomePage(QWidget):
         self.hovered: int | None = None
         self.pressed: int | None = None
         self.scrolled = 0.0
-        self._style = window.style_now
         self._places: Places | None = None
         self._pictures: dict[PictureName, Picture | None] = {}
         """Pictures by name; None where there is none."""
         self._painted: dict[Hashable, QPixmap] = {}
         self._coming: dict[str, PictureName] = {}
         """The picture that is being computed, by the kind of work."""
-        self._seen_first = window.session.trace is not None
         self._worker = Worker(self)
         self._worker.finished.connect(self._take)
         self._worker.failed.connect(self._fail)
         self._soon = QTimer(self, singleShot=True, interval=0)
         self._soon.timeout.connect(self._go_on)
-        self.setObjectName("welcome")
-        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setMouseTracking(True)
-        self.setAccessibleName("Welcome")
         self._tell()
-        window.lessons.player.step_changed.connect(self._begun)
-        window.session.trace_changed.connect(self._run_changed)
-        window.presenter.toggled.connect(self._presented)
         window.session.view_changed.connect(self._go_on_soon)
-        for name, action in self._actions():
-            if name not in STAYS:
-                action.triggered.connect(self.leave)
-        for _, dock in window.docks:
-            dock.installEventFilter(self)
-        bar = window.menuBar()
-        self._corner = bar.cornerWidget()
-        if self._corner is not None:
-            self._corner.hide()
-        self.place()
-        self.show()
-        self.raise_()
-        self.setFocus(Qt.FocusReason.OtherFocusReason)
-
-    def _actions(self) -> Iterator[tuple[str, QAction]]:
-        """Yield the window's actions, those of panels and of layouts, by their names."""
-        window = self._window
-        for actions in (window.actions_by_name, window.docks.actions, window.desk.actions):
-            yield from actions.items()
-
-    # --- when it goes ---------------------------------------------------------------------
+        self.appear()
 
     def leave(self, *_: object) -> None:
         """Show the window."""
         self._worker.stop()
         self._soon.stop()
-        self.hide()
-        if self._corner is not None:
-            self._corner.show()
-        self._window.welcome = None
-        self._window.board.setFocus(Qt.FocusReason.OtherFocusReason)
-        self.deleteLater()
-
-    def _begun(self, step: ResolvedStep | None) -> None:
-        if step is not None:
-            self.leave()
-
-    def _run_changed(self, trace: object) -> None:
-        if self._seen_first:
-            self.leave()
-        self._seen_first = True
-
-    def _presented(self, on: bool) -> None:
-        if on:
-            self.leave()
+        super().leave()
 
     # --- where ----------------------------------------------------------------------------
-
-    def place(self) -> None:
-        """Cover the window below its menus."""
-        top = self._window.menuBar().geometry().bottom() + 1
-        rect = self._window.rect()
-        self.setGeometry(rect.adjusted(0, max(top, 0), 0, 0))
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Stay above docks, which come to the front as they are arranged."""
-        if event.type() in (QEvent.Type.ZOrderChange, QEvent.Type.Show):
-            self.raise_()
-        return False
-
-    def set_style(self, style: Style) -> None:
-        """Take theme and text scale."""
-        self._style = style
-        self._forget()
 
     @property
     def places(self) -> Places:
@@ -200,16 +125,13 @@ class WelcomePage(QWidget):
         """Open what an entry stands for."""
         entry = self.entries[number]
         if entry.path is None:
-            self._window.actions_by_name["search"].trigger()
+            self._window.actions_by_name[entry.role].trigger()
         else:
             self._window.lessons.open(entry.path, entry.step)
 
     def _tell(self) -> None:
         """Tell a screen reader which entry has the focus: the widget keeps that of the window."""
-        said = self.entries[self.focused].said
-        self.setAccessibleDescription(said)
-        if self.isVisible():
-            QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, said))
+        self.say(self.entries[self.focused].said)
 
     # --- keys -----------------------------------------------------------------------------
 
@@ -240,10 +162,7 @@ class WelcomePage(QWidget):
         """Return whether a key has a meaning on the page."""
         plain = not event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
         key = Qt.Key(event.key())
-        own = key in (*_OPENS, *_MOVES, *_NUMBERS, *_PAGES, Qt.Key.Key_Escape)
-        # Letters and digits that mean something only on what is covered do nothing.
-        covered = event.text().isalnum() and key != Qt.Key.Key_T
-        return plain and (own or covered)
+        return plain and means(key, event.text(), _OWN)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key = Qt.Key(event.key())
@@ -252,7 +171,8 @@ class WelcomePage(QWidget):
         elif key in _OPENS:
             self.open(self.focused)
         elif key in _NUMBERS:
-            self.choose(_NUMBERS.index(key))
+            named = str(_NUMBERS.index(key) + 1)
+            self.choose(next(n for n, each in enumerate(self.entries) if each.key == named))
         elif key in _MOVES:
             self.choose(neighbour(self.places, self.focused, *_MOVES[key]))
         elif key in _PAGES:

@@ -51,6 +51,7 @@ def paint_page(painter: QPainter, look: Look, rect: QRectF, scrolled: float = 0.
     for number in range(3):
         _paint_card(painter, look, number)
     _paint_press(painter, style, look.places.press)
+    _paint_way(painter, look)
     _paint_lessons(painter, look, scrolled)
     _paint_foot(painter, style, look.places.foot)
 
@@ -132,13 +133,13 @@ def _paint_card(painter: QPainter, look: Look, number: int) -> None:
         draw_text(painter, line, words, strong, theme.text)
         line.setLeft(line.left() + max(text_width(strong, words) + px(24), px(78)))
     if entry.dots:
-        _paint_dots(painter, style, line.left(), line.center().y(), entry.dots, theme.current)
+        paint_dots(painter, style, line.left(), line.center().y(), entry.dots, theme.current)
         line.setLeft(line.left() + px(40))
     known = entry.level if entry.dots else f"for {entry.level}"
     draw_text(painter, line, known, plain, theme.muted)
 
 
-def _paint_dots(
+def paint_dots(
     painter: QPainter, style: Style, x: float, y: float, count: int, colour: str
 ) -> None:
     """Paint a level: of three dots so many that are filled."""
@@ -160,6 +161,20 @@ def _paint_press(painter: QPainter, style: Style, place: QRectF) -> None:
     key = QRectF(line.right() + px(16), place.y(), cap, cap)
     card(painter, key, theme.current, theme.current, px(8))
     draw_text(painter, key, "→", style.text_font(24, bold=True), theme.window, CENTRE)
+
+
+def _paint_way(painter: QPainter, look: Look) -> None:
+    """Paint the way to the map of the course."""
+    style, theme, px = _tools(look)
+    number = len(look.places.hits) - 2
+    entry, box = look.places.hits[number]
+    card(painter, box, look.ground(number, theme.field), theme.border, px(9), max(px(1.2), 1))
+    if number == look.focused:
+        _paint_ring(painter, style, box, px(9))
+    cap = QRectF(box.right() - px(40), box.center().y() - px(12), px(26), px(24))
+    words = box.adjusted(px(18), 0, cap.left() - box.right() - px(8), 0)
+    draw_text(painter, words, entry.title, style.text_font(17), theme.text)
+    draw_cap(painter, cap, entry.key, style)
 
 
 def _paint_lessons(painter: QPainter, look: Look, scrolled: float) -> None:
@@ -212,7 +227,7 @@ def _paint_row(painter: QPainter, look: Look, number: int, place: QRectF, count:
     dots = place.right() - px(2 * _DOT + 2 * _DOTS_APART)
     minutes = QRectF(dots - px(46), place.y(), px(34), place.height())
     draw_text(painter, minutes, str(entry.minutes), small, theme.muted, RIGHT)
-    _paint_dots(painter, style, dots, place.center().y(), entry.dots, theme.muted)
+    paint_dots(painter, style, dots, place.center().y(), entry.dots, theme.muted)
     room = QRectF(left.right() + px(14), place.y(), 0, place.height())
     room.setRight(minutes.left())
     draw_text(painter, room, entry.title, style.text_font(17), theme.text)

@@ -1,0 +1,1 @@
+"""The map of the course: all lessons by part, what each needs, and three paths through them."""

@@ -118,6 +118,10 @@ wheel: ## build dist/tilescope-*.whl, which pip, pipx and uvx install
 	@.ci/setup
 	$(PY) packaging/make_wheel.py
 
+site: ## build the docs, all lessons and demos as pages that step, and a gallery: dist/site
+	@.ci/setup site
+	$(PY) packaging/site/build.py $(ARGS)
+
 recipes: ## fill those of Flatpak, Homebrew and winget for a release: URL= of its files, HOMEPAGE=
 	@.ci/setup
 	$(PY) packaging/fill_recipes.py --url "$(URL)" --home "$(HOMEPAGE)" dist/SHA256SUMS*
@@ -175,4 +179,4 @@ clean: ## remove what was generated (.venv stays: rm -rf .venv)
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
 .PHONY: approve help run test test-all test-peers test-architectures test-ptx test-races test-gpu-double test-older-cuda lint report soak fuzz mutants bench bench-peers \
-  package wheel recipes test-package pictures docs-pictures docs-tables small-transformer sentence-model sentence-models docs-film clean
+  package wheel site recipes test-package pictures docs-pictures docs-tables small-transformer sentence-model sentence-models docs-film clean

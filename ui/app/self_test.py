@@ -308,6 +308,7 @@ _BEGINNINGS = {
     ".png": (b"\x89PNG",),
     ".svg": (b"<?xml", b"<svg"),
     ".pdf": (b"%PDF",),
+    ".html": (b"<!DOCTYPE",),
 }
 
 

@@ -129,7 +129,7 @@ def paint_moving_scene(
     painter: on what `paint_still_scene` has drawn of ``motion.after``.
     """
     places, after = scene_places(style, rect), motion.after
-    board, memory, softmax = (_inside(box, style.px(8)) for box in places.cards[:3])
+    board, memory, softmax = (inside(box, style.px(8)) for box in places.cards[:3])
     view = at_row(motion, share, Viewport(), report.row)
     lay = moving_layout(motion, style, board, view)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -160,7 +160,7 @@ def _paint_still(
     _paint_title(painter, snapshot, style, places.title)
     for box in places.cards:
         _paint_card(painter, style, box)
-    board, memory, softmax, foot = (_inside(box, style.px(8)) for box in places.cards)
+    board, memory, softmax, foot = (inside(box, style.px(8)) for box in places.cards)
     state = MemoryState(snapshot, _baseline_bytes(snapshot.program))
     paint_view(painter, "plain", state, style, memory)
     paint_softmax(painter, snapshot, report, style, softmax)
@@ -176,7 +176,7 @@ def _paint_ground(painter: QPainter, style: Style, rect: QRectF, boxes: tuple[QR
     """Fill the space outside of the boxes: filling all of a large picture twice takes a while."""
     free = QRegion(rect.toAlignedRect())
     for box in boxes:
-        free = free.subtracted(QRegion(_inside(box, style.px(8)).toRect()))
+        free = free.subtracted(QRegion(inside(box, style.px(8)).toRect()))
     painter.save()
     painter.setClipRegion(free, Qt.ClipOperation.IntersectClip)
     painter.fillRect(rect, QColor(style.theme.window))
@@ -188,7 +188,8 @@ def _baseline_bytes(program: TileProgram) -> int:
     return baseline_total(program.workload)
 
 
-def _inside(rect: QRectF, by: float) -> QRectF:
+def inside(rect: QRectF, by: float) -> QRectF:
+    """Return a place without a margin at all sides."""
     return rect.adjusted(by, by, -by, -by)
 
 

@@ -42,6 +42,7 @@ from ui.export.options import (
 )
 from ui.export.race_frames import race_times
 from ui.export.scenes import SCENES
+from ui.export.stepping import steps_words, stops_of
 from ui.export.storyboard import handout_words, make_storyboard
 from ui.export.timeline import OPS_BY_DEFAULT, make_timeline, rescales_of
 from ui.export.window_job import KIND, Made, still_options, submit, words_of
@@ -294,7 +295,7 @@ class ExportDialog(QDialog):
         elif self._races:
             found = replace(common, scene=RACE)
         else:
-            by = self.step_box.currentData() if kind.film else None
+            by = self.step_box.currentData() if kind.film or kind.steps else None
             scene = self.scene_box.currentData()
             found = replace(common, scene=scene, visits=self._range(), by=by)
             if self.range_box.currentData() == _VIEW:
@@ -310,9 +311,10 @@ class ExportDialog(QDialog):
     def _step(self) -> tuple[int, int] | None:
         """Return the current step if one picture is asked for; None for all steps."""
         kind = self._format
-        if kind.film or kind.pages or self._player is None or self._player.step is None:
+        step = None if self._player is None else self._player.step
+        if kind.film or kind.pages or kind.steps or step is None:
             return None
-        return self._player.step.number, self._player.step.number + 1
+        return step.number, step.number + 1
 
     def _show_format(self) -> None:
         """Offer what the format and the scene allow."""
@@ -320,7 +322,8 @@ class ExportDialog(QDialog):
         for box in (self.fps_box, self.pace_box):
             box.setEnabled(kind.film)
         by_visit = not self._teaches and not self._races
-        self.step_box.setEnabled(kind.film and by_visit)
+        many = kind.film or kind.steps  # more than one state of a run
+        self.step_box.setEnabled(many and by_visit)
         self.range_box.setEnabled(by_visit)
         self.pace_box.setItemText(0, _READ if self._teaches else _RACED if self._races else _USUAL)
         _allow(self.pace_box, _PACE, not self._races)
@@ -331,11 +334,11 @@ class ExportDialog(QDialog):
         for field in (self.answers_box, self.per_page_box, self.notes_box):
             field.setEnabled(self._teaches and kind.pages)
         self.fps_box.setMaximum(kind.most_fps)
-        _allow(self.range_box, _VIEW, not kind.film)
-        _allow(self.range_box, _RUN, kind.film)
-        if not kind.film and self.range_box.currentData() == _RUN:
+        _allow(self.range_box, _VIEW, not many)
+        _allow(self.range_box, _RUN, many)
+        if not many and self.range_box.currentData() == _RUN:
             self.range_box.setCurrentText(_VIEW)
-        if kind.film and self.range_box.currentData() == _VIEW:
+        if many and self.range_box.currentData() == _VIEW:
             self.range_box.setCurrentText(_RUN)
         if self.target_edit.text() == self._proposed:
             self._proposed = self._with_ending(Path.home() / self._stem(), kind)
@@ -390,7 +393,7 @@ class ExportDialog(QDialog):
     def _check(self) -> None:
         """Say what it will be, or what is wrong."""
         part = self.range_box.currentData() == _PART and self.range_box.isEnabled()
-        self.start_box.setEnabled(part and self._format.film)
+        self.start_box.setEnabled(part and (self._format.film or self._format.steps))
         self.stop_box.setEnabled(part)
         self.seconds_box.setEnabled(self._format.film and self.pace_box.currentData() != _USUAL)
         try:
@@ -417,11 +420,14 @@ class ExportDialog(QDialog):
         if options.visits is not None and self.range_box.currentData() == _PART:
             # Numbers as in the window: from 1, and the last one is included.
             total = count_text(self._visits)
-            if options.format.film:
+            if options.format.film or options.format.steps:
                 ends = f"{count_text(visits.start + 1)} to {count_text(visits.stop)}"
                 size += f"; visits {ends} of {total}"
             else:
                 size += f"; visit {count_text(visits.stop)} of {total}"
+        if options.format.steps:
+            program = self._session.trace.program
+            return f"{steps_words(*stops_of(program, visits, options.by), len(visits))}; {size}."
         if not options.format.film:
             return f"One picture, {size}."
         if options.by is Granularity.OP and len(visits) > _QUICK:
@@ -445,6 +451,8 @@ class ExportDialog(QDialog):
             return f"{board.words}; {size}."
         if options.handout:
             return f"{handout_words(self._lesson, steps, options)}."
+        if options.format.steps:
+            return f"{plural(len(steps), 'step')}, {size}."
         return f"Step {steps.start + 1} of the lesson, {size}."
 
     def _say(self, text: str, bad: bool = False) -> None:

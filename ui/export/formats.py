@@ -20,6 +20,7 @@ class Format:
     codec: str = ""  # the encoder that PyAV must have; empty for none
     pages: bool = False  # whether it can contain several still pictures
     sound: str = ""  # the encoder of its sound; empty if it has none
+    steps: bool = False  # whether a reader steps through it: op by op, or a slide each
 
 
 FORMATS = (
@@ -33,6 +34,7 @@ FORMATS = (
     Format(".png", "PNG picture", film=False, transparent=True),
     Format(".svg", "SVG drawing", film=False, transparent=True),
     Format(".pdf", "PDF page", film=False, transparent=True, pages=True),
+    Format(".html", "HTML page that steps", film=False, steps=True),
 )
 WITH_SOUND = tuple(spec.ending for spec in FORMATS if spec.sound)
 BY_ENDING = {spec.ending: spec for spec in FORMATS}

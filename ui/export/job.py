@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Protocol
+from typing import IO, TYPE_CHECKING, Protocol, cast
 
 from PySide6.QtGui import QImage
 
@@ -22,6 +22,7 @@ from ui.export.frames import FrameSource, RunFrames, new_image, paint_frame
 from ui.export.options import NUMBER, RACE, ExportOptions
 from ui.export.race_frames import RaceFrames, race_times
 from ui.export.sound import Sound, landings_of_lesson, landings_of_run
+from ui.export.stepping import PageSource, RunPages
 from ui.export.timeline import Still, Timeline, make_timeline, rescales_of
 from ui.export.writers.metadata import Note, note_of
 from ui.export.writers.pixels import Changes, Patch, pixels_of
@@ -43,7 +44,7 @@ class Export:
     """An export that is ready to start."""
 
     options: ExportOptions  # what to make
-    source: FrameSource  # the pictures
+    source: FrameSource | PageSource  # the pictures
     note: Note  # what the file says about itself
     words: str  # what it will be, for users
     sound: Sound | None = None  # what is heard
@@ -89,6 +90,11 @@ def prepare(
         )
         return Export(options, source, note, times.words)
     visits = options.range_of(len(trace))
+    if options.row is not None and not 0 <= options.row < trace.workload.seqlen_q:
+        raise refuse("export", "--row", options.row, f"0 to {trace.workload.seqlen_q - 1}")
+    if options.format.steps:
+        pages = RunPages(trace, visits, options.scene, options.size, by=options.by, row=options.row)
+        return Export(options, pages, note, pages.words)
     moments: Timeline | Still
     sound = None
     if options.format.film:
@@ -105,8 +111,6 @@ def prepare(
             raise refuse("export", "--op", op, f"0 to {last.op}")
         moments = Still(Cursor(last.visit, op))
         words = f"visit {last.visit}, op {op}"
-    if options.row is not None and not 0 <= options.row < trace.workload.seqlen_q:
-        raise refuse("export", "--row", options.row, f"0 to {trace.workload.seqlen_q - 1}")
     if options.scene in LAYOUT_NAMES:
         from ui.export.layout_frames import LayoutFrames  # imports the whole window
 
@@ -143,6 +147,8 @@ def prepare_lesson(
     if not lesson.steps:
         wrong = lesson.mistakes[0].mistake if lesson.mistakes else Mistake("", "", "a step")
         raise InputError(lesson.source, [wrong])
+    if options.format.steps:
+        raise refuse("export", "-o", options.target, "a scenario: lessons are no page yet")
     steps = options.steps_of(len(lesson.steps))
     sound = None
     if options.format.film:
@@ -167,12 +173,12 @@ def prepare_lesson(
 
 def make_files(
     options: ExportOptions,
-    source: FrameSource,
+    source: FrameSource | PageSource,
     note: Note,
     report: Report,
     sound: Sound | None = None,
 ) -> None:
-    """Write the frames of a source, in the format of the options.
+    """Write the frames or the steps of a source, in the format of the options.
 
     Raises InputError: it cannot be written, or an encoder is missing.
     """
@@ -182,6 +188,14 @@ def make_files(
     if sound is not None:
         check_codec(options.format.sound, options.target)
     try:
+        if ending == ".html":
+            from ui.export.writers.html import html_bytes
+
+            page = html_bytes(cast(PageSource, source), note, report, options.theme)
+            report(1.0)
+            write_atomically(path, lambda out: out.write(page), options.token)
+            return
+        source = cast(FrameSource, source)
         if ending == "frames":
             _write_sequence(options, source, note, report)
         elif ending in _DRAWN:

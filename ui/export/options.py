@@ -23,6 +23,8 @@ RACE = "race"
 """The scene of whole runs: it has no visits, and its film has a length of its own."""
 SCENE_NAMES = ("scene", "board", RACE, *LAYOUT_NAMES)
 """Pictures of a run, and layouts of the window."""
+STEPPED = ("scene", "board")
+"""Those that a reader steps through."""
 NUMBER = re.compile(r"%(?:0[1-9])?d")
 """The part of a pattern of file names where the number is."""
 
@@ -178,10 +180,12 @@ class ExportOptions:
         self._check_kind()
         for name in ("pace", "length", "by"):
             value = getattr(self, name)
-            if value is not None and not kind.film:
+            if value is not None and not (kind.film or (kind.steps and name == "by")):
                 raise _wrong(f"--{name}", value, f"a format that moves, {kind.ending} is a still")
-        if self.op is not None and kind.film:
+        if self.op is not None and (kind.film or kind.steps):
             raise _wrong("--op", self.op, f"a still, {kind.ending} moves")
+        if kind.steps and self.scene not in STEPPED:
+            raise _wrong("--scene", self.scene, f"{' or '.join(STEPPED)} in {kind.ending}")
         for option, seconds in (("--pace", self.pace), ("--length", self.length)):
             if seconds is not None and not 0.001 <= seconds <= 86_400:
                 raise _wrong(option, seconds, "0.001 to 86400 seconds")
@@ -262,7 +266,8 @@ class ExportOptions:
         Raises InputError: there are no such visits.
         """
         if self.visits is None:
-            return range(total) if self.format.film else range(total // 2, total // 2 + 1)
+            whole = self.format.film or self.format.steps
+            return range(total) if whole else range(total // 2, total // 2 + 1)
         return _part("--visits", self.visits, total)
 
     def steps_of(self, total: int) -> range:
@@ -271,7 +276,7 @@ class ExportOptions:
         Raises InputError: there are no such steps.
         """
         chosen = _part("--steps", self.steps or (None, None), total)
-        if self.format.film or self.format.pages:
+        if self.format.film or self.format.pages or self.format.steps:
             return chosen
         only = chosen.start if self.steps is None else chosen[-1]
         return range(only, only + 1)

@@ -23,7 +23,14 @@ from ui.board.board import (
 from ui.board.camera import at_row
 from ui.board.fault_marks import paint_fault_label
 from ui.board.flights import paint_flights
-from ui.export.composed import paint_moving_scene, paint_scene, paint_still_scene, scene_style
+from ui.export.composed import (
+    inside,
+    paint_moving_scene,
+    paint_scene,
+    paint_still_scene,
+    scene_places,
+    scene_style,
+)
 from ui.export.options import RACE
 from ui.look.theme import Style, Theme
 
@@ -149,6 +156,13 @@ SCENES = {
         SceneSpec(RACE, "Race of the whole runs", None),
     )
 }  # fmt: skip
+
+
+def board_rect(scene: str, snapshot: Snapshot, style: Style, rect: QRectF) -> QRectF:
+    """Return where the board is in a scene that shows moments."""
+    if scene == "board":
+        return _board_place(snapshot, style, rect)[0]
+    return inside(scene_places(style, rect).board, style.px(8))
 
 
 def moments_of(scene: str) -> Moments:

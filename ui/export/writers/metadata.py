@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from html import escape
+from html import escape, unescape
 from os.path import normpath
 from pathlib import Path
 from typing import IO
@@ -22,6 +22,7 @@ from simulator.problem.scenario import Scenario, parse_scenario, scenario_toml, 
 from ui.export.writers.xml_text import NO_CHARACTER
 
 _FIRST = "# Tilescope "
+_IN_HTML = b'<meta name="tilescope" content="'
 _AT_ONCE = 2**18
 """Bytes of a file that are read at a time."""
 _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -159,6 +160,11 @@ def _read_pdf(file: IO[bytes]) -> str | None:
     return None if packet is None else _from_xmp(packet)
 
 
+def _read_html(file: IO[bytes]) -> str | None:
+    found = _between(_parts(file), _IN_HTML, b'">')
+    return None if found is None else unescape(found[len(_IN_HTML) : -2].decode("utf-8", "replace"))
+
+
 def _parts(file: IO[bytes]) -> Iterator[bytes]:
     """Yield a file piece by piece, up to the largest size of our exports."""
     for _ in range(EXPORT_BYTES // _AT_ONCE):
@@ -204,6 +210,7 @@ _READERS: dict[str, Callable[[IO[bytes]], str | None]] = {
     ".webm": _read_film,
     ".svg": _read_svg,
     ".pdf": _read_pdf,
+    ".html": _read_html,
 }
 READS = tuple(_READERS)
 """Endings of files that a scenario can be read from."""

@@ -118,7 +118,7 @@ def _outlined(found: re.Match[str]) -> str:
     path.addText(QPointF(float(said["x"]), float(said["y"])), _font(said), text)
     label = quoteattr(text)
     fill = f'fill="{said["fill"]}" fill-opacity="{said.get("fill-opacity", "1")}" stroke="none"'
-    return f'<path role="img" aria-label={label} {fill} d="{_commands(path)}"/>'
+    return f'<path role="img" aria-label={label} {fill} d="{commands(path)}"/>'
 
 
 def _font(said: dict[str, str]) -> QFont:
@@ -174,7 +174,7 @@ _LETTERS = {
 }
 
 
-def _commands(path: QPainterPath) -> str:
+def commands(path: QPainterPath) -> str:
     """Return a path's outline as SVG writes it; asked one by one, its points take long."""
     data = QByteArray()
     QDataStream(data, QIODevice.OpenModeFlag.WriteOnly) << path

@@ -1,0 +1,258 @@
+"""What a reader steps through: the steps of a run, each with its words, pictures and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from PySide6.QtCore import QRectF, QSizeF
+from PySide6.QtGui import QPainter
+
+from simulator.program.op import Gesture
+from simulator.program.playback import (
+    MOVING,
+    Cursor,
+    Granularity,
+    end_of_visit,
+    moved,
+    seconds_of,
+    step,
+)
+from simulator.program.tile_program import TileProgram
+from simulator.run.motion import Motion
+from simulator.run.row_report import RowReport, row_report
+from simulator.run.snapshot import Snapshot
+from simulator.run.trace import Trace
+from ui.board.board import board_layout
+from ui.export.cell_sheets import CellSheets, Place, place_of
+from ui.export.composed import scene_style
+from ui.export.scenes import board_rect, moments_of, paint_moment
+from ui.look.run_words import scenario_words
+from ui.look.theme import THEMES
+from ui.look.units import count_text, plural
+from ui.panels.formula.lines import formula_model
+
+OPS_UP_TO, MOST = 24, 240
+"""Visits up to which every op is a step, and most steps of a run that goes by tile or row block."""
+BETWEEN = 4
+"""Pictures of an op under way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The numbers under the pointer at a step."""
+
+    place: Place  # where its cells lie in the picture
+    run: int  # run, sheet: which of the source's sheets, and which step in it
+    sheet: int
+
+
+@dataclass(frozen=True, slots=True)
+class PageStep:
+    """One step; its texts are Markdown with formulas."""
+
+    title: str
+    text: str
+    pictures: int = 1  # how many there are: those of what moves, and last that of what is reached
+    seconds: float = 0.7  # how long what moves lasts
+    notes: str = ""  # notes, question, answer: "" where there is none
+    question: str = ""
+    answer: str = ""
+    values: Values | None = None  # the numbers under the pointer; None where there are none
+
+
+class PageSource(Protocol):
+    """The steps of a run or of a lesson, drawn one after another.
+
+    in_gui: whether the pictures are drawn in the GUI thread.
+    size: width and height of a picture.
+    view: the part of it that is seen: left, top, width and height.
+    title, summary, words: what it is, more about it, and what the file will be, in a few words.
+    sheets: the numbers of its runs.
+    """
+
+    in_gui: bool
+    size: tuple[int, int]
+    view: tuple[float, float, float, float]
+    title: str
+    summary: str
+    words: str
+    sheets: list[CellSheets]
+
+    def __len__(self) -> int: ...
+
+    def step(self, n: int, look: Callable[[], None]) -> PageStep:
+        """Return step `n`; `look` is called often and may raise to end the work."""
+
+    def make_ready(self, n: int, k: int, theme: str, look: Callable[[], None]) -> None:
+        """Do what takes long for picture `k` of step `n`."""
+
+    def paint(self, painter: QPainter, n: int, k: int, theme: str) -> None:
+        """Draw picture `k` of step `n` from the painter's corner."""
+
+    def close(self) -> None:
+        """Release what it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """One step of a run."""
+
+    cursor: Cursor  # what is reached
+    before: Cursor | None = None  # from where it moves; None: it does not
+    seconds: float = 0.7
+
+
+def stops_of(
+    program: TileProgram, visits: range, by: Granularity | None
+) -> tuple[list[Stop], Granularity]:
+    """Return the steps of a part of a run: by op while it is short, then by tile, by row block."""
+    if by is None:
+        by = Granularity.OP if len(visits) <= OPS_UP_TO else Granularity.TILE
+        if len(visits) > MOST:
+            by = Granularity.ROW_BLOCK
+    if by is Granularity.OP:
+        out = []
+        for visit in visits:
+            for n, op in enumerate(program.ops(visit)):
+                cursor = Cursor(visit, n)
+                before = step(program, cursor, Granularity.OP, forward=False)
+                still = before == cursor or (op.gesture is Gesture.STATE and not op.moves)
+                out.append(Stop(cursor, None if still else before, seconds_of(op)))
+        return out, by
+    found: list[Cursor] = []
+    if by is Granularity.TILE:
+        found = [end_of_visit(program, visit) for visit in _thinned(visits)]
+    else:
+        at, end = Cursor(visits.start, 0), end_of_visit(program, visits[-1])
+        while at < end and len(found) <= MOST:
+            at = min(step(program, at, by), end)
+            # The end of a row block is the last tile before the next one's first.
+            last = at if at == end else end_of_visit(program, max(at.visit - 1, visits.start))
+            found += [last] if not found or last > found[-1] else []
+        if at < end:
+            by = Granularity.TILE
+            found = [end_of_visit(program, visit) for visit in _thinned(visits)]
+    return [Stop(cursor) for cursor in found], by
+
+
+def steps_words(stops: list[Stop], by: Granularity, visits: int) -> str:
+    """Return how many steps there are, and of what, for users."""
+    steps = plural(len(stops), "step")
+    if by is Granularity.OP:
+        return f"{steps}, one for each op"
+    if len(stops) == visits:
+        return f"{steps}, one for each tile"
+    ends = ", where row blocks end" if by is Granularity.ROW_BLOCK else ""
+    return f"{steps}, of {count_text(visits)} tiles{ends}"
+
+
+def _thinned(visits: range) -> Iterator[int]:
+    count = min(len(visits), MOST)
+    return (visits[(n + 1) * len(visits) // count - 1] for n in range(count))
+
+
+class RunPages:
+    """The steps of a run.
+
+    trace: the run; nobody else may use it in the meantime.
+    visits: what is shown of it.
+    by: what one step is; None: an op while there are few.
+    """
+
+    in_gui = False
+
+    def __init__(
+        self,
+        trace: Trace,
+        visits: range,
+        scene: str,
+        size: tuple[int, int],
+        *,
+        by: Granularity | None = None,
+        row: int | None = None,
+    ) -> None:
+        self.trace, self.size = trace, size
+        self.view = (0.0, 0.0, float(size[0]), float(size[1]))
+        self._scene, self._row = scene, row
+        self._stops, by = stops_of(trace.program, visits, by)
+        w = trace.workload
+        self.title = w.scenario.title or trace.program.algorithm.title
+        self.summary = " · ".join((trace.program.algorithm.title, *scenario_words(w)))
+        self.words = steps_words(self._stops, by, len(visits))
+        if len(self._stops) < len(visits):
+            self.summary += f" · {self.words}"
+        self.sheets = [CellSheets(trace.workload)]
+        self._states: dict[Cursor, tuple[Snapshot, RowReport]] = {}
+        self._motion: Motion | None = None
+
+    def __len__(self) -> int:
+        return len(self._stops)
+
+    def visit(self, n: int) -> int:
+        """Return the visit of step `n`."""
+        return self._stops[n].cursor.visit
+
+    def step(self, n: int, look: Callable[[], None]) -> PageStep:
+        """Return step `n`."""
+        stop = self._stops[n]
+        snapshot, report = self._state(stop.cursor)
+        model = formula_model(snapshot, report)
+        total, at = count_text(len(self.trace)), count_text(stop.cursor.visit + 1)
+        said = [snapshot.op.says] if snapshot.op.says else []
+        for one in model.lines:
+            if one.current:
+                numbers = "".join(piece.text for piece in one.choices[0]).strip()
+                said.append(f"${one.latex}$" + (f"  `{numbers}`" if numbers else ""))
+        said.append(f"Visit {at} of {total}; {model.cites[0]}.")
+        return PageStep(
+            model.title[0], "\n\n".join(said), 1 + BETWEEN * (stop.before is not None),
+            stop.seconds, values=self._values(snapshot),
+        )  # fmt: skip
+
+    def _values(self, snapshot: Snapshot) -> Values | None:
+        sheets = self.sheets[0]
+        if not sheets.small:
+            return None
+        rect = QRectF(0, 0, *self.size)
+        style = scene_style(THEMES["dark"], QSizeF(*self.size))
+        box = board_rect(self._scene, snapshot, style, rect)
+        lay = board_layout(self.trace.workload, style, box)
+        return Values(place_of(lay), 0, sheets.take(snapshot))
+
+    def _state(self, cursor: Cursor) -> tuple[Snapshot, RowReport]:
+        if cursor not in self._states:
+            while len(self._states) > 1:
+                self._states.pop(next(iter(self._states)))
+            snapshot = self.trace.snapshot(cursor.visit, cursor.op)
+            rows = snapshot.visit.rows
+            row = rows.start + len(rows) // 2 if self._row is None else self._row
+            self._states[cursor] = snapshot, row_report(snapshot, row)
+        return self._states[cursor]
+
+    def make_ready(self, n: int, k: int, theme: str, look: Callable[[], None]) -> None:
+        """Do nothing, because a picture takes little time."""
+        look()
+
+    def paint(self, painter: QPainter, n: int, k: int, theme: str) -> None:
+        """Draw picture `k` of step `n`."""
+        stop, colours = self._stops[n], THEMES[theme]
+        if stop.before is None or k == BETWEEN:
+            snapshot, report = self._state(stop.cursor)
+            paint_moment(painter, self._scene, snapshot, report, colours, self.size)
+            return
+        before, _ = self._state(stop.before)
+        after, report = self._state(stop.cursor)
+        if self._motion is None or self._motion.after is not after:
+            self._motion = Motion(before, after)
+        spec, style = moments_of(self._scene), scene_style(colours, QSizeF(*self.size))
+        rect, share = QRectF(0, 0, *self.size), moved(MOVING * (k + 0.5) / BETWEEN)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        spec.still(painter, after, report, style, rect, ground=True)
+        spec.moving(painter, self._motion, share, report, style, rect, ground=True)
+
+    def close(self) -> None:
+        """Forget the states."""
+        self._states.clear()
+        self._motion = None

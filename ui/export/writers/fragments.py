@@ -1,0 +1,176 @@
+"""Drawings of Qt's as lists of fragments: what several drawings have in common is stored once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from difflib import SequenceMatcher
+from html import escape
+from xml.etree import ElementTree
+
+from PySide6.QtCore import QBuffer, QByteArray, QSize
+from PySide6.QtGui import QPainter
+
+from ui.export.writers.vector import new_svg
+from ui.export.writers.xml_text import NO_CHARACTER
+from ui.look.theme import CODE_FAMILY
+
+Element = ElementTree.Element
+Paint = Callable[[QPainter], None]
+Edits = list[int | list[int]]
+"""A list of fragments as a change of another: ``[first, count]`` copies some of that, a number is a
+fragment of its own."""
+
+_NAMESPACE = re.compile(r' xmlns(:xlink)?="[^"]*"')
+_USE = re.compile(r"url\(#([^)]*)\)")
+_TAG = re.compile(r"^\{[^}]*\}")
+_USUAL = {
+    "vector-effect": "none", "fill-rule": "evenodd", "fill-opacity": "1", "stroke-opacity": "1",
+    "stroke-linecap": "square", "stroke-linejoin": "bevel", "transform": "matrix(1,0,0,1,0,0)",
+    "font-weight": "400", "font-style": "normal", "stroke": "none", "fill": "none",
+    "preserveAspectRatio": "none",
+}  # fmt: skip
+"""What a drawing's outermost element says for all in it, and need not be said again."""
+_KEPT = {"image": ("preserveAspectRatio",), "mask": ("fill",), "rect": ("fill", "stroke")}
+"""What is said again all the same, by what it is said of."""
+
+
+_SHORT = 160
+"""Letters up to which what is drawn is one piece with its colours: it is seldom drawn in others."""
+_LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}(?![\de])")
+
+
+class Fragments:
+    """The fragments of some drawings.
+
+    parts: what the numbers in a drawing mean: pieces of SVG, in the order in which they were seen.
+    shared: definitions that pieces refer to, by their names.
+    """
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self.shared: dict[str, str] = {}
+        self._numbers: dict[str, int] = {}
+        self._names: dict[str, str] = {}
+
+    def drawing(self, paint: Paint, size: QSize) -> list[int]:
+        """Return a drawing: the numbers of its pieces, one after another."""
+        data = QByteArray()
+        buffer = QBuffer(data)
+        generator = new_svg(buffer, size)
+        painter = QPainter(generator)
+        try:
+            paint(painter)
+        finally:
+            painter.end()
+        text = NO_CHARACTER.sub("\ufffd", bytes(data.data()).decode("utf-8", "replace"))
+        root = ElementTree.fromstring(_NAMESPACE.sub("", text).replace("xlink:", ""))
+        reader = _Reader(self, root)
+        out: list[int] = []
+        for child in root:
+            if child.tag == "g":
+                for inner in child:
+                    reader.walk(inner, out)
+        return out
+
+    def number(self, piece: str) -> int:
+        """Return the number of a piece."""
+        known = self._numbers.setdefault(piece, len(self.parts))
+        if known == len(self.parts):
+            self.parts.append(piece)
+        return known
+
+    def name(self, content: str) -> str:
+        """Return the name of a definition, written with its name left out."""
+        if content not in self._names:
+            name = f"d{len(self._names)}"
+            self._names[content] = name
+            self.shared[name] = content.replace(">", f' id="{name}">', 1)
+        return self._names[content]
+
+
+class _Reader:
+    """Reads one drawing."""
+
+    def __init__(self, fragments: Fragments, root: Element) -> None:
+        self._fragments = fragments
+        self._defined = {e.attrib["id"]: e for e in root.iter() if "id" in e.attrib}
+        self._names: dict[str, str] = {}
+
+    def walk(self, element: Element, out: list[int]) -> None:
+        """Add the pieces of an element."""
+        if element.tag != "g":
+            out.append(self._fragments.number(self._written(element)))
+            return
+        if not len(element):
+            return
+        said = self._said(element)
+        if all(child.tag == "text" for child in element):  # each says all of this itself
+            said = {key: said[key] for key in ("transform", "clip-path") if key in said}
+        said = {key: value for key, value in said.items() if not key.startswith("font-")}
+        inner: list[int] = []
+        if all(child.tag != "g" for child in element):
+            body = "".join(map(self._written, element))
+            around = (f"<g{_attributes(said)}>", "</g>") if said else ("", "")
+            pieces = [*around[:1], body, *around[1:]]
+            if len(body) < _SHORT:
+                pieces = ["".join(pieces)]
+            out += [self._fragments.number(piece) for piece in pieces if piece]
+            return
+        for child in element:
+            self.walk(child, inner)
+        if inner and said:
+            inner.insert(0, self._fragments.number(f"<g{_attributes(said)}>"))
+            inner.append(self._fragments.number("</g>"))
+        out += inner
+
+    def _written(self, element: Element, *, named: bool = True) -> str:
+        tag, said = element.tag, self._said(element)
+        if not named:
+            said.pop("id", None)
+        body = escape(element.text or "", quote=False) if tag == "text" else ""
+        body += "".join(map(self._written, element))
+        return f"<{tag}{_attributes(said)}>{body}</{tag}>"
+
+    def _said(self, element: Element) -> dict[str, str]:
+        """Return the attributes of an element that say something."""
+        kept = _KEPT.get(element.tag, ())
+        said = {
+            key: _USE.sub(self._renamed, value)
+            for key, value in element.attrib.items()
+            if not key.startswith("{") and (key in kept or _USUAL.get(key) != value)
+        }
+        if family := said.pop("font-family", ""):
+            said |= {"class": "code"} if family == CODE_FAMILY else {}
+        for key in ("d", "points"):
+            if key in said and said.get("vector-effect") != "non-scaling-stroke":
+                said[key] = _LONG_NUMBER.sub(_shortened, said[key])
+        return said
+
+    def _renamed(self, found: re.Match[str]) -> str:
+        old = found[1]
+        if old not in self._names and old in self._defined:
+            written = self._written(self._defined[old], named=False)
+            self._names[old] = self._fragments.name(written)
+        return f"url(#{self._names.get(old, old)})"
+
+
+def _shortened(found: re.Match[str]) -> str:
+    """Return a number to a hundredth of a pixel."""
+    return f"{float(found[0]):.2f}".rstrip("0").rstrip(".")
+
+
+def _attributes(said: dict[str, str]) -> str:
+    return "".join(f' {key}="{escape(" ".join(value.split()))}"' for key, value in said.items())
+
+
+def edits(before: list[int], after: list[int]) -> Edits:
+    """Return a list as a change of another."""
+    out: Edits = []
+    matcher = SequenceMatcher(None, before, after, autojunk=False)
+    for kind, first, stop, start, end in matcher.get_opcodes():
+        if kind == "equal":
+            out.append([first, stop - first])
+        else:
+            out += after[start:end]
+    return out

@@ -132,6 +132,17 @@ def weight_in(_: Numbers, capture: str, head: int, row: int, key: int) -> float:
     return float(other.maps.of(0)[row, key])
 
 
+@known
+def most_in(_: Numbers, capture: str, row: int, key: int) -> float:
+    """Largest softmax weight of a key for a row in any head of a shipped capture."""
+    scenario = parse_scenario({"input": {"source": "capture", "name": capture, "head": "all"}})
+    other = Numbers(scenario, Cursor(0, 0))
+    cell_of(other.workload, "S", row, key)
+    part = MapPart(tuple(range(other.workload.heads)), range(row, row + 1))
+    maps = HeadScores(other.workload, other.trace.inputs, part).maps()
+    return float(maps.weights[:, 0, key].max())
+
+
 # --- the whole layer ----------------------------------------------------------------------------
 
 

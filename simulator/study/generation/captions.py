@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import get_args
 
+import numpy as np
+
 from simulator.base.errors import refuse
+from simulator.language.continuation import probabilities
+from simulator.problem.sentence import sentence_model
 from simulator.run.trace import Trace
 from simulator.study.captions import Numbers, chosen, known, named, once_a_run, whole
 from simulator.study.generation.steps import (
@@ -70,6 +74,20 @@ def generated_chance(n: Numbers, token: int) -> float:
     if said is None:
         raise refuse("", "generated_chance", token, "a run of a typed text")
     return said.tokens[whole("token", token, 1, len(said.tokens)) - 1].chance
+
+
+@known
+def next_chance(n: Numbers, place: int, temperature: float = 1.0) -> float:
+    """Probability of a next token of a typed text at a temperature; place 0: the most probable."""
+    w = n.workload
+    if not w.typed:
+        raise refuse("", "next_chance", place, "a run of a typed text")
+    model = sentence_model(w.scenario)
+    tokens = model.tokenizer.encode(w.scenario.input.text or "")
+    if not 0.01 <= temperature <= 100:
+        raise refuse("", "temperature", temperature, "0.01 to 100")
+    p = np.sort(probabilities(model.run(tokens).logits[-1], temperature))[::-1]
+    return float(p[whole("place", place, 0, len(p) - 1)])
 
 
 def _found(n: Numbers, at_once: int) -> Generation:

@@ -6,6 +6,7 @@ from simulator.base.errors import refuse
 from simulator.problem.models import AttentionModel, models, with_kv_heads
 from simulator.run.trace import Trace
 from simulator.study.captions import Numbers, chosen, gpu_named, known, named, once_a_run, whole
+from simulator.study.heads.published import published_scores
 from simulator.study.heads.sharing import head_sharing
 from simulator.study.kv_cache.costs import (
     Pressure,
@@ -86,6 +87,17 @@ def model_weights(_: Numbers, name: str, dtype: str = "float16") -> int:
 def gpu_memory(n: Numbers, gpu: str = "") -> int:
     """Bytes of a GPU's memory."""
     return gpu_named(n, gpu).memory_bytes
+
+
+@known
+def published(_: Numbers, model: str, figure: str = "score") -> float:
+    """A figure of assets/quality.toml: `score`, `seconds` of a sample, or `cached`, thousands."""
+    found = named("model", model, published_scores(), "; ")
+    value = {"score": found.score, "seconds": found.seconds, "cached": found.cached}
+    out = named("figure", figure, value)
+    if out is None:
+        raise refuse("", "figure", figure, f"one that is published of {model}")
+    return out
 
 
 # --- a smaller one ------------------------------------------------------------------------------

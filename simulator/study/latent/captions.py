@@ -5,8 +5,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import get_args
 
+import numpy as np
+
 from simulator.base.errors import refuse
-from simulator.problem.scenario import Scenario
+from simulator.base.matmul import matmul
+from simulator.problem.positions import Rotary
+from simulator.problem.scenario import PositionTable, Scenario
 from simulator.program.algorithms import USUAL
 from simulator.run.trace import Trace
 from simulator.study.captions import Numbers, chosen, known, named, once_a_run, program_of, whole
@@ -24,6 +28,7 @@ from simulator.study.latent.two_ways import (
     LatentLayer,
     both_ways,
     latent_layer,
+    projections,
 )
 
 _FAMILIES: tuple[Family, ...] = get_args(Family)
@@ -67,6 +72,18 @@ def latent_width(n: Numbers, part: str) -> int:
         "value": layer.value,
     }  # fmt: skip
     return named("part", part, sizes)
+
+
+@known
+def latent_turned(n: Numbers, distance: int) -> float:
+    """How far an absorbed query moves, of its length, if RoPE turned the keys by a distance."""
+    layer = _layer(n.scenario)
+    wuk = projections(layer, 1)[0][0].astype(float).T  # (nope, dc): q wuk is the absorbed query
+    rope = Rotary(PositionTable().theta, layer.nope, False, 0)
+    angles = rope.angles(np.array([whole("distance", distance, 0, 2**20)]))
+    q = np.random.default_rng([n.workload.scenario.input.seed, 1]).standard_normal(layer.nope)
+    moved = matmul(rope.rotated(q[None], angles) - q, wuk)
+    return float(np.linalg.norm(moved) / np.linalg.norm(matmul(q[None], wuk)))
 
 
 @known

@@ -15,15 +15,13 @@ from simulator.base.files import write_atomically
 from simulator.base.limits import read_bounded
 from simulator.base.tables import read_toml
 from simulator.base.version import version
-from simulator.exercises.made import Answer, Exercise, Pair
+from simulator.exercises.made import Answer, Exercise, Pair, same
 from simulator.exercises.ops import calls_of
 from simulator.exercises.process import SOURCE, judge
 from simulator.exercises.tables import KINDS
 
 FORMAT = 1
 """Number of the format of result files."""
-_SLACK = 1e-9
-"""How far, relatively, a number may be off that rounding has touched."""
 _FACTORS = (2, 3, 4, 8, 10, 16, 32, 64, 100, 128, 1000, 1024)
 _PAIR = re.compile(r"\s*\(?\[?\s*(\d{1,9})\s*[,x×;\s]\s*(\d{1,9})\s*\)?\]?\s*")
 _PYTHON = ".py"
@@ -50,10 +48,10 @@ def check(exercise: Exercise, given: object) -> Verdict:
     if exercise.kind == "tile":
         assert isinstance(answer, tuple)
         return _tile(exercise, answer)
-    if _same(answer, exercise.answer, exercise.within):
+    if same(answer, exercise.answer, exercise.within):
         return Verdict(True, exercise.why)
     for mistake, says in exercise.mistakes:
-        if _same(answer, mistake, exercise.within):
+        if same(answer, mistake, exercise.within):
             return Verdict(False, says)
     return Verdict(False, _in_general(exercise, answer))
 
@@ -100,12 +98,6 @@ def _number(given: object) -> float | None:
     return None
 
 
-def _same(a: Answer, b: Answer, within: float) -> bool:
-    if isinstance(a, int | float) and isinstance(b, int | float):
-        return abs(a - b) <= within + _SLACK * abs(b)
-    return a == b
-
-
 def _in_general(exercise: Exercise, answer: Answer) -> str:
     right = exercise.answer
     if isinstance(right, str):
@@ -124,9 +116,9 @@ def _in_general(exercise: Exercise, answer: Answer) -> str:
     if right and answer == -right:
         return "The sign is wrong."
     for factor in _FACTORS:
-        if right and _same(answer, right * factor, exercise.within):
+        if right and same(answer, right * factor, exercise.within):
             return f"Too large, {factor} times the answer."
-        if right and _same(answer * factor, right, exercise.within):
+        if right and same(answer * factor, right, exercise.within):
             return f"Too small, the answer is {factor} times as much."
     return "Too large." if answer > right else "Too small."
 

@@ -11,17 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from simulator.base.assets import ASSETS, SCENARIOS
 from simulator.base.errors import InputError, refuse
 from simulator.base.tables import input_error, read_toml
-from simulator.exercises.draws import MOST, drawn, put_in
+from simulator.exercises.draws import MOST, Drawn, drawn, put_in
 from simulator.exercises.ops import OPS, OpTask
 from simulator.exercises.tables import ExercisesTable, ExerciseTable, Kind
 from simulator.lesson.expressions import Formats, computed, fill
 from simulator.lesson.places import cursor_of
 from simulator.lesson.reader import find_lesson
+from simulator.lesson.tables import Place
 from simulator.problem.scenario import Scenario, load_scenario, parse_scenario, scenario_tables
 from simulator.program.faults import FAULTS
 from simulator.program.playback import Cursor, first_cursor
@@ -31,6 +32,10 @@ FILES = ASSETS / "exercises"
 Pair = tuple[int, int]
 Answer = float | int | str | Pair
 """A number; the text of a choice, a fault or an op; a cell or a tile."""
+_SLACK = 1e-9
+"""How far, relatively, a number may be off that rounding has touched."""
+_BEFORE = ("draw", "let", "seen", "seen_at")
+"""Keys whose names are put into the others."""
 _EXPRESSION = re.compile(r"\{\{(.*)\}\}")
 
 
@@ -71,6 +76,7 @@ class Exercise:
     limit: int  # bytes of shared memory that a tile may take
     op: OpTask | None  # which op is written
     why: str
+    drawn: Mapping[str, Drawn]  # what the seed has drawn, by name
 
 
 def lesson_name(path: Path) -> str:
@@ -122,7 +128,7 @@ def made(raw: Mapping[str, Any], lesson: str, seed: int, formats: Formats) -> Ex
 def _made(raw: Mapping[str, Any], lesson: str, seed: int, formats: Formats) -> Exercise:
     name, said = str(raw.get("name", "")), dict(raw)
     names = drawn(said.get("draw", {}), seed, f"{lesson}/{name}")
-    rest = {key: value for key, value in said.items() if key not in ("draw", "let")}
+    rest = {key: value for key, value in said.items() if key not in _BEFORE}
     scenario = _scenario(put_in(said.get("scenario", "flash2"), names),
                          put_in(said.get("change", {}), names))  # fmt: skip
     if faults := said.get("faults"):
@@ -132,7 +138,11 @@ def _made(raw: Mapping[str, Any], lesson: str, seed: int, formats: Formats) -> E
     for key, expression in said.get("let", {}).items():
         first = Numbers(scenario, first_cursor())
         names[key] = _value(put_in(expression, names), first)
-    table = ExerciseTable.model_validate({**put_in(rest, names), "draw": {}, "let": {}})
+    if seen := said.get("seen"):
+        there = Numbers(scenario, _place(scenario, put_in(said.get("seen_at", "first"), names)))
+        found = {key: _value(put_in(text, names), there) for key, text in seen.items()}
+        names |= {key: _shown(value) for key, value in found.items()}
+    table = ExerciseTable.model_validate(put_in(rest, names))
     place = first_cursor()
     if table.at is not None:
         place = cursor_of(program_of(scenario), table.at, place, "at")
@@ -178,14 +188,34 @@ def _made(raw: Mapping[str, Any], lesson: str, seed: int, formats: Formats) -> E
         right = op.name
     else:
         right = answer(table.answer)
+        if isinstance(right, float) and not table.within and right == int(right):
+            right = int(right)
         if table.kind == "number" and isinstance(right, float) and not math.isfinite(right):
             raise refuse("", "answer", right, "a finite number")
-    mistakes = [(each, says) for each, says in mistakes if each != right]
+    mistakes = [each for each in mistakes if not same(each[0], right, table.within)]
     return Exercise(
         lesson, table.name, table.kind, seed, scenario, place, text(table.ask), right,
         _written(right, table.unit, table.within, op), table.unit, table.within, options,
-        tuple(mistakes), tiles, limit, op, text(table.why),
+        tuple(mistakes), tiles, limit, op, text(table.why), names,
     )  # fmt: skip
+
+
+def _place(scenario: Scenario, said: Any) -> Cursor:
+    """Return the place in a run that a value of TOML names."""
+    place = TypeAdapter(Place).validate_python(said)
+    return cursor_of(program_of(scenario), place, first_cursor(), "seen_at")
+
+
+def _shown(value: float | int | str) -> float | int | str:
+    """Return a number of a run as a text shows it."""
+    return float(f"{value:.4f}") if isinstance(value, float) else value
+
+
+def same(one: Answer, right: Answer, within: float) -> bool:
+    """Return whether an answer counts as the right one."""
+    if isinstance(one, int | float) and isinstance(right, int | float):
+        return abs(one - right) <= within + _SLACK * abs(right)
+    return one == right
 
 
 def _choice(

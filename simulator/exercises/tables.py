@@ -70,6 +70,11 @@ class ExerciseTable(Table):
         dict[str, str],
         Field(default_factory=dict, description="further names for expressions of what was drawn"),
     ]
+    seen: Annotated[
+        dict[str, str],
+        Field(default_factory=dict, description="names for numbers of the run at `seen_at`"),
+    ]
+    seen_at: Annotated[Place | None, Field(description="another place in the run")] = None
     answer: Annotated[
         Texts | str, Field(description="the right answer as an expression; of a cell two")
     ] = ""

@@ -147,9 +147,15 @@ def prepare_lesson(
     if not lesson.steps:
         wrong = lesson.mistakes[0].mistake if lesson.mistakes else Mistake("", "", "a step")
         raise InputError(lesson.source, [wrong])
-    if options.format.steps:
-        raise refuse("export", "-o", options.target, "a scenario: lessons are no page yet")
     steps = options.steps_of(len(lesson.steps))
+    scenario = lesson.steps[steps.start].scenario
+    note = note_of(scenario, options.path.parent, version, options.command(named))
+    note = replace(note, title=lesson.title)
+    if options.format.steps:
+        from ui.export.lesson_pages import LessonPages
+
+        leaves = LessonPages(lesson, steps, options.size, new_window, engine)
+        return Export(options, leaves, note, leaves.words)
     sound = None
     if options.format.film:
         board = make_storyboard(
@@ -166,9 +172,7 @@ def prepare_lesson(
         headed=options.format.pages,
     )  # fmt: skip
     source = Handout(lesson, frames, options) if options.format.pages else frames
-    scenario = lesson.steps[steps.start].scenario
-    note = note_of(scenario, options.path.parent, version, options.command(named))
-    return Export(options, source, replace(note, title=lesson.title), words, sound)
+    return Export(options, source, note, words, sound)
 
 
 def make_files(

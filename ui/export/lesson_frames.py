@@ -101,12 +101,12 @@ class LessonFrames(WindowFrames):
         if last is None or moment.since >= _FADE_SECONDS:
             self._old = None
         elif self._old is None or self._old[0] != last:
-            self._show(LessonFrame(last, 1.0, math.inf), look)
+            self.show(LessonFrame(last, 1.0, math.inf), look)
             picture = QImage(*self.size, QImage.Format.Format_RGB32)
             with QPainter(picture) as painter:
                 self.unseen.paint(painter)
             self._old = last, picture
-        self._show(moment, look)
+        self.show(moment, look)
 
     def paint(self, painter: QPainter, k: int) -> None:
         """Draw frame `k`."""
@@ -121,10 +121,10 @@ class LessonFrames(WindowFrames):
         super().close()
         self._old = None
 
-    def _show(self, moment: LessonFrame, look: Look) -> None:
+    def show(self, moment: LessonFrame, look: Look) -> None:
         """Bring the window to a moment."""
         shot = moment.shot
-        step = self._resolved(shot, look)
+        step = self.resolved(shot, look)
         place = WindowPlace(
             step.scenario, shot.cursor, step.row, step.layout, step.panel,
             step.points if shot.arrived else (), step.choices, self._view(moment),
@@ -154,7 +154,8 @@ class LessonFrames(WindowFrames):
             return Sight(step.camera, step.camera, 1.0)
         return Sight(before.camera, step.camera, share)
 
-    def _resolved(self, shot: Shot, look: Look) -> ResolvedStep:
+    def resolved(self, shot: Shot, look: Look) -> ResolvedStep:
+        """Return the step of a picture, with its numbers."""
         if self._step is None or self._step.number != shot.step:
             run = self.unseen.run_of
             job = partial(resolve_step, self._lesson, shot.step, FORMATS, run=run)

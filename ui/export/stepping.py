@@ -59,7 +59,6 @@ class PageStep:
     notes: str = ""  # notes, question, answer: "" where there is none
     question: str = ""
     answer: str = ""
-    values: Values | None = None  # the numbers under the pointer; None where there are none
 
 
 class PageSource(Protocol):
@@ -67,23 +66,28 @@ class PageSource(Protocol):
 
     in_gui: whether the pictures are drawn in the GUI thread.
     size: width and height of a picture.
-    view: the part of it that is seen: left, top, width and height.
     title, summary, words: what it is, more about it, and what the file will be, in a few words.
     sheets: the numbers of its runs.
     """
 
     in_gui: bool
     size: tuple[int, int]
-    view: tuple[float, float, float, float]
     title: str
     summary: str
     words: str
     sheets: list[CellSheets]
 
+    @property
+    def view(self) -> tuple[float, float, float, float]:
+        """The part of a picture that is seen: left, top, width and height."""
+
     def __len__(self) -> int: ...
 
-    def step(self, n: int, look: Callable[[], None]) -> PageStep:
+    def step(self, n: int, theme: str, look: Callable[[], None]) -> PageStep:
         """Return step `n`; `look` is called often and may raise to end the work."""
+
+    def values(self, n: int) -> Values | None:
+        """Return the numbers under the pointer at step `n`, once its last picture is drawn."""
 
     def make_ready(self, n: int, k: int, theme: str, look: Callable[[], None]) -> None:
         """Do what takes long for picture `k` of step `n`."""
@@ -194,7 +198,7 @@ class RunPages:
         """Return the visit of step `n`."""
         return self._stops[n].cursor.visit
 
-    def step(self, n: int, look: Callable[[], None]) -> PageStep:
+    def step(self, n: int, theme: str, look: Callable[[], None]) -> PageStep:
         """Return step `n`."""
         stop = self._stops[n]
         snapshot, report = self._state(stop.cursor)
@@ -208,11 +212,12 @@ class RunPages:
         said.append(f"Visit {at} of {total}; {model.cites[0]}.")
         return PageStep(
             model.title[0], "\n\n".join(said), 1 + BETWEEN * (stop.before is not None),
-            stop.seconds, values=self._values(snapshot),
+            stop.seconds,
         )  # fmt: skip
 
-    def _values(self, snapshot: Snapshot) -> Values | None:
-        sheets = self.sheets[0]
+    def values(self, n: int) -> Values | None:
+        """Return the numbers under the pointer at step `n`."""
+        sheets, (snapshot, _) = self.sheets[0], self._state(self._stops[n].cursor)
         if not sheets.small:
             return None
         rect = QRectF(0, 0, *self.size)

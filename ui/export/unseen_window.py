@@ -39,6 +39,8 @@ WindowFactory = Callable[[Session, Settings], LessonWindow]
 """Makes a window; it is an argument, because the window imports exports and not the reverse."""
 
 _NAP = 0.0005
+_WORDS = ("stage_title", "stage_band")
+"""What stands above the scene of a slide, and below it, beside the caption."""
 
 
 CAMERA_SECONDS = 1.2
@@ -243,12 +245,22 @@ class UnseenWindow:
                 look()
                 time.sleep(_NAP)
 
-    def paint(self, painter: QPainter) -> None:
-        """Draw the window as it is, over a picture of that size."""
+    @property
+    def window(self) -> LessonWindow:
+        """The window, once something was shown."""
+        assert self._window is not None
+        return self._window
+
+    def paint(self, painter: QPainter, *, scene: bool = False) -> None:
+        """Draw the window as it is, over a picture of that size.
+
+        scene: whether the words of a slide are left out, above the scene and below it; not on
+            pixels.
+        """
         window, (width, height) = self._window, self._size
         assert window is not None
         if window.size() == QSize(width, height):
-            self._render(window, painter)
+            self._render(window, painter, scene=scene)
         elif isinstance(painter.device(), QImage):  # widgets draw with their own whole pixels
             image = QImage(window.size(), QImage.Format.Format_RGB32)
             inner = QPainter(image)
@@ -262,14 +274,16 @@ class UnseenWindow:
         else:
             painter.save()
             painter.scale(width / window.width(), height / window.height())
-            self._render(window, painter)
+            self._render(window, painter, scene=scene)
             painter.restore()
 
-    def _render(self, window: LessonWindow, painter: QPainter) -> None:
+    def _render(self, window: LessonWindow, painter: QPainter, *, scene: bool = False) -> None:
         painter.fillRect(window.rect(), QColor(window.style_now.theme.window))
         with raising():
             if not isinstance(painter.device(), QImage):
-                paint_widgets(painter, window, QPoint())
+                found = [window.findChild(QWidget, name) for name in _WORDS] if scene else []
+                words = {window.lessons.bar, *filter(None, found)} if scene else set()
+                paint_widgets(painter, window, QPoint(), words)
                 return
             parts = QWidget.RenderFlag.DrawWindowBackground | QWidget.RenderFlag.DrawChildren
             window.render(painter, QPoint(), QRegion(), parts)

@@ -6,16 +6,22 @@ from html.parser import HTMLParser
 
 import pytest
 
+from simulator.lesson.reader import load_lesson
 from simulator.problem.scenario import load_scenario, with_values
 from simulator.program.playback import Granularity, end_of_visit
 from simulator.run.cell_values import cell_value
 from simulator.run.snapshot import Cell
 from simulator.run.trace import simulate
 from tests.ui.export.helpers import DEMO, make, still
+from ui.export.job import prepare_lesson
+from ui.export.options import ExportOptions
 from ui.export.stepping import MOST, stops_of
 from ui.export.writers.fragments import edits
 from ui.export.writers.metadata import read_scenario
+from ui.look.layouts import LAYOUT_PANELS
 from ui.look.units import number_text
+from ui.widgets.application import application
+from ui.window.main_window import MainWindow
 
 _VOID = {"meta", "input", "br", "link", "img"}
 PART = (1, 2)
@@ -167,3 +173,63 @@ def test_a_list_is_found_again_from_its_changes():
     for edit in edits(before, after):
         out += [edit] if isinstance(edit, int) else before[edit[0] : edit[0] + edit[1]]
     assert out == after
+
+
+LESSON = """+++
+title = "Two steps"
++++
+
+## The first tile
+
+```toml step
+scenario = "causal"
+at = { tile = [1, 0], op = "scores" }
+row = 20
+layout = "steps"
+notes = "Say *this*."
+```
+
+The row sees {{ visible(20) }} keys of $K^{\\top}$.
+
+## The maximum
+
+```toml step
+at = { tile = [1, 0], op = "row max" }
+question = "What is it for?"
+answer = "For **safety**."
+```
+
+It is there.
+"""
+
+
+@pytest.mark.long
+def test_a_lesson_is_a_page_of_its_steps(tmp_path):
+    application()
+    source = tmp_path / "two.md"
+    source.write_text(LESSON, "utf-8")
+    lesson = load_lesson(source, LAYOUT_PANELS)
+    assert not lesson.mistakes
+    target = tmp_path / "two.html"
+    wanted = ExportOptions(str(target), lesson=True)
+    prepare_lesson(lesson, wanted, str(source), "0.1.0", MainWindow).make(lambda share: None)
+    found = Page(target.read_text("utf-8"))
+    assert [said["id"] for tag, said in found.elements if tag == "article"] == ["1", "2"]
+    assert "The row sees 21 keys of" in found.texts["1"]
+    assert "Say" in found.texts["1"]
+    assert "For safety." in found.texts["2"]
+    hidden = [said for _, said in found.elements if said.get("class") == "answer"]
+    assert [("hidden" in said) for said in hidden] == [True]
+    light, dark = found.drawings("light"), found.drawings("dark")
+    assert [len(step) for step in light] == [len(step) for step in dark]
+    assert len(dark[1]) > 1, "the maximum is seen to move"
+    words = re.findall(r"<text[^>]*>([^<]*)</text>", dark[0][0])
+    assert "SRAM" in " ".join(words)
+    assert not {"row", "sees"} & {*words}, "the caption is text below the picture"
+    snapshot = simulate(DEMO).snapshot(1, 3)
+    assert found.number(0, Cell("S", 20, 9)) == number_text(float(snapshot.scores[4, 9]))
+    boxes = {box[0]: box for box in found.data["places"][0]["boxes"]}
+    left, top, wide, high = found.data["view"]
+    for _, _, x, y, w, h, _ in boxes.values():
+        assert left <= x < x + w <= left + wide
+        assert top <= y < y + h <= top + high

@@ -12,7 +12,7 @@ from typing import Any
 from PySide6.QtCore import QSize
 
 from simulator.base.assets import ASSETS
-from ui.export.stepping import PageSource, PageStep
+from ui.export.stepping import PageSource, PageStep, Values
 from ui.export.writers.fragments import Edits, Fragments, edits
 from ui.export.writers.metadata import Note
 from ui.export.writers.vector import commands
@@ -47,19 +47,20 @@ _BUTTONS = (
 def html_bytes(source: PageSource, note: Note, report: Report, theme: str = "dark") -> bytes:
     """Return a page: every step of a source, in dark and light colours, beginning with `theme`."""
     themes = tuple(dict.fromkeys((theme, "light" if THEMES[theme].dark else "dark")))
-    steps, total = [], len(source)
-    for n in range(total):
-        report(0.1 * n / total)
-        steps.append(source.step(n, partial(report, 0.1 * n / total)))
+    steps: list[PageStep] = []
+    values: list[Values | None] = []
+    total = len(source)
     fragments = Fragments()
     drawings: dict[str, list[list[Edits]]] = {}
     for t, name in enumerate(themes):
         before: list[int] = []
         drawings[name] = []
-        for n, step in enumerate(steps):
-            share = 0.1 + 0.9 * (t + n / total) / len(themes)
+        for n in range(total):
+            share = (t + n / total) / len(themes)
             row: list[Edits] = []
-            for k in range(step.pictures):
+            if t == 0:
+                steps.append(source.step(n, name, partial(report, share)))
+            for k in range(steps[n].pictures):
                 report(share)
                 source.make_ready(n, k, name, partial(report, share))
                 paint = partial(source.paint, n=n, k=k, theme=name)
@@ -67,27 +68,29 @@ def html_bytes(source: PageSource, note: Note, report: Report, theme: str = "dar
                 row.append(edits(before, drawing))
                 before = drawing
             drawings[name].append(row)
-    data = _data(source, steps, fragments, drawings)
+            if t == 0:
+                values.append(source.values(n))
+    data = _data(source, steps, values, fragments, drawings)
     return "".join(_written(source, steps, data, note, themes)).encode("utf-8")
 
 
 def _data(
     source: PageSource,
     steps: list[PageStep],
+    values: list[Values | None],
     fragments: Fragments,
     drawings: dict[str, list[list[Edits]]],
 ) -> dict[str, Any]:
     """Return what the script reads."""
     places: list[Any] = []
     found: list[list[int] | None] = []
-    for step in steps:
-        values = step.values
-        if values is None:
+    for each in values:
+        if each is None:
             found.append(None)
             continue
-        if values.place not in places:
-            places.append(values.place)
-        found.append([places.index(values.place), values.run, values.sheet])
+        if each.place not in places:
+            places.append(each.place)
+        found.append([places.index(each.place), each.run, each.sheet])
     return {
         "pieces": fragments.parts,
         "shared": "".join(fragments.shared.values()),

@@ -6,17 +6,23 @@ window for the clip, that of PDF for none. So each widget is drawn alone, inside
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from PySide6.QtCore import QPoint, QRect
 from PySide6.QtGui import QPaintEngine, QPainter, QPicture, QRegion
 from PySide6.QtWidgets import QWidget
 
 
-def paint_widgets(painter: QPainter, widget: QWidget, corner: QPoint) -> None:
-    """Draw a widget and everything visible in it."""
-    _paint(painter, widget, corner, QRect(corner, widget.size()))
+def paint_widgets(
+    painter: QPainter, widget: QWidget, corner: QPoint, without: Collection[QWidget] = ()
+) -> None:
+    """Draw a widget and everything visible in it, but those that are left out."""
+    _paint(painter, widget, corner, QRect(corner, widget.size()), without)
 
 
-def _paint(painter: QPainter, widget: QWidget, corner: QPoint, room: QRect) -> None:
+def _paint(
+    painter: QPainter, widget: QWidget, corner: QPoint, room: QRect, without: Collection[QWidget]
+) -> None:
     """Draw a widget at its corner, as far as its parents do not hide it."""
     seen = room.intersected(QRect(corner, widget.size()))
     if seen.isEmpty():
@@ -32,8 +38,10 @@ def _paint(painter: QPainter, widget: QWidget, corner: QPoint, room: QRect) -> N
         _alone(widget, painter, corner)
     painter.restore()
     for child in widget.children():  # the lowest widget first
-        if isinstance(child, QWidget) and child.isVisible() and not child.isWindow():
-            _paint(painter, child, corner + child.pos(), seen)
+        if not isinstance(child, QWidget) or child in without:
+            continue
+        if child.isVisible() and not child.isWindow():
+            _paint(painter, child, corner + child.pos(), seen, without)
 
 
 def _alone(widget: QWidget, painter: QPainter, corner: QPoint) -> None:

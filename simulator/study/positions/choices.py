@@ -5,7 +5,7 @@ from __future__ import annotations
 from simulator.base.choices import Choice, Option
 from simulator.base.errors import spaced
 
-CLOCKS, MAPS, FAR = "clocks", "maps", "far"
+CLOCKS, MAPS, DIALS, FAR = "clocks", "maps", "dials", "far"
 SHIFT, TRAINED, FACTOR = 1000, 2048, 4
 """What is shown first: a shift of all places, the longest text of a training, and how many times as
 long texts are to be."""
@@ -17,6 +17,9 @@ CHOICES = (
         Option(MAPS, "One vector", "Vector",
                "One vector at all places: scores under RoPE, sinusoids, a learned table and ALiBi, "
                "and what a shift of all places does."),
+        Option(DIALS, "Angles", "Angles",
+               "The angles of each pair that training has shown, and those that only a longer text "
+               "reaches: RoPE as it is, interpolated, NTK-aware and YaRN."),
         Option(FAR, "Distance", "Far",
                "Scores over distance, beyond the trained length: position interpolation, NTK-aware "
                "and YaRN (Chen et al. 2023, Peng et al. 2023)."),
@@ -39,5 +42,5 @@ CHOICES = (
         for n in (2, FACTOR, 8, 16)
     ), listed=True, first=str(FACTOR)),
 )  # fmt: skip
-SHOWN_IN = {"hands": CLOCKS, "shift": MAPS, "trained": FAR, "factor": FAR}
-"""In which view a choice means something."""
+SHOWN_IN = {"hands": {CLOCKS}, "shift": {MAPS}, "trained": {DIALS, FAR}, "factor": {DIALS, FAR}}
+"""In which views a choice means something."""

@@ -201,11 +201,19 @@ class Stretched:
     speeds: F64  # (pairs,) float64, radians from place to place
     temper: float = 1.0  # what scores are multiplied by as well
 
+    def arcs(self, trained: int, factor: float, before: F64) -> tuple[F64, F64]:
+        """Return up to which angles training has seen each pair, and the longer text turns it.
+
+        Both in radians, (pairs,), and at most a whole turn.
+        """
+        turned = 2 * math.pi
+        seen: F64 = np.minimum(before * trained, turned)
+        reached: F64 = np.minimum(self.speeds * factor * trained, turned)
+        return seen, reached
+
     def new_angles(self, trained: int, factor: float, before: F64) -> int:
         """Return how many pairs reach angles, in the longer text, that training has not seen."""
-        turned = 2 * math.pi
-        seen = np.minimum(before * trained, turned)
-        reached = np.minimum(self.speeds * factor * trained, turned)
+        seen, reached = self.arcs(trained, factor, before)
         return int((reached > seen * (1 + 1e-9)).sum())
 
 

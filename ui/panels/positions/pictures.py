@@ -1,17 +1,18 @@
-"""Pairs of dimensions as clocks at tokens, and maps of the scores of one vector at all places."""
+"""Pairs of dimensions as clocks at tokens, their angles as dials, and maps of scores at places."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from PySide6.QtCore import QPointF, QRectF
-from PySide6.QtGui import QPainter
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPen
 
 from simulator.study.positions.scores import PlacedScores, PositionsState
-from ui.kit.boxes import Box, Column, Placed, Row
-from ui.kit.shapes import LINE, Heat, Image, Text
+from ui.kit.boxes import Box, Column, Placed, Row, Tone, ink
+from ui.kit.shapes import LINE, Heat, Image, Legend, Text
 from ui.look.clocks import paint_clock, turn_text
 from ui.look.draw import CENTRE, LEFT, RIGHT, draw_text, text_width
 from ui.look.names import first_that_fits
@@ -21,6 +22,8 @@ from ui.panels.positions.words import figures
 
 _CLOCK, _LARGEST = 15.0, 46.0
 """Least room of a clock, that of the line beside it, and the largest, pixels."""
+SEEN: Tone = ("empty", "muted", 0.55)
+"""Angles that training has shown."""
 _TURNS = ("places for one turn of a pair, fast → slow", "places for one turn", "turn")
 
 
@@ -72,6 +75,74 @@ class Clocks(Box):
             for n, pair in enumerate(pairs):
                 middle = QPointF(left + (n + 0.5) * pitch, y + size / 2)
                 paint_clock(painter, middle, 0.42 * size, state.hand(row, pair), inks[1], style)
+
+
+def dials(state: PositionsState) -> Box:
+    """Return the dials of all ways to use longer texts, and what their colours stand for."""
+    legend = Legend((
+        (SEEN, ("angles that training has shown", "trained")),
+        ("bad", ("angles that only the longer text reaches", "new")),
+    ))  # fmt: skip
+    return Column((Dials(state, grow=1), legend), gap=2)
+
+
+@dataclass(frozen=True, eq=False)
+class Dials(Box):
+    """A dial for pairs of dimensions, from fast to slow, under each way to use longer texts."""
+
+    state: PositionsState
+
+    def most_height(self, style: Style) -> float:
+        return style.px(2 * LINE + _LARGEST * len(self.state.ways) + 4)
+
+    def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
+        state, px, theme, font = self.state, style.px, style.theme, style.text_font(LABEL)
+        line, ways = px(LINE), state.ways
+        new = [way.new_angles(state.trained, state.factor, state.speeds) for way in ways]
+        names = [(f"{way.title}: {n} new", f"{way.title.split()[0]}: {n}", way.title.split()[0])
+                 for way, n in zip(ways, new, strict=True)]  # fmt: skip
+        wide = min(max(text_width(font, name[0]) for name in names), 0.4 * rect.width()) + px(8)
+        left, room = rect.x() + wide, rect.width() - wide
+        pairs = shown_pairs(state, int(room / px(_CLOCK)))
+        down = rect.height() - 2 * line - px(2)
+        pitch = max(min(room / len(pairs), px(_LARGEST)), 1.0)
+        high = max(min(down / len(ways), px(_LARGEST)), 1.0)
+        words = first_that_fits(_TURNS, len(pairs) * pitch, font)
+        draw_text(painter, QRectF(left, rect.y(), room, line), words, font, theme.muted)
+        step = -(-px(38) // pitch)
+        for n, pair in enumerate(pairs[:: int(step)]):
+            place = QRectF(left + n * step * pitch, rect.y() + line, pitch * step, line)
+            draw_text(painter, place, turn_text(state.turn(pair)), font, theme.text, LEFT)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        radius = 0.44 * min(pitch, high)
+        for r, (way, name) in enumerate(zip(ways, names, strict=True)):
+            y = rect.y() + 2 * line + px(2) + r * high
+            said = first_that_fits(name, wide - px(6), font)
+            label = QRectF(rect.x(), y, wide - px(6), high)
+            draw_text(painter, label, said, font, theme.text, RIGHT)
+            seen, reached = way.arcs(state.trained, state.factor, state.speeds)
+            for n, pair in enumerate(pairs):
+                middle = QPointF(left + (n + 0.5) * pitch, y + high / 2)
+                arcs = float(seen[pair]), float(reached[pair])
+                _paint_dial(painter, middle, radius, *arcs, style)
+
+
+def _paint_dial(
+    painter: QPainter, middle: QPointF, radius: float, seen: float, reached: float, style: Style
+) -> None:
+    """Paint a circle, the angles from 0 that training has seen, and those beyond them."""
+    theme, place = style.theme, QRectF(0, 0, 2 * radius, 2 * radius)
+    place.moveCenter(middle)
+    painter.setPen(QPen(QColor(theme.grid), max(style.px(1), 1.0)))
+    painter.setBrush(QColor(theme.empty))
+    painter.drawEllipse(place)
+    painter.setPen(Qt.PenStyle.NoPen)
+    for begin, end, tone in ((0.0, seen, ink(style, SEEN)), (seen, reached, theme.role("bad"))):
+        if end > begin * (1 + 1e-9):
+            # From twelve o'clock, clockwise, in sixteenths of a degree.
+            first, span = 90 - math.degrees(begin), -math.degrees(end - begin)
+            painter.setBrush(tone)
+            painter.drawPie(place, round(16 * first), round(16 * span))
 
 
 @dataclass(frozen=True, eq=False)

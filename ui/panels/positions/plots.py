@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from simulator.study.positions.scores import PositionsState
 from ui.look.units import count_text, number_text, tick_text
-from ui.panels.positions.words import row_name
+from ui.panels.positions.words import new_pairs, row_name
 from ui.plots.model import Axis, Curve, Dash, Level, PlotModel
 
 _LOOKS: tuple[tuple[str, Dash, float], ...] = (
@@ -14,22 +14,19 @@ _LOOKS: tuple[tuple[str, Dash, float], ...] = (
 
 def far_plot(state: PositionsState) -> PlotModel:
     """Return the score of a query with itself over distance, under RoPE and its stretches."""
-    longest, pairs = state.trained * state.factor, len(state.speeds)
+    longest = state.trained * state.factor
     curves = tuple(
         Curve(way.title, way.title.split()[0], role, tuple(xs.tolist()), tuple(ys.tolist()), dash,
               None, width)
         for way, (xs, ys), (role, dash, width) in zip(state.ways, state.far, _LOOKS, strict=True)
     )  # fmt: skip
-    new = ", ".join(
-        f"{way.new_angles(state.trained, state.factor, state.speeds)} of {pairs} with {way.title}"
-        for way in state.ways
-    )
     values = [y for curve in curves for y in curve.ys]
     stretch = max(1, round(longest / len(curves[0].xs)))
     note = (
-        f"Beyond the trained length angles are new. Pairs that reach such: {new}. Scores are those "
-        f"of the query of {row_name(state)} with itself, means of some {count_text(2 * stretch)} "
-        f"distances; YaRN multiplies them by {number_text(state.ways[-1].temper, 3)}, too."
+        f"Beyond the trained length angles are new. Pairs that reach such: {new_pairs(state)}. "
+        f"Scores are those of the query of {row_name(state)} with itself, means of some "
+        f"{count_text(2 * stretch)} distances; YaRN multiplies them by "
+        f"{number_text(state.ways[-1].temper, 3)}, too."
     )
     return PlotModel(
         name="Scores over distance",

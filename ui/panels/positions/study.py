@@ -9,12 +9,12 @@ from typing import Any
 from PySide6.QtCore import QSizeF
 
 from simulator.run.trace import Trace
-from simulator.study.positions.choices import CHOICES, CLOCKS, FAR, SHOWN_IN
+from simulator.study.positions.choices import CHOICES, CLOCKS, DIALS, FAR, SHOWN_IN
 from simulator.study.positions.scores import PositionsState, positions_state
 from ui.kit.boxes import Box
-from ui.panels.positions.pictures import Clocks, Maps
+from ui.panels.positions.pictures import Clocks, Maps, dials
 from ui.panels.positions.plots import far_plot
-from ui.panels.positions.words import clock_words, map_words
+from ui.panels.positions.words import clock_words, dial_words, map_words
 from ui.panels.study import Chosen, Study, Words
 from ui.plots.model import PlotModel
 from ui.plots.widget import load_plots
@@ -30,7 +30,7 @@ class Positions(Study[PositionsState, PositionsState]):
     choices, room = CHOICES, QSizeF(420, 230)
 
     def hidden(self, trace: Trace, chosen: Chosen) -> frozenset[str]:
-        return frozenset(name for name, view in SHOWN_IN.items() if view != chosen["view"])
+        return frozenset(name for name, views in SHOWN_IN.items() if chosen["view"] not in views)
 
     def needs(self, trace: Trace, view: View, chosen: Chosen) -> Hashable:
         place = trace.workload.single(view.snapshot.visit.head, view.report.row)
@@ -49,9 +49,13 @@ class Positions(Study[PositionsState, PositionsState]):
         return far_plot(state) if state.view == FAR else None
 
     def picture(self, state: PositionsState) -> Box:
+        if state.view == DIALS:
+            return dials(state)
         return Clocks(state) if state.view == CLOCKS else Maps(state.kinds)
 
     def words(self, state: PositionsState) -> Words:
+        if state.view == DIALS:
+            return dial_words(state)
         return clock_words(state) if state.view == CLOCKS else map_words(state)
 
 

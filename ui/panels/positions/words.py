@@ -49,6 +49,27 @@ def map_words(state: PositionsState) -> Words:
     ))  # fmt: skip
 
 
+def new_pairs(state: PositionsState) -> str:
+    """Return in words how many pairs reach new angles, under each way to use longer texts."""
+    pairs = len(state.speeds)
+    return ", ".join(
+        f"{way.new_angles(state.trained, state.factor, state.speeds)} of {pairs} with {way.title}"
+        for way in state.ways
+    )
+
+
+def dial_words(state: PositionsState) -> Words:
+    """Return what stands around the dials."""
+    trained, longer = count_text(state.trained), count_text(state.trained * state.factor)
+    title = f"Angles in a text of {longer} tokens, trained on {trained}"
+    return Words((title, f"Angles in {longer} tokens"), sentences=(
+        "A pair that has turned once in training has shown all angles. A slower pair has not: in "
+        f"a longer text it reaches angles that are new. Pairs that do: {new_pairs(state)}.",
+        "Interpolation slows all pairs alike, NTK-aware scaling the slow ones most; YaRN leaves "
+        "fast pairs as they are.",
+    ))  # fmt: skip
+
+
 def figures(kind: PlacedScores) -> tuple[tuple[str, ...], ...]:
     """Return what is said of a map, in two lines, longest first."""
     off, moved = (

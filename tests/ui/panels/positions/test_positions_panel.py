@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QColor
 from PySide6.QtTest import QTest
 
 from simulator.lesson.tables import ChooseTable
@@ -13,7 +14,10 @@ from simulator.problem.scenario import with_values
 from simulator.problem.workload import read_inputs, resolve
 from simulator.study.positions.choices import FACTOR, SHIFT, TRAINED
 from simulator.study.positions.scores import positions_state
-from ui.panels.positions.pictures import Clocks, Maps, shown_pairs, shown_rows
+from tests.helpers.painted import painted
+from ui.kit.shapes import LINE
+from ui.look.theme import DARK, Style
+from ui.panels.positions.pictures import Clocks, Dials, Maps, shown_pairs, shown_rows
 
 
 @pytest.fixture
@@ -65,6 +69,9 @@ def test_each_view_shows_its_part_and_its_choices(window):
         if part is not None:
             assert isinstance(panel.study.picture(panel.state), part)
         assert panel.bar.lists[choice].isVisible()
+    press(panel, "dials")
+    assert panel.picture.isVisible()
+    assert panel.bar.lists["trained"].isVisible()
     panel.take_choices(ChooseTable(positions="far"))
     assert panel.state.view == "far"
     panel.choose("factor", "16")
@@ -76,6 +83,20 @@ def test_each_view_shows_its_part_and_its_choices(window):
     window.session.settle()
     press(panel, "maps")
     assert "shift of all places by 16 " in panel.accessibleDescription()
+
+
+def test_only_angles_that_training_has_not_shown_are_red(qapp):
+    wide, high = 600, 200
+    rect = QRectF(0, 0, wide, high)
+    image = painted(lambda to: Dials(state_of()).paint(to, Style(DARK), rect), wide, high)
+    bad, top = QColor(DARK.bad).rgba(), 2 * LINE + 2
+    down = (high - top) / 4  # a row for each of RoPE, interpolation, NTK-aware and YaRN
+    red = [0, 0, 0, 0]
+    for y in range(round(top), high):
+        row = min(int((y - top) / down), 3)
+        red[row] += sum(image.pixel(x, y) == bad for x in range(wide))
+    assert red[0] > red[2] > 20
+    assert red[1] == red[3] == 0
 
 
 def test_hands_are_the_queries_before_and_after_they_are_turned():

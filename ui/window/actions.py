@@ -42,6 +42,12 @@ def _record(window: MainWindow) -> None:
     open_record_dialog(window)
 
 
+def _exercises(window: MainWindow) -> None:
+    from ui.talk.exercises_dialog import open_exercises
+
+    open_exercises(window)
+
+
 def _search(window: MainWindow) -> None:
     from ui.window.search.dialog import open_search
 
@@ -134,6 +140,7 @@ ACTIONS = (
     ActionSpec("head_forward", "Head on", "Run", _step(True, _HEAD), ("Ctrl+Right",), "head"),
     ActionSpec("course_map", "Course map", "Lessons", lambda w: w.show_course_map()),
     ActionSpec("open_lesson", "Open lesson…", "Lessons", lambda w: w.lessons.ask()),
+    ActionSpec("exercises", "Exercises…", "Lessons", _exercises),
     ActionSpec("record_step", "Add this view as a step…", "Lessons",
                _record, ("Ctrl+Shift+L",)),
     ActionSpec("lesson_next", "Next step", "Lessons", lambda w: w.lessons.player.next(),

@@ -1,6 +1,7 @@
 """docs/train_small.py: its gradients, its sequences, and that its seed decides what it writes."""
 
 import copy
+import json
 import runpy
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,7 @@ def script() -> dict[str, Any]:
     return runpy.run_path(str(SCRIPT))
 
 
-VARIANTS = ("usual", "no root", "one head", "MQA")
+VARIANTS = ("usual", "no root", "one head", "one head, no root", "MQA")
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -126,3 +127,17 @@ def test_what_is_shipped_is_what_it_writes(script: dict[str, Any], tmp_path: Pat
     assert (said["made_by"], said["license"], said["causal"]) == (
         "docs/train_small.py", "MIT", "true",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_losses_of_variants_begin_as_they_are_stored(script: dict[str, Any], variant: str) -> None:
+    """Of each seed the first losses: the later ones take minutes, and rounding grows in them."""
+    stored = json.loads((CAPTURES / "small-variants.json").read_text(encoding="utf-8"))
+    assert (tuple(stored["seeds"]), stored["every"]) == (script["SEEDS"], script["EVERY"])
+    assert tuple(stored["variants"]) == tuple(script["VARIANTS"]) == VARIANTS
+    _, held = script["held_out"]()
+    for n, seed in enumerate(stored["seeds"]):
+        sentences, again = script["course"](variant, seed, held, steps=1)[0]
+        found = stored["variants"][variant]
+        assert found["sentences"][n][0] == pytest.approx(sentences, abs=1e-3)
+        assert found["again"][n][0] == pytest.approx(again, abs=1e-3)

@@ -9,13 +9,14 @@ from pathlib import Path
 from simulator.base.errors import refuse
 from simulator.study.attention_map import HeadScores
 from simulator.study.attention_part import MapPart
-from simulator.study.captions import Numbers, known, named
+from simulator.study.captions import Numbers, chosen, known, named
 from simulator.study.jobs.attention_only import Model as WholeModel
 from simulator.study.jobs.attention_only import TrainingFigures as HeadFigures
 from simulator.study.jobs.attention_only import figures as head_figures
 from simulator.study.jobs.attention_only import read_model
 from simulator.study.jobs.jobs import JOB_NAMES, HeadJobs, head_distances, head_jobs
 from simulator.study.jobs.report import model_place
+from simulator.study.jobs.trained import KINDS, trained_variants
 
 
 @known
@@ -93,6 +94,23 @@ def model_loss(n: Numbers, kind: str, off_layer: int = -1, off_head: int = -1) -
     """Loss of the run's model in nats a word, `again` or `sentences`, maybe with a head off."""
     found = _model_figures(n, off_layer, off_head)[1].loss
     return named("model_loss", kind, found)
+
+
+@known
+def trained_loss(_: Numbers, variant: str, kind: str, step: int = -1, seed: int = 0) -> float:
+    """Loss of a variant of the small transformer, `again` or `sentences`; -1: after its last step.
+
+    Variants are `usual`, `no root`, `one head`, `one head, no root` and `MQA`; seed 0: the mean.
+    """
+    found = trained_variants()
+    one = named("variant", variant, {each.name: each for each in found.variants}, "; ")
+    steps = {str(each): n for n, each in enumerate(found.steps)}
+    place = -1 if step == -1 else named("step", str(step), steps)
+    losses = one.of(chosen("kind", kind, KINDS))[:, place]
+    if not seed:
+        return float(losses.mean())
+    seeds = {str(each): n for n, each in enumerate(found.seeds)}
+    return float(losses[named("seed", str(seed), seeds)])
 
 
 def _score(jobs: HeadJobs, name: str, at: int) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from simulator.base.choices import Choice, Option
 
-JOBS_SHOWN, DISTANCES, TRAINING = "jobs", "distances", "training"
+JOBS_SHOWN, DISTANCES, TRAINING, VARIANTS = "jobs", "distances", "training", "variants"
 ALL_ON = Option("", "every head on", "", "Switch off a head: it gives zeros to the concat.")
 CHOICES = (
     Choice("show", (
@@ -15,6 +15,9 @@ CHOICES = (
                "How unlike the maps of heads are: Jensen–Shannon divergence (Lin 1991)."),
         Option(TRAINING, "Training", "Train",
                "When heads take up their jobs, and what the loss does then (Olsson et al. 2022)."),
+        Option(VARIANTS, "Variants", "Var.",
+               "The loss of the same model trained in other ways: without √d, with one head, with "
+               "one KV head."),
     ), lesson="jobs"),
     Choice("off", (
         ALL_ON,

@@ -344,6 +344,26 @@ PLAIN = {
         "answer-key": lambda x, e: "A",
         "what-if": lambda x, e: "Alt+C, then \u2191 or \u2193",
     },
+    "what-quality-costs": {
+        "one-kv-head": lambda x, e: np.zeros((x.w, x.d)).size + np.zeros((x.w, x.d)).size,
+        "same-weights": lambda x, e: sum([x.d] * x.h),
+        "undivided": lambda x, e: np.sqrt(sum([1.0] * x.d)),
+    },
+    "other-ways-to-mix": {
+        "forgotten": lambda x, e: np.prod([x.a] * x.n),
+        "layers": lambda x, e: next(k for k in range(1, 999) if heard(x.n, x.w, k)[-1] == x.n),
+        "hybrid": lambda x, e: np.zeros((x.l // x.e, 2, 8, 128), np.float16).nbytes * x.n,
+    },
+    "not-only-text": {
+        "patches": lambda x, e: len(range(0, x.s, x.p)) ** 2 + 1,
+        "rerank": lambda x, e: x.n * np.ones((x.q + x.p, x.q + x.p)).sum(),
+        "sound": lambda x, e: x.f * np.ones(x.w).sum(),
+    },
+    "claims-about-flash": {
+        "square": lambda x, e: np.ones((x.a, x.a)).sum(),
+        "loads": lambda x, e: blocks(x.n, x.r),
+        "backward": lambda x, e: 2 * np.prod([x.n, x.n, x.d]),
+    },
     "less-of-the-cache": {
         "share": lambda x, e: np.mean((np.arange(x.n) < x.s) | (np.arange(x.n) >= x.n - x.w)),
         "bits": lambda x, e: (x.b * x.g + 16) / x.g,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from simulator.study.jobs.attention_only import TrainingFigures
 from simulator.study.jobs.jobs import JOBS
 from simulator.study.jobs.report import HeadReport, Training
+from simulator.study.jobs.trained import KINDS, TrainedVariant, TrainedVariants
 from ui.look.units import count_text, number_text, plural
 from ui.panels.jobs.words import head_name
 from ui.plots.model import Axis, Curve, Dash, Level, Marker, PlotModel
@@ -18,6 +19,17 @@ _LOSSES: tuple[tuple[str, str, str, Dash, Marker], ...] = (
     ("again", "next known", "O", "solid", "circle"),
     ("sentences", "sentences", "K", "dash", "square"),
 )
+
+
+_VARIANTS: dict[str, tuple[str, str, str, Dash, Marker]] = {
+    "usual": ("4 heads", "4 heads", "O", "solid", "circle"),
+    "no root": ("4 heads, no √d", "4, no √d", "S", "dash", "square"),
+    "one head": ("1 head", "1 head", "K", "solid", "triangle"),
+    "one head, no root": ("1 head, no √d", "1, no √d", "l", "dash", "diamond"),
+    "MQA": ("4 heads, 1 KV head", "1 KV head", "Q", "dashdot", "ring"),
+}
+"""Names of variants, and how their curves look."""
+_KIND_WORDS = {"again": "next known", "sentences": "sentences"}
 
 
 def course_plots(report: HeadReport, training: Training) -> tuple[PlotModel, PlotModel]:
@@ -90,6 +102,54 @@ def _loss_curves(training: Training) -> tuple[tuple[Curve, ...], list[str]]:
         )  # fmt: skip
         said.append(f"{name} {_ends(values, 3)}")
     return tuple(curves), said
+
+
+def variant_plots(found: TrainedVariants) -> tuple[PlotModel, PlotModel]:
+    """Return the losses of variants over training: where the next word is known, in sentences."""
+    said = {
+        kind: "; ".join(
+            f"{_VARIANTS[each.name][0]} {number_text(float(each.mean(kind)[-1]), 3)}"
+            for each in found.variants
+        )
+        for kind in KINDS
+    }
+    runs = f"Means of {plural(len(found.seeds), 'run')} each."
+    notes = {
+        "again": f"Loss where the next word is known, at the end: {said['again']}.",
+        "sentences": f"In new sentences: {said['sentences']}. {runs}",
+    }
+    models = []
+    for kind in KINDS:
+        curves = tuple(_variant_curve(found, each, kind) for each in found.variants)
+        top = max(max(curve.ys) for curve in curves)
+        models.append(
+            PlotModel(
+                name=f"loss of variants, {_KIND_WORDS[kind]}",
+                x=Axis("steps of training", lambda value: count_text(round(value)), whole=True),
+                y=Axis(f"loss, {_KIND_WORDS[kind]}", lambda value: f"{value:.1f}"),
+                curves=curves,
+                note=notes[kind],
+                y_range=(0.0, top),
+                summary=" ".join(notes.values()),
+            )
+        )
+    return models[0], models[1]
+
+
+def _variant_curve(found: TrainedVariants, one: TrainedVariant, kind: str) -> Curve:
+    name, short, role, dash, marker = _VARIANTS[one.name]
+    values = tuple(map(float, one.mean(kind)))
+    details = tuple(
+        (
+            name,
+            f"after {plural(step, 'step')}: {number_text(value, 3)} nats a word",
+            f"seeds {' and '.join(number_text(float(each), 3) for each in own)}",
+        )
+        for step, value, own in zip(found.steps, values, one.of(kind).T, strict=True)
+    )
+    return Curve(
+        name, short, role, tuple(map(float, found.steps)), values, dash, marker, details=details
+    )
 
 
 def _steps(training: Training) -> tuple[float, ...]:

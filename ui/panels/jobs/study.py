@@ -16,7 +16,14 @@ from simulator.problem.scenario import Scenario, with_values
 from simulator.problem.workload import Workload
 from simulator.run.trace import Trace
 from simulator.study.attention_part import fitting_part
-from simulator.study.jobs.choices import ALL_ON, CHOICES, DISTANCES, JOBS_SHOWN, TRAINING
+from simulator.study.jobs.choices import (
+    ALL_ON,
+    CHOICES,
+    DISTANCES,
+    JOBS_SHOWN,
+    TRAINING,
+    VARIANTS,
+)
 from simulator.study.jobs.report import (
     HeadName,
     HeadReport,
@@ -24,12 +31,13 @@ from simulator.study.jobs.report import (
     model_place,
     reads_whole_model,
 )
+from simulator.study.jobs.trained import TRAINED, trained_variants
 from ui.kit.boxes import Box, Column, Either, Placed, Row
 from ui.kit.shapes import LINE, CellGrid, GridCell, Heat, Paragraph, Text
 from ui.kit.table import BoxRow, BoxTable, FigureText, Head, Struck
 from ui.look.draw import CENTRE, RIGHT, text_width
 from ui.look.theme import LABEL, Style
-from ui.panels.jobs.plot import course_plots
+from ui.panels.jobs.plot import course_plots, variant_plots
 from ui.panels.jobs.words import columns, head_name, notes, pairs, rows, short_name, title
 from ui.panels.study import Chosen, Study, Words
 from ui.plots.model import PlotModel
@@ -74,11 +82,13 @@ class JobsState:
 
     @cached_property
     def plots(self) -> tuple[PlotModel, PlotModel] | None:
-        """Scores and losses over training; None: they are not on show."""
+        """Scores and losses over training, or losses of variants; None: they are not on show."""
         training = self.report.training
-        if self.shows != TRAINING or training is None or not training.trained:
+        if training is None or not training.trained:
             return None
-        return course_plots(self.report, training)
+        if self.shows == VARIANTS:
+            return variant_plots(trained_variants()) if is_small(self.workload) else None
+        return course_plots(self.report, training) if self.shows == TRAINING else None
 
 
 class JobsStudy(Study[JobsState, JobsState]):
@@ -115,7 +125,8 @@ class JobsStudy(Study[JobsState, JobsState]):
         trained = training is not None and training.trained
         heads = () if training is None else found.report.heads
         without = (Option(_value(head), f"without {head_name(head)}", "", "") for head in heads)
-        return {"show": CHOICES[0].options[: 3 if trained else 2], "off": (ALL_ON, *without)}
+        shown = 4 if is_small(found.workload) else 3 if trained else 2
+        return {"show": CHOICES[0].options[:shown], "off": (ALL_ON, *without)}
 
     def state(
         self, found: JobsState, chosen: Chosen, before: JobsState | None, changed: str
@@ -181,6 +192,12 @@ class JobsStudy(Study[JobsState, JobsState]):
 
 
 JOBS_STUDY = JobsStudy()
+
+
+def is_small(w: Workload) -> bool:
+    """Return whether a run is of the small transformer whose variants come with Tilescope."""
+    place = model_place(w)
+    return place is not None and place[0] == TRAINED.parent / "small"
 
 
 def _value(head: HeadName | None) -> str:

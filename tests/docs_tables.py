@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import get_args
 
 from simulator.base.glossary import glossary
+from simulator.base.references import references
 from simulator.lesson import expressions, numbers, tables
 from simulator.study.captions import FUNCTIONS, Function
 
@@ -112,6 +113,15 @@ def words() -> Iterator[str]:
     yield from (f"| {word.name} | {word.says} | {', '.join(word.also)} |" for word in glossary())
 
 
+def papers() -> Iterator[str]:
+    """Yield the rows of the bibliography."""
+    yield "| cited as | paper |"
+    yield "| --- | --- |"
+    for paper in references():
+        cited = " or ".join((paper.name, *paper.also))
+        yield f"| {cited} | {paper.line} <{paper.link}> |"
+
+
 PAGES = {
     "writing-lessons.md": {
         "front": front,
@@ -120,6 +130,7 @@ PAGES = {
         "formats": formats,
     },
     "glossary.md": {"words": words},
+    "bibliography.md": {"papers": papers},
 }
 """The parts of each page of docs that are made."""
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QImage, QPainter, QPen
 
+from simulator.base.assets import LESSONS
+from simulator.base.references import citations
+from simulator.exercises.made import Exercise, exercises_of
 from simulator.lesson.steps import Lesson, ResolvedStep
 from ui.export.frames import new_image, paint_frame
 from ui.export.lesson_frames import LessonFrames
@@ -16,6 +20,7 @@ from ui.export.options import ExportOptions
 from ui.export.unseen_window import Look
 from ui.look.draw import LEFT, RIGHT, draw_text
 from ui.look.flow import Flow, paint_pieces
+from ui.look.lesson_text import FORMATS
 from ui.look.theme import THEMES, Style
 from ui.talk.caption import BODY, lines_above, text_flow
 
@@ -59,7 +64,7 @@ class Handout:
     def __init__(self, lesson: Lesson, frames: LessonFrames, options: ExportOptions) -> None:
         self._lesson, self._frames = lesson, frames
         self._notes, self._count = options.notes, options.per_page
-        self._answers = options.answers in (None, "end")
+        self._answers, self._whole = options.answers, options.steps is None
         self._theme = THEMES[options.theme]
         self._plain = self._count == 1 and not self._notes
         """Whether a page is a picture and nothing else."""
@@ -90,7 +95,12 @@ class Handout:
                 if n not in self._said:
                     self._ready(n, look)
             steps = {step.number: step for step in self._said.values()}
-            sections = after_steps([steps[n] for n in sorted(steps)], self._answers)
+            sections = after_steps(
+                [steps[n] for n in sorted(steps)],
+                exercises_in(self._lesson) if self._whole else (),
+                questions=self._answers in (None, "end"), answers=self._answers != "none",
+                notes=self._notes,
+            )  # fmt: skip
             self._after = tuple(self._laid_out(sections))
 
     def _ready(self, n: int, look: Look) -> None:
@@ -251,12 +261,68 @@ def _cut(laid: Flow, high: float) -> Iterator[Flow]:
         start = stop
 
 
-def after_steps(steps: Sequence[ResolvedStep], answers: bool) -> Iterable[Section]:
-    """Return what is read after the steps of a lesson; the answers last, on a page of their own."""
-    asked = [step for step in steps if step.question] if answers else []
-    if asked:
-        texts = tuple(
-            f"**{step.number + 1}. {step.title}**\n\n*{step.question}*\n\n{step.answer}"
-            for step in asked
-        )
-        yield Section("Answers", texts, apart=True)
+def exercises_in(lesson: Lesson) -> tuple[Exercise, ...]:
+    """Return the exercises of a lesson of Tilescope, with the numbers of seed 0."""
+    file = Path(lesson.source)
+    return exercises_of(file.stem, 0, FORMATS) if file.parent == LESSONS else ()
+
+
+def after_steps(
+    steps: Sequence[ResolvedStep],
+    exercises: Sequence[Exercise] = (),
+    *,
+    questions: bool = True,
+    answers: bool = True,
+    notes: bool = False,
+) -> Iterator[Section]:
+    """Yield what is read after the steps; answers last, on a page of their own.
+
+    questions, answers: whether answers to the questions of steps, and to exercises, are given.
+    notes: whether papers that only the notes cite are named, too.
+    """
+    if exercises:
+        asked = (_asked(each, n) for n, each in enumerate(exercises, start=1))
+        yield Section("Exercises", tuple(asked), apart=True)
+    said = "\n".join(
+        "\n".join((step.caption, step.question, step.answer, step.notes if notes else ""))
+        for step in steps
+    )
+    papers = sorted((cited.paper for cited in citations(said)), key=lambda paper: paper.name)
+    if papers:
+        texts = tuple(f"**{paper.name}.** {paper.line} {paper.link}" for paper in papers)
+        yield Section("References", texts)
+    told = [
+        f"**Step {step.number + 1}. {step.title}**\n\n*{step.question}*\n\n{step.answer}"
+        for step in steps
+        if step.question and questions
+    ]
+    if answers:
+        solved = enumerate(exercises, start=1)
+        told += [f"**Exercise {n}.** {_answered(each)}" for n, each in solved]
+    if told:
+        yield Section("Answers", tuple(told), apart=True)
+
+
+def _asked(exercise: Exercise, number: int) -> str:
+    """Return an exercise as Markdown: what is asked, and what can be chosen."""
+    parts = [f"**{number}.** {exercise.ask}"]
+    if exercise.options:
+        parts.append("\n".join(f"- {option.text}" for option in exercise.options))
+    if exercise.tiles:
+        rows, cols = (sorted({tile[n] for tile in exercise.tiles}) for n in (0, 1))
+        parts.append(f"Rows {', '.join(map(str, rows))}; columns {', '.join(map(str, cols))}.")
+    if exercise.op is not None:
+        parts += [exercise.op.says, _code(exercise.op.head)]
+    return "\n\n".join(parts)
+
+
+def _answered(exercise: Exercise) -> str:
+    """Return the answer to an exercise as Markdown."""
+    if exercise.op is not None:
+        return f"{exercise.why}\n\n{_code(exercise.answer_text)}"
+    return f"{exercise.answer_text.rstrip('.')}. {exercise.why}"
+
+
+def _code(text: str) -> str:
+    """Return lines of code as Markdown, each a line of its own."""
+    return "\n\n".join(f"`{line.replace(' ', chr(0xA0))}`" for line in text.splitlines())

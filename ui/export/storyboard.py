@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
+from pathlib import Path
 
+from simulator.base.assets import LESSONS
+from simulator.exercises.made import lesson_name, raw_exercises
 from simulator.lesson.record import word_count
 from simulator.lesson.steps import Lesson, Step
 from simulator.program.playback import (
@@ -138,8 +141,13 @@ def handout_words(lesson: Lesson, steps: range, options: ExportOptions) -> str:
     pages = plural(-(-handout(lesson, steps).frames // options.per_page), "page")
     if options.notes or options.per_page > 1:
         pages += " of A4"
+    file, answers = Path(lesson.source), options.answers or "end"
+    ours = options.steps is None and file.parent == LESSONS
+    exercises = ours and bool(raw_exercises(lesson_name(file)))
     asked = any(lesson.steps[n].said.question for n in steps)
-    return f"{pages} and the answers" if asked and options.answers in (None, "end") else pages
+    answered = (asked and answers == "end") or (exercises and answers != "none")
+    after = ["exercises"] * exercises + ["answers"] * answered
+    return f"{pages}, then {' and '.join(after)}" if after else pages
 
 
 def _shots(lesson: Lesson, number: int, first: bool) -> list[Shot]:

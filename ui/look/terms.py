@@ -1,4 +1,4 @@
-"""Words of the glossary in texts: how they are marked, and where a pointer finds them."""
+"""Words of the glossary and papers in texts: how they look, and where a pointer finds them."""
 
 from __future__ import annotations
 
@@ -9,24 +9,32 @@ from typing import NamedTuple
 from PySide6.QtCore import QLineF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
-from simulator.base.glossary import mentions
+from simulator.base.glossary import line_of, mentions, word_called
+from simulator.base.references import citations, reference_called
 from ui.look.draw import hairline
 from ui.look.flow import Face, FlowWord, Piece, font_of, width_of
 from ui.look.theme import Style
 
 _SAID = (Face.TEXT, Face.BOLD, Face.ITALIC)
+_BEFORE = "([“"
 _AFTER = '.,:;!?…)”’"'
-"""What may follow a word without a space and is not underlined."""
+"""What may stand before or after a word without a space and is not underlined."""
 
 
 class TermSpot(NamedTuple):
-    """A word of the glossary under the pointer."""
+    """A word of the glossary, or a paper, under the pointer."""
 
     name: str
 
 
+def said_of(name: str) -> str:
+    """Return what a word of the glossary is, or which paper is cited, for a tooltip."""
+    paper = reference_called(name)
+    return paper.line if paper is not None else line_of(word_called(name))
+
+
 def with_terms(words: Sequence[FlowWord]) -> tuple[FlowWord, ...]:
-    """Return words of a text, those of the glossary named where they stand first."""
+    """Return words of a text, those of the glossary and papers named where they stand first."""
     text, begins = "", []
     for word in words:
         text += "" if word.glued or not text else " "
@@ -34,10 +42,12 @@ def with_terms(words: Sequence[FlowWord]) -> tuple[FlowWord, ...]:
         # What is no word of the text has as many letters that are in no word.
         text += word.text if word.face in _SAID else "\0" * len(word.text)
     names = [""] * len(words)
-    for mention in mentions(text):
+    found = [(said.start, said.stop, said.word.name) for said in mentions(text)]
+    found += [(cited.start, cited.stop, cited.paper.name) for cited in citations(text)]
+    for start, stop, name in found:
         for n, begin in enumerate(begins):
-            if mention.start < begin + len(words[n].text) and begin < mention.stop:
-                names[n] = mention.word.name
+            if start < begin + len(words[n].text) and begin < stop:
+                names[n] = name
     return tuple(
         replace(word, term=name) if name else word for word, name in zip(words, names, strict=True)
     )
@@ -46,12 +56,15 @@ def with_terms(words: Sequence[FlowWord]) -> tuple[FlowWord, ...]:
 def term_boxes(
     pieces: Sequence[Piece], style: Style, size: float
 ) -> Iterator[tuple[TermSpot, QRectF]]:
-    """Yield where words of the glossary stand in a text that `flow` has set."""
+    """Yield where words of the glossary and papers stand in a text that `flow` has set."""
     for piece in pieces:
         if piece.term:
             metrics = QFontMetricsF(font_of(piece.face, style, size))
-            wide = width_of(piece.text.rstrip(_AFTER), piece.face, style, size)
-            box = QRectF(piece.x, piece.baseline - metrics.ascent(), wide, metrics.height())
+            said = piece.text.rstrip(_AFTER)
+            before = said[: len(said) - len(said.lstrip(_BEFORE))]
+            left = width_of(before, piece.face, style, size) if before else 0.0
+            wide = width_of(said, piece.face, style, size) - left
+            box = QRectF(piece.x + left, piece.baseline - metrics.ascent(), wide, metrics.height())
             yield TermSpot(piece.term), box
 
 

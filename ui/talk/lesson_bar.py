@@ -20,12 +20,11 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
-from simulator.base.glossary import line_of, word_called
 from simulator.lesson.steps import ResolvedStep
 from ui.look.draw import card, outline, text_width
 from ui.look.icons import icon
 from ui.look.slide import CAPTION, MARGIN, unit
-from ui.look.terms import TermSpot
+from ui.look.terms import TermSpot, said_of
 from ui.look.theme import DARK, Style, growth, stage_scale
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
@@ -363,7 +362,7 @@ class _CaptionView(QWidget):
     def event(self, event: QEvent) -> bool:
         if event.type() is QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
             name = self._term_at(QPointF(event.pos()))
-            tip = line_of(word_called(name)) if name else self.accessibleDescription() * self.cut
+            tip = said_of(name) if name else self.accessibleDescription() * self.cut
             QToolTip.showText(event.globalPos(), tip, self)
             return True
         return super().event(event)

@@ -180,6 +180,7 @@ ACTIONS = (
     ActionSpec("first_minutes", "Your first ten minutes", "Help",
                lambda w: show_page(w, "first-ten-minutes"), separated=True),
     ActionSpec("glossary", "Glossary", "Help", lambda w: show_page(w, "glossary")),
+    ActionSpec("bibliography", "Bibliography", "Help", lambda w: show_page(w, "bibliography")),
     ActionSpec("show_keys", "Keys", "Help", show_keys, ("?",), "help"),
     ActionSpec("about", "About Tilescope", "Help", about),
 )  # fmt: skip

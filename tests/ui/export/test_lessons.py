@@ -25,7 +25,7 @@ from simulator.run.rescales import rescale_seconds_at
 from simulator.study.captions import program_of, usual_run
 from tests.ui.export.helpers import MOST, ROOT, decoded, frames_of, names, off, picture
 from ui.export.frames import new_image, paint_frame
-from ui.export.handout import Handout, Section
+from ui.export.handout import Handout, Section, after_steps, exercises_in
 from ui.export.job import prepare_lesson
 from ui.export.options import ExportOptions
 from ui.export.storyboard import BETWEEN, READING, REST, SHORTEST, make_storyboard
@@ -313,7 +313,7 @@ def test_answers_of_a_handout_are_where_they_are_wanted(asked, question, answer,
     assert "What is it for?" in pages[question]
     answered = [n for n, text in enumerate(pages) if "no exponential" in text]
     assert answered == ([] if answer is None else [answer])
-    assert ("and the answers" in made.words) is (answer in (2, 3))
+    assert ("then answers" in made.words) is (answer in (2, 3))
     assert ("Let them guess for 30 s." in " ".join(pages)) is asked.get("notes", False)
 
 
@@ -328,6 +328,31 @@ def test_a_sheet_of_two_steps_is_a4_and_drawn_as_its_pixels_are(lesson, tmp_path
     finally:
         document.close()
         source.close()
+
+
+def test_after_the_steps_come_exercises_papers_and_at_last_the_answers():
+    class Said(SimpleNamespace):
+        number, title, caption, notes = 0, "A row", "Shown (Dao 2023).", "See Dao et al. 2022."
+        question, answer = "Why?", "So (Shazeer 2019)."
+
+    exercises = exercises_in(load_lesson(find_lesson("online-softmax")))
+    assert len(exercises) > 2
+    whole = list(after_steps([Said()], exercises, notes=True))
+    assert [section.title for section in whole] == ["Exercises", "References", "Answers"]
+    assert [section.apart for section in whole] == [True, False, True]
+    tasks, papers, answers = (section.texts for section in whole)
+    assert [text.split("**")[1] for text in papers] == [
+        "Dao 2023.", "Dao et al. 2022.", "Shazeer 2019."
+    ]  # fmt: skip
+    assert "https://arxiv.org/abs/2307.08691" in papers[0]
+    for exercise, task, answer in zip(exercises, tasks, answers[1:], strict=True):
+        assert exercise.ask in task
+        assert exercise.answer_text.splitlines()[0].replace(" ", "\u00a0") in answer.replace(
+            " ", "\u00a0"
+        )
+    hidden = list(after_steps([Said()], exercises, questions=False, answers=False))
+    assert [section.title for section in hidden] == ["Exercises", "References"]
+    assert len(hidden[1].texts) == 2
 
 
 def test_long_texts_after_the_steps_go_on_in_the_next_column_and_page(lesson):

@@ -7,7 +7,7 @@ from pytestqt.qtbot import QtBot
 from simulator.base.glossary import glossary
 from ui.kit.boxes import scene
 from ui.kit.shapes import Sentence
-from ui.look.terms import TermSpot
+from ui.look.terms import TermSpot, said_of
 from ui.look.theme import DARK, Style, load_fonts
 from ui.talk.caption import Caption, caption_terms
 from ui.talk.lesson_bar import LessonBar
@@ -48,6 +48,22 @@ def test_a_click_asks_for_a_word_and_the_stage_has_none(bar: LessonBar, qtbot: Q
     assert asked.args == [spot.name] == ["tile"]
     bar.set_large(True)
     assert bar.caption.terms == []
+
+
+def test_a_citation_is_marked_without_its_bracket_and_says_its_paper(
+    bar: LessonBar, qtbot: QtBot
+) -> None:
+    bar.caption.show_caption(Caption("One pass", "It needs no whole row (Dao et al. 2022)."))
+    name = "Dao et al. 2022"
+    cited = [box for spot, box in bar.caption.terms if spot.name == name]
+    assert len(cited) == 4
+    assert "NeurIPS 2022" in said_of(name)
+    with qtbot.waitSignal(bar.word_asked) as asked:
+        qtbot.mouseClick(bar.caption, LEFT, pos=cited[-1].center().toPoint())
+    assert asked.args == [name]
+    bar.caption.show_caption(Caption("One pass", "It needs no whole row Dao et al. 2022."))
+    bare = [box for spot, box in bar.caption.terms if spot.name == name]
+    assert [box.width() for box in bare] == pytest.approx([box.width() for box in cited], abs=0.1)
 
 
 def test_keys_go_from_word_to_word(bar: LessonBar, qtbot: QtBot) -> None:

@@ -5,11 +5,12 @@ import sys
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QAccessible
+from PySide6.QtGui import QAccessible, QDesktopServices
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog
 
 from simulator.base.glossary import glossary
+from simulator.base.references import reference_called, references
 from simulator.base.tables import read_toml
 from simulator.lesson.reader import list_lessons, load_lesson
 from simulator.problem.hardware import gpus
@@ -75,6 +76,7 @@ def test_everything_that_there_is_can_be_found():
         Kind.LAYOUT: [spec.name for spec in LAYOUTS],
         Kind.MODEL: list(models()),
         Kind.GPU: list(gpus()),
+        Kind.PAPER: [paper.name for paper in references()],
         Kind.LESSON: [lesson.path.stem for lesson in list_lessons()],
     }
     for kind, names in wanted.items():
@@ -100,7 +102,7 @@ def test_a_thing_is_in_the_first_nine_lines_for_its_name_and_for_a_synonym(kind)
 
 def test_synonyms_are_of_things_that_exist():
     called = read_toml(SYNONYMS)
-    assert called.keys() == {kind.table for kind in Kind} - {"steps", "words"}
+    assert called.keys() == {kind.table for kind in Kind} - {"steps", "words", "papers"}
     for table, rows in called.items():
         assert {f"{table}:{name}" for name in rows} <= BY_ID.keys(), table
 
@@ -121,6 +123,20 @@ def test_synonyms_are_of_things_that_exist():
 )
 def test_what_newcomers_look_for_comes_first_or_nearly(query, found):
     assert found in [entry.id for entry in first_lines(query)][:3]
+
+
+def test_a_paper_shows_its_link_and_opens_the_browser(searching, monkeypatch):
+    window, dialog = searching
+    opened = []
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toString()))
+    paper = reference_called("Dao et al. 2022")
+    dialog.show_word(paper.name)
+    assert paper.title in dialog.page.text()
+    assert paper.link in dialog.page.text()
+    dialog.page.linkActivated.emit(paper.link)
+    assert first_lines("Exact Attention with IO-Awareness")[0].name == paper.name
+    first_lines(paper.title)[0].go(window)
+    assert opened == [paper.link] * 2
 
 
 def test_a_wrong_letter_a_missing_one_and_another_order_do_no_harm():

@@ -7,11 +7,12 @@ from functools import partial
 from html import escape
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, QPointF, QRectF, Qt, QTimer
+from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, QPointF, QRectF, Qt, QTimer, QUrl
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleAnnouncementEvent,
     QColor,
+    QDesktopServices,
     QKeyEvent,
     QKeySequence,
     QPainter,
@@ -33,6 +34,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from simulator.base.references import reference_called
 from ui.look.draw import draw_text, text_width
 from ui.look.theme import Style, palette
 from ui.safety.overrides import guarded
@@ -69,7 +71,7 @@ def open_search(window: MainWindow, kind: Kind | None = None) -> SearchDialog:
 
 
 def open_word(window: MainWindow, name: str) -> SearchDialog:
-    """Open the search at a word of the glossary, with its line in the box."""
+    """Open the search at a word of the glossary or a paper, with its line in the box."""
     dialog = open_search(window)
     dialog.show_word(name)
     return dialog
@@ -365,15 +367,25 @@ class SearchDialog(QDialog):
         self.take()
 
     def show_word(self, name: str) -> None:
-        """Show what a word of the glossary is, found by its name."""
+        """Show what a word of the glossary is, or which paper is cited, found by its name."""
         self.query.setText(name)
-        found = next(each for each in entries() if (each.kind, each.name) == (Kind.WORD, name))
+        kinds = Kind.WORD, Kind.PAPER
+        found = next(each for each in entries() if each.kind in kinds and each.name == name)
         self._open_page(self._word(found))
 
     def _word(self, entry: Entry) -> QLabel:
-        """Return the line of a word, whole."""
+        """Return the line of a word or a paper, whole; a paper's link opens the browser."""
         text = f"<b>{escape(entry.title)}</b><br>{escape(entry.does)}"
-        label = QLabel(f"{text}<br><i>Also: {escape(', '.join(entry.also))}</i>", wordWrap=True)
+        paper = reference_called(entry.name) if entry.kind is Kind.PAPER else None
+        if paper is None:
+            more = f"<i>Also: {escape(', '.join(entry.also))}</i>"
+        else:
+            colour = self.style_now.theme.text
+            more = f'<a href="{paper.link}" style="color: {colour}">{escape(paper.link)}</a>'
+        label = QLabel(f"{text}<br>{more}", wordWrap=True)
+        if paper is not None:
+            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextBrowserInteraction)
+            label.linkActivated.connect(lambda link: QDesktopServices.openUrl(QUrl(link)))
         label.setFont(self.style_now.text_font(_TEXT))
         label.setMargin(round(self.style_now.px(28)))
         label.setAccessibleName(entry.said(self._window))

@@ -9,8 +9,12 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from PySide6.QtCore import QUrl
+from PySide6.QtGui import QDesktopServices
+
 from simulator.base.assets import ASSETS
 from simulator.base.glossary import glossary
+from simulator.base.references import references
 from simulator.base.tables import read_toml
 from simulator.lesson.reader import list_lessons
 from simulator.problem.hardware import gpus
@@ -48,6 +52,7 @@ class Kind(Enum):
     LAYOUT = "Layout", "layouts"
     MODEL = "Model", "models"
     GPU = "GPU", "gpus"
+    PAPER = "Paper", "papers"
 
     def __init__(self, title: str, table: str) -> None:
         self.title = title
@@ -93,6 +98,7 @@ def entries() -> tuple[Entry, ...]:
     called = read_toml(SYNONYMS)
     makers = (
         _actions, _fields, _lessons, _words, _demos, _panels, _groups, _layouts, _models, _gpus,
+        _papers,
     )  # fmt: skip
     found = [entry for make in makers for entry in make(called)]
     return tuple(sorted(found, key=lambda entry: list(Kind).index(entry.kind)))
@@ -185,6 +191,19 @@ def _words(called: Called) -> Iterator[Entry]:
             Kind.WORD, word.name, word.name, word.says, word.also,
             value=_saying("glossary"),
         )  # fmt: skip
+
+
+def _papers(called: Called) -> Iterator[Entry]:
+    for paper in references():
+        yield Entry(
+            Kind.PAPER, paper.name, paper.name, paper.line, (paper.title, *paper.also),
+            value=_saying("opens the browser"),
+            go=partial(_read, link=paper.link),
+        )  # fmt: skip
+
+
+def _read(window: MainWindow, link: str) -> None:
+    QDesktopServices.openUrl(QUrl(link))
 
 
 def _demos(called: Called) -> Iterator[Entry]:

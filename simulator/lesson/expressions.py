@@ -41,6 +41,8 @@ FORMATS = ("bytes", "decimal", "count", "number", "percent", "time", "times", "t
 DIGITS = {"number": 3, "percent": 0, "times": 1}
 """Formats that take a number of digits, and how many there are when none are said."""
 
+_PLAIN = {"": "", "count": "", "number": "", "percent": "%", "times": "×"}
+"""Formats of an answer that is typed, and the unit that each gives it."""
 _FORMAT = re.compile(r"([a-z]+)(?:\s+(\d))?")
 _LONGEST = 200
 _MOST_DIGITS = 60
@@ -106,10 +108,15 @@ def computed(content: str, numbers: Numbers) -> Value:
 
     Raises InputError: it is no expression, or cannot be computed here.
     """
-    tree, _, _ = _parsed(content)
+    return _computed(content, numbers)[0]
+
+
+def _computed(content: str, numbers: Numbers) -> tuple[Value, str, int | None]:
+    """Return the value of an expression, its format ("" if there is none) and the digits."""
+    tree, form, digits = _parsed(content)
     _check(tree.body, content)
     try:
-        return _value(tree.body, numbers)
+        return _value(tree.body, numbers), form, digits
     except InputError as wrong:
         what = "; ".join(map(str, wrong.mistakes))
         raise refuse("", f"{{{{{content}}}}}", "", f"what can be computed here: {what}") from None
@@ -119,8 +126,7 @@ def computed(content: str, numbers: Numbers) -> Value:
 
 
 def _written(content: str, numbers: Numbers, formats: Formats) -> str:
-    _, form, digits = _parsed(content)
-    result = computed(content, numbers)
+    result, form, digits = _computed(content, numbers)
     if isinstance(result, str):
         if form in ("", "text"):
             return result
@@ -132,6 +138,42 @@ def _written(content: str, numbers: Numbers, formats: Formats) -> str:
         raise refuse("", f"{{{{{content}}}}}", result, f"{kind}, to be written as {form}")
     result = int(result) if whole and form not in DIGITS else result
     return formats[form](result, DIGITS.get(form, 0) if digits is None else digits)
+
+
+def the_expression(text: str) -> str | None:
+    """Return the content of a text that is one ``{{ }}`` and nothing else, or None."""
+    found = list(placeholders(text.strip()))
+    alone = len(found) == 1 and len(found[0][0]) + 4 == len(text.strip())
+    return found[0][0] if alone else None
+
+
+def number_asked(text: str) -> str:
+    """Return the unit that the format of an answer gives it: "%", "×" or none.
+
+    Raises InputError: the text is not one expression, or its format writes no plain number.
+    """
+    content = the_expression(text)
+    if content is None:
+        raise refuse("", "answer", text, "one {{ expression | format }} and nothing else")
+    _, form, _ = _parsed(content)
+    if form not in _PLAIN:
+        raise refuse("", "answer", text, f"a format: one of {', '.join(filter(None, _PLAIN))}")
+    return _PLAIN[form]
+
+
+def computed_number(text: str, numbers: Numbers) -> tuple[float, int]:
+    """Return the number that an answer is, as it is written, and its digits after the point.
+
+    Raises InputError: it cannot be computed here, or is no finite number.
+    """
+    content = the_expression(text) or ""
+    result, form, digits = _computed(content, numbers)
+    if isinstance(result, str) or not math.isfinite(result):
+        raise refuse("", "answer", result, "a finite number")
+    if digits is None:
+        broken = "" if isinstance(result, int) else "number"
+        digits = DIGITS.get(form or broken, 0)
+    return (100.0 * result if form == "percent" else float(result)), digits
 
 
 def _parsed(content: str) -> tuple[ast.Expression, str, int | None]:

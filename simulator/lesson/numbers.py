@@ -77,6 +77,14 @@ def softmax(_: Numbers, *scores: float) -> float:
     return math.exp(scores[0] - top) / sum(math.exp(score - top) for score in scores)
 
 
+@known
+def compared(_: Numbers, a: float, b: float, less: str, same: str, more: str) -> str:
+    """Whether a is `less` than b, the `same` but for rounding, or `more`: one of three texts."""
+    if math.isclose(a, b, rel_tol=1e-9):
+        return same
+    return less if a < b else more
+
+
 # --- counts of the run ------------------------------------------------------------------------
 
 

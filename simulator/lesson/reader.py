@@ -37,8 +37,9 @@ from simulator.lesson.places import (
     pointer_of,
     whole,
 )
+from simulator.lesson.predict import Prediction
 from simulator.lesson.steps import Lesson, LessonMistake, LessonTitle, Part, ResolvedStep, Step
-from simulator.lesson.tables import PARTS, ChooseTable, FrontTable, StepTable
+from simulator.lesson.tables import PARTS, ChooseTable, FrontTable, PredictTable, StepTable
 from simulator.problem.scenario import (
     Scenario,
     load_scenario,
@@ -47,11 +48,15 @@ from simulator.problem.scenario import (
     with_values,
 )
 from simulator.program.playback import first_cursor
+from simulator.program.tile_program import TileProgram
+from simulator.run.cell_values import cell_shape, exists
+from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace
 from simulator.study.barrier import Watch, recorded_race
 
 if TYPE_CHECKING:
     from simulator.lesson.expressions import Formats
+    from simulator.study.captions import Numbers
 
 FRONT = "+++"
 HEADING = "## "
@@ -320,6 +325,13 @@ class _Reader:
         if said.camera is not None:
             camera = framing_of(program, said.camera)
         _check_texts(title, caption, said)
+        if said.predict is not None:
+            _check_predict(program, said.predict)
+            waits = layout if start is not None or before is None else before.layout
+            known = self._layouts.get(waits, ()) if isinstance(self._layouts, Mapping) else ()
+            for name in said.predict.cover:
+                if known and name not in known:
+                    raise refuse("", "predict.cover", name, f"one of {', '.join(known)}")
         self.steps.append(
             Step(
                 title, caption, line, said, scenario, start, cursor, row, layout, panel,
@@ -426,6 +438,78 @@ def _texts(title: str, caption: str, said: StepTable) -> Iterator[tuple[str, str
     yield "", title
     yield "", caption
     yield from ((key, getattr(said, key)) for key in _TEXTS)
+    if (asked := said.predict) is not None:
+        yield from (("predict", text) for text in (asked.ask, asked.answer, asked.hint))
+        yield from (("predict", text) for text in asked.choices)
+
+
+def _check_predict(program: TileProgram, asked: PredictTable) -> None:
+    """Refuse an answer that nobody could give."""
+    from simulator.lesson.expressions import number_asked, the_expression
+
+    key = "predict.answer"
+    if asked.within is not None:
+        unit = _keyed("predict", lambda: number_asked(asked.answer))
+        if unit and asked.unit:
+            raise refuse("", "predict.unit", asked.unit, f"no unit, as the format gives {unit}")
+    elif the_expression(asked.answer) is None:
+        expected = "one {{ expression | format }} and nothing else"
+        raise refuse("", key, asked.answer, expected)
+    if asked.click is not None:
+        tensor, row = asked.click
+        if not exists(program.workload, Cell(tensor, row, 0)):
+            rows, _ = cell_shape(program.workload, tensor)
+            raise refuse("", "predict.click", list(asked.click), f"a row of {rows}")
+
+
+def _prediction(asked: PredictTable, numbers: Numbers, formats: Formats) -> Prediction:
+    """Return a question with its answer computed at the place of the step."""
+    from simulator.lesson.expressions import computed_number, fill, number_asked
+
+    ask, hint = (fill(text, numbers, formats) for text in (asked.ask, asked.hint))
+    if asked.choices:
+        choices = tuple(fill(text, numbers, formats) for text in asked.choices)
+        right = fill(asked.answer, numbers, formats)
+        if choices.count(right) != 1 or len(set(choices)) < len(choices):
+            expected = f"one of {'; '.join(choices)}, which all differ"
+            raise refuse("", "predict.answer", right, expected)
+        return Prediction(ask, hint, choices.index(right), choices=choices)
+    truth, digits = computed_number(asked.answer, numbers)
+    if asked.click is not None:
+        tensor, row = asked.click
+        column = int(truth) if truth == int(truth) else -1
+        if not exists(numbers.workload, Cell(tensor, row, column)):
+            raise refuse("", "predict.answer", truth, f"a column of {tensor}")
+        return Prediction(ask, hint, column, click=asked.click)
+    assert asked.within is not None
+    low, high = asked.span or (truth, truth)
+    if not low <= truth <= high:
+        raise refuse("", "predict.span", [low, high], f"ends around the answer, {truth:g}")
+    unit = asked.unit or number_asked(asked.answer)
+    return Prediction(ask, hint, truth, digits, unit, asked.within, asked.span)
+
+
+def place_of_question(lesson: Lesson, number: int) -> Step:
+    """Return what is shown while the question before a step waits.
+
+    A step that plays waits where its playing starts. Any other shows what was there before it: the
+    picture of the step before, or for the first step its own run at the beginning.
+    """
+    step = lesson.steps[number]
+    if step.start is not None:
+        return replace(step, cursor=step.start, start=None, points=())
+    if number == 0:
+        return replace(step, cursor=first_cursor(), points=())
+    return replace(lesson.steps[number - 1], start=None, points=())
+
+
+def waiting(lesson: Lesson, step: ResolvedStep) -> ResolvedStep:
+    """Return the moment before a step, in which its question waits: the question is its caption."""
+    assert step.prediction is not None
+    place = place_of_question(lesson, step.number)
+    names = ("scenario", "cursor", "row", "layout", "panel", "choices", "camera", "points", "start")
+    kept = {name: getattr(place, name) for name in names}
+    return replace(step, **kept, caption=step.prediction.ask, question="", answer="", waits=True)
 
 
 def resolve_step(
@@ -458,11 +542,13 @@ def resolve_step(
     try:
         title, caption = (fill(text, numbers, formats) for text in (step.title, step.caption))
         others = {key: fill(getattr(step.said, key), numbers, formats) for key in _TEXTS}
+        asked = step.said.predict
+        prediction = _prediction(asked, numbers, formats) if asked is not None else None
     except InputError as error:
         where = f"{lesson.source}:{step.line}"
         raise InputError(
             where, [replace(m, value=shortened(m.value)) for m in error.mistakes], error.others
         ) from None
     said: dict[str, Any] = {each.name: getattr(step, each.name) for each in fields(step)}
-    said |= {"title": title, "caption": caption, **others}
+    said |= {"title": title, "caption": caption, "prediction": prediction, **others}
     return ResolvedStep(**said, lesson=lesson.title, number=number, count=len(lesson.steps))

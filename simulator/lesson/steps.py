@@ -7,6 +7,7 @@ from pathlib import Path
 
 from simulator.base.errors import InputError, Mistake
 from simulator.lesson.places import Framing, Pointer
+from simulator.lesson.predict import Prediction
 from simulator.lesson.tables import ChooseTable, StepTable
 from simulator.problem.scenario import Scenario
 from simulator.program.playback import Cursor
@@ -86,6 +87,13 @@ class ResolvedStep(Step):
     notes: str  # notes, question, answer: for the speaker; "" where there is none
     question: str
     answer: str
+    prediction: Prediction | None = None  # what is asked before the step is shown
+    waits: bool = False  # whether this is the moment before: its caption is the question alone
+
+    @property
+    def covered(self) -> tuple[str, ...]:
+        """Names of the panels that are covered, because they would tell the answer."""
+        return self.said.predict.cover if self.waits and self.said.predict is not None else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, create_model, model_validator
@@ -264,6 +265,58 @@ class ChooseTable(_ChosenInStudies):
     """Choices in panels, as far as a scenario does not say them."""
 
 
+MOST_CHOICES = 4
+"""As many choices as a question has at most: keys 1 to 4."""
+
+
+def _ends(value: object) -> object:
+    """Accept two numbers, the first below the second, for the ends of a scale."""
+    ends = _list(value)
+    if isinstance(ends, tuple) and len(ends) == 2 and all(type(x) in (int, float) for x in ends):
+        low, high = map(float, ends)
+        if -math.inf < low < high < math.inf:
+            return low, high
+    elif value is None:
+        return None
+    raise PydanticCustomError("span", "the ends of the scale as [low, high]")
+
+
+class PredictTable(Table):
+    """A question that is asked before its answer is shown: a number, a choice or a cell."""
+
+    ask: Annotated[str, Field(max_length=TEXT_LETTERS)]
+    answer: str
+    unit: Annotated[str, Field(max_length=TITLE_LETTERS)] = ""
+    within: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    span: Annotated[tuple[float, float] | None, BeforeValidator(_ends)] = None
+    choices: Annotated[tuple[str, ...], BeforeValidator(_list)] = ()
+    click: Annotated[
+        tuple[Tensor, int] | None, _shaped((str, int), 'a row of cells as ["S", row]')
+    ] = None
+    hint: Annotated[str, Field(max_length=TEXT_LETTERS)] = ""
+    cover: Annotated[tuple[str, ...], BeforeValidator(_list)] = ()
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> PredictTable:
+        if not self.ask.strip():
+            raise self._refuse("ask", "a question")
+        kinds = (self.within is not None, bool(self.choices), self.click is not None)
+        if sum(kinds) != 1:
+            raise self._refuse("answer", "one of within, choices and click beside it")
+        if self.within is None and (self.unit or self.span):
+            raise self._refuse("answer", "within beside unit and span")
+        different = len(set(self.choices)) == len(self.choices) and all(self.choices)
+        if self.choices and not (different and 2 <= len(self.choices) <= MOST_CHOICES):
+            raise self._refuse("choices", f"2 to {MOST_CHOICES} different texts")
+        return self
+
+    def _refuse(self, name: str, words: str) -> PydanticCustomError:
+        value = getattr(self, name)
+        shown = list(value) if isinstance(value, tuple) else value
+        told: dict[str, Any] = {"words": words, "key": name, "value": shown}
+        return PydanticCustomError("predict", "{words}", told)
+
+
 class StepTable(Table):
     """What a step says; everything that it leaves out stays as in the previous step."""
 
@@ -281,6 +334,7 @@ class StepTable(Table):
     point: Annotated[tuple[PointTable, ...], BeforeValidator(_list)] = ()
     question: str = ""
     answer: str = ""
+    predict: PredictTable | None = None
     notes: str = ""
 
     @model_validator(mode="after")
@@ -291,4 +345,7 @@ class StepTable(Table):
             said, missing = ("question", "answer") if self.question else ("answer", "question")
             words = {"missing": missing, "key": said, "value": getattr(self, said)}
             raise PydanticCustomError("answer", "{missing} beside it", words)
+        if self.predict and self.question:
+            words = {"key": "predict", "value": self.predict.ask}
+            raise PydanticCustomError("predict", "either question or predict", words)
         return self

@@ -165,7 +165,10 @@ def prepare_lesson(
         sound = Sound(landings_of_lesson(lesson, board)) if options.sound else None
     else:
         pages = options.format.pages
-        board = handout(lesson, steps, revealed=not pages or options.answers == "beside")
+        board = handout(
+            lesson, steps, revealed=not pages or options.answers == "beside",
+            questions=pages and options.per_page == 1,
+        )  # fmt: skip
         words = handout_words(lesson, steps, options) if pages else f"step {steps.start}"
     frames = LessonFrames(
         lesson, board, options.theme, options.size, new_window, engine,

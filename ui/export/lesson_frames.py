@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from PySide6.QtGui import QImage, QPainter
 
-from simulator.lesson.reader import resolve_step
+from simulator.lesson.reader import place_of_question, resolve_step, waiting
 from simulator.lesson.steps import Lesson, ResolvedStep
 from simulator.program.op import Gesture
 from simulator.program.playback import eased, moved, played
@@ -31,6 +31,7 @@ from ui.export.unseen_window import (
 from ui.look.lesson_text import FORMATS
 from ui.safety.faults import Errand
 from ui.talk.lesson_player import end_of
+from ui.talk.prediction import printed
 
 R = TypeVar("R")
 
@@ -92,7 +93,8 @@ class LessonFrames(WindowFrames):
         sight = self._view(moment)
         glides = sight.share if sight.start != sight.end else 1.0
         passing = moment.since if fades else None, glides
-        return shot.step, shot.cursor, shot.arrived, shot.revealed, shot.ended, share, passing
+        said = shot.arrived, shot.revealed, shot.ended, shot.asks
+        return shot.step, shot.cursor, *said, share, passing
 
     def make_ready(self, k: int, look: Look) -> None:
         """Bring the window to the state of frame `k`, and keep what fades over it."""
@@ -125,6 +127,8 @@ class LessonFrames(WindowFrames):
         """Bring the window to a moment."""
         shot = moment.shot
         step = self.resolved(shot, look)
+        if shot.asks and step.prediction is not None:
+            step = replace(waiting(self._lesson, step), caption=printed(step.prediction))
         place = WindowPlace(
             step.scenario, shot.cursor, step.row, step.layout, step.panel,
             step.points if shot.arrived else (), step.choices, self._view(moment),
@@ -150,6 +154,8 @@ class LessonFrames(WindowFrames):
         steps, number = self._lesson.steps, moment.shot.step
         step, before = steps[number], steps[number - 1] if number else None
         share = 1.0 if moment.shot.ended else min(moment.since / CAMERA_SECONDS, 1.0)
+        if moment.shot.asks:
+            step = place_of_question(self._lesson, number)
         if before is None or before.scenario != step.scenario or before.layout != step.layout:
             return Sight(step.camera, step.camera, 1.0)
         return Sight(before.camera, step.camera, share)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from simulator.base.assets import LESSONS
 from simulator.exercises.made import lesson_name, raw_exercises
+from simulator.lesson.reader import place_of_question
 from simulator.lesson.record import word_count
 from simulator.lesson.steps import Lesson, Step
 from simulator.program.playback import (
@@ -35,6 +36,8 @@ REST = 1.6
 """Least seconds that the place of a step is shown after what has led there."""
 BETWEEN = 0.5
 """The same where the next step goes on from there: what moves is not kept waiting."""
+THINKING = 2.0
+"""Seconds that a question stays when it has been read."""
 END_SECONDS = 5.0
 """How long the slide is shown after the last step."""
 
@@ -51,6 +54,7 @@ class Shot:
     # the state one op earlier, from which it is moved to in this time; None: it stands still
     before: Cursor | None = None
     ended: bool = False  # whether it is the slide after the lesson's last step
+    asks: bool = False  # whether it is the moment before the step, in which a question waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,16 +133,36 @@ def make_storyboard(
     return Storyboard(tuple(shots), ends, fps, frames, len(steps))
 
 
-def handout(lesson: Lesson, steps: Sequence[int], *, revealed: bool = True) -> Storyboard:
-    """Return one picture for each step, as it ends, with its answer shown or not."""
-    shots = tuple(Shot(n, lesson.steps[n].cursor, True, revealed, 1.0) for n in steps)
+def _question(lesson: Lesson, number: int) -> Shot | None:
+    """Return the picture of a step's question, which waits a moment; None if it asks none."""
+    step = lesson.steps[number]
+    asked = step.said.predict
+    if asked is None:
+        return None
+    seconds = _reading(asked.ask, *asked.choices) + THINKING
+    return Shot(number, place_of_question(lesson, number).cursor, False, False, seconds, asks=True)
+
+
+def handout(
+    lesson: Lesson, steps: Sequence[int], *, revealed: bool = True, questions: bool = False
+) -> Storyboard:
+    """Return one picture for each step, as it ends, with its answer shown or not.
+
+    questions: whether what is asked before a step is a picture of its own, before that of the step.
+    """
+    shots = []
+    for n in steps:
+        if questions and (question := _question(lesson, n)) is not None:
+            shots.append(replace(question, seconds=1.0))
+        shots.append(Shot(n, lesson.steps[n].cursor, True, revealed, 1.0))
     ends = tuple(accumulate(shot.seconds for shot in shots))
-    return Storyboard(shots, ends, 1, len(shots), len(shots))
+    return Storyboard(tuple(shots), ends, 1, len(shots), len(shots))
 
 
 def handout_words(lesson: Lesson, steps: range, options: ExportOptions) -> str:
     """Return what a handout will be, for users."""
-    pages = plural(-(-handout(lesson, steps).frames // options.per_page), "page")
+    pictures = handout(lesson, steps, questions=options.per_page == 1).frames
+    pages = plural(-(-pictures // options.per_page), "page")
     if options.notes or options.per_page > 1:
         pages += " of A4"
     file, answers = Path(lesson.source), options.answers or "end"
@@ -181,10 +205,12 @@ def _shots(lesson: Lesson, number: int, first: bool) -> list[Shot]:
             by_op = follows(program, here, there)
             if by_op or there != step.cursor:
                 out.append(Shot(number, there, False, False, seconds, here if by_op else None))
+    if (question := _question(lesson, number)) is not None:
+        out.insert(0, question)
     asked = step.said.question
     # The caption is there from the beginning: it is read while something plays.
-    spent = sum(shot.seconds for shot in out)
-    rest = max(_reading(step.slide, asked) - spent, least if out else SHORTEST)
+    spent = sum(shot.seconds for shot in out if not shot.asks)
+    rest = max(_reading(step.slide, asked) - spent, least if spent else SHORTEST)
     out.append(Shot(number, step.cursor, True, False, rest))
     if asked:
         out.append(Shot(number, step.cursor, True, True, _reading(step.said.answer)))

@@ -161,6 +161,7 @@ class UnseenWindow:
             window = self._new_window(place, said)
         if said is not None:
             window.lessons.bar.show_step(said.step, said.revealed)
+            window.docks.cover(said.step.covered)
             if said.end is not None:
                 window.lessons.bar.show_end(said.end)
         if not self._goes_on(place, moving):

@@ -20,6 +20,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
+from simulator.lesson.predict import Outcome
 from simulator.lesson.steps import ResolvedStep
 from ui.look.draw import card, outline, text_width
 from ui.look.icons import icon
@@ -41,6 +42,7 @@ from ui.talk.caption import (
     place_rect,
 )
 from ui.talk.caption_text import spoken
+from ui.talk.predict_card import PredictCard
 from ui.talk.slide import paint_slide, slide_style, slide_width
 from ui.widgets.choice_bar import Button, bar_sheet
 from ui.widgets.focus import has_ring
@@ -53,6 +55,9 @@ LARGE_BODY = 1 / 35
 LONGEST = Caption("title", "word " * 45, 0, 10, "word " * 15, "word " * 40)
 """The longest text that a step may have (docs/writing-lessons.md), which fits into the strip."""
 
+_CARD = 1000.0
+"""Largest width of the card of a question at scale 1."""
+_SKIPS = "Skip the question (PgDn)"
 _EDGE, _GAP = 6.0, 16.0
 _ROW, _TICKS, _BETWEEN = 28.0, 22.0, 6.0
 _LEAST = 2 * _EDGE + _TICKS + 2 * _ROW + 2 * _BETWEEN
@@ -135,6 +140,9 @@ class LessonBar(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._style = Style(DARK)
         self._large = self._whole = False
+        self.asks = True
+        """Whether a question can be answered here: not in a picture."""
+        self.card = PredictCard(self)
         self.caption = _CaptionView(self)
         self.ticks = _Ticks(self)
         self.buttons = {name: self._button(name, words, tip) for name, words, tip in _BUTTONS}
@@ -161,17 +169,50 @@ class LessonBar(QWidget):
         """Set the titles of the lesson's steps, for users who look for a step."""
         self.ticks.titles = tuple(titles)
 
-    def show_step(self, step: ResolvedStep, revealed: bool, *, after: bool = False) -> None:
-        """Show a step, with the answer to its question or without."""
+    def show_step(
+        self,
+        step: ResolvedStep,
+        revealed: bool,
+        *,
+        after: bool = False,
+        outcome: Outcome | None = None,
+    ) -> None:
+        """Show a step, with the answer to its question or without.
+
+        outcome: how a guess that was made before the step compares with the answer.
+        """
+        self._show_card(step, outcome)
         self.caption.show_caption(caption_of(step, revealed))
         self.ticks.show_place(step.number, step.count)
         self.buttons["back"].setEnabled(after or step.number > 0)
-        self.buttons["reveal"].setEnabled(bool(step.question) and not revealed)
-        self._name_next("Next", "The next step (PgDn)")
+        self.buttons["reveal"].setEnabled((bool(step.question) and not revealed) or step.waits)
+        self._name_next("Next", _SKIPS if step.waits else "The next step (PgDn)")
         self.placed.emit(step.lesson, step.number, step.count)
+
+    def _show_card(self, step: ResolvedStep, outcome: Outcome | None) -> None:
+        """Ask what a step asks, or show how far a guess is off; else keep the room for text."""
+        asked, card = step.prediction, self.card
+        if asked is None or not self.asks or not (step.waits or outcome):
+            card.put_away()
+        else:
+            if step.waits:
+                card.ask(asked)
+            elif (card.prediction, card.outcome, card.waits) != (asked, outcome, False):
+                card.answer(asked, outcome)
+            card.show()
+        self.fit()
+
+    def lend_card(self, band: QWidget | None) -> None:
+        """Move the card to the band of the stage, or back into the strip."""
+        asks = self.card.prediction is not None
+        self.card.setParent(band or self)
+        self.card.setVisible(asks)
+        self.fit()
 
     def show_end(self, end: LessonEnd) -> None:
         """Say that the lesson is over, and which one comes next."""
+        self.card.put_away()
+        self.fit()
         self.caption.show_caption(end_caption(end))
         self.buttons["back"].setEnabled(True)
         self.buttons["reveal"].setEnabled(False)
@@ -222,8 +263,15 @@ class LessonBar(QWidget):
         else:
             self.setFixedHeight(strip_height(self._style, window, large=self._large))
             view.style_now = text_style(self._style, window, large=self._large)
-            place = text_rect(self._style, window, self.height(), large=self._large)
-            view.setGeometry(place.toRect())
+            place = text_rect(self._style, window, self.height(), large=self._large).toRect()
+            if self.card.parentWidget() is self and not self.card.isHidden():
+                self.card.set_style(controls_style(self._style, window))
+                high = self.card.high
+                longest = round(view.style_now.px(_CARD))
+                wide = min(place.width(), longest)
+                self.card.setGeometry(place.left(), place.bottom() + 1 - high, wide, high)
+                place.setHeight(place.height() - high - round(self._style.px(_BETWEEN) / 2))
+            view.setGeometry(place)
         view.update()
         self._place_controls(controls_style(self._style, window))
         self.update()

@@ -11,7 +11,14 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from simulator.base.assets import LESSONS
 from simulator.base.errors import InputError, refuse
-from simulator.lesson.reader import lesson_after, lesson_before, load_lesson, resolve_step
+from simulator.lesson.predict import Outcome, outcome
+from simulator.lesson.reader import (
+    lesson_after,
+    lesson_before,
+    load_lesson,
+    resolve_step,
+    waiting,
+)
 from simulator.lesson.steps import Lesson, LessonTitle, ResolvedStep
 from simulator.problem.scenario import Scenario
 from simulator.program.playback import SECONDS_PER_OP, Cursor, path_between, seconds_along
@@ -66,6 +73,8 @@ class LessonPlayer(QObject):
     """Whether the answer to the step's question is shown."""
     ended_changed = Signal(bool)
     """Whether the end of the lesson is shown instead of its last step's caption."""
+    arrived = Signal()
+    """The place of a step is shown, after all that has played on the way there."""
     prepared = Signal(object)
     """A `ResolvedStep` that has been computed, the current one or the next."""
     told = Signal(str)
@@ -94,6 +103,8 @@ class LessonPlayer(QObject):
         self._refused = False
         """Whether the run of the wanted step cannot be built."""
         self._known: dict[int, ResolvedStep] = {}
+        self._guesses: dict[int, float | None] = {}
+        """What has been guessed of the steps whose question has been answered; None: skipped."""
         self._coming: int | None = None
         """The step that is being computed ahead."""
         self._next_run: Trace | None = None
@@ -144,6 +155,7 @@ class LessonPlayer(QObject):
         self.path, self.lesson, self.step, self.ended = path, lesson, None, False
         self._good, self._coming, self._next_run = None, None, None
         self._known.clear()
+        self._guesses.clear()
         count = len(lesson.steps)
         self._came = count if number < 0 else -1
         if lesson.mistakes:
@@ -168,10 +180,14 @@ class LessonPlayer(QObject):
     def next(self) -> None:
         """Show the next step, or first the answer if a question waits for it.
 
+        A question that waits for a guess is skipped.
+
         After the last step the end of the lesson is shown, and only then does the next lesson open,
         so that one press too many does no harm.
         """
-        if self.step is not None and self.step.answer and not self.revealed:
+        if self.waits:
+            self.guess(None)
+        elif self.step is not None and self.step.answer and not self.revealed:
             self.reveal()
         elif self.end is None or self._wanted != self.step_number:
             self.go(self._wanted + 1)
@@ -181,6 +197,34 @@ class LessonPlayer(QObject):
                 self.ended_changed.emit(True)
         else:
             self._open_beside(lesson_after, 0)
+
+    @property
+    def waits(self) -> bool:
+        """Whether the step's question waits for a guess."""
+        return self.step is not None and self.step.waits
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How the guess of the current step's question compares with its answer."""
+        asked = self.step.prediction if self.step is not None else None
+        guess = self._guesses.get(self.step_number)
+        return outcome(asked, guess) if asked is not None and guess is not None else None
+
+    def guess(self, guess: float | None) -> None:
+        """Take a guess, None to skip the question, and let the step begin."""
+        step = self.step
+        if step is not None and step.waits and not self._pending:
+            self._guesses[step.number] = guess
+            self._await()
+            self._show(self._known[step.number])
+
+    def ask_again(self) -> None:
+        """Ask the question of the current step once more."""
+        step = self.step
+        if step is not None and step.prediction is not None and self._guesses:
+            self._guesses.pop(step.number, None)
+            self._await()
+            self._show(self._known[step.number])
 
     def back(self) -> None:
         """Show the previous step; from the end of the lesson, its last step.
@@ -228,8 +272,10 @@ class LessonPlayer(QObject):
         return end_of(step, self.path)
 
     def reveal(self, on: bool = True) -> None:
-        """Show the answer of the step's question, or hide it."""
-        if self.step is not None and self.step.answer and on != self.revealed and not self.ended:
+        """Show the answer of the step's question, or hide it; a question that waits is skipped."""
+        if self.waits:
+            self.guess(None)
+        elif self.step is not None and self.step.answer and on != self.revealed and not self.ended:
             self.revealed = on
             self.revealed_changed.emit(on)
 
@@ -306,7 +352,7 @@ class LessonPlayer(QObject):
     def _prepare(self) -> None:
         """Compute the next step, and its run, so that they are ready when they are asked for."""
         step = self.step
-        if step is None or step.number + 1 >= step.count or self._coming is not None:
+        if step is None or step.number + 1 >= step.count or self._coming is not None or self.waits:
             return
         known = self._known.get(step.number + 1)
         ready = known is not None and known.scenario == self.session.scenario
@@ -323,8 +369,13 @@ class LessonPlayer(QObject):
         before, session = self.step, self.session
         forward = step.number >= (self._came if before is None else before.number)
         self._stop()
-        self.step, self._pending = step, False
         trace, self._next_run = self._next_run, None
+        asks = step.prediction is not None and not step.waits and forward
+        if asks and step.number not in self._guesses:
+            self._next_run = trace  # it is that of the step, which is shown later
+            assert self.lesson is not None
+            step = waiting(self.lesson, step)
+        self.step, self._pending = step, False
         run = trace if trace and trace.workload.scenario == step.scenario else None
         self._set_away(False)
         if before is None or before.number != step.number:
@@ -347,6 +398,7 @@ class LessonPlayer(QObject):
         self.session.show_place(
             step.scenario, step.cursor, step.row, step.points, camera=step.camera, trace=run
         )
+        self.arrived.emit()
 
     def _walk_from(
         self, start: Cursor, most: int, longest: float | None, run: Trace | None = None
@@ -448,7 +500,7 @@ class LessonPlayer(QObject):
     def _note_place(self) -> None:
         """Note whether the user has left the place of the step."""
         step, session = self.step, self.session
-        if step is not None and self.whole and not self.walking:
+        if step is not None and self.whole and not self.walking and not step.waits:
             here = session.scenario, session.cursor, session.row
             self._set_away(here != (step.scenario, step.cursor, step.row))
 
@@ -476,8 +528,17 @@ class LessonPlayer(QObject):
 
     @property
     def following(self) -> ResolvedStep | None:
-        """The next step, when it has been computed; None after the last."""
-        return self._known.get(self.step.number + 1) if self.step is not None else None
+        """What comes next, when it has been computed; None after the last step.
+
+        That is the step itself while its question waits, and the question of one that asks.
+        """
+        if self.step is None or self.lesson is None:
+            return None
+        if self.step.waits:
+            return self._known.get(self.step.number)
+        step = self._known.get(self.step.number + 1)
+        asks = step is not None and step.prediction is not None and step.number not in self._guesses
+        return waiting(self.lesson, step) if step is not None and asks else step
 
     @property
     def walking(self) -> bool:
@@ -499,4 +560,6 @@ def _resolved(
             raise
         step = resolve_step(lesson, number, FORMATS, race_without)
     typeset_text(step.title, step.caption, step.question, step.answer)
+    if step.prediction is not None:
+        typeset_text(step.prediction.ask, step.prediction.hint, *step.prediction.choices)
     return step

@@ -14,6 +14,7 @@ from simulator.base.errors import InputError
 from simulator.lesson.course import PATHS, course_paths
 from simulator.lesson.reader import lesson_before, parts
 from simulator.lesson.steps import Lesson, LessonTitle, ResolvedStep
+from ui.session.view import View
 from ui.talk.lesson_bar import LessonBar
 from ui.talk.lesson_player import LessonPlayer, load
 from ui.talk.window import LessonWindow
@@ -56,6 +57,11 @@ class Lessons(QObject):
         bar.reveal_asked.connect(player.reveal)
         bar.leave_asked.connect(player.leave)
         bar.step_chosen.connect(player.go)
+        bar.card.guessed.connect(player.guess)
+        bar.card.skipped.connect(partial(player.guess, None))
+        bar.card.asked_again.connect(player.ask_again)
+        player.arrived.connect(self._tell)
+        window.session.view_changed.connect(self._note_cell)
 
     # --- what the user asks for -----------------------------------------------------------
 
@@ -139,6 +145,7 @@ class Lessons(QObject):
         if step is None:
             self.bar.hide()
             window.fit_top()
+            window.docks.cover(())
             window.docks.take_back()
             window.desk.take_back()
             return
@@ -151,6 +158,7 @@ class Lessons(QObject):
         if layout != window.desk.lent:
             window.desk.lend(*layout)
         window.docks.choose(layout[0], step.choices)
+        window.docks.cover(step.covered)
 
     def _say_late(self) -> None:
         """Say that the next step is being computed, where the caption says which it is."""
@@ -167,6 +175,8 @@ class Lessons(QObject):
         if whole:
             self._late.stop()
             self._note_place()
+            if self.player.waits:
+                self.bar.card.take_focus()
             if self._fades and self._window.settings.motion:
                 self.fade.start()
             else:
@@ -178,13 +188,27 @@ class Lessons(QObject):
         path, step, settings = self.player.path, self.player.step, self._window.settings
         if step is not None and path is not None and path.parent == LESSONS:
             settings.lesson_place = path.stem, step.number
-            if step.number + 1 == step.count:
+            if step.number + 1 == step.count and not step.waits:
                 settings.add_lesson_done(path.stem)
 
     def _show_caption(self, step: ResolvedStep) -> None:
         path = self.player.path
         after = path is not None and lesson_before(path) is not None
-        self.bar.show_step(step, self.player.revealed, after=after)
+        self.bar.show_step(step, self.player.revealed, after=after, outcome=self.player.outcome)
+
+    def _tell(self) -> None:
+        """Show how far a guess is off, now that the run has arrived."""
+        if not self.player.waits:
+            self.bar.card.tell(moving=self._window.settings.motion)
+
+    def _note_cell(self, view: View) -> None:
+        """Take a cell that is clicked as the guess, where one is asked for."""
+        step = self.player.step
+        asked = step.prediction if step is not None and step.waits else None
+        if asked is None or asked.click is None or view.cell is None or not self.player.whole:
+            return
+        if (view.cell.tensor, view.cell.row) == asked.click:
+            self.player.guess(float(view.cell.col))
 
     def _show_end(self, ended: bool) -> None:
         end, step = self.player.end, self.player.step

@@ -380,6 +380,13 @@ class Presenter(QObject):
             return partial(self._take_digits, self._jump[:-1])
         return self.end_jump if pressed == "Esc" else None
 
+    def _guess_key(self, pressed: str) -> Callable[[], object] | None:
+        """Return what a key does for a question that waits, in whichever window it is pressed."""
+        card = self._window.lessons.bar.card
+        jumping = self._forget_jump.isActive()
+        waits = self._window.lessons.player.waits and not jumping and not self.overlay.pen
+        return partial(card.press, pressed) if waits and card.wants(pressed) else None
+
     def toggle_transport(self) -> None:
         """Show the place in the run, and its speed, in the empty band for a while, or hide them."""
         stage = self._window.stage
@@ -505,6 +512,8 @@ class Presenter(QObject):
         does: Callable[[], object] | None = None
         if drawn is not None:
             does = getattr(self, drawn.does)
+        elif not typing and (guesses := self._guess_key(pressed)) is not None:
+            does = guesses
         elif not typing and (jumps := self._jump_key(pressed)) is not None:
             does = jumps
         elif key is not None and not (key.typed and typing):

@@ -34,6 +34,7 @@ from ui.talk.caption import (
     paint_caption,
 )
 from ui.talk.caption_text import spoken
+from ui.talk.prediction import written
 from ui.talk.slide import left_out
 from ui.talk.speaker_parts import (
     NEXT,
@@ -105,6 +106,12 @@ def now_caption(step: ResolvedStep | None) -> Caption:
     more = left_out(caption_of(step, False)) if step.notes else ""
     body = "\n\n".join(filter(None, (more, step.notes))) or said
     question, answer = step.question, step.answer
+    if step.prediction is not None:
+        question = step.prediction.ask
+        answer = f"{written(step.prediction, step.prediction.truth)}."
+        if step.waits:
+            answer += " Type the hall's answer, then Enter; PgDn skips."
+            body = step.notes or "*The hall answers first.*"
     return Caption(step.title, body, step.number, step.count, question, answer, revealed=True)
 
 
@@ -267,9 +274,10 @@ class SpeakerWindow(QWidget):
         self.following.show_caption(
             Caption(over.following, "") if over else next_caption(step, following, end)
         )
+        waits = step is not None and step.waits
         asks = step is not None and bool(step.question) and not ended
         button = self.buttons["reveal"]
-        button.setEnabled(asks)
+        button.setEnabled(asks or waits)
         button.setText("Hide answer" if asks and revealed else "Reveal answer")
         self.buttons["back"].setEnabled(step is None or step.number > 0 or ended)
         onward = bool(over.following) if over else end is not None or asks

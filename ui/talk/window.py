@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Protocol
 
 from PySide6.QtGui import QAction
@@ -44,6 +45,9 @@ class ChosenPanels(Protocol):
 
     def choose(self, layout: str, choices: ChooseTable) -> None:
         """Choose in the panels of a layout what a lesson asks for, until `take_back`."""
+
+    def cover(self, names: Collection[str]) -> None:
+        """Cover some panels, because they would tell an answer, and show all others."""
 
     def take_back(self) -> None:
         """Show the user's own panels again, as they were before a lesson."""

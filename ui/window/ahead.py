@@ -59,6 +59,7 @@ class StepAhead(QObject):
         if other.desk.lent != layout:
             other.desk.lend(*layout)
         other.docks.choose(step.layout, step.choices)
+        other.docks.cover(step.covered)
         other.session.show_place(
             step.scenario, step.cursor, step.row, step.points, camera=step.camera
         )

@@ -22,12 +22,13 @@ from PySide6.QtWidgets import QDockWidget, QTabWidget, QWidget
 
 from simulator.lesson.tables import ChooseTable
 from ui.look.layouts import AT_LEFT, LayoutSpec, layout_named
-from ui.look.theme import Style
+from ui.look.theme import DARK, Style
 from ui.panels.base import Panel
 from ui.session.model_choice import ModelChoice
 from ui.session.session import Session
 from ui.session.view import View
 from ui.widgets.drops import leave_drops
+from ui.window.answer_cover import AnswerCover
 from ui.window.dock_sizes import DockSizes, Shares
 from ui.window.dock_title import DockTitle
 from ui.window.panel_specs import GROUPED, GROUPS, PANELS, GroupSpec, PanelSpec
@@ -73,6 +74,7 @@ class Docks(QObject):
         """Panels of lessons while no lesson is shown."""
         self._model: ModelChoice | None = None
         """The user's model while a lesson is shown, and that of lessons otherwise."""
+        self._covers: dict[str, AnswerCover] = {}
         self._lends = False
         self._seen: set[str] = set()
         self._front = {group.name: group.panels[0] for group in GROUPS}
@@ -299,6 +301,14 @@ class Docks(QObject):
                 self._own[name] = panel
                 self._swap(name, self._lent.pop(name, None))
             self.panel(name).take_choices(choices)
+
+    def cover(self, names: Collection[str]) -> None:
+        """Cover some panels, because they would tell an answer, and show all others."""
+        for name in sorted({*names, *self._covers}):
+            if name not in self._covers:
+                self._covers[name] = AnswerCover(self[name])
+            self._covers[name].style_now = self._style or Style(DARK)
+            self._covers[name].lay(name in names)
 
     def take_back(self) -> None:
         """Show the user's own panels again, as they were before a lesson."""

@@ -125,6 +125,7 @@ class MainWindow(LessonWindow):
         self.messages = Messages(self)
         self._blank = QWidget(self)
         self.lessons = Lessons(self, self._blank)
+        self.lessons.bar.asks = not unseen
         self.cover: Cover | None = None
         """The first page or the course map, while it is shown."""
         self._assemble()
@@ -569,7 +570,7 @@ class MainWindow(LessonWindow):
             self._show_view(replace(self.session.view, before=None))
 
     def hide_questions(self) -> None:
-        self._asks = False
+        self._asks = self.lessons.bar.asks = False
         self.fit_top()
 
     def fit_top(self, *, captioned: bool = False) -> None:

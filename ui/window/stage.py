@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QPoint, QRect, QRectF, QTimer
-from PySide6.QtGui import QColor, QPaintEvent
+from PySide6.QtGui import QColor, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from simulator.base.errors import safe_text
@@ -23,6 +23,7 @@ from ui.panels.transport.bar import TransportBar
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.session.view import View
+from ui.talk.predict_card import TEXT, PredictCard
 from ui.window.what_if.band import WhatIfBand
 
 if TYPE_CHECKING:
@@ -126,6 +127,8 @@ class StageBand(QWidget):
         self.setObjectName("stage_band")
         self.style_now = Style(DARK)
         self.words = ""
+        self.card: PredictCard | None = None
+        """The card of a question, which is answered here."""
 
     def say(self, words: str) -> None:
         """Say what is typed, or nothing."""
@@ -143,6 +146,15 @@ class StageBand(QWidget):
     def fit(self) -> None:
         """Take the height that belongs to the window's size."""
         self.setFixedHeight(max(1, round(FREE * unit(self.window().size()))))
+        if self.card is not None:
+            u = self.height() / FREE
+            self.card.set_style(Style(self.style_now.theme, NAME * u / TEXT, NAME * u))
+            high, side = self.card.high, round(MARGIN * u)
+            self.card.setGeometry(side, 0, self.width() - 2 * side, min(high, self.height()))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.fit()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         with painting(self) as painter:
@@ -214,6 +226,8 @@ class Stage(QObject):
         window.transport.setVisible(not on)
         self.band.setVisible(on and not self._whole)
         window.lessons.bar.set_large(on, whole=self._whole)
+        window.lessons.bar.lend_card(self.band if on and not self._whole else None)
+        self.band.card = window.lessons.bar.card if on and not self._whole else None
         window.docks.set_stage(on)
         window.docks.show_controls(not on)
         self.fit()

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle
 from pathlib import Path
 
@@ -15,11 +15,12 @@ import pytest
 from PySide6.QtWidgets import QApplication, QDockWidget
 
 from simulator.base.assets import LESSONS, SCENARIOS
-from simulator.lesson.reader import load_lesson, resolve_step
+from simulator.lesson.reader import load_lesson, resolve_step, waiting
 from simulator.lesson.steps import Lesson
 from simulator.run.trace import simulate
 from tests.helpers.shown_lessons import some_lessons
 from tests.ui.export.helpers import MOST, make, off, picture, still
+from ui.export import storyboard
 from ui.export.frames import new_image, paint_frame
 from ui.export.job import prepare_lesson
 from ui.export.options import ExportOptions
@@ -28,6 +29,7 @@ from ui.export.writers.pixels import pixels_of
 from ui.export.writers.vector import pdf_bytes
 from ui.look.layouts import LAYOUT_NAMES, LAYOUT_PANELS
 from ui.look.lesson_text import FORMATS
+from ui.talk.prediction import printed
 from ui.window.main_window import MainWindow
 
 SIZE = (1280, 720)
@@ -97,8 +99,12 @@ def outside_panels() -> np.ndarray:
 
 
 def said_in(lesson: Lesson, k: int) -> str:
-    """Return the words of a step, without formulas: these are outlines."""
-    step = resolve_step(lesson, k, FORMATS)
+    """Return the words of a page, without formulas: these are outlines."""
+    shot = storyboard.handout(lesson, range(len(lesson.steps)), questions=True).shots[k]
+    step = resolve_step(lesson, shot.step, FORMATS)
+    if shot.asks:
+        assert step.prediction is not None
+        step = replace(waiting(lesson, step), caption=printed(step.prediction))
     words = " ".join((step.lesson, step.title, step.caption, step.question, step.answer))
     return re.sub(r"\$[^$]*\$", " ", words)
 

@@ -133,6 +133,9 @@ def test_a_clicker_goes_through_a_lesson(talk, window) -> None:
             assert player.revealed
             asked += 1
             press(window, Key.Key_PageDown)
+        if before.waits:  # what was skipped is shown first
+            assert (player.step.number, player.waits) == (before.number, False)
+            continue
         assert player.step.number == before.number + 1
     assert asked > 0
     path = player.path

@@ -12,6 +12,9 @@ from PySide6.QtCore import QPoint, QRect
 from PySide6.QtGui import QPaintEngine, QPainter, QPicture, QRegion
 from PySide6.QtWidgets import QWidget
 
+COVERED = "covered"
+"""The property of a widget that lies under another and is not drawn, nor are its letters."""
+
 
 def paint_widgets(
     painter: QPainter, widget: QWidget, corner: QPoint, without: Collection[QWidget] = ()
@@ -38,7 +41,7 @@ def _paint(
         _alone(widget, painter, corner)
     painter.restore()
     for child in widget.children():  # the lowest widget first
-        if not isinstance(child, QWidget) or child in without:
+        if not isinstance(child, QWidget) or child in without or child.property(COVERED):
             continue
         if child.isVisible() and not child.isWindow():
             _paint(painter, child, corner + child.pos(), seen, without)

@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+from simulator.exercises.made import exercises_of
 from ui.app.cli import main
+from ui.look.lesson_text import FORMATS
 
 LESSON = "online-softmax"
 
@@ -15,11 +17,8 @@ def answers(tmp_path, text: str):
     return path
 
 
-def solved(capsys) -> dict[str, str]:
+def solved() -> dict[str, str]:
     """Return the answers that the program prints, by name."""
-    from simulator.exercises.made import exercises_of
-    from ui.look.lesson_text import FORMATS
-
     return {each.name: each.answer_text for each in exercises_of(LESSON, 4, FORMATS)}
 
 
@@ -31,16 +30,20 @@ def test_the_same_seed_asks_the_same_and_another_seed_something_else(capsys):
     assert told[0] == told[1] != told[2]
     assert told[0].isascii()
     assert "[answers]" in told[0]
+    assert main(["exercises", LESSON, "--seed", "4", "--solutions"]) == 0
+    solutions = capsys.readouterr().out
+    assert "return alpha * l + P.sum(axis=1)" in solutions
+    assert "[answers]" not in solutions
 
 
 def test_right_answers_end_with_0_and_wrong_ones_with_1_and_a_result(tmp_path, capsys):
-    right = "".join(f"{name} = '''{text}'''\n" for name, text in solved(capsys).items())
+    right = "".join(f"{name} = '''{text}'''\n" for name, text in solved().items())
     head = f'lesson = "{LESSON}"\nseed = 4\nstudent = "Ada"\n[answers]\n'
     result = tmp_path / "result.json"
     path = answers(tmp_path, head + right)
     assert main(["exercises", "--answers", str(path), "--json", str(result)]) == 0
     found = json.loads(result.read_text(encoding="utf-8"))
-    assert found["right"] == found["of"] == len(solved(capsys))
+    assert found["right"] == found["of"] == len(solved())
     assert (found["format"], found["student"], found["seed"]) == (1, "Ada", 4)
     path = answers(tmp_path, head + "alpha = -7\n")
     assert main(["exercises", "--answers", str(path), "--json", str(result)]) == 1

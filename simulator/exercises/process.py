@@ -34,7 +34,7 @@ def judge(task: OpTask, source: str, calls: Sequence[Call]) -> str:
         return f"the function has more than {SOURCE} bytes"
     answers, words = _answers(task, source, calls)
     for call, found in zip(calls, answers, strict=False):
-        if wrong := _difference(task, call, found):
+        if wrong := difference(task, call, found):
             return f"{call.place}: {wrong}"
     return words
 
@@ -73,22 +73,23 @@ def _answers(task: OpTask, source: str, calls: Sequence[Call]) -> tuple[list[Arr
 
 def _ended(status: int) -> str:
     """Return what the end of a process says of its function."""
-    if status in (-getattr(signal, "SIGXCPU", 0), -getattr(signal, "SIGKILL", 9)):
+    if status in (-getattr(signal, name, 1) for name in ("SIGXCPU", "SIGKILL")):
         return _LOOP.format(seconds=child.SECONDS)
     return "stopped: its process ended before it had answered"
+
+
+def command() -> list[str]:
+    """Return what starts the child; the packaged program is its own Python."""
+    if getattr(sys, "frozen", False):
+        return [sys.executable, "exercises", "--child"]
+    return [sys.executable, "-I", str(Path(child.__file__))]
 
 
 def _run(given: bytes) -> tuple[int, bytes, str]:
     """Run the child; return its status, what it wrote, and why it was stopped."""
     own = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    frozen = bool(getattr(sys, "frozen", False))
-    command = (
-        [sys.executable, "exercises", "--child"]
-        if frozen
-        else [sys.executable, "-I", str(Path(child.__file__))]
-    )
     process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=own
+        command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=own
     )
     words: list[str] = []
     done = threading.Event()
@@ -123,7 +124,7 @@ def _watch(pid: int, done: threading.Event, words: list[str]) -> None:
                 return
 
 
-def _difference(task: OpTask, call: Call, found: Array) -> str:
+def difference(task: OpTask, call: Call, found: Array) -> str:
     """Return how a result differs from what the op leaves; "" if it does not."""
     name = task.gives[0]
     expected = call.expected[name]

@@ -1,10 +1,13 @@
 """A student's op: right, wrong in a usual way, or stopped with one line."""
 
+import sys
+
+import numpy as np
 import pytest
 
 from simulator.base.assets import SCENARIOS
 from simulator.exercises.ops import OPS, calls_of
-from simulator.exercises.process import judge
+from simulator.exercises.process import command, difference, judge
 from simulator.problem.scenario import load_scenario, with_values
 
 TASK = OPS["row sum"]
@@ -29,6 +32,10 @@ def test_each_solution_is_right_and_each_usual_mistake_is_named(task):
     calls = calls_of(task, scenario)[:40]
     assert judge(task, task.solution, calls) == ""
     named = {says for says, _ in task.mistakes}
+    with np.errstate(all="ignore"):
+        for says, mistake in task.mistakes:
+            told = {difference(task, call, mistake(call.given)) for call in calls}
+            assert says in told, "the first op that it changes has to say so"
     wrong = judge(task, f"{task.head}\n    return {task.takes[0]} * 0 + 7\n", calls)
     assert wrong
     assert not any(says in wrong for says in named)
@@ -64,3 +71,13 @@ def test_a_file_that_is_opened_counts_even_where_the_error_is_caught(calls):
 def test_a_loop_without_an_end_is_stopped(calls, monkeypatch):
     monkeypatch.setattr("simulator.exercises.process.SECONDS", 3.0)
     assert said(calls, "while True: pass").startswith("stopped: it did not end within")
+
+
+def test_the_packaged_program_is_the_child_itself(calls, monkeypatch):
+    started = [sys.executable, "-m", "ui", "exercises", "--child"]
+    monkeypatch.setattr("simulator.exercises.process.command", lambda: started)
+    assert said(calls, "return alpha * l + P.sum(axis=1)") == ""
+    assert said(calls, "open('x')") == "stopped: it wants to open a file"
+    monkeypatch.undo()
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    assert command() == [sys.executable, "exercises", "--child"]

@@ -230,6 +230,13 @@ def _laid_out(
     return _arranged(w, style, rect, view, tokens, growth, header=header)
 
 
+def columns_of(w: Workload) -> tuple[str, ...]:
+    """Return the numbers of every row that have a box; naive attention keeps none of a softmax."""
+    algorithm = algorithm_of(w)
+    kept = not algorithm.stores_scores or algorithm.backward
+    return algorithm.columns if kept else ()
+
+
 def number_size(style: Style, width: float, height: float) -> float:
     """Return the size, at scale 1, of the number in a cell: it grows with the cell."""
     least, most = NUMBER_SIZES
@@ -428,7 +435,7 @@ def _arranged(
         statistic = px(46) * growth  # few rows: m and l hold their numbers, too
     elif hall and 0.73 * room_h >= visible[0] * px(HALL_CELL[1]):
         statistic = px(HALL_CELL[0])
-    names, outside = algorithm_of(w).columns, algorithm_of(w).outside
+    names, outside = columns_of(w), algorithm_of(w).outside
     if outside and (wide < _ROOM_OUTSIDE[0] or high < _ROOM_OUTSIDE[1]):
         names, outside = (), {}
     between = len(names) * (statistic + gap / 2) + 1.5 * gap

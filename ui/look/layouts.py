@@ -8,6 +8,9 @@ BESIDE, AT_MOST = 0.28, 0.345
 """Shares of the width beside the rail that docks at the right take, and the most that they take of
 it: the board keeps 65 %."""
 
+_ALONE = "inspector"
+"""The panel whose place others share beside a layout of the board alone."""
+
 
 @dataclass(frozen=True, slots=True)
 class LayoutSpec:
@@ -38,7 +41,7 @@ class LayoutSpec:
     def largest(self) -> str:
         """Name of the first dock of the largest place: panels of other layouts open there."""
         if not self.right:
-            return self.bottom[0]
+            return self.bottom[0] if self.bottom else _ALONE
         return max(zip(self.heights, self.right, strict=True))[1][0]
 
     def tabs(self, *, stage: bool = False) -> tuple[str, ...]:
@@ -57,6 +60,9 @@ LAYOUTS = (
         "steps", "Steps", "The tiles, their traffic and the softmax of one row, op by op.",
         right=(("memory", "traffic"), ("softmax",)), heights=(40, 60), front="softmax",
         stage="memory",
+    ),
+    LayoutSpec(
+        "plain", "Plain", "The board alone: queries, keys, values, weights and outputs.",
     ),
     LayoutSpec(
         "algorithm", "Algorithm", "The line of the paper, of NumPy and of CUDA that runs now.",

@@ -430,8 +430,10 @@ class Docks(QObject):
             )
         # The others open in front in the largest place, those of a group side by side.
         largest = docks[layout.largest]
+        if layout.largest not in layout.docks:
+            window.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, largest)
         for name in dict.fromkeys((*GROUPED, *docks)):
-            if name not in (*layout.docks, *AT_LEFT):
+            if name not in (*layout.docks, *AT_LEFT, layout.largest):
                 window.tabifyDockWidget(largest, docks[name])
         for name, dock in docks.items():
             dock.setVisible(name in opened)

@@ -27,6 +27,7 @@ _OTHERS = {
     "global_layers": ("Token order", "a number"),
     "mask": ("Masks", "a name there"),
     "jacobian": ("Inspector", ""),
+    "blend": ("Inspector", ""),
     "off": ("Jobs of heads", "`[layer, head]`, or `[]`"),
 }
 """Panels of keys that no study declares, and what one writes where it is no short list."""

@@ -243,6 +243,7 @@ class _Chosen(Table):
     global_layers: Number | None = None
     mask: Annotated[str, AfterValidator(_known_mask)] | None = None
     jacobian: bool | None = None
+    blend: bool | None = None
     off: Annotated[tuple[Number, ...], BeforeValidator(_layer_and_head)] | None = None
 
 

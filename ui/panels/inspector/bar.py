@@ -36,14 +36,16 @@ _TIPS = {
     "jacobian": "How each weight of the row moves with each of its scores: diag(p) − p pᵀ, in the "
     "place of what it reads. Where it is near 0, little is learned (Vaswani et al. 2017, section "
     "3.2.1).",
+    "blend": "How the row's output adds up: the value of each key times its weight, and their sum, "
+    "in the place of what it reads.",
     "reset": "Temperature and mask of the scenario again.",
     "put": "Change the scenario to this temperature and mask; undo takes it back.",
 }
 
 
 _BUTTONS = {
-    "causal": "causal", "compare": "Compare", "jacobian": "Jacobian", "reset": "As scenario",
-    "put": "Put into scenario",
+    "causal": "causal", "compare": "Compare", "jacobian": "Jacobian", "blend": "Blend",
+    "reset": "As scenario", "put": "Put into scenario",
 }  # fmt: skip
 
 
@@ -70,6 +72,7 @@ class InspectorBar(QWidget):
     """The new `MapSettings`, at every move of a slider."""
     compared = Signal(bool)
     jacobian_asked = Signal(bool)
+    blend_asked = Signal(bool)
     reset_pressed = Signal()
     put_pressed = Signal()
 
@@ -86,6 +89,7 @@ class InspectorBar(QWidget):
         self.buttons["causal"].clicked.connect(lambda on: self._take("causal", on))
         self.buttons["compare"].clicked.connect(self.compared)
         self.buttons["jacobian"].clicked.connect(self.jacobian_asked)
+        self.buttons["blend"].clicked.connect(self.blend_asked)
         self.buttons["reset"].clicked.connect(lambda _: self.reset_pressed.emit())
         self.buttons["put"].clicked.connect(lambda _: self.put_pressed.emit())
 
@@ -180,8 +184,9 @@ class InspectorBar(QWidget):
             ([self.labels[name], slider], self._slider_sizes(name, font))
             for name, slider in self.sliders.items()
         ]
-        # A panel without space for the row's own part has no Jacobian either.
-        self.buttons["jacobian"].setVisible(width >= px(_ROOM_FOR_PARTS))
+        # A panel without space for the row's own part has no Jacobian and no blend either.
+        for name in ("jacobian", "blend"):
+            self.buttons[name].setVisible(width >= px(_ROOM_FOR_PARTS))
         groups += [
             ([each], [text_width(font, each.text()) + px(16)])
             for each in self.buttons.values()

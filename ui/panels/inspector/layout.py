@@ -87,7 +87,9 @@ def inspector_layout(
     body = QRectF(rect)
     body.setTop(notes.bottom() + px(2))
     area, heads, read, blend = _places(body, style, _SHARES[bool(model.picture)])
-    if model.small is None and model.workload.heads == 1 and not heads.isEmpty():
+    if model.blend and not read.isEmpty():
+        area, heads, read, blend = _for_parts(body, style, area, read)
+    elif model.small is None and model.workload.heads == 1 and not heads.isEmpty():
         # A single head has no small map, so what is below its place gets that space, too.
         (read if read.left() == heads.left() and area.top() == heads.top() else area).setTop(
             heads.top()
@@ -95,7 +97,7 @@ def inspector_layout(
         heads = QRectF()
     titled, boxes = _heads(model, style, heads)
     shown = QRectF()
-    if model.picture and not model.jacobian and read.height() > px(60):
+    if model.picture and not (model.jacobian or model.blend) and read.height() > px(60):
         half = QRectF(read.x(), read.y() + line, read.width() / 2, read.height() - 2 * line)
         shown = picture_place(model.picture, half, right=False)
     caption, cells, grid, rows, keys, bar = _map(model, style, area, view)
@@ -130,6 +132,19 @@ def _places(
             QRectF(foot.x() + half + gap, foot.y(), half, low),
         )  # fmt: skip
     return body, none, none, none
+
+
+def _for_parts(
+    body: QRectF, style: Style, area: QRectF, read: QRectF
+) -> tuple[QRectF, QRectF, QRectF, QRectF]:
+    """Return the same places where the parts of the output have all the room beside the map."""
+    gap, none = style.px(12), QRectF()
+    if read.left() < area.right():
+        return area, none, QRectF(body.x(), read.y(), body.width(), read.height()), none
+    area.setWidth(min(area.width(), 0.42 * body.width()))
+    side = QRectF(body)
+    side.setLeft(area.right() + gap)
+    return area, none, side, none
 
 
 def _stacked(

@@ -35,7 +35,10 @@ class InspectorModel:
     # (all heads, r, c), each the largest weight of a block; None: not made
     small: F32 | None = None
     notes: tuple[str, ...] = ()  # what was left out, what the file determines
-    jacobian: bool = False  # whether the row's Jacobian stands in the place of what it reads
+    # jacobian, blend: whether the row's Jacobian, or how its output adds up, stands in the place
+    # of what it reads
+    jacobian: bool = False
+    blend: bool = False
 
     @cached_property
     def difference(self) -> HeadDifference | None:

@@ -35,6 +35,7 @@ from ui.look.pieces import (
 )
 from ui.look.theme import Style, Theme
 from ui.look.units import count_text, number_text, plural
+from ui.panels.inspector.blend import paint_parts
 from ui.panels.inspector.jacobian import paint_jacobian
 from ui.panels.inspector.layout import LABEL, LINE, InspectorLayout, inspector_layout, label_step
 from ui.panels.inspector.model import (
@@ -131,6 +132,8 @@ class _Picture:
         if not layout.read.isEmpty():
             if model.jacobian:
                 paint_jacobian(self.painter, model, self.pointer.row, self.style, layout.read)
+            elif model.blend:
+                paint_parts(self.painter, model, self.pointer.row, self.style, layout.read)
             else:
                 self.paint_read()
         if not layout.blend.isEmpty():

@@ -26,6 +26,7 @@ from ui.look.names import fitting, readable
 from ui.look.theme import Style
 from ui.panels.base import Panel
 from ui.panels.inspector.bar import InspectorBar
+from ui.panels.inspector.blend import blend_words
 from ui.panels.inspector.canvas import STOPPED, InspectorCanvas
 from ui.panels.inspector.jacobian import jacobian_of, jacobian_words
 from ui.panels.inspector.layout import LABEL, InspectorLayout, inspector_layout
@@ -101,13 +102,14 @@ class InspectorPanel(Panel[None]):
         self.stopped = False
         """Whether the scores are missing and nobody is making them, after Cancel or a failure."""
         self._board_head = -1
-        self._jacobian = False
+        self._jacobian = self._blend = False
         self.bar = InspectorBar(self)
         self.canvas = InspectorCanvas(self)
         self.canvas.setWhatsThis(_TIP)
         self.bar.changed.connect(self.take_settings)
         self.bar.compared.connect(self.compare)
         self.bar.jacobian_asked.connect(self.show_jacobian)
+        self.bar.blend_asked.connect(self.show_blend)
         self.bar.reset_pressed.connect(self.reset)
         self.bar.put_pressed.connect(self.put)
         session.tasks.rested.connect(self._show_stop)
@@ -266,7 +268,7 @@ class InspectorPanel(Panel[None]):
         w, inputs = trace.single_heads
         v, notes = inputs.v[w.kv_head_of[self.head]], self._notes(made.scores.part)
         self.model = InspectorModel(
-            w, maps, self.head, self.other, v, self._small, notes, self._jacobian
+            w, maps, self.head, self.other, v, self._small, notes, self._jacobian, self._blend
         )
         self._tell()
 
@@ -292,6 +294,8 @@ class InspectorPanel(Panel[None]):
             rest = entropy_words(self.model, row)
             if self.model.jacobian:
                 rest = jacobian_words(self.model, jacobian_of(self.model, row), row)[0]
+            elif self.model.blend:
+                rest = blend_words(self.model, row)[0]
             more = f"{words}. {rest}."
         self.setAccessibleDescription(words)
         self.canvas.setAccessibleDescription(more)
@@ -334,16 +338,23 @@ class InspectorPanel(Panel[None]):
         self._remap()
 
     def take_choices(self, choices: ChooseTable) -> None:
-        """Show the Jacobian if a lesson asks for it."""
-        on = bool(choices.jacobian)
-        self.bar.buttons["jacobian"].setChecked(on)
-        self.show_jacobian(on)
+        """Show the Jacobian or the blend if a lesson asks for it."""
+        self._instead(jacobian=bool(choices.jacobian), blend=bool(choices.blend))
 
     def show_jacobian(self, on: bool) -> None:
         """Show the Jacobian of the row in place of what it reads, or no longer."""
-        self._jacobian = on
+        self._instead(jacobian=on, blend=False)
+
+    def show_blend(self, on: bool) -> None:
+        """Show how the row's output adds up in place of what it reads, or no longer."""
+        self._instead(jacobian=False, blend=on)
+
+    def _instead(self, *, jacobian: bool, blend: bool) -> None:
+        self._jacobian, self._blend = jacobian, blend
+        self.bar.buttons["jacobian"].setChecked(jacobian)
+        self.bar.buttons["blend"].setChecked(blend)
         if self.model is not None:
-            self.model = replace(self.model, jacobian=on)
+            self.model = replace(self.model, jacobian=jacobian, blend=blend)
             self._tell()
 
     def choose_head(self, head: int) -> None:

@@ -18,6 +18,7 @@ from tests.ui.session.test_tasks import endless
 from ui.look.heat import diverging
 from ui.look.theme import THEMES
 from ui.look.units import exact_text, number_text
+from ui.panels.inspector.blend import parts_of
 from ui.panels.inspector.jacobian import jacobian_of, part_words
 from ui.panels.inspector.model import grid_of, peak, reading, shrunk
 from ui.panels.inspector.painter import rooted
@@ -303,6 +304,34 @@ def test_the_jacobian_of_the_row_in_place_of_what_it_reads(window):
     assert not panel.bar.buttons["jacobian"].isChecked()
     panel.take_settings(replace(panel.settings, temperature=1.0))
     settle(window)
+    assert panel.canvas.grab().toImage() == before
+
+
+def test_the_output_of_the_row_adds_up_of_values_in_place_of_what_it_reads(window):
+    panel = panel_of(window)
+    before, wide = panel.canvas.grab().toImage(), panel.layout_now().cells.width()
+    QTest.mouseClick(panel.bar.buttons["blend"], Qt.MouseButton.LeftButton)
+    assert "each value times its weight, and their sum" in panel.canvas.accessibleDescription()
+    assert panel.canvas.grab().toImage() != before
+    assert panel.layout_now().cells.width() <= wide
+    assert panel.layout_now().blend.isEmpty()
+    model, row = panel.model, 8
+    soft = model.maps.lookup(model.head, row, model.v).soft
+    for most in (2, 6, model.keys):
+        parts = parts_of(model, row, most)
+        assert len(parts) == most
+        assert sum(part.weight for part in parts) == pytest.approx(1, abs=1e-6)
+        np.testing.assert_allclose(sum(part.share for part in parts), soft, atol=1e-6)
+        known = [part for part in parts if part.value is not None]
+        assert [part.weight for part in known] == sorted((p.weight for p in known), reverse=True)
+        for part in known:
+            np.testing.assert_allclose(part.share, part.weight * part.value)
+    QTest.mouseClick(panel.bar.buttons["jacobian"], Qt.MouseButton.LeftButton)
+    assert not panel.bar.buttons["blend"].isChecked(), "one of them at a time"
+    assert not panel.model.blend
+    panel.take_choices(ChooseTable(blend=True))
+    assert (panel.model.blend, panel.model.jacobian) == (True, False)
+    panel.take_choices(ChooseTable())
     assert panel.canvas.grab().toImage() == before
 
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,7 @@ from simulator.problem.scenario import load_scenario
 from simulator.run.cosimulation import verify
 from simulator.run.trace import simulate
 from ui.export.formats import FORMATS, Format
+from ui.safety.program import with_extra
 from ui.safety.signals import interrupted
 
 CASE = ASSETS.parent / "tests" / "conformance" / "flash2-causal-gqa-tails.toml"
@@ -284,6 +286,8 @@ def _export(spec: Format, folder: Path, demo: Path) -> str:
     from ui.export.options import ExportOptions
     from ui.widgets.application import application
 
+    if spec.ending == ".pptx" and find_spec("pptx") is None:
+        raise NotHereError(f"python-pptx is not installed: {with_extra('slides')}")
     application()
     target = f"{folder}/frames/" if spec.ending == "frames" else f"{folder}/export{spec.ending}"
     length = 0.5 if spec.film else None
@@ -309,6 +313,7 @@ _BEGINNINGS = {
     ".svg": (b"<?xml", b"<svg"),
     ".pdf": (b"%PDF",),
     ".html": (b"<!DOCTYPE",),
+    ".pptx": (b"PK",),
 }
 
 

@@ -426,8 +426,9 @@ class ExportDialog(QDialog):
             else:
                 size += f"; visit {count_text(visits.stop)} of {total}"
         if options.format.steps:
-            program = self._session.trace.program
-            return f"{steps_words(*stops_of(program, visits, options.by), len(visits))}; {size}."
+            program, slides = self._session.trace.program, options.format.ending == ".pptx"
+            stops, by = stops_of(program, visits, options.by, slides=slides)
+            return f"{steps_words(stops, by, len(visits))}; {size}."
         if not options.format.film:
             return f"One picture, {size}."
         if options.by is Granularity.OP and len(visits) > _QUICK:

@@ -35,6 +35,7 @@ FORMATS = (
     Format(".svg", "SVG drawing", film=False, transparent=True),
     Format(".pdf", "PDF page", film=False, transparent=True, pages=True),
     Format(".html", "HTML page that steps", film=False, steps=True),
+    Format(".pptx", "PowerPoint slides", film=False, steps=True),
 )
 WITH_SOUND = tuple(spec.ending for spec in FORMATS if spec.sound)
 BY_ENDING = {spec.ending: spec for spec in FORMATS}

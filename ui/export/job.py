@@ -93,7 +93,11 @@ def prepare(
     if options.row is not None and not 0 <= options.row < trace.workload.seqlen_q:
         raise refuse("export", "--row", options.row, f"0 to {trace.workload.seqlen_q - 1}")
     if options.format.steps:
-        pages = RunPages(trace, visits, options.scene, options.size, by=options.by, row=options.row)
+        slides = options.format.ending == ".pptx"
+        pages = RunPages(
+            trace, visits, options.scene, _steps_size(options), by=options.by, row=options.row,
+            slides=slides,
+        )  # fmt: skip
         return Export(options, pages, note, pages.words)
     moments: Timeline | Still
     sound = None
@@ -154,7 +158,7 @@ def prepare_lesson(
     if options.format.steps:
         from ui.export.lesson_pages import LessonPages
 
-        leaves = LessonPages(lesson, steps, options.size, new_window, engine)
+        leaves = LessonPages(lesson, steps, _steps_size(options), new_window, engine)
         return Export(options, leaves, note, leaves.words)
     sound = None
     if options.format.film:
@@ -176,6 +180,15 @@ def prepare_lesson(
     )  # fmt: skip
     source = Handout(lesson, frames, options) if options.format.pages else frames
     return Export(options, source, note, words, sound)
+
+
+def _steps_size(options: ExportOptions) -> tuple[int, int]:
+    """Return the size of pictures of steps; those of slides are not larger than a screen."""
+    width, height = options.size
+    if options.format.ending != ".pptx":
+        return width, height
+    share = min(1.0, 1920 / width, 1080 / height)
+    return round(width * share), round(height * share)
 
 
 def make_files(
@@ -201,6 +214,15 @@ def make_files(
             page = html_bytes(cast(PageSource, source), note, report, options.theme)
             report(1.0)
             write_atomically(path, lambda out: out.write(page), options.token)
+            return
+        if ending == ".pptx":
+            from ui.export.slides import FilmedPages, pptx_bytes
+
+            deck = pptx_bytes(
+                cast(FilmedPages, source), note, report, options.theme, options.target
+            )
+            report(1.0)
+            write_atomically(path, lambda out: out.write(deck), options.token)
             return
         source = cast(FrameSource, source)
         if ending == "frames":

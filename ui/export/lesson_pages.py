@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from itertools import accumulate
 
 from PySide6.QtCore import QPoint
 from PySide6.QtGui import QPainter
@@ -12,9 +14,10 @@ from simulator.lesson.steps import Lesson
 from simulator.problem.scenario import Scenario
 from ui.board.panel import BoardPanel
 from ui.export.cell_sheets import CellSheets, place_of
+from ui.export.frames import FrameSource
 from ui.export.lesson_frames import LessonFrames
-from ui.export.stepping import PageStep, Values
-from ui.export.storyboard import LessonFrame, Storyboard, make_storyboard
+from ui.export.stepping import FPS, PageStep, Values
+from ui.export.storyboard import REST, LessonFrame, Storyboard, make_storyboard
 from ui.export.unseen_window import Look, WindowFactory
 from ui.look.units import plural
 
@@ -22,7 +25,6 @@ MOST_SHOTS = 8
 """Most states on the way to the place of a step."""
 BETWEEN = (0.3, 0.6)
 """How far an op has come in the pictures of it under way."""
-_FPS = 30
 
 
 class LessonPages:
@@ -47,7 +49,7 @@ class LessonPages:
         self.sheets: list[CellSheets] = []
         self._lesson, self._steps = lesson, steps
         self._new_window, self._engine = new_window, engine
-        self._board = make_storyboard(lesson, steps, fps=_FPS)
+        self._board = make_storyboard(lesson, steps, fps=FPS)
         self._moments = {n: _moments(self._board, n) for n in steps}
         self._frames: tuple[str, LessonFrames] | None = None
         self._runs: dict[Scenario, int] = {}
@@ -113,6 +115,20 @@ class LessonPages:
     def paint(self, painter: QPainter, n: int, k: int, theme: str) -> None:
         """Draw picture `k` of step `n`, which the window shows; its words are left out."""
         self._drawn_in(theme).unseen.paint(painter, scene=True)
+
+    def film(self, n: int, theme: str) -> FrameSource | None:
+        """Return the way to the place of step `n`, as the film of the lesson shows it."""
+        number = self._steps[n]
+        if len(self._moments[number]) == 1:
+            return None
+        shots = [shot for shot in self._board.shots if shot.step == number and not shot.ended]
+        place = next(k for k, shot in enumerate(shots) if shot.arrived)
+        shown = (*shots[:place], replace(shots[place], seconds=REST))
+        ends = tuple(accumulate(shot.seconds for shot in shown))
+        board = Storyboard(shown, ends, FPS, max(1, round(ends[-1] * FPS)), 1)
+        return LessonFrames(
+            self._lesson, board, theme, self.size, self._new_window, self._engine
+        )  # fmt: skip
 
     def close(self) -> None:
         """End the window."""

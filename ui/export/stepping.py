@@ -27,14 +27,19 @@ from simulator.run.trace import Trace
 from ui.board.board import board_layout
 from ui.export.cell_sheets import CellSheets, Place, place_of
 from ui.export.composed import scene_style
+from ui.export.frames import FrameSource, RunFrames
 from ui.export.scenes import board_rect, moments_of, paint_moment
+from ui.export.timeline import make_timeline
 from ui.look.run_words import scenario_words
 from ui.look.theme import THEMES
 from ui.look.units import count_text, plural
 from ui.panels.formula.lines import formula_model
 
-OPS_UP_TO, MOST = 24, 240
-"""Visits up to which every op is a step, and most steps of a run that goes by tile or row block."""
+OPS_UP_TO, MOST, MOST_SLIDES = 24, 240, 60
+"""Visits up to which every op is a step, and most steps of a run that goes by tile or row block: of
+a page, and of slides."""
+FPS = 30
+"""Frames a second of its films."""
 BETWEEN = 4
 """Pictures of an op under way."""
 
@@ -109,12 +114,17 @@ class Stop:
 
 
 def stops_of(
-    program: TileProgram, visits: range, by: Granularity | None
+    program: TileProgram, visits: range, by: Granularity | None, *, slides: bool = False
 ) -> tuple[list[Stop], Granularity]:
-    """Return the steps of a part of a run: by op while it is short, then by tile, by row block."""
+    """Return the steps of a part of a run: by op while it is short, then by tile, by row block.
+
+    slides: whether they are slides: by tile while there are few, then by row block.
+    """
+    most = MOST_SLIDES if slides else MOST
     if by is None:
-        by = Granularity.OP if len(visits) <= OPS_UP_TO else Granularity.TILE
-        if len(visits) > MOST:
+        few = len(visits) <= OPS_UP_TO and not slides
+        by = Granularity.OP if few else Granularity.TILE
+        if len(visits) > most:
             by = Granularity.ROW_BLOCK
     if by is Granularity.OP:
         out = []
@@ -127,17 +137,17 @@ def stops_of(
         return out, by
     found: list[Cursor] = []
     if by is Granularity.TILE:
-        found = [end_of_visit(program, visit) for visit in _thinned(visits)]
+        found = [end_of_visit(program, visit) for visit in _thinned(visits, most)]
     else:
         at, end = Cursor(visits.start, 0), end_of_visit(program, visits[-1])
-        while at < end and len(found) <= MOST:
+        while at < end and len(found) <= most:
             at = min(step(program, at, by), end)
             # The end of a row block is the last tile before the next one's first.
             last = at if at == end else end_of_visit(program, max(at.visit - 1, visits.start))
             found += [last] if not found or last > found[-1] else []
         if at < end:
             by = Granularity.TILE
-            found = [end_of_visit(program, visit) for visit in _thinned(visits)]
+            found = [end_of_visit(program, visit) for visit in _thinned(visits, most)]
     return [Stop(cursor) for cursor in found], by
 
 
@@ -152,8 +162,8 @@ def steps_words(stops: list[Stop], by: Granularity, visits: int) -> str:
     return f"{steps}, of {count_text(visits)} tiles{ends}"
 
 
-def _thinned(visits: range) -> Iterator[int]:
-    count = min(len(visits), MOST)
+def _thinned(visits: range, most: int) -> Iterator[int]:
+    count = min(len(visits), most)
     return (visits[(n + 1) * len(visits) // count - 1] for n in range(count))
 
 
@@ -163,6 +173,7 @@ class RunPages:
     trace: the run; nobody else may use it in the meantime.
     visits: what is shown of it.
     by: what one step is; None: an op while there are few.
+    slides: whether they are slides, of which there are fewer.
     """
 
     in_gui = False
@@ -176,11 +187,13 @@ class RunPages:
         *,
         by: Granularity | None = None,
         row: int | None = None,
+        slides: bool = False,
     ) -> None:
         self.trace, self.size = trace, size
         self.view = (0.0, 0.0, float(size[0]), float(size[1]))
         self._scene, self._row = scene, row
-        self._stops, by = stops_of(trace.program, visits, by)
+        self._stops, by = stops_of(trace.program, visits, by, slides=slides)
+        self._by = by
         w = trace.workload
         self.title = w.scenario.title or trace.program.algorithm.title
         self.summary = " · ".join((trace.program.algorithm.title, *scenario_words(w)))
@@ -256,6 +269,14 @@ class RunPages:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         spec.still(painter, after, report, style, rect, ground=True)
         spec.moving(painter, self._motion, share, report, style, rect, ground=True)
+
+    def film(self, n: int, theme: str) -> FrameSource | None:
+        """Return what happens in step `n`: all ops of a tile; None where it is less or more."""
+        at, program = self._stops[n].cursor.visit, self.trace.program
+        if self._by is Granularity.ROW_BLOCK or self._by is Granularity.OP:
+            return None
+        times = make_timeline(program, range(at, at + 1), fps=FPS, by=Granularity.OP)
+        return RunFrames(self.trace, times, self._scene, THEMES[theme], self.size, row=self._row)
 
     def close(self) -> None:
         """Forget the states."""

@@ -143,7 +143,7 @@ def _window_parser() -> argparse.ArgumentParser:
         epilog=fill(commands, 78, break_on_hyphens=False),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("scenario", nargs="?", help="scenario file (.toml) to open")
+    parser.add_argument("scenario", nargs="?", help="scenario file (.toml) to open, or a link")
     parser.add_argument("--lesson", metavar="NAME", help="lesson to open: a shipped one or a .md")
     _add_engine(parser)
     parser.add_argument("--present", action="store_true", help="full screen, for a lecture")
@@ -216,12 +216,15 @@ def _progress(what: str) -> Callable[[float], None]:
 
 def _window(options: argparse.Namespace) -> int:
     """Open the window."""
+    from simulator.lesson.link import is_link, read_link
     from simulator.lesson.reader import find_lesson
     from ui.safety.imports import import_qt
 
     import_qt()
     from ui.app.start import open_window
 
+    if options.scenario and is_link(options.scenario):
+        read_link(options.scenario)  # what is wrong with it is said without a window
     lesson = find_lesson(options.lesson) if options.lesson else None
     return open_window(options.scenario, lesson, options.engine, options.present, options.log)
 

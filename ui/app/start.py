@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication
 from simulator.base.assets import DEMO
 from simulator.base.errors import InputError, refuse
 from simulator.base.version import version
+from simulator.lesson.link import is_link
 from ui.safety.collector import collect_here
 from ui.safety.crash import CrashDesk
 from ui.safety.log import log_start, start_log, stop_log
@@ -56,14 +57,17 @@ def open_window(
     crashes = CrashDesk()
     crashes.install()
     try:
-        return _run(crashes, Path(scenario) if scenario else lesson, lesson, engine, present)
+        opened = (
+            scenario if scenario and is_link(scenario) else Path(scenario) if scenario else lesson
+        )
+        return _run(crashes, opened, lesson, engine, present)
     finally:
         crashes.uninstall()
         stop_log()
 
 
 def _run(
-    crashes: CrashDesk, opened: Path | None, lesson: Path | None, engine: str, present: bool
+    crashes: CrashDesk, opened: Path | str | None, lesson: Path | None, engine: str, present: bool
 ) -> int:
     try:
         window = make_window(opened, engine)
@@ -96,15 +100,21 @@ def _run(
 
 
 def make_window(
-    scenario: Path | None, engine: str = "auto", settings: Settings | None = None
+    scenario: Path | str | None, engine: str = "auto", settings: Settings | None = None
 ) -> MainWindow:
     """Return a window that opens a scenario, or an export's; the window shows mistakes in it.
 
-    Without a scenario it shows the first page, over the demo.
+    scenario: the file, or a link; without one the first page is shown, over the demo.
+    Raises InputError: there is no view that the link says.
     """
     collect_here(application())
     session = Session(engine)
     window = MainWindow(session, settings or Settings())
+    if isinstance(scenario, str):
+        link = window.links.read(scenario)
+        # Its panels are arranged once the window is there.
+        QTimer.singleShot(0, window, lambda: window.links.show(link, scenario))
+        return window
     if scenario is not None and scenario.suffix == ".md":
         window.lessons.open(scenario)
         return window

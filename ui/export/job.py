@@ -14,8 +14,9 @@ from PySide6.QtGui import QImage
 
 from simulator.base.errors import InputError, Mistake, reason, refuse
 from simulator.base.files import clear_stale, part_of, write_atomically
+from simulator.lesson.link import Link
 from simulator.lesson.steps import Lesson
-from simulator.program.playback import Cursor, end_of_visit
+from simulator.program.playback import Cursor, end_of_visit, first_cursor
 from simulator.run.trace import Trace
 from ui.export.film import Film, FrameWriter
 from ui.export.frames import FrameSource, RunFrames, new_image, paint_frame
@@ -80,14 +81,16 @@ def prepare(
     Raises InputError: the options cannot be used.
     """
     options.check()
-    note = note_of(trace.workload.scenario, options.path.parent, version, options.command(scenario))
     source: FrameSource
+    view = partial(_view, trace, options)
+    folder, command = options.path.parent, options.command(scenario)
     if options.scene == RACE:
         program, film = trace.program, options.format.film
         times = race_times(program, film=film, fps=options.fps, length=options.length)
         source = RaceFrames(
             program, times, THEMES[options.theme], options.size, transparent=options.transparent
         )
+        note = note_of(view(first_cursor()), folder, version, command)
         return Export(options, source, note, times.words)
     visits = options.range_of(len(trace))
     if options.row is not None and not 0 <= options.row < trace.workload.seqlen_q:
@@ -98,6 +101,8 @@ def prepare(
             trace, visits, options.scene, _steps_size(options), by=options.by, row=options.row,
             slides=slides,
         )  # fmt: skip
+        begin = end_of_visit(trace.program, visits[0])
+        note = note_of(view(begin), folder, version, command)
         return Export(options, pages, note, pages.words)
     moments: Timeline | Still
     sound = None
@@ -127,7 +132,16 @@ def prepare(
             trace, moments, options.scene, THEMES[options.theme], options.size,
             transparent=options.transparent, row=options.row,
         )  # fmt: skip
+    note = note_of(view(moments.moment(0).cursor), folder, version, command)
     return Export(options, source, note, words, sound)
+
+
+def _view(trace: Trace, options: ExportOptions, begin: Cursor) -> Link:
+    """Return the view with which an export of a run begins."""
+    rows = trace.program.visit(begin.visit).rows
+    row = rows.start + len(rows) // 2 if options.row is None else options.row
+    layout = options.scene if options.scene in LAYOUT_NAMES else ""
+    return Link(trace.workload.scenario, begin, row, layout)
 
 
 def prepare_lesson(
@@ -152,8 +166,9 @@ def prepare_lesson(
         wrong = lesson.mistakes[0].mistake if lesson.mistakes else Mistake("", "", "a step")
         raise InputError(lesson.source, [wrong])
     steps = options.steps_of(len(lesson.steps))
-    scenario = lesson.steps[steps.start].scenario
-    note = note_of(scenario, options.path.parent, version, options.command(named))
+    at = lesson.steps[steps.start]
+    view = Link(at.scenario, at.cursor, at.row, at.layout, at.panel, at.choices)
+    note = note_of(view, options.path.parent, version, options.command(named))
     note = replace(note, title=lesson.title)
     if options.format.steps:
         from ui.export.lesson_pages import LessonPages

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from PySide6.QtCore import QRectF, QSize
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
@@ -65,6 +65,10 @@ class Panel(QWidget, Generic[Model]):
 
     def take_choices(self, choices: ChooseTable) -> None:
         """Show what a lesson has chosen; most panels have nothing to choose."""
+
+    def chosen_now(self) -> dict[str, Any]:
+        """Return what `take_choices` would have to be told to show the same, by its keys."""
+        return {}
 
     @property
     def title_bar(self) -> PlotBar | None:

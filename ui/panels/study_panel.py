@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any, Generic
 
+from pydantic import ValidationError
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import (
     QHelpEvent,
@@ -19,7 +21,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSlider, QToolTip, QWidget
 
-from simulator.base.choices import one_of
+from simulator.base.choices import Choice, one_of
 from simulator.lesson.tables import ChooseTable
 from simulator.run.trace import Trace
 from ui.kit.boxes import Box, Column, Scene, scene
@@ -285,6 +287,31 @@ class StudyPanel(Panel[None], Generic[Found, State]):
             self._mark = self.study.slider.first if told is None else told
             if self.state is not None:
                 self._go(self.study.marked(self.state, self._mark))
+
+    def chosen_now(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for each in self.study.choices:
+            value = self.chosen[each.name]
+            if each.lesson and value != each.usual:
+                numbers = [int(number) for number in re.findall(r"[0-9]+", value)]
+                # What is chosen is a text; a lesson says some of it in another type.
+                ways = (value, *numbers[:1], True, numbers)
+                told = [way for way in ways if self._told(each, way) == value]
+                if told:
+                    found[each.lesson] = told[0]
+        slider = self.study.slider
+        if slider is not None and self._mark != slider.first:
+            found[slider.lesson] = self._mark
+        return found
+
+    def _told(self, choice: Choice, value: object) -> str | None:
+        """Return what is chosen where a lesson says a value; None: it may not say it."""
+        try:
+            table = ChooseTable.model_validate({choice.lesson: value})
+        except ValidationError:
+            return None
+        said = str(getattr(table, choice.lesson))
+        return self.study.lesson({choice.name: said}).get(choice.name)
 
     def completed(self, state: State) -> State:
         """Return a state with what the panel has beside the study."""

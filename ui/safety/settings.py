@@ -14,6 +14,8 @@ from ui.look.theme import TEXT_SCALES, THEMES
 from ui.safety.ini import IniFile, Value
 
 MAX_RECENT, MAX_SEARCHED = 8, 6
+LINK = "tilescope:"
+"""What a link begins with among the recent files."""
 _DOCKS_VERSION = 4
 """A number to increase when docks change so that an old state would hide them, or mix groups."""
 
@@ -128,13 +130,18 @@ class Settings:
     @property
     def recent(self) -> list[Path]:
         """Scenario files opened lately, the latest first."""
-        return [Path(name) for name in self._names("recent")][:MAX_RECENT]
+        return [Path(name) for name in self.recent_names if not name.startswith(LINK)]
 
-    def add_recent(self, path: Path) -> None:
-        """Put a file at the top of the recent ones."""
-        absolute = path.absolute()
-        others = [known for known in self.recent if known != absolute]
-        self._store.put("recent", [str(p) for p in [absolute, *others][:MAX_RECENT]])
+    @property
+    def recent_names(self) -> list[str]:
+        """The same as texts, and links among them."""
+        return self._names("recent")[:MAX_RECENT]
+
+    def add_recent(self, opened: Path | str) -> None:
+        """Put a file, or a link as a text, at the top of the recent ones."""
+        name = opened if isinstance(opened, str) else str(opened.absolute())
+        others = [known for known in self.recent_names if known != name]
+        self._store.put("recent", [name, *others][:MAX_RECENT])
 
     @property
     def searched(self) -> list[str]:

@@ -186,13 +186,18 @@ class Session(Playing):
         scenario = load_scenario(path)
         self.start(scenario, path)
 
-    def start(self, scenario: Scenario, path: Path | None, *, telling: bool = False) -> None:
+    def start(
+        self, scenario: Scenario, path: Path | None, *, telling: bool = False,
+        at: tuple[Cursor, int] | None = None,
+    ) -> None:  # fmt: skip
         """Show another scenario; `path` is None if it is not a file yet.
 
         telling: whether the row is explained that tells most, not the one that was before.
+        at: the cursor and the row that are shown; the nearest ones that there are.
         """
         what = f"open {safe_text(path.name)}" if path else "open"
-        self._replace(scenario, File(path, scenario), what, opened=True, telling=telling)
+        file = File(path, scenario)
+        self._replace(scenario, file, what, opened=True, telling=telling, at=at)
 
     def propose(self, scenario: Scenario, what: str, *, what_if: bool = False) -> None:
         """Change the scenario, as a step that can be undone; `what` names it.
@@ -207,7 +212,7 @@ class Session(Playing):
 
     def _replace(
         self, scenario: Scenario, file: File, what: str, *, opened: bool, what_if: bool = False,
-        telling: bool = False,
+        telling: bool = False, at: tuple[Cursor, int] | None = None,
     ) -> None:  # fmt: skip
         self.reading.cancel()  # a file that is still being read comes too late
 
@@ -226,6 +231,9 @@ class Session(Playing):
             if opened:
                 self.undo_stack.setClean()
                 self.first()
+            if at is not None:
+                self.go(at[0])
+                self.choose_row(min(at[1], trace.workload.seqlen_q - 1))
             self.file_changed.emit()
 
         self.build(scenario, accept, what_if=what_if)

@@ -331,10 +331,15 @@ class Files(QObject):
 
     def _fill_recent(self, menu: QMenu) -> None:
         menu.clear()
-        for path in self._window.settings.recent:
-            action = menu.addAction(safe_text(str(path)).replace("&", "&&"))
-            action.setEnabled(path.exists())
-            action.triggered.connect(lambda _=False, path=path: self.open_by_hand(path))
+        for name in self._window.settings.recent_names:
+            path = Path(name)
+            link = self._window.links.title(name)
+            action = menu.addAction(safe_text(link or name).replace("&", "&&"))
+            action.setEnabled(bool(link) or path.exists())
+            if link:
+                action.triggered.connect(lambda _=False, text=name: self._window.links.open(text))
+            else:
+                action.triggered.connect(lambda _=False, path=path: self.open_by_hand(path))
         if menu.isEmpty():
             menu.addAction("None yet").setEnabled(False)
 

@@ -64,6 +64,7 @@ from ui.window.docks import Docks
 from ui.window.file_menu import READS, Files
 from ui.window.flight_overlay import FlightOverlay
 from ui.window.header import Header
+from ui.window.links import Links
 from ui.window.messages import Messages
 from ui.window.mnemonics import keep_mnemonics
 from ui.window.normal_size import NormalSize
@@ -130,6 +131,7 @@ class MainWindow(LessonWindow):
         """The first page or the course map, while it is shown."""
         self._assemble()
         self.files = Files(self)
+        self.links = Links(self)
         self.unsaved = Unsaved(self)
         self.docks: Docks = Docks(self, session)
         self.flights = FlightOverlay(self, self.board)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from html import escape, unescape
 from os.path import normpath
@@ -18,6 +19,7 @@ from simulator.base.errors import InputError, reason, refuse
 from simulator.base.files import open_regular
 from simulator.base.limits import EXPORT_BYTES, NOTE_BYTES
 from simulator.base.tables import parse_toml
+from simulator.lesson.link import SCHEME, Link
 from simulator.problem.scenario import Scenario, parse_scenario, scenario_toml, with_values
 from ui.export.writers.xml_text import NO_CHARACTER
 
@@ -47,12 +49,14 @@ class Note:
     scenario: str  # TOML; an input path in it is relative to the export's folder if possible
     version: str  # of Tilescope
     command: str  # that makes the same file
+    link: str = ""  # to the view that it shows; "" where there is none
     title: str = field(default="Tilescope", compare=False)  # title of the whole; only a PDF has it
 
     @property
     def text(self) -> str:
         """The whole note, as a scenario file."""
-        return f"{_FIRST}{self.version}\n# {self.command}\n{self.scenario}"
+        link = f"# {self.link}\n" if self.link else ""
+        return f"{_FIRST}{self.version}\n# {self.command}\n{link}{self.scenario}"
 
     @property
     def xmp(self) -> bytes:
@@ -60,9 +64,13 @@ class Note:
         return _XMP.format(escape(self.text, quote=False).replace("\n", "&#10;")).encode("utf-8")
 
 
-def note_of(scenario: Scenario, folder: Path, version: str, command: str) -> Note:
-    """Return the note for an export in `folder`."""
-    return Note(NO_CHARACTER.sub(_in_toml, scenario_toml(scenario, folder)), version, command)
+def note_of(view: Link, folder: Path, version: str, command: str) -> Note:
+    """Return the note for an export in `folder` that begins with a view."""
+    said = NO_CHARACTER.sub(_in_toml, scenario_toml(view.scenario, folder))
+    link = ""
+    with suppress(InputError):  # of a file of one's own there is none
+        link = view.text
+    return Note(said, version, command, link)
 
 
 def _in_toml(found: re.Match[str]) -> str:
@@ -90,7 +98,10 @@ def read_note(path: Path) -> Note:
         raise refuse(str(path), "", "", "a file that Tilescope exported, its metadata kept")
     first, _, rest = text.partition("\n")
     command, _, scenario = rest.partition("\n")
-    return Note(scenario, first.removeprefix(_FIRST), command.removeprefix("# "))
+    link = ""
+    if scenario.startswith(f"# {SCHEME}"):
+        link, _, scenario = scenario.removeprefix("# ").partition("\n")
+    return Note(scenario, first.removeprefix(_FIRST), command.removeprefix("# "), link)
 
 
 def read_scenario(path: Path) -> Scenario:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from PySide6.QtCore import QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QPaintEvent, QResizeEvent
@@ -105,6 +106,9 @@ class HeadsPanel(Panel[None]):
         self.of = "model" if choices.model else "scenario"
         model = models()[choices.model] if choices.model else self._chosen.model
         self._chosen.take(model, choices.tokens or LESSON_TOKENS, "float16")
+
+    def chosen_now(self) -> dict[str, Any]:
+        return {"model": self._chosen.model.name} if self.of == "model" else {}
 
     @property
     def model(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QPaintEvent, QResizeEvent
@@ -340,6 +340,9 @@ class InspectorPanel(Panel[None]):
     def take_choices(self, choices: ChooseTable) -> None:
         """Show the Jacobian or the blend if a lesson asks for it."""
         self._instead(jacobian=bool(choices.jacobian), blend=bool(choices.blend))
+
+    def chosen_now(self) -> dict[str, Any]:
+        return {"jacobian": True} if self._jacobian else {}
 
     def show_jacobian(self, on: bool) -> None:
         """Show the Jacobian of the row in place of what it reads, or no longer."""

@@ -381,6 +381,13 @@ class CachePanel(Panel[None]):
         self.pressure.take_choices(choices)
         self.take(PRESSURE if choices.card == LESS else BYTES)
 
+    def chosen_now(self) -> dict[str, Any]:
+        if self._under_pressure:
+            return {"card": LESS, **self.pressure.chosen_now()}
+        choice = self.card.choice
+        said = {"model": choice.published.name, "tokens": choice.tokens}
+        return {**said, "card": choice.opened} if choice.opened else said
+
     def set_stage(self, on: bool) -> None:
         self.card.set_stage(on)
 

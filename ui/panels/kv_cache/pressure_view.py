@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from PySide6.QtCore import QSizeF, Qt
 from PySide6.QtWidgets import QLabel, QSlider
 
@@ -119,6 +121,13 @@ class PressureView(PlotPanel[None]):
         if self.found is not None:
             self._start_sliders(self.found.layer.tokens)
             self._decode()
+
+    def chosen_now(self) -> dict[str, Any]:
+        """Return the policy, and where the sliders are, by the keys of lessons."""
+        said: dict[str, Any] = {"policy": self.policy.name}
+        if self.found is not None:
+            said |= {"budget": self.budget.value(), "step": self.step.value()}
+        return said
 
     def _start_sliders(self, tokens: int) -> None:
         budget, step = self._asked

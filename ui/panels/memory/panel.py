@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from PySide6.QtCore import QRectF, QSize
 from PySide6.QtGui import QPaintEvent
 
@@ -56,6 +58,9 @@ class MemoryPanel(MovingPanel[None]):
     def take_choices(self, choices: ChooseTable) -> None:
         """Show it as a lesson has chosen."""
         self.choose("memory", choices.memory or "plain")
+
+    def chosen_now(self) -> dict[str, Any]:
+        return {"memory": self.shown}
 
     def show_view(self, view: View, model: None = None) -> None:
         self.show_snapshot(view.snapshot, view.before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, Qt
 from PySide6.QtGui import QMouseEvent
@@ -72,6 +73,9 @@ class SparsePanel(StudyPanel[SparseState, SparseState]):
         self.chosen["mask"] = choices.mask or NAMES[0]
         if self.state is not None:
             self._go(self.state.named(self.chosen["mask"]))
+
+    def chosen_now(self) -> dict[str, Any]:
+        return {"mask": self.chosen["mask"]}
 
     def show_controls(self, on: bool) -> None:
         for widget in (self.label, self.blocks, self.brush, self.use_button):

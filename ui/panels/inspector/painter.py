@@ -188,7 +188,9 @@ class _Picture:
         elif not algorithm_of(model.workload).softmax:
             words = f"{self.head}: of a softmax, which this run has not"
         more = self.layout.grid.words
-        self.write(self.layout.caption, (f"{words}; {more}", words) if more else words)
+        short = f"{self.head}, queries ↓ keys →", self.head
+        said = (words, *short) if words.endswith("→") and model.other is None else (words,)
+        self.write(self.layout.caption, (f"{words}; {more}", *said) if more else said)
 
     def paint_labels(self) -> None:
         model, layout, px = self.model, self.layout, self.px

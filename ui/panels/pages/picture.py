@@ -41,12 +41,12 @@ _EDGES: dict[str, tuple[Tone, float]] = {"taken": ("current", 2.5), "given": ("b
 
 def cache(state: PagesState) -> Box:
     """Return the picture of the cache in pages, and in stretches below it."""
-    wastes = zip(("in pages", "in stretches"), state.wastes, strict=True)
+    wastes = zip(("in pages", "contiguous"), state.wastes, strict=True)
     bars = (_strip(Text(bar_words(w, name)), partial(_bar, w)) for name, w in wastes)
     strip = _strip(Text(stretches(state), "muted"), partial(_stretches, state))
     legend = Legend(tuple((partial(_part, part), words) for part, words in (
-        ("tokens", ("a token", "token")), ("inside", ("held without a token", "held")),
-        ("outside", ("hole too small for the next", "hole")), ("free", "free"),
+        ("tokens", ("a token", "token")), ("inside", ("reserved but empty", "empty")),
+        ("outside", ("gap too small for the next", "gap")), ("free", "free"),
         ("taken", ("taken now", "taken")), ("given", ("given back now", "given")),
     )), may_go=True)  # fmt: skip
     upper = Row(

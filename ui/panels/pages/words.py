@@ -14,9 +14,9 @@ from ui.look.units import plural
 Numbers = Literal["beside", "below", "alone", "none"]
 """Where the number of a place stands in its box: beside the sequence, below it, alone, nowhere."""
 _SAID = (
-    {"tokens": "tokens", "inside": "held without a token",
-     "outside": "in holes too small for the next", "free": "free"},
-    {"tokens": "tokens", "inside": "held", "outside": "in holes", "free": "free"},
+    {"tokens": "tokens", "inside": "reserved but empty",
+     "outside": "in gaps too small for the next", "free": "free"},
+    {"tokens": "tokens", "inside": "empty", "outside": "in gaps", "free": "free"},
 )  # fmt: skip
 """The parts of a bar, longest first."""
 
@@ -55,17 +55,17 @@ def waits(state: PagesState) -> tuple[str, ...]:
 def stretches(state: PagesState) -> tuple[str, ...]:
     """Return what the stretches are, longest first."""
     if state.of_run:
-        return ("the same sequences in stretches as long as the longest", "in stretches")
+        return ("the same sequences contiguous, each as long as the longest", "contiguous")
     if state.by_hand:
         count = len(state.beside.running)
         fit = f"{count} fit{'s' * (count == 1)}, {state.beside.waiting} would wait"
-        return (f"the same sequences in stretches of {MOST} slots: {fit}",
-                f"in stretches: {fit}", "in stretches")  # fmt: skip
+        return (f"the same sequences contiguous, {MOST} slots each: {fit}",
+                f"contiguous: {fit}", "contiguous")  # fmt: skip
     running = (
         f"{plural(len(state.beside.running), 'sequence')} running, {state.beside.waiting} waiting"
     )
-    return (f"the same requests in stretches, reserved for the longest answer: {running}",
-            f"in stretches: {running}", "in stretches")  # fmt: skip
+    return (f"the same requests contiguous, reserved for the longest answer: {running}",
+            f"contiguous: {running}", "contiguous")  # fmt: skip
 
 
 def _of_run(state: PagesState) -> str:
@@ -73,10 +73,10 @@ def _of_run(state: PagesState) -> str:
     pages, stretches = state.wastes
     longest = max(each.tokens for each in state.now.running)
     return (
-        f"There is room for stretches of {longest} slots, one for each sequence. In pages "
+        f"Contiguous, each sequence has room for {longest} slots. In pages "
         f"{plural(pages.inside, 'slot')} of {pages.used + pages.inside} "
-        f"{'is' if pages.inside == 1 else 'are'} held without a token; "
-        f"in stretches {stretches.inside} of {stretches.used + stretches.inside}."
+        f"{'is' if pages.inside == 1 else 'are'} reserved but empty; "
+        f"contiguous {stretches.inside} of {stretches.used + stretches.inside}."
     )
 
 
@@ -135,7 +135,7 @@ def _shared(state: PagesState) -> str:
     shared = sum(count > 1 for count in state.now.counts.values())
     return (
         f"{plural(shared, 'page')} read by several sequences, which saves "
-        f"{plural(waste.saved, 'slot')}; {plural(waste.inside, 'slot')} held without a token. "
+        f"{plural(waste.saved, 'slot')}; {plural(waste.inside, 'slot')} reserved but empty. "
         "Click a sequence to choose it."
     )
 
@@ -148,7 +148,7 @@ def _ends(state: PagesState) -> str:
     )
     return (
         f"In pages up to {one} sequences run at once and all is answered after "
-        f"{len(state.in_pages)} steps; in stretches up to {other}, after {len(state.in_stretches)}."
+        f"{len(state.in_pages)} steps; contiguous up to {other}, after {len(state.in_stretches)}."
     )
 
 
@@ -190,5 +190,7 @@ def parts(waste: Waste) -> dict[str, int]:
 def bar_words(waste: Waste, name: str) -> tuple[str, ...]:
     """Return where the slots go, longest first."""
     shared = [f"{waste.saved} shared"] if waste.saved else []
-    sizes = ([f"{n} {words[part]}" for part, n in parts(waste).items() if n] for words in _SAID)
-    return tuple(f"{name}: {', '.join(each + shared)}" for each in sizes)
+    slots = [(part, n) for part, n in parts(waste).items() if n]
+    sizes = [[f"{n} {words[part]}" for part, n in slots] + shared for words in _SAID]
+    few = [f"{n} {_SAID[1][part]}" for part, n in slots if part in ("inside", "outside")]
+    return tuple(f"{name}: {', '.join(each)}" for each in (*sizes, few or sizes[1]))

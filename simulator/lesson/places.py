@@ -27,6 +27,24 @@ class Pointer:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a number comes from."""
+
+    points: tuple[Pointer, ...]  # on the board
+    setting: str = ""  # a number of the scenario by its name in texts; "" if it is none
+
+
+@dataclass(frozen=True, slots=True)
+class NumberPlace:
+    """A number in a step's text that comes from somewhere."""
+
+    part: str  # which text: ``caption`` or ``answer``
+    start: int  # its first letter
+    text: str  # as it is written there
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
 class Framing:
     """What of the score matrix is in sight, as far as the shape of the board allows."""
 

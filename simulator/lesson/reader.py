@@ -509,7 +509,15 @@ def waiting(lesson: Lesson, step: ResolvedStep) -> ResolvedStep:
     place = place_of_question(lesson, step.number)
     names = ("scenario", "cursor", "row", "layout", "panel", "choices", "camera", "points", "start")
     kept = {name: getattr(place, name) for name in names}
-    return replace(step, **kept, caption=step.prediction.ask, question="", answer="", waits=True)
+    return replace(
+        step,
+        **kept,
+        caption=step.prediction.ask,
+        question="",
+        answer="",
+        waits=True,
+        places=(),
+    )
 
 
 def resolve_step(
@@ -533,6 +541,7 @@ def resolve_step(
         expression are named.
     """
     from simulator.lesson.expressions import fill
+    from simulator.lesson.origins import fill_placed
     from simulator.study.captions import Numbers, usual_run
 
     if not 0 <= number < len(lesson.steps):
@@ -540,15 +549,23 @@ def resolve_step(
     step = lesson.steps[number]
     numbers = Numbers(step.scenario, step.cursor, watch=watch, run=run or usual_run)
     try:
-        title, caption = (fill(text, numbers, formats) for text in (step.title, step.caption))
+        title = fill(step.title, numbers, formats)
+        caption, places = fill_placed(step.caption, numbers, formats, "caption")
         others = {key: fill(getattr(step.said, key), numbers, formats) for key in _TEXTS}
         asked = step.said.predict
         prediction = _prediction(asked, numbers, formats) if asked is not None else None
+        places += fill_placed(step.said.answer, numbers, formats, "answer")[1]
     except InputError as error:
         where = f"{lesson.source}:{step.line}"
         raise InputError(
             where, [replace(m, value=shortened(m.value)) for m in error.mistakes], error.others
         ) from None
     said: dict[str, Any] = {each.name: getattr(step, each.name) for each in fields(step)}
-    said |= {"title": title, "caption": caption, "prediction": prediction, **others}
+    said |= {
+        "title": title,
+        "caption": caption,
+        "prediction": prediction,
+        "places": places,
+        **others,
+    }
     return ResolvedStep(**said, lesson=lesson.title, number=number, count=len(lesson.steps))

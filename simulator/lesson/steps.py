@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simulator.base.errors import InputError, Mistake
-from simulator.lesson.places import Framing, Pointer
+from simulator.lesson.places import Framing, NumberPlace, Pointer
 from simulator.lesson.predict import Prediction
 from simulator.lesson.tables import ChooseTable, StepTable
 from simulator.problem.scenario import Scenario
@@ -87,6 +87,7 @@ class ResolvedStep(Step):
     notes: str  # notes, question, answer: for the speaker; "" where there is none
     question: str
     answer: str
+    places: tuple[NumberPlace, ...] = ()  # numbers of caption and answer that come from somewhere
     prediction: Prediction | None = None  # what is asked before the step is shown
     waits: bool = False  # whether this is the moment before: its caption is the question alone
 

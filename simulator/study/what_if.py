@@ -83,6 +83,11 @@ def with_tiles(scenario: Scenario, rows: int, cols: int) -> Scenario:
     return _changed(scenario, "tiling", rule=None, rows=rows, cols=cols)
 
 
+def with_temperature(scenario: Scenario, temperature: float) -> Scenario:
+    """Return the scenario with scores divided by another temperature."""
+    return _changed(scenario, "attention", temperature=temperature)
+
+
 def with_causal(scenario: Scenario, on: bool) -> Scenario:
     """Return the scenario with a causal mask or without one."""
     return _changed(scenario, "mask", causal=on)

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QApplication, QSizePolicy, QWidget
 
 from simulator.lesson.places import Framing, Pointer
 from simulator.program.playback import moved
+from simulator.run.cell_values import exists
 from simulator.run.final_weights import with_weights_so_far
 from simulator.run.motion import Motion
 from simulator.run.snapshot import Cell, Snapshot
@@ -91,6 +92,8 @@ class BoardPanel(QWidget):
         self._hit: Cell | None = None
         self.selected: Cell | None = None
         self._points: tuple[Pointer, ...] = ()
+        self.lit: tuple[Pointer, ...] = ()
+        """What is lit while a number that comes from it is under the mouse."""
         self._pressed: tuple[QPointF, BoardLayout] | None = None
         self._dragging = False
         self._follows = True
@@ -165,6 +168,22 @@ class BoardPanel(QWidget):
         if self.motion is not None and moved(share) != self._share:
             self._share = moved(share)
             self.update()
+
+    def light(self, points: tuple[Pointer, ...]) -> None:
+        """Point at something for a moment, beside what a lesson points at."""
+        if points != self.lit:
+            self.lit = points
+            self.update()
+
+    @property
+    def _marked(self) -> tuple[Pointer, ...]:
+        """What is lit, of what this run has; else what a lesson points at."""
+        if self._snapshot is None or not self.lit:
+            return self._points
+        w = self._snapshot.program.workload
+        cells = ((point, pointed_cell(point, w)) for point in self.lit)
+        there = tuple(point for point, cell in cells if cell is not None and exists(w, cell))
+        return there or self._points
 
     def set_style(self, style: Style) -> None:
         """Take new colours or sizes."""
@@ -373,7 +392,7 @@ class BoardPanel(QWidget):
                     paint_board(
                         painter, self.motion.before if self.motion and begins else self._snapshot,
                         self.style_now, rect, view=self._view_now, row=self._row, hover=self._hit,
-                        selected=self.selected, points=self._points,
+                        selected=self.selected, points=self._marked,
                     )  # fmt: skip
                 if self._hit is not None and self._pointer is not None and self.reads_out:
                     text = describe(self._snapshot, self._hit)
@@ -382,7 +401,7 @@ class BoardPanel(QWidget):
     def _paint_motion(self, painter: QPainter, motion: Motion) -> None:
         """Draw what moves over what stays, which is painted once for each op."""
         lay, style = self.board_layout(), self.style_now
-        marks = Marks(self._row, self._hit, self.selected, self._points)
+        marks = Marks(self._row, self._hit, self.selected, self._marked)
         paint_moving_board(painter, motion, self._share, style, lay, marks)
         if not self.shares_flights:
             paint_flights(painter, motion, self._share, style, lay)

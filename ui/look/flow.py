@@ -41,6 +41,7 @@ class FlowWord:
     face: Face = Face.TEXT  # how it is set
     glued: bool = False  # whether it follows the previous word without a space, on the same line
     term: str = ""  # the word of the glossary that it is, or is part of
+    number: int = -1  # which of the numbers that come from somewhere it is; -1: none
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ class Piece:
     text: str  # the word, or the LaTeX of the formula
     face: Face  # how it is set
     term: str = ""  # the word of the glossary that it is, or is part of
+    number: int = -1  # which of the numbers that come from somewhere it is; -1: none
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,9 @@ def flow(
         maths = [_formula(word.text, style, size) for word, _ in line if word.face is Face.MATHS]
         up = max([ascent, *(each.ascent for each in maths)])
         down = max([descent, *(each.descent for each in maths)])
-        out.extend(Piece(at, y + up, word.text, word.face, word.term) for word, at in line)
+        out.extend(
+            Piece(at, y + up, word.text, word.face, word.term, word.number) for word, at in line
+        )
         return y + up + down
 
     for cluster in _clusters(words, style, size, right - left - hang):

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QFontMetricsF, QPainter
 
+from simulator.lesson.places import NumberPlace
 from simulator.lesson.steps import ResolvedStep
 from ui.look.draw import RIGHT, card, draw_text, mixed, text_width
 from ui.look.flow import Face, Flow, Piece, flow, paint_pieces, width_of
 from ui.look.names import first_that_fits
 from ui.look.terms import TermSpot, paint_dots, term_boxes, with_terms
 from ui.look.theme import DARK, Style
-from ui.talk.caption_text import TextBlock, blocks, words_of
+from ui.talk.caption_text import TextBlock, blocks, with_numbers, words_of
 
 BODY = 17.0
 """Letters of a caption, in pixels at scale 1."""
@@ -53,6 +55,7 @@ class Caption:
     # title of the whole lesson, which is shown before the number of the step if there is space
     lesson: str = ""
     flows: bool = False  # whether its paragraphs follow each other on one line
+    numbers: tuple[NumberPlace, ...] = ()  # those of body and answer that come from somewhere
 
     @property
     def place(self) -> str:
@@ -70,7 +73,7 @@ def caption_of(step: ResolvedStep, revealed: bool) -> Caption:
     """Return the caption of a step of a lesson."""
     return Caption(
         step.title, step.caption, step.number, step.count, step.question, step.answer, revealed,
-        step.lesson, flows=True,
+        step.lesson, flows=True, numbers=step.places,
     )  # fmt: skip
 
 
@@ -136,13 +139,21 @@ def caption_layout(caption: Caption, style: Style, width: float, height: float) 
 
 
 def paint_caption(
-    painter: QPainter, caption: Caption, style: Style, rect: QRectF, *, terms: bool = False
+    painter: QPainter,
+    caption: Caption,
+    style: Style,
+    rect: QRectF,
+    *,
+    terms: bool = False,
+    lit: NumberPlace | None = None,
 ) -> None:
     """Draw a caption.
 
     style: colours and the size of the text, which gets smaller if there is too little space.
     rect: the space. What does not fit it at 11 pixels is left out and replaced by an ellipsis.
-    terms: whether words of the glossary are marked, each where it stands first.
+    terms: whether words of the glossary are marked, each where it stands first, and numbers
+        that come from somewhere.
+    lit: the number under the pointer.
     """
     laid = caption_layout(caption, style, rect.width(), rect.height())
     theme, own = style.theme, replace(style, scale=laid.scale)
@@ -160,11 +171,18 @@ def paint_caption(
     draw_text(painter, place, laid.place, own.text_font(_COUNT), theme.muted, RIGHT)
     paint_pieces(painter, laid.title, own, theme.text, _TITLE)
     said = laid.question + (laid.answer if caption.revealed else ())
+    numbers = list(_numbers(caption, laid, own, rect.height())) if terms else []
+    for number, box in numbers:
+        if number == lit:
+            card(painter, box, mixed(theme.panel, theme.current, 0.3), theme.current, own.px(3))
     for pieces in (laid.body, said):
         shown = lines_above(pieces, rect.height(), own)
         paint_pieces(painter, shown, own, theme.text, BODY)
     for _, box in _terms(caption, laid, own, rect.height()) if terms else ():
         paint_dots(painter, box, own)
+    for number, box in numbers:
+        if number != lit:
+            paint_dots(painter, box, own)
     painter.restore()
 
 
@@ -189,6 +207,27 @@ def caption_terms(
     """Return where words of the glossary stand in a caption, from its upper left corner."""
     laid = caption_layout(caption, style, width, height)
     return _terms(caption, laid, replace(style, scale=laid.scale), height)
+
+
+def _numbers(
+    caption: Caption, laid: CaptionLayout, own: Style, low: float
+) -> Iterator[tuple[NumberPlace, QRectF]]:
+    """Yield the numbers that come from somewhere and are seen, and where they stand."""
+    for pieces in (laid.body, laid.answer if caption.revealed else ()):
+        for piece in lines_above(pieces, low, own):
+            if 0 <= piece.number < len(caption.numbers):
+                metrics = QFontMetricsF(own.text_font(BODY))
+                wide = width_of(piece.text, piece.face, own, BODY)
+                top = piece.baseline - metrics.ascent()
+                yield caption.numbers[piece.number], QRectF(piece.x, top, wide, metrics.height())
+
+
+def caption_numbers(
+    caption: Caption, style: Style, width: float, height: float
+) -> list[tuple[NumberPlace, QRectF]]:
+    """Return where numbers stand that come from somewhere, from the caption's upper left corner."""
+    laid = caption_layout(caption, style, width, height)
+    return list(_numbers(caption, laid, replace(style, scale=laid.scale), height))
 
 
 def place_rect(caption: Caption, style: Style, width: float, height: float) -> QRectF:
@@ -234,7 +273,8 @@ def _extent(caption: Caption, scale: float, width: float) -> tuple[float, float]
 def _laid_out(caption: Caption, scale: float, width: float) -> CaptionLayout:
     style = Style(DARK, scale)  # places do not depend on colours
     px = style.px
-    body = _PARAGRAPHS.sub(" ", caption.body) if caption.flows else caption.body
+    body = with_numbers(caption.body, caption.numbers, "caption")
+    body = _PARAGRAPHS.sub(" ", body) if caption.flows else body
     words = words_of(caption.title, bold=True)
     across = flow(words, style, 0, _ENDLESS, 0, _TITLE).right
     place = first_that_fits(caption.places, width - across - px(_GAP), style.text_font(_COUNT))
@@ -276,7 +316,8 @@ def _in_card(
     left, right, top = box.left() + across, box.right() - across, box.top() + down
     words = with_terms(words_of(caption.question, bold=True))
     # The answer continues where the question ends.
-    answer = with_terms(words_of(caption.answer)) if whole else ()
+    told = with_numbers(caption.answer, caption.numbers, "answer")
+    answer = with_terms(words_of(told)) if whole else ()
     said = flow((*words, *answer), style, left, right, top, BODY, leading=_LEADING)
     return said, said.bottom + down
 

@@ -13,6 +13,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from simulator.base.limits import FORMULA_LETTERS, FORMULA_STEPS
+from simulator.lesson.places import NumberPlace
 from ui.look.flow import Face, FlowWord
 from ui.look.formula import formula, steps, typeset
 
@@ -24,6 +25,22 @@ _RULES = ("list", "emphasis", "backticks", "escape", "newline")
 _BULLET = "•"
 _ANY_SIZE = 48.0
 _BREAKS = " \t\n"
+
+
+_OPEN, _CLOSE, _FIRST = "\ue000", "\ue001", 0xE100
+"""Letters that stand for nothing: around a number that comes from somewhere, and which it is."""
+_NUMBER = re.compile(f"({_OPEN}.[^{_CLOSE}]*{_CLOSE})")
+_MARKS = re.compile(f"{_OPEN}.|{_CLOSE}")
+
+
+def with_numbers(text: str, places: Sequence[NumberPlace], part: str) -> str:
+    """Return a text in which the numbers of a part are marked for `blocks`."""
+    for n, place in reversed(list(enumerate(places))):
+        stop = place.start + len(place.text)
+        if place.part == part and text[place.start : stop] == place.text:
+            marked = f"{_OPEN}{chr(_FIRST + n)}{place.text}{_CLOSE}"
+            text = text[: place.start] + marked + text[stop:]
+    return text
 
 
 class _Room:
@@ -119,8 +136,12 @@ def _words(tokens: Sequence[Token], room: _Room) -> tuple[FlowWord, ...]:
 
     def add(text: str, face: Face) -> None:
         nonlocal glued
-        out.append(FlowWord(text, face, glued and bool(out)))
-        glued = True
+        found = _NUMBER.split(text) if face is not Face.MATHS else [text]
+        for piece in filter(None, found):
+            mark = piece.find(_OPEN)
+            number = ord(piece[mark + 1]) - _FIRST if 0 <= mark < len(piece) - 1 else -1
+            out.append(FlowWord(_MARKS.sub("", piece), face, glued and bool(out), number=number))
+            glued = True
 
     for token in tokens:
         match token.type:
@@ -130,7 +151,7 @@ def _words(tokens: Sequence[Token], room: _Room) -> tuple[FlowWord, ...]:
                 italic += token.nesting
             case "math_inline":
                 latex = token.content.strip()
-                if room.takes(latex):
+                if room.takes(_MARKS.sub("", latex)):
                     add(latex, Face.MATHS)
                 else:
                     add(f"${token.content}$", Face.CODE)

@@ -20,8 +20,10 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
+from simulator.lesson.places import NumberPlace
 from simulator.lesson.predict import Outcome
 from simulator.lesson.steps import ResolvedStep
+from simulator.run.cell_values import cell_name
 from ui.look.draw import card, outline, text_width
 from ui.look.icons import icon
 from ui.look.slide import CAPTION, MARGIN, unit
@@ -35,6 +37,7 @@ from ui.talk.caption import (
     LessonEnd,
     caption_height,
     caption_layout,
+    caption_numbers,
     caption_of,
     caption_terms,
     end_caption,
@@ -130,6 +133,10 @@ class LessonBar(QWidget):
     """The number of a step, from 0."""
     word_asked = Signal(str)
     """A word of the glossary in the caption."""
+    number_pointed = Signal(tuple)
+    """The `Pointer`s to what a number under the mouse comes from; none if there is no number."""
+    number_dragged = Signal(str, int, bool)
+    """A setting, whether it becomes larger, 1, or smaller, −1, and whether a little."""
     placed = Signal(str, int, int)
     """The lesson's name, and which step is shown, from 0, of how many; after the last, how many."""
 
@@ -151,6 +158,8 @@ class LessonBar(QWidget):
             button.clicked.connect(signal)
         self.ticks.chosen.connect(self.step_chosen)
         self.caption.word_asked.connect(self.word_asked)
+        self.caption.number_pointed.connect(self.number_pointed)
+        self.caption.number_dragged.connect(self.number_dragged)
         self.set_style(self._style)
 
     def _button(self, name: str, words: str, tip: str) -> Button:
@@ -343,6 +352,8 @@ class LessonBar(QWidget):
             )
 
 
+_DRAG = 24.0
+"""Pixels at scale 1 by which a number is dragged for each step."""
 _FADED = 0.3
 """Opacity of a caption that does not hold for what is shown."""
 _ALONE = 720
@@ -354,6 +365,8 @@ class _CaptionView(QWidget):
     """The caption of the step; in a window, words of the glossary can be asked for."""
 
     word_asked = Signal(str)
+    number_pointed = Signal(tuple)
+    number_dragged = Signal(str, int, bool)
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -369,12 +382,17 @@ class _CaptionView(QWidget):
         """Whether it is on the stage, where nobody asks for a word."""
         self._chosen: str | None = None
         """The word that Enter asks for, while it has the keyboard's focus."""
+        self.lit: NumberPlace | None = None
+        """The number under the mouse."""
+        self._dragged: tuple[str, float, int] | None = None
+        """The setting that is dragged, from where, and its steps so far."""
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
 
     def show_caption(self, caption: Caption) -> None:
         """Show a caption, and announce it."""
         self.shown, self._chosen = caption, None
+        self._light(None)
         head = ", ".join(filter(None, (caption.title, caption.place, caption.lesson)))
         answer = caption.answer if caption.revealed else ""
         self.setAccessibleDescription(spoken(head, caption.body, caption.question, answer))
@@ -404,22 +422,74 @@ class _CaptionView(QWidget):
             return []
         return caption_terms(self.shown, self.style_now, self.width(), self.height())
 
+    @property
+    def numbers(self) -> list[tuple[NumberPlace, QRectF]]:
+        """Where numbers stand that light what they come from, or can be dragged."""
+        if self.shown is None or self.large:
+            return []
+        return caption_numbers(self.shown, self.style_now, self.width(), self.height())
+
+    def _number_at(self, at: QPointF) -> NumberPlace | None:
+        return next((number for number, box in self.numbers if box.contains(at)), None)
+
+    def _light(self, number: NumberPlace | None) -> None:
+        """Light a number and what it comes from, or nothing any more."""
+        if number != self.lit:
+            self.lit = number
+            self.number_pointed.emit(number.origin.points if number and not self.faded else ())
+            self.update()
+
     def _term_at(self, at: QPointF) -> str:
         return next((spot.name for spot, box in self.terms if box.contains(at)), "")
 
     def event(self, event: QEvent) -> bool:
         if event.type() is QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
             name = self._term_at(QPointF(event.pos()))
-            tip = said_of(name) if name else self.accessibleDescription() * self.cut
+            number = self._number_at(QPointF(event.pos()))
+            whole = self.accessibleDescription() * self.cut
+            tip = said_of(name) if name else _number_tip(number) if number else whole
             QToolTip.showText(event.globalPos(), tip, self)
             return True
         return super().event(event)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        over = self._term_at(event.position())
-        self.setCursor(Qt.CursorShape.PointingHandCursor if over else Qt.CursorShape.ArrowCursor)
+        if self._dragged is not None:
+            self._drag(event)
+            return
+        at = event.position()
+        number = self._number_at(at)
+        self._light(number)
+        if number is not None and number.origin.setting:
+            self.setCursor(Qt.CursorShape.SizeHorCursor)
+        elif self._term_at(at):
+            self.setCursor(Qt.CursorShape.PointingHandCursor)
+        else:
+            self.setCursor(Qt.CursorShape.ArrowCursor)
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self._light(None)
+        super().leaveEvent(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        number = self._number_at(event.position())
+        left = event.button() is Qt.MouseButton.LeftButton
+        if left and number is not None and number.origin.setting:
+            self._dragged = number.origin.setting, event.position().x(), 0
+
+    def _drag(self, event: QMouseEvent) -> None:
+        """Change the setting that is dragged by a step for each stretch of the way."""
+        assert self._dragged is not None
+        name, start, done = self._dragged
+        steps = int((event.position().x() - start) / self.style_now.px(_DRAG))
+        self._dragged = name, start, steps
+        fine = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+        for _ in range(abs(steps - done)):
+            self.number_dragged.emit(name, 1 if steps > done else -1, fine)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        dragged, self._dragged = self._dragged, None
+        if dragged is not None:
+            return
         name = self._term_at(event.position())
         if name and event.button() is Qt.MouseButton.LeftButton:
             self.word_asked.emit(name)
@@ -452,10 +522,19 @@ class _CaptionView(QWidget):
                     paint_slide(painter, self.shown, self.style_now, QRectF(self.rect()))
                     return
                 rect, terms = QRectF(self.rect()), not self.large
-                paint_caption(painter, self.shown, self.style_now, rect, terms=terms)
+                paint_caption(painter, self.shown, self.style_now, rect, terms=terms, lit=self.lit)
             for spot, box in self.terms if has_ring(self) else ():
                 if spot.name == (self._chosen or self.terms[0][0].name):
                     outline(painter, box.adjusted(-2, 0, 2, 0), self.style_now.theme.text)
+
+
+def _number_tip(number: NumberPlace) -> str:
+    """Return what a number comes from, or how it is changed."""
+    if name := number.origin.setting:
+        return f"{name}: drag it to the right for twice, to the left for half; with Shift a little"
+    cells = (cell_name(point.cell) for point in number.origin.points if point.cell is not None)
+    rows = (f"row {point.row}" for point in number.origin.points if point.row is not None)
+    return f"From {', '.join((*cells, *rows))}, which is lit on the board"
 
 
 @guarded

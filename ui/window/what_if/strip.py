@@ -25,6 +25,7 @@ from simulator.study.what_if import (
     settings_of,
     with_causal,
     with_gpu,
+    with_temperature,
     with_tiles,
     with_tokens,
     with_width,
@@ -203,6 +204,24 @@ class WhatIfStrip(QWidget):
             self._set_number(name, _stepped(now.keys, by, fine, MOST_TOKENS))
         else:
             self._set_number(name, _stepped(now.width, by, fine, MOST_WIDTH))
+
+    def drag(self, setting: str, by: int, fine: bool) -> None:
+        """Change a number of a caption by its name there: twice or half of it, or a little."""
+        now, scenario = self.settings, self._what_ifs.scenario
+        if now is None or scenario is None:
+            return
+        if setting == "Br":
+            self._set_tile(_stepped(now.rows, by, fine, MOST_TILE), now.cols)
+        elif setting == "Bc":
+            self._set_tile(now.rows, _stepped(now.cols, by, fine, MOST_TILE))
+        elif setting == "temperature":
+            times = (1.1 if fine else 2.0) ** by
+            temperature = min(max(scenario.attention.temperature * times, 1 / 64), 64.0)
+            self.touched.emit()
+            changed = with_temperature(scenario, temperature)
+            self._what_ifs.ask(changed, f"temperature {temperature:.3g}")
+        else:
+            self._step("width" if setting == "d" else "tokens", by, fine)
 
     def _type(self, name: str, text: str) -> None:
         numbers = [int(digits) for digits in re.findall(r"\d+", text)[:2]]

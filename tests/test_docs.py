@@ -312,7 +312,7 @@ def test_the_notebook_is_kept_without_outputs():
     assert not any(cell.get("outputs") or cell.get("execution_count") for cell in cells)
 
 
-def test_the_notebook_needs_only_numpy_and_matplotlib():
+def test_the_notebook_needs_only_numpy_matplotlib_and_tilescope():
     packages = {
         line.split()[1].partition(".")[0]
         for source in notebook_cells("code")
@@ -320,4 +320,4 @@ def test_the_notebook_needs_only_numpy_and_matplotlib():
         if line.startswith(("import ", "from "))
     }
     standard = {"csv", "json", "subprocess", "sys", "tempfile", "pathlib"}
-    assert packages == standard | {"numpy", "matplotlib"}
+    assert packages == standard | {"numpy", "matplotlib", "tilescope"}

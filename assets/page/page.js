@@ -87,6 +87,8 @@
   function reveal() {
     const box = answer(at);
     box.hidden = false;
+    const own = articles[at].querySelectorAll(".ask, .check, .choice, .guess");
+    for (const each of own) each.disabled = true;
     articles[at].querySelector(".ask").hidden = true;
     say(box.innerText);
     $("forth").disabled = at === count - 1;
@@ -230,6 +232,27 @@
   $("theme").onclick = otherTheme;
   $("place").oninput = stop(() => show(+$("place").value - 1));
   for (const button of document.querySelectorAll(".ask")) button.onclick = stop(reveal);
+
+  // A guess is compared with what was computed: a choice, a column, or a number near enough.
+  function guess(box, text) {
+    const number = parseFloat(text.replace(/\s/g, "").replace("\u2212", "-").replace(",", "."));
+    if (Number.isNaN(number)) return;
+    const apart = Math.abs(number - parseFloat(box.dataset.truth));
+    const right = apart <= parseFloat(box.dataset.within) * (1 + 1e-9);
+    box.querySelector(".verdict").textContent = right ? "Right." : "Not quite.";
+    reveal();
+  }
+  for (const button of document.querySelectorAll(".choice")) {
+    button.onclick = stop(() => guess(button.closest(".question"), button.value));
+  }
+  for (const field of document.querySelectorAll(".guess")) {
+    const box = field.closest(".question");
+    box.querySelector(".check").onclick = stop(() => guess(box, field.value));
+    field.onkeydown = (event) => {
+      event.stopPropagation(); // arrows and letters are typed here
+      if (event.key === "Enter") guess(box, field.value);
+    };
+  }
 
   // On paper every step has its picture and its answer.
   addEventListener("beforeprint", () => {

@@ -10,6 +10,7 @@ from PySide6.QtCore import QPoint
 from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QWidget
 
+from simulator.lesson.reader import waiting
 from simulator.lesson.steps import Lesson
 from simulator.problem.scenario import Scenario
 from ui.board.panel import BoardPanel
@@ -17,7 +18,7 @@ from ui.export.cell_sheets import CellSheets, place_of
 from ui.export.frames import FrameSource
 from ui.export.lesson_frames import LessonFrames
 from ui.export.stepping import FPS, PageStep, Values
-from ui.export.storyboard import REST, LessonFrame, Storyboard, make_storyboard
+from ui.export.storyboard import REST, LessonFrame, Shot, Storyboard, make_storyboard
 from ui.export.unseen_window import Look, WindowFactory
 from ui.look.units import plural
 
@@ -45,18 +46,24 @@ class LessonPages:
     ) -> None:
         self.size = size
         self.title, self.summary = lesson.title, lesson.summary
-        self.words = f"{plural(len(steps), 'step')} of a lesson"
+        self._entries = [
+            (n, asks)
+            for n in steps
+            for asks in (True, False)
+            if not asks or lesson.steps[n].said.predict is not None
+        ]
+        self.words = f"{plural(len(self._entries), 'step')} of a lesson"
         self.sheets: list[CellSheets] = []
-        self._lesson, self._steps = lesson, steps
+        self._lesson = lesson
         self._new_window, self._engine = new_window, engine
         self._board = make_storyboard(lesson, steps, fps=FPS)
-        self._moments = {n: _moments(self._board, n) for n in steps}
+        self._moments = [_moments(self._board, n, asks) for n, asks in self._entries]
         self._frames: tuple[str, LessonFrames] | None = None
         self._runs: dict[Scenario, int] = {}
         self._view = (0.0, 0.0, float(size[0]), float(size[1]))
 
     def __len__(self) -> int:
-        return len(self._steps)
+        return len(self._entries)
 
     @property
     def view(self) -> tuple[float, float, float, float]:
@@ -74,8 +81,12 @@ class LessonPages:
 
     def step(self, n: int, theme: str, look: Look) -> PageStep:
         """Return step `n`."""
-        moments = self._moments[self._steps[n]]
+        moments, asks = self._moments[n], self._entries[n][1]
         step = self._drawn_in(theme).resolved(moments[-1].shot, look)
+        if asks and step.prediction is not None:
+            asked = step.prediction
+            text = "\n\n".join(filter(None, (asked.ask, asked.hint)))
+            return PageStep(waiting(self._lesson, step).title, text, prediction=asked)
         seconds = sum(moment.shot.seconds for moment in moments[:-1]) / max(len(moments) - 1, 1)
         return PageStep(
             step.title, step.caption, len(moments), min(seconds * len(moments), 0.7 * len(moments)),
@@ -102,7 +113,7 @@ class LessonPages:
     def make_ready(self, n: int, k: int, theme: str, look: Look) -> None:
         """Bring the window to picture `k` of step `n`."""
         frames = self._drawn_in(theme)
-        frames.show(self._moments[self._steps[n]][k], look)
+        frames.show(self._moments[n][k], look)
         window = frames.unseen.window
         scale = self.size[0] / window.width()
         top = window.findChild(QWidget, "stage_title")
@@ -118,10 +129,9 @@ class LessonPages:
 
     def film(self, n: int, theme: str) -> FrameSource | None:
         """Return the way to the place of step `n`, as the film of the lesson shows it."""
-        number = self._steps[n]
-        if len(self._moments[number]) == 1:
+        if len(self._moments[n]) == 1:
             return None
-        shots = [shot for shot in self._board.shots if shot.step == number and not shot.ended]
+        shots = _shots(self._board, self._entries[n][0])
         place = next(k for k, shot in enumerate(shots) if shot.arrived)
         shown = (*shots[:place], replace(shots[place], seconds=REST))
         ends = tuple(accumulate(shot.seconds for shot in shown))
@@ -137,9 +147,21 @@ class LessonPages:
             self._frames = None
 
 
-def _moments(board: Storyboard, number: int) -> list[LessonFrame]:
-    """Return the pictures of a step: some of the way to its place, and its place."""
-    shots = [shot for shot in board.shots if shot.step == number and not shot.ended]
+def _shots(board: Storyboard, number: int) -> list[Shot]:
+    """Return the pictures of a step without that of a question before it."""
+    shots = (shot for shot in board.shots if shot.step == number)
+    return [shot for shot in shots if not shot.ended and not shot.asks]
+
+
+def _moments(board: Storyboard, number: int, asks: bool) -> list[LessonFrame]:
+    """Return the pictures of a step: some of the way to its place, and its place.
+
+    asks: whether it is the question before the step instead, which has one picture.
+    """
+    if asks:
+        found = next(shot for shot in board.shots if shot.step == number and shot.asks)
+        return [LessonFrame(found, 1.0, math.inf)]
+    shots = _shots(board, number)
     place = next(n for n, shot in enumerate(shots) if shot.arrived)
     way = shots[:place]
     if len(way) > MOST_SHOTS:

@@ -96,7 +96,10 @@ def pptx_bytes(source: FilmedPages, note: Note, report: Report, theme: str, targ
             films += 1
         last = n + 1 == len(source)
         told = f"{note.command}\n{note.text}" if last else ""
-        deck.add(step, step.question, png, image, packed, told)
+        asked = step.question
+        if step.prediction is not None:
+            asked = " · ".join(step.prediction.choices)
+        deck.add(step, asked, png, image, packed, told)
         if step.answer:
             deck.add(step, step.answer, png, image, None, told)
     return deck.bytes(note)

@@ -9,6 +9,7 @@ from typing import Protocol
 from PySide6.QtCore import QRectF, QSizeF
 from PySide6.QtGui import QPainter
 
+from simulator.lesson.predict import Prediction
 from simulator.program.op import Gesture
 from simulator.program.playback import (
     MOVING,
@@ -64,6 +65,7 @@ class PageStep:
     notes: str = ""  # notes, question, answer: "" where there is none
     question: str = ""
     answer: str = ""
+    prediction: Prediction | None = None  # what is asked before the next step is shown
 
 
 class PageSource(Protocol):

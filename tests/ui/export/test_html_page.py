@@ -233,3 +233,36 @@ def test_a_lesson_is_a_page_of_its_steps(tmp_path):
     for _, _, x, y, w, h, _ in boxes.values():
         assert left <= x < x + w <= left + wide
         assert top <= y < y + h <= top + high
+
+
+ASKED = """
+## The sum
+
+```toml step
+at = { tile = [1, 0], op = "row sum" }
+predict = { ask = "How many keys?", answer = "{{ visible(20) }}", within = 1 }
+```
+
+They are 21.
+"""
+
+
+@pytest.mark.long
+def test_what_is_asked_before_a_step_waits_in_a_step_of_its_own(tmp_path):
+    application()
+    source = tmp_path / "three.md"
+    source.write_text(LESSON + ASKED, "utf-8")
+    lesson = load_lesson(source, LAYOUT_PANELS)
+    assert not lesson.mistakes
+    target = tmp_path / "three.html"
+    wanted = ExportOptions(str(target), lesson=True, steps=(2, 3))
+    prepare_lesson(lesson, wanted, str(source), "0.1.0", MainWindow).make(lambda share: None)
+    found = Page(target.read_text("utf-8"))
+    assert "How many keys?" in found.texts["1"]
+    assert "They are 21." not in found.texts["1"]
+    assert "They are 21." in found.texts["2"]
+    assert [said.get("class") for tag, said in found.elements].count("guess") == 1
+    truth = [said["data-truth"] for _, said in found.elements if "data-truth" in said]
+    assert truth == ["21.0"]
+    hidden = [said for _, said in found.elements if said.get("class") == "answer"]
+    assert [("hidden" in said) for said in hidden] == [True]

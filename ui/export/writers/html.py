@@ -12,6 +12,7 @@ from typing import Any
 from PySide6.QtCore import QSize
 
 from simulator.base.assets import ASSETS
+from simulator.lesson.predict import Prediction
 from ui.export.stepping import PageSource, PageStep, Values
 from ui.export.writers.fragments import Edits, Fragments, edits
 from ui.export.writers.metadata import Note
@@ -21,6 +22,8 @@ from ui.look.formula import formula
 from ui.look.theme import CODE_FAMILY, SYMBOL_FAMILY, TEXT_FAMILY, THEMES
 from ui.session.tasks import Report
 from ui.talk.caption_text import blocks, plain_text
+from ui.talk.prediction import wanted
+from ui.talk.prediction import written as said
 
 _FONTS = (
     (TEXT_FAMILY, 400, "Inter-Regular"),
@@ -168,11 +171,29 @@ def _article(n: int, step: PageStep, view: str) -> str:
         out.append(f'<div class="question">{_text(step.question)}')
         out.append('<button class="ask">Show the answer</button>')
         out.append(f'<div class="answer" hidden>{_text(step.answer)}</div></div>')
+    if step.prediction is not None:
+        out.append(_asked(step.prediction))
     out.append("</div>")
     if step.notes:
         out.append(f'<aside class="note" aria-label="Notes">{_text(step.notes)}</aside>')
     out.append(f'<svg class="paper" viewBox="{view}" role="img" aria-hidden="true"></svg>')
     out.append("</article>\n")
+    return "".join(out)
+
+
+def _asked(asked: Prediction) -> str:
+    """Return the fields in which a question is answered, and its answer, which waits."""
+    truth = asked.truth
+    out = [f'<div class="question" data-truth="{truth!r}" data-within="{asked.within!r}">']
+    if asked.choices:
+        for n, choice in enumerate(asked.choices):
+            out.append(f'<button class="choice" value="{n}">{_inline(choice)}</button> ')
+    else:
+        out.append(f'<label>{escape(wanted(asked))} <input class="guess" inputmode="decimal">')
+        out.append('</label> <button class="check">Check</button> ')
+    out.append('<button class="ask">Show the answer</button>')
+    out.append(f'<div class="answer" hidden><span class="verdict"></span> Computed: '
+               f'{escape(said(asked, truth))}.</div></div>')  # fmt: skip
     return "".join(out)
 
 

@@ -1,6 +1,7 @@
 """The lessons that ship: each step opens, each number is computed, each claim holds."""
 
 import ast
+import math
 import re
 from dataclasses import replace
 from typing import get_args
@@ -145,6 +146,15 @@ def test_lessons_open_whole(stem):
 
 
 @pytest.mark.parametrize("stem", STEMS)
+def test_every_lesson_asks_before_it_shows(stem):
+    asked = [step.said.predict for step in LOADED[stem].steps if step.said.predict is not None]
+    assert asked
+    for each in asked:
+        assert word_count(each.ask) <= 30
+        assert not typed(each.ask)
+
+
+@pytest.mark.parametrize("stem", STEMS)
 def test_a_copy_elsewhere_means_the_same(stem, tmp_path):
     lesson, path = LOADED[stem], tmp_path / "mine.md"
     end = lesson.steps[-1]
@@ -160,6 +170,8 @@ def test_a_copy_elsewhere_means_the_same(stem, tmp_path):
 @pytest.mark.parametrize(("stem", "n"), STEPS)
 def test_steps_resolve_and_are_short(stem, n):
     step = resolve_step(LOADED[stem], n, FORMATS)
+    if step.prediction is not None:
+        assert math.isfinite(step.prediction.truth)
     for text in (step.title, step.caption, step.notes, step.question, step.answer):
         assert "{{" not in text
         assert "NaN" not in text

@@ -80,6 +80,9 @@ def test_every_caption_has_two_lines_on_the_stage(steps) -> None:
     """Before the answer and with it; what is longer stands in a second paragraph, for the notes."""
     for name, each in steps.items():
         lines = [line_count(caption_of(each, shown)) for shown in (False, True)]
+        if each.prediction is not None:
+            asks = replace(each, caption=each.prediction.ask, question="", answer="")
+            lines.append(line_count(caption_of(asks, False)))
         assert max(lines) <= 2, name
 
 

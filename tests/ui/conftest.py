@@ -16,6 +16,7 @@ from tests.helpers.scenario_desk import CAPTURE, RANDOM, Desk
 from tests.helpers.waiting import wait_until
 from ui.app.start import make_window
 from ui.safety.settings import Settings
+from ui.talk.lesson_player import LessonPlayer
 from ui.widgets.application import application
 from ui.window.main_window import MainWindow
 
@@ -38,6 +39,13 @@ def deleted() -> Iterator[None]:
     yield
     if QCoreApplication.instance() is not None:
         QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+
+
+@pytest.fixture(autouse=True)
+def lessons_ask(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let steps of lessons begin at once, but in tests of their questions and of talks."""
+    asks = request.module.__name__.rpartition(".")[2] in ("test_predict", "test_presenter")
+    monkeypatch.setattr(LessonPlayer, "asks", asks)
 
 
 def settings_in(folder: Path) -> Settings:

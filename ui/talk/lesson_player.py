@@ -80,6 +80,9 @@ class LessonPlayer(QObject):
     told = Signal(str)
     """One line about what is wrong with the lesson."""
 
+    asks = True
+    """Whether questions before steps wait for an answer."""
+
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.session = session
@@ -370,7 +373,7 @@ class LessonPlayer(QObject):
         forward = step.number >= (self._came if before is None else before.number)
         self._stop()
         trace, self._next_run = self._next_run, None
-        asks = step.prediction is not None and not step.waits and forward
+        asks = self.asks and step.prediction is not None and not step.waits and forward
         if asks and step.number not in self._guesses:
             self._next_run = trace  # it is that of the step, which is shown later
             assert self.lesson is not None
@@ -537,8 +540,9 @@ class LessonPlayer(QObject):
         if self.step.waits:
             return self._known.get(self.step.number)
         step = self._known.get(self.step.number + 1)
-        asks = step is not None and step.prediction is not None and step.number not in self._guesses
-        return waiting(self.lesson, step) if step is not None and asks else step
+        if step is None or step.prediction is None or not self.asks:
+            return step
+        return step if step.number in self._guesses else waiting(self.lesson, step)
 
     @property
     def walking(self) -> bool:

@@ -280,7 +280,7 @@ def test_every_shipped_lesson_takes_minutes_and_not_hours():
     for title in lessons:
         lesson = load_lesson(title.path)
         board = make_storyboard(lesson, range(len(lesson.steps)), fps=30)
-        assert 55 < board.ends[-1] < 300
+        assert 40 < board.ends[-1] < 300
 
 
 # --- handouts and pictures -------------------------------------------------------------------

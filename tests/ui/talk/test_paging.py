@@ -11,6 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
 from simulator.base.assets import LESSONS, SCENARIOS
+from simulator.lesson.reader import lesson_after
 from tests.helpers.paging import Judge
 from tests.helpers.waiting import wait_until
 from ui.session.calm import Calm
@@ -18,9 +19,10 @@ from ui.widgets.fade import SIGN, Fade
 from ui.window.main_window import MainWindow
 
 Key = Qt.Key
-ONLINE, CACHE, SHARED = (
-    LESSONS / f"{name}.md" for name in ("05-online-softmax", "09-kv-cache", "10-sharing-heads")
-)
+ONLINE, CACHE = (LESSONS / f"{name}.md" for name in ("05-online-softmax", "09-kv-cache"))
+_following = lesson_after(CACHE)
+assert _following
+FOLLOWING = _following.path
 
 
 @pytest.fixture
@@ -57,7 +59,7 @@ def press(window: MainWindow, key: Key) -> None:
 
 @pytest.mark.parametrize(
     ("number", "presses", "expected"),
-    [(1, 3, (CACHE, 3, False)), (6, 2, (CACHE, 6, True)), (6, 3, (SHARED, 0, False))],
+    [(1, 3, (CACHE, 3, False)), (6, 2, (CACHE, 6, True)), (6, 3, (FOLLOWING, 0, False))],
     ids=["another run", "the end", "the next lesson"],
 )
 def test_pages_turned_fast_never_mix_steps(talk, number, presses, expected) -> None:
@@ -193,7 +195,7 @@ def test_a_step_whose_run_is_refused_leaves_the_one_before(talk, tmp_path) -> No
 
 
 def test_page_up_goes_back_over_the_border_of_lessons(talk) -> None:
-    show(talk, SHARED, 0)
+    show(talk, FOLLOWING, 0)
     player = talk.lessons.player
     press(talk, Key.Key_PageUp)
     assert player.path == CACHE
@@ -203,7 +205,7 @@ def test_page_up_goes_back_over_the_border_of_lessons(talk) -> None:
     press(talk, Key.Key_PageDown)
     assert player.ended
     press(talk, Key.Key_PageDown)
-    assert (player.path, player.step_number) == (SHARED, 0)
+    assert (player.path, player.step_number) == (FOLLOWING, 0)
     press(talk, Key.Key_PageUp)
     assert (player.path, player.step_number) == (CACHE, 6)
 

@@ -21,7 +21,7 @@ class Word:
     also: tuple[str, ...]  # what else it is called
 
 
-class _Row(Table):
+class _WordRow(Table):
     says: str
     also: list[str]
 
@@ -29,7 +29,7 @@ class _Row(Table):
 @cache
 def glossary() -> tuple[Word, ...]:
     """Return all words by the alphabet, whatever their capitals."""
-    rows = {name: _Row.model_validate(row) for name, row in read_toml(GLOSSARY).items()}
+    rows = {name: _WordRow.model_validate(row) for name, row in read_toml(GLOSSARY).items()}
     words = (Word(name, row.says, tuple(row.also)) for name, row in rows.items())
     return tuple(sorted(words, key=lambda word: (word.name.lower(), word.name)))
 

@@ -31,7 +31,7 @@ class Reference:
         return f"{self.authors.removesuffix('.')}. {self.title}. {self.venue}."
 
 
-class _Row(Table):
+class _PaperRow(Table):
     authors: str
     title: str
     venue: str
@@ -42,7 +42,7 @@ class _Row(Table):
 @cache
 def references() -> tuple[Reference, ...]:
     """Return all papers by the alphabet."""
-    rows = {name: _Row.model_validate(row) for name, row in read_toml(REFERENCES).items()}
+    rows = {name: _PaperRow.model_validate(row) for name, row in read_toml(REFERENCES).items()}
     found = (
         Reference(name, row.authors, row.title, row.venue, row.link, tuple(row.also))
         for name, row in rows.items()

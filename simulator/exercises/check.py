@@ -28,14 +28,14 @@ _PYTHON = ".py"
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ExerciseVerdict:
     """What is said of an answer."""
 
     right: bool
     says: str
 
 
-def check(exercise: Exercise, given: object) -> Verdict:
+def check(exercise: Exercise, given: object) -> ExerciseVerdict:
     """Return whether an answer is right, and what is wrong with it.
 
     given: what was typed, or a value of TOML; of an op the text of the function.
@@ -44,16 +44,16 @@ def check(exercise: Exercise, given: object) -> Verdict:
     answer = read_answer(exercise, given)
     if exercise.op is not None:
         wrong = judge(exercise.op, str(answer), calls_of(exercise.op, exercise.scenario))
-        return Verdict(not wrong, wrong or exercise.why)
+        return ExerciseVerdict(not wrong, wrong or exercise.why)
     if exercise.kind == "tile":
         assert isinstance(answer, tuple)
         return _tile(exercise, answer)
     if same(answer, exercise.answer, exercise.within):
-        return Verdict(True, exercise.why)
+        return ExerciseVerdict(True, exercise.why)
     for mistake, says in exercise.mistakes:
         if same(answer, mistake, exercise.within):
-            return Verdict(False, says)
-    return Verdict(False, _in_general(exercise, answer))
+            return ExerciseVerdict(False, says)
+    return ExerciseVerdict(False, _in_general(exercise, answer))
 
 
 def read_answer(exercise: Exercise, given: object) -> Answer:
@@ -123,7 +123,7 @@ def _in_general(exercise: Exercise, answer: Answer) -> str:
     return "Too large." if answer > right else "Too small."
 
 
-def _tile(exercise: Exercise, answer: Pair) -> Verdict:
+def _tile(exercise: Exercise, answer: Pair) -> ExerciseVerdict:
     if answer not in exercise.tiles:
         rows = sorted({tile[0] for tile in exercise.tiles})
         cols = sorted({tile[1] for tile in exercise.tiles})
@@ -133,7 +133,7 @@ def _tile(exercise: Exercise, answer: Pair) -> Verdict:
         )  # fmt: skip
     cost = exercise.tiles[answer]
     if cost.shared > exercise.limit:
-        return Verdict(
+        return ExerciseVerdict(
             False,
             f"It does not fit: it takes {_bytes(cost.shared)} of shared memory, a block may take "
             f"{_bytes(exercise.limit)}.",
@@ -141,12 +141,12 @@ def _tile(exercise: Exercise, answer: Pair) -> Verdict:
     assert isinstance(exercise.answer, tuple)
     least = exercise.tiles[exercise.answer].requested
     if cost.requested > least:
-        return Verdict(
+        return ExerciseVerdict(
             False,
             f"It fits, but requests {_bytes(cost.requested)} of HBM; another that fits requests "
             f"{_bytes(least)}.",
         )
-    return Verdict(True, exercise.why)
+    return ExerciseVerdict(True, exercise.why)
 
 
 def _bytes(count: int) -> str:
@@ -203,7 +203,7 @@ def _file_text(path: Path, name: str, value: object) -> object:
 
 def results(
     exercises: Sequence[Exercise], answers: Answers
-) -> tuple[list[tuple[Exercise, Verdict | None]], dict[str, Any]]:
+) -> tuple[list[tuple[Exercise, ExerciseVerdict | None]], dict[str, Any]]:
     """Return what is said of each answer, None where there is none, and the result as JSON.
 
     Raises InputError: an answer is no answer, or is to an exercise that the lesson has not.
@@ -212,7 +212,7 @@ def results(
     for name in answers.given:
         if name not in names:
             raise refuse(str(answers.path), f"answers.{name}", "", f"one of {', '.join(names)}")
-    judged: list[tuple[Exercise, Verdict | None]] = []
+    judged: list[tuple[Exercise, ExerciseVerdict | None]] = []
     for exercise in exercises:
         given = answers.given.get(exercise.name, "")
         try:

@@ -40,7 +40,7 @@ _EXPRESSION = re.compile(r"\{\{(.*)\}\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class ExerciseOption:
     """One of the answers that can be chosen."""
 
     text: str
@@ -70,7 +70,7 @@ class Exercise:
     answer_text: str  # the answer as it is printed
     unit: str
     within: float
-    options: tuple[Option, ...]  # in the order in which they are shown
+    options: tuple[ExerciseOption, ...]  # in the order in which they are shown
     mistakes: tuple[tuple[Answer, str], ...]  # wrong answers, and what is wrong with each
     tiles: Mapping[Pair, TileCost]  # the tiles that can be chosen
     limit: int  # bytes of shared memory that a tile may take
@@ -158,7 +158,7 @@ def _made(raw: Mapping[str, Any], lesson: str, seed: int, formats: Formats) -> E
         return row, col
 
     right: Answer
-    options: tuple[Option, ...] = ()
+    options: tuple[ExerciseOption, ...] = ()
     tiles: dict[Pair, TileCost] = {}
     limit, op, mistakes = 0, None, [(answer(m.answer), text(m.says)) for m in table.wrong]
     if table.kind == "choice":
@@ -166,7 +166,9 @@ def _made(raw: Mapping[str, Any], lesson: str, seed: int, formats: Formats) -> E
     elif table.kind == "fault":
         titles = {fault.name: fault for fault in FAULTS}
         right = titles[planted].title
-        options = tuple(Option(titles[each].title, titles[each].words) for each in table.faults)
+        options = tuple(
+            ExerciseOption(titles[each].title, titles[each].words) for each in table.faults
+        )
     elif table.kind == "tile":
         limit = int(_whole(_value(table.limit, numbers)))
         tiles = {
@@ -220,12 +222,12 @@ def same(one: Answer, right: Answer, within: float) -> bool:
 
 def _choice(
     table: ExerciseTable, seed: int, numbers: Numbers, text: Any
-) -> tuple[str, tuple[Option, ...]]:
+) -> tuple[str, tuple[ExerciseOption, ...]]:
     values = [float(_value(each.value, numbers)) for each in table.choices]
     best = max(values) if table.best == "largest" else min(values)
     if not table.choices or values.count(best) != 1:
         raise refuse("", "choices", str(values), "one right choice")
-    found = [Option(text(each.text), text(each.says)) for each in table.choices]
+    found = [ExerciseOption(text(each.text), text(each.says)) for each in table.choices]
     order = np.random.default_rng([seed, len(table.name)]).permutation(len(found))
     return found[values.index(best)].text, tuple(found[n] for n in order)
 

@@ -52,22 +52,22 @@ def course_paths(lessons: Collection[LessonTitle] | None = None) -> tuple[Course
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class LessonNeed:
     """A lesson that another one needs."""
 
     lesson: LessonTitle
     depth: int  # 1: it is needed itself; 2: by one that is; and so on
 
 
-def needs_of(lesson: LessonTitle, lessons: Collection[LessonTitle]) -> tuple[Need, ...]:
+def needs_of(lesson: LessonTitle, lessons: Collection[LessonTitle]) -> tuple[LessonNeed, ...]:
     """Return all that a lesson needs, each once, after the lesson that needs it."""
     by_name = {each.name: each for each in lessons}
-    found: dict[str, Need] = {}
+    found: dict[str, LessonNeed] = {}
 
     def add(of: LessonTitle, depth: int) -> None:
         for name in of.needs:
             if name in by_name and name not in found and name != lesson.name:
-                found[name] = Need(by_name[name], depth)
+                found[name] = LessonNeed(by_name[name], depth)
                 add(by_name[name], depth + 1)
 
     add(lesson, 1)

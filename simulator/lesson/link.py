@@ -70,7 +70,7 @@ class _View(Table):
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ViewLink:
     """A view that a string says."""
 
     scenario: Scenario
@@ -109,7 +109,7 @@ def is_link(text: str) -> bool:
     return text.strip().lower().startswith(SCHEME)
 
 
-def read_link(text: str) -> Link:
+def read_link(text: str) -> ViewLink:
     """Return the view of a link.
 
     Raises InputError: it is damaged, of a later version, or says what cannot be used.
@@ -123,7 +123,7 @@ def read_link(text: str) -> Link:
         said = _View.model_validate(_unpacked(text.removeprefix(HEAD)))
     except ValidationError as error:
         raise input_error("link", error, _View) from None
-    return Link(
+    return ViewLink(
         _with_place(parse_scenario(said.scenario, "link")),
         Cursor(said.visit, said.op), said.row, said.layout, said.panel, said.choose,
     )  # fmt: skip

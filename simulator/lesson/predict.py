@@ -33,7 +33,7 @@ class Prediction:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class GuessOutcome:
     """How a guess compares with the answer."""
 
     guess: float
@@ -42,16 +42,16 @@ class Outcome:
     factor: float  # how many times too large, or too small, from 1; 0 where signs differ
 
 
-def outcome(prediction: Prediction, guess: float) -> Outcome:
+def outcome(prediction: Prediction, guess: float) -> GuessOutcome:
     """Return how a guess compares with the answer."""
     truth = prediction.truth
     if not prediction.is_number:
-        return Outcome(guess, guess == truth, float(guess != truth), 0.0)
+        return GuessOutcome(guess, guess == truth, float(guess != truth), 0.0)
     apart = guess - truth
     # A distance that only rounding makes larger than allowed is not.
     right = abs(apart) <= prediction.within * (1 + 1e-9)
     ratio = guess / truth if truth and guess and guess / truth > 0 else 0.0
-    return Outcome(guess, right, apart, max(ratio, 1 / ratio) if ratio else 0.0)
+    return GuessOutcome(guess, right, apart, max(ratio, 1 / ratio) if ratio else 0.0)
 
 
 def read_number(text: str, unit: str = "") -> float | None:

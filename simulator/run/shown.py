@@ -9,7 +9,7 @@ html: Callable[[Any], str] | None = None
 """Returns HTML of a trace or a snapshot; whoever can paint sets it."""
 
 
-class Shown:
+class ShownFigure:
     """Something that a notebook shows as a picture, where there is one."""
 
     def _repr_html_(self) -> str | None:

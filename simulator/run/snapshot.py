@@ -21,7 +21,7 @@ from simulator.program.playback import Cursor
 from simulator.program.state import ChipTile, Numbers
 from simulator.program.tensors import GATE, Axis, TensorSpec
 from simulator.program.tile_program import Counters, TileProgram, Visit
-from simulator.run.shown import Shown
+from simulator.run.shown import ShownFigure
 from simulator.timing.duration import duration_of
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ _OF_FORWARD = ("S", "P")
 
 
 @dataclass(frozen=True)
-class Snapshot(Shown):
+class Snapshot(ShownFigure):
     """State at a cursor."""
 
     # the run's visits and ops; ``program.workload`` has shapes, mask and hardware

@@ -43,7 +43,7 @@ from simulator.run.final_weights import (
 )
 from simulator.run.gradients import made_so_far
 from simulator.run.rescales import rescaled
-from simulator.run.shown import Shown
+from simulator.run.shown import ShownFigure
 from simulator.run.snapshot import HeadNumbers, Partials, Snapshot
 from simulator.run.wrong import exact_engine, wrong_numbers
 from simulator.timing.run_time import model_of
@@ -61,7 +61,7 @@ _RowState = tuple[F32 | np.float32, F32 | np.float32, F32 | np.float32]
 """m, l and O of a row block."""
 
 
-class Trace(Shown):
+class Trace(ShownFigure):
     """A run of a workload on an engine."""
 
     def __init__(self, program: TileProgram, engine: Engine, inputs: Inputs) -> None:

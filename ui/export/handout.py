@@ -37,7 +37,7 @@ _COLUMN = 36
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class PrintedSection:
     """What is read after the steps: a title, and texts that are not cut where that can be."""
 
     title: str
@@ -217,7 +217,7 @@ class Handout:
             paint_pieces(painter, placed.flow.pieces, style, self._theme.text, BODY)
             painter.restore()
 
-    def _laid_out(self, sections: Iterable[Section]) -> Iterator[tuple[_Set, ...]]:
+    def _laid_out(self, sections: Iterable[PrintedSection]) -> Iterator[tuple[_Set, ...]]:
         """Yield pages of texts in columns."""
         page, em = self._page, self._em
         columns = max(1, int(page.width() // (_COLUMN * em)))
@@ -274,7 +274,7 @@ def after_steps(
     questions: bool = True,
     answers: bool = True,
     notes: bool = False,
-) -> Iterator[Section]:
+) -> Iterator[PrintedSection]:
     """Yield what is read after the steps; answers last, on a page of their own.
 
     questions, answers: whether answers to the questions of steps, and to exercises, are given.
@@ -282,7 +282,7 @@ def after_steps(
     """
     if exercises:
         asked = (_asked(each, n) for n, each in enumerate(exercises, start=1))
-        yield Section("Exercises", tuple(asked), apart=True)
+        yield PrintedSection("Exercises", tuple(asked), apart=True)
     said = "\n".join(
         "\n".join((step.caption, step.question, step.answer, step.notes if notes else ""))
         for step in steps
@@ -290,7 +290,7 @@ def after_steps(
     papers = sorted((cited.paper for cited in citations(said)), key=lambda paper: paper.name)
     if papers:
         texts = tuple(f"**{paper.name}.** {paper.line} {paper.link}" for paper in papers)
-        yield Section("References", texts)
+        yield PrintedSection("References", texts)
     told = [
         f"**Step {step.number + 1}. {step.title}**\n\n*{step.question}*\n\n{step.answer}"
         for step in steps
@@ -300,7 +300,7 @@ def after_steps(
         solved = enumerate(exercises, start=1)
         told += [f"**Exercise {n}.** {_answered(each)}" for n, each in solved]
     if told:
-        yield Section("Answers", tuple(told), apart=True)
+        yield PrintedSection("Answers", tuple(told), apart=True)
 
 
 def _asked(exercise: Exercise, number: int) -> str:

@@ -14,7 +14,7 @@ from PySide6.QtGui import QImage
 
 from simulator.base.errors import InputError, Mistake, reason, refuse
 from simulator.base.files import clear_stale, part_of, write_atomically
-from simulator.lesson.link import Link
+from simulator.lesson.link import ViewLink
 from simulator.lesson.steps import Lesson
 from simulator.program.playback import Cursor, end_of_visit, first_cursor
 from simulator.run.trace import Trace
@@ -136,12 +136,12 @@ def prepare(
     return Export(options, source, note, words, sound)
 
 
-def _view(trace: Trace, options: ExportOptions, begin: Cursor) -> Link:
+def _view(trace: Trace, options: ExportOptions, begin: Cursor) -> ViewLink:
     """Return the view with which an export of a run begins."""
     rows = trace.program.visit(begin.visit).rows
     row = rows.start + len(rows) // 2 if options.row is None else options.row
     layout = options.scene if options.scene in LAYOUT_NAMES else ""
-    return Link(trace.workload.scenario, begin, row, layout)
+    return ViewLink(trace.workload.scenario, begin, row, layout)
 
 
 def prepare_lesson(
@@ -167,7 +167,7 @@ def prepare_lesson(
         raise InputError(lesson.source, [wrong])
     steps = options.steps_of(len(lesson.steps))
     at = lesson.steps[steps.start]
-    view = Link(at.scenario, at.cursor, at.row, at.layout, at.panel, at.choices)
+    view = ViewLink(at.scenario, at.cursor, at.row, at.layout, at.panel, at.choices)
     note = note_of(view, options.path.parent, version, options.command(named))
     note = replace(note, title=lesson.title)
     if options.format.steps:

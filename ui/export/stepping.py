@@ -107,7 +107,7 @@ class PageSource(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class RunStop:
     """One step of a run."""
 
     cursor: Cursor  # what is reached
@@ -117,7 +117,7 @@ class Stop:
 
 def stops_of(
     program: TileProgram, visits: range, by: Granularity | None, *, slides: bool = False
-) -> tuple[list[Stop], Granularity]:
+) -> tuple[list[RunStop], Granularity]:
     """Return the steps of a part of a run: by op while it is short, then by tile, by row block.
 
     slides: whether they are slides: by tile while there are few, then by row block.
@@ -135,7 +135,7 @@ def stops_of(
                 cursor = Cursor(visit, n)
                 before = step(program, cursor, Granularity.OP, forward=False)
                 still = before == cursor or (op.gesture is Gesture.STATE and not op.moves)
-                out.append(Stop(cursor, None if still else before, seconds_of(op)))
+                out.append(RunStop(cursor, None if still else before, seconds_of(op)))
         return out, by
     found: list[Cursor] = []
     if by is Granularity.TILE:
@@ -150,10 +150,10 @@ def stops_of(
         if at < end:
             by = Granularity.TILE
             found = [end_of_visit(program, visit) for visit in _thinned(visits, most)]
-    return [Stop(cursor) for cursor in found], by
+    return [RunStop(cursor) for cursor in found], by
 
 
-def steps_words(stops: list[Stop], by: Granularity, visits: int) -> str:
+def steps_words(stops: list[RunStop], by: Granularity, visits: int) -> str:
     """Return how many steps there are, and of what, for users."""
     steps = plural(len(stops), "step")
     if by is Granularity.OP:

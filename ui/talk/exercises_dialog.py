@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 )
 
 from simulator.base.errors import InputError
-from simulator.exercises.check import Verdict, check
+from simulator.exercises.check import ExerciseVerdict, check
 from simulator.exercises.made import Exercise, exercises_of
 from simulator.lesson.reader import list_lessons
 from ui.look.lesson_text import FORMATS
@@ -328,7 +328,7 @@ class ExercisesDialog(QDialog):
         self.check.setEnabled(False)
         self._say("Checking it.")
 
-        def done(found: Verdict) -> None:
+        def done(found: ExerciseVerdict) -> None:
             self.check.setEnabled(True)
             if found.right:
                 self._right.add(self._key(e))

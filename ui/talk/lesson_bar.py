@@ -21,7 +21,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from simulator.lesson.places import NumberPlace
-from simulator.lesson.predict import Outcome
+from simulator.lesson.predict import GuessOutcome
 from simulator.lesson.steps import ResolvedStep
 from simulator.run.cell_values import cell_name
 from ui.look.draw import card, outline, text_width
@@ -184,7 +184,7 @@ class LessonBar(QWidget):
         revealed: bool,
         *,
         after: bool = False,
-        outcome: Outcome | None = None,
+        outcome: GuessOutcome | None = None,
     ) -> None:
         """Show a step, with the answer to its question or without.
 
@@ -198,7 +198,7 @@ class LessonBar(QWidget):
         self._name_next("Next", _SKIPS if step.waits else "The next step (PgDn)")
         self.placed.emit(step.lesson, step.number, step.count)
 
-    def _show_card(self, step: ResolvedStep, outcome: Outcome | None) -> None:
+    def _show_card(self, step: ResolvedStep, outcome: GuessOutcome | None) -> None:
         """Ask what a step asks, or show how far a guess is off; else keep the room for text."""
         asked, card = step.prediction, self.card
         if asked is None or not self.asks or not (step.waits or outcome):

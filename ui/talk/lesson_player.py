@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from simulator.base.assets import LESSONS
 from simulator.base.errors import InputError, refuse
-from simulator.lesson.predict import Outcome, outcome
+from simulator.lesson.predict import GuessOutcome, outcome
 from simulator.lesson.reader import (
     lesson_after,
     lesson_before,
@@ -207,7 +207,7 @@ class LessonPlayer(QObject):
         return self.step is not None and self.step.waits
 
     @property
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> GuessOutcome | None:
         """How the guess of the current step's question compares with its answer."""
         asked = self.step.prediction if self.step is not None else None
         guess = self._guesses.get(self.step_number)

@@ -10,7 +10,7 @@ from PySide6.QtCore import QEasingCurve, QEvent, QRectF, QSize, Qt, QVariantAnim
 from PySide6.QtGui import QColor, QFont, QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QLineEdit, QWidget
 
-from simulator.lesson.predict import Outcome, Prediction, read_number
+from simulator.lesson.predict import GuessOutcome, Prediction, read_number
 from ui.look.draw import LEFT, card, draw_text, mixed, text_width
 from ui.look.theme import DARK, Style
 from ui.safety.overrides import guarded
@@ -87,7 +87,7 @@ class PredictCard(QWidget):
         self.setAccessibleName("Predict")
         self.style_now = Style(DARK)
         self.prediction: Prediction | None = None
-        self.outcome: Outcome | None = None
+        self.outcome: GuessOutcome | None = None
         self.waits = False
         """Whether an answer is waited for."""
         self.told = False
@@ -148,7 +148,7 @@ class PredictCard(QWidget):
         ]  # fmt: skip
         self._arrange()
 
-    def answer(self, prediction: Prediction, outcome: Outcome | None) -> None:
+    def answer(self, prediction: Prediction, outcome: GuessOutcome | None) -> None:
         """Stop waiting: the run plays, and then `tell` shows the distance; None: skipped."""
         self.prediction, self.outcome = prediction, outcome
         self.waits = self.told = False

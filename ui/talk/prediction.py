@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QFont, QPainter, QPen
 
-from simulator.lesson.predict import Outcome, Prediction
+from simulator.lesson.predict import GuessOutcome, Prediction
 from ui.look.draw import CENTRE, draw_text, mixed, text_width
 from ui.look.theme import Style
 from ui.look.units import number_text, tick_text
@@ -53,7 +53,7 @@ def wanted(prediction: Prediction) -> str:
     return f"a number between {low} and {high}{unit}"
 
 
-def verdict(prediction: Prediction, found: Outcome) -> str:
+def verdict(prediction: Prediction, found: GuessOutcome) -> str:
     """Return one sentence about a guess, by the sign and the size of its distance."""
     truth, guess = written(prediction, prediction.truth), _guessed(prediction, found.guess)
     if not prediction.is_number:

@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtGui import QGuiApplication
 
 from simulator.base.errors import InputError, refuse
-from simulator.lesson.link import Link, is_link, read_link
+from simulator.lesson.link import ViewLink, is_link, read_link
 from simulator.lesson.tables import ChooseTable
 from ui.look.layouts import LAYOUT_PANELS, layout_named
 from ui.look.units import count_text
@@ -26,7 +26,7 @@ class Links(QObject):
         super().__init__(window)
         self._window = window
 
-    def link(self) -> Link | None:
+    def link(self) -> ViewLink | None:
         """Return the view on show; None before there is one."""
         window, view = self._window, self._window.session.view
         scenario = window.session.scenario
@@ -35,7 +35,7 @@ class Links(QObject):
         from ui.talk.record_dialog import front_panel
 
         layout = window.desk.current
-        return Link(
+        return ViewLink(
             scenario, view.snapshot.cursor, view.report.row, layout,
             front_panel(window, layout), self._choices(layout),
         )  # fmt: skip
@@ -81,7 +81,7 @@ class Links(QObject):
         else:
             self._window.unsaved.before(lambda: self.show(found, text.strip()))
 
-    def read(self, text: str) -> Link:
+    def read(self, text: str) -> ViewLink:
         """Return the view of a link.
 
         Raises InputError: it is none, or a window cannot show it.
@@ -104,7 +104,7 @@ class Links(QObject):
         said = found.scenario.title or found.scenario.attention.algorithm
         return f"{said} · visit {count_text(found.cursor.visit)}, op {found.cursor.op}"
 
-    def show(self, found: Link, text: str) -> None:
+    def show(self, found: ViewLink, text: str) -> None:
         """Show a view; `text` is put among the recent files."""
         window = self._window
         window.lessons.player.leave()

@@ -31,7 +31,7 @@ _ICON, _NAME, _DIGIT = 22, 15, 13
 
 
 @guarded
-class _Row(QToolButton):
+class _RailButton(QToolButton):
     """A pictogram, the name if there is room for it, and the digit that does the same."""
 
     def __init__(self, action: QAction, picture: str, digit: str) -> None:
@@ -106,7 +106,7 @@ class Rail(QToolBar):
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
         self.toggleViewAction().setVisible(False)
         self.actions_of: dict[str, QAction] = {}
-        self.rows: list[_Row] = []
+        self.rows: list[_RailButton] = []
         self._box = QWidget()
         column = QVBoxLayout(self._box)
         column.setContentsMargins(0, 0, 0, 0)
@@ -131,7 +131,7 @@ class Rail(QToolBar):
         window.docks.sight_changed.connect(self._tick)
 
     def _add(self, action: QAction, picture: str, digit: str) -> None:
-        row = _Row(action, picture, digit)
+        row = _RailButton(action, picture, digit)
         self._window.addAction(action)
         column = self._box.layout()
         assert column is not None

@@ -15,7 +15,7 @@ from simulator.base.tables import Table, read_toml
 PUBLISHED = ASSETS / "quality.toml"
 
 
-class _Row(Table):
+class _QualityRow(Table):
     score: Annotated[float, Field(gt=0, le=100)]
     of: str
     source: str
@@ -37,5 +37,5 @@ class PublishedScore:
 @cache
 def published_scores() -> Mapping[str, PublishedScore]:
     """Return them by model and way to share."""
-    rows = {name: _Row.model_validate(row) for name, row in read_toml(PUBLISHED).items()}
+    rows = {name: _QualityRow.model_validate(row) for name, row in read_toml(PUBLISHED).items()}
     return {name: PublishedScore(**row.model_dump()) for name, row in rows.items()}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from simulator.base.assets import ASSETS, CAPTURES, SCENARIOS
 from simulator.base.errors import InputError
 from simulator.lesson import link as links
-from simulator.lesson.link import HEAD, MOST_LETTERS, Link, is_link, read_link
+from simulator.lesson.link import HEAD, MOST_LETTERS, ViewLink, is_link, read_link
 from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import load_scenario, parse_scenario
 from simulator.program.playback import Cursor
@@ -73,7 +73,7 @@ def test_any_view_comes_back(
     except InputError:
         assume(False)
     chosen = ChooseTable.model_validate(choices)
-    view = Link(scenario, Cursor(visit, op), row, layout, panel, chosen)
+    view = ViewLink(scenario, Cursor(visit, op), row, layout, panel, chosen)
     text = view.text
     assert read_link(text) == view
     assert is_link(text)
@@ -83,7 +83,7 @@ def test_any_view_comes_back(
 
 @pytest.mark.parametrize("demo", sorted(SCENARIOS.glob("*.toml")), ids=lambda path: path.stem)
 def test_every_demo_has_a_short_one(demo: Path) -> None:
-    view = Link(load_scenario(demo), Cursor(3, 1))
+    view = ViewLink(load_scenario(demo), Cursor(3, 1))
     assert read_link(f"  {view.text}\n") == view
     assert len(view.text) < 250
     assert str(ASSETS) not in json.dumps(links._unpacked(view.text.removeprefix(HEAD)))
@@ -94,7 +94,9 @@ OLD = "tilescope:1/Q3UltmiurYXrNoXoNobqNjHQQXdcLQA"
 
 
 def test_an_old_link_still_says_the_same() -> None:
-    assert Link(parse_scenario({"mask": {"causal": True}}), Cursor(5, 3), 40, "steps").text == OLD
+    assert (
+        ViewLink(parse_scenario({"mask": {"causal": True}}), Cursor(5, 3), 40, "steps").text == OLD
+    )
     assert read_link(OLD).scenario.mask.causal
 
 
@@ -153,7 +155,7 @@ def test_what_is_no_link_is_refused_in_a_line(text: str) -> None:
     assert refused(text)
 
 
-GOOD = Link(load_scenario(SCENARIOS / "window-sinks.toml"), Cursor(3, 2), 5, "steps").text
+GOOD = ViewLink(load_scenario(SCENARIOS / "window-sinks.toml"), Cursor(3, 2), 5, "steps").text
 
 
 @settings(max_examples=400)
@@ -171,13 +173,13 @@ def test_fuzzed_links_are_refused_in_a_line_or_say_a_view(data: st.DataObject) -
         found: object = read_link(HEAD + "".join(code))
     except InputError as error:
         found = error
-    assert isinstance(found, Link) or len(str(found).splitlines()) == 1
+    assert isinstance(found, ViewLink) or len(str(found).splitlines()) == 1
 
 
 def test_a_file_of_ones_own_and_a_long_view_are_refused_in_a_line(tmp_path: Path) -> None:
     mine = {"input": {"source": "file", "path": str(tmp_path / "mine.npz")}}
     with pytest.raises(InputError, match=r'^link: input.path = "mine.npz": expected .* no file'):
-        assert Link(parse_scenario(mine)).text
+        assert ViewLink(parse_scenario(mine)).text
     lengths = [n * 7919 % 997 + 1 for n in range(1900)]
     with pytest.raises(InputError, match="2000 letters"):
-        assert Link(parse_scenario({"mask": {"documents": lengths}})).text
+        assert ViewLink(parse_scenario({"mask": {"documents": lengths}})).text

@@ -25,7 +25,7 @@ from simulator.run.rescales import rescale_seconds_at
 from simulator.study.captions import program_of, usual_run
 from tests.ui.export.helpers import MOST, ROOT, decoded, frames_of, names, off, picture
 from ui.export.frames import new_image, paint_frame
-from ui.export.handout import Handout, Section, after_steps, exercises_in
+from ui.export.handout import Handout, PrintedSection, after_steps, exercises_in
 from ui.export.job import prepare_lesson
 from ui.export.options import ExportOptions
 from ui.export.storyboard import BETWEEN, READING, REST, SHORTEST, make_storyboard
@@ -360,7 +360,11 @@ def test_long_texts_after_the_steps_go_on_in_the_next_column_and_page(lesson):
     paper = Handout(load_lesson(lesson), frames, ExportOptions("a.pdf", lesson=True))
     words = [f"w{n}" for n in range(2500)]
     texts = [" ".join(words[n : n + size]) for n, size in ((0, 1500), (1500, 900), (2400, 100))]
-    pages = list(paper._laid_out([Section("One", tuple(texts[:2])), Section("Two", (texts[2],))]))
+    pages = list(
+        paper._laid_out(
+            [PrintedSection("One", tuple(texts[:2])), PrintedSection("Two", (texts[2],))]
+        )
+    )
     placed = [(part, piece) for page in pages for part in page for piece in part.flow.pieces]
     said = [piece.text for _, piece in placed]
     assert said == ["One", *words[:2400], "Two", *words[2400:]]

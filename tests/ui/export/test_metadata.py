@@ -13,7 +13,7 @@ from PIL import Image
 
 from simulator.base.assets import CAPTURES, SCENARIOS
 from simulator.base.errors import InputError
-from simulator.lesson.link import Link, read_link
+from simulator.lesson.link import ViewLink, read_link
 from simulator.problem.scenario import load_scenario, parse_scenario
 from simulator.run.trace import simulate
 from tests.ui.export.helpers import make, options, still
@@ -88,7 +88,7 @@ def test_codes_of_control_leave_a_file_well_formed_and_the_title_comes_back(
 
 def test_half_a_letter_in_a_path_is_left_out(tmp_path):
     scenario = parse_scenario({"input": {"source": "file", "path": "a\udc80.npz"}})
-    note = note_of(Link(scenario), tmp_path, "1", "")
+    note = note_of(ViewLink(scenario), tmp_path, "1", "")
     told = "".join(ElementTree.fromstring(note.xmp).itertext())
     assert note.text in told
     assert "a\ufffd.npz" in told
@@ -177,6 +177,6 @@ def test_a_missing_file_and_a_changed_note_are_told(tmp_path):
 
 def test_a_command_is_one_line_whatever_files_are_called(tmp_path):
     name = "a\nb\x1b[2J.png"
-    note = note_of(Link(parse_scenario({})), tmp_path, "1", still(name).command("x\ny.toml"))
+    note = note_of(ViewLink(parse_scenario({})), tmp_path, "1", still(name).command("x\ny.toml"))
     assert note.text.count("\n") == 3 + note.scenario.count("\n")
     assert note.command.isprintable()

@@ -13,7 +13,7 @@ import pytest
 
 from simulator.base.assets import SCENARIOS
 from simulator.base.errors import InputError
-from simulator.lesson.link import Link
+from simulator.lesson.link import ViewLink
 from simulator.problem.scenario import load_scenario, scenario_toml, with_values
 from tests.helpers.changes import choose_algorithm
 from ui.export.writers.metadata import note_of
@@ -27,7 +27,7 @@ SLOW = with_values(load_scenario(SCENARIOS / "causal.toml"), {"title": "Slow"})
 LESSON = (
     '+++\ntitle = "T"\n+++\n## One\n```toml step\nscenario = "causal"\nchange.title = "Slow"\n```\n'
 )
-NOTE = note_of(Link(SLOW), Path(), "1", "x").text.replace("&", "&amp;")
+NOTE = note_of(ViewLink(SLOW), Path(), "1", "x").text.replace("&", "&amp;")
 CONTENTS = {
     ".toml": scenario_toml(SLOW),
     ".md": LESSON,

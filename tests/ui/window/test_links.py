@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication, QLineEdit
 
 from simulator.base.assets import SCENARIOS
 from simulator.base.errors import InputError
-from simulator.lesson.link import HEAD, Link, read_link
+from simulator.lesson.link import HEAD, ViewLink, read_link
 from simulator.problem.scenario import load_scenario, with_values
 from simulator.program.playback import Cursor
 from ui.app.start import make_window
@@ -111,8 +111,8 @@ def test_what_is_no_link_changes_nothing_and_says_so(open_window, text):
 
 def test_a_layout_that_there_is_not_is_refused(open_window):
     window = open_window("flash2", (1280, 720))
-    strange = Link(load_scenario(SCENARIOS / "causal.toml"), layout="../x")
-    for text in (strange.text, Link(strange.scenario, layout="steps", panel="cache").text):
+    strange = ViewLink(load_scenario(SCENARIOS / "causal.toml"), layout="../x")
+    for text in (strange.text, ViewLink(strange.scenario, layout="steps", panel="cache").text):
         with pytest.raises(InputError, match=r"^link: (layout|panel) = "):
             window.links.read(text)
 
@@ -131,7 +131,7 @@ def test_a_run_of_ones_own_file_has_no_link(open_window, tmp_path):
 
 def test_recent_files_have_it_by_its_title(open_window):
     window = open_window("flash2", (1280, 720))
-    text = Link(load_scenario(SCENARIOS / "causal.toml"), Cursor(5, 1), 40).text
+    text = ViewLink(load_scenario(SCENARIOS / "causal.toml"), Cursor(5, 1), 40).text
     window.settings.add_recent(HEAD + "AAAA")  # of a later version, say
     window.settings.add_recent(text)
     assert window.settings.recent == []
@@ -146,7 +146,9 @@ def test_recent_files_have_it_by_its_title(open_window):
 
 
 def test_a_window_starts_with_one_and_clamps_its_place(qapp, settings):
-    text = Link(load_scenario(SCENARIOS / "causal.toml"), Cursor(10**9, 99), 10**9, "memory").text
+    text = ViewLink(
+        load_scenario(SCENARIOS / "causal.toml"), Cursor(10**9, 99), 10**9, "memory"
+    ).text
     window = make_window(text, "numpy", settings)
     try:
         window.show()
@@ -164,7 +166,7 @@ def test_a_window_starts_with_one_and_clamps_its_place(qapp, settings):
 def test_a_field_keeps_its_own_paste(open_window, qapp):
     window = open_window("flash2", (1280, 720))
     before = shown(window)
-    QGuiApplication.clipboard().setText(Link(load_scenario(SCENARIOS / "causal.toml")).text)
+    QGuiApplication.clipboard().setText(ViewLink(load_scenario(SCENARIOS / "causal.toml")).text)
     field = QLineEdit(window)
     field.show()
     field.setFocus()

@@ -24,7 +24,7 @@ from ui.window.actions import ACTIONS
 from ui.window.file_menu import demo_paths
 from ui.window.panel_specs import GROUPED, GROUPS, PANELS
 from ui.window.search.dialog import AT_MOST, open_search
-from ui.window.search.entries import SYNONYMS, Entry, Kind, entries
+from ui.window.search.entries import SYNONYMS, Kind, SearchEntry, entries
 from ui.window.search.rows import AT_ONCE, SearchRows, broken, told
 
 ALL = entries()
@@ -148,9 +148,9 @@ def test_a_wrong_letter_a_missing_one_and_another_order_do_no_harm():
 
 
 def test_a_title_comes_before_a_synonym_and_that_before_a_sentence():
-    told = Entry(Kind.WORD, "1", "x", "the gauge of it", ())
-    named = Entry(Kind.WORD, "2", "x", "y", ("gauge",))
-    titled = Entry(Kind.WORD, "3", "gauge", "y", ())
+    told = SearchEntry(Kind.WORD, "1", "x", "the gauge of it", ())
+    named = SearchEntry(Kind.WORD, "2", "x", "y", ("gauge",))
+    titled = SearchEntry(Kind.WORD, "3", "gauge", "y", ())
     assert find("gauge", (told, named, titled)).entries == (titled, named, told)
 
 

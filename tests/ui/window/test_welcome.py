@@ -16,7 +16,14 @@ from ui.app.start import make_window
 from ui.look.theme import DARK, THEMES, Style, growth
 from ui.safety.settings import Settings
 from ui.window.main_window import MainWindow, first_size
-from ui.window.welcome.entries import Entry, Places, entries_of, in_sight, neighbour, places_of
+from ui.window.welcome.entries import (
+    PageEntry,
+    WelcomePlaces,
+    entries_of,
+    in_sight,
+    neighbour,
+    places_of,
+)
 from ui.window.welcome.page import WelcomePage
 
 Key = Qt.Key
@@ -45,12 +52,12 @@ def page_of(window: MainWindow) -> WelcomePage:
     return window.cover
 
 
-def places(size: tuple[int, int], text: float = 1.0, scrolled: float = 0.0) -> Places:
+def places(size: tuple[int, int], text: float = 1.0, scrolled: float = 0.0) -> WelcomePlaces:
     style = Style(DARK, text * growth(*size))
     return places_of(ENTRIES, parts(), style, QSizeF(*size), scrolled)
 
 
-def number_of(name: str, entries: tuple[Entry, ...] = ENTRIES) -> int:
+def number_of(name: str, entries: tuple[PageEntry, ...] = ENTRIES) -> int:
     """Return the number of the row of a lesson."""
     found = (n for n, each in enumerate(entries) if each.role == "lesson" and each.path)
     return next(n for n in found if entries[n].path.stem.endswith(name))

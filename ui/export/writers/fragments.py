@@ -65,7 +65,7 @@ class Fragments:
             painter.end()
         text = NO_CHARACTER.sub("\ufffd", bytes(data.data()).decode("utf-8", "replace"))
         root = ElementTree.fromstring(_NAMESPACE.sub("", text).replace("xlink:", ""))
-        reader = _Reader(self, root)
+        reader = _FragmentReader(self, root)
         out: list[int] = []
         for child in root:
             if child.tag == "g":
@@ -89,7 +89,7 @@ class Fragments:
         return self._names[content]
 
 
-class _Reader:
+class _FragmentReader:
     """Reads one drawing."""
 
     def __init__(self, fragments: Fragments, root: Element) -> None:

@@ -19,7 +19,7 @@ from simulator.base.errors import InputError, reason, refuse
 from simulator.base.files import open_regular
 from simulator.base.limits import EXPORT_BYTES, NOTE_BYTES
 from simulator.base.tables import parse_toml
-from simulator.lesson.link import SCHEME, Link
+from simulator.lesson.link import SCHEME, ViewLink
 from simulator.problem.scenario import Scenario, parse_scenario, scenario_toml, with_values
 from ui.export.writers.xml_text import NO_CHARACTER
 
@@ -64,7 +64,7 @@ class Note:
         return _XMP.format(escape(self.text, quote=False).replace("\n", "&#10;")).encode("utf-8")
 
 
-def note_of(view: Link, folder: Path, version: str, command: str) -> Note:
+def note_of(view: ViewLink, folder: Path, version: str, command: str) -> Note:
     """Return the note for an export in `folder` that begins with a view."""
     said = NO_CHARACTER.sub(_in_toml, scenario_toml(view.scenario, folder))
     link = ""

@@ -22,7 +22,7 @@ _LINE, _HIGHEST = 19, 30
 """Least and largest height of a key's line, pixels."""
 
 
-class Part(NamedTuple):
+class BlendPart(NamedTuple):
     """What one key, or all others together, adds to the output of a row."""
 
     name: str
@@ -31,21 +31,21 @@ class Part(NamedTuple):
     share: F64  # (dv,), weight times value
 
 
-def parts_of(model: InspectorModel, row: int, most: int) -> list[Part]:
+def parts_of(model: InspectorModel, row: int, most: int) -> list[BlendPart]:
     """Return what the strongest keys of a row add to its output, then all others together."""
     weights = model.maps.of(model.head)[model.rows.index(row)].astype(np.float64)
     shares = weights[:, None] * model.v.astype(np.float64)
     order = np.argsort(-weights, kind="stable")
     kept = order if len(order) <= most else order[: max(most - 1, 0)]
     parts = [
-        Part(model.key_label(int(key)), float(weights[key]), model.v[key].astype(np.float64),
+        BlendPart(model.key_label(int(key)), float(weights[key]), model.v[key].astype(np.float64),
              shares[key])
         for key in kept
     ]  # fmt: skip
     rest = order[len(kept) :]
     if len(rest):
         name = f"{count_text(len(rest))} others"
-        parts.append(Part(name, float(weights[rest].sum()), None, shares[rest].sum(axis=0)))
+        parts.append(BlendPart(name, float(weights[rest].sum()), None, shares[rest].sum(axis=0)))
     return parts
 
 

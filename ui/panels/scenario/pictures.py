@@ -58,7 +58,7 @@ _PIXELS = 38
 
 
 @guarded
-class _Rows(QStyledItemDelegate):
+class _PictureRows(QStyledItemDelegate):
     """Draws a row: its words, and at the right its tokens."""
 
     def __init__(self) -> None:
@@ -138,7 +138,7 @@ class SentenceEditor(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.list, self.own = _List(), LineEditor()
-        self._rows = _Rows()
+        self._rows = _PictureRows()
         self._wanted: dict[tuple[str, str], str] = {}
         self.list.setItemDelegate(self._rows)
         self.list.setAccessibleName("Sentences")

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import QToolTip
 
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
-from ui.window.course_map.painter import Look, paint_map
+from ui.window.course_map.painter import MapLook, paint_map
 from ui.window.course_map.places import Places, course_now, in_sight, neighbour, places_of
 from ui.window.cover import Cover, means
 
@@ -181,7 +181,7 @@ class CoursePage(Cover):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         with painting(self) as painter:
-            look = Look(
+            look = MapLook(
                 self.course, self.places, self.focused, self.hovered, self.pressed, self._path
             )
             paint_map(painter, look, QRectF(self.rect()))

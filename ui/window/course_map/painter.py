@@ -21,7 +21,7 @@ _DASHES = (None, None, (2.2, 1.4))
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class MapLook:
     """What is seen of the map."""
 
     course: Course
@@ -37,7 +37,7 @@ class Look:
         return self.focused if self.hovered is None else self.hovered
 
 
-def paint_map(painter: QPainter, look: Look, rect: QRectF) -> None:
+def paint_map(painter: QPainter, look: MapLook, rect: QRectF) -> None:
     """Paint the map."""
     style, theme, px = look.places.style, look.places.style.theme, look.places.style.px
     painter.fillRect(rect, QColor(theme.window))
@@ -61,12 +61,12 @@ def paint_map(painter: QPainter, look: Look, rect: QRectF) -> None:
     _paint_foot(painter, look)
 
 
-def _lane_colour(look: Look, number: int) -> str:
+def _lane_colour(look: MapLook, number: int) -> str:
     theme = look.places.style.theme
     return theme.current if number == look.course.chosen else theme.muted
 
 
-def _lane_pen(look: Look, number: int) -> QPen:
+def _lane_pen(look: MapLook, number: int) -> QPen:
     pen = QPen(QColor(_lane_colour(look, number)), look.places.style.px(4.5))
     pen.setCapStyle(Qt.PenCapStyle.FlatCap)
     dashes = _DASHES[number]
@@ -75,14 +75,14 @@ def _lane_pen(look: Look, number: int) -> QPen:
     return pen
 
 
-def _paint_ring(painter: QPainter, look: Look, number: int, at: QPointF, ground: str) -> None:
+def _paint_ring(painter: QPainter, look: MapLook, number: int, at: QPointF, ground: str) -> None:
     px = look.places.style.px
     painter.setPen(QPen(QColor(_lane_colour(look, number)), px(3.5)))
     painter.setBrush(QColor(ground))
     painter.drawEllipse(at, px(7), px(7))
 
 
-def _paint_path(painter: QPainter, look: Look, number: int) -> None:
+def _paint_path(painter: QPainter, look: MapLook, number: int) -> None:
     """Paint the card of a path."""
     style, theme, px = look.places.style, look.places.style.theme, look.places.style.px
     path, box = look.course.paths[number], look.places.paths[number]
@@ -113,7 +113,7 @@ def _paint_path(painter: QPainter, look: Look, number: int) -> None:
     draw_text(painter, lower, path.about, plain, theme.muted)
 
 
-def _paint_column(painter: QPainter, look: Look, n: int) -> None:
+def _paint_column(painter: QPainter, look: MapLook, n: int) -> None:
     style, theme, px = look.places.style, look.places.style.theme, look.places.style.px
     column = look.places.columns[n]
     part, box = column.part, column.card
@@ -142,7 +142,7 @@ def _paint_column(painter: QPainter, look: Look, n: int) -> None:
             free.setTop(text.bottom())
 
 
-def _paint_lanes(painter: QPainter, look: Look, n: int) -> None:
+def _paint_lanes(painter: QPainter, look: MapLook, n: int) -> None:
     """Paint the lanes of the paths through a part."""
     px, column, lessons = look.places.style.px, look.places.columns[n], look.course.lessons
     own = range(column.first, column.first + len(column.part.lessons))
@@ -163,7 +163,7 @@ def _paint_lanes(painter: QPainter, look: Look, n: int) -> None:
                 _paint_ring(painter, look, number, at, look.places.style.theme.panel)
 
 
-def _paint_row(painter: QPainter, look: Look, number: int, *, last: bool) -> None:
+def _paint_row(painter: QPainter, look: MapLook, number: int, *, last: bool) -> None:
     style, theme, px = look.places.style, look.places.style.theme, look.places.style.px
     row, lesson = look.places.rows[number], look.course.lessons[number]
     on, next_ = lesson in look.course.path.lessons, number == look.course.next
@@ -206,7 +206,7 @@ def _paint_row(painter: QPainter, look: Look, number: int, *, last: bool) -> Non
             draw_cap(painter, cap, "Enter", style)
 
 
-def _paint_needs(painter: QPainter, look: Look, place: QRectF) -> None:
+def _paint_needs(painter: QPainter, look: MapLook, place: QRectF) -> None:
     """Paint what a lesson needs, as a tree."""
     style, theme, px = look.places.style, look.places.style.theme, look.places.style.px
     line = QRectF(place.left(), place.top(), place.width(), px(24))
@@ -239,7 +239,7 @@ def _paint_needs(painter: QPainter, look: Look, place: QRectF) -> None:
         draw_text(painter, line, f"and {len(needs) - len(shown)} more", font, theme.muted)
 
 
-def _paint_bar(painter: QPainter, look: Look) -> None:
+def _paint_bar(painter: QPainter, look: MapLook) -> None:
     places, px = look.places, look.places.style.px
     if places.most <= 0:
         return
@@ -252,7 +252,7 @@ def _paint_bar(painter: QPainter, look: Look) -> None:
     painter.drawRoundedRect(bar, px(2.5), px(2.5))
 
 
-def _paint_foot(painter: QPainter, look: Look) -> None:
+def _paint_foot(painter: QPainter, look: MapLook) -> None:
     """Say what the dots mean, and what keys do."""
     style, theme, px = look.places.style, look.places.style.theme, look.places.style.px
     line, font = QRectF(look.places.foot), style.text_font(14.5)

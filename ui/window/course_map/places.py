@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from PySide6.QtCore import QRectF, QSizeF
 
-from simulator.lesson.course import CoursePath, Need, course_paths, needs_of
+from simulator.lesson.course import CoursePath, LessonNeed, course_paths, needs_of
 from simulator.lesson.reader import parts
 from simulator.lesson.steps import LessonTitle, Part
 from simulator.lesson.tables import Level
@@ -53,7 +53,7 @@ class Course:
         """How long all lessons take together."""
         return sum(lesson.minutes for lesson in self.lessons)
 
-    def needs(self, number: int) -> tuple[Need, ...]:
+    def needs(self, number: int) -> tuple[LessonNeed, ...]:
         """Return what a lesson needs."""
         return needs_of(self.lessons[number], self.lessons)
 
@@ -74,7 +74,7 @@ class Course:
         return ", ".join(filter(None, words))
 
 
-def needs_words(needs: Collection[Need]) -> str:
+def needs_words(needs: Collection[LessonNeed]) -> str:
     """Return in words what a lesson itself needs."""
     names = [need.lesson.title for need in needs if need.depth == 1]
     return f"needs {' and '.join(names)}" if names else ""
@@ -89,7 +89,7 @@ def course_now(chosen: str = "", done: Collection[str] = ()) -> Course:
     return Course(four, lessons, paths, number, frozenset(done))
 
 
-class Column(NamedTuple):
+class PartColumn(NamedTuple):
     """The column of a part: its head, and the card that its lessons are on."""
 
     part: Part
@@ -106,7 +106,7 @@ class Places:
     title: QRectF
     paths: tuple[QRectF, ...]
     area: QRectF  # in which the lessons are seen
-    columns: tuple[Column, ...]  # they may be out of the area, as rows
+    columns: tuple[PartColumn, ...]  # they may be out of the area, as rows
     rows: tuple[QRectF, ...]  # of the lessons
     needs: QRectF  # for what a lesson needs; null where there is no room
     foot: QRectF
@@ -154,14 +154,14 @@ def places_of(course: Course, style: Style, size: QSizeF, scrolled: float = 0.0)
     most = max(len(part.lessons) for part in course.parts)
     room = (area.height() - px(_HEAD + 2 * _INSET + _BELOW)) / most
     row = min(max(room, px(_LEAST_ROW)), px(_ROW)) if count == 4 else px(_LEAST_ROW + 6)
-    columns, rows, y, number = list[Column](), list[QRectF](), 0.0, 0
+    columns, rows, y, number = list[PartColumn](), list[QRectF](), 0.0, 0
     for first in range(0, len(course.parts), count):
         beside = course.parts[first : first + count]
         deep = row * max(len(part.lessons) for part in beside) + 2 * px(_INSET)
         for k, part in enumerate(beside):
             x, at = left + k * (column + gap), top + y - scrolled
             head = QRectF(x, at, column, px(_HEAD))
-            columns.append(Column(part, head, QRectF(x, head.bottom(), column, deep), number))
+            columns.append(PartColumn(part, head, QRectF(x, head.bottom(), column, deep), number))
             rows += [
                 QRectF(x, head.bottom() + px(_INSET) + n * row, column, row)
                 for n in range(len(part.lessons))

@@ -40,7 +40,7 @@ from ui.look.theme import Style, palette
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.widgets.matching import Found, find
-from ui.window.search.entries import Entry, Kind, entries
+from ui.window.search.entries import Kind, SearchEntry, entries
 from ui.window.search.field_page import FieldPage
 from ui.window.search.rows import SearchModel, SearchRows, draw_cap
 
@@ -149,7 +149,7 @@ class SearchDialog(QDialog):
         super().__init__(window, Qt.WindowType.FramelessWindowHint)
         self._window = window
         self._kind = kind
-        self._found: Found[Entry] = Found(())
+        self._found: Found[SearchEntry] = Found(())
         self.style_now = _style_in(window)
         self._veil = _Veil(window)
         self.setObjectName(NAME)
@@ -270,7 +270,7 @@ class SearchDialog(QDialog):
         self._show_kinds(query)
         self._show_rows(query)
 
-    def _of(self, kind: Kind) -> tuple[Entry, ...]:
+    def _of(self, kind: Kind) -> tuple[SearchEntry, ...]:
         """Return what was found of one kind."""
         return tuple(entry for entry in self._found.entries if entry.kind is kind)
 
@@ -303,7 +303,7 @@ class SearchDialog(QDialog):
         self.list.scrollToTop()
         self._fit()
 
-    def _first(self) -> tuple[Entry, ...]:
+    def _first(self) -> tuple[SearchEntry, ...]:
         """Return what was used last, then the groups of panels."""
         known = {entry.id: entry for entry in entries()}
         groups = (entry.id for entry in known.values() if entry.kind is Kind.GROUP)
@@ -311,7 +311,7 @@ class SearchDialog(QDialog):
         return tuple(known[each] for each in ids if each in known)
 
     @property
-    def current(self) -> Entry | None:
+    def current(self) -> SearchEntry | None:
         """The entry that Enter takes."""
         index = self.list.currentIndex()
         return self.model.shown[index.row()] if index.isValid() else None
@@ -373,7 +373,7 @@ class SearchDialog(QDialog):
         found = next(each for each in entries() if each.kind in kinds and each.name == name)
         self._open_page(self._word(found))
 
-    def _word(self, entry: Entry) -> QLabel:
+    def _word(self, entry: SearchEntry) -> QLabel:
         """Return the line of a word or a paper, whole; a paper's link opens the browser."""
         text = f"<b>{escape(entry.title)}</b><br>{escape(entry.does)}"
         paper = reference_called(entry.name) if entry.kind is Kind.PAPER else None

@@ -65,7 +65,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Entry:
+class SearchEntry:
     """One thing that can be found.
 
     value: what is said of it now.
@@ -93,7 +93,7 @@ class Entry:
 
 
 @cache
-def entries() -> tuple[Entry, ...]:
+def entries() -> tuple[SearchEntry, ...]:
     """Return everything that can be found, kind by kind."""
     called = read_toml(SYNONYMS)
     makers = (
@@ -118,11 +118,11 @@ def _saying(words: str) -> Callable[[MainWindow], str]:
     return lambda window: words
 
 
-def _actions(called: Called) -> Iterator[Entry]:
+def _actions(called: Called) -> Iterator[SearchEntry]:
     for spec in ACTIONS:
         *said, own = _also(called, Kind.ACTION, spec.name)
         does, *also = said or [f"In the menu {spec.menu}."]
-        yield Entry(
+        yield SearchEntry(
             Kind.ACTION, spec.name, spec.text.rstrip("…"), does, (*also, own),
             keys=spec.keys[0] if spec.keys else "",
             value=partial(_action_now, name=spec.name),
@@ -141,9 +141,9 @@ def _action_now(window: MainWindow, name: str) -> str:
     return ("now on" if action.isChecked() else "now off") if action.isCheckable() else ""
 
 
-def _fields(called: Called) -> Iterator[Entry]:
+def _fields(called: Called) -> Iterator[SearchEntry]:
     for spec in FIELDS:
-        yield Entry(
+        yield SearchEntry(
             Kind.FIELD, spec.name, spec.label, spec.help, spec.also,
             value=partial(_field_now, spec=spec),
         )  # fmt: skip
@@ -162,17 +162,17 @@ def _field_now(window: MainWindow, spec: FieldSpec) -> str:
     return f"now {text}" if text else "not said"
 
 
-def _lessons(called: Called) -> Iterator[Entry]:
+def _lessons(called: Called) -> Iterator[SearchEntry]:
     for lesson in list_lessons():
         path, count = lesson.path, len(lesson.steps)
         also = _also(called, Kind.LESSON, path.stem)
-        yield Entry(
+        yield SearchEntry(
             Kind.LESSON, path.stem, lesson.title, lesson.summary, also,
             value=_saying(plural(count, "step")),
             go=partial(_learn, path=path),
         )  # fmt: skip
         for number, title in enumerate(lesson.steps):
-            yield Entry(
+            yield SearchEntry(
                 Kind.STEP, f"{path.stem}/{number}", title,
                 f"{lesson.title}, step {number + 1} of {count}",
                 (f"{lesson.title} {number + 1}", f"{lesson.title} step {number + 1}"),
@@ -185,17 +185,17 @@ def _learn(window: MainWindow, path: Path, number: int = 0) -> None:
     window.lessons.open(path, number)
 
 
-def _words(called: Called) -> Iterator[Entry]:
+def _words(called: Called) -> Iterator[SearchEntry]:
     for word in glossary():
-        yield Entry(
+        yield SearchEntry(
             Kind.WORD, word.name, word.name, word.says, word.also,
             value=_saying("glossary"),
         )  # fmt: skip
 
 
-def _papers(called: Called) -> Iterator[Entry]:
+def _papers(called: Called) -> Iterator[SearchEntry]:
     for paper in references():
-        yield Entry(
+        yield SearchEntry(
             Kind.PAPER, paper.name, paper.name, paper.line, (paper.title, *paper.also),
             value=_saying("opens the browser"),
             go=partial(_read, link=paper.link),
@@ -206,10 +206,10 @@ def _read(window: MainWindow, link: str) -> None:
     QDesktopServices.openUrl(QUrl(link))
 
 
-def _demos(called: Called) -> Iterator[Entry]:
+def _demos(called: Called) -> Iterator[SearchEntry]:
     for path in demo_paths():
         title = read_toml(path).get("title", "")
-        yield Entry(
+        yield SearchEntry(
             Kind.DEMO, path.stem, demo_title(path), title, _also(called, Kind.DEMO, path.stem),
             value=_saying("replaces this run"),
             go=partial(_open, path=path),
@@ -220,17 +220,17 @@ def _open(window: MainWindow, path: Path) -> None:
     window.files.open_by_hand(path)
 
 
-def _panels(called: Called) -> Iterator[Entry]:
+def _panels(called: Called) -> Iterator[SearchEntry]:
     for spec in sorted(PANELS, key=lambda spec: spec.name in GROUPED):
-        yield Entry(
+        yield SearchEntry(
             Kind.PANEL, spec.name, spec.title, spec.tip, _also(called, Kind.PANEL, spec.name),
             value=partial(_panel_now, name=spec.name), go=partial(_show_panel, name=spec.name),
         )  # fmt: skip
 
 
-def _groups(called: Called) -> Iterator[Entry]:
+def _groups(called: Called) -> Iterator[SearchEntry]:
     for number, group in enumerate(GROUPS, start=1):
-        yield Entry(
+        yield SearchEntry(
             Kind.GROUP, group.name, group.title, group.tip, _also(called, Kind.GROUP, group.name),
             keys=str(number),
             value=partial(_group_now, group=group), go=partial(_show_group, name=group.name),
@@ -253,9 +253,9 @@ def _show_panel(window: MainWindow, name: str) -> None:
     window.docks.open(name)
 
 
-def _layouts(called: Called) -> Iterator[Entry]:
+def _layouts(called: Called) -> Iterator[SearchEntry]:
     for number, spec in enumerate(LAYOUTS, start=1):
-        yield Entry(
+        yield SearchEntry(
             Kind.LAYOUT, spec.name, spec.title, spec.tip, _also(called, Kind.LAYOUT, spec.name),
             keys=f"Ctrl+{number}",
             value=partial(_layout_now, name=spec.name), go=partial(_show_layout, name=spec.name),
@@ -270,10 +270,10 @@ def _show_layout(window: MainWindow, name: str) -> None:
     window.desk.take(name)
 
 
-def _models(called: Called) -> Iterator[Entry]:
+def _models(called: Called) -> Iterator[SearchEntry]:
     for name, model in models().items():
         size = f"{model.params_billion:g} billion parameters, " if model.params_billion else ""
-        yield Entry(
+        yield SearchEntry(
             Kind.MODEL, name, name,
             f"{model.kind}, {size}{plural(model.layers, 'layer')}: its cache and its heads",
             _also(called, Kind.MODEL, name),
@@ -290,9 +290,9 @@ def _take_model(window: MainWindow, name: str) -> None:
     window.session.model_choice.take(models()[name], by_hand=True)
 
 
-def _gpus(called: Called) -> Iterator[Entry]:
+def _gpus(called: Called) -> Iterator[SearchEntry]:
     for name, gpu in gpus().items():
-        yield Entry(
+        yield SearchEntry(
             Kind.GPU, name, name,
             f"The run on this GPU: {gpu.sms} multiprocessors, {gpu.tbps:g} TB/s, "
             f"{gpu.memory_gb} GB",

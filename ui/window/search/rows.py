@@ -22,7 +22,7 @@ from ui.look.draw import CENTRE, LEFT, RIGHT, card, draw_text, fitted, mixed, te
 from ui.look.theme import DARK, Style
 from ui.safety.overrides import guarded
 from ui.widgets.matching import Span, lit
-from ui.window.search.entries import Entry
+from ui.window.search.entries import SearchEntry
 
 if TYPE_CHECKING:
     from ui.window.main_window import MainWindow
@@ -67,7 +67,7 @@ def broken(text: str, font: QFont, width: float) -> list[TextLine]:
     return out
 
 
-def told(entry: Entry, query: str) -> str:
+def told(entry: SearchEntry, query: str) -> str:
     """Return what an entry does, and by which other name alone it was found."""
     if lit(query, entry.title) or lit(query, entry.does):
         return entry.does
@@ -82,18 +82,18 @@ class SearchModel(QAbstractListModel):
     def __init__(self, window: MainWindow) -> None:
         super().__init__()
         self._window = window
-        self._shown: tuple[Entry, ...] = ()
+        self._shown: tuple[SearchEntry, ...] = ()
         self._values: dict[str, str] = {}
         self._listed = 0
         """So many of them the list has: more when it is scrolled to its end."""
         self.query = ""
 
     @property
-    def shown(self) -> tuple[Entry, ...]:
+    def shown(self) -> tuple[SearchEntry, ...]:
         """The entries, from top to bottom."""
         return self._shown
 
-    def show(self, shown: Sequence[Entry], query: str) -> None:
+    def show(self, shown: Sequence[SearchEntry], query: str) -> None:
         """Show other entries."""
         self.beginResetModel()
         self._shown, self.query = tuple(shown), query
@@ -104,7 +104,7 @@ class SearchModel(QAbstractListModel):
         """Forget what was said of entries: something was done."""
         self._values.clear()
 
-    def value(self, entry: Entry) -> str:
+    def value(self, entry: SearchEntry) -> str:
         """Return what is said of an entry now."""
         if entry.id not in self._values:
             self._values[entry.id] = entry.value(self._window)
@@ -168,14 +168,14 @@ class SearchRows(QStyledItemDelegate):
             self._width = width
             self._rows.clear()
 
-    def laid_out(self, entry: Entry) -> RowSizes:
+    def laid_out(self, entry: SearchEntry) -> RowSizes:
         """Return a row for the width of the list."""
         known = entry.id, self._model.value(entry), told(entry, self._model.query)
         if known not in self._rows:
             self._rows[known] = self._lay_out(entry, *known[1:])
         return self._rows[known]
 
-    def _lay_out(self, entry: Entry, value: str, words: str) -> RowSizes:
+    def _lay_out(self, entry: SearchEntry, value: str, words: str) -> RowSizes:
         px = self.style_now.px
         keys = tuple(_caps(entry.keys))
         value = fitted(self._small, value, px(240))

@@ -24,7 +24,7 @@ PictureName = str | tuple[Path, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PageEntry:
     """One thing that can be opened."""
 
     role: str  # ``card``, ``lesson``, or the action ``course_map`` or ``search``
@@ -68,7 +68,7 @@ class Entry:
 
 def entries_of(
     parts: tuple[Part, ...], place: tuple[str, int] | None = None, done: Collection[str] = ()
-) -> tuple[Entry, ...]:
+) -> tuple[PageEntry, ...]:
     """Return what is offered, in the order in which Tab goes through it.
 
     place: the lesson and step that were seen last.
@@ -81,15 +81,15 @@ def entries_of(
         _card(lessons, "give-a-talk", *_THIRD, picture=TALK),
     )
     listed = (
-        Entry(
+        PageEntry(
             "lesson", lesson.title, lesson.summary, lesson.path, 0, lesson.minutes, lesson.level,
             done=lesson.path.stem in done, picture=(lesson.path, 0),
         )
         for part in parts if part.number for lesson in part.lessons
     )  # fmt: skip
     last = (
-        Entry("course_map", "Course map", "What each lesson needs, and three paths", key="4"),
-        Entry("search", "Search everything", key="Ctrl+K"),
+        PageEntry("course_map", "Course map", "What each lesson needs, and three paths", key="4"),
+        PageEntry("search", "Search everything", key="Ctrl+K"),
     )
     return (*(replace(card, key=str(n)) for n, card in enumerate(cards, start=1)), *listed, *last)
 
@@ -101,15 +101,17 @@ _THIRD = "Give a talk", "Slides that compute, and what the speaker sees"
 
 def _card(
     lessons: tuple[LessonTitle, ...], name: str, title: str, words: str, picture: str = ""
-) -> Entry:
+) -> PageEntry:
     path = find_lesson(name)
     of = next(lesson for lesson in lessons if lesson.path == path)
-    return Entry("card", title, words, path, 0, of.minutes, of.level, picture=picture or (path, 0))
+    return PageEntry(
+        "card", title, words, path, 0, of.minutes, of.level, picture=picture or (path, 0)
+    )
 
 
 def _continued(
     lessons: tuple[LessonTitle, ...], place: tuple[str, int] | None, done: Collection[str]
-) -> Entry | None:
+) -> PageEntry | None:
     """Return the card of the lesson that was left, or of the one after a whole one."""
     by_name = {lesson.path.stem: lesson for lesson in lessons}
     if place is None or place[0] not in by_name:
@@ -119,10 +121,10 @@ def _continued(
         after = lesson_after(lesson.path)
         if after is None:
             return None
-        return Entry("card", f"Next: {after.title}", after.summary, after.path, 0,
+        return PageEntry("card", f"Next: {after.title}", after.summary, after.path, 0,
                      after.minutes, after.level, picture=(after.path, 0))  # fmt: skip
     left = max(round(lesson.minutes * (len(lesson.steps) - step) / len(lesson.steps)), 1)
-    return Entry("card", f"Continue: {lesson.title}, step {step + 1}", lesson.steps[step],
+    return PageEntry("card", f"Continue: {lesson.title}, step {step + 1}", lesson.steps[step],
                  lesson.path, step, left, lesson.level, picture=(lesson.path, step))  # fmt: skip
 
 
@@ -143,19 +145,19 @@ _LOWEST_SHAPE = 0.5
 """What a card keeps of its width as its height, to show all lessons below it."""
 
 
-class Hit(NamedTuple):
+class EntryArea(NamedTuple):
     """An entry and its place, which is empty where the row is scrolled out of sight."""
 
-    entry: Entry
+    entry: PageEntry
     rect: QRectF
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class WelcomePlaces:
     """Where everything on the page is."""
 
     style: Style  # in which it is drawn: smaller letters in a small window
-    hits: tuple[Hit, ...]  # one for each entry, in its order
+    hits: tuple[EntryArea, ...]  # one for each entry, in its order
     pictures: tuple[QRectF, ...]  # of the cards
     title: QRectF
     press: QRectF  # of what the page wants
@@ -177,9 +179,9 @@ class Places:
 
 
 def places_of(
-    entries: tuple[Entry, ...], parts: tuple[Part, ...], style: Style, size: QSizeF,
+    entries: tuple[PageEntry, ...], parts: tuple[Part, ...], style: Style, size: QSizeF,
     scrolled: float = 0.0,
-) -> Places:  # fmt: skip
+) -> WelcomePlaces:  # fmt: skip
     """Return where everything is on a page.
 
     style: that of the window.
@@ -236,12 +238,13 @@ def places_of(
     way.moveTo(left + inner - way.width(), press.center().y() - way.height() / 2)
     last = {len(entries) - 2: way, len(entries) - 1: search}
     found = {**dict(enumerate(cards)), **seen, **last}
-    hits = tuple(Hit(entry, found[n]) for n, entry in enumerate(entries))
-    return Places(style, hits, pictures, title, press, area, tuple(heads), tuple(rows), foot, y,
-                  words)  # fmt: skip
+    hits = tuple(EntryArea(entry, found[n]) for n, entry in enumerate(entries))
+    return WelcomePlaces(
+        style, hits, pictures, title, press, area, tuple(heads), tuple(rows), foot, y, words
+    )  # fmt: skip
 
 
-def in_sight(places: Places, number: int, scrolled: float) -> float:
+def in_sight(places: WelcomePlaces, number: int, scrolled: float) -> float:
     """Return how far to scroll so that an entry is whole in sight."""
     place = dict(places.rows).get(number)
     if place is None:
@@ -254,7 +257,7 @@ def in_sight(places: Places, number: int, scrolled: float) -> float:
     return min(max(scrolled, 0.0), places.most)
 
 
-def neighbour(places: Places, number: int, across: int, down: int) -> int:
+def neighbour(places: WelcomePlaces, number: int, across: int, down: int) -> int:
     """Return the nearest entry in a direction; the same where there is none.
 
     across, down: the direction: one of them 1 or −1, the other 0.

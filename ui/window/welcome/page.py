@@ -30,17 +30,17 @@ from ui.session.worker import Worker
 from ui.window.cover import Cover, means
 from ui.window.welcome.entries import (
     PictureName,
-    Places,
+    WelcomePlaces,
     entries_of,
     in_sight,
     neighbour,
     places_of,
 )
-from ui.window.welcome.painter import Look, paint_page
+from ui.window.welcome.painter import PageLook, paint_page
 
 if TYPE_CHECKING:
     from ui.window.main_window import MainWindow
-    from ui.window.welcome.pictures import Picture
+    from ui.window.welcome.pictures import WelcomePicture
 
 _MOST_KEPT = 12
 """Pictures that are kept as they were painted."""
@@ -65,8 +65,8 @@ class WelcomePage(Cover):
         self.hovered: int | None = None
         self.pressed: int | None = None
         self.scrolled = 0.0
-        self._places: Places | None = None
-        self._pictures: dict[PictureName, Picture | None] = {}
+        self._places: WelcomePlaces | None = None
+        self._pictures: dict[PictureName, WelcomePicture | None] = {}
         """Pictures by name; None where there is none."""
         self._painted: dict[Hashable, QPixmap] = {}
         self._coming: dict[str, PictureName] = {}
@@ -89,7 +89,7 @@ class WelcomePage(Cover):
     # --- where ----------------------------------------------------------------------------
 
     @property
-    def places(self) -> Places:
+    def places(self) -> WelcomePlaces:
         """Where everything is now."""
         if self._places is None:
             size = QSizeF(self.size())
@@ -268,7 +268,7 @@ class WelcomePage(Cover):
         if not self.ready:
             self._soon.start()
 
-    def _take(self, kind: str, found: tuple[PictureName, Picture | None]) -> None:
+    def _take(self, kind: str, found: tuple[PictureName, WelcomePicture | None]) -> None:
         name, picture = found
         self._pictures[name] = picture
         if self._coming.get(kind) == name:
@@ -278,7 +278,7 @@ class WelcomePage(Cover):
     def _fail(self, kind: str, error: Exception) -> None:
         raise error
 
-    def _paint(self, picture: Picture, rect: QRectF) -> QPixmap:
+    def _paint(self, picture: WelcomePicture, rect: QRectF) -> QPixmap:
         ratio, style = self.devicePixelRatioF(), self.places.style
         out = QPixmap((rect.size() * ratio).toSize())
         out.setDevicePixelRatio(ratio)
@@ -294,7 +294,7 @@ class WelcomePage(Cover):
                       if (key := self._key(name, rect)) in self._painted), None)
                 for number, rect in enumerate(self.places.pictures)
             )  # fmt: skip
-            look = Look(self.places, pictures, self.focused, self.hovered, self.pressed)
+            look = PageLook(self.places, pictures, self.focused, self.hovered, self.pressed)
             paint_page(painter, look, QRectF(self.rect()), self.scrolled)
             # The window's own run comes first: pictures would make the start longer.
             if self._window.session.view is not None and not self.ready:
@@ -303,7 +303,7 @@ class WelcomePage(Cover):
 
 def _compute(
     name: PictureName, run_of: Callable[[Scenario], Trace]
-) -> tuple[PictureName, Picture | None]:
+) -> tuple[PictureName, WelcomePicture | None]:
     from ui.window.welcome.pictures import picture_of
 
     try:

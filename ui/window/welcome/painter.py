@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPixmap
 from ui.look.draw import CENTRE, LEFT, RIGHT, card, draw_text, mixed, outline, text_width
 from ui.look.theme import Style, Theme
 from ui.window.search.rows import draw_cap
-from ui.window.welcome.entries import LEVELS, Entry, Places
+from ui.window.welcome.entries import LEVELS, PageEntry, WelcomePlaces
 
 NAME, TAGLINE = "Tilescope", "attention, computed in front of you, tile by tile"
 PRESS = "press"
@@ -21,10 +21,10 @@ _RADIUS = 14
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class PageLook:
     """What is seen of the page."""
 
-    places: Places
+    places: WelcomePlaces
     pictures: tuple[QPixmap | None, ...]  # of the cards; None: still to come
     focused: int  # number of the entry that a key opens
     hovered: int | None = None  # that under the pointer
@@ -38,7 +38,7 @@ class Look:
         return mixed(rest, theme.accent, 0.5 if number == self.hovered else 0.0)
 
 
-def paint_page(painter: QPainter, look: Look, rect: QRectF, scrolled: float = 0.0) -> None:
+def paint_page(painter: QPainter, look: PageLook, rect: QRectF, scrolled: float = 0.0) -> None:
     """Paint the page.
 
     scrolled: how far its lessons are scrolled.
@@ -56,7 +56,7 @@ def paint_page(painter: QPainter, look: Look, rect: QRectF, scrolled: float = 0.
     _paint_foot(painter, style, look.places.foot)
 
 
-def _paint_title(painter: QPainter, look: Look) -> None:
+def _paint_title(painter: QPainter, look: PageLook) -> None:
     places, style, theme, px = look.places, *_tools(look)
     name, tag = style.text_font(34, bold=True), style.text_font(22)
     draw_text(painter, places.title, NAME, name, theme.text)
@@ -81,7 +81,7 @@ def _paint_title(painter: QPainter, look: Look) -> None:
     draw_cap(painter, cap, entry.key, style)
 
 
-def _tools(look: Look) -> tuple[Style, Theme, Callable[[float], float]]:
+def _tools(look: PageLook) -> tuple[Style, Theme, Callable[[float], float]]:
     style = look.places.style
     return style, style.theme, style.px
 
@@ -98,7 +98,7 @@ def _paint_ring(painter: QPainter, style: Style, box: QRectF, radius: float) -> 
         outline(painter, box.adjusted(-far, -far, far, far), glow, 1.0, radius + far)
 
 
-def _paint_card(painter: QPainter, look: Look, number: int) -> None:
+def _paint_card(painter: QPainter, look: PageLook, number: int) -> None:
     places, style, theme, px = look.places, *_tools(look)
     entry, box = places.hits[number]
     card(painter, box, look.ground(number, theme.panel), theme.border, px(_RADIUS), max(px(1.2), 1))
@@ -163,7 +163,7 @@ def _paint_press(painter: QPainter, style: Style, place: QRectF) -> None:
     draw_text(painter, key, "→", style.text_font(24, bold=True), theme.window, CENTRE)
 
 
-def _paint_way(painter: QPainter, look: Look) -> None:
+def _paint_way(painter: QPainter, look: PageLook) -> None:
     """Paint the way to the map of the course."""
     style, theme, px = _tools(look)
     number = len(look.places.hits) - 2
@@ -177,7 +177,7 @@ def _paint_way(painter: QPainter, look: Look) -> None:
     draw_cap(painter, cap, entry.key, style)
 
 
-def _paint_lessons(painter: QPainter, look: Look, scrolled: float) -> None:
+def _paint_lessons(painter: QPainter, look: PageLook, scrolled: float) -> None:
     places, style, theme, px = look.places, *_tools(look)
     painter.save()
     ring = px(8)  # room for the ring around what has the focus
@@ -209,10 +209,10 @@ def _paint_lessons(painter: QPainter, look: Look, scrolled: float) -> None:
         painter.drawRoundedRect(bar, px(2.5), px(2.5))
 
 
-def _paint_row(painter: QPainter, look: Look, number: int, place: QRectF, count: int) -> None:
+def _paint_row(painter: QPainter, look: PageLook, number: int, place: QRectF, count: int) -> None:
     """Paint the row of a lesson; count: its number in its part."""
     style, theme, px = _tools(look)
-    entry: Entry = look.places.hits[number].entry
+    entry: PageEntry = look.places.hits[number].entry
     box = place.adjusted(-px(6), px(2), px(6), -px(2))
     if number in (look.hovered, look.pressed):
         card(painter, box, look.ground(number, theme.window), theme.border, px(6))

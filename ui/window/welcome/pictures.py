@@ -43,14 +43,14 @@ _HALF = 0.8
 """Share of the rescale at which it is shown."""
 
 
-class Picture(Protocol):
+class WelcomePicture(Protocol):
     """A picture for a card."""
 
     def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
         """Paint it as large as a place is."""
 
 
-def picture_of(name: PictureName, run_of: Callable[[Scenario], Trace]) -> Picture:
+def picture_of(name: PictureName, run_of: Callable[[Scenario], Trace]) -> WelcomePicture:
     """Return a picture by its name, or that of a step of a lesson; it takes a moment.
 
     run_of: gives the run of a scenario.
@@ -63,7 +63,7 @@ def picture_of(name: PictureName, run_of: Callable[[Scenario], Trace]) -> Pictur
     return _Minute(motion, report) if name == MINUTE else _Talk(motion, report)
 
 
-def _of_step(path: Path, number: int, run_of: Callable[[Scenario], Trace]) -> Picture:
+def _of_step(path: Path, number: int, run_of: Callable[[Scenario], Trace]) -> WelcomePicture:
     """Return the picture of a step, or of the first after it that has one."""
     lesson = load_lesson(path, LAYOUT_PANELS)
     steps = lesson.steps[number:] + lesson.steps[:number]
@@ -72,7 +72,7 @@ def _of_step(path: Path, number: int, run_of: Callable[[Scenario], Trace]) -> Pi
     step = next(under_way, drawn[0] if drawn else steps[0])
     trace = run_of(step.scenario)
     if trace.whole_layer is not None and trace.workload.seqlen_q <= _FEW:
-        return _Layer(compute_layer(trace), _weights(trace))
+        return _LayerPicture(compute_layer(trace), _weights(trace))
     snapshot = trace.snapshot(step.cursor.visit, step.cursor.op)
     return _Board(snapshot, step.row, step.points)
 
@@ -140,7 +140,7 @@ class _Minute:
 
 
 @dataclass(frozen=True, eq=False)
-class _Layer:
+class _LayerPicture:
     """A small layer, every number of it: X, Q, K, V, the weights, O."""
 
     run: LayerRun

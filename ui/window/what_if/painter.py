@@ -9,7 +9,7 @@ from PySide6.QtGui import QColor, QPainter, QPen
 
 from ui.look.draw import CENTRE, LEFT, RIGHT, card, draw_text, text_width
 from ui.look.theme import Style
-from ui.window.what_if.places import KEY, TITLE, Control, Places, Sizes
+from ui.window.what_if.places import KEY, TITLE, Control, Sizes, StripPlaces
 from ui.window.what_if.words import ARROW, FigureWords
 
 
@@ -27,7 +27,12 @@ class StripState:
 
 
 def paint_strip(
-    painter: QPainter, state: StripState, places: Places, sizes: Sizes, style: Style, rect: QRectF
+    painter: QPainter,
+    state: StripState,
+    places: StripPlaces,
+    sizes: Sizes,
+    style: Style,
+    rect: QRectF,
 ) -> None:
     """Paint the strip into a rectangle."""
     theme, px = style.theme, style.px

@@ -49,7 +49,7 @@ class Control:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class StripPlaces:
     """Rectangles of the parts that have room."""
 
     title: QRectF
@@ -80,7 +80,7 @@ def _end(font: QFont, figure: FigureWords) -> float:
 def places(
     size: tuple[float, float], sizes: Sizes, style: Style, controls: Sequence[Control],
     figures: Sequence[FigureWords], back: str, first: Sequence[str],
-) -> Places:  # fmt: skip
+) -> StripPlaces:  # fmt: skip
     """Return where everything stands.
 
     While figures are compared they come first, and fields that then have no room are left out
@@ -160,4 +160,4 @@ def places(
             column = wide + min(each, px(12 * sizes.name))
             shown.append(QRectF(x, 0, column, high))
             x += column + gap
-    return Places(title, labels, fields, more, tuple(shown), back_place)
+    return StripPlaces(title, labels, fields, more, tuple(shown), back_place)

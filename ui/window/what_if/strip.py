@@ -39,7 +39,7 @@ from ui.session.session import Session
 from ui.widgets.choice_box import ChoiceBox
 from ui.window.what_if.fields import Stepper, Switch
 from ui.window.what_if.painter import StripState, paint_strip
-from ui.window.what_if.places import COMPACT, ROOMY, STAGE, Control, Places, Sizes, places
+from ui.window.what_if.places import COMPACT, ROOMY, STAGE, Control, Sizes, StripPlaces, places
 from ui.window.what_if.words import (
     FigureWords,
     back_words,
@@ -102,7 +102,7 @@ class WhatIfStrip(QWidget):
         self._what_ifs = session.what_ifs
         self._given = self._style = Style(DARK)
         self._sizes = STAGE if stage else COMPACT
-        self._places: Places | None = None
+        self._places: StripPlaces | None = None
         self._figures: tuple[FigureWords, ...] = ()
         self._back = self._changed = self.question = ""
         self._filters = False

@@ -58,7 +58,7 @@ def stills(trace, tmp_path_factory):
 @pytest.mark.long
 def test_every_layout_is_a_picture_of_that_size(stills):
     pictures = [picture(stills / f"{name}.png") for name in LAYOUT_NAMES]
-    assert len(pictures) == len(LAYOUTS) == 8
+    assert len(pictures) == len(LAYOUTS) > 8
     assert {p.shape for p in pictures} == {(320, 480, 3)}
     assert len({p.tobytes() for p in pictures}) == 8
     assert min(p.std() for p in pictures) > 10  # something is seen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from simulator.base.choices import Choice, Option
 from simulator.study.sqrt_d.experiment import DRAWN, KEYS
 
-DRAW = "draw"
+DRAW, CAP = "draw", "soft-cap"
 SEEDS = range(10)
 CHOICES = (
     Choice("quantity", (
@@ -21,6 +21,9 @@ CHOICES = (
         Option(DRAW, "One draw", "Draw",
                "The weights of one query as bars, with and without the division: how they lie, of "
                "which the other three are means."),
+        Option(CAP, "Soft-cap", "Cap",
+               "Scores of the row before and after c · tanh(s / c): none passes c "
+               "(Gemma Team 2024)."),
     ), lesson="quantity"),
     Choice("keys", (
         Option(str(KEYS), f"{KEYS} keys", f"{KEYS} keys", f"{KEYS} keys for each query."),

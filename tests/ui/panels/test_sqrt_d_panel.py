@@ -1,5 +1,6 @@
 """The √d experiment in its dock: figures, live drawing, cancel."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -158,3 +159,26 @@ def test_scores_that_hardly_vary_are_drawn_or_said(qapp, factor):
         if factor == 0 and measured == "variance":
             assert "q·k 0.000, scaled 0.000." in model.note
         assert ("Outside" in model.note) == (measured == "variance" and factor != 1.0)
+
+
+def test_scores_of_the_row_lie_on_the_curve_of_the_soft_cap(panel, session):
+    capped = {**RANDOM, "scores": {"softcap": 2.0}, "mask": {"causal": True}}
+    session.propose(parse_scenario(capped), "capped")
+    session.settle()
+    session.last()
+    session.choose_row(30)
+    session.settle()
+    panel.take_choices(ChooseTable(quantity="soft-cap"))
+    show(panel, session)
+    model = panel.plot.model
+    assert len(model.marks) == 31
+    for mark in model.marks:
+        assert mark.y == pytest.approx(2 * math.tanh(mark.x / 2))
+    assert [level.value for level in model.levels] == [2.0]
+    assert "no cap" not in model.note
+    assert panel.bar.lists["seed"].isHidden()
+    session.propose(parse_scenario(RANDOM), "without a cap")
+    session.settle()
+    show(panel, session)
+    assert panel.plot.model.levels[0].value == 50
+    assert "This run has no cap" in panel.plot.model.note

@@ -97,6 +97,11 @@ class CardPicture(Box):
         gap = 14 * page.u
         low = rect.bottom() - page.line(15)
         top = _sentence(page, self.choice, rect) + gap
+        if self.choice.slide and self.choice.opened == CURVE:
+            page.put(Box(name=CURVE), QRectF(rect.x(), top, rect.width(), rect.bottom() - top))
+            yield Placed(self, rect)
+            yield from page.placed
+            return
         half = QRectF(rect.x(), top, 0.385 * rect.width(), _answer_height(page))
         _number(page, self.choice, found, half)
         right = QRectF(half.right() + 0.02 * rect.width(), top, 0, half.height())

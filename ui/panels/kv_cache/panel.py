@@ -239,7 +239,7 @@ class MemoryCard(PlotPanel[None]):
 
     def _show(self, choice: CacheChoice) -> None:
         controls = self._shown_controls and not self._stage
-        self.choice = c = replace(choice, controls=controls)
+        self.choice = c = replace(choice, controls=controls, slide=self._stage)
         self.picture.state = c
         shipped = c.published in models().values()
         if not shipped:

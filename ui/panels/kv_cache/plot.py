@@ -72,7 +72,10 @@ def _brief(way: Way) -> str:
 
 
 def cache_plot(choice: CacheChoice) -> PlotModel:
-    """Return the curves of all ways, the weights and the GPU's memory as lines, the tokens."""
+    """Return the curves of all ways, the weights and the GPU's memory as lines, the tokens.
+
+    For an audience there is the model as it is made, and without its window if it has one.
+    """
     curves = _curves(replace(choice, tokens=choice.most, opened="", decodes=False, controls=True))
     memory, weights = choice.gpu.memory_bytes, weight_bytes(choice.model, choice.weights_dtype)
     tokens, now = choice.tokens, getattr(choice.counts, choice.convention)
@@ -100,7 +103,7 @@ def cache_plot(choice: CacheChoice) -> PlotModel:
         curves=curves,
         marks=(here,),
         levels=tuple(levels),
-        note=_note(choice),
+        note="" if choice.slide else _note(choice),
         x_range=(1.0 if choice.log else 0.0, float(choice.most)),
         y_range=(float(low), float(top)),
         summary=f"At {count_text(tokens)} tokens{many}, {TYPE_NAMES[choice.dtype]}, {name}: "
@@ -126,13 +129,14 @@ def _curves(choice: CacheChoice) -> tuple[Curve, ...]:
     """Return the curves, whose figures do not depend on the choice's tokens."""
     out = []
     for way in ways(choice.model):
+        if choice.slide and not (way.own or way.name == choice.model.kind):
+            continue
         role, dash, marker = _LINES[way.name]
         xs = _places(choice, way.model)
         found = cache_curve(way.model, xs, choice.dtype, choice.batch, choice.page_size)
         out.append(
             Curve(
-                f"{_brief(way)}, its own" if way.own else f"if {_brief(way)}",
-                f"{way.name} (own)" if way.own else way.name,
+                *_names(way, choice),
                 role,
                 tuple(float(n) for n in xs),
                 tuple(getattr(found, choice.convention).tolist()),
@@ -144,6 +148,15 @@ def _curves(choice: CacheChoice) -> tuple[Curve, ...]:
             )
         )
     return tuple(out)
+
+
+def _names(way: Way, choice: CacheChoice) -> tuple[str, str]:
+    """Return the name of a way's curve, and the same in short."""
+    if choice.slide:
+        return (choice.model.name if way.own else "without a window",) * 2
+    if way.own:
+        return f"{_brief(way)}, its own", f"{way.name} (own)"
+    return f"if {_brief(way)}", way.name
 
 
 def _places(choice: CacheChoice, model: AttentionModel) -> list[int]:

@@ -48,6 +48,7 @@ class CacheChoice:
     opened: str = ""  # what is open in place of the bars
     decodes: bool = False  # whether every conversation is given one token after another
     controls: bool = True  # whether somebody can use the words of the sentence
+    slide: bool = False  # whether an audience sees it: then a curve has all the room
 
     @property
     def base(self) -> AttentionModel:

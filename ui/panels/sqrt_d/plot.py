@@ -1,4 +1,4 @@
-"""The plots of the √d experiment: figures against d with their errors, and one draw as bars."""
+"""The plots of the √d experiment: figures against d with errors, one draw as bars, a soft-cap."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from simulator.study.sqrt_d.experiment import (
     Softness,
     SqrtDResult,
 )
+from simulator.study.sqrt_d.soft_cap import CappedRow
 from simulator.study.sqrt_d.trained_scores import Spread, TrainedScores
 from ui.look.units import count_text, number_text, plural, tick_text
 from ui.plots.model import Axis, Curve, Level, PlotMark, PlotModel
@@ -243,6 +244,61 @@ def draw_plot(draw: OneDraw) -> PlotModel:
         y_range=(0.0, 1.05 * max(top, rest)),
         summary=note,
     )
+
+
+_BENDS = 1.5
+"""How many caps of scores are shown at least: there a capped score has left the straight line."""
+
+
+def cap_plot(found: CappedRow) -> PlotModel:
+    """Return the curve of a soft-cap, with the scores of a row on it."""
+    w, cap = found.workload, found.cap
+    far = max(_BENDS * cap, *(abs(s) for s in found.before.tolist()), 0.0)
+    xs = np.linspace(-far, far, 121)
+    curve = Curve(
+        "c · tanh(s / c)", "tanh", "S", tuple(xs.tolist()),
+        tuple((cap * np.tanh(xs / cap)).tolist()), "solid", None,
+    )  # fmt: skip
+    ends = (-_BENDS * cap, _BENDS * cap)
+    straight = Curve("without a cap", "no cap", "muted", ends, ends, "dot", None, 1.2)
+    c = f"{cap:g}"
+    levels = (Level(cap, f"c = {c}", f"{c}", "current"),)
+    marks, row = [], f"row {count_text(found.row)}"
+    largest = max(found.before.tolist(), default=0.0)
+    for key, was, now in zip(found.keys, found.before.tolist(), found.after.tolist(), strict=True):
+        name = w.key_token(key)
+        details = (
+            f"key {count_text(key)}{f' “{name}”' * bool(name)}",
+            f"score {number_text(was)}, with the cap {number_text(now)}",
+        )
+        label = (f"scores of {row}", row) if was == largest else ("", "")
+        marks.append(PlotMark(was, now, *label, "P", "circle", 3.0, details))
+    note = _cap_words(found, c)
+    return PlotModel(
+        name=f"A soft-cap of {c}: scores of {row} before and after",
+        x=Axis("score s: q·k, scaled", _tick),
+        y=Axis("score with the cap", _tick),
+        curves=(curve, straight),
+        marks=tuple(marks),
+        levels=levels,
+        note=note,
+        x_range=(-far, far),
+        y_range=ends,
+        summary=note,
+    )
+
+
+def _cap_words(found: CappedRow, c: str) -> str:
+    """Return what the cap does to the largest and smallest score of the row."""
+    supposed = "" if found.own else f" This run has no cap; {c} is the cap of Gemma 2."
+    row = f"row {count_text(found.row)}"
+    if not found.keys:
+        return f"{row[0].upper()}{row[1:]} sees no key.{supposed}"
+    was, now = (
+        " to ".join(number_text(float(end), 1) for end in (each.min(), each.max()))
+        for each in (found.before, found.after)
+    )
+    return f"Scores of {row} go from {was}, with the cap from {now}.{supposed}"
 
 
 def _whole(value: float) -> str:

@@ -9,10 +9,11 @@ from PySide6.QtCore import QSizeF
 
 from simulator.base.choices import one_of
 from simulator.run.trace import Trace
-from simulator.study.sqrt_d.choices import CHOICES, DRAW
+from simulator.study.sqrt_d.choices import CAP, CHOICES, DRAW
 from simulator.study.sqrt_d.experiment import SqrtDResult, one_draw, sqrt_d_experiment
+from simulator.study.sqrt_d.soft_cap import CappedRow, capped_row
 from simulator.study.sqrt_d.trained_scores import TrainedScores, shipped_scores, trained_scores
-from ui.panels.sqrt_d.plot import MEASURED, draw_plot, sqrt_d_plot
+from ui.panels.sqrt_d.plot import MEASURED, cap_plot, draw_plot, sqrt_d_plot
 from ui.panels.study import Act, Chosen, Study
 from ui.plots.model import PlotModel
 from ui.plots.widget import load_plots
@@ -27,8 +28,8 @@ class SqrtDState(NamedTuple):
     trained: TrainedScores | None
 
 
-class SqrtD(Study[SqrtDState, PlotModel]):
-    """Variance, entropy and gradient against d; only a trained layer depends on the run."""
+class SqrtD(Study[SqrtDState | CappedRow, PlotModel]):
+    """Variance, entropy and gradient against d; a trained layer and the soft-cap are the run's."""
 
     name, title, doing, choices = "sqrt_d", "Why √d", "random vectors", CHOICES
     room = QSizeF(320, 230)
@@ -43,14 +44,21 @@ class SqrtD(Study[SqrtDState, PlotModel]):
         self._whole.clear()
 
     def hidden(self, trace: Trace, chosen: Chosen) -> frozenset[str]:
+        if chosen["quantity"] == CAP:
+            return frozenset({"d", "keys", "seed", "again"})
         return frozenset() if chosen["quantity"] == DRAW else frozenset({"d"})
 
     def needs(self, trace: Trace, view: View, chosen: Chosen) -> Hashable:
+        if chosen["quantity"] == CAP:
+            return CAP, *trace.workload.single(view.snapshot.visit.head, view.report.row)
         return int(chosen["seed"]), int(chosen["keys"])
 
-    def results(self, trace: Trace, needs: Any, report: Report) -> Iterator[SqrtDState]:
+    def results(self, trace: Trace, needs: Any, report: Report) -> Iterator[SqrtDState | CappedRow]:
         load_plots()
         w, inputs = trace.single_heads
+        if needs[0] == CAP:
+            yield capped_row(w, inputs, *needs[1:])
+            return
         trained = shipped_scores() if w.file is None else trained_scores(w, inputs)
         if needs not in self._whole:
             seed, keys = needs
@@ -61,8 +69,14 @@ class SqrtD(Study[SqrtDState, PlotModel]):
         yield SqrtDState(self._whole[needs], trained)
 
     def state(
-        self, found: SqrtDState, chosen: Chosen, before: PlotModel | None, changed: str
+        self,
+        found: SqrtDState | CappedRow,
+        chosen: Chosen,
+        before: PlotModel | None,
+        changed: str,
     ) -> PlotModel:
+        if isinstance(found, CappedRow):
+            return cap_plot(found)
         if chosen["quantity"] == DRAW:
             return draw_plot(one_draw(found.result.seed, int(chosen["d"]), found.result.keys))
         return sqrt_d_plot(*found, one_of(MEASURED, chosen["quantity"]))

@@ -484,3 +484,23 @@ def test_a_lesson_chooses_model_tokens_and_what_is_open(card):
     c = card.choice
     assert (c.model.name, c.tokens, c.opened) == ("Llama-3-8B", 4096, "")
     assert count_text(c.tokens) == card.tokens.text()
+
+
+@pytest.mark.parametrize(
+    ("name", "names"),
+    [
+        ("Llama-2-70B", ["Llama-2-70B"]),
+        ("Mistral-7B-v0.1", ["without a window", "Mistral-7B-v0.1"]),
+    ],
+)
+def test_on_the_stage_a_curve_has_the_card_and_few_words(card, qapp, name, names):
+    card.take_choices(ChooseTable(model=name, tokens=4096, card="curve"))
+    before = card.plot.height()
+    assert len(card.plot.model.curves) > 2
+    card.set_stage(True)
+    assert card.plot.height() > max(1.5 * before, 0.75 * card.height())
+    assert [curve.name for curve in card.plot.model.curves] == names
+    assert card.plot.model.note == ""
+    assert said(card) == ["with", "tokens in", "on"]  # words that could be changed are no text
+    card.set_stage(False)
+    assert card.plot.height() == before

@@ -173,7 +173,7 @@ def test_the_report_is_the_one_in_docs_and_ships() -> None:
     root = Path(__file__).resolve().parents[3]
     assert root / "docs" / "gpu" / "report.json" == REPORT
     assert gpu_report() == json.loads(REPORT.read_text("utf-8"))
-    assert '("docs/gpu", "docs/gpu")' in (root / "build.spec").read_text("utf-8")
+    assert '("docs/gpu", "docs/gpu")' in (root / "packaging" / "contents.py").read_text("utf-8")
 
 
 def test_a_report_that_says_not_yet_run_shows_nothing() -> None:

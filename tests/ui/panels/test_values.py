@@ -235,12 +235,13 @@ def test_hover_formula_values_and_run_agree(open_window, qtbot, written, name):
         o = float(run["o"][head, row, col])
         assert text.startswith(f"O[{row}, {col}] = {number_text(o)}")
         assert value == o
+        if name == "naive":
+            continue  # whose board has no m and ℓ
         m_text, m = read(window, Cell("m", row, 0), texts)
         l_text, l = read(window, Cell("l", row, 0), texts)
         assert number_text(m + np.log(l)) == number_text(float(run["lse"][head, row]))
-        if name != "naive":
-            assert m == run["m"][head, row, -1]
-            assert l == run["l"][head, row, -1]
+        assert m == run["m"][head, row, -1]
+        assert l == run["l"][head, row, -1]
         assert f"= {number_text(m)}" in m_text
         assert f"= {number_text(l)}" in l_text
     visits = [n for n in range(len(session.trace)) if session.trace.program.visit(n).launch == 0]

@@ -10,6 +10,7 @@ from PySide6.QtGui import QColor, QPainter, QPen
 
 from simulator.base.dtypes import F32
 from simulator.run.snapshot import Cell, Partials, Snapshot
+from simulator.run.touched import touched
 from ui.board.layout import BoardLayout, number_size
 from ui.board.marks import at_least
 from ui.board.scores import numbers_fit
@@ -124,11 +125,7 @@ def paint_partials(
     if partials is None:
         return
     places = split_places(snapshot, style, lay)
-    moved = {
-        move.split
-        for move in snapshot.op.moves
-        if move.tensor in snapshot.split_tensors and visit.rows.start in move.rows
-    }
+    moved = _moved(snapshot)
     held = {tile.name for tile in snapshot.on_chip} & snapshot.split_tensors
     for split, place in places.items():
         painter.fillRect(place, QColor(theme.empty))
@@ -139,11 +136,33 @@ def paint_partials(
             height = place.height() / len(visit.rows)
             top = place.top() + (row - visit.rows.start) * height
             outline(painter, QRectF(place.left(), top, place.width(), height), theme.text)
-        if moved & {split, None}:
-            outline(painter, place, theme.tensor("O"), style.px(4))
-        elif held:
+        if held and not moved & {split, None}:
             outline(painter, place, theme.tensor("O"), style.px(2))
+        for name, band in lit_partials(snapshot, style, place, split).items():
+            outline(painter, band, theme.tensor(name), style.px(4))
     _paint_names(painter, snapshot, style, lay, places, row)
+
+
+def _moved(snapshot: Snapshot) -> set[int | None]:
+    """Return the splits of the row block of which the op moves something; None: all of them."""
+    return {
+        move.split
+        for move in snapshot.op.moves
+        if move.tensor in snapshot.split_tensors and snapshot.visit.rows.start in move.rows
+    }
+
+
+def lit_partials(snapshot: Snapshot, style: Style, place: QRectF, split: int) -> dict[str, QRectF]:
+    """Return what is lit in the place of a split, as the formula is: LSE, O or, moved, both."""
+    moved = _moved(snapshot)
+    if moved and not moved & {split, None}:
+        return {}
+    found, left = touched(snapshot) & snapshot.split_tensors, _lse_width(style, place)
+    if len(found) != 1 or not left:
+        return {"O": place} if found else {}
+    if "O_partial" in found:
+        return {"O": place.adjusted(left, 0, 0, 0)}
+    return {"LSE": QRectF(place.left(), place.top(), left, place.height())}
 
 
 def _paint_split(

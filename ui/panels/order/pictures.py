@@ -16,7 +16,7 @@ from simulator.study.order.shuffle import Shuffled
 from simulator.study.order.state import ReachState, ShuffleState
 from ui.kit.boxes import Box, Column, Placed, Row, Tone, Where, ink
 from ui.kit.shapes import LINE, Heat, Image, Text
-from ui.look.draw import CENTRE, LEFT, RIGHT, draw_text, outline, text_width
+from ui.look.draw import CENTRE, LEFT, RIGHT, draw_text, mixed, outline, text_width
 from ui.look.heat import signed_limit
 from ui.look.theme import LABEL, Style
 from ui.look.units import count_text
@@ -178,8 +178,9 @@ class _Levels(Box):
         one, other = np.nonzero(self.state.layers.tables[layer][rows])
         if len(one) > _MOST_LINES:
             return
-        way, wide = ink(style, "S"), band.width() / self.state.tokens
-        way.setAlphaF(0.55 if len(one) < 200 else 0.25)
+        wide = band.width() / self.state.tokens
+        # Not translucent: where lines cross a PDF has one coat of paint, and pixels have several.
+        way = mixed(style.theme.panel, ink(style, "S"), 0.55 if len(one) < 200 else 0.35)
         painter.setPen(QPen(way, max(style.px(0.8), 1.0)))
         ends = (band.x() + (each + 0.5) * wide for each in (rows[one], other))
         painter.drawLines([

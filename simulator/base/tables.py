@@ -32,6 +32,11 @@ _EXPECTED = {
 }
 
 
+def as_tuple(value: object) -> object:
+    """Accept a TOML list for the frozen tuple."""
+    return tuple(value) if isinstance(value, list) else value
+
+
 class Table(BaseModel):
     """A TOML table: immutable, no conversions between types, no unknown keys."""
 

@@ -19,6 +19,7 @@ from simulator.exercises.made import Answer, Exercise, Pair, same
 from simulator.exercises.ops import calls_of
 from simulator.exercises.process import SOURCE, judge
 from simulator.exercises.tables import KINDS
+from simulator.lesson.predict import read_number
 
 FORMAT = 1
 """Number of the format of result files."""
@@ -88,11 +89,8 @@ def _number(given: object) -> float | None:
     if isinstance(given, bool):
         return None
     if isinstance(given, str):
-        text = re.sub(r"[\s_\u2009\u202f\u00a0]", "", given).replace("\u2212", "-")
-        try:
-            given = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-        except ValueError:
-            return None
+        number = read_number(given)
+        return number if number is None or not given.rstrip().endswith("%") else number / 100
     if isinstance(given, int | float) and math.isfinite(given):
         return given
     return None

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from simulator.base.tables import Table
+from simulator.base.tables import Table, as_tuple
 from simulator.lesson.tables import Place
 
 Kind = Literal["number", "cell", "choice", "tile", "fault", "op"]
@@ -21,12 +21,8 @@ KINDS: dict[Kind, str] = {
 """What one answers, by the kind of the exercise."""
 
 
-def _list(value: object) -> object:
-    return tuple(value) if isinstance(value, list) else value
-
-
-Texts = Annotated[tuple[str, ...], BeforeValidator(_list)]
-Sizes = Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_list)]
+Texts = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
+Sizes = Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(as_tuple)]
 
 
 class MistakeTable(Table):
@@ -84,12 +80,12 @@ class ExerciseTable(Table):
     ] = 0.0
     wrong: Annotated[
         tuple[MistakeTable, ...],
-        BeforeValidator(_list),
+        BeforeValidator(as_tuple),
         Field(description="answers that many give: `{ answer, says }`"),
     ] = ()
     choices: Annotated[
         tuple[ChoiceTable, ...],
-        BeforeValidator(_list),
+        BeforeValidator(as_tuple),
         Field(description="`{ text, value, says }` each: what is chosen, and why it is wrong"),
     ] = ()
     best: Annotated[
@@ -110,4 +106,4 @@ class ExerciseTable(Table):
 class ExercisesTable(Table):
     """A file of exercises, before anything is drawn."""
 
-    exercise: Annotated[tuple[dict[str, Any], ...], BeforeValidator(_list)]
+    exercise: Annotated[tuple[dict[str, Any], ...], BeforeValidator(as_tuple)]

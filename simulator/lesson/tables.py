@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from simulator.base.choices import Choice
 from simulator.base.limits import TEXT_LETTERS, TITLE_LETTERS
-from simulator.base.tables import Table
+from simulator.base.tables import Table, as_tuple
 from simulator.problem.models import models
 from simulator.study.generation.choices import CHOICES as GENERATION
 from simulator.study.jobs.choices import CHOICES as JOBS
@@ -31,16 +31,11 @@ Tensor = Literal["Q", "K", "V", "C", "S", "m", "l", "O"]
 Number = Annotated[int, Field(ge=0)]
 
 
-def _list(value: object) -> object:
-    """Accept a TOML list for the frozen tuple."""
-    return tuple(value) if isinstance(value, list) else value
-
-
 def _shaped(kinds: tuple[type, ...], words: str) -> BeforeValidator:
     """Return a function that makes lists of certain types tuples and refuses anything else."""
 
     def shape(value: object) -> object:
-        value = _list(value)
+        value = as_tuple(value)
         if value is None:
             return None
         fits = isinstance(value, tuple) and tuple(map(type, value)) == kinds
@@ -110,15 +105,15 @@ class FrontTable(Table):
     ] = None
     needs: Annotated[
         tuple[str, ...],
-        BeforeValidator(_list),
+        BeforeValidator(as_tuple),
         Field(description='lessons that come before it, by name: `["soft-lookup"]`'),
     ] = ()
     paths: Annotated[
-        tuple[PathName, ...], BeforeValidator(_list), Field(description="paths it is a part of")
+        tuple[PathName, ...], BeforeValidator(as_tuple), Field(description="paths it is a part of")
     ] = ()
     brings: Annotated[
         tuple[str, ...],
-        BeforeValidator(_list),
+        BeforeValidator(as_tuple),
         Field(description="words of the glossary, panels and ideas that no lesson before it uses"),
     ] = ()
     ahead: Annotated[
@@ -153,7 +148,7 @@ Place = Annotated[PlaceTable, BeforeValidator(_place)]
 def _two(value: object) -> object:
     if isinstance(value, list) and len(value) != 2:
         raise PydanticCustomError("two", "two places, [from, to]")
-    return _list(value)
+    return as_tuple(value)
 
 
 class PointTable(Table):
@@ -188,7 +183,7 @@ def _known_mask(name: str) -> str:
 def _layer_and_head(value: object) -> object:
     if isinstance(value, list) and len(value) not in (0, 2):
         raise PydanticCustomError("head", "[layer, head], or [] for none")
-    return _list(value)
+    return as_tuple(value)
 
 
 def _camera(value: object) -> object:
@@ -272,7 +267,7 @@ MOST_CHOICES = 4
 
 def _ends(value: object) -> object:
     """Accept two numbers, the first below the second, for the ends of a scale."""
-    ends = _list(value)
+    ends = as_tuple(value)
     if isinstance(ends, tuple) and len(ends) == 2 and all(type(x) in (int, float) for x in ends):
         low, high = map(float, ends)
         if -math.inf < low < high < math.inf:
@@ -290,12 +285,12 @@ class PredictTable(Table):
     unit: Annotated[str, Field(max_length=TITLE_LETTERS)] = ""
     within: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     span: Annotated[tuple[float, float] | None, BeforeValidator(_ends)] = None
-    choices: Annotated[tuple[str, ...], BeforeValidator(_list)] = ()
+    choices: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = ()
     click: Annotated[
         tuple[Tensor, int] | None, _shaped((str, int), 'a row of cells as ["S", row]')
     ] = None
     hint: Annotated[str, Field(max_length=TEXT_LETTERS)] = ""
-    cover: Annotated[tuple[str, ...], BeforeValidator(_list)] = ()
+    cover: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = ()
 
     @model_validator(mode="after")
     def _one_kind(self) -> PredictTable:
@@ -322,7 +317,7 @@ class StepTable(Table):
     """What a step says; everything that it leaves out stays as in the previous step."""
 
     scenario: str | None = None
-    clear: Annotated[tuple[str, ...], BeforeValidator(_list)] = ()
+    clear: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = ()
     change: dict[str, Any] = Field(default_factory=dict)
     at: Place | None = None
     play: Annotated[tuple[Place, Place], BeforeValidator(_two)] | None = None
@@ -332,7 +327,7 @@ class StepTable(Table):
     choose: ChooseTable = ChooseTable()
     pace: Annotated[float, Field(ge=0.1, le=20)] = 1.0
     camera: Annotated[CameraTable, BeforeValidator(_camera)] | None = None
-    point: Annotated[tuple[PointTable, ...], BeforeValidator(_list)] = ()
+    point: Annotated[tuple[PointTable, ...], BeforeValidator(as_tuple)] = ()
     question: str = ""
     answer: str = ""
     predict: PredictTable | None = None

@@ -20,7 +20,7 @@ from simulator.base.dtypes import DType
 from simulator.base.errors import refuse
 from simulator.base.files import write_atomically
 from simulator.base.limits import TEXT_LETTERS, TITLE_LETTERS
-from simulator.base.tables import Table, input_error, key, read_toml
+from simulator.base.tables import Table, as_tuple, input_error, key, read_toml
 from simulator.language.models import ModelName
 from simulator.problem.features import FeatureName
 from simulator.problem.hardware import gpus
@@ -64,11 +64,6 @@ def _preset_name(name: object) -> object:
     if isinstance(name, str) and name not in gpus():
         raise PydanticCustomError("choice", "one of {names}", {"names": ", ".join(gpus())})
     return name
-
-
-def _as_tuple(value: object) -> object:
-    """Accept a TOML list for the frozen tuple."""
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _lengths(value: object, least: int = 1) -> object:
@@ -545,7 +540,7 @@ class Input(Table):
         sources=("file", "capture", "layer", "sentence"),
     )
     head: Annotated[
-        Literal["all"] | tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(_as_tuple)
+        Literal["all"] | tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(as_tuple)
     ] = key("all", "Head", "Which query heads run: all, or numbers from 0 such as 0, 3, 5.")
 
     @model_validator(mode="after")

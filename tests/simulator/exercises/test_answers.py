@@ -9,7 +9,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from simulator.base.assets import ASSETS, CAPTURES, LESSONS, PAGES
-from simulator.exercises.check import check
+from simulator.exercises.check import check, read_answer
 from simulator.exercises.made import exercises_of, lesson_name, raw_exercises
 from simulator.exercises.ops import calls_of
 from simulator.exercises.process import difference
@@ -450,6 +450,9 @@ def test_wrong_answers_without_a_reason_of_their_own_are_told_something():
     assert check(k, k.answer * 8).says == "Too large, 8 times the answer."
     assert check(k, k.answer + 1).says == "Too large."
     assert check(k, f"{k.answer:,}".replace(",", " ")).right
+    assert [read_answer(k, text) for text in ("0,45", "1,024", "12.5 %", "−3e2")] == [
+        0.45, 1024, 0.125, -300,
+    ]  # fmt: skip
     cell = exercises_of("two-corners", 1, FORMATS)[0]
     assert check(cell, cell.answer[::-1]).says == "Row and column are the wrong way round."
     tile = exercises_of("tiles-and-sram", 1, FORMATS)[0]

@@ -89,7 +89,7 @@ class LessonPages:
             return PageStep(waiting(self._lesson, step).title, text, prediction=asked)
         seconds = sum(moment.shot.seconds for moment in moments[:-1]) / max(len(moments) - 1, 1)
         return PageStep(
-            step.title, step.caption, len(moments), min(seconds * len(moments), 0.7 * len(moments)),
+            step.title, step.caption, len(moments), min(seconds, 0.7) * len(moments),
             step.notes, step.question, step.answer,
         )  # fmt: skip
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QPoint, QRect
+from PySide6.QtCore import QPoint, QRect
 from PySide6.QtGui import QImage, QPainter
 
 from simulator.base.errors import refuse
@@ -18,6 +18,8 @@ from ui.export.film import Film
 from ui.export.frames import FrameSource
 from ui.export.stepping import FPS, PageSource, PageStep
 from ui.export.writers.metadata import Note
+from ui.export.writers.pixels import pixels_of
+from ui.export.writers.png import write_png
 from ui.look.flow import Face
 from ui.look.theme import TEXT_FAMILY, THEMES, Theme
 from ui.safety.program import with_extra
@@ -88,7 +90,8 @@ def pptx_bytes(source: FilmedPages, note: Note, report: Report, theme: str, targ
         with QPainter(image) as painter:
             source.paint(painter, n, step.pictures - 1, theme)
         image = image.copy(_whole(source))
-        png = _png(image)
+        png = io.BytesIO()
+        write_png(png, pixels_of(image), alpha=False, note="")
         film = source.film(n, theme) if films < MOST_FILMS else None
         packed = None
         if film is not None:
@@ -99,9 +102,9 @@ def pptx_bytes(source: FilmedPages, note: Note, report: Report, theme: str, targ
         asked = step.question
         if step.prediction is not None:
             asked = " · ".join(step.prediction.choices)
-        deck.add(step, asked, png, image, packed, told)
+        deck.add(step, asked, png.getvalue(), image, packed, told)
         if step.answer:
-            deck.add(step, step.answer, png, image, None, told)
+            deck.add(step, step.answer, png.getvalue(), image, None, told)
     return deck.bytes(note)
 
 
@@ -109,14 +112,6 @@ def _whole(source: PageSource) -> QRect:
     """Return the part of a picture that is seen, of even sides, as films need them."""
     left, top, width, height = map(round, source.view)
     return QRect(left, top, width - width % 2, height - height % 2)
-
-
-def _png(image: QImage) -> bytes:
-    data = QByteArray()
-    buffer = QBuffer(data)
-    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    image.save(buffer, "PNG")  # type: ignore[call-overload]
-    return bytes(data.data())
 
 
 @dataclass

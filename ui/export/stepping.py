@@ -275,7 +275,7 @@ class RunPages:
     def film(self, n: int, theme: str) -> FrameSource | None:
         """Return what happens in step `n`: all ops of a tile; None where it is less or more."""
         at, program = self._stops[n].cursor.visit, self.trace.program
-        if self._by is Granularity.ROW_BLOCK or self._by is Granularity.OP:
+        if self._by is not Granularity.TILE:
             return None
         times = make_timeline(program, range(at, at + 1), fps=FPS, by=Granularity.OP)
         return RunFrames(self.trace, times, self._scene, THEMES[theme], self.size, row=self._row)

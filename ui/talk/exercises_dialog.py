@@ -80,7 +80,7 @@ class ExercisesDialog(QDialog):
     def __init__(self, window: LessonWindow) -> None:
         super().__init__(window)
         self.setObjectName("exercises")
-        self.setWindowTitle("Asks")
+        self.setWindowTitle("Exercises")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._window, self._session = window, window.session
         self._restyled = QTimer(self, singleShot=True, interval=0)
@@ -104,6 +104,11 @@ class ExercisesDialog(QDialog):
         self._connect()
         self._take_style()
         self._place()
+        for each in (self.line, self.code):
+            each.hide()
+        for button in (self.back, self.next, self.check, self.show_answer):
+            button.setEnabled(False)
+        self.ask.setText("Drawing the numbers.")
         self._draw()
 
     # --- what it is made of ---------------------------------------------------------------
@@ -275,11 +280,11 @@ class ExercisesDialog(QDialog):
             return
         self._asked = self._key(e)
         given = self._given.get(self._asked, "")
-        count = len(self.exercises)
-        right = sum(self._key(each) in self._right for each in self.exercises)
-        self.place.setText(f"{self.number + 1} of {count}   {right} right")
+        self._count()
+        self.check.setEnabled(True)
+        self.show_answer.setEnabled(True)
         self.back.setEnabled(self.number > 0)
-        self.next.setEnabled(self.number + 1 < count)
+        self.next.setEnabled(self.number + 1 < len(self.exercises))
         words = e.ask
         if e.tiles:
             rows, cols = (sorted({tile[n] for tile in e.tiles}) for n in (0, 1))
@@ -295,6 +300,11 @@ class ExercisesDialog(QDialog):
         if e.op is not None:
             self.code.setPlainText(given or f"{e.op.head}\n    return ")
         self._say("")
+
+    def _count(self) -> None:
+        """Say which exercise it is, and how many have been answered."""
+        right = sum(self._key(each) in self._right for each in self.exercises)
+        self.place.setText(f"{self.number + 1} of {len(self.exercises)}   {right} right")
 
     def _offer(self, e: Exercise, given: str) -> None:
         for option in self.options:
@@ -334,9 +344,7 @@ class ExercisesDialog(QDialog):
                 self._right.add(self._key(e))
             if self.exercise is not e:
                 return
-            right = sum(self._key(each) in self._right for each in self.exercises)
-            count = len(self.exercises)
-            self.place.setText(f"{self.number + 1} of {count}   {right} right")
+            self._count()
             self._say(f"{'Right.' if found.right else 'Not yet.'} {found.says}".strip())
 
         self._session.tasks.start(

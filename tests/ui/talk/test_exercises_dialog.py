@@ -102,3 +102,15 @@ def test_the_box_asks_about_the_lesson_on_show_and_opens_once(window):
     pause(window, lambda: dialog.exercise.lesson == "sinks")
     dialog.close()
     QApplication.processEvents()
+
+
+def test_nothing_is_asked_for_before_the_numbers_are_there(window):
+    dialog = open_exercises(window)
+    fields = dialog.line, dialog.code
+    buttons = dialog.check, dialog.show_answer, dialog.next
+    assert dialog.exercise is None
+    assert not any(each.isVisible() for each in fields)
+    assert not any(each.isEnabled() for each in buttons)
+    pause(window, lambda: dialog.exercise is not None)
+    assert [each.isVisible() for each in fields].count(True) <= 1
+    assert all(each.isEnabled() for each in buttons)

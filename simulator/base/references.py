@@ -41,7 +41,7 @@ class _PaperRow(Table):
 
 @cache
 def references() -> tuple[Reference, ...]:
-    """Return all papers by the alphabet."""
+    """Return all papers in alphabetical order."""
     rows = {name: _PaperRow.model_validate(row) for name, row in read_toml(REFERENCES).items()}
     found = (
         Reference(name, row.authors, row.title, row.venue, row.link, tuple(row.also))

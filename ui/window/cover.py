@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QAction
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, QSizeF, Qt
+from PySide6.QtGui import (
+    QAccessible,
+    QAccessibleAnnouncementEvent,
+    QAction,
+    QHelpEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QResizeEvent,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QToolTip, QWidget
 
 from simulator.lesson.steps import ResolvedStep
 from ui.look.theme import Style
@@ -24,12 +33,61 @@ STAYS = (
 """Actions after which a page is still there."""
 
 
+_PAGES = {Qt.Key.Key_PageUp: -0.8, Qt.Key.Key_PageDown: 0.8}
+_MOVES = {
+    Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0), Qt.Key.Key_Up: (0, -1),
+    Qt.Key.Key_Down: (0, 1),
+}  # fmt: skip
+_OWN = (*_MOVES, *_PAGES, Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space, Qt.Key.Key_Escape)
+_HAND = Qt.CursorShape.PointingHandCursor
+
+
+class CoverPlaces(Protocol):
+    """Where everything on a page is."""
+
+    @property
+    def style(self) -> Style:
+        """Theme and scale of the page: its letters are smaller in a small window."""
+
+    @property
+    def area(self) -> QRectF:
+        """The part that scrolls."""
+
+    @property
+    def most(self) -> float:
+        """How far it can be scrolled."""
+
+    def at(self, x: float, y: float) -> int | None:
+        """Return the number of the entry at a point."""
+
+    def row(self, number: int) -> QRectF | None:
+        """Return the place of an entry in the part that scrolls, also out of sight."""
+
+
+def in_sight(places: CoverPlaces, number: int, scrolled: float) -> float:
+    """Return how far to scroll so that an entry is whole in sight."""
+    area, row = places.area, places.row(number)
+    if row is not None and row.top() < area.top():
+        scrolled -= area.top() - row.top()
+    elif row is not None and row.bottom() > area.bottom():
+        scrolled += row.bottom() - area.bottom()
+    return min(max(scrolled, 0.0), places.most)
+
+
+P_co = TypeVar("P_co", bound=CoverPlaces, covariant=True)
+
+
 @guarded
-class Cover(QWidget):
-    """Covers a window; what it shows is painted."""
+class Cover(QWidget, Generic[P_co]):
+    """Covers a window with entries, of which one has the focus; what it shows is painted."""
 
     def __init__(self, window: MainWindow, name: str, title: str) -> None:
         super().__init__(window)
+        self.focused = 0
+        self.hovered: int | None = None
+        self.pressed: int | None = None
+        self.scrolled = 0.0
+        self._places: P_co | None = None
         self._window = window
         self._style = window.style_now
         self._seen_first = window.session.trace is not None
@@ -107,9 +165,62 @@ class Cover(QWidget):
         self._style = style
         self._forget()
 
+    @property
+    def places(self) -> P_co:
+        """Where everything is now."""
+        if self._places is None:
+            self._places = self.places_at(QSizeF(self.size()))
+            if self.scrolled > self._places.most:
+                self.scrolled = self._places.most
+                self._places = self.places_at(QSizeF(self.size()))
+        return self._places
+
+    def places_at(self, size: QSizeF) -> P_co:
+        """Return where everything is on a page of that size, as far as it is scrolled."""
+        raise NotImplementedError
+
     def _forget(self) -> None:
         """Find the places of everything again, and paint."""
+        self._places = None
+        self.update()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        self._forget()
+
+    def _scroll(self, by: float) -> None:
+        scrolled = min(max(self.scrolled + by, 0.0), self.places.most)
+        if scrolled != self.scrolled:
+            self.scrolled = scrolled
+            self._forget()
+
+    # --- entries --------------------------------------------------------------------------
+
+    def said(self, number: int) -> str:
+        """Return an entry as a screen reader says it."""
         raise NotImplementedError
+
+    def tip(self, number: int) -> tuple[QRectF, str]:
+        """Return the place of an entry, and its tip."""
+        raise NotImplementedError
+
+    def neighbour(self, number: int, across: int, down: int) -> int:
+        """Return the entry beside another one; the same where there is none."""
+        raise NotImplementedError
+
+    def go_round(self, by: int) -> None:
+        """Take Tab, which does not leave the page: what lies below it is covered."""
+        raise NotImplementedError
+
+    def open(self, number: int) -> None:
+        """Open what an entry stands for."""
+        raise NotImplementedError
+
+    def choose(self, number: int) -> None:
+        """Give an entry the focus of the page, and scroll to it."""
+        self.focused = number
+        self._scroll(in_sight(self.places, number, self.scrolled) - self.scrolled)
+        self.say(self.said(number))
+        self.update()
 
     def say(self, words: str) -> None:
         """Tell a screen reader what has the focus of the page: the widget keeps the window's."""
@@ -117,10 +228,86 @@ class Cover(QWidget):
         if self.isVisible():
             QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, words))
 
+    # --- keys -----------------------------------------------------------------------------
 
-def means(event_key: Qt.Key, text: str, own: Collection[Qt.Key]) -> bool:
-    """Return whether a key without modifiers has a meaning on a page.
+    def event(self, event: QEvent) -> bool:
+        """Take the keys of the page before those of the window; show tips."""
+        if event.type() is QEvent.Type.ShortcutOverride:
+            assert isinstance(event, QKeyEvent)
+            if self._means(event):
+                event.accept()
+                return True
+        elif event.type() is QEvent.Type.ToolTip:
+            assert isinstance(event, QHelpEvent)
+            at = self.places.at(event.pos().x(), event.pos().y())
+            if at is None:
+                QToolTip.hideText()
+            else:
+                rect, words = self.tip(at)
+                QToolTip.showText(event.globalPos(), words, self, rect.toAlignedRect())
+            return True
+        return super().event(event)
 
-    Letters and digits that mean something only on what is covered do nothing; T is the theme.
-    """
-    return event_key in own or (text.isalnum() and event_key != Qt.Key.Key_T)
+    def focusNextPrevChild(self, forward: bool) -> bool:
+        self.go_round(1 if forward else -1)
+        return True
+
+    def _means(self, event: QKeyEvent) -> bool:
+        """Return whether a key has a meaning on the page.
+
+        Letters and digits that mean something only on what is covered do nothing; T is the theme.
+        """
+        plain = not event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+        key = event.key()
+        return plain and (key in _OWN or (event.text().isalnum() and key != Qt.Key.Key_T))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        key = Qt.Key(event.key())
+        if not self._means(event):
+            super().keyPressEvent(event)
+        elif key in _MOVES:
+            self.choose(self.neighbour(self.focused, *_MOVES[key]))
+        elif key in _PAGES:
+            self._scroll(_PAGES[key] * self.places.area.height())
+        elif key == Qt.Key.Key_Escape:
+            if not self._window.messages.escape():
+                self.leave()
+        elif key in _OWN:
+            self.open(self.focused)
+
+    # --- hand -----------------------------------------------------------------------------
+
+    def hover(self, point: QPointF) -> bool:
+        """Take the place of the pointer; return whether a press there does something."""
+        at = self.places.at(point.x(), point.y())
+        if at != self.hovered:
+            self.hovered = at
+            self.update()
+        return at is not None
+
+    def _hover(self, point: QPointF) -> None:
+        self.setCursor(_HAND if self.hover(point) else Qt.CursorShape.ArrowCursor)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        self._hover(event.position())
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self._hover(QPointF(-1, -1))
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if event.button() is Qt.MouseButton.LeftButton:
+            point = event.position()
+            self.pressed = self.places.at(point.x(), point.y())
+            if self.pressed is not None:
+                self.choose(self.pressed)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        pressed, self.pressed = self.pressed, None
+        self.update()
+        point = event.position()
+        if pressed is not None and pressed == self.places.at(point.x(), point.y()):
+            self.open(pressed)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        self._scroll(-event.angleDelta().y() / 120 * self.places.style.px(72))
+        self._hover(event.position())

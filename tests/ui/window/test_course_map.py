@@ -9,7 +9,8 @@ from PySide6.QtTest import QTest
 from simulator.base.assets import LESSONS
 from ui.look.theme import DARK, Style, growth
 from ui.window.course_map.page import CoursePage
-from ui.window.course_map.places import Places, course_now, in_sight, neighbour, places_of
+from ui.window.course_map.places import Places, course_now, neighbour, places_of
+from ui.window.cover import in_sight
 from ui.window.main_window import MainWindow
 
 Key = Qt.Key

@@ -15,12 +15,12 @@ from tests.helpers.waiting import wait_until
 from ui.app.start import make_window
 from ui.look.theme import DARK, THEMES, Style, growth
 from ui.safety.settings import Settings
+from ui.window.cover import in_sight
 from ui.window.main_window import MainWindow, first_size
 from ui.window.welcome.entries import (
     PageEntry,
     WelcomePlaces,
     entries_of,
-    in_sight,
     neighbour,
     places_of,
 )

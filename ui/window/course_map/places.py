@@ -118,6 +118,10 @@ class Places:
             return None
         return next((n for n, rect in enumerate(self.rows) if rect.contains(x, y)), None)
 
+    def row(self, number: int) -> QRectF:
+        """Return the place of a lesson, also out of sight."""
+        return self.rows[number]
+
     def path_at(self, x: float, y: float) -> int | None:
         """Return the number of the path at a point."""
         return next((n for n, rect in enumerate(self.paths) if rect.contains(x, y)), None)
@@ -176,16 +180,6 @@ def places_of(course: Course, style: Style, size: QSizeF, scrolled: float = 0.0)
     return Places(
         style, title, paths, area, tuple(columns), tuple(rows), needs, foot, y + px(_BELOW)
     )  # fmt: skip
-
-
-def in_sight(places: Places, number: int, scrolled: float) -> float:
-    """Return how far to scroll so that a lesson is whole in sight."""
-    area, row = places.area, places.rows[number]
-    if row.top() < area.top():
-        scrolled -= area.top() - row.top()
-    elif row.bottom() > area.bottom():
-        scrolled += row.bottom() - area.bottom()
-    return min(max(scrolled, 0.0), places.most)
 
 
 def neighbour(places: Places, number: int, across: int, down: int) -> int:

@@ -172,6 +172,10 @@ class WelcomePlaces:
         """Return the number of the entry at a point."""
         return next((n for n, each in enumerate(self.hits) if each.rect.contains(x, y)), None)
 
+    def row(self, number: int) -> QRectF | None:
+        """Return the place of a lesson in its list, also out of sight; None for other entries."""
+        return dict(self.rows).get(number)
+
     @property
     def most(self) -> float:
         """How far the lessons can be scrolled."""
@@ -242,19 +246,6 @@ def places_of(
     return WelcomePlaces(
         style, hits, pictures, title, press, area, tuple(heads), tuple(rows), foot, y, words
     )  # fmt: skip
-
-
-def in_sight(places: WelcomePlaces, number: int, scrolled: float) -> float:
-    """Return how far to scroll so that an entry is whole in sight."""
-    place = dict(places.rows).get(number)
-    if place is None:
-        return scrolled
-    area = places.area
-    if place.top() < area.top():
-        scrolled -= area.top() - place.top()
-    elif place.bottom() > area.bottom():
-        scrolled += place.bottom() - area.bottom()
-    return min(max(scrolled, 0.0), places.most)
 
 
 def neighbour(places: WelcomePlaces, number: int, across: int, down: int) -> int:

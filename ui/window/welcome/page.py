@@ -6,19 +6,8 @@ from collections.abc import Callable, Hashable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSizeF, Qt, QTimer
-from PySide6.QtGui import (
-    QColor,
-    QHelpEvent,
-    QKeyEvent,
-    QMouseEvent,
-    QPainter,
-    QPaintEvent,
-    QPixmap,
-    QResizeEvent,
-    QWheelEvent,
-)
-from PySide6.QtWidgets import QToolTip
+from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt, QTimer
+from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QPixmap, QResizeEvent
 
 from simulator.base.errors import InputError
 from simulator.lesson.reader import parts
@@ -27,12 +16,11 @@ from simulator.run.trace import Trace
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.session.worker import Worker
-from ui.window.cover import Cover, means
+from ui.window.cover import Cover
 from ui.window.welcome.entries import (
     PictureName,
     WelcomePlaces,
     entries_of,
-    in_sight,
     neighbour,
     places_of,
 )
@@ -44,16 +32,11 @@ if TYPE_CHECKING:
 
 _MOST_KEPT = 12
 """Pictures that are kept as they were painted."""
-_OPENS = (Qt.Key.Key_Right, Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space)
-_MOVES = {Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Up: (0, -1), Qt.Key.Key_Down: (0, 1)}
-_PAGES = {Qt.Key.Key_PageUp: -0.8, Qt.Key.Key_PageDown: 0.8}
-_HAND = Qt.CursorShape.PointingHandCursor
 _NUMBERS = (Qt.Key.Key_1, Qt.Key.Key_2, Qt.Key.Key_3, Qt.Key.Key_4)
-_OWN = (*_OPENS, *_MOVES, *_NUMBERS, *_PAGES, Qt.Key.Key_Escape)
 
 
 @guarded
-class WelcomePage(Cover):
+class WelcomePage(Cover[WelcomePlaces]):
     """Covers a window below its menus until a lesson, a file or a demo is opened."""
 
     def __init__(self, window: MainWindow) -> None:
@@ -61,11 +44,6 @@ class WelcomePage(Cover):
         settings = window.settings
         self._parts = parts()
         self.entries = entries_of(self._parts, settings.lesson_place, settings.lessons_done)
-        self.focused = 0
-        self.hovered: int | None = None
-        self.pressed: int | None = None
-        self.scrolled = 0.0
-        self._places: WelcomePlaces | None = None
         self._pictures: dict[PictureName, WelcomePicture | None] = {}
         """Pictures by name; None where there is none."""
         self._painted: dict[Hashable, QPixmap] = {}
@@ -76,7 +54,7 @@ class WelcomePage(Cover):
         self._worker.failed.connect(self._fail)
         self._soon = QTimer(self, singleShot=True, interval=0)
         self._soon.timeout.connect(self._go_on)
-        self._tell()
+        self.say(self.said(0))
         window.session.view_changed.connect(self._go_on_soon)
         self.appear()
 
@@ -86,40 +64,27 @@ class WelcomePage(Cover):
         self._soon.stop()
         super().leave()
 
-    # --- where ----------------------------------------------------------------------------
+    # --- entries --------------------------------------------------------------------------
 
-    @property
-    def places(self) -> WelcomePlaces:
-        """Where everything is now."""
-        if self._places is None:
-            size = QSizeF(self.size())
-            self._places = places_of(self.entries, self._parts, self._style, size, self.scrolled)
-            if self.scrolled > self._places.most:
-                self.scrolled = self._places.most
-                self._places = places_of(
-                    self.entries, self._parts, self._style, size, self.scrolled
-                )
-        return self._places
-
-    def _forget(self) -> None:
-        self._places = None
-        self.update()
+    def places_at(self, size: QSizeF) -> WelcomePlaces:
+        return places_of(self.entries, self._parts, self._style, size, self.scrolled)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         self._painted.clear()
-        self._forget()
+        super().resizeEvent(event)
 
-    # --- what is chosen -------------------------------------------------------------------
+    def said(self, number: int) -> str:
+        return self.entries[number].said
 
-    def choose(self, number: int) -> None:
-        """Give an entry the focus of the page, and scroll to it."""
-        self.focused = number
-        scrolled = in_sight(self.places, number, self.scrolled)
-        if scrolled != self.scrolled:
-            self.scrolled = scrolled
-            self._forget()
-        self._tell()
-        self.update()
+    def tip(self, number: int) -> tuple[QRectF, str]:
+        return self.places.hits[number].rect, self.entries[number].tip
+
+    def neighbour(self, number: int, across: int, down: int) -> int:
+        return neighbour(self.places, number, across, down)
+
+    def go_round(self, by: int) -> None:
+        """Go to the next entry, or the one before."""
+        self.choose((self.focused + by) % len(self.entries))
 
     def open(self, number: int) -> None:
         """Open what an entry stands for."""
@@ -129,96 +94,15 @@ class WelcomePage(Cover):
         else:
             self._window.lessons.open(entry.path, entry.step)
 
-    def _tell(self) -> None:
-        """Tell a screen reader which entry has the focus: the widget keeps that of the window."""
-        self.say(self.entries[self.focused].said)
-
-    # --- keys -----------------------------------------------------------------------------
-
-    def event(self, event: QEvent) -> bool:
-        """Take the keys of the page before those of the window; show tips."""
-        if event.type() is QEvent.Type.ShortcutOverride:
-            assert isinstance(event, QKeyEvent)
-            if self._means(event):
-                event.accept()
-                return True
-        elif event.type() is QEvent.Type.ToolTip:
-            assert isinstance(event, QHelpEvent)
-            at = self.places.at(event.pos().x(), event.pos().y())
-            if at is None:
-                QToolTip.hideText()
-            else:
-                rect = self.places.hits[at].rect.toAlignedRect()
-                QToolTip.showText(event.globalPos(), self.entries[at].tip, self, rect)
-            return True
-        return super().event(event)
-
-    def focusNextPrevChild(self, forward: bool) -> bool:
-        """Go to the next entry, or the one before; what lies below the page is covered."""
-        self.choose((self.focused + (1 if forward else -1)) % len(self.entries))
-        return True
-
-    def _means(self, event: QKeyEvent) -> bool:
-        """Return whether a key has a meaning on the page."""
-        plain = not event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
-        key = Qt.Key(event.key())
-        return plain and means(key, event.text(), _OWN)
-
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key = Qt.Key(event.key())
-        if not self._means(event):
+        if not self._means(event) or key not in (*_NUMBERS, Qt.Key.Key_Right):
             super().keyPressEvent(event)
-        elif key in _OPENS:
+        elif key == Qt.Key.Key_Right:
             self.open(self.focused)
-        elif key in _NUMBERS:
+        else:
             named = str(_NUMBERS.index(key) + 1)
             self.choose(next(n for n, each in enumerate(self.entries) if each.key == named))
-        elif key in _MOVES:
-            self.choose(neighbour(self.places, self.focused, *_MOVES[key]))
-        elif key in _PAGES:
-            self._scroll(_PAGES[key] * self.places.area.height())
-        elif key == Qt.Key.Key_Escape and not self._window.messages.escape():
-            self.leave()
-
-    # --- hand -----------------------------------------------------------------------------
-
-    def _at(self, point: QPointF) -> int | None:
-        return self.places.at(point.x(), point.y())
-
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        self._hover(self._at(event.position()))
-
-    def leaveEvent(self, event: QEvent) -> None:
-        self._hover(None)
-
-    def _hover(self, number: int | None) -> None:
-        if number != self.hovered:
-            self.hovered = number
-            hand = Qt.CursorShape.ArrowCursor if number is None else _HAND
-            self.setCursor(hand)
-            self.update()
-
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        if event.button() is Qt.MouseButton.LeftButton:
-            self.pressed = self._at(event.position())
-            if self.pressed is not None:
-                self.choose(self.pressed)
-
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        pressed, self.pressed = self.pressed, None
-        self.update()
-        if pressed is not None and pressed == self._at(event.position()):
-            self.open(pressed)
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        self._scroll(-event.angleDelta().y() / 120 * self.places.style.px(72))
-        self._hover(self._at(event.position()))
-
-    def _scroll(self, by: float) -> None:
-        scrolled = min(max(self.scrolled + by, 0.0), self.places.most)
-        if scrolled != self.scrolled:
-            self.scrolled = scrolled
-            self._forget()
 
     # --- pictures -------------------------------------------------------------------------
 

@@ -461,20 +461,44 @@ def done_after_words(file: InputFile | None) -> str:
     return done and f"After attention the recorded layer {done}. {words}"
 
 
-def drawn(w: Workload) -> tuple[F32, ...]:
-    """Return random Q, K and V of all heads, before positions turn them; dO of a backward pass."""
-    rng = np.random.default_rng(w.scenario.seed)
-    q, k, *own = (_normal(rng, shape, w.dtype) for shape in w.input_shapes)
+def drawn(w: Workload, progress: Callable[[float], None] | None = None) -> tuple[F32, ...]:
+    """Return random Q, K and V, before positions turn them; dO of a backward pass.
+
+    All heads are drawn in their order. Without a file only those that run are kept, so that some
+    heads of a run that is larger than the memory have the numbers which they have in it.
+
+    progress: told the share that is drawn, 0 to 1.
+    """
+    rng, done = np.random.default_rng(w.scenario.seed), 0
+    total = sum(map(math.prod, w.input_shapes))
+
+    def normal(shape: tuple[int, int, int], kept: Sequence[int]) -> F32:
+        nonlocal done
+        size = shape[1] * shape[2]
+        out, unused = np.empty((len(kept), size), np.float32), np.empty(min(PART, size))
+        for head in range(shape[0]):
+            for start in range(0, size, PART):
+                count = min(PART, size - start)
+                part = rng.standard_normal(out=unused[:count])
+                if head in kept:
+                    rounded = round_to(part.astype(np.float32), w.dtype)
+                    out[kept.index(head), start : start + count] = rounded
+                done += count
+            if progress:
+                progress(done / total)
+        return out.reshape(len(kept), *shape[1:])
+
+    q, k, *own = map(normal, w.input_shapes, _kept_heads(w))
     return (q, k, k[..., : w.value_dim], *own) if w.latent else (q, k, *own)
 
 
-def _normal(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType) -> F32:
-    """Return normal numbers, drawn in parts: as float64 they take twice the memory."""
-    out = np.empty(math.prod(shape), np.float32)
-    for start in range(0, len(out), PART):
-        part = rng.standard_normal(min(PART, len(out) - start))
-        out[start : start + len(part)] = round_to(part.astype(np.float32), dtype)
-    return out.reshape(shape)
+def _kept_heads(w: Workload) -> list[Sequence[int]]:
+    """Return the heads of each input that stay in memory: of a file all, else those that run."""
+    heads, kv_heads = w.input_heads
+    rows = tuple(range(heads)) if w.file else w.picked
+    keys = tuple(sorted({head * kv_heads // heads for head in rows}))
+    last = len(w.input_shapes) - 1
+    return [rows if n == 0 or (w.backward and n == last) else keys for n in range(last + 1)]
 
 
 def input_bytes(w: Workload) -> int:
@@ -511,7 +535,8 @@ def run_bytes(w: Workload) -> int:
 
 def _held(w: Workload) -> list[int]:
     """Return how many numbers each input has that stays in memory."""
-    sizes = [math.prod(shape) for shape in w.input_shapes]
+    kept = map(len, _kept_heads(w))
+    sizes = [n * math.prod(shape[1:]) for n, shape in zip(kept, w.input_shapes, strict=True)]
     if w.pages is not None:  # a kernel has K and V with the places that are free
         sizes[1:] = [n // w.seqlen_k * w.pages.places * w.pages.size for n in sizes[1:]]
     if w.file:

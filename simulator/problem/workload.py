@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -503,9 +504,10 @@ class Inputs:
         return found if self.upstream is None else {**found, "dO": self.upstream}
 
 
-def resolve(scenario: Scenario) -> Workload:
+def resolve(scenario: Scenario, *, computes: bool = True) -> Workload:
     """Fill in what a scenario leaves out, reading of a file its header, sink logits and picture.
 
+    computes: whether the run is to be computed; otherwise it may be larger than the memory.
     Raises InputError: the input cannot be read, disagrees with the scenario, lacks a shape, or is
         larger than the memory that is free.
     """
@@ -520,7 +522,8 @@ def resolve(scenario: Scenario) -> Workload:
         check_agreement(scenario, file, wrong, resolve)
         if any(is_size(each) for each in wrong):
             instead = with_values(scenario, random_instead(scenario, file, wrong).values)
-            return replace(resolve(instead), scenario=scenario, what_if=what_if)
+            found = resolve(instead, computes=computes)
+            return replace(found, scenario=scenario, what_if=what_if)
         if "attention.dtype" in what_if and said.dtype is not None:
             file = as_dtype(file, said.dtype)
     dtype: DType = (file.q.dtype if file else said.dtype) or "float32"
@@ -571,7 +574,8 @@ def resolve(scenario: Scenario) -> Workload:
         check_linear(workload.feature_map, workload.mask, scenario, file)
     if workload.rule:
         check_gate(workload.rule, file, workload.sizes["feature"])
-    check_memory(source, workload.seqlen_q, run_bytes(workload))
+    if computes:
+        check_memory(source, workload.seqlen_q, run_bytes(workload))
     if softmax:
         return replace(workload, biases=biases(scenario, file, picked))
     return workload
@@ -590,9 +594,10 @@ def _check_split_size(w: Workload) -> None:
         raise refuse(SCENARIO, "tiling.split_size", size, expected)
 
 
-def read_inputs(workload: Workload) -> Inputs:
+def read_inputs(workload: Workload, progress: Callable[[float], None] | None = None) -> Inputs:
     """Draw or read Q, K and V.
 
+    progress: told the share that is drawn, 0 to 1.
     Raises InputError: a file cannot be read to its end, or holds NaN or Inf: the first one is
         named.
 
@@ -618,7 +623,7 @@ def read_inputs(workload: Workload) -> Inputs:
     elif w.file:
         q, k, v = read_tensors(w.file)
     else:
-        q, k, v = drawn(w)[:3]
+        q, k, v = drawn(w, progress)[:3]
     if w.file:
         for name, tensor in (("q", q), ("k", k), ("v", v)):
             check_finite(str(w.file.path), name, tensor)
@@ -627,9 +632,10 @@ def read_inputs(workload: Workload) -> Inputs:
     after = read_as_output(w.file, GATE)
     if w.picked != tuple(range(heads)):
         kv_picked = sorted({head * kv_heads // heads for head in w.picked})
-        q, k, v = q[list(w.picked)], k[kv_picked], v[kv_picked]
         gate = None if gate is None else gate[kv_picked]
-        upstream = None if upstream is None else upstream[list(w.picked)]
+        if w.file:  # random numbers are those of the picked heads already
+            q, k, v = q[list(w.picked)], k[kv_picked], v[kv_picked]
+            upstream = None if upstream is None else upstream[list(w.picked)]
         after = None if after is None else after[list(w.picked)]
     unturned = None if w.position is None else (q, k)
     if w.position is not None:

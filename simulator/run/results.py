@@ -24,9 +24,10 @@ OUTPUTS = (".npz", ".json", ".csv")
 _SUMMARY = "summary.json"
 
 
-def check_output(path: Path, workload: Workload) -> None:
+def check_output(path: Path, workload: Workload, *, part: bool = False) -> None:
     """Refuse an output before anything is computed for it.
 
+    part: whether only some rows are computed.
     Raises InputError: its ending is not known, its folder is missing, or the arrays do not fit in
         memory.
     """
@@ -36,6 +37,10 @@ def check_output(path: Path, workload: Workload) -> None:
         raise refuse("run", "-o", str(path), "another name: the summary is written beside it")
     check_target("run", path, OUTPUTS, inputs, path.parent / _SUMMARY)
     if not holds_arrays(path):
+        if part:
+            raise refuse("run", "-o", str(path), "a name that ends in .npz or .json, with --rows")
+        return
+    if part:
         return
     columns = w.value_dim + 1 + (0 if algorithm_of(w).stores_scores else 2 * w.grid.Tc)
     need, free = 4 * w.heads * w.seqlen_q * columns, psutil.virtual_memory().available

@@ -295,17 +295,10 @@ class Trace(ShownFigure):
                 error = float(np.max([error, np.max(np.abs(o - exact))]))
         if gradients and len(compare) == w.grid.Tr:
             error = float(np.max([error, self._gradient_error(gradients)]))
-        summary = self._summary(error, sum(len(rows) for _, rows, _ in checked), seconds)
+        compared = sum(len(rows) for _, rows, _ in checked)
+        summary = summary_of(self.program, self.engine.name, error, compared, seconds)
         if w.threshold is not None:
             summary["rescales"] = rescales
-        if self.program.algorithm.splits:
-            summary |= {"splits": w.splits, "split_keys": w.split_blocks * w.cols}
-        if done := done_after(w.file):
-            summary["after"] = done
-        if w.what_if:
-            summary["what_if"] = list(w.what_if)
-        if w.file and w.file.notes:
-            summary["input"] = list(w.file.notes)
         if layer is not None:
             single, inputs = self.single_heads
             wrong = output_error(single, inputs, layer, self._by_rows(checked))
@@ -373,33 +366,6 @@ class Trace(ShownFigure):
         return {
             name: np.empty((w.heads, w.seqlen_q, *shape), dtype=np.float32)
             for name, shape in shapes.items()
-        }
-
-    def _summary(self, error: float, checked: int, seconds: float) -> dict[str, Any]:
-        w, totals = self.workload, self.program.totals
-        return {
-            "algorithm": w.algorithm,
-            "engine": self.engine.name,
-            "tiles": tile_counts(self.program),
-            "hbm": {
-                "read_bytes": totals.read_bytes,
-                "write_bytes": totals.write_bytes,
-                "compulsory_bytes": compulsory_bytes(w),
-                "by_tensor": {
-                    name: {"read": totals.read[name], "write": totals.write[name]}
-                    for name in self.program.tensors
-                },
-            },
-            "sram": {
-                "peak_bytes": self.program.peak_shared_bytes,
-                "budget_bytes": w.gpu.smem_bytes,
-            },
-            "matmul_flops": totals.flops,
-            "visits": len(self.program),
-            "max_abs_error": error if math.isfinite(error) else None,
-            "checked_rows": checked,
-            "seconds": seconds,
-            **model_of(self.program),
         }
 
     # --- the whole head, for small problems ------------------------------------------------
@@ -518,6 +484,49 @@ def is_detailed(w: Workload) -> bool:
     return cells <= DETAIL_CELLS and w.grid.Tr * w.grid.Tc <= DETAIL_TILES
 
 
+def summary_of(
+    program: TileProgram, engine: str, error: float, checked: int, seconds: float
+) -> dict[str, Any]:
+    """Return the summary of docs/files.md, without what needs the numbers of all rows.
+
+    error: the largest difference from float64, of `checked` rows.
+    """
+    w, totals = program.workload, program.totals
+    summary: dict[str, Any] = {
+        "algorithm": w.algorithm,
+        "engine": engine,
+        "tiles": tile_counts(program),
+        "hbm": {
+            "read_bytes": totals.read_bytes,
+            "write_bytes": totals.write_bytes,
+            "compulsory_bytes": compulsory_bytes(w),
+            "by_tensor": {
+                name: {"read": totals.read[name], "write": totals.write[name]}
+                for name in program.tensors
+            },
+        },
+        "sram": {
+            "peak_bytes": program.peak_shared_bytes,
+            "budget_bytes": w.gpu.smem_bytes,
+        },
+        "matmul_flops": totals.flops,
+        "visits": len(program),
+        "max_abs_error": error if math.isfinite(error) else None,
+        "checked_rows": checked,
+        "seconds": seconds,
+        **model_of(program),
+    }
+    if program.algorithm.splits:
+        summary |= {"splits": w.splits, "split_keys": w.split_blocks * w.cols}
+    if done := done_after(w.file):
+        summary["after"] = done
+    if w.what_if:
+        summary["what_if"] = list(w.what_if)
+    if w.file and w.file.notes:
+        summary["input"] = list(w.file.notes)
+    return summary
+
+
 def tile_counts(program: TileProgram) -> dict[str, int]:
     """Return the tiles of all heads by their kind, and how many are visited.
 
@@ -549,10 +558,10 @@ def trace_of(workload: Workload, inputs: Inputs, factory: EngineFactory) -> Trac
     return Trace(tile_program(workload), factory(workload, inputs), inputs)
 
 
-def _resolved(scenario: Scenario, source: str) -> Workload:
+def resolve_from(source: str, scenario: Scenario, *, computes: bool = True) -> Workload:
     """Resolve a scenario; an error in it names the file that it came from."""
     try:
-        return resolve(scenario)
+        return resolve(scenario, computes=computes)
     except InputError as error:
         if source and error.source == SCENARIO:
             raise InputError(source, error.mistakes, error.others) from None
@@ -574,5 +583,5 @@ def simulate(
         if engine != "numpy":
             raise refuse("simulate", "engine", engine, '"numpy", or what makes another engine')
         engine = numpy_engine
-    workload = _resolved(scenario, source)
+    workload = resolve_from(source, scenario)
     return trace_of(workload, read_inputs(workload), engine)

@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from simulator.base.errors import InputError, refuse, safe_text
 from simulator.base.version import version
@@ -25,6 +25,10 @@ from ui.safety.streams import fit_encoding, lack, on_terminal, send_off, tell_un
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
+
+    from simulator.base.dtypes import F32
+    from simulator.problem.workload import Workload
+    from simulator.program.tile_program import TileProgram
 
 INTERRUPTED = 130
 """Exit status after Ctrl+C."""
@@ -169,6 +173,13 @@ def _command_parser(name: str) -> argparse.ArgumentParser:
             "-o", "--output", metavar="OUT.EXT",
             help="write the arrays (.npz, .json) or the traffic after each visit (.csv)",
         )  # fmt: skip
+        parser.add_argument(
+            "--rows", metavar="A:B", type=_rows,
+            help="count everything, compute rows A to B - 1 only: for runs larger than the memory",
+        )  # fmt: skip
+        parser.add_argument(
+            "--heads", metavar="H,H", type=_heads, help="count everything, compute these heads only"
+        )
     if name == "kv-cache":
         from ui.app.kv_cache_command import add_options
 
@@ -229,36 +240,89 @@ def _window(options: argparse.Namespace) -> int:
     return open_window(options.scenario, lesson, options.engine, options.present, options.log)
 
 
+def _rows(text: str) -> range:
+    start, colon, stop = text.partition(":")
+    if not (colon and start.isdecimal() and stop.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{safe_text(text)}: expected A:B, two whole numbers")
+    return range(int(start), int(stop))
+
+
+def _heads(text: str) -> tuple[int, ...]:
+    numbers = text.split(",")
+    if not all(each.isdecimal() for each in numbers):
+        raise argparse.ArgumentTypeError(f"{safe_text(text)}: expected numbers such as 0,3,5")
+    return tuple(map(int, dict.fromkeys(numbers)))
+
+
 def _run(options: argparse.Namespace) -> int:
     """Run a scenario to its end and print what it computed and moved."""
+    from simulator.run.results import write_results
+
+    output = None if options.output is None else Path(options.output)
+    part = options.rows is not None or options.heads is not None
+    program, summary, arrays = (_part_done if part else _done)(options, output)
+    if output:
+        write_results(output, program, summary, arrays)
+    if options.json:
+        print(json.dumps(summary))
+        return 0
+    for name, value in _summary_rows(program.workload, program.algorithm.title, summary):
+        print(f"{name:14} {value}")
+    if output:
+        written = f"{output}, {output.with_name('summary.json')}"
+        print(f"{'written':14} {safe_text(written)}")
+    return 0
+
+
+def _done(
+    options: argparse.Namespace, output: Path | None
+) -> tuple[TileProgram, dict[str, Any], dict[str, F32]]:
+    """Carry out a whole run, or that of all sequences of a batch."""
     from kernels.devices.registry import make_engine
-    from simulator.problem.filling import done_after_words
     from simulator.problem.scenario import load_scenario
     from simulator.run.batch_run import blind_of, check_one, run_all, traces_of
-    from simulator.run.results import check_output, holds_arrays, write_results
-    from ui.look.units import bytes_text, count_text, plural
+    from simulator.run.results import check_output, holds_arrays
 
     engine = partial(make_engine, options.engine)
     scenario = load_scenario(options.scenario)
     traces, blind = traces_of(scenario, engine, str(options.scenario)), blind_of(scenario)
-    trace = traces[0]
-    output = None if options.output is None else Path(options.output)
+    program = traces[0].program
     if output:
         check_one(traces, output, blind)
-        check_output(output, trace.workload)
-    keep = output is not None and holds_arrays(output)
+        check_output(output, program.workload)
     if len(traces) > 1 or blind:
-        summary = run_all(traces, _progress("run"), blind)
-    else:
-        summary, arrays = trace.run(keep_arrays=keep, progress=_progress("run"))
+        return program, run_all(traces, _progress("run"), blind), {}
+    keep = output is not None and holds_arrays(output)
+    return program, *traces[0].run(keep_arrays=keep, progress=_progress("run"))
+
+
+def _part_done(
+    options: argparse.Namespace, output: Path | None
+) -> tuple[TileProgram, dict[str, Any], dict[str, F32]]:
+    """Compute some rows of some heads, and count the whole run."""
+    from kernels.devices.registry import make_engine
+    from simulator.problem.scenario import load_scenario
+    from simulator.run.part_run import run_part, whole_of
+    from simulator.run.results import check_output
+
+    scenario, source = load_scenario(options.scenario), str(options.scenario)
+    program, rows, heads = whole_of(scenario, options.rows, options.heads, source)
     if output:
-        write_results(output, trace.program, summary, arrays)
-    if options.json:
-        print(json.dumps(summary))
-        return 0
+        check_output(output, program.workload, part=True)
+    return program, *run_part(
+        scenario, rows, heads, partial(make_engine, options.engine), program, source,
+        _progress("draw"), _progress("run"),
+    )  # fmt: skip
+
+
+def _summary_rows(w: Workload, title: str, summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return what a run has computed and moved, as lines of a name and a text."""
+    from simulator.problem.filling import done_after_words
+    from ui.look.units import bytes_text, count_text, plural
+
     tiles, hbm = summary["tiles"], summary["hbm"]
     rows = [
-        ("algorithm", f"{trace.program.algorithm.title} ({summary['engine']} engine)"),
+        ("algorithm", f"{title} ({summary['engine']} engine)"),
         ("visits", count_text(summary["visits"])),
         ("tiles", ", ".join(f"{count_text(n)} {what}" for what, n in tiles.items())),
         ("requested", f"{bytes_text(hbm['read_bytes'])} read, "
@@ -290,21 +354,19 @@ def _run(options: argparse.Namespace) -> int:
         products = count_text(layer["matmul_flops"]["total"])
         wrong = _error_text(layer["max_abs_error"])
         rows.append(("layer", f"{products} FLOPs of projections, error of Y {wrong}"))
-    file = trace.workload.file
+    file = w.file
     rows += [("input", safe_text(note)) for note in (file.notes if file else ())]
-    if keys := trace.workload.what_if:
+    if keys := w.what_if:
         random_ = "" if file else ": random numbers of this shape, not those of the file"
         rows.insert(0, ("what if", f"{', '.join(keys)} other than in the file{random_}"))
-    if trace.workload.gated:
+    if w.gated:
         rows.append(("output", "O is multiplied by the gate of the file before it is stored"))
     if words := done_after_words(file):
         rows.append(("output", safe_text(words)))
-    for name, value in rows:
-        print(f"{name:14} {value}")
-    if output:
-        written = f"{output}, {output.with_name('summary.json')}"
-        print(f"{'written':14} {safe_text(written)}")
-    return 0
+    if part := summary.get("rows"):
+        heads = ", ".join(map(str, summary["heads"]))
+        rows.insert(1, ("computed", f"rows {part[0]} to {part[1] - 1} of heads {heads}"))
+    return rows
 
 
 def _error_text(error: float | None) -> str:

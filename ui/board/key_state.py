@@ -13,6 +13,7 @@ from simulator.program.tensors import symbol
 from simulator.run.linear_state import added_to_state
 from simulator.run.snapshot import Snapshot
 from ui.board.layout import BoardLayout
+from ui.board.middle import middle_at
 from ui.look.draw import CENTRE, LEFT, draw_text, outline
 from ui.look.heat import KEPT, Sheet, colour_map, heat_image, signed_limit
 from ui.look.names import first_that_fits
@@ -64,12 +65,13 @@ def state_places(snapshot: Snapshot, style: Style, lay: BoardLayout) -> StatePla
     Causal that is the rows of later chunks over the keys of earlier ones, else the place of S.
     """
     w = snapshot.program.workload
-    if snapshot.program.algorithm.softmax or snapshot.op.before_tiles:
+    goes_on_by = middle_at(snapshot).state
+    if goes_on_by is None or snapshot.op.before_tiles:
         return None
     box, px = lay.boxes["S"], style.px
     across, down, wide, high = 0.12, 0.2, 0.76, 0.6
-    forms = snapshot.program.algorithm.forms
-    if not forms:
+    tokens = goes_on_by == "token"
+    if tokens:
         # What an op says of itself has its line above the card.
         down = max(0.05, px(30) / max(box.height(), 1.0)) if box.height() > px(200) else 0.05
         across, wide, high = 0.03, 0.94, 0.96 - down
@@ -83,7 +85,7 @@ def state_places(snapshot: Snapshot, style: Style, lay: BoardLayout) -> StatePla
         round(wide * box.width()), round(high * box.height()),
     )  # fmt: skip
     tile = lay.tile(snapshot.visit.rows, snapshot.visit.cols)
-    if w.chunked and forms and lay.view.zoom > 1 and card.intersects(tile):
+    if w.chunked and not tokens and lay.view.zoom > 1 and card.intersects(tile):
         return None  # the magnified tile matters more
     line, pad = px(17), px(6)
     inner = card.adjusted(pad, pad, -pad, -pad)
@@ -98,7 +100,7 @@ def state_places(snapshot: Snapshot, style: Style, lay: BoardLayout) -> StatePla
         one = inner.adjusted(0, line + px(2), 0, 0)
         return StatePlaces(card, one, QRectF(), title, (QRectF(), QRectF()))
     maps = inner.adjusted(0, line + px(2), 0, -line - px(2))
-    if not forms:
+    if tokens:
         with_strips = _places_with_strips(snapshot, style, card, title, maps)
         if with_strips is not None:
             return with_strips
@@ -191,7 +193,7 @@ def paint_state(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
         second: tuple[str, ...] = ("these keys add φ(K)ᵀ[V, 1]", "these keys add", "+ keys")
         if done:
             second = ("these keys have been added", "added", "added")
-        if not snapshot.program.algorithm.forms:
+        if middle_at(snapshot).state == "token":
             first, second = _token_words(snapshot)
         if reads:
             first, second = ("of all keys",), ("no key is read", "")

@@ -7,7 +7,7 @@ where things lie and what is said about them is then a method of it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -50,6 +50,8 @@ class Middle:
     """The end of the line above the board."""
     joins = False
     """Whether a visit joins what splits have left, and so has no tile of its own."""
+    state: Literal["chunk", "token"] | None = None
+    """What the state that stands in the place of S goes on by; None if scores stand there."""
     sums_over = "d"
     """What the products of a tile are sums over."""
     keeps_divided = False
@@ -326,8 +328,6 @@ class Gradients(Middle):
     def header(self, now: Snapshot) -> tuple[str, ...]:
         """Return the head, the places, and where numbers of pairs go."""
         head, rows, keys, note = super().header(now)
-        if not now.launch.forms:
-            return head, rows, now.launch.name, "no key is read"
         through = now.program.algorithm.passes_pairs
         return head, rows, keys, "P, dP and dS go through HBM" if through else note
 
@@ -337,16 +337,10 @@ class Gradients(Middle):
 
     def caption(self, now: Snapshot) -> str:
         """Return what the last op has made that has words of its own."""
-        by_rows = now.launch.whole_rows or not now.launch.forms
-        where = f"row block {now.visit.i}" if by_rows else _tile(now)
-        says = [op.says for op in now.past if op.says and not op.before_tiles]
-        if says:
-            return f"{where}: {says[-1]}"
-        if not now.launch.forms:
-            return f"{where}: {now.launch.name}"
+        where = f"row block {now.visit.i}" if now.launch.whole_rows else _tile(now)
         again = now.visit_computes_again
         does = "S and P are computed again" if again else f"loads for {now.launch.name}"
-        return f"{where}: {does}"
+        return f"{where}: {_last_said(now) or does}"
 
     def past(self, now: Snapshot) -> list[str]:
         """Return how the tiles before the current one are drawn."""
@@ -355,11 +349,24 @@ class Gradients(Middle):
         return super().past(now)
 
 
+class GradientsOfRows(Gradients):
+    """Numbers of rows that a launch makes of gradients without any key."""
+
+    def header(self, now: Snapshot) -> tuple[str, ...]:
+        """Return the head, the rows, and that no key is read."""
+        return _head(now), _row_block(now), now.launch.name, "no key is read"
+
+    def caption(self, now: Snapshot) -> str:
+        """Return what the last op has made that has words of its own."""
+        return f"row block {now.visit.i}: {_last_said(now) or now.launch.name}"
+
+
 class RunningState(Middle):
     """A state of the keys so far, of which no tile is formed but of a chunk with itself."""
 
     note = "S is never formed: the state stays on chip"
     sums_over = "features"
+    state: Literal["chunk", "token"] | None = "chunk"
 
     def areas(self, program: TileProgram, visit: Visit) -> tuple[Area, ...]:
         """Return the chunks with themselves, as many as are drawn one by one."""
@@ -369,10 +376,7 @@ class RunningState(Middle):
         return tuple(Area("P", True, grid.row_range(i), grid.col_range(i)) for i in blocks)
 
     def at_work(self, now: Snapshot) -> frozenset[str]:
-        """Return what the launch reads: keys alone, rows alone, or both."""
-        algorithm = now.program.algorithm
-        if now.launch.of_keys:
-            return frozenset({algorithm.keys, algorithm.values})
+        """Return what the launch reads: rows alone, or keys too."""
         return frozenset("QO") if now.launch.whole_rows else super().at_work(now)
 
     def value_range(self, now: Snapshot, name: str) -> tuple[float, float]:
@@ -389,22 +393,17 @@ class RunningState(Middle):
 
     def header(self, now: Snapshot) -> tuple[str, ...]:
         """Return the head, the chunk or block, and what is not read."""
-        w, visit = now.program.workload, now.visit
-        if now.launch.of_keys:
-            kv_head = f"KV head {w.kv_head_of[visit.head]}"
-            return kv_head, f"keys of {self.keys(now)}", "no query is read yet"
         if now.launch.carries:
-            return _head(now), f"chunk i = {visit.i} of {w.grid.Tr}", self.note
+            chunks = now.program.workload.grid.Tr
+            return _head(now), f"chunk i = {now.visit.i} of {chunks}", self.note
         return _head(now), _row_block(now), "no key is read any more"
 
     def caption(self, now: Snapshot) -> str:
         """Return what has become of the keys, or of the rows."""
-        i, j, added = now.visit.i, now.visit.j, now.made("state")
-        if now.launch.of_keys:
-            return f"keys of column block {j} {'added' if added else 'not added yet'}"
+        i = now.visit.i
         if now.normalised:
             return f"O of row block {i} is divided by ℓ"
-        if added:
+        if now.made("state"):
             return f"keys of chunk {i} added to the state"
         if now.made("O"):
             return "O: the state and the keys of the chunk" if now.launch.carries else "O: read"
@@ -420,8 +419,28 @@ class RunningState(Middle):
         return ["another function than a softmax, not an approximation of it"]
 
 
+class StateOfKeys(RunningState):
+    """A state to which all keys are added before a query is read."""
+
+    def at_work(self, now: Snapshot) -> frozenset[str]:
+        """Return keys and values."""
+        return frozenset({now.program.algorithm.keys, now.program.algorithm.values})
+
+    def header(self, now: Snapshot) -> tuple[str, ...]:
+        """Return the KV head, the keys, and that no query is read."""
+        kv_head = now.program.workload.kv_head_of[now.visit.head]
+        return f"KV head {kv_head}", f"keys of {self.keys(now)}", "no query is read yet"
+
+    def caption(self, now: Snapshot) -> str:
+        """Return what has become of the keys."""
+        added = "added" if now.made("state") else "not added yet"
+        return f"keys of column block {now.visit.j} {added}"
+
+
 class TokenState(RunningState):
     """A state that goes on token by token: no tile is formed at all."""
+
+    state = "token"
 
     def areas(self, program: TileProgram, visit: Visit) -> tuple[Area, ...]:
         """Return no area."""
@@ -444,17 +463,19 @@ class TokenState(RunningState):
 
 
 _SCORES, _STORED, _SPLITS = Middle(), StoredScores(), JoinedSplits()
-_GRADIENTS, _STATE, _TOKENS = Gradients(), RunningState(), TokenState()
+_GRADIENTS, _GRADIENTS_OF_ROWS = Gradients(), GradientsOfRows()
+_STATE, _STATE_OF_KEYS, _TOKENS = RunningState(), StateOfKeys(), TokenState()
 
 
 def middle_of(program: TileProgram, visit: Visit) -> Middle:
     """Return what stands in the middle of the board at a visit."""
-    algorithm = program.algorithm
+    algorithm, launch = program.algorithm, program.launches[visit.launch]
     if not algorithm.softmax:
-        return _STATE if algorithm.forms else _TOKENS
+        state = _STATE_OF_KEYS if launch.of_keys else _STATE
+        return state if algorithm.forms else _TOKENS
     if algorithm.backward:
-        return _GRADIENTS
-    if program.launches[visit.launch].combines:
+        return _GRADIENTS if launch.forms else _GRADIENTS_OF_ROWS
+    if launch.combines:
         return _SPLITS
     return _STORED if algorithm.stores_scores else _SCORES
 
@@ -503,6 +524,12 @@ def _head(now: Snapshot) -> str:
 
 def _row_block(now: Snapshot) -> str:
     return f"row block i = {now.visit.i} of {now.program.workload.grid.Tr}"
+
+
+def _last_said(now: Snapshot) -> str:
+    """Return the words of the last op that has words of its own; empty before any."""
+    says = [op.says for op in now.past if op.says and not op.before_tiles]
+    return says[-1] if says else ""
 
 
 def _tile(now: Snapshot) -> str:

@@ -13,6 +13,7 @@ from simulator.run.snapshot import Cell, Partials, Snapshot
 from simulator.run.touched import touched
 from ui.board.layout import BoardLayout, number_size
 from ui.board.marks import at_least
+from ui.board.middle import middle_at
 from ui.board.scores import numbers_fit
 from ui.look.draw import CENTRE, RIGHT, draw_text, mixed, outline, text_width
 from ui.look.heat import (
@@ -235,5 +236,5 @@ def _paint_names(
         at = QRectF(place.left(), lay.split_names.top(), place.width(), lay.split_names.height())
         text = next((text for text in choices if text_width(font, text) <= at.width()), "")
         if text:
-            current = split == visit.split or snapshot.launch.combines
+            current = split == visit.split or middle_at(snapshot).joins
             draw_text(painter, at, text, font, theme.text if current else theme.muted, CENTRE)

@@ -25,9 +25,11 @@ from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Cell, Snapshot
 from ui.board.middle import (
     Gradients,
+    GradientsOfRows,
     JoinedSplits,
     Middle,
     RunningState,
+    StateOfKeys,
     StoredScores,
     TokenState,
     middle_at,
@@ -452,10 +454,9 @@ def _first_numbers(row: _LineRow, name: str, values: F32, count: int) -> Pieces:
     return (*plain(f"{symbol(name)} = "), *vector(values, cells, symbol(name)))
 
 
-def _state_lines(row: _LineRow) -> list[UpdateLine]:
-    """Return the lines of linear attention: what the state gives, and what the chunk adds."""
-    snapshot, t, r = row.snapshot, row.snapshot.tile, row.r
-    keys, phi = snapshot.visit.cols, snapshot.program.workload.feature_map
+def _key_lines(row: _LineRow) -> list[UpdateLine]:
+    """Return the lines of keys that are added to a state: their features, and their products."""
+    keys, phi = row.snapshot.visit.cols, row.snapshot.program.workload.feature_map
     assert phi is not None
     count = f"{len(keys)} outer products"
     adds = row.line(
@@ -463,9 +464,13 @@ def _state_lines(row: _LineRow) -> list[UpdateLine]:
         plain(f"keys {keys.start} to {keys.stop - 1} added, {count}"), plain(count), plain("…"),
     )  # fmt: skip
     words = f"φ: {phi.words}", f"{phi.features} features", "…"
-    maps = row.line("features", r"\phi(Q),\, \phi(K)", *map(plain, words))
-    if snapshot.launch.of_keys:
-        return [maps, adds]
+    return [row.line("features", r"\phi(Q),\, \phi(K)", *map(plain, words)), adds]
+
+
+def _state_lines(row: _LineRow) -> list[UpdateLine]:
+    """Return the lines of linear attention: what the state gives, and what the chunk adds."""
+    snapshot, t, r = row.snapshot, row.snapshot.tile, row.r
+    maps, adds = _key_lines(row)
     o, l = t.first("O")[r], row.number(t.first("l"), row.l, "ℓ of the keys in the state")
     given = [plain(*row.outputs(o, n, "O"), ",  ℓ = ", l) for n in (4, 3, 2, 1)]
     reads = row.line("read state", r"[O, \ell] \leftarrow \phi(Q)\, \mathrm{state}",
@@ -512,5 +517,6 @@ def _joined_lines(row: _LineRow) -> list[UpdateLine]:
 
 _LINES: dict[type[Middle], Callable[[_LineRow], list[UpdateLine]]] = {
     Middle: _chip_lines, StoredScores: _whole_rows_lines, JoinedSplits: _joined_lines,
-    Gradients: _gradient_lines, RunningState: _state_lines, TokenState: _token_lines,
+    Gradients: _gradient_lines, GradientsOfRows: _gradient_lines, RunningState: _state_lines,
+    StateOfKeys: _key_lines, TokenState: _token_lines,
 }  # fmt: skip

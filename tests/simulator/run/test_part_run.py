@@ -54,7 +54,7 @@ def test_a_part_has_the_numbers_and_the_counts_of_the_whole(case):
             expected = arrays[name][list(chosen), rows.start : rows.stop]
             np.testing.assert_array_equal(array, expected)
         assert summary["checked_rows"] == len(chosen) * len(rows)
-        assert summary["max_abs_error"] <= whole["max_abs_error"]
+        assert summary["max_abs_error"] <= (1 + 1e-6) * whole["max_abs_error"]
         for name in ("tiles", "hbm", "matmul_flops", "visits", "sram", "model"):
             assert summary[name] == whole[name]
 
@@ -111,7 +111,8 @@ def test_a_run_that_no_memory_holds_is_counted_and_computed_in_part(tmp_path, ca
         assert summary["max_abs_error"] <= 2**-8 * np.abs(arrays["o"]).max()  # O is bfloat16
         assert arrays["o"].shape == (1, 128, 64)
         assert np.abs(arrays["lse"] - np.log(tokens)).max() < 1
-    assert main(["run", str(file), "--rows", "5"]) == 2
+    with pytest.raises(SystemExit):
+        main(["run", str(file), "--rows", "5"])
     assert "expected A:B" in capsys.readouterr().err
     assert main(["run", str(file), "--rows", "0:5", "-o", str(tmp_path / "x.csv")]) == 2
     assert ".npz or .json" in capsys.readouterr().err

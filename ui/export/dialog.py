@@ -312,7 +312,7 @@ class ExportDialog(QDialog):
         """Return the current step if one picture is asked for; None for all steps."""
         kind = self._format
         step = None if self._player is None else self._player.step
-        if kind.film or kind.pages or kind.steps or step is None:
+        if kind.film or kind.paper or kind.steps or step is None:
             return None
         return step.number, step.number + 1
 
@@ -332,7 +332,7 @@ class ExportDialog(QDialog):
         self.clear_box.setEnabled(kind.transparent and self.scene_box.currentData() in SCENES)
         self.sound_box.setEnabled(bool(kind.sound) and not self._races)
         for field in (self.answers_box, self.per_page_box, self.notes_box):
-            field.setEnabled(self._teaches and kind.pages)
+            field.setEnabled(self._teaches and kind.paper)
         self.fps_box.setMaximum(kind.most_fps)
         _allow(self.range_box, _VIEW, not many)
         _allow(self.range_box, _RUN, many)

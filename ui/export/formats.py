@@ -18,7 +18,7 @@ class Format:
     even: bool = False  # whether width and height have to be even
     most_fps: int = 120  # most frames a second
     codec: str = ""  # the encoder that PyAV must have; empty for none
-    pages: bool = False  # whether it can contain several still pictures
+    paper: bool = False  # whether it can contain several still pictures
     sound: str = ""  # the encoder of its sound; empty if it has none
     steps: bool = False  # whether a reader steps through it: op by op, or a slide each
 
@@ -33,7 +33,7 @@ FORMATS = (
     Format("frames", "PNG sequence", transparent=True),
     Format(".png", "PNG picture", film=False, transparent=True),
     Format(".svg", "SVG drawing", film=False, transparent=True),
-    Format(".pdf", "PDF page", film=False, transparent=True, pages=True),
+    Format(".pdf", "PDF page", film=False, transparent=True, paper=True),
     Format(".html", "HTML page that steps", film=False, steps=True),
     Format(".pptx", "PowerPoint slides", film=False, steps=True),
 )

@@ -183,7 +183,7 @@ def prepare_lesson(
         words = board.words
         sound = Sound(landings_of_lesson(lesson, board)) if options.sound else None
     else:
-        pages = options.format.pages
+        pages = options.format.paper
         board = handout(
             lesson, steps, revealed=not pages or options.answers == "beside",
             questions=pages and options.per_page == 1,
@@ -191,9 +191,9 @@ def prepare_lesson(
         words = handout_words(lesson, steps, options) if pages else f"step {steps.start}"
     frames = LessonFrames(
         lesson, board, options.theme, options.size, new_window, engine,
-        headed=options.format.pages,
+        headed=options.format.paper,
     )  # fmt: skip
-    source = Handout(lesson, frames, options) if options.format.pages else frames
+    source = Handout(lesson, frames, options) if options.format.paper else frames
     return Export(options, source, note, words, sound)
 
 

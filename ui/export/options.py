@@ -213,7 +213,7 @@ class ExportOptions:
     @property
     def handout(self) -> bool:
         """Whether it is a lesson on paper."""
-        return self.lesson and self.format.pages
+        return self.lesson and self.format.paper
 
     def _check_handout(self) -> None:
         if not 1 <= self.per_page <= 2:
@@ -276,7 +276,7 @@ class ExportOptions:
         Raises InputError: there are no such steps.
         """
         chosen = _part("--steps", self.steps or (None, None), total)
-        if self.format.film or self.format.pages or self.format.steps:
+        if self.format.film or self.format.paper or self.format.steps:
             return chosen
         only = chosen.start if self.steps is None else chosen[-1]
         return range(only, only + 1)
@@ -334,7 +334,7 @@ _USUAL = ExportOptions("")
 
 def usual_theme(kind: Format, *, lesson: bool, usual: str = "dark") -> str:
     """Return the theme if none is asked for: `usual`, but a handout is for paper."""
-    return "light" if lesson and kind.pages else usual
+    return "light" if lesson and kind.paper else usual
 
 
 def picture_size(text: str) -> tuple[int, int]:

@@ -15,6 +15,7 @@ from typing import Any
 from simulator.code import numpy_lines
 from simulator.code.paper import PAPERS, Role, cited_lines
 from simulator.problem.scenario import parse_scenario, with_values
+from simulator.problem.scores import CHANGING
 from simulator.problem.workload import Variant, resolve
 from simulator.program.algorithms import ALGORITHMS, tile_program
 from simulator.program.op import Op
@@ -50,7 +51,7 @@ def exemplars(algorithm: str, variant: frozenset[Variant] = frozenset()) -> tupl
     rescales that are skipped, rounded P, O that is gated.
     """
     size = {"seqlen_q": 16, "seqlen_k": 9, "head_dim": 2, "heads": 1, "kv_heads": 1}
-    scores: dict[str, Any] = {"softcap": 1.0, "alibi": True} if "changes" in variant else {}
+    scores: dict[str, Any] = {**CHANGING} if "changes" in variant else {}
     skips: dict[str, Any] = {"rescale_threshold": 8.0} if "threshold" in variant else {}
     if "rounding" in variant and ALGORITHMS[algorithm].softmax:
         skips |= {"dtype": "float16", "p_dtype": "storage"}

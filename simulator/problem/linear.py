@@ -31,12 +31,7 @@ def check_linear(phi: FeatureMap, mask: Mask, said: Scenario, file: InputFile | 
     if attention.p_dtype != "float32":
         expected = f"float32: {attention.algorithm} has no softmax, and so no P"
         raise refuse(SCENARIO, "attention.p_dtype", attention.p_dtype, expected)
-    for key, changes in (
-        ("softcap", scores.softcap),
-        ("alibi", scores.alibi),
-        ("bias", scores.bias),
-        ("sink_logits", scores.sink_logits),
-    ):
+    for key, changes in scores:
         if changes:
             value = "set" if isinstance(changes, tuple) else changes
             expected = "none: linear attention has no scores that it could change"

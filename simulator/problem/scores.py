@@ -39,6 +39,11 @@ class ScoreChange(NamedTuple):
     formula: str  # after S = QKᵀ
     done: str  # of a score
     name: str  # of the run
+    key: str  # in the table ``scores`` of a scenario
+
+
+CHANGING = {"softcap": 1.0, "alibi": True}
+"""A table ``scores`` that changes scores in all ways that need no file."""
 
 
 T = TypeVar("T", bound=np.floating[Any])
@@ -70,6 +75,11 @@ class Scoring:
     def arguments(self) -> dict[str, float]:
         """The score's numbers among the arguments of a kernel, by their names."""
         return {"scale": self.factor, "softcap": self.softcap}
+
+    @property
+    def work(self) -> dict[str, float | bool]:
+        """The changes that a kernel computes of any input, by their keys."""
+        return {"softcap": self.softcap, "alibi": bool(self.slopes)}
 
     def check(self, farthest: int) -> None:
         """Refuse numbers that float32 cannot represent: scores would be 0, infinite or NaN.

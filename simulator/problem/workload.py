@@ -292,11 +292,11 @@ class Workload:
         """What is done to a scaled product before the mask, in its order."""
         cap = f"{self.softcap:g}"
         known = (
-            (self.softcap, ScoreChange(f"soft-capped at {cap}", "soft-capped", f"soft-cap {cap}")),
-            (self.slopes, ScoreChange("less slope · |i′ − j|", "less its bias", "ALiBi")),
-            (self.biases, ScoreChange("plus b(j − i′)", "with its bias", "position bias")),
+            (self.softcap, f"soft-capped at {cap}", "soft-capped", f"soft-cap {cap}", "softcap"),
+            (self.slopes, "less slope · |i′ − j|", "less its bias", "ALiBi", "alibi"),
+            (self.biases, "plus b(j − i′)", "with its bias", "position bias", "bias"),
         )
-        return tuple(change for on, change in known if on)
+        return tuple(ScoreChange(*words) for on, *words in known if on)
 
     def changed(self, head: int, rows: range, keys: range, s: NDArray[T]) -> NDArray[T]:
         """Return the scores that belong to scaled products (rows, keys), of the same type."""

@@ -44,7 +44,7 @@ def signature(w: Workload) -> dict[str, Any]:
     kernel moves or computes more or less because of them.
     """
     mask = w.mask
-    changed = {"softcap": w.scoring.softcap, "alibi": bool(w.slopes)}
+    changed = w.scoring.work
     if w.biases is not None:
         changed["bias"] = True
     if w.sink_logits:

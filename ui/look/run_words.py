@@ -15,10 +15,6 @@ _LONG = 24
 """Letters of a typed text, or of what a layer does to O, that are said among a few words."""
 
 
-_SCORES = {"softcap": "soft-cap", "alibi": "ALiBi", "bias": "position bias"}
-"""How runs name what is done to a score, by its key."""
-
-
 def scenario_words(w: Workload) -> list[str]:
     """Return what is special about a workload, a few words each, most important first."""
     mask = w.mask
@@ -56,9 +52,7 @@ def change_words(w: Workload) -> list[tuple[str, str]]:
     words = [("RoPE", "position.kind")] * (w.position is not None)
     if w.pages is not None:
         words.append((f"pages of {count_text(w.page_size)}", "tiling.page_size"))
-    for change in w.score_changes:
-        key = next(key for key, name in _SCORES.items() if change.name.startswith(name))
-        words.append((change.name, f"scores.{key}"))
+    words += [(change.name, f"scores.{change.key}") for change in w.score_changes]
     if w.threshold is not None:
         words.append((f"rescale threshold {w.threshold:g}", "attention.rescale_threshold"))
     words += [("deterministic", "attention.deterministic")] * takes_turns(w)

@@ -27,7 +27,13 @@ from simulator.problem.filling import capture_names, capture_text
 from simulator.problem.hardware import gpus
 from simulator.problem.input_files import InputFile
 from simulator.problem.recurrence import DECAY, STRENGTH
-from simulator.problem.scenario import Algorithm, Scenario, parse_scenario, scenario_tables
+from simulator.problem.scenario import (
+    Algorithm,
+    Scenario,
+    ScoresTable,
+    parse_scenario,
+    scenario_tables,
+)
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.faults import FAULTS
@@ -173,8 +179,7 @@ _OF = {
     "tiling.split_size": _SPLIT,
     "tiling.page_size": _having(lambda name: PACKED.get(name) == "pages"),
     **dict.fromkeys(("attention.scale", "attention.temperature", "attention.p_dtype"), _SOFTMAX),
-    **dict.fromkeys((f"scores.{key}" for key in ("softcap", "alibi", "bias", "sink_logits")),
-                    _SOFTMAX),
+    **dict.fromkeys((f"scores.{key}" for key in ScoresTable.model_fields), _SOFTMAX),
     **dict.fromkeys(
         (f"mask.{key}" for key in (
             "align", "window", "sinks", "dilation", "global_tokens", "documents", "block"

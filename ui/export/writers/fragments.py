@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from difflib import SequenceMatcher
 from html import escape
 from xml.etree import ElementTree
@@ -23,7 +23,7 @@ fragment of its own."""
 
 _NAMESPACE = re.compile(r' xmlns(:xlink)?="[^"]*"')
 _USE = re.compile(r"url\(#([^)]*)\)")
-_TAG = re.compile(r"^\{[^}]*\}")
+_GROUP = re.compile(r"<g\b|</g>")
 _USUAL = {
     "vector-effect": "none", "fill-rule": "evenodd", "fill-opacity": "1", "stroke-opacity": "1",
     "stroke-linecap": "square", "stroke-linejoin": "bevel", "transform": "matrix(1,0,0,1,0,0)",
@@ -52,6 +52,8 @@ class Fragments:
         self.shared: dict[str, str] = {}
         self._numbers: dict[str, int] = {}
         self._names: dict[str, str] = {}
+        self._groups: dict[tuple[str, tuple[str, ...]], list[int]] = {}
+        """The pieces of a group as Qt writes it, with the names of what it refers to."""
 
     def drawing(self, paint: Paint, size: QSize) -> list[int]:
         """Return a drawing: the numbers of its pieces, one after another."""
@@ -63,14 +65,16 @@ class Fragments:
             paint(painter)
         finally:
             painter.end()
-        text = NO_CHARACTER.sub("\ufffd", bytes(data.data()).decode("utf-8", "replace"))
-        root = ElementTree.fromstring(_NAMESPACE.sub("", text).replace("xlink:", ""))
-        reader = _FragmentReader(self, root)
+        text = bytes(data.data()).decode("utf-8", "replace")
+        head, _, body = text.partition("</defs>")  # always there, and never twice
+        reader = _FragmentReader(self, _parsed(f"<svg>{head.partition('<defs>')[2]}</svg>"))
         out: list[int] = []
-        for child in root:
-            if child.tag == "g":
-                for inner in child:
-                    reader.walk(inner, out)
+        for group in _groups(body):
+            names = tuple(reader.renamed(name) for name in _USE.findall(group))
+            key = group, names
+            if key not in self._groups:
+                self._groups[key] = reader.pieces(_parsed(group))
+            out += self._groups[key]
         return out
 
     def number(self, piece: str) -> int:
@@ -96,6 +100,19 @@ class _FragmentReader:
         self._fragments = fragments
         self._defined = {e.attrib["id"]: e for e in root.iter() if "id" in e.attrib}
         self._names: dict[str, str] = {}
+
+    def pieces(self, element: Element) -> list[int]:
+        """Return the pieces of an element."""
+        out: list[int] = []
+        self.walk(element, out)
+        return out
+
+    def renamed(self, old: str) -> str:
+        """Return the name in the page of a definition of the drawing."""
+        if old not in self._names and old in self._defined:
+            written = self._written(self._defined[old], named=False)
+            self._names[old] = self._fragments.name(written)
+        return self._names.get(old, old)
 
     def walk(self, element: Element, out: list[int]) -> None:
         """Add the pieces of an element."""
@@ -148,11 +165,26 @@ class _FragmentReader:
         return said
 
     def _renamed(self, found: re.Match[str]) -> str:
-        old = found[1]
-        if old not in self._names and old in self._defined:
-            written = self._written(self._defined[old], named=False)
-            self._names[old] = self._fragments.name(written)
-        return f"url(#{self._names.get(old, old)})"
+        return f"url(#{self.renamed(found[1])})"
+
+
+def _parsed(text: str) -> Element:
+    """Return an element as Qt writes it."""
+    text = NO_CHARACTER.sub("\ufffd", _NAMESPACE.sub("", text))
+    return ElementTree.fromstring(text.replace("xlink:", ""))
+
+
+def _groups(body: str) -> Iterator[str]:
+    """Return the groups in the one group of a drawing, as they are written."""
+    depth, start = 0, 0
+    for tag in _GROUP.finditer(body):
+        if tag[0] == "<g":
+            depth += 1
+            start = tag.start() if depth == 2 else start
+        else:
+            if depth == 2:
+                yield body[start : tag.end()]
+            depth -= 1
 
 
 def _shortened(found: re.Match[str]) -> str:
@@ -166,11 +198,16 @@ def _attributes(said: dict[str, str]) -> str:
 
 def edits(before: list[int], after: list[int]) -> Edits:
     """Return a list as a change of another."""
-    out: Edits = []
-    matcher = SequenceMatcher(None, before, after, autojunk=False)
-    for kind, first, stop, start, end in matcher.get_opcodes():
+    shorter = min(len(before), len(after))
+    first = next((n for n in range(shorter) if before[n] != after[n]), shorter)
+    rest = shorter - first
+    last = next((n for n in range(rest) if before[-1 - n] != after[-1 - n]), rest)
+    old, new = before[first : len(before) - last], after[first : len(after) - last]
+    out: Edits = [[0, first]] if first else []
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    for kind, begin, stop, start, end in matcher.get_opcodes():
         if kind == "equal":
-            out.append([first, stop - first])
+            out.append([first + begin, stop - begin])
         else:
-            out += after[start:end]
-    return out
+            out += new[start:end]
+    return [*out, [len(before) - last, last]] if last else out

@@ -100,6 +100,7 @@ def test_simulator_needs_few_libraries() -> None:
     assert {"numpy", "simulator"} <= third_party  # or nothing was looked at
 
 
+@pytest.mark.long
 def test_cupy_is_imported_where_it_is_used() -> None:
     wrong = {
         name_of(path)

@@ -22,7 +22,7 @@ def test_what_is_started_in_the_background_can_be_interrupted():
 
 @pytest.mark.parametrize(
     ("arguments", "cases"),
-    [((), 14), (("--all",), 57)],
+    [((), 8), (("--all",), 57)],
 )
 def test_of_a_sweep_some_cases_are_tried_unless_all_are_asked_for(arguments, cases):
     done = subprocess.run(

@@ -61,6 +61,7 @@ def names(tree: ast.Module) -> Iterator[str]:
             yield node.value if named else ""
 
 
+@pytest.mark.long
 def test_no_module_in_it_asks_for_one_outside_of_its_package(wheel: Path) -> None:
     found = {place: text for place, text in modules(wheel) if "/capture/" not in place}
     left = [

@@ -22,6 +22,7 @@ def seeds(qapp, tmp_path_factory) -> list[Path]:
     return write_seeds(tmp_path_factory.mktemp("seeds"))
 
 
+@pytest.mark.long
 def test_every_kind_has_seeds_that_open(seeds, tmp_path) -> None:
     worker = Worker(tmp_path, [])
     try:

@@ -465,6 +465,7 @@ def test_the_goal_on_hopper() -> None:
     assert "0.50 of the speed" in measure.missed_goals(lines(2.0), 90)[0]
 
 
+@pytest.mark.long
 @needs_compiler
 def test_what_is_timed_is_right(host: Setting) -> None:
     """Builds as the benchmark places them, on the CPU: the same numbers from all of them."""

@@ -15,6 +15,7 @@ from itertools import product
 
 import pytest
 
+from kernels.build import shipped
 from kernels.build.cache import cache_folder
 from kernels.build.nvrtc import (
     ARCHITECTURES,
@@ -92,11 +93,12 @@ MAPS = dict.fromkeys(("linear", "linear_recurrent", "gla", "deltanet"), _MAP)
 # One tiling for all architectures; a large and a small one where registers are scarce and on the
 # oldest, and that of the benchmark: a compilation takes most of a second.
 GATES = [
-    *(Gate(s, b, USUAL, ARCHITECTURES) for s in SOURCES for b in BUILDS),
+    *(Gate(s, "fast", USUAL, ARCHITECTURES) for s in SOURCES),
+    *(Gate(s, "trace", USUAL, shipped.ARCHITECTURES) for s in SOURCES),
     *(Gate(s, b, USUAL, OLDER) for s in SOURCES for b in BUILDS if NVRTC < USUAL_NVRTC),
     *(Gate(s, b, LARGE, ("sm_90a",)) for s in SOURCES for b in BUILDS),
     *(Gate(s, b, SMALL, ("sm_75",)) for s in SOURCES for b in BUILDS),
-    *(Gate(s, b, TIMED, ("sm_80", "sm_90")) for s in SOURCES for b in BUILDS),
+    *(Gate(s, "fast", TIMED, ("sm_80", "sm_90")) for s in SOURCES),
     *(
         Gate(s, "fast", USUAL, ("sm_75", "sm_120"), ("-DSCORES_AS_ELEMENT",))
         for s in ("naive", "naive_backward")

@@ -4,6 +4,8 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 from kernels.build.reading import stripped
 from kernels.build.sources import FOLDER
 from kernels.cuda.glossary import NAMES, explained
@@ -23,6 +25,7 @@ def test_every_name_is_in_the_sources() -> None:
     assert len({each.name for each in NAMES}) == len(NAMES)
 
 
+@pytest.mark.long
 def test_every_constant_that_kernels_share_has_a_row() -> None:
     """Of what is read: conditions of the build are decided, and what counts is gone."""
     files = defaultdict(set)

@@ -79,6 +79,7 @@ def test_the_order_of_blocks_changes_the_last_bits_of_dq_alone(mask: dict[str, A
         np.testing.assert_allclose(each["dq"], found[-1]["dq"], rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.long
 def test_atomics_in_any_order_leave_other_bits_than_those_in_one() -> None:
     """dQ of column blocks one after the other is the same each time; in other orders it is not."""
     chosen = scenario(NAME, nq=40, nk=200, d=8, dv=8, rows=20, cols=20)

@@ -62,6 +62,7 @@ def test_any_workload(algorithm: str, data: st.DataObject) -> None:
     assert faults(*workload_of(chosen), (schedule,)) == []
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", PACKED)
 def test_splits_of_a_size_are_not_those_of_a_number(algorithm: str) -> None:
     """Nine column blocks are dealt out 4, 4, 1; to three splits 3, 3, 3."""
@@ -77,6 +78,7 @@ def test_splits_of_a_size_are_not_those_of_a_number(algorithm: str) -> None:
     assert outputs[0] != outputs[1]
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", PACKED)
 def test_a_prompts_rows_have_the_bits_of_their_steps_of_decoding(algorithm: str) -> None:
     """Splits of a size are cut at places alone; a number cuts each length anew."""
@@ -111,6 +113,7 @@ def test_every_order_gives_the_same_bits(algorithm: str, mask: dict[str, int]) -
     assert len(set(outputs)) == 1
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(
     ("dtype", "rows", "cols", "d"),
     [("float16", 64, 64, 64), ("bfloat16", 128, 128, 32), ("float32", 24, 64, 96)],
@@ -225,7 +228,7 @@ def test_carried_on() -> None:
     np.testing.assert_array_equal(out, [[-np.inf, 1, 1, 1, 2, 2]])
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", ["naive", "flash1", "flash2", "split-kv", "paged"])
 def test_a_block_mask_with_all_that_can_be_beside_it(algorithm: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(3)

@@ -34,7 +34,7 @@ def bits(o: Any, lse: Any) -> bytes:
     return bytes(o.tobytes() + lse.tobytes())
 
 
-@pytest.mark.sweep(keep=6)
+@pytest.mark.sweep(keep=3)
 @needs_compiler
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
@@ -52,6 +52,7 @@ def test_every_rung_computes_flash2(rung: Rung, case: str) -> None:
             assert wrong(w, inputs, left.o, left.lse) == []
 
 
+@pytest.mark.long
 @needs_compiler
 def test_the_last_rung_is_the_tensor_core_kernel() -> None:
     w, inputs = workload(rows=ROWS, cols=COLS, **CASES["causal, ragged"])
@@ -69,6 +70,7 @@ def test_shared_memory_is_what_the_kernels_take() -> None:
     assert sizes[3:] == [tensor_bytes(w, 2)] * 3
 
 
+@pytest.mark.sweep(keep=2)
 @needs_watch
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
 def test_nothing_is_told_of_a_rung(rung: Rung) -> None:
@@ -96,6 +98,7 @@ def test_the_swizzle_takes_the_conflicts_of_ldmatrix_away() -> None:
     assert two_fragments == (256, {4.0})
 
 
+@pytest.mark.long
 @needs_watch
 @pytest.mark.skipif(bool(nvrtc_reason()), reason=nvrtc_reason())
 def test_the_page_is_true() -> None:

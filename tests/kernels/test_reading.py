@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import get_args
 
@@ -86,9 +87,9 @@ def test_what_is_read_of_the_tensor_core_kernel_leaves_the_same_bits() -> None:
     assert same(tensor_scenarios()[0]) == []
 
 
-def readings(algorithm: str) -> Iterator[tuple[SourceLine, ...]]:
-    for options in DEFINED.values():
-        yield readable(algorithm, options)
+@cache
+def readings(algorithm: str) -> tuple[tuple[SourceLine, ...], ...]:
+    return tuple(readable(algorithm, options) for options in DEFINED.values())
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -122,8 +123,8 @@ def test_lines_keep_their_numbers(algorithm: str) -> None:
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_line_of_every_op_is_read(algorithm: str) -> None:
-    for variant, options in DEFINED.items():
-        read = {line.number: line.text for line in readable(algorithm, options)}
+    for variant, lines in zip(DEFINED, readings(algorithm), strict=True):
+        read = {line.number: line.text for line in lines}
         for op in forms(algorithm, variant):
             shown = [read[n] for n in op_lines(algorithm, op) if n in read]
             assert shown, op

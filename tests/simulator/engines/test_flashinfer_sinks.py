@@ -7,7 +7,6 @@ window_left counts the keys before a row's own. A sequence of a batch is a run o
 only causal rows have a window, because ours hides later keys as well.
 """
 
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -47,7 +46,7 @@ def expected(q: Any, k: Any, v: Any, sinks: Any, window: int, causal: bool) -> n
 
 
 @pytest.mark.sweep(keep=12)
-@pytest.mark.parametrize(("dtype", "kv_heads"), tuple(product(TOLERANCE, (8, 32))))
+@pytest.mark.parametrize(("dtype", "kv_heads"), [("float16", 8), ("bfloat16", 32)])
 @pytest.mark.parametrize("mask", MASKS, ids=str)
 @pytest.mark.parametrize(("nq", "nk"), [*PREFILL, *STEPS, *CHUNKS])
 @pytest.mark.parametrize("algorithm", ["flash2", "split-kv", "flash1"])

@@ -114,6 +114,7 @@ def test_all_engines_and_the_reference_gate_o(algorithm: str, nq: int, tmp_path:
     assert verify(trace).difference is None
 
 
+@pytest.mark.sweep(keep=6)
 @needs_compiler
 @pytest.mark.parametrize("nq", [1, NQ, 25])
 @pytest.mark.parametrize("algorithm", TAKES)
@@ -240,6 +241,7 @@ def test_what_is_shown_follows_the_gate(algorithm: str, tmp_path: Path) -> None:
         assert row_report(after, rows.start).error is not None
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", TAKES)
 def test_scripts_agree_with_a_run_that_is_gated(algorithm: str, tmp_path: Path) -> None:
     for dtype in ("float32", "float16"):

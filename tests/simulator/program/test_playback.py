@@ -225,6 +225,7 @@ def test_an_op_moves_and_then_rests() -> None:
     assert 5 < shares.count(1.0) < 20
 
 
+@pytest.mark.long
 def test_an_hour_of_jitter_and_stalls_keeps_the_clock() -> None:
     """At 20×, steps last less than the time between two late ticks."""
     program = program_of(scenario("flash2", nq=4096, nk=4096, d=1, rows=16, cols=16))

@@ -50,6 +50,7 @@ def words_of(found: Explanation) -> str:
     return "".join(shown)
 
 
+@pytest.mark.long
 @given(scenarios(longest=9))
 def test_every_number_of_every_explanation_is_one_of_the_snapshot(chosen: Scenario) -> None:
     trace = trace_of(chosen)

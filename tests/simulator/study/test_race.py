@@ -67,6 +67,7 @@ def test_nobody_goes_back_and_nothing_is_lost(chosen: Scenario, shares: list[flo
         assert just_before.counters.bytes < lane.total.counters.bytes
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("name", DEMOS)
 def test_launches_end_one_after_the_other(name: str) -> None:
     for lane in race_of(demo(name)).lanes:
@@ -75,6 +76,7 @@ def test_launches_end_one_after_the_other(name: str) -> None:
         assert all(one.end < two.end for one, two in pairwise(lane.launches))
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("name", DEMOS)
 def test_it_is_run_at_the_length_of_the_long_comparison(name: str) -> None:
     program = demo(name)

@@ -88,6 +88,7 @@ def test_it_meets_those_of_a_gpu_that_no_constant_was_fitted_to() -> None:
     assert min(found) > 1 / 1.3, found
 
 
+@pytest.mark.long
 def test_a_full_gpu_shows_the_published_order() -> None:
     gpu = gpus()["A100-80-SXM"]
     for width in (64, 128):

@@ -72,6 +72,7 @@ def test_weights_of_the_steps_are_those_of_the_model(head: int) -> None:
     assert found.apart.max() < 1e-4
 
 
+@pytest.mark.long
 def test_picked_heads_and_packed_ones_keep_their_numbers() -> None:
     whole = generation_of(trace_of(typed()), 4)
     picked = generation_of(trace_of(typed(input={"head": [3, 4]})), 1)

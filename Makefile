@@ -128,7 +128,7 @@ recipes: ## fill those of Flatpak, Homebrew and winget for a release: URL= of it
 
 test-package: ## use that binary as a user would
 	@.ci/setup test
-	$(PY) -m pytest -m package tests/package $(ARGS)
+	$(PY) -m pytest -n $(JOBS) --dist loadgroup -m package tests/package $(ARGS)
 
 pictures: ## draw all that a user sees into build/pictures; ARGS="--at COMMIT -o DIR", "--compare DIR"
 	@.ci/setup test $(EXTRAS)

@@ -1,8 +1,9 @@
 """Compiles the kernels that a bundle ships, by NVRTC and with no GPU; `make package` calls it.
 
-Every demo and every step of a lesson has its kernels as cubins and as PTX, for each algorithm
-that Compare runs beside it. Other algorithms and some more tilings are there as PTX alone, which
-the driver compiles when they are first used. It is the trace build: a bundle runs no other.
+Every demo and every step of a lesson has its kernel as cubins and as PTX; so have those that
+Compare runs beside a demo. What it runs beside a step, other algorithms and some more tilings are
+there as PTX alone, which the driver compiles when they are first used. It is the trace build: a
+bundle runs no other.
 """
 
 from __future__ import annotations
@@ -75,16 +76,17 @@ def main(folder: Path) -> None:
 def _shown() -> Iterator[shipped.ShippedKernel]:
     """Yield the kernels of demos and lessons, with cubins."""
     workloads = [resolve(load_scenario(path)) for path in sorted(SCENARIOS.glob("*.toml"))]
+    demos = len(workloads)
     for title in list_lessons():
         lesson = load_lesson(title.path)
         for number in range(len(lesson.steps)):
             workloads.append(resolve(resolve_step(lesson, number, FORMATS).scenario))
-    for workload in workloads:
+    for number, workload in enumerate(workloads):
         compared = beside(workload.algorithm)
-        others = [name for name in ALGORITHMS if name not in compared]
+        own = compared if number < demos else (workload.algorithm,)
         # What makes gradients is shown in demos of its own: other runs are seldom turned into it.
-        others = [name for name in others if not ALGORITHMS[name].backward]
-        yield from _entries(workload, compared, (*shipped.ARCHITECTURES, shipped.PTX))
+        others = [name for name in ALGORITHMS if name in compared or not ALGORITHMS[name].backward]
+        yield from _entries(workload, own, (*shipped.ARCHITECTURES, shipped.PTX))
         yield from _entries(workload, others, (shipped.PTX,))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from simulator.base.assets import LESSONS, SCENARIOS
 from ui.look.layouts import LAYOUT_NAMES
 
-_SEQUENCES = 200
+_SEQUENCES = 80
 _LESSONS = sorted(path.stem for path in LESSONS.glob("*.md"))
 _DEMO, _PICTURE = str(SCENARIOS / "causal.toml"), "docs/pictures/compare.png"
 Life = tuple[tuple[str, ...], tuple[str, ...]]
@@ -72,14 +72,25 @@ WAYS = {
 """Every way in which the command line opens a window."""
 
 
+KINDS = (
+    ("plain",),
+    ("scenario", "export", "--log FILE", "--engine"),
+    ("lesson file", "--lesson", "scenario --lesson"),
+    ("--present", "--present --lesson"),
+)
+"""Those ways by what they open: the first page, a run, a lesson at the desk, a talk."""
+WORST = ("", "maximised", "layout compare, maximised")
+"""After these every way is tried, after all else one of each kind, by turns."""
+
+
 def _starts() -> Iterator[Case]:
-    """Yield every way after everything left behind; lessons by turns, after the worst all."""
+    """Yield ways to start after everything left behind; lessons by turns."""
     for turn, left in enumerate(("", *LEFT)):
-        for way, arguments in WAYS.items():
-            lesson = _LESSONS[turn % len(_LESSONS)]
-            typed = tuple(word.replace("{lesson}", lesson) for word in arguments)
+        lesson = _LESSONS[turn % len(_LESSONS)]
+        for way in WAYS if left in WORST else [kind[turn % len(kind)] for kind in KINDS]:
+            typed = tuple(word.replace("{lesson}", lesson) for word in WAYS[way])
             yield Case(f"{way} after {left or 'nothing'}", "start", typed, left)
-    for lesson in _LESSONS:
+    for lesson in _LESSONS[2::4]:  # `PAGES` begins with others
         yield Case(f"{lesson} after maximised", "start", ("--lesson", lesson), "maximised")
     for left in ("", "maximised"):
         yield Case(f"no file after {left or 'nothing'}", "start", ("{folder}/none.toml",), left)

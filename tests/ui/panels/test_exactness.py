@@ -57,9 +57,9 @@ pytestmark = pytest.mark.usefixtures("qapp")
 NAMES = tuple(fault.name for fault in FAULTS)
 FAULTY = (
     *((name, ("no_maximum", "half_accumulator", "late_mask")) for name in ALGORITHMS),
-    *((name, (fault,)) for n, fault in enumerate(NAMES) for name in [*ALGORITHMS][n % 3 :: 3]),
+    *((name, (fault,)) for n, fault in enumerate(NAMES) for name in [*ALGORITHMS][n % 6 :: 6]),
 )
-"""Every algorithm with several faults at once; every fault with a third of the algorithms."""
+"""Every algorithm with several faults at once; every fault with a sixth of the algorithms."""
 
 
 @cache

@@ -23,6 +23,7 @@ from simulator.program.playback import last_cursor
 from simulator.run.trace import simulate
 from simulator.study.compare import comparison_of
 from tests.helpers.runs import program_of
+from tests.helpers.shown_lessons import some_lessons
 from tests.helpers.waiting import wait_until
 from ui.app.windows import new_window
 from ui.export.lesson_frames import LessonFrames
@@ -37,7 +38,7 @@ from ui.widgets.application import application
 from ui.window.main_window import MainWindow
 
 TELLING = ("01-soft-lookup", "05-online-softmax", "09-kv-cache")
-"""Lessons whose pictures are also read at larger sizes: tokens, tiles, plots."""
+"""Lessons with tokens, tiles and plots, read at all sizes; others show what these lack."""
 SIZES = ((1280, 720), (1920, 1080), (3840, 2160))
 
 
@@ -84,10 +85,8 @@ def letters(frames: LessonFrames, k: int) -> dict[float, set[str]]:
 @pytest.mark.parametrize(
     ("name", "size"),
     [
-        (path.stem, size)
-        for path in sorted(LESSONS.glob("*.md"))
-        for size in SIZES
-        if size == SIZES[0] or path.stem in TELLING
+        *((name, size) for size in SIZES for name in TELLING),
+        *((name, SIZES[0]) for name in some_lessons(*TELLING)),
     ],
     ids=str,
 )

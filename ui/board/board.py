@@ -94,14 +94,16 @@ def paint_board(
     hover: Cell | None = None,
     selected: Cell | None = None,
     points: Collection[Pointer] = (),
+    plain: bool = False,
 ) -> None:
     """Draw the board.
 
     rect: room for the board; from about 420 × 320 times the scale.
     view: what part of the score matrix; all of it by default.
     hover: the cell under the pointer.
+    plain: whether words say nothing of where numbers lie.
     """
-    lay = board_layout(snapshot.program.workload, style, rect, view)
+    lay = replace(board_layout(snapshot.program.workload, style, rect, view), plain=plain)
     marks = Marks(row, hover, selected, tuple(points))
     paint_still_board(painter, snapshot, style, lay)
     paint_live_board(painter, snapshot, style, lay, marks)

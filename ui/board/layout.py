@@ -122,6 +122,7 @@ class BoardLayout:
     # without splits
     partials: QRectF
     split_names: QRectF
+    plain: bool = False  # whether words say nothing of where numbers lie
 
     def row_y(self, row: float) -> float:
         """Return where a row begins; outside the boxes for one that is not visible."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QColor,
@@ -76,6 +78,8 @@ class BoardPanel(QWidget):
         self.reads_out = False
         """Whether a card says what is under the pointer: until the run goes on without it."""
         self.style_now = Style(DARK)
+        self.plain = False
+        """Whether words say nothing of where numbers lie."""
         self._snapshot: Snapshot | None = None
         self.motion: Motion | None = None
         """The op that leads to the snapshot; None if that is shown at once."""
@@ -146,7 +150,7 @@ class BoardPanel(QWidget):
         elif shown is None or shown.visit != snapshot.visit:
             self._follow()
         self._camera = camera
-        words = header_choices(snapshot)[0]
+        words = header_choices(snapshot, plain=self.plain)[0]
         if selected is not None:
             words += f"{DOT}selected: {describe(snapshot, selected)}"
             if selected != self.selected:  # where it is out of sight, the view goes there
@@ -246,10 +250,12 @@ class BoardPanel(QWidget):
 
     def _layout_of(self, view: Viewport) -> BoardLayout:
         assert self._snapshot is not None
+        style, rect = self.style_now, QRectF(self.rect())
         if self.motion is not None:
-            return moving_layout(self.motion, self.style_now, QRectF(self.rect()), view)
-        workload = self._snapshot.program.workload
-        return board_layout(workload, self.style_now, QRectF(self.rect()), view)
+            lay = moving_layout(self.motion, style, rect, view)
+        else:
+            lay = board_layout(self._snapshot.program.workload, style, rect, view)
+        return replace(lay, plain=self.plain)
 
     def _zoom(self, factor: float) -> None:
         if self._snapshot is not None:
@@ -392,7 +398,7 @@ class BoardPanel(QWidget):
                     paint_board(
                         painter, self.motion.before if self.motion and begins else self._snapshot,
                         self.style_now, rect, view=self._view_now, row=self._row, hover=self._hit,
-                        selected=self.selected, points=self._marked,
+                        selected=self.selected, points=self._marked, plain=self.plain,
                     )  # fmt: skip
                 if self._hit is not None and self._pointer is not None and self.reads_out:
                     text = describe(self._snapshot, self._hit)

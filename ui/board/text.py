@@ -73,7 +73,7 @@ def paint_words(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
         faults = snapshot.program.workload.faults
         used = paint_fault_label(painter, faults, style, lay.header)
         room = lay.header.adjusted(used + style.px(10) if used else 0, 0, 0, 0)
-        for text in header_choices(snapshot):
+        for text in header_choices(snapshot, plain=lay.plain):
             if text_width(font, text) <= room.width():
                 draw_text(painter, room, text, font, theme.muted, RIGHT)
                 break
@@ -89,7 +89,7 @@ def paint_words(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
         for name, seen in (("Q", lay.visible_rows()), (of_keys, lay.visible_keys()))
         if len(seen) > MOST_ROWS
     ]
-    phrases = caption_phrases(snapshot, tile, ", ".join(averaged))
+    phrases = caption_phrases(snapshot, tile, ", ".join(averaged), plain=lay.plain)
     if board_picture(snapshot, style, lay) and not snapshot.op.before_tiles:
         phrases.insert(1, PICTURE_LINES)
     if snapshot.wrong is not None and lay.legend.isNull():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from math import isclose, isinf, sqrt
 
@@ -25,14 +26,21 @@ from ui.look.units import bytes_text, factor_text, number_text
 
 DOT = "  ·  "
 PICTURE_LINES = "in the picture: the keys of the tile, and dashed its rows"
+_WHERE = re.compile(r" (?:(?:written to|read from|still in) HBM|on chip|in registers)$")
+_MEMORY = re.compile(r"\b(?:HBM|chip|registers)\b")
 
 
-def header_choices(snapshot: Snapshot) -> list[str]:
-    """Return the line above the board: whole, without its note, of the places alone, of indices."""
+def header_choices(snapshot: Snapshot, *, plain: bool = False) -> list[str]:
+    """Return the line above the board: whole, without its note, of the places alone, of indices.
+
+    plain: whether it says nothing of where numbers lie.
+    """
     middle, visit = middle_at(snapshot), snapshot.visit
     parts = middle.header(snapshot)
     if snapshot.op.before_tiles:
         parts = parts[0], "before the tiles: places", ""
+    if plain and _MEMORY.search(parts[-1]):
+        parts = *parts[:-1], ""
     choices = parts, parts[:-1], parts[1:-1], (f"({visit.i}, {visit.j})",)
     return [DOT.join(filter(None, words)) for words in choices]
 
@@ -57,11 +65,22 @@ def sharing_choices(snapshot: Snapshot) -> list[str]:
     return [whole, f"KV {shared}: {heads} {named}"]
 
 
-def caption_phrases(snapshot: Snapshot, tile_pixels: float, averaged: str = "") -> list[str]:
+def caption_phrases(
+    snapshot: Snapshot, tile_pixels: float, averaged: str = "", *, plain: bool = False
+) -> list[str]:
     """Return what explains the picture, what matters most first.
 
     averaged: inputs of which several rows share a line of the picture.
+    plain: whether nothing is said of where numbers lie.
     """
+    phrases = _phrases(snapshot, tile_pixels, averaged)
+    if not plain:
+        return phrases
+    bare = (_WHERE.sub("", phrase) for phrase in phrases)
+    return [phrase for phrase in bare if not _MEMORY.search(phrase)]
+
+
+def _phrases(snapshot: Snapshot, tile_pixels: float, averaged: str) -> list[str]:
     w, middle = snapshot.program.workload, middle_at(snapshot)
     if snapshot.completes and snapshot.so_far is not None:
         return final_phrases(snapshot)

@@ -55,6 +55,8 @@ class LayoutSpec:
         return tuple(name for place in self.right for name in place)
 
 
+PLAIN = "plain"
+"""The layout whose board says nothing of where numbers lie."""
 LAYOUTS = (
     LayoutSpec(
         "steps", "Steps", "The tiles, their traffic and the softmax of one row, op by op.",
@@ -62,7 +64,7 @@ LAYOUTS = (
         stage="memory",
     ),
     LayoutSpec(
-        "plain", "Plain", "The board alone: queries, keys, values, weights and outputs.",
+        PLAIN, "Plain", "The board alone: queries, keys, values, weights and outputs.",
     ),
     LayoutSpec(
         "algorithm", "Algorithm", "The line of the paper, of NumPy and of CUDA that runs now.",

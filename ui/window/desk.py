@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 
-from ui.look.layouts import LAYOUTS, LayoutSpec, layout_named
+from ui.look.layouts import LAYOUTS, PLAIN, LayoutSpec, layout_named
 from ui.window.dock_sizes import Shares
 
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ class Desk(QObject):
         window = self._window
         layout = layout_named(window.settings.layout)
         self.actions[layout.name].setChecked(True)
+        window.board.plain = layout.name == PLAIN
         if not window.isVisible():
             return
         self._shown = True
@@ -125,6 +126,7 @@ class Desk(QObject):
             self.remember()
         self.lent = name, panel
         self.actions[name].setChecked(True)
+        self._window.board.plain = name == PLAIN
         self._arrange(layout_named(name), panel)
         if panel:
             self._window.docks[panel].raise_()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -63,3 +64,16 @@ def said(trace: Trace) -> Iterator[str]:
 def test_what_is_said_was_approved(name: str) -> None:
     trace = simulate(RUNS[name])
     check("\n".join(said(trace)) + "\n", APPROVED / f"{name.replace(' ', '-')}.txt")
+
+
+@pytest.mark.parametrize("name", ["naive", "flash2"])
+def test_a_plain_board_says_nothing_of_where_numbers_lie(name: str) -> None:
+    trace = simulate(RUNS[name])
+    for visit in range(len(trace)):
+        for op in range(len(trace.program.ops(visit))):
+            now = trace.snapshot(visit, op)
+            words = " ".join(
+                (*header_choices(now, plain=True), *caption_phrases(now, 40, plain=True))
+            )
+            assert not re.search(r"HBM|chip|registers", words), words
+            assert header_choices(now, plain=True)[-1] == header_choices(now)[-1]

@@ -69,6 +69,7 @@ class LayerRun:
     # them; of query heads one by one
     statistics: dict[str, F32]
     error: float  # largest difference of Y from float64, from x on
+    plain: bool = False  # whether its attention is naive: matrices, and no tiles on a chip
 
     @property
     def heads(self) -> int:
@@ -144,6 +145,7 @@ def compute_layer(trace: Trace, progress: Progress = lambda share: None) -> Laye
         shares=frozen(layer.shares(o)),
         statistics=numbers,
         error=_from_x(single, inputs, layer, o),
+        plain=trace.workload.algorithm == "naive",
     )
     progress(1.0)
     with _LOCK:

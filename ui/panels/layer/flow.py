@@ -11,6 +11,7 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QPainter, QPen, QPolygonF
 
 from simulator.base.dtypes import F32
+from simulator.base.matmul import matmul
 from simulator.program.playback import eased
 from simulator.run.snapshot import Snapshot
 from simulator.run.whole_layer import LayerRun
@@ -69,12 +70,15 @@ class FlowPicture(Box):
         deep = min(max(px(66), 0.17 * rect.height()), px(92), 0.25 * rect.height())
         boxes = flow_places(run, style, rect.adjusted(0, 0, 0, -deep - px(6)))
         for stage, *names in _STAGES:
-            lower = px(4) + 3 * px(17) if names == [_TILES] else 0
+            lines = 1 if run.plain else 3
+            lower = px(4) + lines * px(17) if names == [_TILES] else 0
             place = _around(style, [boxes[name] for name in names]).adjusted(0, 0, 0, lower)
             yield from _ground(state, stage).place(style, place.intersected(rect))
         yield Placed(Canvas(partial(_paint_arrows, boxes)), rect)
         for name, box in boxes.items():
-            title: Box = Text(_TILES, align=CENTRE, size=12, bold=True)
+            title: Box = Text(
+                "attention" if run.plain else _TILES, align=CENTRE, size=12, bold=True
+            )
             if name != _TILES:
                 tone = COLOURS.get(name, "text")
                 title = MatrixName(NAMES[name], tone, shape_text(run, name), 14)
@@ -131,6 +135,8 @@ class FlowPicture(Box):
             (op_label(now.op, w), short_op_label(now.op, w), ""),
         )):  # fmt: skip
             place = QRectF(wide.x(), box.bottom() + style.px(4) + n * line, wide.width(), line)
+            if n and self.state.run.plain:
+                break
             yield Placed(Text(words, "muted" if n < 2 else "text", CENTRE), place)
 
 
@@ -253,10 +259,10 @@ def _detail(state: LayerState) -> Box:
     """Return what is said of the stage that is shown, and of the row that the board explains."""
     run, stage, tables = state.run, state.shown, list[Box]()
     if stage == "o" and run.heads == 1 and len(state.whole) <= _MOST_ROWS:
-        for name in [each for each in ("m", "l", "lse") if each in run.statistics]:
-            values = run.statistics[name][0].reshape(len(state.whole), -1)
-            of = Matrix(values, COLOURS[name], PLAIN[name], state.finished[0], grow=1)
-            named = MatrixName(NAMES[name], COLOURS[name], size=13, high=18, wide=46)
+        for name, values in _small(state).items():
+            tone = COLOURS[name]
+            of = Matrix(values, tone, PLAIN[name], state.finished[0], grow=1)
+            named = MatrixName(NAMES[name], tone, size=13, high=18, wide=46)
             wide = Box(wide=46 * values.shape[1])
             tables.append(Column((named, of, wide), gap=0, may_go=True))
     latex = formula_of(run, stage, state.snapshot.program.workload)
@@ -268,6 +274,18 @@ def _detail(state: LayerState) -> Box:
         Text((sum_text(run, stage, state.row), ""), "muted", may_go=True), Box(grow=1),
     ), gap=0, grow=1)  # fmt: skip
     return Row((said, *tables), gap=14)
+
+
+def _small(state: LayerState) -> dict[str, F32]:
+    """Return what is written out of a small layer: statistics of tiles, or scores and weights."""
+    run = state.run
+    if not run.plain:
+        kept = {name: run.statistics[name] for name in ("m", "l", "lse") if name in run.statistics}
+        return {name: values[0].reshape(len(state.whole), -1) for name, values in kept.items()}
+    if state.weights is None or state.snapshot.head is None:
+        return {}
+    raw = matmul(run.arrays["q"][0], run.arrays["k"][0].T)
+    return {"qk": raw, "s": state.snapshot.head.s, "a": state.weights}
 
 
 def _words(state: LayerState) -> Words:

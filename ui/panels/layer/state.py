@@ -29,7 +29,7 @@ WEIGHTS = {"q": "wq", "k": "wk", "v": "wv", "y": "wo"}
 """The weight of each stage that has one."""
 COLOURS = {
     "wq": "Q", "q": "Q", "wk": "K", "k": "K", "wv": "V", "v": "V", "wo": "O", "o": "O",
-    "concat": "O", "m": "m", "l": "l", "lse": "LSE",
+    "concat": "O", "m": "m", "l": "l", "lse": "LSE", "qk": "S", "s": "S", "a": "P",
 }  # fmt: skip
 """Whose colour a matrix has; X and Y have that of text."""
 NO_LAYER = (

@@ -15,10 +15,10 @@ from ui.look.units import bytes_text, count_text, number_text
 NAMES = {
     "x": "X", "wq": "W_Q", "wk": "W_K", "wv": "W_V", "q": "Q", "k": "K", "v": "V", "o": "O_h",
     "concat": "O", "wo": "W_O", "y": "Y", "bq": "b_Q", "bk": "b_K", "bv": "b_V", "bo": "b_O",
-    "m": "m", "l": r"\ell", "lse": r"\mathrm{LSE}",
+    "m": "m", "l": r"\ell", "lse": r"\mathrm{LSE}", "qk": "Q K^T", "s": "S", "a": "P",
 }  # fmt: skip
 """How tensors are typeset."""
-PLAIN = {**NAMES, "o": "O of each head", "concat": "concat", "l": "ℓ", "lse": "LSE"}
+PLAIN = {**NAMES, "o": "O of each head", "concat": "concat", "l": "ℓ", "lse": "LSE", "qk": "QKᵀ"}
 """How they are called in a line of text."""
 MOST_TERMS = 8
 """Terms of a sum that is written out."""
@@ -133,7 +133,7 @@ def facts(run: LayerRun, stage: str) -> list[str]:
     taken = ", ".join(f"{PLAIN[name]} {shape_text(run, name)}" for name in one.takes)
     out = [f"{taken} → {PLAIN[stage]} {shape_text(run, stage)}"]
     out.append(f"{count_text(one.flops)} FLOPs" if one.flops else "no FLOPs: only places change")
-    if one.bytes is not None:
+    if one.bytes is not None and not run.plain:
         out.append(f"{bytes_text(one.bytes)} requested of HBM")
     out.append(f"off float64 by {number_text(one.error)}" if one.error else "exact in float64")
     if stage == run.stages[-1].name:
@@ -143,7 +143,7 @@ def facts(run: LayerRun, stage: str) -> list[str]:
 
 def title_of(run: LayerRun, stage: str) -> str:
     """Return what a stage does."""
-    title = TITLES[stage]
+    title = TITLES[stage].removesuffix(", tile by tile" * run.plain)
     return (
         title.replace(", cut", ", turned by their places, cut") if run.layer.turns(stage) else title
     )

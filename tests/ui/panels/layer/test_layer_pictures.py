@@ -364,3 +364,18 @@ def test_rotary_positions_are_a_part_of_their_stage(more: dict[str, Any]) -> Non
         else:
             assert col >= 2
             assert more.get("fraction") == 0.5
+
+
+def test_naive_attention_shows_scores_and_weights_in_the_place_of_tiles(qapp: Any) -> None:
+    """A small layer has raw scores, scaled ones and weights as numbers, and no word of memory."""
+    demo = load_scenario(SCENARIOS / "layer.toml")
+    state = state_at(simulate(with_values(demo, {"attention": {"algorithm": "naive"}})), stage="o")
+    x, (wq, wk) = state.run.layer.x, (state.run.layer.weights[name] for name in ("wq", "wk"))
+    raw = (x @ wq) @ (x @ wk).T
+    weights = np.exp(raw / 2) / np.exp(raw / 2).sum(axis=1, keepdims=True)
+    words = words_of(scene_of(state))
+    for values in (raw, raw / 2, weights):
+        assert {cell_words(float(each)) for each in values.flat} <= {*words}
+    said = " ".join((*words, title_of(state.run, "o")))
+    assert "attention" in words
+    assert not re.search("HBM|LSE|tile|visit", said), said

@@ -66,8 +66,9 @@ def test_a_factor_says_what_of_it_is_the_mask(name: str) -> None:
 
 
 def test_the_rest_of_the_factor_is_that_of_a_run_without_a_mask() -> None:
-    chosen = load_scenario(SCENARIOS / "real-scale.toml")
-    masked = race_of(program_of(chosen))
+    chosen = load_scenario(SCENARIOS / "causal.toml")
+    masked = race("causal")
+    assert masked.mask_factor > SAME
     dense = race_of(program_of(with_values(chosen, {"mask": {"causal": False}})))
     assert masked.tiles_factor == dense.tiles_factor == dense.time_factor
     assert dense.mask_factor == 1

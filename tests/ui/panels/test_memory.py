@@ -16,6 +16,7 @@ from simulator.program.algorithms import ALGORITHMS, USUAL, beside
 from simulator.run.motion import Motion
 from tests.helpers.demos import demo, every_op, snapshots
 from tests.helpers.painted import DrawnText, assert_tidy, colours, painted, record_texts
+from ui.kit import shapes
 from ui.look.theme import DARK, THEMES, Style
 from ui.look.units import bytes_text
 from ui.panels.memory import painter as memory
@@ -78,7 +79,7 @@ def view_painted(
 def drawn_texts(name: str, state: MemoryState, style: Style, rect: QRectF) -> list[DrawnText]:
     """Return what is written in a view, which is tidy."""
     with pytest.MonkeyPatch.context() as patch:
-        found = [record_texts(patch, module) for module in (memory, scale, tilted)]
+        found = [record_texts(patch, module) for module in (memory, scale, shapes, tilted)]
         view_painted(name, state, style, rect)
     drawn = [one for each in found for one in each]
     assert_tidy(drawn, rect)

@@ -16,6 +16,8 @@ from simulator.problem.hardware import GB, Gpu
 from simulator.program.traffic import stored_bytes
 from simulator.run.motion import Motion
 from simulator.run.snapshot import Snapshot
+from ui.kit.boxes import Tone
+from ui.kit.shapes import Text
 from ui.look.draw import CENTRE, RIGHT, draw_text, mixed, outline, text_width
 from ui.look.names import first_that_fits
 from ui.look.theme import Style
@@ -273,10 +275,9 @@ def paint_scale(painter: QPainter, state: MemoryState, layout: ScaleLayout) -> N
     _paint_store(painter, model, layout)
     _paint_lens(painter, model, layout)
     _paint_desk(painter, model, layout)
-    font, theme = layout.style.text_font(11), layout.style.theme
-    words = first_that_fits(model.words, layout.footer[0].width(), font)
-    draw_text(painter, layout.footer[0], words, font, theme.text, CENTRE)
-    draw_text(painter, layout.footer[1], requested(model.memory), font, theme.muted, CENTRE)
+    words, figures = layout.footer
+    Text(model.words, align=CENTRE).paint(painter, layout.style, words)
+    Text(requested(model.memory), "muted", CENTRE).paint(painter, layout.style, figures)
 
 
 def _paint_store(painter: QPainter, model: ScaleModel, layout: ScaleLayout) -> None:
@@ -292,13 +293,13 @@ def _paint_store(painter: QPainter, model: ScaleModel, layout: ScaleLayout) -> N
     for cell in layout.cells:
         outline(painter, cell, edge, px(0.7))
     painter.fillRect(layout.all_desks, QColor(theme.sram_line))
-    font, chip = style.text_font(11), layout.all_desks
+    chip = layout.all_desks
     line = QRectF(chip.right() + px(4), chip.center().y() - px(8), 0, px(16))
     line.setRight(inside(layout.store, style).right())
     all_of = model.gpu.sms * model.gpu.smem_bytes
     every = f"{model.gpu.sms} SRAMs"
     texts = f"{every}: {bytes_text(all_of)}  ·  a square: 1 GB", f"{every}  ·  □ 1 GB", every
-    draw_text(painter, line, first_that_fits(texts, line.width(), font), font, theme.muted)
+    Text(texts, "muted").paint(painter, style, line)
 
 
 def _paint_shares(painter: QPainter, model: ScaleModel, layout: ScaleLayout) -> None:
@@ -354,9 +355,7 @@ def _paint_lens(painter: QPainter, model: ScaleModel, layout: ScaleLayout) -> No
     words: tuple[str, ...] = ("in HBM", "HBM", "")
     if not layout.tensors:
         words = ("in HBM, too large to be drawn here", "in HBM, not drawn", *words)
-    text = first_that_fits(words, head.width(), small)
-    if text:
-        draw_text(painter, head, text, small, theme.muted)
+    Text(words, "muted", size=11 * low).paint(painter, style, head)
     left = {
         name: layout.tensors[name].right() + px(5) if layout.tensors
         else row.x() + _names_width(style, model)
@@ -380,8 +379,7 @@ def _paint_lens(painter: QPainter, model: ScaleModel, layout: ScaleLayout) -> No
 def _paint_desk(painter: QPainter, model: ScaleModel, layout: ScaleLayout) -> None:
     """Paint the desk and the drawer, with the tiles on them."""
     style, theme, px = layout.style, layout.style.theme, layout.style.px
-    memory, small = model.memory, style.text_font(11)
-    green = mixed(theme.sram_line, theme.text, 0.55)
+    memory = model.memory
     size = bytes_text(model.gpu.smem_bytes)
     title = "over the limit of" if memory.over else "SRAM of a block,"
     places = [(layout.desk, memory.shared, (title, size), False)]
@@ -396,9 +394,8 @@ def _paint_desk(painter: QPainter, model: ScaleModel, layout: ScaleLayout) -> No
         head = QRectF(place.x() - px(4), place.y() - px(15), place.width() + px(8), px(14))
         brief = name.partition(",")[0]
         texts = f"{name} {size}", f"{brief} {size}", brief, size, ""
-        words = first_that_fits(texts, head.width(), small)
-        if words:
-            draw_text(painter, head, words, small, QColor(theme.bad) if bad else green, CENTRE)
+        tone: Tone = "bad" if bad else ("sram_line", "text", 0.55)
+        Text(texts, tone, CENTRE).paint(painter, style, head)
         for chip in chips:
             colour = theme.tensor(chip.tensor)
             box = grain(chip, layout, model, registers=registers)
@@ -409,10 +406,8 @@ def _paint_desk(painter: QPainter, model: ScaleModel, layout: ScaleLayout) -> No
                 outline(painter, ring, theme.current, px(1))
             slot = layout.slot(chip.slot, registers=registers)
             under = QRectF(slot.x(), place.bottom() + px(1), slot.width(), px(14))
-            bold = style.text_font(11, bold=True)
-            text = first_that_fits((*chip.names, chip.tensor[:1]), under.width(), bold)
-            if text_width(bold, text) <= under.width():
-                draw_text(painter, under, text, bold, colour, CENTRE)
+            names = *chip.names, chip.tensor[:1], ""
+            Text(names, colour, CENTRE, bold=True).paint(painter, style, under)
 
 
 def paint_grains(painter: QPainter, motion: Motion, share: float, layout: ScaleLayout) -> None:

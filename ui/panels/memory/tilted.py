@@ -17,6 +17,8 @@ from simulator.program.state import TileMove
 from simulator.run.motion import Flight, Motion
 from simulator.run.snapshot import Snapshot
 from ui.board.flights import tile_sheet
+from ui.kit.boxes import Row, Tone, scene
+from ui.kit.shapes import Text
 from ui.look.draw import CENTRE, LEFT, RIGHT, draw_text, mixed, text_width
 from ui.look.names import first_that_fits, fitting
 from ui.look.theme import Style
@@ -200,9 +202,8 @@ def _title(board: Slant, style: Style) -> QRectF:
 def _paint_hbm(painter: QPainter, now: Snapshot, model: MemoryModel, layout: TiltedLayout) -> None:
     style, theme, px = layout.style, layout.style.theme, layout.style.px
     _paint_board(painter, layout.hbm, theme.hbm_ground, theme.hbm_line, style)
-    amber = mixed(theme.hbm_line, theme.text, 0.55)
-    bold = style.text_font(12, bold=True)
-    draw_text(painter, _title(layout.hbm, style), f"HBM  {model.tbps:g} TB/s", bold, amber, LEFT)
+    title = Text(f"HBM  {model.tbps:g} TB/s", ("hbm_line", "text", 0.55), size=12, bold=True)
+    title.paint(painter, style, _title(layout.hbm, style))
     w = now.program.workload
     for traffic in model.tensors:
         place, colour = layout.tensors[traffic.tensor], theme.tensor(traffic.tensor)
@@ -254,16 +255,10 @@ def _name_tensors(painter: QPainter, model: MemoryModel, layout: TiltedLayout) -
 def _paint_chip(painter: QPainter, model: MemoryModel, layout: TiltedLayout) -> None:
     style, theme = layout.style, layout.style.theme
     _paint_board(painter, layout.chip, theme.sram_ground, theme.sram_line, style)
-    green = mixed(theme.sram_line, theme.text, 0.55)
-    bold, small = style.text_font(12, bold=True), style.text_font(11)
-    title = _title(layout.chip, style)
-    size = bytes_text(model.register_bytes)
-    right = f"registers  {size}"
-    left = title.adjusted(0, 0, -text_width(small, right) - style.px(10), 0)
-    text = first_that_fits(model.occupancies, left.width(), bold)
-    ink = QColor(theme.bad) if model.over else green
-    draw_text(painter, left, text, bold, ink, LEFT)
-    draw_text(painter, title, right, small, theme.muted, RIGHT)
+    tone: Tone = "bad" if model.over else ("sram_line", "text", 0.55)
+    left = Text(model.occupancies, tone, size=12, bold=True, grow=1)
+    right = Text(f"registers  {bytes_text(model.register_bytes)}", "muted", RIGHT)
+    scene(Row((left, right), gap=10), style, _title(layout.chip, style)).paint(painter)
     for chips, registers in ((model.shared, False), (model.registers, True)):
         held = {chip.slot: chip for chip in chips}
         for slot in range(SLOT_COUNT):

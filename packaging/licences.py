@@ -22,6 +22,7 @@ What this bundle of Tilescope contains, and under which licences
 Tilescope itself: MIT (LICENSE). Its fonts: SIL Open Font License 1.1 (assets/fonts).
 The captures in assets/captures: made from all-MiniLM-L6-v2, Apache-2.0; those in its folders small
 and by-hand are Tilescope's own.
+reveal.js and its speaker notes, with marked in them: MIT (assets/reveal).
 
 Films, GIF and WebP are written by PyAV (BSD), whose wheel contains FFmpeg (GNU Lesser General
 Public License, version 3 or later) linked with x264 and, where it has not been left out, x265

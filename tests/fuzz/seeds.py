@@ -193,8 +193,8 @@ def _exports(folder: Path) -> None:
 
     trace = simulate(SCENARIOS / "causal.toml")
     for ending in ENDINGS:
-        if ending == ".pptx":
-            continue  # slides hold no scenario
+        if ending in (".pptx", ".reveal"):
+            continue  # slides hold no scenario, or are a folder of a page as above
         target = folder / f"export.one{ending}"
         film = format_of(str(target)).film
         size = {"size": (320, 240)}

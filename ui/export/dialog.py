@@ -426,7 +426,7 @@ class ExportDialog(QDialog):
             else:
                 size += f"; visit {count_text(visits.stop)} of {total}"
         if options.format.steps:
-            program, slides = self._session.trace.program, options.format.ending == ".pptx"
+            program, slides = self._session.trace.program, options.format.slides
             stops, by = stops_of(program, visits, options.by, slides=slides)
             return f"{steps_words(stops, by, len(visits))}; {size}."
         if not options.format.film:
@@ -552,7 +552,10 @@ class ExportDialog(QDialog):
 
 def _names(target: str, kind: Format) -> bool:
     """Return whether a target has the ending of a format."""
-    return target.endswith("/" if kind.ending == "frames" else kind.ending)
+    bare = target.rstrip("/\\")
+    if kind.ending == "frames":
+        return bare != target and not bare.endswith(".reveal")
+    return bare.endswith(kind.ending)
 
 
 def _told(error: InputError) -> str:

@@ -21,6 +21,7 @@ class Format:
     paper: bool = False  # whether it can contain several still pictures
     sound: str = ""  # the encoder of its sound; empty if it has none
     steps: bool = False  # whether a reader steps through it: op by op, or a slide each
+    slides: bool = False  # whether its steps are slides, of which there are fewer
 
 
 FORMATS = (
@@ -35,7 +36,8 @@ FORMATS = (
     Format(".svg", "SVG drawing", film=False, transparent=True),
     Format(".pdf", "PDF page", film=False, transparent=True, paper=True),
     Format(".html", "HTML page that steps", film=False, steps=True),
-    Format(".pptx", "PowerPoint slides", film=False, steps=True),
+    Format(".pptx", "PowerPoint slides", film=False, steps=True, slides=True),
+    Format(".reveal", "Folder of slides (reveal.js)", film=False, steps=True, slides=True),
 )
 WITH_SOUND = tuple(spec.ending for spec in FORMATS if spec.sound)
 BY_ENDING = {spec.ending: spec for spec in FORMATS}
@@ -48,6 +50,8 @@ def format_of(target: str) -> Format:
     Raises InputError: its ending is none of those known.
     """
     name = target.lower()
+    if name.rstrip("/\\").endswith(".reveal"):
+        return BY_ENDING[".reveal"]
     if name.endswith(("/", "\\")) or (name.endswith(".png") and "%" in name):
         return BY_ENDING["frames"]
     for ending, spec in BY_ENDING.items():

@@ -96,10 +96,9 @@ def prepare(
     if options.row is not None and not 0 <= options.row < trace.workload.seqlen_q:
         raise refuse("export", "--row", options.row, f"0 to {trace.workload.seqlen_q - 1}")
     if options.format.steps:
-        slides = options.format.ending == ".pptx"
         pages = RunPages(
             trace, visits, options.scene, _steps_size(options), by=options.by, row=options.row,
-            slides=slides,
+            slides=options.format.slides,
         )  # fmt: skip
         begin = end_of_visit(trace.program, visits[0])
         note = note_of(view(begin), folder, version, command)
@@ -200,7 +199,7 @@ def prepare_lesson(
 def _steps_size(options: ExportOptions) -> tuple[int, int]:
     """Return the size of pictures of steps; those of slides are not larger than a screen."""
     width, height = options.size
-    if options.format.ending != ".pptx":
+    if not options.format.slides:
         return width, height
     share = min(1.0, 1920 / width, 1080 / height)
     return round(width * share), round(height * share)
@@ -231,13 +230,22 @@ def make_files(
             write_atomically(path, lambda out: out.write(page), options.token)
             return
         if ending == ".pptx":
-            from ui.export.slides import FilmedPages, pptx_bytes
+            from ui.export.slides import FilmedPages
+            from ui.export.writers.pptx import pptx_bytes
 
             deck = pptx_bytes(
                 cast(FilmedPages, source), note, report, options.theme, options.target
             )
             report(1.0)
             write_atomically(path, lambda out: out.write(deck), options.token)
+            return
+        if ending == ".reveal":
+            from ui.export.slides import FilmedPages
+            from ui.export.writers.reveal import write_reveal
+
+            pages = cast(FilmedPages, source)
+            make = partial(write_reveal, pages, note, report, options.theme)
+            _write_folder(options, make)
             return
         source = cast(FrameSource, source)
         if ending == "frames":
@@ -436,6 +444,32 @@ def _write_sequence(
         raise refuse(
             options.target, "", "", f"frames that can be written ({reason(error)})"
         ) from None
+
+
+def _write_folder(options: ExportOptions, make: Callable[[Path], None]) -> None:
+    """Make a folder under another name, then move it to its place.
+
+    Raises InputError: it cannot be written; what was there before is as it was.
+    """
+    path = options.path
+    clear_stale(path)
+    beside = part_of(path, options.token)
+    try:
+        beside.mkdir()
+        make(beside)
+        if path.exists():
+            old = part_of(path)
+            path.rename(old)
+            beside.rename(path)
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            beside.rename(path)
+    except OSError as error:
+        raise refuse(
+            options.target, "", "", f"a folder that can be written ({reason(error)})"
+        ) from None
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
 
 
 def _refuse_strangers(options: ExportOptions, names: set[str]) -> None:

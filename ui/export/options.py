@@ -155,9 +155,14 @@ class ExportOptions:
     @property
     def path(self) -> Path:
         """The file, or the pattern of the files."""
-        if self.target.endswith(("/", "\\")):
+        if self._made:
             return Path(self.target) / "frame-%05d.png"
         return Path(self.target)
+
+    @property
+    def _made(self) -> bool:
+        """Whether it is a folder of frames, which is made if it is missing."""
+        return self.target.endswith(("/", "\\")) and self.format.ending == "frames"
 
     @property
     def there(self) -> list[Path]:
@@ -250,11 +255,14 @@ class ExportOptions:
 
     def _check_target(self) -> None:
         path, folder = self.path, self.path.parent
-        made = self.target.endswith(("/", "\\"))  # the last folder is made if it is missing
+        made = self._made
         folder = folder.parent if made else folder
         if not folder.is_dir():
             raise _wrong("-o", self.target, f"a folder {folder} that exists")
-        if not made and path.is_dir():
+        if self.format.ending == ".reveal":
+            if path.exists() and not (path / "index.html").is_file():
+                raise _wrong("-o", self.target, "a new folder, or one of slides made before")
+        elif not made and path.is_dir():
             raise _wrong("-o", self.target, f"a file, or {self.target}/ for single frames")
         numbers = path.name.count("%"), len(NUMBER.findall(path.name))
         if self.format.ending == "frames" and numbers != (1, 1):

@@ -1,6 +1,7 @@
 """Slides, read back by python-pptx; films in them by PyAV."""
 
 import io
+import re
 from pathlib import Path
 
 import av
@@ -14,11 +15,12 @@ from simulator.program.playback import Granularity, end_of_visit
 from simulator.run.trace import simulate
 from tests.ui.export.helpers import DEMO, make, still
 from tests.ui.export.test_html_page import LESSON
-from ui.export import slides
 from ui.export.job import prepare_lesson
 from ui.export.options import ExportOptions
-from ui.export.slides import formula_text, written
 from ui.export.stepping import MOST_SLIDES, stops_of
+from ui.export.writers import pptx
+from ui.export.writers.metadata import read_note
+from ui.export.writers.pptx import formula_text, written
 from ui.look.layouts import LAYOUT_PANELS
 from ui.widgets.application import application
 from ui.window.main_window import MainWindow
@@ -71,7 +73,7 @@ def test_without_the_library_a_line_says_how_to_get_it(tmp_path, monkeypatch):
     def missing(name):
         raise ImportError(name)
 
-    monkeypatch.setattr(slides.importlib, "import_module", missing)
+    monkeypatch.setattr(pptx.importlib, "import_module", missing)
     target = tmp_path / "run.pptx"
     with pytest.raises(InputError, match="EXTRAS=slides"):
         make(still(target, visits=(0, 1)))
@@ -81,7 +83,7 @@ def test_without_the_library_a_line_says_how_to_get_it(tmp_path, monkeypatch):
 @pytest.mark.long
 def test_a_tile_is_a_slide_with_its_film(tmp_path, monkeypatch):
     pytest.importorskip("pptx")
-    monkeypatch.setattr(slides, "MOST_FILMS", 1)
+    monkeypatch.setattr(pptx, "MOST_FILMS", 1)
     target = tmp_path / "run.pptx"
     make(still(target, visits=(8, 10)))
     deck = opened(target)
@@ -122,3 +124,32 @@ def test_a_lesson_has_a_slide_for_each_step_and_each_answer(tmp_path):
     assert "For safety." in words(found[2])
     assert films(found[1])
     assert not films(found[2])
+
+
+@pytest.mark.long
+def test_a_folder_of_slides_is_whole_and_asks_nobody_for_anything(tmp_path):
+    target = tmp_path / "run.reveal"
+    export = make(still(f"{target}/", visits=(8, 10)))
+    page = (target / "index.html").read_text("utf-8")
+    assert page.count("<section>") == 2
+    assert "tile (3, 2)" in page
+    named = re.findall(r'(?:src|poster|href)="([^"#]+)"|url\("([^"]+)"\)', page)
+    files = {"".join(each) for each in named} - {"data:,"}
+    assert all((target / name).is_file() for name in files), "every file is in the folder"
+    (first, _) = [name for name in sorted(files) if name.endswith(".mp4")]
+    with av.open(target / first) as box:
+        assert len(list(box.decode(video=0))) > 10
+    assert read_note(target / "index.html") == export.note
+    assert page.count('class="notes"') == 2
+    make(still(str(target), visits=(9, 10)))  # a folder of ours is replaced whole
+    assert len([*(target / "media").glob("*.mp4")]) == 1
+    assert [*tmp_path.iterdir()] == [target]
+
+
+def test_a_folder_of_somebody_else_is_not_replaced(tmp_path):
+    target = tmp_path / "mine.reveal"
+    target.mkdir()
+    (target / "a.txt").write_text("kept")
+    with pytest.raises(InputError, match="a new folder"):
+        make(still(target, visits=(8, 9)))
+    assert (target / "a.txt").read_text() == "kept"

@@ -25,13 +25,13 @@ from ui.talk.caption_text import blocks, plain_text
 from ui.talk.prediction import wanted
 from ui.talk.prediction import written as said
 
-_FONTS = (
+FONTS = (
     (TEXT_FAMILY, 400, "Inter-Regular"),
     (TEXT_FAMILY, 600, "Inter-SemiBold"),
     (CODE_FAMILY, 400, "JetBrainsMono-Regular"),
     (SYMBOL_FAMILY, 400, "TilescopeSymbols-Regular"),
 )
-_COLOURS = ("window", "panel", "field", "border", "text", "muted", "faint", "current")
+COLOURS = ("window", "panel", "field", "border", "text", "muted", "faint", "current")
 _FORMULA = 19.0
 """Letters of a formula in a caption, in pixels."""
 _POLICY = (
@@ -121,10 +121,10 @@ def _written(
     yield f'<meta name="generator" content="Tilescope {escape(note.version)}">\n'
     yield f'<meta name="tilescope" content="{escape(note.text)}">\n'
     yield f"<title>{escape(source.title)}</title>\n<style>\n"
-    yield from map(_font_face, _FONTS)
+    yield from map(_font_face, FONTS)
     for name in themes:
         theme = THEMES[name]
-        colours = "".join(f"--{each}:{getattr(theme, each)};" for each in _COLOURS)
+        colours = "".join(f"--{each}:{getattr(theme, each)};" for each in COLOURS)
         scheme = "dark" if theme.dark else "light"
         yield f'[data-theme="{name}"]{{color-scheme:{scheme};{colours}}}\n'
     yield (ASSETS / "page" / "page.css").read_text("utf-8")
@@ -165,17 +165,17 @@ def _font_face(font: tuple[str, int, str]) -> str:
 
 def _article(n: int, step: PageStep, view: str) -> str:
     out = [f'<article class="step" id="{n + 1}"><div class="said">']
-    out.append(f'<h2><a href="#{n + 1}">{_inline(step.title)}</a></h2>')
-    out.append(_text(step.text))
+    out.append(f'<h2><a href="#{n + 1}">{inline_html(step.title)}</a></h2>')
+    out.append(text_html(step.text))
     if step.question:
-        out.append(f'<div class="question">{_text(step.question)}')
+        out.append(f'<div class="question">{text_html(step.question)}')
         out.append('<button class="ask">Show the answer</button>')
-        out.append(f'<div class="answer" hidden>{_text(step.answer)}</div></div>')
+        out.append(f'<div class="answer" hidden>{text_html(step.answer)}</div></div>')
     if step.prediction is not None:
         out.append(_asked(step.prediction))
     out.append("</div>")
     if step.notes:
-        out.append(f'<aside class="note" aria-label="Notes">{_text(step.notes)}</aside>')
+        out.append(f'<aside class="note" aria-label="Notes">{text_html(step.notes)}</aside>')
     out.append(f'<svg class="paper" viewBox="{view}" role="img" aria-hidden="true"></svg>')
     out.append("</article>\n")
     return "".join(out)
@@ -187,7 +187,7 @@ def _asked(asked: Prediction) -> str:
     out = [f'<div class="question" data-truth="{truth!r}" data-within="{asked.within!r}">']
     if asked.choices:
         for n, choice in enumerate(asked.choices):
-            out.append(f'<button class="choice" value="{n}">{_inline(choice)}</button> ')
+            out.append(f'<button class="choice" value="{n}">{inline_html(choice)}</button> ')
     else:
         out.append(f'<label>{escape(wanted(asked))} <input class="guess" inputmode="decimal">')
         out.append('</label> <button class="check">Check</button> ')
@@ -200,7 +200,7 @@ def _asked(asked: Prediction) -> str:
 # --- texts ------------------------------------------------------------------------------------
 
 
-def _text(markdown: str) -> str:
+def text_html(markdown: str) -> str:
     """Return a text as paragraphs; items of lists keep their marks."""
     out = []
     for block in blocks(markdown):
@@ -210,7 +210,8 @@ def _text(markdown: str) -> str:
     return "".join(out)
 
 
-def _inline(markdown: str) -> str:
+def inline_html(markdown: str) -> str:
+    """Return a text as one line."""
     return " ".join(_words(block.words) for block in blocks(markdown))
 
 

@@ -130,6 +130,10 @@ test-package: ## use that binary as a user would
 	@.ci/setup test
 	$(PY) -m pytest -n $(JOBS) --dist loadgroup -m package tests/package $(ARGS)
 
+test-browser: ## step through pages of all lessons and some demos in the system's Chromium; some minutes
+	@.ci/setup test browser
+	QT_QPA_PLATFORM=offscreen $(PY) -m pytest -m browser tests/browser $(ARGS)
+
 pictures: ## draw all that a user sees into build/pictures; ARGS="--at COMMIT -o DIR", "--compare DIR"
 	@.ci/setup test $(EXTRAS)
 	QT_QPA_PLATFORM=offscreen $(PY) -m tests.pictures $(ARGS)
@@ -179,4 +183,4 @@ clean: ## remove what was generated (.venv stays: rm -rf .venv)
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
 .PHONY: approve help run test test-all test-peers test-architectures test-ptx test-races test-gpu-double test-older-cuda lint report soak fuzz mutants bench bench-peers \
-  package wheel site recipes test-package pictures docs-pictures docs-tables small-transformer sentence-model sentence-models docs-film clean
+  package wheel site recipes test-package test-browser pictures docs-pictures docs-tables small-transformer sentence-model sentence-models docs-film clean

@@ -26,7 +26,7 @@ NAME = "tilescope"
 INSIDE = ("simulator", "kernels", "ui")
 """Packages of the checkout that lie inside the package of the wheel."""
 ALSO = [("docs/capture/*.py", "docs/capture")]  # the command `capture`, for its extra
-NOT_HERE = ("test", "mutants", "gpu-double", "package", "peers", "gpu-peers", "site")
+NOT_HERE = ("test", "browser", "mutants", "gpu-double", "package", "peers", "gpu-peers", "site")
 """Extras that need files of the checkout."""
 MOMENT = (1980, 1, 1, 0, 0, 0)
 """Of every file in the archive: what the zip format begins with."""

@@ -123,10 +123,16 @@ def exports(pages: Path, only: Sequence[str] | None = None) -> list[list[str]]:
         for path in sorted(sources):
             for end in ends:
                 if only is None or path.stem in only:
-                    out = str(pages / folder / f"{path.stem}.{end}")
+                    out = _short(pages / folder / f"{path.stem}.{end}")
                     size = ["--size", "640x360"] if end == "png" else []
-                    made.append([sys.executable, "-m", "ui", "export", str(path), "-o", out, *size])
+                    command = [sys.executable, "-m", "ui", "export", _short(path), "-o", out, *size]
+                    made.append(command)
     return made
+
+
+def _short(path: Path) -> str:
+    """Return a path as it is called from the checkout: pages show the command that made them."""
+    return str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
 
 
 def _run(command: Sequence[str]) -> str:

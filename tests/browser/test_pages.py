@@ -1,0 +1,182 @@
+"""Pages that step, used in Chromium as a reader uses them.
+
+`make test-browser` installs Playwright; Chromium is the system's own, `TILESCOPE_CHROMIUM` or
+`chromium` on the path. `TILESCOPE_PAGES` names a folder of `make site` whose pages are used.
+"""
+
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulator.base.assets import LESSONS, SCENARIOS
+from simulator.lesson.reader import load_lesson
+from simulator.problem.scenario import load_scenario
+from simulator.program.algorithms import TENSORS
+from simulator.program.tensors import symbol
+from simulator.run.cell_values import cell_value
+from simulator.run.snapshot import Cell, Snapshot
+from simulator.run.trace import simulate
+from ui.export.stepping import stops_of
+from ui.look.layouts import LAYOUT_PANELS
+from ui.look.units import number_text
+
+pytestmark = pytest.mark.browser
+ROOT = Path(__file__).resolve().parents[2]
+DEMOS = ("flash2", "causal", "naive", "window-sinks", "split-kv", "grouped-heads")
+ALL = [*(SCENARIOS / f"{name}.toml" for name in DEMOS), *sorted(LESSONS.glob("*.md"))]
+VALUES = 10
+NAMES = {symbol(name): name for name in TENSORS}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    sync_api = pytest.importorskip("playwright.sync_api", reason="no Playwright: make test-browser")
+    program = os.environ.get("TILESCOPE_CHROMIUM") or shutil.which("chromium")
+    if program is None:
+        pytest.skip("no chromium on the path, and no TILESCOPE_CHROMIUM")
+    sandbox = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    with sync_api.sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=program, args=sandbox)
+        yield found
+        found.close()
+
+
+def page_of(source: Path, folder: Path) -> Path:
+    """Return the page of a lesson or a demo: that of the site, or a new one."""
+    if made := os.environ.get("TILESCOPE_PAGES"):
+        return (
+            Path(made) / ("lessons" if source.suffix == ".md" else "runs") / f"{source.stem}.html"
+        )
+    target = folder / f"{source.stem}.html"
+    command = [sys.executable, "-m", "ui", "export", str(source), "-o", str(target)]
+    subprocess.run(command, cwd=ROOT, check=True, env={"QT_QPA_PLATFORM": "offscreen"} | os.environ)
+    return target
+
+
+class States:
+    """The state that each step of a page shows; None where it asks."""
+
+    def __init__(self, source: Path) -> None:
+        self._places: list[Any] = []
+        if source.suffix == ".md":
+            for step in load_lesson(source, LAYOUT_PANELS).steps:
+                self._places += [None] if step.said.predict is not None else []
+                self._places.append((step.scenario, step.cursor))
+        else:
+            scenario = load_scenario(source)
+            program = simulate(scenario).program
+            stops, _ = stops_of(program, range(len(program)), None)
+            self._places = [(scenario, stop.cursor) for stop in stops]
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, n: int) -> Snapshot | None:
+        if self._places[n] is None:
+            return None
+        scenario, cursor = self._places[n]
+        return simulate(scenario).snapshot(cursor.visit, cursor.op)
+
+
+@pytest.mark.parametrize("source", ALL, ids=lambda path: path.stem)
+def test_a_page_steps_and_tells_the_numbers_of_the_trace(
+    browser: Any, source: Path, tmp_path: Path
+) -> None:
+    path, states = page_of(source, tmp_path), States(source)
+    page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme="dark")
+    said: list[str] = []
+    asked: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(path.as_uri())
+    try:
+        asks = _steps_by_key(page, len(states))
+        assert asks == [n for n in range(len(states)) if states._places[n] is None]
+        _link_leads_to_its_step(page, path, len(states))
+        _values_are_those_of_the_trace(page, states)
+        if shots := os.environ.get("TILESCOPE_SHOTS"):
+            page.keyboard.press("Home")
+            page.screenshot(path=str(Path(shots) / f"{source.stem}.png"))
+    finally:
+        page.close()
+    assert not said
+    assert [url for url in asked if not url.startswith((path.as_uri(), "data:"))] == []
+
+
+def _steps_by_key(page: Any, count: int) -> list[int]:
+    """Go from the first to the last step and back; return the steps that ask to be predicted."""
+    assert page.locator("article").count() == count
+    page.emulate_media(reduced_motion="reduce")
+    asks = []
+    page.keyboard.press("Home")
+    for n in range(count):
+        here = page.locator("article.here")
+        assert here.get_attribute("id") == str(n + 1)
+        assert page.evaluate("location.hash") == f"#{n + 1}"
+        assert page.locator("#picture").evaluate("picture => picture.childElementCount") > 0
+        told = page.locator("#live").inner_text()
+        assert here.locator("h2").inner_text().split()[0] in told
+        if here.locator("[data-truth]").count():
+            asks.append(n)
+        if here.locator(".answer").count():
+            assert not here.locator(".answer").is_visible()
+            page.keyboard.press("ArrowRight")
+            assert here.locator(".answer").is_visible(), "a question waits in its step"
+        if n < count - 1:
+            page.keyboard.press("ArrowRight")
+    for n in reversed(range(max(count - 3, 0), count - 1)):
+        page.keyboard.press("ArrowLeft")
+        assert page.locator("article.here").get_attribute("id") == str(n + 1)
+    return asks
+
+
+def _link_leads_to_its_step(page: Any, path: Path, count: int) -> None:
+    page.goto("about:blank")
+    page.goto(f"{path.as_uri()}#{count}")
+    assert page.locator("article.here").get_attribute("id") == str(count)
+
+
+def _values_are_those_of_the_trace(page: Any, states: States) -> None:
+    data = page.evaluate("JSON.parse(document.getElementById('data').textContent)")
+    with_values = [n for n, found in enumerate(data["values"]) if found is not None]
+    draw = random.Random(0)
+    for n in draw.sample(with_values, min(VALUES, len(with_values))):
+        page.evaluate(f"location.hash = '{n + 1}'")
+        page.wait_for_function(f"document.querySelector('article.here').id === '{n + 1}'")
+        snapshot, read = states[n], 0
+        if snapshot is None:
+            continue
+        boxes = data["places"][data["values"][n][0]]["boxes"]
+        page.locator("#picture").scroll_into_view_if_needed()
+        area = page.locator("#picture").bounding_box()
+        left, top, wide, high = data["view"]
+        scale = min(area["width"] / wide, area["height"] / high)
+        for _ in range(-(-VALUES // min(VALUES, len(with_values))) + 2):
+            _, _, x, y, w, h, _ = draw.choice(boxes)
+            x, y = x + w * draw.uniform(0.05, 0.95), y + h * draw.uniform(0.05, 0.95)
+            page.mouse.move(
+                area["x"] + (area["width"] - wide * scale) / 2 + (x - left) * scale,
+                area["y"] + (area["height"] - high * scale) / 2 + (y - top) * scale,
+            )
+            text = page.locator("#value").inner_text()
+            if not text:
+                continue
+            found = re.match(r"(.+?)\[(\d+)(?:, (\d+))?\](?: = |: )(.*)", text)
+            assert found, text
+            name = "S" if found[1] == "P" else NAMES.get(found[1])
+            if name is None:
+                continue
+            value = cell_value(snapshot, Cell(name, int(found[2]), int(found[3] or 0)))
+            assert found[4] == (value.state if value.value is None else number_text(value.value)), (
+                n, text)  # fmt: skip
+            read += 1
+        assert read

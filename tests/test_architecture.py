@@ -34,6 +34,7 @@ ENGINE_MODULES = {
 }
 PICKS_ENGINES = {
     "ui/session/engines.py", "ui/app/cli.py", "ui/export/command.py", "ui/app/self_test.py",
+    "ui/app/export_shards.py",
 }  # fmt: skip
 """The session of the window, and the commands, which have no session."""
 

@@ -53,6 +53,10 @@ def main(arguments: Sequence[str]) -> int:
 
     Returns: 0 fine, 1 the answer is no, 2 wrong input, 130 interrupted.
     """
+    if list(arguments) == ["--shards"]:  # a process for `ui.session.shards`
+        from ui.session.shards import answer_all
+
+        return answer_all()
     fit_encoding()
     try:
         code = _obey(list(arguments))
@@ -378,10 +382,11 @@ def _export(options: argparse.Namespace) -> int:
     from ui.safety.imports import import_qt
 
     import_qt()
+    from ui.app.export_shards import parts_on
     from ui.app.windows import new_window
     from ui.export.command import run
 
-    return run(options, version(), new_window)
+    return run(options, version(), new_window, parts_on)
 
 
 def _verify(options: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,11 +23,16 @@ from ui.look.layouts import LAYOUT_PANELS
 from ui.look.units import count_text
 from ui.safety.signals import interrupted, put_back, take_signals
 from ui.safety.streams import on_terminal
+from ui.session import shards
 
 if TYPE_CHECKING:
-    from ui.export.job import Export
+    from simulator.lesson.steps import Lesson
+    from simulator.problem.scenario import Scenario
+    from ui.export.job import Export, Parts
     from ui.export.unseen_window import WindowFactory
     from ui.session.tasks import Report
+
+    PartsOn = Callable[[Export, Scenario | Lesson, str, shards.Shards], Parts]
 
 _TELL_EVERY = 0.2
 
@@ -40,25 +46,35 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-o", "--output", metavar="OUT.EXT", required=True, help="what to write")
     options.add_options(parser)
+    shards.add_options(parser)
     # What the window's exports tell the process that makes them.
     for hidden in ("--named", "--token"):
         parser.add_argument(hidden, default="", help=argparse.SUPPRESS)
     parser.add_argument("--shares", action="store_true", help=argparse.SUPPRESS)
 
 
-def run(words: argparse.Namespace, version: str, new_window: WindowFactory) -> int:
+def run(
+    words: argparse.Namespace, version: str, new_window: WindowFactory, parts_on: PartsOn
+) -> int:
     """Write a picture or a film of a run or of a lesson, and say what was written.
 
+    parts_on: returns what makes the parts of an export, where the words say.
     Raises InputError: the scenario, the lesson, an option or the target cannot be used.
     """
     lesson = _lesson_file(words.scenario)
     wanted = ExportOptions.asked(words, lesson=lesson is not None)
     wanted.check()
     os.environ["QT_QPA_PLATFORM"] = "offscreen"  # a display may be named and not exist
-    export = _prepared(words, wanted, lesson, version, new_window)
+    places = shards.shards_of(words.jobs, words.cluster)
+    export, source, engine = _prepared(words, wanted, lesson, version, new_window)
+    parts = None if places is None else parts_on(export, source, engine, places)
     started = time.perf_counter()
     frames = len(export.source)
-    _make(export, tell_share if words.shares else _Progress(frames))
+    try:
+        _make(export, tell_share if words.shares else _Progress(frames), parts)
+    finally:
+        if places is not None:
+            places.close()
     if words.shares:
         tell_made(export.words)
     else:
@@ -81,7 +97,8 @@ def _prepared(
     lesson_file: Path | None,
     version: str,
     new_window: WindowFactory,
-) -> Export:
+) -> tuple[Export, Scenario | Lesson, str]:
+    """Return an export, what it is of, and what computes."""
     named = words.named or words.scenario
     if lesson_file is None:
         # Mistakes in a scenario are reported before Qt is loaded.
@@ -92,15 +109,16 @@ def _prepared(
 
     application()
     if lesson_file is None:
-        return prepare(trace, wanted, named, version, new_window)
+        export = prepare(trace, wanted, named, version, new_window)
+        return export, trace.workload.scenario, trace.engine.name
     lesson = load_lesson(lesson_file, LAYOUT_PANELS)
     export = prepare_lesson(lesson, wanted, named, version, new_window, words.engine)
     for mistake in lesson.mistakes:  # the steps that are left out
         print(mistake, file=sys.stderr)
-    return export
+    return export, lesson, words.engine
 
 
-def _make(export: Export, report: Report) -> None:
+def _make(export: Export, report: Report, parts: Parts | None) -> None:
     """Make an export; a signal ends it cleanly also inside Qt's calls, which swallow exceptions."""
     asked: list[int] = []
 
@@ -116,7 +134,7 @@ def _make(export: Export, report: Report) -> None:
 
     before = take_signals(ask) if export.source.in_gui else {}
     try:
-        export.make(looked)
+        export.make(looked, parts)
     finally:
         put_back(before)
 

@@ -21,6 +21,8 @@ from ui.session.tasks import Report
 
 T = TypeVar("T")
 
+SEGMENT = 120
+"""Frames of a segment, which is encoded on its own."""
 WAITING = 3
 """Most frames that wait to be encoded."""
 _LOOK = 0.03

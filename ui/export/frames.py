@@ -147,6 +147,32 @@ class RunFrames:
         spec.moving(painter, self._motion, moment.phase, report, style, rect, ground=ground)
 
 
+class Excerpt:
+    """Some of the pictures of a source, one after another."""
+
+    def __init__(self, source: FrameSource, frames: range) -> None:
+        self._source, self._first, self._count = source, frames.start, len(frames)
+        self.size, self.transparent, self.in_gui = source.size, source.transparent, source.in_gui
+
+    def __len__(self) -> int:
+        return self._count
+
+    def key(self, k: int) -> Hashable:
+        """Return that of the source's picture."""
+        return self._source.key(self._first + k)
+
+    def make_ready(self, k: int, look: Callable[[], None]) -> None:
+        """Do what takes long for picture `k`."""
+        self._source.make_ready(self._first + k, look)
+
+    def paint(self, painter: QPainter, k: int) -> None:
+        """Draw picture `k`."""
+        self._source.paint(painter, self._first + k)
+
+    def close(self) -> None:
+        """Release nothing: the source is another's."""
+
+
 def new_image(source: FrameSource) -> QImage:
     """Return an image that frames of a source are painted on."""
     alpha = QImage.Format.Format_ARGB32_Premultiplied

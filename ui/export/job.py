@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Protocol, cast
+from typing import IO, TYPE_CHECKING, Any, Protocol, cast
 
 from PySide6.QtGui import QImage
 
@@ -18,8 +18,9 @@ from simulator.lesson.link import ViewLink
 from simulator.lesson.steps import Lesson
 from simulator.program.playback import Cursor, end_of_visit, first_cursor
 from simulator.run.trace import Trace
-from ui.export.film import Film, FrameWriter
-from ui.export.frames import FrameSource, RunFrames, new_image, paint_frame
+from ui.export.film import SEGMENT, Film, FrameWriter
+from ui.export.formats import WITH_SOUND
+from ui.export.frames import Excerpt, FrameSource, RunFrames, new_image, paint_frame
 from ui.export.options import NUMBER, RACE, ExportOptions
 from ui.export.race_frames import RaceFrames, race_times
 from ui.export.sound import Sound, landings_of_lesson, landings_of_run
@@ -40,6 +41,16 @@ GIF_SAMPLES = 6
 """Frames from whose colours the palette is made."""
 
 
+class Parts(Protocol):
+    """Makes the parts of an export elsewhere."""
+
+    def frames(self, parts: Sequence[range], look: Callable[[], None]) -> Iterator[list[Any]]:
+        """Yield the frames of each part in order: `CodedFrame` of a film, PNG files otherwise."""
+
+    def whole(self, note: Note, look: Callable[[], None]) -> bytes:
+        """Return the file of an export that has no parts."""
+
+
 @dataclass(frozen=True, slots=True)
 class Export:
     """An export that is ready to start."""
@@ -50,15 +61,16 @@ class Export:
     words: str  # what it will be, for users
     sound: Sound | None = None  # what is heard
 
-    def make(self, report: Report) -> None:
+    def make(self, report: Report, parts: Parts | None = None) -> None:
         """Make it.
 
+        parts: makes its parts elsewhere.
         report: is given the share done; an error in it ends the work, and the target stays as it
             was.
         Raises InputError: it cannot be written, or an encoder is missing.
         """
         try:
-            make_files(self.options, self.source, self.note, report, self.sound)
+            make_files(self.options, self.source, self.note, report, self.sound, parts)
         except Exception:
             self.source.close()
             raise
@@ -211,8 +223,11 @@ def make_files(
     note: Note,
     report: Report,
     sound: Sound | None = None,
+    parts: Parts | None = None,
 ) -> None:
     """Write the frames or the steps of a source, in the format of the options.
+
+    parts: makes them elsewhere.
 
     Raises InputError: it cannot be written, or an encoder is missing.
     """
@@ -222,6 +237,11 @@ def make_files(
     if sound is not None:
         check_codec(options.format.sound, options.target)
     try:
+        if parts is not None and ending not in (*WITH_SOUND, "frames"):
+            data = parts.whole(note, lambda: report(0.0))
+            report(1.0)
+            write_atomically(path, lambda out: out.write(data), options.token)
+            return
         if ending == ".html":
             from ui.export.writers.html import html_bytes
 
@@ -249,13 +269,13 @@ def make_files(
             return
         source = cast(FrameSource, source)
         if ending == "frames":
-            _write_sequence(options, source, note, report)
+            _write_sequence(options, source, note, report, parts)
         elif ending in _DRAWN:
             data = _DRAWN[ending](source, note, report)
             report(1.0)
             write_atomically(path, lambda out: out.write(data), options.token)
         else:
-            film = partial(_film, ending, options.fps, source, note, report, sound)
+            film = partial(_film, ending, options.fps, source, note, report, sound, parts)
             write_atomically(path, film, options.token)
     except _no_film_errors() as error:
         raise refuse(
@@ -310,6 +330,30 @@ _DRAWN: dict[str, Callable[[FrameSource, Note, Report], bytes]] = {
 """Formats that are made in memory."""
 
 
+def made_elsewhere(source: FrameSource, parts: Parts, report: Report) -> Iterator[list[Any]]:
+    """Yield the frames of a source that others make, segment by segment."""
+    count = len(source)
+    told = [0.0]
+    spans = [range(k, min(k + SEGMENT, count)) for k in range(0, count, SEGMENT)]
+    for span, frames in zip(spans, parts.frames(spans, lambda: report(told[0])), strict=True):
+        yield frames
+        told[0] = span.stop / count
+
+
+def part_frames(export: Export, frames: range) -> list[Any]:
+    """Return some frames as `Parts.frames` does."""
+    options, source = export.options, Excerpt(cast(FrameSource, export.source), frames)
+    if options.format.ending == "frames":
+        pictures = _Pictures(source.transparent, export.note)
+        Film(source, pictures).make(lambda share: None)
+        return pictures.files
+    from ui.export.writers.video import SegmentWriter
+
+    writer = SegmentWriter(options.format.ending, source.size, options.fps)
+    Film(source, writer).make(lambda share: None)
+    return writer.frames
+
+
 # --- films -----------------------------------------------------------------------------------
 
 
@@ -320,8 +364,18 @@ def _film(
     note: Note,
     report: Report,
     sound: Sound | None,
+    parts: Parts | None,
     out: IO[bytes],
 ) -> None:
+    if parts is not None:
+        from ui.export.writers.video import VideoWriter
+
+        film = VideoWriter(out, ending, source.size, fps, note.text, sound)
+        for frames in made_elsewhere(source, parts, report):
+            film.add_segment(frames)
+        film.close()
+        report(1.0)
+        return
     samples = GIF_SAMPLES if ending == ".gif" else 0
     Film(source, _writer(ending, out, source, fps, note, sound), samples).make(report)
 
@@ -386,13 +440,13 @@ class _ChangesWriter:
 # --- single frames ---------------------------------------------------------------------------
 
 
-class _SequenceWriter:
-    """Writes each frame into its own file."""
+class _Pictures:
+    """Makes a PNG file of each frame."""
 
-    def __init__(self, folder: Path, pattern: str, alpha: bool, note: Note) -> None:
-        self._folder, self._pattern, self._alpha, self._note = folder, pattern, alpha, note
-        self._count = 0
+    def __init__(self, alpha: bool, note: Note) -> None:
+        self._alpha, self._note = alpha, note
         self._last = b""
+        self.files: list[bytes] = []
 
     def prepare(self, image: QImage) -> Pixels:
         """Return its pixels."""
@@ -402,20 +456,41 @@ class _SequenceWriter:
         """Do nothing: no sample is needed."""
 
     def add(self, frame: Pixels | None) -> None:
-        """Write the next frame; None: the same as the previous one."""
+        """Make the next file; None: the same as the previous one."""
         if frame is not None:
             out = io.BytesIO()
             write_png(out, frame, alpha=self._alpha, note=self._note.text)
             self._last = out.getvalue()
-        (self._folder / (self._pattern % self._count)).write_bytes(self._last)
-        self._count += 1
+        self.take(self._last)
+
+    def take(self, file: bytes) -> None:
+        """Keep a file."""
+        self.files.append(file)
 
     def close(self) -> None:
         """Do nothing: nothing is left to write."""
 
 
+class _SequenceWriter(_Pictures):
+    """Writes each frame into its own file."""
+
+    def __init__(self, folder: Path, pattern: str, alpha: bool, note: Note) -> None:
+        super().__init__(alpha, note)
+        self._folder, self._pattern = folder, pattern
+        self._count = 0
+
+    def take(self, file: bytes) -> None:
+        """Write the next file."""
+        (self._folder / (self._pattern % self._count)).write_bytes(file)
+        self._count += 1
+
+
 def _write_sequence(
-    options: ExportOptions, source: FrameSource, note: Note, report: Report
+    options: ExportOptions,
+    source: FrameSource,
+    note: Note,
+    report: Report,
+    parts: Parts | None = None,
 ) -> None:
     """Write the frames into a second folder, then move each to its place."""
     path, count = options.path, len(source)
@@ -430,7 +505,13 @@ def _write_sequence(
         try:
             beside.mkdir()
             writer = _SequenceWriter(beside, pattern, source.transparent, note)
-            Film(source, writer).make(report)
+            if parts is None:
+                Film(source, writer).make(report)
+            else:
+                for files in made_elsewhere(source, parts, report):
+                    for file in files:
+                        writer.take(file)
+                report(1.0)
             if made:
                 beside.rename(folder)
             else:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import IO
+from functools import partial
+from typing import IO, NamedTuple
 
 import av
+from av.codec.context import Flags
 from av.video.reformatter import ColorRange, Colorspace, VideoReformatter
 from PySide6.QtGui import QImage
 
+from ui.export.film import SEGMENT
 from ui.export.sound import Sound
 from ui.export.writers.gif import add_comment
 from ui.export.writers.pixels import pixels_of
@@ -31,8 +35,78 @@ _BT709 = 1
 """Colour matrix, primaries and transfer of HD video, as H.273 numbers them."""
 
 
-class VideoWriter:
-    """Writes MP4 or WebM.
+class CodedFrame(NamedTuple):
+    """A frame as an encoder of H.264 or VP9 gives it; times are frames of its segment."""
+
+    shown: int  # when it is shown, and when it is decoded
+    decoded: int
+    lasts: int
+    key: bool  # whether it can be decoded without another
+    data: bytes
+
+
+class SegmentEncoder:
+    """Encodes one segment of a film, which needs no frame of another.
+
+    So a segment is the same wherever, and after whichever other, it is made. One thread encodes:
+    x264 and libvpx make other files with other numbers of threads.
+    """
+
+    def __init__(self, ending: str, size: tuple[int, int], fps: int) -> None:
+        _, codec, options = _OPTIONS[ending]
+        context = av.CodecContext.create(codec, "w")
+        assert isinstance(context, av.VideoCodecContext)
+        context.options = dict(options)
+        context.flags |= Flags.global_header
+        context.framerate = Fraction(fps)
+        _set_up(context, size, fps)
+        self._context, self._fps, self._count = context, fps, 0
+
+    def add(self, frame: av.VideoFrame | None) -> list[CodedFrame]:
+        """Encode the next frame; None: encode all that is left. Return what is ready."""
+        if frame is not None:
+            frame.pts, frame.time_base = self._count, Fraction(1, self._fps)
+            self._count += 1
+        return [
+            CodedFrame(
+                packet.pts, packet.dts, packet.duration or 1, packet.is_keyframe, bytes(packet)
+            )
+            for packet in self._context.encode(frame)
+            if packet.pts is not None and packet.dts is not None
+        ]  # fmt: skip
+
+
+def _set_up(context: av.VideoCodecContext, size: tuple[int, int], fps: int) -> None:
+    """Let an encoder make frames of a size in the colours of video."""
+    context.width, context.height = size
+    context.pix_fmt = "yuv420p"
+    context.time_base = Fraction(1, fps)
+    context.thread_count = 1
+    context.color_range = ColorRange.MPEG
+    context.colorspace = context.color_primaries = context.color_trc = _BT709
+
+
+class VideoFrames:
+    """Makes frames for encoders of images."""
+
+    def __init__(self) -> None:
+        self._reformatter = VideoReformatter()
+
+    def prepare(self, image: QImage) -> av.VideoFrame:
+        """Return it in the colours of video."""
+        return self._reformatter.reformat(
+            av.VideoFrame.from_numpy_buffer(pixels_of(image), format="bgra"),
+            format="yuv420p",
+            dst_colorspace=Colorspace.ITU709,
+            dst_color_range=ColorRange.MPEG,
+        )
+
+    def sample(self, frame: av.VideoFrame) -> None:
+        """Do nothing: no sample is needed."""
+
+
+class VideoWriter(VideoFrames):
+    """Writes MP4 or WebM, in segments that are encoded each on its own.
 
     ending: ``.mp4`` or ``.webm``.
     fps: frames a second.
@@ -47,51 +121,84 @@ class VideoWriter:
         note: str,
         sound: Sound | None = None,
     ) -> None:
+        super().__init__()
         container, codec, options = _OPTIONS[ending]
         self._box = av.open(out, "w", format=container)
         self._box.metadata["comment"] = note
+        # Its encoder gives the file its head, and encodes nothing.
         stream = self._box.add_stream(codec, rate=fps, options=options)
         assert isinstance(stream, av.VideoStream)
-        stream.width, stream.height = size
-        stream.pix_fmt = "yuv420p"
-        stream.thread_count = 0
-        context = stream.codec_context
-        context.color_range = ColorRange.MPEG
-        context.colorspace = context.color_primaries = context.color_trc = _BT709
+        _set_up(stream.codec_context, size, fps)
         self._stream, self._fps = stream, fps
+        self._new_encoder = partial(SegmentEncoder, ending, size, fps)
+        self._encoder: SegmentEncoder | None = None
         self._sound = None if sound is None else _SoundTrack(self._box, ending, sound)
-        self._reformatter = VideoReformatter()
-        self._count = 0
+        self._count = 0  # frames that were given
+        self._begin = 0  # the first frame of the segment
         self._last: av.VideoFrame | None = None
-
-    def prepare(self, image: QImage) -> av.VideoFrame:
-        """Return it in the colours of video."""
-        return self._reformatter.reformat(
-            av.VideoFrame.from_numpy_buffer(pixels_of(image), format="bgra"),
-            format="yuv420p",
-            dst_colorspace=Colorspace.ITU709,
-            dst_color_range=ColorRange.MPEG,
-        )
-
-    def sample(self, frame: av.VideoFrame) -> None:
-        """Do nothing: no sample is needed."""
 
     def add(self, frame: av.VideoFrame | None) -> None:
         """Write the next frame; None: the same as the previous one."""
+        if self._count % SEGMENT == 0:
+            self._end_segment()
+            self._encoder = self._new_encoder()
+        assert self._encoder is not None
         self._last = frame = frame or self._last
-        assert frame is not None
-        frame.pts, frame.time_base = self._count, Fraction(1, self._fps)
+        self._mux(self._encoder.add(frame))
         self._count += 1
-        self._box.mux(self._stream.encode(frame))
+        self._hear()
+
+    def add_segment(self, frames: Sequence[CodedFrame]) -> None:
+        """Write a segment that was encoded elsewhere."""
+        self._mux(frames)
+        self._count += len(frames)
+        self._hear()
+        self._begin = self._count
+
+    def _end_segment(self) -> None:
+        if self._encoder is not None:
+            self._mux(self._encoder.add(None))
+            self._encoder = None
+        self._begin = self._count
+
+    def _mux(self, frames: Iterable[CodedFrame]) -> None:
+        for frame in frames:
+            packet = av.Packet(frame.data)
+            packet.stream, packet.time_base = self._stream, Fraction(1, self._fps)
+            packet.pts, packet.dts = self._begin + frame.shown, self._begin + frame.decoded
+            packet.duration, packet.is_keyframe = frame.lasts, frame.key
+            self._box.mux(packet)
+
+    def _hear(self) -> None:
+        """Write the sound of the frames that were given."""
         if self._sound is not None:
             self._sound.add_until(Fraction(self._count, self._fps))
 
     def close(self) -> None:
         """Write what the encoders still have, and the end."""
-        self._box.mux(self._stream.encode(None))
+        self._end_segment()
         if self._sound is not None:
             self._sound.close()
         self._box.close()
+
+
+class SegmentWriter(VideoFrames):
+    """Keeps one segment, for a film that is put together elsewhere."""
+
+    def __init__(self, ending: str, size: tuple[int, int], fps: int) -> None:
+        super().__init__()
+        self._encoder = SegmentEncoder(ending, size, fps)
+        self._last: av.VideoFrame | None = None
+        self.frames: list[CodedFrame] = []
+
+    def add(self, frame: av.VideoFrame | None) -> None:
+        """Encode the next frame; None: the same as the previous one."""
+        self._last = frame = frame or self._last
+        self.frames += self._encoder.add(frame)
+
+    def close(self) -> None:
+        """Encode all that is left."""
+        self.frames += self._encoder.add(None)
 
 
 class _SoundTrack:

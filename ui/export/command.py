@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernels.devices.registry import make_engine
-from simulator.base.errors import safe_text
+from simulator.base.errors import refuse, safe_text
 from simulator.lesson.reader import find_lesson, load_lesson
 from simulator.run.trace import simulate
 from ui.export import options
@@ -65,6 +65,8 @@ def run(
     wanted = ExportOptions.asked(words, lesson=lesson is not None)
     wanted.check()
     os.environ["QT_QPA_PLATFORM"] = "offscreen"  # a display may be named and not exist
+    if wanted.format.ending == ".reveal" and (words.jobs or words.cluster):
+        raise refuse("export", "-o", wanted.target, "one file: a folder of slides is made here")
     places = shards.shards_of(words.jobs, words.cluster)
     export, source, engine = _prepared(words, wanted, lesson, version, new_window)
     parts = None if places is None else parts_on(export, source, engine, places)

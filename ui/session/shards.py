@@ -225,13 +225,14 @@ class ClusterShards:
 
     def __init__(self, address: str) -> None:
         try:
-            from distributed import Client
+            import distributed
         except ImportError:
             raise refuse(
                 "", "--cluster", address, f"the extra `cluster`: {with_extra('cluster')}"
             ) from None
         try:
-            self._client: Any = Client(address, timeout=10, set_as_default=False)
+            client: Any = distributed.Client  # its types are not whole
+            self._client = client(address, timeout=10, set_as_default=False)
         except (OSError, ValueError, TimeoutError):
             wanted = "the address of a Dask scheduler that answers, such as tcp://host:8786"
             raise refuse("", "--cluster", address, wanted) from None

@@ -31,6 +31,8 @@ _SOUND = {".mp4": "aac", ".webm": "libopus"}
 _BITS = 64_000
 """Of sound, a second: ticks are short, and it has one channel."""
 _HUNDREDTH = Fraction(1, 100)
+_THREADS = 4
+"""Threads of an encoder, on every machine: x264 makes another file with another number."""
 _BT709 = 1
 """Colour matrix, primaries and transfer of HD video, as H.273 numbers them."""
 
@@ -48,8 +50,7 @@ class CodedFrame(NamedTuple):
 class SegmentEncoder:
     """Encodes one segment of a film, which needs no frame of another.
 
-    So a segment is the same wherever, and after whichever other, it is made. One thread encodes:
-    x264 and libvpx make other files with other numbers of threads.
+    So a segment is the same wherever, and after whichever other, it is made.
     """
 
     def __init__(self, ending: str, size: tuple[int, int], fps: int) -> None:
@@ -81,7 +82,7 @@ def _set_up(context: av.VideoCodecContext, size: tuple[int, int], fps: int) -> N
     context.width, context.height = size
     context.pix_fmt = "yuv420p"
     context.time_base = Fraction(1, fps)
-    context.thread_count = 1
+    context.thread_count = _THREADS
     context.color_range = ColorRange.MPEG
     context.colorspace = context.color_primaries = context.color_trc = _BT709
 

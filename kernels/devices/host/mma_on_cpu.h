@@ -31,9 +31,6 @@ inline unsigned char* chunk_at(unsigned address, const char* what)
 // reads what was there sees it go. Late: when the thread waits for its group, and until then the
 // place holds NaN, so that whoever reads too soon sees that.
 
-void keep(const Copy& copy);       // by the thread that is running; both are in runtime.cpp
-void land_kept(unsigned pending);  // all but these groups
-
 inline void land(const Copy& copy)
 {
     memset(copy.to, 0, 16);  // what is not read becomes zero
@@ -48,7 +45,7 @@ __forceinline__ void copy_async(unsigned to, const void* from, unsigned bytes)
     const Copy copy = {chunk_at(to, "cp.async"), from, bytes, me.groups};
     if (block->late) {
         memset(copy.to, 0xff, 16);
-        keep(copy);
+        me.copies.push_back(copy);
     } else {
         land(copy);
     }
@@ -59,8 +56,15 @@ inline void commit_copies() { ++block->running->groups; }
 
 inline void wait_for_copies(unsigned pending)
 {
+    Thread& me = *block->running;
     WATCHED(watch::waited(pending);)
-    land_kept(pending);
+    const auto waited_for = [&](const Copy& copy) { return copy.group + pending < me.groups; };
+    size_t left = 0;
+    for (const Copy& copy : me.copies) {
+        if (waited_for(copy)) land(copy);
+        else me.copies[left++] = copy;
+    }
+    me.copies.resize(left);
 }
 
 // --- ldmatrix --------------------------------------------------------------------------------

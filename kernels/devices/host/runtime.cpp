@@ -103,7 +103,6 @@ void prepare(Context& c, unsigned char* stack, void (*start)())
 // --- a block and its threads -----------------------------------------------------------------
 
 struct Fiber : Thread {
-    std::vector<Copy> copies;  // that have not landed
     Context context;
     unsigned char* stack;
     State state;
@@ -462,19 +461,6 @@ const Slot* gather(unsigned mask, const void* mine, size_t bytes, const char* wh
     memcpy(slots[me.lane].bytes, mine, bytes);
     meet(mask, what, line);
     return slots;
-}
-
-void keep(const Copy& copy) { self().copies.push_back(copy); }
-
-void land_kept(unsigned pending)
-{
-    Fiber& me = self();
-    size_t left = 0;
-    for (const Copy& copy : me.copies) {
-        if (copy.group + pending < me.groups) land(copy);
-        else me.copies[left++] = copy;
-    }
-    me.copies.resize(left);
 }
 
 void fail(const char* format, ...)

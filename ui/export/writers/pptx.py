@@ -24,15 +24,19 @@ _WIDE, _HIGH = 13.333, 7.5
 _MARGIN, _TITLE, _TEXT = 0.4, 0.8, 1.35
 _SIGNS = {
     "leftarrow": "←", "rightarrow": "→", "top": "ᵀ", "ell": "ℓ", "alpha": "α", "cdot": "·",
-    "times": "×", "infty": "∞", "Sigma": "Σ", "sum": "Σ", "sqrt": "√", "le": "≤", "ge": "≥",
+    "times": "×", "infty": "∞", "Sigma": "Σ", "sum": "Σ", "le": "≤", "ge": "≥",
     "approx": "≈", "phi": "φ", "theta": "θ", "pi": "π", "beta": "β", "gamma": "γ", "odot": "⊙",
     "in": "∈", "dots": "…", "ldots": "…", "cdots": "…", "Delta": "Δ", "delta": "δ", "lambda": "λ",
+    "circ": "∘", "Theta": "Θ", "lceil": "⌈", "rceil": "⌉", "lfloor": "⌊", "rfloor": "⌋",
 }  # fmt: skip
 _SPACES = re.compile(r"\\[;,:! ]|\\quad|\\qquad|~")
-_NAMED = re.compile(r"\\(?:mathrm|text|operatorname|mathbf|mathit)\{([^{}]*)\}")
-_FRACTION = re.compile(r"\\[dt]?frac\{([^{}]*)\}\{([^{}]*)\}")
 _COMMAND = re.compile(r"\\([A-Za-z]+)")
 _BRACES = re.compile(r"\\(?:left|right)(?![a-z])")
+_NAMED = re.compile(r"\\(?:mathrm|text|operatorname|mathbf|mathit)\{([^{}]*)\}")
+_FRACTION = re.compile(r"\\[dt]?frac\{([^{}]*)\}\{([^{}]*)\}")
+_ROOT = re.compile(r"\\sqrt\{([^{}]*)\}")
+_SCRIPT = re.compile(r"([_^])(?:\{([^{}]*)\}|(\d))")
+_HIGH_SIGNS = str.maketrans("0123456789+-=()ni", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱ")
 
 
 def written(markdown: str) -> str:
@@ -47,13 +51,30 @@ def written(markdown: str) -> str:
 
 
 def formula_text(latex: str) -> str:
-    """Return a formula on one line."""
-    text = _SPACES.sub(" ", latex)
-    for pattern, by in ((_NAMED, r"\1"), (_FRACTION, r"(\1) / (\2)")):
-        text = pattern.sub(by, text)
-    text = _BRACES.sub("", text.replace("^{\\top}", "ᵀ").replace("^\\top", "ᵀ"))
-    text = _COMMAND.sub(lambda found: _SIGNS.get(found[1], found[1]), text)
-    return " ".join(text.replace("{", "").replace("}", "").replace("\\", "").split())
+    """Return a formula on one line; parentheses hold together what braces did."""
+    text = _BRACES.sub("", _SPACES.sub(" ", latex)).replace("\\|", "‖")
+    text = _COMMAND.sub(lambda found: _SIGNS.get(found[1], found[0]), text)
+    text = text.replace("^{ᵀ}", "ᵀ").replace("^ᵀ", "ᵀ")
+    before = ""
+    while before != text:  # the innermost braces first
+        before = text
+        text = _ROOT.sub(lambda found: f"√{_held(found[1])}", _NAMED.sub(r"\1", text))
+        text = _SCRIPT.sub(_script, text)
+        text = _FRACTION.sub(lambda found: f"{_held(found[1])}/{_held(found[2])}", text)
+    return " ".join(re.sub(r"[{}\\]", "", text).split())
+
+
+def _held(text: str) -> str:
+    """Return what stands under a root or in a fraction: in parentheses unless it is one word."""
+    return text if re.fullmatch(r"√?\w+", text) else f"({text})"
+
+
+def _script(found: re.Match[str]) -> str:
+    sign, text = found[1], found[2] or found[3] or ""
+    if sign == "^" and all(ord(letter) in _HIGH_SIGNS for letter in text):
+        return text.translate(_HIGH_SIGNS)
+    whole = r"\w+" if sign == "_" else r"[^\W_]+"
+    return sign + (text if re.fullmatch(whole, text) else f"({text})")
 
 
 def pptx_bytes(source: FilmedPages, note: Note, report: Report, theme: str, target: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Pictures of runs in a notebook, by the painters of the window."""
+"""Runs in a notebook, as pages that step and as pictures, by the painters of the window."""
 
 from __future__ import annotations
 
@@ -8,19 +8,33 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from simulator.base.errors import refuse
+from simulator.base.version import version
+from simulator.lesson.link import ViewLink
+from simulator.program.playback import Cursor, Granularity
 from simulator.run.row_report import row_report
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
 from ui.safety.imports import import_qt
+from ui.safety.program import TYPED
 
 if TYPE_CHECKING:
+    from ui.export.stepping import RunPages
     from ui.look.theme import Theme
 
 SIZE = (1280, 720)
 SCENES = ("scene", "board")
+MOST_PICTURES = 56
+"""Pictures of a page in a notebook; so many take a few seconds."""
+_COMMAND = " ".join((*TYPED, "export SCENARIO -o run.html"))
 _SHOWN_WIDTH = 960
+_SHOWN_HEIGHT = 780
+_PAGE_ATTEMPTS = ((Granularity.OP, True), (Granularity.OP, False), (Granularity.TILE, False))
+"""What a step of a page is, and whether it moves: the first that is short enough is shown."""
+_runs: WeakValueDictionary[int, Trace] = WeakValueDictionary()
+"""The runs that there are, under the identity of their programs, which states have too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +110,70 @@ def show(
     return Picture(_svg(now, row, scene, THEMES[theme], size), _said(now))
 
 
+def remember(run: Trace) -> Trace:
+    """Return a run whose states can show what happens around them while it is kept."""
+    _runs[id(run.program)] = run
+    return run
+
+
 def html_of(shown: Any) -> str:
-    """Return what a notebook shows in the place of a run or of a state."""
-    return show(shown)._repr_html_()
+    """Return what a notebook shows in the place of a run or of a state.
+
+    A page that steps through the run, or through the visit of the state, where that is short;
+    otherwise a picture. A line below says how to make the whole page.
+    """
+    _start_qt()
+    pages = _pages(shown)
+    if pages is None:
+        body, said = show(shown)._repr_html_(), ""
+    else:
+        body, said = _frame(pages, shown), f"{pages.words}. "
+    return f"{body}<p>{said}A whole run as a page: <code>{escape(_COMMAND)}</code></p>"
+
+
+def _pages(shown: Trace | Snapshot) -> RunPages | None:
+    """Return the steps that are shown; None where they are too many or the run is gone."""
+    from ui.export.stepping import RunPages, stops_of
+
+    if isinstance(shown, Snapshot):
+        found = _runs.get(id(shown.program))
+        visits = range(shown.cursor.visit, shown.cursor.visit + 1)
+    else:
+        found, visits = shown, range(len(shown))
+    if found is None or len(visits) > MOST_PICTURES:
+        return None
+    for by, moving in _PAGE_ATTEMPTS:
+        stops, _ = stops_of(found.program, visits, by, moving=moving)
+        if sum(stop.pictures for stop in stops) <= MOST_PICTURES:
+            return RunPages(found, visits, SCENES[0], SIZE, by=by, moving=moving)
+    return None
+
+
+def _frame(pages: RunPages, shown: Trace | Snapshot) -> str:
+    """Return a page in a frame of its own, which cannot reach the notebook."""
+    from ui.export.writers.html import html_bytes
+    from ui.export.writers.metadata import note_of
+
+    start = shown.cursor.op if isinstance(shown, Snapshot) and len(pages) > 1 else 0
+    begin = Cursor(pages.visit(start), start)
+    rows = pages.trace.program.visit(begin.visit).rows
+    view = ViewLink(pages.trace.workload.scenario, begin, rows.start + len(rows) // 2)
+    note = note_of(view, Path.cwd(), version(), _COMMAND)
+    page = html_bytes(pages, note, lambda _share: None, "light", both=False, start=start)
+    style = f"width:100%;height:{_SHOWN_HEIGHT}px;border:0"
+    return (
+        f'<iframe title="{escape(pages.title)}" sandbox="allow-scripts" style="{style}" '
+        f'srcdoc="{escape(page.decode())}"></iframe>'
+    )
+
+
+def _start_qt() -> None:
+    """Start Qt where nothing has; without a window it draws offscreen."""
+    import_qt()
+    from ui.widgets.application import application
+
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")  # for an application that is made now
+    application()
 
 
 def _svg(now: Snapshot, row: int, scene: str, theme: Theme, size: tuple[int, int]) -> str:
@@ -107,10 +182,8 @@ def _svg(now: Snapshot, row: int, scene: str, theme: Theme, size: tuple[int, int
 
     from ui.export.scenes import paint_moment
     from ui.export.writers.vector import finished_svg, new_svg
-    from ui.widgets.application import application
 
-    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")  # for an application that is made now
-    application()
+    _start_qt()
     data = QByteArray()
     buffer = QBuffer(data)  # Qt does not keep what it draws on
     generator = new_svg(buffer, QSize(*size))

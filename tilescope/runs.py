@@ -13,7 +13,7 @@ from simulator.program.playback import Cursor
 from simulator.run import shown, trace
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
-from tilescope.notebook import html_of
+from tilescope.notebook import html_of, remember
 
 __all__ = [
     "Cursor",
@@ -72,4 +72,4 @@ def simulate(scenario: Scenario | str | Path, engine: str = "numpy") -> Trace:
     InputError
         The scenario, its input or the engine cannot be used.
     """
-    return trace.simulate(scenario, partial(make_engine, engine))
+    return remember(trace.simulate(scenario, partial(make_engine, engine)))

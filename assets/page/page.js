@@ -7,6 +7,7 @@
   const articles = [...document.querySelectorAll("article.step")];
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
   const count = articles.length;
+  const framed = location.protocol === "about:"; // a link would lead out of a notebook's frame
   let at = 0;
   let theme = root.dataset.theme;
   let playing = false;
@@ -80,7 +81,7 @@
     const article = articles[at];
     if (!quiet) say(article.querySelector(".said").innerText || article.innerText);
     const hash = `#${at + 1}`;
-    if (location.hash !== hash) history.replaceState(null, "", hash);
+    if (!framed && location.hash !== hash) history.replaceState(null, "", hash);
     hide();
   }
 
@@ -268,10 +269,12 @@
     root.dataset.theme = theme;
   });
 
-  const wanted = () => (parseInt(location.hash.slice(1), 10) || 1) - 1;
+  const wanted = () => (parseInt(location.hash.slice(1), 10) || data.start + 1) - 1;
   addEventListener("hashchange", () => {
     if (wanted() !== at) show(wanted());
   });
+  if (framed) for (const link of document.querySelectorAll("h2 a")) link.removeAttribute("href");
+  $("theme").hidden = Object.keys(data.pictures).length < 2;
   root.classList.add("steps");
   setTheme(theme);
   show(wanted(), { quiet: true });

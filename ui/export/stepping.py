@@ -114,13 +114,24 @@ class RunStop:
     before: Cursor | None = None  # from where it moves; None: it does not
     seconds: float = 0.7
 
+    @property
+    def pictures(self) -> int:
+        """How many it has: those of what moves, and the state that is reached."""
+        return 1 + BETWEEN * (self.before is not None)
+
 
 def stops_of(
-    program: TileProgram, visits: range, by: Granularity | None, *, slides: bool = False
+    program: TileProgram,
+    visits: range,
+    by: Granularity | None,
+    *,
+    slides: bool = False,
+    moving: bool = True,
 ) -> tuple[list[RunStop], Granularity]:
     """Return the steps of a part of a run: by op while it is short, then by tile, by row block.
 
     slides: whether they are slides: by tile while there are few, then by row block.
+    moving: whether ops are seen under way.
     """
     most = MOST_SLIDES if slides else MOST
     if by is None:
@@ -135,6 +146,7 @@ def stops_of(
                 cursor = Cursor(visit, n)
                 before = step(program, cursor, Granularity.OP, forward=False)
                 still = before == cursor or (op.gesture is Gesture.STATE and not op.moves)
+                still = still or not moving
                 out.append(RunStop(cursor, None if still else before, seconds_of(op)))
         return out, by
     found: list[Cursor] = []
@@ -176,6 +188,7 @@ class RunPages:
     visits: what is shown of it.
     by: what one step is; None: an op while there are few.
     slides: whether they are slides, of which there are fewer.
+    moving: whether ops are seen under way.
     """
 
     in_gui = False
@@ -190,11 +203,12 @@ class RunPages:
         by: Granularity | None = None,
         row: int | None = None,
         slides: bool = False,
+        moving: bool = True,
     ) -> None:
         self.trace, self.size = trace, size
         self.view = (0.0, 0.0, float(size[0]), float(size[1]))
         self._scene, self._row = scene, row
-        self._stops, by = stops_of(trace.program, visits, by, slides=slides)
+        self._stops, by = stops_of(trace.program, visits, by, slides=slides, moving=moving)
         self._by = by
         w = trace.workload
         self.title = w.scenario.title or trace.program.algorithm.title
@@ -226,8 +240,7 @@ class RunPages:
                 said.append(f"${one.latex}$" + (f"  `{numbers}`" if numbers else ""))
         said.append(f"Visit {at} of {total}; {model.cites[0]}.")
         return PageStep(
-            model.title[0], "\n\n".join(said), 1 + BETWEEN * (stop.before is not None),
-            stop.seconds,
+            model.title[0], "\n\n".join(said), stop.pictures, stop.seconds,
         )  # fmt: skip
 
     def values(self, n: int) -> Values | None:

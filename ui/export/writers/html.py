@@ -47,9 +47,21 @@ _BUTTONS = (
 )
 
 
-def html_bytes(source: PageSource, note: Note, report: Report, theme: str = "dark") -> bytes:
-    """Return a page: every step of a source, in dark and light colours, beginning with `theme`."""
-    themes = tuple(dict.fromkeys((theme, "light" if THEMES[theme].dark else "dark")))
+def html_bytes(
+    source: PageSource,
+    note: Note,
+    report: Report,
+    theme: str = "dark",
+    *,
+    both: bool = True,
+    start: int = 0,
+) -> bytes:
+    """Return a page: every step of a source, beginning with step `start` in the colours of `theme`.
+
+    both: whether it has dark and light colours.
+    """
+    other = "light" if THEMES[theme].dark else "dark"
+    themes = (theme, other) if both else (theme,)
     steps: list[PageStep] = []
     values: list[Values | None] = []
     total = len(source)
@@ -73,7 +85,7 @@ def html_bytes(source: PageSource, note: Note, report: Report, theme: str = "dar
             drawings[name].append(row)
             if t == 0:
                 values.append(source.values(n))
-    data = _data(source, steps, values, fragments, drawings)
+    data = _data(source, steps, values, fragments, drawings) | {"start": start}
     return "".join(_written(source, steps, data, note, themes)).encode("utf-8")
 
 
@@ -147,7 +159,8 @@ def _written(
     yield "<noscript>The pictures and the steps need JavaScript; the words do not.</noscript>\n"
     yield f"<footer>{escape(source.words)}. Made by Tilescope {escape(note.version)}"
     yield f" with <code>{escape(note.command)}</code>. Arrows, space, Home and End step; N shows"
-    yield " the notes, P plays, T changes the colours.</footer>\n"
+    colours = ", T changes the colours" if len(themes) > 1 else ""
+    yield f" the notes, P plays{colours}.</footer>\n"
     packed = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
     yield f'<script type="application/json" id="data">{packed}</script>\n<script>\n'
     yield (ASSETS / "page" / "page.js").read_text("utf-8")

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import tilescope
 from simulator.base.assets import LESSONS, SCENARIOS
 from simulator.lesson.reader import load_lesson
 from simulator.problem.scenario import load_scenario
@@ -180,3 +181,29 @@ def _values_are_those_of_the_trace(page: Any, states: States) -> None:
                 n, text)  # fmt: skip
             read += 1
         assert read
+
+
+def test_a_page_in_the_frame_of_a_notebook_steps_and_stays_in_it(
+    browser: Any, tmp_path: Path
+) -> None:
+    run = tilescope.simulate(SCENARIOS / "causal.toml")
+    path = tmp_path / "notebook.html"
+    shown = run.snapshot(2, 3)._repr_html_()
+    path.write_text(f'<!DOCTYPE html><meta charset="utf-8">{shown}', encoding="utf-8")
+    page = browser.new_page(viewport={"width": 1000, "height": 900}, reduced_motion="reduce")
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto(path.as_uri())
+    try:
+        frame = page.frames[1]
+        count = frame.locator("#count")
+        assert count.inner_text().startswith("4 of ")  # at the op of the state
+        frame.locator("article.here h2 a").click()
+        frame.locator("#picture").click()
+        page.keyboard.press("ArrowRight")
+        assert count.inner_text().startswith("5 of ")
+        assert frame.url == "about:srcdoc"
+    finally:
+        page.close()
+    assert not said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import TypeVar
 
 from PySide6.QtCore import QEvent, QRect, Qt, QTimer
@@ -62,11 +63,19 @@ def _own_sheet(style: Style) -> str:
     )
 
 
-def open_exercises(window: LessonWindow) -> ExercisesDialog:
-    """Open the box for the lesson on show, or bring it to the front."""
+def open_exercises(
+    window: LessonWindow, path: Path | None = None, name: str = ""
+) -> ExercisesDialog:
+    """Open the box, or bring it to the front.
+
+    path, name: the lesson and the exercise that it asks; else it stays where it is, at first at the
+    lesson on show.
+    """
     dialog = window.findChild(ExercisesDialog)
     if dialog is None:
         dialog = ExercisesDialog(window)
+    if path is not None:
+        dialog.ask_about(path, name)
     dialog.show()
     dialog.raise_()
     dialog.activateWindow()
@@ -91,6 +100,8 @@ class ExercisesDialog(QDialog):
         """What was typed, by lesson, seed and exercise."""
         self._asked = "", 0, ""
         """Which of them is on show."""
+        self._wanted = ""
+        """The exercise to begin with once its numbers are drawn."""
         self._right: set[tuple[str, int, str]] = set()
         self._make()
         self._assemble()
@@ -214,6 +225,16 @@ class ExercisesDialog(QDialog):
 
     # --- exercises ------------------------------------------------------------------------
 
+    def ask_about(self, path: Path, name: str = "") -> None:
+        """Ask about a lesson, perhaps beginning with one of its exercises."""
+        if path not in self._paths:
+            return
+        self._wanted = name
+        if self.lessons.currentIndex() == self._paths.index(path):
+            self._draw()
+        else:
+            self.lessons.setCurrentIndex(self._paths.index(path))
+
     def _follow(self, _: object) -> None:
         """Ask about the lesson that is on show now."""
         path = self._window.lessons.player.path
@@ -228,10 +249,12 @@ class ExercisesDialog(QDialog):
             return exercises_of(lesson, seed, FORMATS)
 
         def done(found: tuple[Exercise, ...]) -> None:
-            same = [each.name for each in self.exercises] == [each.name for each in found]
+            names = [each.name for each in found]
+            same = [each.name for each in self.exercises] == names
             self._keep()
             self.exercises = found
-            self.go(self.number if same else 0)
+            wanted, self._wanted = self._wanted, ""
+            self.go(names.index(wanted) if wanted in names else self.number if same else 0)
 
         self._session.tasks.start(
             MAKE, "drawing exercises", job, self._alive(done), refused=self._alive(self._refuse)

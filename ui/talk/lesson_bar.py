@@ -68,7 +68,8 @@ _LEAST = 2 * _EDGE + _TICKS + 2 * _ROW + 2 * _BETWEEN
 _BUTTONS = (
     ("back", "Back", "The step before (PgUp)"),
     ("next", "Next", "The next step (PgDn)"),
-    ("reveal", "Reveal answer", "Show the answer to the question (A)"),
+    ("reveal", "Answer", "Show the answer to the question (A)"),
+    ("exercises", "Exercises", "Asks exercises of this lesson and checks the answers"),
     ("leave", "", "Leave the lesson: what was on show before comes back (Ctrl+W)"),
 )
 
@@ -109,13 +110,14 @@ def strip_height(style: Style, window: QSize, *, large: bool) -> int:
 
 
 def _controls_width(style: Style) -> float:
-    """Return the width of the controls: Back and Next, or the answer's button if that is wider.
+    """Return the width of the controls: that of the wider of their two rows.
 
     There is space for the name that Next has at the end of a lesson.
     """
     font = style.text_font(13)
-    pair = text_width(font, "Back") + text_width(font, _ONWARD) + style.px(48 + _BETWEEN)
-    return max(pair, text_width(font, "Reveal answer") + style.px(24), style.px(160))
+    rows = ("Back", _ONWARD), ("Answer", "Exercises")
+    wide = max(sum(text_width(font, words) for words in row) for row in rows)
+    return max(wide + style.px(48 + _BETWEEN), style.px(160))
 
 
 @guarded
@@ -128,6 +130,7 @@ class LessonBar(QWidget):
     next_asked = Signal()
     back_asked = Signal()
     reveal_asked = Signal()
+    exercises_asked = Signal()
     leave_asked = Signal()
     step_chosen = Signal(int)
     """The number of a step, from 0."""
@@ -153,7 +156,10 @@ class LessonBar(QWidget):
         self.caption = _CaptionView(self)
         self.ticks = _Ticks(self)
         self.buttons = {name: self._button(name, words, tip) for name, words, tip in _BUTTONS}
-        signals = (self.back_asked, self.next_asked, self.reveal_asked, self.leave_asked)
+        signals = (
+            self.back_asked, self.next_asked, self.reveal_asked, self.exercises_asked,
+            self.leave_asked,
+        )  # fmt: skip
         for button, signal in zip(self.buttons.values(), signals, strict=True):
             button.clicked.connect(signal)
         self.ticks.chosen.connect(self.step_chosen)
@@ -305,16 +311,19 @@ class LessonBar(QWidget):
         self.ticks.style_now = style
         self.ticks.setGeometry(QRect(left, top, wide - small - gap, small))
         back = (wide - gap) // 3
+        font = style.text_font(13)
+        asks = (wide - gap + round(text_width(font, "Exercises") - text_width(font, "Answer"))) // 2
         below = top + small + gap
         places = {
             "back": QRect(left, below, back, row),
             "next": QRect(left + back + gap, below, wide - back - gap, row),
-            "reveal": QRect(left, below + row + gap, wide, row),
+            "reveal": QRect(left, below + row + gap, wide - asks - gap, row),
+            "exercises": QRect(left + wide - asks, below + row + gap, asks, row),
             "leave": QRect(left + wide - small, top, small, small),
         }
         for name, button in self.buttons.items():
             button.setGeometry(places[name])
-            button.setFont(style.text_font(13))
+            button.setFont(font)
         leave = self.buttons["leave"]
         leave.setIcon(icon("close", style.theme.text))
         leave.setIconSize(QSize(small, small) * 0.6)

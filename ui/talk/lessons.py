@@ -55,6 +55,7 @@ class Lessons(QObject):
         bar.next_asked.connect(player.next)
         bar.back_asked.connect(player.back)
         bar.reveal_asked.connect(player.reveal)
+        bar.exercises_asked.connect(self.ask_exercises)
         bar.leave_asked.connect(player.leave)
         bar.step_chosen.connect(player.go)
         bar.card.guessed.connect(player.guess)
@@ -64,6 +65,12 @@ class Lessons(QObject):
         window.session.view_changed.connect(self._note_cell)
 
     # --- what the user asks for -----------------------------------------------------------
+
+    def ask_exercises(self) -> None:
+        """Ask the exercises of the lesson on show."""
+        from ui.talk.exercises_dialog import open_exercises
+
+        open_exercises(self._window, self.player.path)
 
     def ask(self) -> None:
         """Ask for the file of a lesson and open it."""
@@ -152,6 +159,8 @@ class Lessons(QObject):
         lesson = self.player.lesson
         assert lesson is not None
         self.bar.set_titles([each.title for each in lesson.steps])
+        path = self.player.path
+        self.bar.buttons["exercises"].setEnabled(path is not None and path.parent == LESSONS)
         self._show_caption(step)
         window.fit_top(captioned=True)  # else the window would grow
         self.bar.show()  # first, because a layout is arranged for the space that is left

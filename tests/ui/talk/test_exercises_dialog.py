@@ -6,6 +6,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from simulator.base.assets import LESSONS
+from simulator.lesson.reader import list_lessons
 from simulator.run.snapshot import Cell
 from tests.helpers.waiting import settle, wait_until
 from ui.talk.exercises_dialog import ExercisesDialog, open_exercises
@@ -45,6 +46,30 @@ def judged(window, dialog) -> str:
     QTest.mouseClick(dialog.check, LEFT)
     pause(window, lambda: dialog.says.text() not in ("", "Checking it."))
     return dialog.says.text()
+
+
+def test_the_lessons_bar_opens_the_box_of_its_lesson_and_the_stage_has_no_button(window, tmp_path):
+    path = next(each.path for each in list_lessons() if each.path.stem.endswith("kv-cache"))
+    lessons = window.lessons
+    lessons.open(path)
+    pause(window, lambda: lessons.player.step is not None)
+    button = lessons.bar.buttons["exercises"]
+    QTest.mouseClick(button, LEFT)
+    dialog = window.findChild(ExercisesDialog)
+    pause(window, lambda: dialog.exercise is not None)
+    assert dialog.exercise.lesson == "kv-cache"
+    dialog.lessons.setCurrentIndex(0)
+    QTest.mouseClick(button, LEFT)
+    assert dialog.lessons.currentData() == path.stem
+    pause(window, lambda: dialog.exercise.lesson == "kv-cache")
+    own = tmp_path / "own.md"
+    own.write_text(path.read_text("utf-8"), "utf-8")
+    lessons.open(own)
+    pause(window, lambda: lessons.player.path == own)
+    assert not button.isEnabled()
+    window.presenter.start()
+    assert not button.isVisible()
+    window.presenter.end()
 
 
 def test_a_typed_number_is_right_or_told_what_is_wrong_and_is_remembered(window):

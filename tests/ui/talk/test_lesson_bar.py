@@ -163,7 +163,7 @@ def test_the_parts_are_inside_and_apart(bar, size, scale) -> None:
         assert inside.contains(part.geometry()), part.objectName()
         for other in parts[:n]:
             assert not part.geometry().intersects(other.geometry())
-    for name in ("back", "next", "reveal"):
+    for name in ("back", "next", "reveal", "exercises"):
         button = bar.buttons[name]
         words = button.fontMetrics().horizontalAdvance(button.text())
         assert words + 4 <= button.width()
@@ -173,7 +173,8 @@ def test_the_parts_are_inside_and_apart(bar, size, scale) -> None:
 def test_the_buttons_say_what_the_user_wants(bar, qtbot) -> None:
     for name, signal in (
         ("next", bar.next_asked), ("back", bar.back_asked),
-        ("reveal", bar.reveal_asked), ("leave", bar.leave_asked),
+        ("reveal", bar.reveal_asked), ("exercises", bar.exercises_asked),
+        ("leave", bar.leave_asked),
     ):  # fmt: skip
         with qtbot.waitSignal(signal):
             qtbot.mouseClick(bar.buttons[name], LEFT)
@@ -185,17 +186,17 @@ def test_buttons_are_off_where_they_lead_nowhere(bar, step) -> None:
     def on() -> list[str]:
         return [name for name, button in bar.buttons.items() if button.isEnabled()]
 
-    assert on() == ["back", "next", "reveal", "leave"]
+    assert on() == ["back", "next", "reveal", "exercises", "leave"]
     bar.show_step(step, True)
-    assert on() == ["back", "next", "leave"]
+    assert on() == ["back", "next", "exercises", "leave"]
     bar.show_step(replace(step, number=0, question="", answer=""), False)
-    assert on() == ["next", "leave"]
+    assert on() == ["next", "exercises", "leave"]
     bar.show_step(replace(step, number=step.count - 1), True)
-    assert on() == ["back", "next", "leave"]
+    assert on() == ["back", "next", "exercises", "leave"]
     bar.show_end(LessonEnd("This", "The next", last=False))
-    assert on() == ["back", "next", "leave"]
+    assert on() == ["back", "next", "exercises", "leave"]
     bar.show_end(LessonEnd("This", "", last=True))
-    assert on() == ["back", "leave"]
+    assert on() == ["back", "exercises", "leave"]
 
 
 @pytest.mark.parametrize("count", [1, 8, 60])

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication, QDialog
 from simulator.base.glossary import glossary
 from simulator.base.references import reference_called, references
 from simulator.base.tables import read_toml
+from simulator.exercises.made import lesson_name, raw_exercises
 from simulator.lesson.reader import list_lessons, load_lesson
 from simulator.problem.hardware import gpus
 from simulator.problem.models import models
@@ -19,6 +20,7 @@ from tests.helpers.waiting import settle, wait_until
 from ui.look.layouts import LAYOUT_PANELS, LAYOUTS
 from ui.look.theme import THEMES, Style
 from ui.panels.scenario.fields import FIELDS
+from ui.talk.exercises_dialog import ExercisesDialog
 from ui.widgets.matching import find, lit
 from ui.window.actions import ACTIONS
 from ui.window.file_menu import demo_paths
@@ -78,6 +80,11 @@ def test_everything_that_there_is_can_be_found():
         Kind.GPU: list(gpus()),
         Kind.PAPER: [paper.name for paper in references()],
         Kind.LESSON: [lesson.path.stem for lesson in list_lessons()],
+        Kind.EXERCISE: [
+            f"{lesson.path.stem}/{exercise['name']}"
+            for lesson in list_lessons()
+            for exercise in raw_exercises(lesson_name(lesson.path))
+        ],
     }
     for kind, names in wanted.items():
         assert [entry.name for entry in ALL if entry.kind is kind] == names, kind
@@ -102,7 +109,9 @@ def test_a_thing_is_in_the_first_nine_lines_for_its_name_and_for_a_synonym(kind)
 
 def test_synonyms_are_of_things_that_exist():
     called = read_toml(SYNONYMS)
-    assert called.keys() == {kind.table for kind in Kind} - {"steps", "words", "papers"}
+    assert called.keys() == {kind.table for kind in Kind} - {
+        "steps", "exercises", "words", "papers",
+    }  # fmt: skip
     for table, rows in called.items():
         assert {f"{table}:{name}" for name in rows} <= BY_ID.keys(), table
 
@@ -330,6 +339,25 @@ def test_a_step_opens_its_lesson_there(searching):
     player = window.lessons.player
     wait_until(lambda: player.step is not None, QTest.qWait)
     assert (player.lesson.title, player.step.number) == ("Online softmax", 4)
+
+
+def test_an_exercise_opens_the_box_of_its_lesson_there(searching):
+    window, dialog = searching
+    for query, lesson, name in (
+        ("soft lookup: which key", "soft-lookup", "which-key"),
+        ("soft lookup exercise 2", "soft-lookup", "blend"),
+        ("kv cache: per token", "kv-cache", "per-token"),
+    ):
+        entry = first_lines(query)[0]
+        assert (entry.kind, "{{" in entry.does, "<" in entry.does) == (Kind.EXERCISE, False, False)
+        ask(dialog, query)
+        assert dialog.current is entry
+        dialog.take(stay=True)
+        box = window.findChild(ExercisesDialog)
+        wait_until(
+            lambda box=box, name=name: box.exercise and box.exercise.name == name, QTest.qWait
+        )
+        assert (box.exercise.lesson, box.isVisible()) == (lesson, True)
 
 
 def test_a_demo_a_model_and_a_gpu_are_gone_to(searching):

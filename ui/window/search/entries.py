@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -16,6 +17,7 @@ from simulator.base.assets import ASSETS
 from simulator.base.glossary import glossary
 from simulator.base.references import references
 from simulator.base.tables import read_toml
+from simulator.exercises.made import lesson_name, raw_exercises
 from simulator.lesson.reader import list_lessons
 from simulator.problem.hardware import gpus
 from simulator.problem.models import models
@@ -45,6 +47,7 @@ class Kind(Enum):
     FIELD = "Field", "fields"
     LESSON = "Lesson", "lessons"
     STEP = "Step", "steps"
+    EXERCISE = "Exercise", "exercises"
     WORD = "Word", "words"
     DEMO = "Demo", "demos"
     PANEL = "Panel", "panels"
@@ -97,8 +100,8 @@ def entries() -> tuple[SearchEntry, ...]:
     """Return everything that can be found, kind by kind."""
     called = read_toml(SYNONYMS)
     makers = (
-        _actions, _fields, _lessons, _words, _demos, _panels, _groups, _layouts, _models, _gpus,
-        _papers,
+        _actions, _fields, _lessons, _exercises, _words, _demos, _panels, _groups, _layouts,
+        _models, _gpus, _papers,
     )  # fmt: skip
     found = [entry for make in makers for entry in make(called)]
     return tuple(sorted(found, key=lambda entry: list(Kind).index(entry.kind)))
@@ -183,6 +186,30 @@ def _lessons(called: Called) -> Iterator[SearchEntry]:
 
 def _learn(window: MainWindow, path: Path, number: int = 0) -> None:
     window.lessons.open(path, number)
+
+
+_DRAWN = re.compile(r"\{\{.*?\}\}|<\w+>")
+"""Numbers of a question that a seed draws or the program computes."""
+
+
+def _exercises(called: Called) -> Iterator[SearchEntry]:
+    for lesson in list_lessons():
+        raw = raw_exercises(lesson_name(lesson.path))
+        for number, each in enumerate(raw, start=1):
+            name = str(each["name"])
+            yield SearchEntry(
+                Kind.EXERCISE, f"{lesson.path.stem}/{name}",
+                f"{lesson.title}: {name.replace('-', ' ')}", _DRAWN.sub("…", str(each["ask"])),
+                (f"{lesson.title} exercise {number}",),
+                value=_saying(f"exercise {number} of {len(raw)}"),
+                go=partial(_practise, path=lesson.path, name=name),
+            )  # fmt: skip
+
+
+def _practise(window: MainWindow, path: Path, name: str) -> None:
+    from ui.talk.exercises_dialog import open_exercises
+
+    open_exercises(window, path, name)
 
 
 def _words(called: Called) -> Iterator[SearchEntry]:

@@ -8,7 +8,7 @@ from PySide6.QtGui import QColor, QImage, QPainter
 from ui.talk.caption import caption_of, end_caption
 from ui.window.main_window import MainWindow
 
-_SIGN = 0.6, 44
+_SIGN = 0.6, 48
 """Where it may be said, at the upper right of the caption, that a step is being computed: share of
 its width, and height in pixels."""
 

@@ -28,11 +28,11 @@ from ui.session import shards
 if TYPE_CHECKING:
     from simulator.lesson.steps import Lesson
     from simulator.problem.scenario import Scenario
-    from ui.export.job import Export, Parts
+    from ui.export.job import Export, PartMaker
     from ui.export.unseen_window import WindowFactory
     from ui.session.tasks import Report
 
-    PartsOn = Callable[[Export, Scenario | Lesson, str, shards.Shards], Parts]
+    PartsOn = Callable[[Export, Scenario | Lesson, str, shards.Shards], PartMaker]
 
 _TELL_EVERY = 0.2
 
@@ -120,7 +120,7 @@ def _prepared(
     return export, lesson, words.engine
 
 
-def _make(export: Export, report: Report, parts: Parts | None) -> None:
+def _make(export: Export, report: Report, parts: PartMaker | None) -> None:
     """Make an export; a signal ends it cleanly also inside Qt's calls, which swallow exceptions."""
     asked: list[int] = []
 

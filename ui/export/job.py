@@ -41,7 +41,7 @@ GIF_SAMPLES = 6
 """Frames from whose colours the palette is made."""
 
 
-class Parts(Protocol):
+class PartMaker(Protocol):
     """Makes the parts of an export elsewhere."""
 
     def frames(self, parts: Sequence[range], look: Callable[[], None]) -> Iterator[list[Any]]:
@@ -61,7 +61,7 @@ class Export:
     words: str  # what it will be, for users
     sound: Sound | None = None  # what is heard
 
-    def make(self, report: Report, parts: Parts | None = None) -> None:
+    def make(self, report: Report, parts: PartMaker | None = None) -> None:
         """Make it.
 
         parts: makes its parts elsewhere.
@@ -223,7 +223,7 @@ def make_files(
     note: Note,
     report: Report,
     sound: Sound | None = None,
-    parts: Parts | None = None,
+    parts: PartMaker | None = None,
 ) -> None:
     """Write the frames or the steps of a source, in the format of the options.
 
@@ -330,7 +330,7 @@ _DRAWN: dict[str, Callable[[FrameSource, Note, Report], bytes]] = {
 """Formats that are made in memory."""
 
 
-def made_elsewhere(source: FrameSource, parts: Parts, report: Report) -> Iterator[list[Any]]:
+def made_elsewhere(source: FrameSource, parts: PartMaker, report: Report) -> Iterator[list[Any]]:
     """Yield the frames of a source that others make, segment by segment."""
     count = len(source)
     told = [0.0]
@@ -341,10 +341,10 @@ def made_elsewhere(source: FrameSource, parts: Parts, report: Report) -> Iterato
 
 
 def part_frames(export: Export, frames: range) -> list[Any]:
-    """Return some frames as `Parts.frames` does."""
+    """Return some frames as `PartMaker.frames` does."""
     options, source = export.options, Excerpt(cast(FrameSource, export.source), frames)
     if options.format.ending == "frames":
-        pictures = _Pictures(source.transparent, export.note)
+        pictures = _PngFrames(source.transparent, export.note)
         Film(source, pictures).make(lambda share: None)
         return pictures.files
     from ui.export.writers.video import SegmentWriter
@@ -364,7 +364,7 @@ def _film(
     note: Note,
     report: Report,
     sound: Sound | None,
-    parts: Parts | None,
+    parts: PartMaker | None,
     out: IO[bytes],
 ) -> None:
     if parts is not None:
@@ -440,7 +440,7 @@ class _ChangesWriter:
 # --- single frames ---------------------------------------------------------------------------
 
 
-class _Pictures:
+class _PngFrames:
     """Makes a PNG file of each frame."""
 
     def __init__(self, alpha: bool, note: Note) -> None:
@@ -471,7 +471,7 @@ class _Pictures:
         """Do nothing: nothing is left to write."""
 
 
-class _SequenceWriter(_Pictures):
+class _SequenceWriter(_PngFrames):
     """Writes each frame into its own file."""
 
     def __init__(self, folder: Path, pattern: str, alpha: bool, note: Note) -> None:
@@ -490,7 +490,7 @@ def _write_sequence(
     source: FrameSource,
     note: Note,
     report: Report,
-    parts: Parts | None = None,
+    parts: PartMaker | None = None,
 ) -> None:
     """Write the frames into a second folder, then move each to its place."""
     path, count = options.path, len(source)

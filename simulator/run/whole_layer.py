@@ -145,7 +145,7 @@ def compute_layer(trace: Trace, progress: Progress = lambda share: None) -> Laye
         shares=frozen(layer.shares(o)),
         statistics=numbers,
         error=_from_x(single, inputs, layer, o),
-        plain=trace.workload.algorithm == "naive",
+        plain=trace.program.algorithm.stores_scores,
     )
     progress(1.0)
     with _LOCK:

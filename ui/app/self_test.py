@@ -295,7 +295,7 @@ def _export(spec: Format, folder: Path, demo: Path) -> str:
     options = ExportOptions(target, SIZE, fps=10, visits=(0, STEPS), length=length, sound=sound)
     prepare(simulate(demo), options, str(demo), version()).make(lambda share: None)
     path = options.path.parent if spec.ending == "frames" else options.path
-    if spec.ending == ".reveal":
+    if spec.folder:
         _need((path / "index.html").is_file(), "the page is missing")
         return f"{len(list(path.rglob('*')))} files"
     if path.is_dir():

@@ -65,7 +65,7 @@ def run(
     wanted = ExportOptions.asked(words, lesson=lesson is not None)
     wanted.check()
     os.environ["QT_QPA_PLATFORM"] = "offscreen"  # a display may be named and not exist
-    if wanted.format.ending == ".reveal" and (words.jobs or words.cluster):
+    if wanted.format.folder and (words.jobs or words.cluster):
         raise refuse("export", "-o", wanted.target, "one file: a folder of slides is made here")
     places = shards.shards_of(words.jobs, words.cluster)
     export, source, engine = _prepared(words, wanted, lesson, version, new_window)

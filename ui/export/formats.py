@@ -22,6 +22,7 @@ class Format:
     sound: str = ""  # the encoder of its sound; empty if it has none
     steps: bool = False  # whether a reader steps through it: op by op, or a slide each
     slides: bool = False  # whether its steps are slides, of which there are fewer
+    folder: bool = False  # whether it is a folder with a page in it
 
 
 FORMATS = (
@@ -37,7 +38,9 @@ FORMATS = (
     Format(".pdf", "PDF page", film=False, transparent=True, paper=True),
     Format(".html", "HTML page that steps", film=False, steps=True),
     Format(".pptx", "PowerPoint slides", film=False, steps=True, slides=True),
-    Format(".reveal", "Folder of slides (reveal.js)", film=False, steps=True, slides=True),
+    Format(
+        ".reveal", "Folder of slides (reveal.js)", film=False, steps=True, slides=True, folder=True
+    ),
 )
 WITH_SOUND = tuple(spec.ending for spec in FORMATS if spec.sound)
 BY_ENDING = {spec.ending: spec for spec in FORMATS}

@@ -259,7 +259,7 @@ def make_files(
             report(1.0)
             write_atomically(path, lambda out: out.write(deck), options.token)
             return
-        if ending == ".reveal":
+        if options.format.folder:
             from ui.export.slides import FilmedPages
             from ui.export.writers.reveal import write_reveal
 

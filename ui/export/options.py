@@ -259,7 +259,7 @@ class ExportOptions:
         folder = folder.parent if made else folder
         if not folder.is_dir():
             raise _wrong("-o", self.target, f"a folder {folder} that exists")
-        if self.format.ending == ".reveal":
+        if self.format.folder:
             if path.exists() and not (path / "index.html").is_file():
                 raise _wrong("-o", self.target, "a new folder, or one of slides made before")
         elif not made and path.is_dir():

@@ -34,7 +34,8 @@ def title(state: RingState) -> tuple[str, ...]:
         if state.stays:
             return f"{said}: what each device has made of its own keys; not timed here", has
         return f"{has} after each step; times are a model, not measured", f"{has}; a model"
-    figures = f"idle {100 * found.idle:.0f} %"
+    percent = 100 * found.idle
+    figures = f"idle {percent:.{int(0 < percent < 1)}f} %"
     if found.alone >= LAUNCH_SECONDS:  # below it times say nothing of how fast a ring is
         fast = f"{factor_text(found.speed_up)} as fast as one"
         figures = f"≥ {time_text(found.seconds)}, {figures}, {fast}"

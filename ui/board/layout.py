@@ -9,7 +9,6 @@ keys and values, it lies where Kᵀ does, and nothing in the place of Vᵀ.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import Enum, auto
 from functools import lru_cache
 from math import ceil, floor
 
@@ -20,7 +19,6 @@ from simulator.program.algorithms import TENSORS, algorithm_of
 from simulator.run.snapshot import Cell
 from simulator.run.trace import is_detailed
 from ui.board.beside import (
-    LEAD,
     LINE,
     MOST_THINNED,
     TOKEN_SIZE,
@@ -28,10 +26,8 @@ from ui.board.beside import (
     halves,
     labels_beside,
     least_size,
-    room_for,
-    shares,
-    within,
 )
+from ui.board.sizes import NUMBER_CELL, Frame, Margins, Sizes, Tokens, margins_of, sizes_of
 from ui.look.pieces import picture_of
 from ui.look.theme import Style
 
@@ -39,39 +35,14 @@ MOST_ROWS = 4096
 """Rows of an input drawn one by one; more are averaged."""
 FEWEST_CELLS = 4
 """Rows and keys that the deepest zoom still shows."""
-NUMBER_CELL = (34.0, 20.0)
-"""Smallest width and height of a cell, at scale 1, with its number inside."""
-HALL_CELL = (41.0, 13.0)
-"""The same of a cell of m or l in a hall, where the numbers of the rows at hand are read."""
 NUMBER_SIZES = (11.0, 28.0)
-"""Size of the number in the smallest such cell and in the largest, at scale 1."""
+"""Size of the number in the smallest cell that has one and in the largest, at scale 1."""
 _NUMBER_LETTERS, _LETTER = 6.0, 0.6
 """Letters that a cell keeps room for when its number grows, and how wide one is at size 1."""
-_STRETCHED = 1.2
-"""How many times as wide as high a cell may be in a hall, which is wider than high."""
+_LAYER_GAP = 3.0
+"""Gap between two tensors of one strip, at scale 1."""
 _FULL_GROWTH = 24.0
 """By how much a number grows until titles are twice as large, which none does."""
-_SMALL_MARGIN, _SMALL_SHARE = 6.0, 0.15
-"""Room for small tokens, in their sizes, and as a share of the board's width."""
-_STRIPS = (34.0, 22.0)
-"""Least width of Q and O at scale 1, and where small tokens need the room more."""
-_PIECE = 24.0
-"""Room for the piece of a picture beside tokens, at scale 1."""
-_LAYERED, _LAYER_GAP = 1.5, 3.0
-"""How much more of the room a strip of two tensors takes, and the gap between them at scale 1."""
-_ROOM_OUTSIDE, _LEAST_OUTSIDE = (420.0, 320.0), 31.0
-"""Width and height, at scale 1, from which what lies outside of a tensor has a box of its own, and
-the least height of such a box."""
-
-
-class Tokens(Enum):
-    """How tokens may stand beside the cells, the best first."""
-
-    ROOMY = auto()
-    SMALL = auto()
-    NONE = auto()
-
-
 _WITH_TOKENS = (
     (Tokens.ROOMY, True), (Tokens.ROOMY, False), (Tokens.SMALL, True), (Tokens.NONE, True),
 )  # fmt: skip
@@ -229,13 +200,6 @@ def _laid_out(
     if growth == 1 or {*algorithm_of(w).outside.values()} & {*out.boxes}:
         return out  # beside half a strip there is no room for larger titles
     return _arranged(w, style, rect, view, tokens, growth, header=header)
-
-
-def columns_of(w: Workload) -> tuple[str, ...]:
-    """Return the numbers of every row that have a box; naive attention keeps none of a softmax."""
-    algorithm = algorithm_of(w)
-    kept = not algorithm.stores_scores or algorithm.backward
-    return algorithm.columns if kept else ()
 
 
 def number_size(style: Style, width: float, height: float) -> float:
@@ -397,122 +361,39 @@ def _arranged(
     header: bool = True,
 ) -> BoardLayout:
     px = style.px
-    Nq, Nk, d, dv = w.seqlen_q, w.seqlen_k, w.head_dim, w.value_dim
-    large = not is_detailed(w)
-    # Room in pixels of the design: what fits is decided in these.
-    wide, high = rect.width() / style.scale, rect.height() / style.scale
-    # A run with faults is marked as such at any size. In a hall the picture has the room of words.
-    hall = style.least > 0
-    pad = px(4 if hall else 12 if min(wide, high) >= 360 else 6)
-    gap, line = px(5 if hall else 10 if wide >= 420 else 6), px(20)
-    above = line if (high >= 230 and header and not hall) or w.faults.on else 0.0
-    lines = 0 if high < 280 or hall else 1 if wide >= 900 or high < 400 else 2
-    caption = lines * px(18)
-    numbers = wide >= 420 and high >= 320
-    small, token = least_size(style), TOKEN_SIZE * growth
-    if tokens != Tokens.NONE:
-        left = px((78 if wide >= 560 else 52) * growth)
-        top = px((64 if high >= 420 else 44) * growth)
-        if tokens == Tokens.SMALL:
-            side = max(_SMALL_MARGIN * small, _SMALL_SHARE * wide)
-            left, top, token = min(left, px(side)), min(top, px(side)), side / _SMALL_MARGIN
-            token = min(token, TOKEN_SIZE)
-        if style.least:  # the last row reads whole words
-            longest = px(room_for((*w.tokens, *w.query_tokens), style, token) + LEAD + 6)
-            left, top = max(left, longest), max(top, longest)
-        if picture_of(w) and tokens == Tokens.ROOMY:
-            left, top = left + px(_PIECE * growth), top + px(_PIECE * growth)
-    else:
-        left = px((8 + 7 * len(str(w.grid.Tr - 1))) * growth) if numbers else 0.0
-        top = px(16 * growth) if numbers else 0.0
-
-    content = rect.adjusted(pad, pad + above, -pad, -pad - caption)
-    room_h = content.height() - top - 2 * gap - (gap / 2 if caption else 0)
-    part_h, name_h = _partials_heights(w, style, room_h)
-    room_h -= part_h + name_h
-    visible = visible_count(Nq, view.zoom), visible_count(Nk, view.zoom)
-    statistic = px(18 if wide >= 420 else 12) * growth
-    if wide >= 620 and room_h / 2 >= visible[0] * px(NUMBER_CELL[1]):
-        statistic = px(46) * growth  # few rows: m and l hold their numbers, too
-    elif hall and 0.73 * room_h >= visible[0] * px(HALL_CELL[1]):
-        statistic = px(HALL_CELL[0])
-    names, outside = columns_of(w), algorithm_of(w).outside
-    if outside and (wide < _ROOM_OUTSIDE[0] or high < _ROOM_OUTSIDE[1]):
-        names, outside = (), {}
-    between = len(names) * (statistic + gap / 2) + 1.5 * gap
-    room_w = content.width() - left - gap - between
-    # What lies outside of a tensor is as wide as it: the two share a strip.
-    layers = 1 + bool(outside)
-    strip = px(_STRIPS[tokens == Tokens.SMALL]) * layers
-    least_share, most_w, most_h = (0.11, 0.18, 0.13) if hall else (0.12, 0.20, 0.18)
-    thin, high_w, high_h = (
-        share * _LAYERED ** (layers - 1) for share in (least_share, most_w, most_h)
-    )
-    columns = shares(room_w, layers * d, layers * dv, Nk, low=thin, high=high_w, least=strip)
-    # The magnified tile of a large problem stands beside Vᵀ, so that is made taller.
-    tall = 0.27 if large and high >= 320 else thin
-    least_h = px(_LEAST_OUTSIDE) * layers if outside else px(24)
-    rows = shares(
-        room_h, layers * d, layers * dv, Nq, low=thin, high=high_h, least=least_h, last=tall
-    )
-    s_w, s_h = within(columns[1], rows[1], Nk / Nq)
-    if hall:
-        s_w = min(columns[1], _STRETCHED * s_w)
-    q_w, o_w = (
-        min(share, max(layers * max(n * s_w / Nk, n * s_h / Nq, 0.2 * s_w), strip))
-        for share, n in ((columns[0], d), (columns[2], dv))
-    )
-    tall_v = min(tall * room_h, 0.6 * s_w) if large else 0.0
-    k_h, v_h = (
-        min(share, max(layers * max(n * s_w / Nk, n * s_h / Nq, 0.2 * s_h), least_h, least))
-        for share, n, least in ((rows[0], d, 0.0), (rows[2], dv, tall_v))
-    )
+    frame = Frame.of(w, style, rect, header=header)
+    content, gap = frame.content, frame.gap
+    margins = margins_of(w, style, frame, tokens, growth)
+    visible = visible_count(w.seqlen_q, view.zoom), visible_count(w.seqlen_k, view.zoom)
+    sizes = sizes_of(w, style, frame, margins, tokens, growth, visible[0])
     keys, values = algorithm_of(w).keys, algorithm_of(w).values
-
-    total_w = left + q_w + s_w + o_w + gap + between
-    total_h = top + k_h + s_h + v_h + 2 * gap + part_h + name_h
-    x = content.left() + (content.width() - total_w) / 2
-    y = content.top() + max(0.0, (content.height() - total_h) / 2)
-    q_x, s_y = x + left, y + top + k_h + gap
-    s_x = q_x + q_w + gap
-    o_x, v_y = s_x + s_w + between, s_y + s_h + gap
-    boxes = {
-        "S": QRectF(s_x, s_y, s_w, s_h),
-        "Q": QRectF(q_x, s_y, q_w, s_h),
-        values: QRectF(s_x, v_y, s_w, v_h),
-        keys: QRectF(s_x, y + top, s_w, k_h),
-    }
-    for n, name in enumerate(names):
-        at = s_x + s_w + gap + n * (statistic + gap / 2)
-        boxes[name] = QRectF(at, s_y, statistic, s_h)
-    boxes["O"] = QRectF(o_x, s_y, o_w, s_h)
-    whole = {name: _snapped(box) for name, box in boxes.items()}
+    whole, low = _strips(sizes, margins, frame, keys, values)
     boxes = dict(whole)
-    for name, other in outside.items():
+    for name, other in sizes.outside.items():
         boxes[name], boxes[other] = halves(whole[name], whole["S"], round(px(_LAYER_GAP)))
     s = boxes["S"]
-    cell = s.width() / visible[1], s.height() / visible[0]
-    low = _snapped(QRectF(s_x, v_y, s_w, v_h))
-    beside = boxes[(*names, "O")[0]].left()
+    beside = boxes[(*sizes.columns, "O")[0]].left()
     corner = QRectF(beside, low.top(), content.right() - beside, low.height())
-    inset, legend = corner_places(corner, px, large)
+    inset, legend = corner_places(corner, px, not is_detailed(w))
     if values == keys:  # nothing of the inputs lies there
         low.setHeight(0.0)
     partials = split_names = QRectF()
-    if part_h:
-        partials = _snapped(QRectF(low.left(), low.bottom() + px(10), low.width(), part_h - px(10)))
-        split_names = QRectF(low.left(), partials.bottom() + px(2), low.width(), name_h - px(2))
-    if not name_h:
-        split_names = QRectF()
-    below = max(low.bottom(), partials.bottom() + name_h)
-    room = min(cell) / style.scale
-    step = ceil(small / room)
-    spread = QRectF()
+    if sizes.partials:
+        height = sizes.partials - px(10)
+        partials = _snapped(QRectF(low.left(), low.bottom() + px(10), low.width(), height))
+        if sizes.split_names:
+            height = sizes.split_names - px(2)
+            split_names = QRectF(low.left(), partials.bottom() + px(2), low.width(), height)
+    below = max(low.bottom(), partials.bottom() + sizes.split_names)
+    # Tokens stand beside their cells, or further apart where these are less high than letters.
+    cell = s.width() / visible[1], s.height() / visible[0]
+    small, room = least_size(style), min(cell) / style.scale
+    step, spread = ceil(small / room), QRectF()
     if style.least and tokens == Tokens.SMALL and step > 1:
         need = px(LINE * small)
         if (
             visible[0] * need <= content.height() - px(6)
-            and visible[1] * need <= content.width() - left
+            and visible[1] * need <= content.width() - margins.left
         ):
             spread, step = content, 1
     named = {
@@ -520,18 +401,19 @@ def _arranged(
         Tokens.SMALL: step <= MOST_THINNED,
         Tokens.NONE: False,
     }
+    left, top = margins.left, margins.top
     return BoardLayout(
         rect=rect,
         scale=style.scale,
         view=view,
-        shape=(Nq, Nk, d, dv),
+        shape=(w.seqlen_q, w.seqlen_k, w.head_dim, w.value_dim),
         visible=visible,
         cell=cell,
         keys=keys,
         values=values,
         boxes=boxes,
         labels=labels_beside(
-            boxes, (keys, values), outside, lambda size: px(size) * growth, content
+            boxes, (keys, values), sizes.outside, lambda size: px(size) * growth, content
         ),
         row_margin=QRectF(whole["Q"].left() - left, s.top(), left - px(4), s.height())
         if left
@@ -541,14 +423,12 @@ def _arranged(
         else QRectF(),
         growth=growth,
         tokens=named[tokens],
-        token_size=min(max(room, small), token),
+        token_size=min(max(room, small), margins.token),
         token_step=step,
         token_room=spread,
-        header=QRectF(rect.left() + pad, rect.top() + pad / 2, rect.width() - 2 * pad, above)
-        if above
-        else QRectF(),
-        caption=QRectF(rect.left() + pad, below + gap / 2, rect.width() - 2 * pad, caption)
-        if caption
+        header=frame.header,
+        caption=QRectF(content.left(), below + gap / 2, content.width(), frame.caption_height)
+        if frame.caption_height
         else QRectF(),
         inset=inset,
         legend=legend,
@@ -557,10 +437,30 @@ def _arranged(
     )
 
 
-def _partials_heights(w: Workload, style: Style, room: float) -> tuple[float, float]:
-    """Return the height of what splits leave, with the gap above it, and of the splits' names."""
-    if not algorithm_of(w).splits:
-        return 0.0, 0.0
-    rows = min(w.rows, w.seqlen_q)
-    height = min(rows * style.px(NUMBER_CELL[1]), max(0.2 * room, style.px(20)))
-    return style.px(10) + height, style.px(17) if room >= style.px(200) else 0.0
+def _strips(
+    sizes: Sizes, margins: Margins, frame: Frame, keys: str, values: str
+) -> tuple[dict[str, QRectF], QRectF]:
+    """Return the boxes in the middle of their room, and the place of Vᵀ.
+
+    One tensor of keys and values has one box, that of Kᵀ; the place of Vᵀ is then free.
+    """
+    content, gap = frame.content, frame.gap
+    wide = margins.left + sizes.q + sizes.s + sizes.o + gap + sizes.between
+    high = margins.top + sizes.k + sizes.rows + sizes.v + 2 * gap
+    high += sizes.partials + sizes.split_names
+    x = content.left() + (content.width() - wide) / 2
+    y = content.top() + max(0.0, (content.height() - high) / 2)
+    q_x, s_y = x + margins.left, y + margins.top + sizes.k + gap
+    s_x = q_x + sizes.q + gap
+    low = QRectF(s_x, s_y + sizes.rows + gap, sizes.s, sizes.v)
+    boxes = {
+        "S": QRectF(s_x, s_y, sizes.s, sizes.rows),
+        "Q": QRectF(q_x, s_y, sizes.q, sizes.rows),
+        values: low,
+        keys: QRectF(s_x, y + margins.top, sizes.s, sizes.k),
+    }
+    for n, name in enumerate(sizes.columns):
+        at = s_x + sizes.s + gap + n * (sizes.column + gap / 2)
+        boxes[name] = QRectF(at, s_y, sizes.column, sizes.rows)
+    boxes["O"] = QRectF(s_x + sizes.s + sizes.between, s_y, sizes.o, sizes.rows)
+    return {name: _snapped(box) for name, box in boxes.items()}, _snapped(low)

@@ -17,8 +17,9 @@ from simulator.program.algorithms import TENSORS
 from simulator.run.final_weights import done_rows, done_weights
 from simulator.run.linear_state import forms_tile
 from simulator.run.snapshot import Snapshot
-from ui.board.layout import HALL_CELL, NUMBER_CELL, BoardLayout, number_size
+from ui.board.layout import BoardLayout, number_size
 from ui.board.middle import Area, middle_at, top_of
+from ui.board.sizes import HALL_CELL, NUMBER_CELL
 from ui.look.draw import hairline, mixed, text_width
 from ui.look.heat import (
     KEPT,

@@ -43,10 +43,21 @@ class LegendRow(NamedTuple):
     high: str
 
 
+class Phrase(NamedTuple):
+    """Words about the board: what a plain one says, and what it leaves out of that."""
+
+    text: str
+    memory: str = ""  # where the numbers lie
+
+    def said(self, *, plain: bool) -> str:
+        """Return the words of a board; empty if a plain one has none."""
+        return self.text if plain else self.text + self.memory
+
+
 class Middle:
     """Scores of a tile at a time, which never leave the chip; what others stand in the place of."""
 
-    note = "S never leaves the chip"
+    note = Phrase("", "S never leaves the chip")
     """The end of the line above the board."""
     joins = False
     """Whether a visit joins what splits have left, and so has no tile of its own."""
@@ -143,59 +154,60 @@ class Middle:
     # --- words ------------------------------------------------------------------------------
 
     def header(self, now: Snapshot) -> tuple[str, ...]:
-        """Return the parts of the line above the board: the head, the places, and a note."""
-        rows, keys = _row_block(now), self.keys(now)
-        if now.launch.splits > 1:
-            split = f"split {now.visit.split} of {now.program.workload.splits}"
-            return _head(now), rows, split, keys, ""
-        return _head(now), rows, keys, self.note
+        """Return the parts of the line above the board but its note: the head, and the places."""
+        split = f"split {now.visit.split} of {now.program.workload.splits}"
+        return _head(now), _row_block(now), *[split] * (now.launch.splits > 1), self.keys(now)
+
+    def noted(self, now: Snapshot) -> Phrase:
+        """Return the note at the end of that line."""
+        return self.note if now.launch.splits == 1 else Phrase("")
 
     def keys(self, now: Snapshot) -> str:
         """Return which keys the visit works on."""
         return f"column block j = {now.visit.j} of {now.program.workload.grid.Tc}"
 
-    def caption(self, now: Snapshot) -> str:
+    def caption(self, now: Snapshot) -> Phrase:
         """Return what has become of the current tile."""
         where = _tile(now)
         if now.scores is None:
-            return f"{where} not computed yet"
+            return Phrase(f"{where} not computed yet")
         # Weights of a row sum to 1 only after the division by its sum, which O alone goes through.
         weights = f"P = exp(S − m) of {where}"
         if now.made("O"):
-            return f"{weights} added to O, then dropped"
-        return f"{f'S of {where}' if now.weights is None else weights} in registers"
+            return Phrase(f"{weights} added to O, then dropped")
+        return Phrase(f"S of {where}" if now.weights is None else weights, " in registers")
 
-    def notes(self, now: Snapshot) -> list[str]:
+    def notes(self, now: Snapshot) -> list[Phrase]:
         """Return what explains the rest of the matrix."""
         w, out = now.program.workload, []
         if now.partials is not None:
-            out.append("below the keys of a split: LSE and O that it leaves in HBM")
+            out.append(Phrase("", "below the keys of a split: LSE and O that it leaves in HBM"))
         out += self.past(now)
         visited = int(w.grid.visited_columns.sums[-1])
         if now.program.algorithm.skips and visited < w.grid.Tr * w.grid.Tc:
-            out.append("hatched tiles are skipped")
+            out.append(Phrase("hatched tiles are skipped"))
         return out
 
-    def past(self, now: Snapshot) -> list[str]:
+    def past(self, now: Snapshot) -> list[Phrase]:
         """Return how the tiles before the current one are drawn."""
         before = now.cursor.visit - 1
         if before < 0 or now.program.visit(before).head != now.visit.head:
             return []
         if now.so_far is not None:
             which = "all tiles" if now.normalised else "tiles before"
-            return [f"{which}: P / ℓ, with m and ℓ of their rows as they are now"]
+            return [Phrase(f"{which}: P / ℓ, with m and ℓ of their rows as they are now")]
         shade = "dim" if now.head is not None else "shaded"
         counted = now.head is not None and now.head.weights is not None
         tail = f": exp(S − {self.relative_to}) of now" if counted else ""
         done = counted and bool(done_rows(now))
-        weights = ["finished rows: weights P / ℓ"] if done else []
-        return [*weights, f"{shade} tiles were used and dropped{tail}"]
+        weights = [Phrase("finished rows: weights P / ℓ")] * done
+        return [*weights, Phrase(f"{shade} tiles were used and dropped{tail}")]
 
 
 class JoinedSplits(Middle):
     """What the splits of a row block have left in HBM, as they are joined."""
 
-    note = "no key is read any more"
+    note = Phrase("no key is read any more")
     joins = True
     relative_to = "largest S"  # joined splits have no common m
 
@@ -211,17 +223,19 @@ class JoinedSplits(Middle):
         """Return that the visit is of all splits."""
         return f"all {now.program.workload.splits} splits"
 
-    def caption(self, now: Snapshot) -> str:
+    def caption(self, now: Snapshot) -> Phrase:
         """Return whether the splits have been joined."""
         if now.made("O"):
-            return f"O of row block {now.visit.i} is the sum of all splits by their weights w"
-        return f"splits of row block {now.visit.i} are joined"
+            return Phrase(
+                f"O of row block {now.visit.i} is the sum of all splits by their weights w"
+            )
+        return Phrase(f"splits of row block {now.visit.i} are joined")
 
 
 class StoredScores(Middle):
     """Scores and weights that go to HBM and back: S, then whole rows of P, then O."""
 
-    note = "S and P are written to HBM"
+    note = Phrase("", "S and P are written to HBM")
     keeps_divided = True
 
     def areas(self, program: TileProgram, visit: Visit) -> tuple[Area, ...]:
@@ -261,32 +275,33 @@ class StoredScores(Middle):
         """Return which keys: the softmax goes over whole rows."""
         return "all keys" if now.in_softmax_launch else super().keys(now)
 
-    def caption(self, now: Snapshot) -> str:
+    def caption(self, now: Snapshot) -> Phrase:
         """Return where S or P of the current tile, or of its rows, is."""
-        where, row_block = _tile(now), f"row block {now.visit.i}"
-        if now.in_softmax_launch and now.stored("P"):
-            return f"P of {row_block} written to HBM"
+        where = f"row block {now.visit.i}" if now.in_softmax_launch else _tile(now)
         if now.in_softmax_launch:
-            return f"{'S' if now.weights is None else 'P'} of {row_block} on chip"
-        if now.visit.launch == 2:
-            read = "still in" if now.weights is None else "read from"
-            return f"P of {where} added to O" if now.made("O") else f"P of {where} {read} HBM"
-        if now.scores is None:
-            return f"{where} not computed yet"
-        return f"S of {where} {'written to HBM' if now.stored('S') else 'in registers'}"
+            shown = "S" if now.weights is None else "P"
+            memory = " written to HBM" if now.stored("P") else " on chip"
+        elif now.visit.launch == 2:
+            if now.made("O"):
+                return Phrase(f"P of {where} added to O")
+            shown = "P"
+            memory = " still in HBM" if now.weights is None else " read from HBM"
+        elif now.scores is None:
+            return Phrase(f"{where} not computed yet")
+        else:
+            shown, memory = "S", " written to HBM" if now.stored("S") else " in registers"
+        return Phrase(f"{shown} of {where}", memory)
 
-    def notes(self, now: Snapshot) -> list[str]:
+    def notes(self, now: Snapshot) -> list[Phrase]:
         """Return what lies in HBM."""
         launches = (
             "finished tiles of S lie in HBM",
             "rows above hold P, rows below S, all in HBM",
             "P lies in HBM",
         )
-        hides = now.program.workload.mask.hides
-        return [
-            launches[now.visit.launch],
-            *["hidden pairs are worked on all the same"] * hides,
-        ]
+        hidden = [Phrase("hidden pairs are worked on all the same")]
+        lies = Phrase("", launches[now.visit.launch])
+        return [lies, *hidden * now.program.workload.mask.hides]
 
 
 class Gradients(Middle):
@@ -325,46 +340,51 @@ class Gradients(Middle):
         found = next((each for each in numbers if each is not None and len(each) == len(own)), None)
         return None if found is None else found.reshape(len(own), -1), own
 
-    def header(self, now: Snapshot) -> tuple[str, ...]:
-        """Return the head, the places, and where numbers of pairs go."""
-        head, rows, keys, note = super().header(now)
-        through = now.program.algorithm.passes_pairs
-        return head, rows, keys, "P, dP and dS go through HBM" if through else note
+    def noted(self, now: Snapshot) -> Phrase:
+        """Return where numbers of pairs go."""
+        through = Phrase("", "P, dP and dS go through HBM")
+        return through if now.program.algorithm.passes_pairs else self.note
 
     def keys(self, now: Snapshot) -> str:
         """Return which keys: some launches go over whole rows."""
         return "all keys" if now.launch.whole_rows else super().keys(now)
 
-    def caption(self, now: Snapshot) -> str:
+    def caption(self, now: Snapshot) -> Phrase:
         """Return what the last op has made that has words of its own."""
         where = f"row block {now.visit.i}" if now.launch.whole_rows else _tile(now)
         again = now.visit_computes_again
         does = "S and P are computed again" if again else f"loads for {now.launch.name}"
-        return f"{where}: {_last_said(now) or does}"
+        return Phrase(f"{where}: {_last_said(now) or does}")
 
-    def past(self, now: Snapshot) -> list[str]:
+    def past(self, now: Snapshot) -> list[Phrase]:
         """Return how the tiles before the current one are drawn."""
         if now.program.algorithm.passes_pairs:
-            return ["other tiles: P, as it lies in HBM"]
+            return [Phrase("other tiles: P", ", as it lies in HBM")]
         return super().past(now)
 
 
 class GradientsOfRows(Gradients):
     """Numbers of rows that a launch makes of gradients without any key."""
 
-    def header(self, now: Snapshot) -> tuple[str, ...]:
-        """Return the head, the rows, and that no key is read."""
-        return _head(now), _row_block(now), now.launch.name, "no key is read"
+    note = Phrase("no key is read")
 
-    def caption(self, now: Snapshot) -> str:
+    def header(self, now: Snapshot) -> tuple[str, ...]:
+        """Return the head, the rows, and what they are read for."""
+        return _head(now), _row_block(now), now.launch.name
+
+    def noted(self, now: Snapshot) -> Phrase:
+        """Return that no key is read."""
+        return self.note
+
+    def caption(self, now: Snapshot) -> Phrase:
         """Return what the last op has made that has words of its own."""
-        return f"row block {now.visit.i}: {_last_said(now) or now.launch.name}"
+        return Phrase(f"row block {now.visit.i}: {_last_said(now) or now.launch.name}")
 
 
 class RunningState(Middle):
     """A state of the keys so far, of which no tile is formed but of a chunk with itself."""
 
-    note = "S is never formed: the state stays on chip"
+    note = Phrase("", "S is never formed: the state stays on chip")
     sums_over = "features"
     state: Literal["chunk", "token"] | None = "chunk"
 
@@ -392,31 +412,34 @@ class RunningState(Middle):
         return [LegendRow("φ(q)·φ(k)", ("P",), "0", _short_number(top))]
 
     def header(self, now: Snapshot) -> tuple[str, ...]:
-        """Return the head, the chunk or block, and what is not read."""
-        if now.launch.carries:
-            chunks = now.program.workload.grid.Tr
-            return _head(now), f"chunk i = {now.visit.i} of {chunks}", self.note
-        return _head(now), _row_block(now), "no key is read any more"
+        """Return the head, and the chunk or block."""
+        chunk = f"chunk i = {now.visit.i} of {now.program.workload.grid.Tr}"
+        return _head(now), chunk if now.launch.carries else _row_block(now)
 
-    def caption(self, now: Snapshot) -> str:
+    def noted(self, now: Snapshot) -> Phrase:
+        """Return what is not formed, or not read."""
+        return self.note if now.launch.carries else JoinedSplits.note
+
+    def caption(self, now: Snapshot) -> Phrase:
         """Return what has become of the keys, or of the rows."""
         i = now.visit.i
         if now.normalised:
-            return f"O of row block {i} is divided by ℓ"
+            return Phrase(f"O of row block {i} is divided by ℓ")
         if now.made("state"):
-            return f"keys of chunk {i} added to the state"
+            return Phrase(f"keys of chunk {i} added to the state")
         if now.made("O"):
-            return "O: the state and the keys of the chunk" if now.launch.carries else "O: read"
+            added = "the state and the keys of the chunk" if now.launch.carries else "read"
+            return Phrase(f"O: {added}")
         if now.has_output:
-            return "O: read from the state of the keys before"
-        return f"row block {i} not computed yet"
+            return Phrase("O: read from the state of the keys before")
+        return Phrase(f"row block {i} not computed yet")
 
-    def notes(self, now: Snapshot) -> list[str]:
+    def notes(self, now: Snapshot) -> list[Phrase]:
         """Return how the weights relate to those of a softmax."""
         phi = now.program.workload.feature_map
         if phi and phi.projects:
-            return ["random features: on average the weights of a softmax"]
-        return ["another function than a softmax, not an approximation of it"]
+            return [Phrase("random features: on average the weights of a softmax")]
+        return [Phrase("another function than a softmax, not an approximation of it")]
 
 
 class StateOfKeys(RunningState):
@@ -427,14 +450,18 @@ class StateOfKeys(RunningState):
         return frozenset({now.program.algorithm.keys, now.program.algorithm.values})
 
     def header(self, now: Snapshot) -> tuple[str, ...]:
-        """Return the KV head, the keys, and that no query is read."""
+        """Return the KV head and the keys."""
         kv_head = now.program.workload.kv_head_of[now.visit.head]
-        return f"KV head {kv_head}", f"keys of {self.keys(now)}", "no query is read yet"
+        return f"KV head {kv_head}", f"keys of {self.keys(now)}"
 
-    def caption(self, now: Snapshot) -> str:
+    def noted(self, now: Snapshot) -> Phrase:
+        """Return that no query is read."""
+        return Phrase("no query is read yet")
+
+    def caption(self, now: Snapshot) -> Phrase:
         """Return what has become of the keys."""
         added = "added" if now.made("state") else "not added yet"
-        return f"keys of column block {now.visit.j} {added}"
+        return Phrase(f"keys of column block {now.visit.j} {added}")
 
 
 class TokenState(RunningState):
@@ -452,14 +479,15 @@ class TokenState(RunningState):
 
     def header(self, now: Snapshot) -> tuple[str, ...]:
         """Return the head and the token."""
-        return _head(now), f"token {now.visit.i} of {now.program.workload.grid.Tr}", self.note
+        return _head(now), f"token {now.visit.i} of {now.program.workload.grid.Tr}"
 
-    def caption(self, now: Snapshot) -> str:
+    def caption(self, now: Snapshot) -> Phrase:
         """Return what the token has done."""
         token = f"token {now.visit.i}"
         if now.has_output:
-            return f"O of {token} read from the state"
-        return f"{token} {'added to the state' if now.made('state') else 'not added yet'}"
+            return Phrase(f"O of {token} read from the state")
+        done = "added to the state" if now.made("state") else "not added yet"
+        return Phrase(f"{token} {done}")
 
 
 _SCORES, _STORED, _SPLITS = Middle(), StoredScores(), JoinedSplits()

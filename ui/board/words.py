@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from math import isclose, isinf, sqrt
 
@@ -20,14 +19,12 @@ from simulator.run.rescales import skips
 from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import is_detailed
 from simulator.study.compare import comparison_of
-from ui.board.middle import middle_at
+from ui.board.middle import Phrase, middle_at
 from ui.look.page_words import page_phrase
 from ui.look.units import bytes_text, factor_text, number_text
 
 DOT = "  ·  "
 PICTURE_LINES = "in the picture: the keys of the tile, and dashed its rows"
-_WHERE = re.compile(r" (?:(?:written to|read from|still in) HBM|on chip|in registers)$")
-_MEMORY = re.compile(r"\b(?:HBM|chip|registers)\b")
 
 
 def header_choices(snapshot: Snapshot, *, plain: bool = False) -> list[str]:
@@ -36,12 +33,11 @@ def header_choices(snapshot: Snapshot, *, plain: bool = False) -> list[str]:
     plain: whether it says nothing of where numbers lie.
     """
     middle, visit = middle_at(snapshot), snapshot.visit
-    parts = middle.header(snapshot)
+    head, *places = middle.header(snapshot)
+    note = middle.noted(snapshot).said(plain=plain)
     if snapshot.op.before_tiles:
-        parts = parts[0], "before the tiles: places", ""
-    if plain and _MEMORY.search(parts[-1]):
-        parts = *parts[:-1], ""
-    choices = parts, parts[:-1], parts[1:-1], (f"({visit.i}, {visit.j})",)
+        places, note = ["before the tiles: places"], ""
+    choices = (head, *places, note), (head, *places), places, [f"({visit.i}, {visit.j})"]
     return [DOT.join(filter(None, words)) for words in choices]
 
 
@@ -73,20 +69,12 @@ def caption_phrases(
     averaged: inputs of which several rows share a line of the picture.
     plain: whether nothing is said of where numbers lie.
     """
-    phrases = _phrases(snapshot, tile_pixels, averaged)
-    if not plain:
-        return phrases
-    bare = (_WHERE.sub("", phrase) for phrase in phrases)
-    return [phrase for phrase in bare if not _MEMORY.search(phrase)]
-
-
-def _phrases(snapshot: Snapshot, tile_pixels: float, averaged: str) -> list[str]:
     w, middle = snapshot.program.workload, middle_at(snapshot)
     if snapshot.completes and snapshot.so_far is not None:
-        return final_phrases(snapshot)
+        return _said(final_phrases(snapshot), plain=plain)
     if snapshot.op.before_tiles:
         return hand_phrases(snapshot)
-    phrases = [formula(w), middle.caption(snapshot)]
+    phrases = [formula(w), middle.caption(snapshot).said(plain=plain)]
     if w.sinks is not None:
         phrases.append(sink_phrase(w.sinks[snapshot.visit.head].tolist()))
     if w.gated:
@@ -99,7 +87,7 @@ def _phrases(snapshot: Snapshot, tile_pixels: float, averaged: str) -> list[str]
     latent = snapshot.program.algorithm.keys
     if latent == snapshot.program.algorithm.values:
         phrases.insert(1, f"{latent}ᵀ has the keys, and above the line their values")
-    phrases += middle.notes(snapshot)
+    phrases += _said(middle.notes(snapshot), plain=plain)
     if not is_detailed(w) and tile_pixels < 3:
         phrases.append(f"a point is a tile, {w.grid.Tr} × {w.grid.Tc} of them")
     if not is_detailed(w) and w.mask.hides:
@@ -109,16 +97,20 @@ def _phrases(snapshot: Snapshot, tile_pixels: float, averaged: str) -> list[str]
     return phrases
 
 
-def final_phrases(snapshot: Snapshot) -> list[str]:
+def _said(phrases: Sequence[Phrase], *, plain: bool) -> list[str]:
+    return [words for phrase in phrases if (words := phrase.said(plain=plain))]
+
+
+def final_phrases(snapshot: Snapshot) -> list[Phrase]:
     """Return what is said where the tiles turn into final weights, and what they have cost."""
     run, asked = snapshot.program, bytes_text(snapshot.counters.bytes)
-    note = "S never left the chip"
+    cost, note = Phrase("", f"{asked} asked of HBM"), Phrase("", "S never left the chip")
     if snapshot.cursor.visit + 1 < len(run):
-        return ["final weights P / ℓ of the rows that are done", f"{asked} asked of HBM", note]
+        return [Phrase("final weights P / ℓ of the rows that are done"), cost, note]
     most = comparison_of(run).totals[0].counters.bytes  # of the one that all are compared with
     times = factor_text(most / snapshot.counters.bytes)
     other = f"{baseline_of(run.workload.algorithm).label} {bytes_text(most)}"
-    return ["final weights P / ℓ", f"{asked} asked of HBM", f"{other}, {times} as much", note]
+    return [Phrase("final weights P / ℓ"), cost, Phrase("", f"{other}, {times} as much"), note]
 
 
 def hand_phrases(snapshot: Snapshot) -> list[str]:

@@ -66,7 +66,7 @@ def test_what_is_said_was_approved(name: str) -> None:
     check("\n".join(said(trace)) + "\n", APPROVED / f"{name.replace(' ', '-')}.txt")
 
 
-@pytest.mark.parametrize("name", ["naive", "flash2"])
+@pytest.mark.parametrize("name", ["naive", "flash2", "split-kv", "linear", "naive-backward"])
 def test_a_plain_board_says_nothing_of_where_numbers_lie(name: str) -> None:
     trace = simulate(RUNS[name])
     for visit in range(len(trace)):

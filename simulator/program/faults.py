@@ -14,7 +14,7 @@ import numpy as np
 from simulator.base.dtypes import E4M3_LARGEST
 from simulator.base.matmul import matmul
 from simulator.problem.facts import SKIPPING
-from simulator.problem.scenario import Faults
+from simulator.problem.scenario import Faults, Scenario
 from simulator.problem.scores import SINK, SKIP, SOFTCAP
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import ALGORITHMS
@@ -425,12 +425,12 @@ def late_op(ops: tuple[Op, ...]) -> int | None:
     )
 
 
-def fault_labels(faults: Faults) -> tuple[str, ...]:
-    """Return the words that mark a picture made with faults, longest first; none without a fault.
+def fault_labels(scenario: Scenario) -> tuple[str, ...]:
+    """Return the words that mark a picture of a run with faults, longest first; none without any.
 
     ``FAULT: forget alpha``, then shorter forms for small places.
     """
-    titles = [fault.title for fault in FAULTS if fault.name in faults.on]
+    titles = [fault.title for fault in FAULTS if fault.name in scenario.faults.on]
     if not titles:
         return ()
     word = "FAULT" if len(titles) == 1 else "FAULTS"

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QImage, QPainter, QPen
 
-from simulator.problem.scenario import Faults
+from simulator.problem.scenario import Scenario
 from simulator.program.algorithms import TENSORS
 from simulator.program.faults import fault_labels
 from simulator.run.cell_values import row_numbers
@@ -28,13 +28,13 @@ OUTLINED = 14.0
 Marks = NDArray[np.bool_]
 
 
-def paint_fault_label(painter: QPainter, faults: Faults, style: Style, rect: QRectF) -> float:
+def paint_fault_label(painter: QPainter, scenario: Scenario, style: Style, rect: QRectF) -> float:
     """Draw ``FAULT: forget alpha`` at the left of `rect`; return how much width it takes.
 
     Nothing is drawn, and 0 returned, without a fault. The words are the longest that leave
     something of a narrow place.
     """
-    texts = fault_labels(faults)
+    texts = fault_labels(scenario)
     if not texts:
         return 0.0
     theme, pad = style.theme, style.px(8)

@@ -9,6 +9,7 @@ from PySide6.QtCore import QRectF
 
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import algorithm_of
+from simulator.program.faults import fault_labels
 from simulator.run.trace import is_detailed
 from ui.board.beside import LEAD, TOKEN_SIZE, least_size, room_for, shares, within
 from ui.look.pieces import picture_of
@@ -64,7 +65,7 @@ class Frame:
         pad = px(4 if hall else 12 if min(wide, high) >= 360 else 6)
         # A run with faults is marked as such at any size. In a hall the picture has the room of
         # words.
-        above = px(20) if (high >= 230 and header and not hall) or w.faults.on else 0.0
+        above = px(20) if (high >= 230 and header and not hall) or fault_labels(w.scenario) else 0.0
         caption = px(18) * (0 if high < 280 or hall else 1 if wide >= 900 or high < 400 else 2)
         return cls(
             wide=wide,

@@ -70,8 +70,8 @@ def paint_words(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
     """Say above where the run is, and below what the picture shows."""
     theme, font = style.theme, style.text_font(12)
     if not lay.header.isNull():
-        faults = snapshot.program.workload.faults
-        used = paint_fault_label(painter, faults, style, lay.header)
+        scenario = snapshot.program.workload.scenario
+        used = paint_fault_label(painter, scenario, style, lay.header)
         room = lay.header.adjusted(used + style.px(10) if used else 0, 0, 0, 0)
         for text in header_choices(snapshot, plain=lay.plain):
             if text_width(font, text) <= room.width():

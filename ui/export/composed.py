@@ -202,7 +202,7 @@ def _paint_title(painter: QPainter, snapshot: Snapshot, style: Style, rect: QRec
     title = w.scenario.title or snapshot.program.algorithm.title
     room = rect.adjusted(0, 0, -right - style.px(16), 0)
     inset = (room.height() - style.px(22)) / 2
-    used = paint_fault_label(painter, w.faults, style, room.adjusted(0, inset, 0, -inset))
+    used = paint_fault_label(painter, w.scenario, style, room.adjusted(0, inset, 0, -inset))
     room.setLeft(room.left() + (used + style.px(12) if used else 0))
     draw_text(painter, room, title, large, theme.text, LEFT)
     used = text_width(large, title) + style.px(18)

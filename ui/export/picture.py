@@ -19,7 +19,8 @@ from PySide6.QtWidgets import QWidget
 
 from simulator.base.errors import refuse
 from simulator.base.files import write_atomically
-from simulator.problem.scenario import Faults
+from simulator.problem.scenario import Scenario
+from simulator.program.faults import fault_labels
 from ui.board.fault_marks import paint_fault_label
 from ui.export.writers.vector import finished_svg, new_svg
 from ui.export.writers.widgets import paint_widgets
@@ -36,24 +37,24 @@ _MARK = "application/x-tilescope-copy"
 class WidgetPicture:
     """A widget as it is shown, with a strip above it that names the faults of the run.
 
-    faults: those of the run; without any there is no strip.
+    scenario: that of the run; without faults there is no strip.
     """
 
     def __init__(
-        self, widget: QWidget, faults: Faults | None = None, style: Style | None = None
+        self, widget: QWidget, scenario: Scenario | None = None, style: Style | None = None
     ) -> None:
         self._widget = widget
-        self._faults = faults if faults is not None and faults.on else None
+        self._faulty = scenario if scenario and fault_labels(scenario) else None
         self._style = style or Style(DARK)
-        self._strip = round(self._style.px(30)) if self._faults else 0
+        self._strip = round(self._style.px(30)) if self._faulty else 0
 
     def _paint_strip(self, painter: QPainter) -> None:
-        if self._faults is not None:
+        if self._faulty is not None:
             whole = QRectF(0, 0, self._widget.width(), self._strip)
             painter.fillRect(whole, QColor(self._style.theme.panel))
             inset = self._style.px(4)
             place = whole.adjusted(inset, inset, -inset, -inset)
-            paint_fault_label(painter, self._faults, self._style, place)
+            paint_fault_label(painter, self._faulty, self._style, place)
 
     def image(self) -> QImage:
         """Return it in pixels."""

@@ -126,10 +126,8 @@ class RaceFrames:
             painter.fillRect(rect, QColor(self._theme.window))
         card(painter, box, self._theme.panel, self._theme.border, style.px(4))
         inner = box.adjusted(gap, gap, -gap, -gap)
-        faults = self._program.workload.faults
-        if faults.on:
-            strip = QRectF(inner.x(), inner.y(), inner.width(), style.px(18))
-            paint_fault_label(painter, faults, style, strip)
+        strip = QRectF(inner.x(), inner.y(), inner.width(), style.px(18))
+        if paint_fault_label(painter, self._program.workload.scenario, style, strip):
             inner.setTop(strip.bottom() + gap / 2)
         found = CompareFound(comparison_of(self._program), times.race)
         shown = CompareState(

@@ -8,6 +8,7 @@ from typing import Protocol
 from PySide6.QtCore import QRectF, QSizeF
 from PySide6.QtGui import QColor, QPainter
 
+from simulator.program.faults import fault_labels
 from simulator.run.motion import Motion
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
@@ -89,7 +90,7 @@ def _board_place(snapshot: Snapshot, style: Style, rect: QRectF) -> tuple[QRectF
     pad = style.px(10)
     place = rect.adjusted(pad, pad, -pad, -pad)
     strip = QRectF(place.x(), place.y(), place.width(), style.px(22))
-    if not snapshot.program.workload.faults.on:
+    if not fault_labels(snapshot.program.workload.scenario):
         return place, QRectF()
     place.setTop(strip.bottom() + pad / 2)
     return place, strip
@@ -107,7 +108,7 @@ def _still_board(
     if ground:
         painter.fillRect(rect, QColor(style.theme.panel))
     place, strip = _board_place(snapshot, style, rect)
-    paint_fault_label(painter, snapshot.program.workload.faults, style, strip)
+    paint_fault_label(painter, snapshot.program.workload.scenario, style, strip)
     if not ground:
         lay = board_layout(snapshot.program.workload, style, place)
         paint_still_board(painter, snapshot, style, lay)

@@ -298,9 +298,8 @@ class Files(QObject):
     def _panel_picture(self, name: str) -> WidgetPicture:
         from ui.export.picture import WidgetPicture
 
-        scenario = self._session.scenario
-        faults = scenario.faults if scenario else None
-        return WidgetPicture(self._window.docks.panel(name), faults, self._window.style_now)
+        panel = self._window.docks.panel(name)
+        return WidgetPicture(panel, self._session.scenario, self._window.style_now)
 
     def _ask_picture(self, title: str, kinds: str, draw: Callable[[Path, str], None]) -> None:
         """Ask for a picture's file; call `draw` with it and the kind that was chosen."""

@@ -62,7 +62,7 @@ def chip_words(w: Workload, *, asked: bool = False) -> list[ChipWords]:
     asked: with tile, causal, tokens and width, which the strip of questions has fields for.
     """
     out = [ChipWords((algorithm_of(w).title,), "attention.algorithm")]
-    faults = fault_labels(w.faults)
+    faults = fault_labels(w.scenario)
     if faults:
         out.insert(0, ChipWords(faults, f"faults.{w.faults.on[0]}", fault=True))
     out.append(ChipWords(_input_words(w), "input.name", "reads"))

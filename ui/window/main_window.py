@@ -358,8 +358,8 @@ class MainWindow(LessonWindow):
         name = safe_text(title)
         trace = self.session.trace
         engine = f" · {engine_words(trace.engine.name, trace.engine.device)}" if trace else ""
-        fault = f"{fault_labels(scenario.faults)[0]} — " if scenario and scenario.faults.on else ""
-        self.setWindowTitle(f"{fault}{name}[*] — Tilescope{engine}")
+        faults = fault_labels(scenario)[:1] if scenario else ()
+        self.setWindowTitle(" — ".join((*faults, f"{name}[*]", f"Tilescope{engine}")))
         self.setWindowModified(not self.session.undo_stack.isClean())
 
     def open_path(self, path: Path) -> None:

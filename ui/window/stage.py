@@ -103,7 +103,7 @@ class StageTop(QWidget):
             font, top = own.text_font(LABEL), 32 * u
             place = QRectF(MARGIN * u, top, self.width() - 2 * MARGIN * u, self.height() - top)
             if self._trace is not None and (
-                faults := fault_labels(self._trace.workload.faults)
+                faults := fault_labels(self._trace.workload.scenario)
             ):  # never left out: what is shown is wrong on purpose
                 word = first_that_fits(faults, place.width(), font)
                 box = QRectF(place)

@@ -317,7 +317,7 @@ def test_the_board_names_faults_at_every_size(
     width, height = max(width, round(360 * 0.75)), max(height, 120)
     now, style = trace.snapshot(4), Style(DARK, scale)
     rect = QRectF(0, 0, width, height)
-    labels = fault_labels(trace.workload.faults)
+    labels = fault_labels(trace.workload.scenario)
     with pytest.MonkeyPatch.context() as patch:
         drawn = record_texts(patch, fault_marks)
         header = board_layout(trace.workload, style, rect).header
@@ -334,8 +334,8 @@ def test_the_board_names_faults_at_every_size(
 
 def test_without_faults_there_is_no_label() -> None:
     used: list[float] = []
-    faults, rect = demo("causal").workload.faults, QRectF(0, 0, 90, 20)
-    image = painted(lambda p: used.append(paint_fault_label(p, faults, Style(DARK), rect)), 90, 20)
+    said, rect = demo("causal").workload.scenario, QRectF(0, 0, 90, 20)
+    image = painted(lambda p: used.append(paint_fault_label(p, said, Style(DARK), rect)), 90, 20)
     assert used == [0.0]
     assert not has_colour(image, DARK.bad)
 
@@ -352,8 +352,7 @@ def test_an_exported_panel_bears_the_mark(window: Any, tmp_path: Path, suffix: s
     style = Style(THEMES["light"])
     plain, marked = tmp_path / f"plain{suffix}", tmp_path / f"marked{suffix}"
     WidgetPicture(widget).save(plain)
-    faults = parse_scenario({"faults": {"late_mask": True}}).faults
-    WidgetPicture(widget, faults, style).save(marked)
+    WidgetPicture(widget, parse_scenario({"faults": {"late_mask": True}}), style).save(marked)
     before, after = QImage(str(plain)), QImage(str(marked))
     strip = 30 * before.height() / 120  # an SVG is drawn at a resolution of its own
     assert after.height() - before.height() == pytest.approx(strip, abs=1)

@@ -123,10 +123,12 @@ def paint_moving_scene(
     rect: QRectF,
     *,
     ground: bool = True,
+    over: bool = False,
 ) -> None:
     """Draw what moves, over what stays of the state after the op.
 
     painter: on what `paint_still_scene` has drawn of ``motion.after``.
+    over: whether what stays of its board is there too.
     """
     places, after = scene_places(style, rect), motion.after
     board, memory, softmax = (inside(box, style.px(8)) for box in places.cards[:3])
@@ -140,7 +142,8 @@ def paint_moving_scene(
         berths = berths_of("plain", motion, style, memory)
     if moves_softmax(after.op):
         paint_softmax(painter, after, report, style, softmax, motion=motion, share=share)
-    paint_moving_board(painter, motion, share, style, lay, Marks(report.row))
+    ground = not (over and view == Viewport())
+    paint_moving_board(painter, motion, share, style, lay, Marks(report.row), ground=ground)
     paint_flights(painter, motion, share, style, lay, berths)
 
 

@@ -52,7 +52,10 @@ class Paint(Protocol):
 
 
 class PaintMoving(Protocol):
-    """Draws what moves, over what stays of the state after the op."""
+    """Draws what moves, over what stays of the state after the op.
+
+    over: whether that is there with what stays of its board, as `paint_still_moment` draws it.
+    """
 
     def __call__(
         self,
@@ -64,6 +67,7 @@ class PaintMoving(Protocol):
         rect: QRectF,
         *,
         ground: bool,
+        over: bool = False,
     ) -> None: ...
 
 
@@ -139,9 +143,11 @@ def _moving_board(
     rect: QRectF,
     *,
     ground: bool,
+    over: bool = False,
 ) -> None:
-    view = at_row(motion, share, Viewport(), report.row) if ground else None
+    view = at_row(motion, share, Viewport(), report.row) if ground else Viewport()
     lay = moving_layout(motion, style, _board_place(motion.after, style, rect)[0], view)
+    ground = ground and not (over and view == Viewport())
     paint_moving_board(painter, motion, share, style, lay, Marks(report.row), ground=ground)
     paint_flights(painter, motion, share, style, lay)
 
@@ -171,6 +177,56 @@ def moments_of(scene: str) -> Moments:
     found = SCENES[scene].moments
     assert found is not None
     return found
+
+
+def paint_still_moment(
+    painter: QPainter,
+    scene: str,
+    snapshot: Snapshot,
+    report: RowReport,
+    theme: Theme,
+    size: tuple[int, int],
+) -> None:
+    """Draw what stays of a state while the op that leads to it is being done, its board too."""
+    style, rect = scene_style(theme, QSizeF(*size)), QRectF(0, 0, *size)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    moments_of(scene).still(painter, snapshot, report, style, rect, ground=True)
+    place = board_rect(scene, snapshot, style, rect)
+    paint_still_board(
+        painter, snapshot, style, board_layout(snapshot.program.workload, style, place)
+    )
+
+
+def paint_live_moment(
+    painter: QPainter,
+    scene: str,
+    snapshot: Snapshot,
+    report: RowReport,
+    theme: Theme,
+    size: tuple[int, int],
+) -> None:
+    """Draw the rest of a state over that."""
+    style, rect = scene_style(theme, QSizeF(*size)), QRectF(0, 0, *size)
+    place = board_rect(scene, snapshot, style, rect)
+    lay = board_layout(snapshot.program.workload, style, place)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    paint_live_board(painter, snapshot, style, lay, Marks(report.row))
+
+
+def paint_moving_moment(
+    painter: QPainter,
+    scene: str,
+    motion: Motion,
+    share: float,
+    report: RowReport,
+    theme: Theme,
+    size: tuple[int, int],
+) -> None:
+    """Draw what moves over what `paint_still_moment` has drawn of the state after the op."""
+    style, rect = scene_style(theme, QSizeF(*size)), QRectF(0, 0, *size)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    spec = moments_of(scene)
+    spec.moving(painter, motion, share, report, style, rect, ground=True, over=True)
 
 
 def paint_moment(

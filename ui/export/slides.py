@@ -54,7 +54,8 @@ def slides_of(
         source.make_ready(n, step.pictures - 1, theme, look)
         image = QImage(*source.size, QImage.Format.Format_RGB32)
         with QPainter(image) as painter:
-            source.paint(painter, n, step.pictures - 1, theme)
+            for layer in source.layers(n, step.pictures - 1, theme):
+                layer.paint(painter)
         image = image.copy(_whole(source))
         png = io.BytesIO()
         write_png(png, pixels_of(image), alpha=False, note="")

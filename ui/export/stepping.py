@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from PySide6.QtCore import QRectF, QSizeF
@@ -29,7 +30,12 @@ from ui.board.board import board_layout
 from ui.export.cell_sheets import CellSheets, Place, place_of
 from ui.export.composed import scene_style
 from ui.export.frames import FrameSource, RunFrames
-from ui.export.scenes import board_rect, moments_of, paint_moment
+from ui.export.scenes import (
+    board_rect,
+    paint_live_moment,
+    paint_moving_moment,
+    paint_still_moment,
+)
 from ui.export.timeline import make_timeline
 from ui.look.run_words import scenario_words
 from ui.look.theme import THEMES
@@ -68,6 +74,14 @@ class PageStep:
     prediction: Prediction | None = None  # what is asked before the next step is shown
 
 
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A part of a picture, over those before it."""
+
+    paint: Callable[[QPainter], None]
+    key: Hashable = None  # layers of the same key look the same; None: nothing is known
+
+
 class PageSource(Protocol):
     """The steps of a run or of a lesson, drawn one after another.
 
@@ -99,8 +113,8 @@ class PageSource(Protocol):
     def make_ready(self, n: int, k: int, theme: str, look: Callable[[], None]) -> None:
         """Do what takes long for picture `k` of step `n`."""
 
-    def paint(self, painter: QPainter, n: int, k: int, theme: str) -> None:
-        """Draw picture `k` of step `n` from the painter's corner."""
+    def layers(self, n: int, k: int, theme: str) -> Sequence[Layer]:
+        """Return the layers of picture `k` of step `n`, the lowest one first."""
 
     def close(self) -> None:
         """Release what it has."""
@@ -268,22 +282,23 @@ class RunPages:
         """Do nothing, because a picture takes little time."""
         look()
 
-    def paint(self, painter: QPainter, n: int, k: int, theme: str) -> None:
-        """Draw picture `k` of step `n`."""
-        stop, colours = self._stops[n], THEMES[theme]
-        if stop.before is None or k == BETWEEN:
-            snapshot, report = self._state(stop.cursor)
-            paint_moment(painter, self._scene, snapshot, report, colours, self.size)
-            return
-        before, _ = self._state(stop.before)
+    def layers(self, n: int, k: int, theme: str) -> Sequence[Layer]:
+        """Return the layers of picture `k` of step `n`: what stays, and what moves or has come."""
+        stop = self._stops[n]
+        before, _ = self._state(stop.before or stop.cursor)
         after, report = self._state(stop.cursor)
+        state = self._scene, after, report, THEMES[theme], self.size
+        still = Layer(lambda painter: paint_still_moment(painter, *state), (theme, stop.cursor))
+        if stop.before is None or k == BETWEEN:
+            return still, Layer(lambda painter: paint_live_moment(painter, *state))
         if self._motion is None or self._motion.after is not after:
             self._motion = Motion(before, after)
-        spec, style = moments_of(self._scene), scene_style(colours, QSizeF(*self.size))
-        rect, share = QRectF(0, 0, *self.size), moved(MOVING * (k + 0.5) / BETWEEN)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        spec.still(painter, after, report, style, rect, ground=True)
-        spec.moving(painter, self._motion, share, report, style, rect, ground=True)
+        moving = partial(
+            paint_moving_moment, scene=self._scene, motion=self._motion,
+            share=moved(MOVING * (k + 0.5) / BETWEEN), report=report, theme=THEMES[theme],
+            size=self.size,
+        )  # fmt: skip
+        return still, Layer(moving)
 
     def film(self, n: int, theme: str) -> FrameSource | None:
         """Return what happens in step `n`: all ops of a tile; None where it is less or more."""

@@ -5,20 +5,28 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from PySide6.QtCore import QRectF, QSizeF
+from PySide6.QtGui import QImage, QPainter
 
 from simulator.lesson.reader import load_lesson
 from simulator.problem.scenario import load_scenario, with_values
-from simulator.program.playback import Granularity, end_of_visit
+from simulator.program.op import Gesture
+from simulator.program.playback import MOVING, Granularity, end_of_visit, moved
 from simulator.run.cell_values import cell_value
+from simulator.run.motion import Motion
+from simulator.run.row_report import row_report
 from simulator.run.snapshot import Cell
 from simulator.run.trace import simulate
 from tests.ui.export.helpers import DEMO, make, still
+from ui.export.composed import scene_style
 from ui.export.job import prepare_lesson
 from ui.export.options import ExportOptions
-from ui.export.stepping import MOST, stops_of
+from ui.export.scenes import moments_of
+from ui.export.stepping import BETWEEN, MOST, RunPages, stops_of
 from ui.export.writers.fragments import edits
 from ui.export.writers.metadata import read_scenario
 from ui.look.layouts import LAYOUT_PANELS
+from ui.look.theme import THEMES
 from ui.look.units import number_text
 from ui.widgets.application import application
 from ui.window.main_window import MainWindow
@@ -266,3 +274,30 @@ def test_what_is_asked_before_a_step_waits_in_a_step_of_its_own(tmp_path):
     assert truth == ["21.0"]
     hidden = [said for _, said in found.elements if said.get("class") == "answer"]
     assert [("hidden" in said) for said in hidden] == [True]
+
+
+@pytest.mark.parametrize("scene", ["scene", "board"])
+def test_layers_of_a_picture_show_what_a_film_shows(scene):
+    application()
+    trace, size, visit, k = simulate(DEMO), (960, 540), 2, 2
+    pages = RunPages(trace, range(visit, visit + 1), scene, size)
+    style, place = scene_style(THEMES["dark"], QSizeF(*size)), QRectF(0, 0, *size)
+    ops = trace.program.ops(visit)
+    assert any(op.gesture is Gesture.SHRINK for op in ops), "the camera moves"
+    for n in range(1, len(ops)):
+        if pages.step(n, "dark", lambda: None).pictures == 1:
+            continue
+        layers, reached = pages.layers(n, k, "dark"), pages.layers(n, BETWEEN, "dark")
+        assert layers[0].key == reached[0].key is not None
+        after = trace.snapshot(visit, n)
+        report = row_report(after, after.visit.rows.start + len(after.visit.rows) // 2)
+        motion, share = Motion(trace.snapshot(visit, n - 1), after), moved(MOVING * 2.5 / BETWEEN)
+        shown, film = (QImage(*size, QImage.Format.Format_RGB32) for _ in range(2))
+        with QPainter(shown) as painter:
+            for layer in layers:
+                layer.paint(painter)
+        with QPainter(film) as painter:
+            spec = moments_of(scene)
+            spec.still(painter, after, report, style, place, ground=True)
+            spec.moving(painter, motion, share, report, style, place, ground=True)
+        assert shown == film, ops[n].name

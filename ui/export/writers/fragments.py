@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from difflib import SequenceMatcher
 from html import escape
 from xml.etree import ElementTree
@@ -11,12 +11,12 @@ from xml.etree import ElementTree
 from PySide6.QtCore import QBuffer, QByteArray, QSize
 from PySide6.QtGui import QPainter
 
+from ui.export.stepping import Layer
 from ui.export.writers.vector import new_svg
 from ui.export.writers.xml_text import NO_CHARACTER
 from ui.look.theme import CODE_FAMILY
 
 Element = ElementTree.Element
-Paint = Callable[[QPainter], None]
 Edits = list[int | list[int]]
 """A list of fragments as a change of another: ``[first, count]`` copies some of that, a number is a
 fragment of its own."""
@@ -54,9 +54,22 @@ class Fragments:
         self._names: dict[str, str] = {}
         self._groups: dict[tuple[str, tuple[str, ...]], list[int]] = {}
         """The pieces of a group as Qt writes it, with the names of what it refers to."""
+        self._kept: tuple[Hashable, list[int]] | None = None
+        """The last layer with a key, and its pieces."""
 
-    def drawing(self, paint: Paint, size: QSize) -> list[int]:
+    def drawing(self, layers: Iterable[Layer], size: QSize) -> list[int]:
         """Return a drawing: the numbers of its pieces, one after another."""
+        out: list[int] = []
+        for layer in layers:
+            if layer.key is None:
+                out += self._drawn(layer.paint, size)
+                continue
+            if self._kept is None or self._kept[0] != layer.key:
+                self._kept = layer.key, self._drawn(layer.paint, size)
+            out += self._kept[1]
+        return out
+
+    def _drawn(self, paint: Callable[[QPainter], None], size: QSize) -> list[int]:
         data = QByteArray()
         buffer = QBuffer(data)
         generator = new_svg(buffer, size)

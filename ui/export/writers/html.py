@@ -78,8 +78,8 @@ def html_bytes(
             for k in range(steps[n].pictures):
                 report(share)
                 source.make_ready(n, k, name, partial(report, share))
-                paint = partial(source.paint, n=n, k=k, theme=name)
-                drawing = fragments.drawing(paint, QSize(*source.size))
+                layers = source.layers(n, k, name)
+                drawing = fragments.drawing(layers, QSize(*source.size))
                 row.append(edits(before, drawing))
                 before = drawing
             drawings[name].append(row)

@@ -75,7 +75,7 @@ class TileAlgorithm:
     softmax: bool = True  # whether its weights are those of a softmax: there are scores, m and LSE
     sums: bool = True  # whether there is an l, the sum of a row's weights, by which O is divided
     forms: bool = True  # whether it forms weights of pairs, of some tiles at least
-    formula: str = ""  # how its state changes with a token, in a line; empty where a tile is formed
+    formula: str = ""  # its weights, or how its state changes with a token; empty with a softmax
     # numbers of a token that are as long as a value; what is added to the state is the features of
     # its key times the last of them
     rows: tuple[str, ...] = ("V",)
@@ -99,6 +99,11 @@ class TileAlgorithm:
         """Return the ops of a visit; the first one of a run begins with what precedes all tiles."""
         own = self.visit_ops(w, visit)
         return own if visit.index or w.position is None else (*BEFORE_TILES, *own)
+
+    def formula_of(self, w: Workload) -> str:
+        """Return its formula with what φ is in a workload; empty with a softmax."""
+        phi = w.feature_map
+        return f"{self.formula}, φ: {phi.words}" if phi and "φ" in self.formula else self.formula
 
     @property
     def backward(self) -> bool:

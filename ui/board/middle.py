@@ -69,6 +69,8 @@ class Middle:
     """Whether P lies in HBM as it was divided, whatever the current tile has."""
     relative_to = "m"
     """What exponentials of used tiles are relative to."""
+    weights, product = "exp(S − m)", "q{} · k{}"
+    """What a sum over keys is of, and the product of a row and a key."""
 
     # --- where ------------------------------------------------------------------------------
 
@@ -130,7 +132,7 @@ class Middle:
         weights = tile.p if head is None else head.p
         if self.divided(now):
             return 0.0, top_of(weights)
-        if not now.program.workload.faults.on:
+        if now.wrong is None:
             return 0.0, 1.0
         largest = KEPT.get(weights, "range", lambda: finite_range(weights))[1]
         return 0.0, max(1.0, largest)  # exponentials may pass 1
@@ -164,11 +166,13 @@ class Middle:
 
     def keys(self, now: Snapshot) -> str:
         """Return which keys the visit works on."""
+        if now.launch.whole_rows:
+            return "all keys"
         return f"column block j = {now.visit.j} of {now.program.workload.grid.Tc}"
 
     def caption(self, now: Snapshot) -> Phrase:
         """Return what has become of the current tile."""
-        where = _tile(now)
+        where = _where(now)
         if now.scores is None:
             return Phrase(f"{where} not computed yet")
         # Weights of a row sum to 1 only after the division by its sum, which O alone goes through.
@@ -271,13 +275,9 @@ class StoredScores(Middle):
         """Return whether P is there as it lies in HBM."""
         return now.visit.launch == 2 or now.normalised
 
-    def keys(self, now: Snapshot) -> str:
-        """Return which keys: the softmax goes over whole rows."""
-        return "all keys" if now.in_softmax_launch else super().keys(now)
-
     def caption(self, now: Snapshot) -> Phrase:
         """Return where S or P of the current tile, or of its rows, is."""
-        where = f"row block {now.visit.i}" if now.in_softmax_launch else _tile(now)
+        where = _where(now)
         if now.in_softmax_launch:
             shown = "S" if now.weights is None else "P"
             memory = " written to HBM" if now.stored("P") else " on chip"
@@ -317,7 +317,7 @@ class Gradients(Middle):
 
     def at_work(self, now: Snapshot) -> frozenset[str]:
         """Return all that the launch reads and writes."""
-        return frozenset({*now.launch.reads, *now.launch.writes})
+        return _moved(now)
 
     def finished(self, now: Snapshot, name: str) -> tuple[range, ...]:
         """Return the rows, or keys, of other blocks of which a result has been begun."""
@@ -345,16 +345,11 @@ class Gradients(Middle):
         through = Phrase("", "P, dP and dS go through HBM")
         return through if now.program.algorithm.passes_pairs else self.note
 
-    def keys(self, now: Snapshot) -> str:
-        """Return which keys: some launches go over whole rows."""
-        return "all keys" if now.launch.whole_rows else super().keys(now)
-
     def caption(self, now: Snapshot) -> Phrase:
         """Return what the last op has made that has words of its own."""
-        where = f"row block {now.visit.i}" if now.launch.whole_rows else _tile(now)
         again = now.visit_computes_again
         does = "S and P are computed again" if again else f"loads for {now.launch.name}"
-        return Phrase(f"{where}: {_last_said(now) or does}")
+        return Phrase(f"{_where(now)}: {_last_said(now) or does}")
 
     def past(self, now: Snapshot) -> list[Phrase]:
         """Return how the tiles before the current one are drawn."""
@@ -387,6 +382,7 @@ class RunningState(Middle):
     note = Phrase("", "S is never formed: the state stays on chip")
     sums_over = "features"
     state: Literal["chunk", "token"] | None = "chunk"
+    weights, product = "weights", "φ(q{}) · φ(k{})"
 
     def areas(self, program: TileProgram, visit: Visit) -> tuple[Area, ...]:
         """Return the chunks with themselves, as many as are drawn one by one."""
@@ -396,8 +392,8 @@ class RunningState(Middle):
         return tuple(Area("P", True, grid.row_range(i), grid.col_range(i)) for i in blocks)
 
     def at_work(self, now: Snapshot) -> frozenset[str]:
-        """Return what the launch reads: rows alone, or keys too."""
-        return frozenset("QO") if now.launch.whole_rows else super().at_work(now)
+        """Return all that the launch reads and writes."""
+        return _moved(now)
 
     def value_range(self, now: Snapshot, name: str) -> tuple[float, float]:
         """Return what the map of similarities spans: they are positive, and 1 is no bound."""
@@ -444,10 +440,6 @@ class RunningState(Middle):
 
 class StateOfKeys(RunningState):
     """A state to which all keys are added before a query is read."""
-
-    def at_work(self, now: Snapshot) -> frozenset[str]:
-        """Return keys and values."""
-        return frozenset({now.program.algorithm.keys, now.program.algorithm.values})
 
     def header(self, now: Snapshot) -> tuple[str, ...]:
         """Return the KV head and the keys."""
@@ -542,6 +534,10 @@ def _forms(now: Snapshot, name: str) -> tuple[str, ...]:
     return (name, *(spec.name for spec in specs if spec.at == name))
 
 
+def _moved(now: Snapshot) -> frozenset[str]:
+    return frozenset({*now.launch.reads, *now.launch.writes})
+
+
 def _head(now: Snapshot) -> str:
     w = now.program.workload
     head = head_words(w, now.visit.head)
@@ -560,8 +556,8 @@ def _last_said(now: Snapshot) -> str:
     return says[-1] if says else ""
 
 
-def _tile(now: Snapshot) -> str:
-    return f"tile ({now.visit.i}, {now.visit.j})"
+def _where(now: Snapshot) -> str:
+    return now.launch.where(now.visit.i, now.visit.j)
 
 
 def _largest(values: F32) -> float:

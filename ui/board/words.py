@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isclose, isinf, sqrt
+from math import isclose, isfinite, isinf, sqrt
 
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import algorithm_of, baseline_of
@@ -147,13 +147,10 @@ def skip_phrase(snapshot: Snapshot) -> str:
 
 def formula(w: Workload) -> str:
     """Return how scores come about, with the scale where it is not the usual one."""
-    if own := algorithm_of(w).formula:
-        assert w.feature_map is not None
-        return f"{own}, φ: {w.feature_map.words}" if "φ" in own else own
-    if w.feature_map:
-        return f"weights φ(q)·φ(k), φ: {w.feature_map.words}"
+    if own := algorithm_of(w).formula_of(w):
+        return own
     changed = "".join(f", {change.formula}" for change in w.score_changes)
-    if w.faults.late_scale:
+    if _is_scaled_late(w):
         return f"S = QKᵀ, not scaled before the softmax{changed}"
     if w.temperature != 1:
         return f"S = QKᵀ · {w.scale:.3g} / T, T = {w.temperature:g}{changed}"
@@ -171,6 +168,10 @@ def sink_phrase(logits: Sequence[float]) -> str:
 def _changes(w: Workload) -> str:
     """Return what is done to a scaled product before the mask."""
     return " and ".join(change.done for change in w.score_changes)
+
+
+def _is_scaled_late(w: Workload) -> bool:
+    return w.scoring_before_softmax != w.scoring
 
 
 def _usual_scale(w: Workload) -> bool:
@@ -203,11 +204,11 @@ def describe(snapshot: Snapshot, hit: Cell) -> str:
 
 def _meaning(snapshot: Snapshot, hit: Cell) -> str:
     """Return what m, l or O of a row is, where its name does not say it."""
-    algorithm = snapshot.program.algorithm
-    running = algorithm.normalises_last and hit.row in snapshot.visit.rows
+    middle, visit = middle_at(snapshot), snapshot.visit
+    running = snapshot.program.algorithm.normalises_last and hit.row in visit.rows
     meaning = {
         "m": f"largest score of row {hit.row} so far",
-        "l": f"sum of {'exp(S − m)' if algorithm.softmax else 'weights'} so far",
+        "l": f"sum of {middle.weights} so far",
         "O": "not divided by ℓ yet" if running and not snapshot.normalised else "",
     }[hit.tensor]
     if is_wrong(snapshot, hit):
@@ -236,7 +237,7 @@ def _numbers_here(snapshot: Snapshot, cell: Cell) -> list[str]:
     if not seen and (scores is None or isinf(scores[r, c])):
         return []
     scaled = snapshot.tile.s[r : r + 1, c : c + 1]
-    out = [f"{_product(w, cell.row, cell.col)} = {number_text(float(scaled[0, 0]))}"]
+    out = [f"{_product(snapshot, cell.row, cell.col)} = {number_text(float(scaled[0, 0]))}"]
     if w.changes_scores:
         rows, keys = range(cell.row, cell.row + 1), range(cell.col, cell.col + 1)
         one = w.changed(visit.head, rows, keys, scaled)
@@ -255,9 +256,9 @@ def _numbers_before(snapshot: Snapshot, cell: Cell) -> list[str]:
     found = cell_value(snapshot, cell)
     rows, keys = range(cell.row, cell.row + 1), range(cell.col, cell.col + 1)
     visible = w.mask.of_head(snapshot.visit.head).visible(rows, keys)[0, 0]
-    if head is None or not (visible or w.faults.leaks):
+    if head is None or not (visible or isfinite(head.s[at])):  # a fault may let it count
         return []
-    made = _changes(w) if w.changes_scores else _product(w, *at)
+    made = _changes(w) if w.changes_scores else _product(snapshot, *at)
     out = [f"{made} = {number_text(float(head.s[at]))}"]
     if found.tensor == "P":
         out.append(f"P = {number_text(float(head.p[at]))}")
@@ -276,11 +277,10 @@ def _numbers_before(snapshot: Snapshot, cell: Cell) -> list[str]:
     return [*out, found.state]
 
 
-def _product(w: Workload, row: int, key: int) -> str:
-    product = f"q{row} · k{key}"
-    if w.feature_map:
-        return f"φ(q{row}) · φ(k{key})"
-    if w.faults.late_scale:
+def _product(snapshot: Snapshot, row: int, key: int) -> str:
+    w, middle = snapshot.program.workload, middle_at(snapshot)
+    product = middle.product.format(row, key)
+    if middle.state or _is_scaled_late(w):
         return product
     if w.temperature != 1:
         return f"{product} · {w.scale:.3g} / {w.temperature:g}"

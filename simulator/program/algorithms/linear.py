@@ -264,6 +264,7 @@ ALGORITHM = TileAlgorithm(
     tensors=(TensorSpec("state", ("feature", "total"), width="float32"),),
     left=("state",),
     softmax=False,
+    formula="weights φ(q)·φ(k)",
     row_title="Weights of one row",
     error_size=error_size,
     exemplars=(

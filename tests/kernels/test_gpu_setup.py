@@ -65,7 +65,8 @@ def test_setup_says_which_build_it_could_not_find(
     """With a pip that finds no PyTorch in the place of the real one."""
     (tmp_path / ".ci").mkdir()
     shutil.copy(ROOT / ".ci" / "setup", tmp_path / ".ci")
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for name in ("pyproject.toml", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path)
     python = tmp_path / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text(

@@ -9,7 +9,7 @@ from types import NoneType
 from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from simulator.base.errors import InputError, Mistake, reason, refuse, shortened, shown
 from simulator.base.limits import MISTAKES, TOML_BYTES, check_toml, read_bounded
@@ -41,6 +41,17 @@ class Table(BaseModel):
     """A TOML table: immutable, no conversions between types, no unknown keys."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    def wrong_key(self, name: str, expected: str) -> PydanticCustomError:
+        """Return the error of a validator that finds one of the keys wrong."""
+        value = getattr(self, name)
+        return wrong(expected, name, list(value) if isinstance(value, tuple) else value)
+
+
+def wrong(expected: str, name: str = "", value: object = None) -> PydanticCustomError:
+    """Return the error of a validator; `name` and `value` of a key in the table that it checks."""
+    of_key = {"key": name, "value": value} if name else {}
+    return PydanticCustomError("wrong", "{expected}", {"expected": expected, **of_key})
 
 
 def key(default: Any, title: str, says: str, **more: Any) -> Any:

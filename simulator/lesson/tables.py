@@ -6,11 +6,10 @@ import math
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, create_model, model_validator
-from pydantic_core import PydanticCustomError
 
 from simulator.base.choices import Choice
 from simulator.base.limits import TEXT_LETTERS, TITLE_LETTERS
-from simulator.base.tables import Table, as_tuple
+from simulator.base.tables import Table, as_tuple, wrong
 from simulator.problem.models import models
 from simulator.study.generation.choices import CHOICES as GENERATION
 from simulator.study.jobs.choices import CHOICES as JOBS
@@ -40,7 +39,7 @@ def _shaped(kinds: tuple[type, ...], words: str) -> BeforeValidator:
             return None
         fits = isinstance(value, tuple) and tuple(map(type, value)) == kinds
         if not fits or any(isinstance(part, int) and part < 0 for part in value):  # type: ignore[attr-defined]
-            raise PydanticCustomError("shape", "{words}", {"words": words})
+            raise wrong(words)
         return value
 
     return BeforeValidator(shape)
@@ -63,7 +62,7 @@ def _op(value: object) -> object:
     # A union would name each of its types in an error.
     if value is None or isinstance(value, str) or (type(value) is int and value >= 0):
         return value
-    raise PydanticCustomError("op", "the name of an op, or its number from 0")
+    raise wrong("the name of an op, or its number from 0")
 
 
 PARTS = (
@@ -134,11 +133,11 @@ class PlaceTable(Table):
     @model_validator(mode="after")
     def _one_way(self) -> PlaceTable:
         if sum(x is not None for x in (self.end, self.visit, self.tile)) > 1:
-            raise PydanticCustomError("place", 'one of "first", "last", visit and tile')
+            raise wrong('one of "first", "last", visit and tile')
         if self.tile is None and (self.head or self.launch):
-            raise PydanticCustomError("place", "tile beside head and launch")
+            raise wrong("tile beside head and launch")
         if self.end and self.op is not None:
-            raise PydanticCustomError("place", "visit or tile beside op")
+            raise wrong("visit or tile beside op")
         return self
 
 
@@ -147,7 +146,7 @@ Place = Annotated[PlaceTable, BeforeValidator(_place)]
 
 def _two(value: object) -> object:
     if isinstance(value, list) and len(value) != 2:
-        raise PydanticCustomError("two", "two places, [from, to]")
+        raise wrong("two places, [from, to]")
     return as_tuple(value)
 
 
@@ -164,25 +163,25 @@ class PointTable(Table):
     def _one(self) -> PointTable:
         told = (self.tile, self.row, self.cell, self.line, self.barrier)
         if sum(x is not None for x in told) != 1:
-            raise PydanticCustomError("point", "one of tile, row, cell, line and barrier")
+            raise wrong("one of tile, row, cell, line and barrier")
         return self
 
 
 def _known_model(name: str) -> str:
     if name not in models():
-        raise PydanticCustomError("model", "{names}", {"names": f"one of {', '.join(models())}"})
+        raise wrong(f"one of {', '.join(models())}")
     return name
 
 
 def _known_mask(name: str) -> str:
     if name not in NAMES:
-        raise PydanticCustomError("mask", "{names}", {"names": f"one of {'; '.join(NAMES)}"})
+        raise wrong(f"one of {'; '.join(NAMES)}")
     return name
 
 
 def _layer_and_head(value: object) -> object:
     if isinstance(value, list) and len(value) not in (0, 2):
-        raise PydanticCustomError("head", "[layer, head], or [] for none")
+        raise wrong("[layer, head], or [] for none")
     return as_tuple(value)
 
 
@@ -201,8 +200,7 @@ class CameraTable(Table):
     @model_validator(mode="after")
     def _one(self) -> CameraTable:
         if self.everything == (self.tile is not None):
-            words = {"words": '"all", or { tile = [i, j], tiles = 3 }'}
-            raise PydanticCustomError("camera", "{words}", words)
+            raise wrong('"all", or { tile = [i, j], tiles = 3 }')
         return self
 
 
@@ -274,7 +272,7 @@ def _ends(value: object) -> object:
             return low, high
     elif value is None:
         return None
-    raise PydanticCustomError("span", "the ends of the scale as [low, high]")
+    raise wrong("the ends of the scale as [low, high]")
 
 
 class PredictTable(Table):
@@ -295,22 +293,16 @@ class PredictTable(Table):
     @model_validator(mode="after")
     def _one_kind(self) -> PredictTable:
         if not self.ask.strip():
-            raise self._refuse("ask", "a question")
+            raise self.wrong_key("ask", "a question")
         kinds = (self.within is not None, bool(self.choices), self.click is not None)
         if sum(kinds) != 1:
-            raise self._refuse("answer", "one of within, choices and click beside it")
+            raise self.wrong_key("answer", "one of within, choices and click beside it")
         if self.within is None and (self.unit or self.span):
-            raise self._refuse("answer", "within beside unit and span")
+            raise self.wrong_key("answer", "within beside unit and span")
         different = len(set(self.choices)) == len(self.choices) and all(self.choices)
         if self.choices and not (different and 2 <= len(self.choices) <= MOST_CHOICES):
-            raise self._refuse("choices", f"2 to {MOST_CHOICES} different texts")
+            raise self.wrong_key("choices", f"2 to {MOST_CHOICES} different texts")
         return self
-
-    def _refuse(self, name: str, words: str) -> PydanticCustomError:
-        value = getattr(self, name)
-        shown = list(value) if isinstance(value, tuple) else value
-        told: dict[str, Any] = {"words": words, "key": name, "value": shown}
-        return PydanticCustomError("predict", "{words}", told)
 
 
 class StepTable(Table):
@@ -336,12 +328,10 @@ class StepTable(Table):
     @model_validator(mode="after")
     def _fits_together(self) -> StepTable:
         if self.at and self.play:
-            raise PydanticCustomError("play", "either at or play", {"key": "play", "value": None})
+            raise wrong("either at or play", "play")
         if bool(self.question) != bool(self.answer):
             said, missing = ("question", "answer") if self.question else ("answer", "question")
-            words = {"missing": missing, "key": said, "value": getattr(self, said)}
-            raise PydanticCustomError("answer", "{missing} beside it", words)
+            raise self.wrong_key(said, f"{missing} beside it")
         if self.predict and self.question:
-            words = {"key": "predict", "value": self.predict.ask}
-            raise PydanticCustomError("predict", "either question or predict", words)
+            raise wrong("either question or predict", "predict", self.predict.ask)
         return self

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from difflib import get_close_matches
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
-from pydantic import Field, ValidationError, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field, ValidationError, create_model
 
 from simulator.base.assets import ASSETS
-from simulator.base.errors import refuse, shortened
+from simulator.base.errors import InputError, refuse, shortened
 from simulator.base.tables import Table, input_error, read_toml
 
 MOST = 4096
@@ -24,13 +23,17 @@ MOST = 4096
 MODELS = ASSETS / "models.toml"
 
 Count = Annotated[int, Field(ge=1, le=MOST)]
+Layers = Annotated[int, Field(ge=0, le=MOST)]
 Width = Annotated[int, Field(ge=1, le=2**20)]
+WidthOrNone = Annotated[int, Field(ge=0, le=2**20)]
 Billions = Annotated[float, Field(gt=0, le=1e6)]
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionModel:
     """The attention of a model, as far as its KV cache and its projections depend on it.
+
+    All but the name are the keys of a model's file.
 
     References
     ----------
@@ -39,31 +42,31 @@ class AttentionModel:
     """
 
     name: str  # as published, or the name of a file
-    layers: int  # attention layers
-    heads: int  # query heads of a layer
+    layers: Count  # attention layers
+    heads: Count  # query heads of a layer
     # Numbers of a key or value in one head: given, never computed as ``hidden / heads``. With MLA,
     # of a key without its RoPE part, and of a value.
-    head_dim: int
-    kv_heads: int | None = None  # KV heads of a layer; None with MLA, which caches none
-    windowed_layers: int = 0  # how many layers keep `window` tokens at most
-    window: int = 0  # tokens; 0 when no layer is windowed
+    head_dim: Count
+    kv_heads: Count | None = None  # KV heads of a layer; None with MLA, which caches none
+    windowed_layers: Layers = 0  # how many layers keep `window` tokens at most
+    window: Annotated[int, Field(ge=0, le=2**24)] = 0  # tokens; 0 when no layer is windowed
     # latent_dim, rope_dim: MLA's cached row: d_c numbers of the latent and d_h^R of the key with
     # RoPE
-    latent_dim: int | None = None
-    rope_dim: int | None = None
+    latent_dim: Width | None = None
+    rope_dim: WidthOrNone | None = None
     # MLA's d_c' of the queries, which is not cached; 0: queries are projected directly. None: not
     # known.
-    query_latent_dim: int | None = None
-    hidden: int | None = None  # Width of the residual stream. None: not known.
+    query_latent_dim: WidthOrNone | None = None
+    hidden: Width | None = None  # Width of the residual stream. None: not known.
     # All parameters, 10**9, as published: rounded. None: not known.
-    params_billion: float | None = None
+    params_billion: Billions | None = None
     # Of a mixture of experts, those that one token passes through. None: all.
-    active_params_billion: float | None = None
+    active_params_billion: Billions | None = None
     # Each head has a learned logit in the softmax's sum. It is a weight and is not cached.
     learned_sinks: bool = False
     # cache of a token in float16 as the author states it; a file is refused if its shapes give
     # another number
-    kib_per_token: float | None = None
+    kib_per_token: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
 
     @property
     def is_latent(self) -> bool:
@@ -87,66 +90,52 @@ class AttentionModel:
         return "MQA" if self.kv_heads == 1 else "GQA"
 
 
-class _ModelTable(Table):
-    """One model in a file: the keys of `AttentionModel`."""
+@cache
+def _table() -> type[Table]:
+    """Return the table of one model in a file."""
+    types = get_type_hints(AttentionModel, include_extras=True)
+    keys: dict[str, Any] = {
+        each.name: (types[each.name], ... if each.default is MISSING else each.default)
+        for each in fields(AttentionModel)
+        if each.name != "name"
+    }
+    return create_model("_ModelTable", __base__=Table, **keys)
 
-    layers: Count
-    heads: Count
-    head_dim: Count
-    kv_heads: Count | None = None
-    windowed_layers: Annotated[int, Field(ge=0, le=MOST)] = 0
-    window: Annotated[int, Field(ge=0, le=2**24)] = 0
-    latent_dim: Width | None = None
-    rope_dim: Annotated[int, Field(ge=0, le=2**20)] | None = None
-    query_latent_dim: Annotated[int, Field(ge=0, le=2**20)] | None = None
-    hidden: Width | None = None
-    params_billion: Billions | None = None
-    active_params_billion: Billions | None = None
-    learned_sinks: bool = False
-    kib_per_token: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
 
-    @model_validator(mode="after")
-    def _fits_together(self) -> _ModelTable:
-        if self.latent_dim is None:
-            self._check_heads()
-        elif self.kv_heads is not None:
-            raise _wrong(
-                "kv_heads", self.kv_heads, "none beside latent_dim: MLA caches no KV heads"
-            )
-        elif self.rope_dim is None:
-            raise _wrong("rope_dim", None, "a whole number beside latent_dim")
-        if self.windowed_layers > self.layers:
-            raise _wrong("windowed_layers", self.windowed_layers, f"at most layers = {self.layers}")
-        if self.windowed_layers and not self.window:
-            raise _wrong("window", self.window, "its tokens, beside windowed_layers")
-        if self.window and not self.windowed_layers:
-            raise _wrong(
-                "windowed_layers",
-                self.windowed_layers,
-                "how many layers it holds for, beside window",
-            )
-        everything, active = self.params_billion, self.active_params_billion
-        if active is not None and (everything is None or active > everything):
-            most = "params_billion beside it" if everything is None else f"at most {everything:g}"
-            raise _wrong("active_params_billion", active, most)
-        return self
+def _check(model: AttentionModel, source: str) -> None:
+    """Refuse what does not fit together."""
 
-    def _check_heads(self) -> None:
+    def wrong(key: str, expected: str) -> InputError:
+        return refuse(source, key, getattr(model, key), expected)
+
+    if model.latent_dim is None:
         for key in ("rope_dim", "query_latent_dim"):
-            if getattr(self, key) is not None:
-                raise _wrong(key, getattr(self, key), "latent_dim beside it: both are MLA's")
-        if self.kv_heads is None:
-            raise _wrong(
-                "kv_heads", None, f"a divisor of heads = {self.heads}, or latent_dim for MLA"
-            )
-        if self.heads % self.kv_heads:
-            raise _wrong("kv_heads", self.kv_heads, f"a divisor of heads = {self.heads}")
-
-
-def _wrong(key: str, value: object, expected: str) -> PydanticCustomError:
-    return PydanticCustomError(
-        "model", "{expected}", {"key": key, "value": value, "expected": expected}
-    )
+            if getattr(model, key) is not None:
+                raise wrong(key, "latent_dim beside it: both are MLA's")
+        divisor = f"a divisor of heads = {model.heads}"
+        if model.kv_heads is None:
+            raise wrong("kv_heads", f"{divisor}, or latent_dim for MLA")
+        if model.heads % model.kv_heads:
+            raise wrong("kv_heads", divisor)
+    elif model.kv_heads is not None:
+        raise wrong("kv_heads", "none beside latent_dim: MLA caches no KV heads")
+    elif model.rope_dim is None:
+        raise wrong("rope_dim", "a whole number beside latent_dim")
+    if model.windowed_layers > model.layers:
+        raise wrong("windowed_layers", f"at most layers = {model.layers}")
+    if model.windowed_layers and not model.window:
+        raise wrong("window", "its tokens, beside windowed_layers")
+    if model.window and not model.windowed_layers:
+        raise wrong("windowed_layers", "how many layers it holds for, beside window")
+    everything, active = model.params_billion, model.active_params_billion
+    if active is not None and (everything is None or active > everything):
+        most = "params_billion beside it" if everything is None else f"at most {everything:g}"
+        raise wrong("active_params_billion", most)
+    if model.kib_per_token is not None:
+        counted = Fraction(2 * model.layers * model.cached_numbers, 1024)
+        if abs(model.kib_per_token - counted) > counted / 1000:
+            cache_of = "the float16 cache of a token of these shapes"
+            raise wrong("kib_per_token", f"{float(counted):g}, {cache_of}")
 
 
 def parse_model(name: str, data: Mapping[str, Any], source: str) -> AttentionModel:
@@ -158,15 +147,11 @@ def parse_model(name: str, data: Mapping[str, Any], source: str) -> AttentionMod
     if not (name and name.isprintable() and len(name) <= 80):
         raise refuse(source, "name", name, "1 to 80 characters that can be printed")
     try:
-        table = _ModelTable.model_validate(dict(data))
+        table = _table().model_validate(dict(data))
     except ValidationError as error:
-        raise input_error(source, error, _ModelTable) from None
+        raise input_error(source, error, _table()) from None
     model = AttentionModel(name=name, **table.model_dump())
-    if model.kib_per_token is not None:
-        counted = Fraction(2 * model.layers * model.cached_numbers, 1024)
-        if abs(model.kib_per_token - counted) > counted / 1000:
-            expected = f"{float(counted):g}, the float16 cache of a token of these shapes"
-            raise refuse(source, "kib_per_token", model.kib_per_token, expected)
+    _check(model, source)
     return model
 
 

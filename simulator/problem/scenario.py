@@ -14,13 +14,12 @@ from typing import Annotated, Any, Literal
 
 import tomli_w
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
-from pydantic_core import PydanticCustomError
 
 from simulator.base.dtypes import DType
 from simulator.base.errors import refuse
 from simulator.base.files import write_atomically
 from simulator.base.limits import TEXT_LETTERS, TITLE_LETTERS
-from simulator.base.tables import Table, as_tuple, input_error, key, read_toml
+from simulator.base.tables import Table, as_tuple, input_error, key, read_toml, wrong
 from simulator.language.models import ModelName
 from simulator.problem.features import FeatureName
 from simulator.problem.hardware import gpus
@@ -62,7 +61,7 @@ Share = Annotated[float, Field(gt=0, le=1)]
 
 def _preset_name(name: object) -> object:
     if isinstance(name, str) and name not in gpus():
-        raise PydanticCustomError("choice", "one of {names}", {"names": ", ".join(gpus())})
+        raise wrong(f"one of {', '.join(gpus())}")
     return name
 
 
@@ -72,8 +71,7 @@ def _lengths(value: object, least: int = 1) -> object:
         whole = [each for each in value if isinstance(each, int) and not isinstance(each, bool)]
         if len(whole) == len(value) and all(least <= each <= MAX_SEQLEN for each in whole):
             return tuple(whole)
-    words = "a list of numbers of tokens, each at least {least}"
-    raise PydanticCustomError("lengths", words, {"least": least})
+    raise wrong(f"a list of numbers of tokens, each at least {least}")
 
 
 def _lengths_or_none(value: object) -> object:
@@ -93,10 +91,8 @@ def _window(value: object) -> object:
         if 0 <= value <= MAX_SEQLEN:
             return value
         bound = f"at most {MAX_SEQLEN}" if value > 0 else "at least 0"
-        raise PydanticCustomError("window", "{bound}, or a pair [left, right]", {"bound": bound})
-    raise PydanticCustomError(
-        "window", "a number of keys, or a pair [left, right] of numbers from -1, which is no bound"
-    )
+        raise wrong(f"{bound}, or a pair [left, right]")
+    raise wrong("a number of keys, or a pair [left, right] of numbers from -1, which is no bound")
 
 
 def _splits(value: object) -> object:
@@ -104,8 +100,7 @@ def _splits(value: object) -> object:
     whole = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_SPLITS
     if value is None or value == "auto" or whole:
         return value
-    words = {"most": MAX_SPLITS}
-    raise PydanticCustomError("splits", 'a whole number from 1 to {most}, or "auto"', words)
+    raise wrong(f'a whole number from 1 to {MAX_SPLITS}, or "auto"')
 
 
 def _slopes(value: object) -> object:
@@ -116,7 +111,7 @@ def _slopes(value: object) -> object:
         numbers = [float(each) for each in value if isinstance(each, int | float)]
         if len(numbers) == len(value) and all(0 <= each < math.inf for each in numbers):
             return tuple(numbers)
-    raise PydanticCustomError("slopes", "true, false, or a list of slopes, none below 0")
+    raise wrong("true, false, or a list of slopes, none below 0")
 
 
 def _sink_logits(value: object) -> object:
@@ -127,7 +122,7 @@ def _sink_logits(value: object) -> object:
         numbers = [float(each) for each in value if isinstance(each, int | float)]
         if len(numbers) == len(value) and all(abs(each) <= MAX_LOGIT for each in numbers):
             return tuple(numbers)
-    raise PydanticCustomError("sinks", '"file", false, or numbers, one for each query head')
+    raise wrong('"file", false, or numbers, one for each query head')
 
 
 class Attention(Table):
@@ -212,21 +207,14 @@ class Attention(Table):
     @model_validator(mode="after")
     def _features(self) -> Attention:
         if self.features and self.feature_map == "elu1":
-            raise PydanticCustomError(
-                "features",
-                'no features without feature_map = "performer": other maps have head_dim of them',
-                {"key": "features", "value": self.features},
-            )
+            expected = 'no features without feature_map = "performer": other maps have head_dim'
+            raise self.wrong_key("features", f"{expected} of them")
         return self
 
     @model_validator(mode="after")
     def _groups(self) -> Attention:
         if self.heads and self.kv_heads and self.heads % self.kv_heads:
-            raise PydanticCustomError(
-                "kv_heads",
-                "a divisor of attention.heads = {heads}",
-                {"heads": self.heads, "key": "kv_heads", "value": self.kv_heads},
-            )
+            raise self.wrong_key("kv_heads", f"a divisor of attention.heads = {self.heads}")
         return self
 
 
@@ -360,45 +348,30 @@ class Batch(Table):
 
     @model_validator(mode="after")
     def _own_queries(self) -> Batch:
+        count = len(self.lengths)
         if not self.queries:
             return self
-        expected = ""
-        if len(self.queries) != len(self.lengths):
-            expected = f"a number for each of the {len(self.lengths)} of batch.lengths"
-        elif not self.running:
-            expected = "a sequence that has queries and keys"
-        elif sum(self.queries) > MAX_SEQLEN:
-            expected = f"at most {MAX_SEQLEN} queries of all sequences"
-        if expected:
-            words = {"words": expected, "key": "queries", "value": list(self.queries)}
-            raise PydanticCustomError("batch", "{words}", words)
+        if len(self.queries) != count:
+            raise self.wrong_key("queries", f"a number for each of the {count} of batch.lengths")
+        if not self.running:
+            raise self.wrong_key("queries", "a sequence that has queries and keys")
+        if sum(self.queries) > MAX_SEQLEN:
+            raise self.wrong_key("queries", f"at most {MAX_SEQLEN} queries of all sequences")
         return self
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Batch:
         number, count = self.sequence, len(self.lengths)
         if count and not self.running:
-            words = "a sequence that has keys"
-            raise PydanticCustomError(
-                "batch", "{words}", {"words": words, "key": "lengths", "value": list(self.lengths)}
-            )
+            raise self.wrong_key("lengths", "a sequence that has keys")
         if number is not None and number >= max(count, 1):
-            words = f"a number from 0 to {count - 1}" if count else "batch.lengths beside it"
-            raise PydanticCustomError(
-                "batch", "{words}", {"words": words, "key": "sequence", "value": number}
-            )
+            expected = f"a number from 0 to {count - 1}" if count else "batch.lengths beside it"
+            raise self.wrong_key("sequence", expected)
         if count and number is not None and number not in self.running:
             running = ", ".join(map(str, self.running))
-            words = f"one of {running}, which have queries and keys"
-            raise PydanticCustomError(
-                "batch", "{words}", {"words": words, "key": "sequence", "value": number}
-            )
+            raise self.wrong_key("sequence", f"one of {running}, which have queries and keys")
         if sum(self.lengths) > MAX_SEQLEN:
-            raise PydanticCustomError(
-                "batch",
-                "at most {most} tokens of all sequences",
-                {"most": MAX_SEQLEN, "key": "lengths", "value": list(self.lengths)},
-            )
+            raise self.wrong_key("lengths", f"at most {MAX_SEQLEN} tokens of all sequences")
         return self
 
 
@@ -465,24 +438,13 @@ class Tiling(Table):
     @model_validator(mode="after")
     def _one_way(self) -> Tiling:
         if self.rule and (self.rows or self.cols):
-            raise PydanticCustomError(
-                "tiling",
-                "either a rule or rows and cols, not both",
-                {"key": "rule", "value": self.rule},
-            )
+            raise self.wrong_key("rule", "either a rule or rows and cols, not both")
         if (self.rows is None) != (self.cols is None):
             said, missing = ("rows", "cols") if self.cols is None else ("cols", "rows")
-            raise PydanticCustomError(
-                "tiling",
-                "tiling.{missing} beside it",
-                {"missing": missing, "key": said, "value": self.rows or self.cols},
-            )
+            raise self.wrong_key(said, f"tiling.{missing} beside it")
         if self.splits and self.split_size:
-            raise PydanticCustomError(
-                "tiling",
-                "no tiling.splits beside it: either their number or their size",
-                {"key": "split_size", "value": self.split_size},
-            )
+            expected = "no tiling.splits beside it: either their number or their size"
+            raise self.wrong_key("split_size", expected)
         return self
 
 
@@ -548,17 +510,9 @@ class Input(Table):
         needed = {"file": "path", "capture": "name", "layer": "path", "sentence": "text"}
         needs = needed.get(self.source)
         if needs and not getattr(self, needs):
-            raise PydanticCustomError(
-                "input",
-                'input.{needs} with source = "{source}"',
-                {"needs": needs, "source": self.source, "key": needs, "value": None},
-            )
+            raise self.wrong_key(needs, f'input.{needs} with source = "{self.source}"')
         if isinstance(self.head, tuple) and (not self.head or len(set(self.head)) < len(self.head)):
-            raise PydanticCustomError(
-                "input",
-                'distinct head numbers, at least one, or "all"',
-                {"key": "head", "value": list(self.head)},
-            )
+            raise self.wrong_key("head", 'distinct head numbers, at least one, or "all"')
         return self
 
 

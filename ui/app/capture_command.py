@@ -29,7 +29,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Capture layers.
+    """Record Q, K and V of layers of a Hugging Face model in files that Tilescope opens.
 
     Raises InputError: there is no script, because this is the desktop binary.
     """

@@ -16,6 +16,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from textwrap import fill
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from simulator.base.errors import InputError, refuse, safe_text
@@ -73,7 +74,7 @@ def _obey(arguments: list[str]) -> int:
     named = bool(arguments) and arguments[0] in COMMANDS
     take_signals(interrupt)  # leaves nothing half-written
     parser = _command_parser(arguments[0]) if named else _window_parser()
-    command = COMMANDS[arguments[0]] if named else _window
+    command = _command(arguments[0]) if named else _window
     try:
         options = parser.parse_args(arguments[1:] if named else arguments)
         return _with_engine(command, options) if named else command(options)
@@ -164,7 +165,9 @@ def _window_parser() -> argparse.ArgumentParser:
 
 
 def _command_parser(name: str) -> argparse.ArgumentParser:
-    parser = _Parser(prog=f"tilescope {name}", description=COMMANDS[name].__doc__)
+    parser = _Parser(
+        prog=f"tilescope {name}", description=(_command(name).__doc__ or "").partition("\n")[0]
+    )
     if name in ("run", "export"):
         also = ", or a lesson: a .md or its name" if name == "export" else ""
         parser.add_argument("scenario", help=f"scenario file (.toml){also}")
@@ -184,26 +187,8 @@ def _command_parser(name: str) -> argparse.ArgumentParser:
         parser.add_argument(
             "--heads", metavar="H,H", type=_heads, help="count everything, compute these heads only"
         )
-    if name == "kv-cache":
-        from ui.app.kv_cache_command import add_options
-
-        add_options(parser)
-    if name == "capture":
-        from ui.app.capture_command import add_options as add_capture_options
-
-        add_capture_options(parser)
-    if name == "masks":
-        from ui.app.masks_command import add_options as add_mask_options
-
-        add_mask_options(parser)
-    if name == "races":
-        from ui.app.races_command import add_options as add_race_options
-
-        add_race_options(parser)
-    if name == "exercises":
-        from ui.app.exercises_command import add_options as add_exercise_options
-
-        add_exercise_options(parser)
+    if module := _module(name):
+        module.add_options(parser)
     if name in ("run", "kv-cache", "masks"):
         parser.add_argument("--json", action="store_true", help="print one JSON object only")
     if name == "export":
@@ -413,34 +398,6 @@ def _verify(options: argparse.Namespace) -> int:
     return 1 if differs else 0
 
 
-def _kv_cache(options: argparse.Namespace) -> int:
-    """Count the bytes of a model's KV cache, and how many sequences fit each GPU."""
-    from ui.app.kv_cache_command import run
-
-    return run(options)
-
-
-def _capture(options: argparse.Namespace) -> int:
-    """Record Q, K and V of layers of a Hugging Face model in files that Tilescope opens."""
-    from ui.app.capture_command import run
-
-    return run(options)
-
-
-def _masks(options: argparse.Namespace) -> int:
-    """Count what published sparse patterns would cost a run; write one of them."""
-    from ui.app.masks_command import run
-
-    return run(options)
-
-
-def _races(options: argparse.Namespace) -> int:
-    """Watch a scenario's CUDA kernels on the CPU: races, accesses outside of arrays."""
-    from ui.app.races_command import run
-
-    return run(options)
-
-
 def _lessons(options: argparse.Namespace) -> int:
     """List the lessons, part by part, each with its minutes and what one knows already."""
     from simulator.lesson.reader import parts
@@ -454,13 +411,6 @@ def _lessons(options: argparse.Namespace) -> int:
             level = "" if lesson.level == "lecturers" else lesson.level
             print(f"{number:4}  {stem:40}{lesson.minutes:3} min  {level}".rstrip())
     return 0
-
-
-def _exercises(options: argparse.Namespace) -> int:
-    """Print the exercises of a lesson, with numbers drawn from a seed, or check answers."""
-    from ui.app.exercises_command import run
-
-    return run(options)
 
 
 def _doctor(options: argparse.Namespace) -> int:
@@ -479,16 +429,47 @@ def _self_test(options: argparse.Namespace) -> int:
     return run()
 
 
-COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+_OWN: dict[str, Callable[[argparse.Namespace], int]] = {
     "run": _run,
     "export": _export,
     "verify": _verify,
-    "kv-cache": _kv_cache,
-    "capture": _capture,
-    "masks": _masks,
-    "races": _races,
     "lessons": _lessons,
-    "exercises": _exercises,
     "doctor": _doctor,
     "self-test": _self_test,
 }
+COMMANDS = (
+    "run", "export", "verify", "kv-cache", "capture", "masks", "races", "lessons", "exercises",
+    "doctor", "self-test",
+)  # fmt: skip
+
+
+def _command(name: str) -> Callable[[argparse.Namespace], int]:
+    """Return what carries a command out; the first line of its docstring is what --help says."""
+    module = _module(name)
+    found: Callable[[argparse.Namespace], int] = module.run if module else _OWN[name]
+    return found
+
+
+def _module(name: str) -> ModuleType | None:
+    """Return the module that has the `add_options` and the `run` of a command."""
+    if name == "kv-cache":
+        from ui.app import kv_cache_command
+
+        return kv_cache_command
+    if name == "capture":
+        from ui.app import capture_command
+
+        return capture_command
+    if name == "masks":
+        from ui.app import masks_command
+
+        return masks_command
+    if name == "races":
+        from ui.app import races_command
+
+        return races_command
+    if name == "exercises":
+        from ui.app import exercises_command
+
+        return exercises_command
+    return None

@@ -31,7 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the exercises, or check answers; 1 if one of them is missing or wrong.
+    """Print the exercises of a lesson, with numbers drawn from a seed, or check answers.
 
     Raises InputError: there is no such lesson, or the answers cannot be used.
     """

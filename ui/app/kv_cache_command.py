@@ -54,7 +54,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the counts, as one JSON object or as text.
+    """Count the bytes of a model's KV cache, and how many sequences fit each GPU.
 
     Raises InputError: there is no such model, or its file cannot be used.
     """

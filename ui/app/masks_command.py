@@ -35,7 +35,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print what each mask costs, or write one.
+    """Count what published sparse patterns would cost a run; write one of them.
 
     Raises InputError: the scenario, the function or a number cannot be used.
     """

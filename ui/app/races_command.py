@@ -19,7 +19,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, device: HostDevice | None = None) -> int:
-    """Watch every build of the scenario's kernels and print what is found; 1 if anything is.
+    """Watch a scenario's CUDA kernels on the CPU: races, accesses outside of arrays.
 
     device: one that watches; none: with the kernels as they are.
     Raises InputError: the scenario cannot be used, or this machine cannot watch.

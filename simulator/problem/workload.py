@@ -392,6 +392,11 @@ class Workload:
         keys = self.split_blocks * self.cols
         return range(self.seqlen_k)[split * keys : (split + 1) * keys]
 
+    @property
+    def split_ranges(self) -> tuple[range, ...]:
+        """The keys of every split."""
+        return tuple(map(self.split_keys, range(self.splits)))
+
     def posed(self, inputs: Inputs) -> Inputs:
         """Return the numbers of the same problem, with heads packed as they are here."""
         shape = self.heads, self.seqlen_q, self.head_dim

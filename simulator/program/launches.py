@@ -150,6 +150,10 @@ class Launch:
             return f"chunk {i}"
         return f"row block {i}" if self.whole_rows else f"tile ({i}, {j})"
 
+    def mark(self, i: int, j: int) -> str:
+        """Return the same in a cell of a strip: ``2,1``, ``2``."""
+        return str(i) if self.whole_rows else f"{i},{j}"
+
     @property
     def writes_output(self) -> bool:
         """Whether it makes O of whole rows, not only scores or a part of O."""

@@ -111,6 +111,11 @@ class TileAlgorithm:
         return self.forward is not None
 
     @property
+    def result(self) -> str:
+        """What it computes."""
+        return "gradients" if self.backward else "O"
+
+    @property
     def missing(self) -> tuple[str, ...]:
         """Numbers of every row of a softmax that it does not have."""
         return (
@@ -153,6 +158,11 @@ class TileAlgorithm:
         own = (spec.name for spec in made if spec.axes == ("row",) and spec.at)
         given = (spec.name for spec in COMMON if spec.name in self.after and spec.axes == ("row",))
         return (*(name for name in ("m", "l") if name not in self.missing), *given, *own)
+
+    @property
+    def kept_columns(self) -> tuple[str, ...]:
+        """Those of them that are kept from visit to visit: a softmax of whole rows keeps none."""
+        return self.columns if self.backward or not self.stores_scores else ()
 
     @property
     def row_numbers(self) -> tuple[str, ...]:

@@ -316,6 +316,20 @@ class Snapshot(ShownFigure):
         return self.program.launches[self.visit.launch]
 
     @property
+    def tile_pages(self) -> range:
+        """The pages of the current tile; none where K and V lie in none, or are not read."""
+        table = self.program.workload.pages
+        if table is None or self.launch.combines:
+            return range(0)
+        return table.pages_with(self.visit.cols)
+
+    @property
+    def tile_places(self) -> tuple[int, ...]:
+        """The places of these pages, in the order of the pages."""
+        table, own = self.program.workload.pages, self.tile_pages
+        return () if table is None else tuple(table.used[own.start : own.stop].tolist())
+
+    @property
     def in_softmax_launch(self) -> bool:
         """Whether this visit works on a whole row block of S (naive's second launch)."""
         return self.launch.whole_rows and self.stores_scores

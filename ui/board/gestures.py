@@ -414,7 +414,7 @@ def _light_up(scene: GestureScene) -> None:
         # Features stand where their rows do.
         name = scene.lay.box_of(made) or made.removeprefix("phi_")
         of_pairs = name in scene.lay.boxes and TENSORS[name].of_pairs
-        of_pairs = of_pairs or not scene.motion.after.program.algorithm.backward
+        of_pairs = of_pairs or not middle_at(scene.motion.after).each_box
         if of_pairs and forms_tile(scene.motion.after) and made in scene.motion.after.op.recorded:
             outline(scene.painter, scene.tile, glow, scene.style.px(4))
         if name in scene.lay.boxes and not TENSORS[name].of_pairs:

@@ -63,11 +63,12 @@ def paint_bands(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
     theme, visit = style.theme, snapshot.visit
     if snapshot.op.before_tiles:
         return
-    at_work, op = middle_at(snapshot).at_work(snapshot), snapshot.op
+    middle, op = middle_at(snapshot), snapshot.op
+    at_work = middle.at_work(snapshot)
     moved = {move.tensor: move.rows for move in op.moves} if op.loads or op.stores else {}
     groups = [[name] for name in dict.fromkeys((lay.keys, lay.values, "Q"))]
     groups += [["m", "l", "LSE", "O"]]
-    if snapshot.program.algorithm.backward:
+    if middle.each_box:
         at_work = frozenset(map(lay.box_of, at_work))
         moved = {lay.box_of(tensor): rows for tensor, rows in moved.items()}
         groups = [[name] for name in lay.boxes if not TENSORS[name].of_pairs]

@@ -69,6 +69,8 @@ class Middle:
     """Whether P lies in HBM as it was divided, whatever the current tile has."""
     relative_to = "m"
     """What exponentials of used tiles are relative to."""
+    each_box = False
+    """Whether each box has numbers of its own at work; else m, l, LSE and O go together."""
     weights, product = "exp(S − m)", "q{} · k{}"
     """What a sum over keys is of, and the product of a row and a key."""
 
@@ -306,6 +308,8 @@ class StoredScores(Middle):
 
 class Gradients(Middle):
     """Gradients of scores and weights, which a backward pass makes of the forward pass's."""
+
+    each_box = True
 
     def areas(self, program: TileProgram, visit: Visit) -> tuple[Area, ...]:
         """Return where P was computed again, or all of it where a forward pass has left it."""

@@ -78,8 +78,8 @@ def paint_mini_board(
             fill("used" if area.dropped else area.name, place)
     _paint_grid(painter, grid, style, box)
     painter.setPen(QPen(QColor(theme.text), round(style.px(2))))
-    for split in range(1, program.workload.splits):
-        edge = _place(grid, box, range(grid.mask.seqlen_q), program.workload.split_keys(split))
+    for keys in program.workload.split_ranges[1:]:
+        edge = _place(grid, box, range(grid.mask.seqlen_q), keys)
         if edge.width() > 0:
             painter.drawLine(edge.topLeft(), edge.bottomLeft())
     outline(painter, box.adjusted(-1, -1, 1, 1), theme.grid)

@@ -8,7 +8,6 @@ from PySide6.QtGui import QColor, QPainter, QPen
 from simulator.run.snapshot import Snapshot
 from ui.board.layout import BoardLayout
 from ui.look.draw import CENTRE, draw_text, hairline, text_width
-from ui.look.page_words import pages_at_work
 from ui.look.theme import LABEL, Style
 
 _NARROWEST = 6
@@ -30,7 +29,7 @@ def paint_pages(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
             x = round(lay.col_x(page * w.page_size))
             if box.left() < x < box.right():
                 painter.drawLine(QLineF(x, box.top(), x, box.bottom()))
-    box, high, at_work = lay.boxes[lay.keys], px(15), pages_at_work(snapshot)
+    box, high, at_work = lay.boxes[lay.keys], px(15), snapshot.tile_pages
     if wide < text_width(font, str(table.places)) + px(4) or box.height() < 2 * high:
         return
     for page, place in enumerate(table.used.tolist()):

@@ -46,8 +46,7 @@ def paint_split_edges(
         return
     w = snapshot.program.workload
     painter.setPen(QPen(QColor(style.theme.text), round(style.px(2))))
-    for split in range(1, w.splits):
-        keys = w.split_keys(split)
+    for keys in w.split_ranges[1:]:
         x = round(lay.col_x(keys.start))
         for name in (lay.keys, "S", lay.values):
             box = lay.boxes[name]
@@ -61,8 +60,7 @@ def split_places(snapshot: Snapshot, style: Style, lay: BoardLayout) -> dict[int
         return {}
     w, room = snapshot.program.workload, lay.partials
     places = {}
-    for split in range(w.splits):
-        keys = w.split_keys(split)
+    for split, keys in enumerate(w.split_ranges):
         band = lay.col_band(lay.values, keys) if keys else QRectF()
         if band.width() >= 2:
             gap = min(round(style.px(4)), int(band.width() / 8))

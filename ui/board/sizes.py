@@ -150,7 +150,7 @@ def sizes_of(
         column = px(46) * growth  # few rows: m and l hold their numbers, too
     elif hall and 0.73 * room_h >= visible_rows * px(HALL_CELL[1]):
         column = px(HALL_CELL[0])
-    columns, outside = columns_of(w), algorithm_of(w).outside
+    columns, outside = algorithm_of(w).kept_columns, algorithm_of(w).outside
     if outside and (wide < _ROOM_OUTSIDE[0] or high < _ROOM_OUTSIDE[1]):
         columns, outside = (), {}
     between = len(columns) * (column + gap / 2) + 1.5 * gap
@@ -185,13 +185,6 @@ def sizes_of(
         for room, n, low in ((room_k, d, 0.0), (room_v, dv, tall_v))
     )
     return Sizes(q, s, o, columns, column, between, k, rows, v, partials, split_names, outside)
-
-
-def columns_of(w: Workload) -> tuple[str, ...]:
-    """Return the numbers of every row that have a box; naive attention keeps none of a softmax."""
-    algorithm = algorithm_of(w)
-    kept = not algorithm.stores_scores or algorithm.backward
-    return algorithm.columns if kept else ()
 
 
 def _partials_heights(w: Workload, style: Style, room: float) -> tuple[float, float]:

@@ -20,7 +20,7 @@ def scenario_words(w: Workload) -> list[str]:
     mask = w.mask
     words = [
         f"Nq {count_text(w.queries)} · Nk {count_text(w.seqlen_k)} · d {w.head_dim}",
-        f"Br {count_text(w.rows)} · Bc {count_text(w.cols)}" + splits_words(w),
+        " · ".join((f"Br {count_text(w.rows)} · Bc {count_text(w.cols)}", *splits_words(w))),
         "causal" if mask.causal else "not causal",
         *(said for said, _ in pattern_words(mask)),
         sharing_words(w),
@@ -108,9 +108,9 @@ def file_mask_words(mask: Mask) -> str:
     return "The input file has a mask: it hides pairs, whatever is set below."
 
 
-def splits_words(w: Workload) -> str:
+def splits_words(w: Workload) -> tuple[str, ...]:
     """Return into how many splits keys are dealt out; nothing where they are not."""
-    return f" · {plural(w.splits, 'split')}" if algorithm_of(w).splits else ""
+    return (plural(w.splits, "split"),) if algorithm_of(w).splits else ()
 
 
 def sharing_words(w: Workload) -> str:

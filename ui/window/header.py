@@ -96,10 +96,9 @@ def _asked_words(w: Workload, asked: bool) -> list[tuple[str, str]]:
 def _own_words(w: Workload) -> list[tuple[str, str]]:
     """Return what else is not as usual, with its fields; the strip below has sizes and causal."""
     heads, kv_heads = w.input_heads
-    splits = splits_words(w).removeprefix(" · ")
     sharing = f"{'MQA' if kv_heads == 1 else 'GQA'} {heads}:{kv_heads}"
     words = [
-        *([(splits, "tiling.splits")] if splits else []),
+        *((splits, "tiling.splits") for splits in splits_words(w)),
         *([(sharing, "attention.kv_heads")] if kv_heads != heads else []),
         *pattern_words(w.mask),
     ]

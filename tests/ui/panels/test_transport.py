@@ -15,12 +15,13 @@ from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import load_scenario, with_values
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.algorithms import ALGORITHMS as ALL
+from simulator.program.partial_visits import partial_before
 from simulator.program.playback import SPEEDS, Cursor, Granularity, end_of_visit
 from simulator.study.compare import comparison_of
 from tests.helpers.demos import demo, snapshots
 from tests.helpers.painted import assert_tidy, painted, record_texts
 from tests.helpers.runs import trace_of
-from ui.look.boundaries import boundaries, partial_before
+from ui.look.boundaries import boundaries
 from ui.look.draw import text_width
 from ui.look.durations import duration_text
 from ui.look.names import op_label

@@ -59,8 +59,7 @@ def costs_of(program: TileProgram) -> Costs:
     base = next(total for total in totals if total.algorithm == base_of.name)
     if own is base:
         return Costs(rows, "")
-    made = "the same gradients" if base_of.backward else "the same O"
-    meaning = f"as many bytes asked of HBM by {base_of.label}, for {made}"
+    meaning = f"as many bytes asked of HBM by {base_of.label}, for the same {base_of.result}"
     times, of_it = base.counters.bytes / own.counters.bytes, ""
     if program.workload.mask.hides:
         first, last = (

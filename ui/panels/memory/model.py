@@ -12,7 +12,7 @@ from simulator.run.motion import Motion
 from simulator.run.snapshot import Snapshot
 from simulator.study.compare import AtScale
 from ui.look.names import chip_name, move_name, tensor_names
-from ui.look.page_words import page_phrase, places_at_work
+from ui.look.page_words import page_phrase
 from ui.look.units import bytes_text, count_text, factor_text
 
 _KIB = 1024
@@ -68,6 +68,7 @@ class TensorTraffic:
     read: int
     written: int
     total: int
+    places: PagePlaces | None = None  # of the block table: where it says that pages lie
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,6 @@ class Chip:
 class PagePlaces:
     """Where pages of K and V lie in HBM."""
 
-    tensor: str  # the block table
     count: int  # how many pages there is room for
     free: frozenset[int]  # places where no page of this sequence lies
     others: frozenset[int]  # those of them that other sequences have
@@ -126,7 +126,6 @@ class MemoryModel:
     written: int
     run: int  # requested bytes of the whole run
     tbps: float  # HBM bandwidth, 10**12 bytes/s
-    pages: PagePlaces | None = None
 
     @property
     def over(self) -> bool:
@@ -137,10 +136,10 @@ class MemoryModel:
     def words(self) -> str:
         """The figures for screen readers."""
         moves = ", ".join(lane.labels[0] for lane in self.lanes) or "no tile moves"
+        places = (f"; {t.places.words}" for t in self.tensors if t.places and t.places.words)
         return (
             f"requested bytes: read {bytes_text(self.read)}, written {bytes_text(self.written)}; "
-            f"{self.occupancy}{', over the limit' if self.over else ''}; {moves}"
-            + (f"; {self.pages.words}" if self.pages and self.pages.words else "")
+            f"{self.occupancy}{', over the limit' if self.over else ''}; {moves}" + "".join(places)
         )
 
     @property
@@ -160,7 +159,13 @@ def memory_model(snapshot: Snapshot) -> MemoryModel:
     program, op, now = snapshot.program, snapshot.op, snapshot.counters
     w, totals = program.workload, program.totals
     tensors = tuple(
-        TensorTraffic(t, now.read[t], now.write[t], totals.read[t] + totals.write[t])
+        TensorTraffic(
+            t,
+            now.read[t],
+            now.write[t],
+            totals.read[t] + totals.write[t],
+            _places(snapshot) if t == TABLE else None,
+        )
         for t in program.tensors
     )
     lanes = tuple(
@@ -188,7 +193,6 @@ def memory_model(snapshot: Snapshot) -> MemoryModel:
         written=now.write_bytes,
         run=totals.bytes,
         tbps=w.gpu.tbps,
-        pages=_places(snapshot),
     )
 
 
@@ -197,8 +201,8 @@ def _places(snapshot: Snapshot) -> PagePlaces | None:
     if table is None:
         return None
     free = frozenset(range(table.places)) - frozenset(table.used.tolist())
-    lit, words = places_at_work(snapshot), page_phrase(snapshot)
-    return PagePlaces(TABLE, table.places, free, table.others, lit, words)
+    lit, words = snapshot.tile_places, page_phrase(snapshot)
+    return PagePlaces(table.places, free, table.others, lit, words)
 
 
 def _on_chip(

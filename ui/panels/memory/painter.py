@@ -8,6 +8,7 @@ from math import hypot
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
+from simulator.problem.paging import TABLE
 from simulator.run.motion import Motion
 from simulator.study.compare import at_scale
 from ui.look.draw import CENTRE, LEFT, RIGHT, card, draw_text, mixed, outline, patterned, text_width
@@ -111,9 +112,9 @@ def _paint_hbm(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> N
         draw_text(painter, words, name, bold, theme.tensor(traffic.tensor))
         draw_text(painter, words, so_far, small, theme.muted, RIGHT)
         _paint_traffic(painter, traffic, bar, largest, style)
-        if model.pages and traffic.tensor == model.pages.tensor:
+        if traffic.places:
             used = max(bar.width() * traffic.total / largest, px(5))
-            _paint_places(painter, model.pages, bar.adjusted(used + px(6), 0, 0, 0), style)
+            _paint_places(painter, traffic.places, bar.adjusted(used + px(6), 0, 0, 0), style)
 
 
 def _paint_hbm_lines(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> None:
@@ -139,9 +140,9 @@ def _paint_hbm_lines(painter: QPainter, model: MemoryModel, layout: MemoryLayout
         height = min(0.62 * row.height(), px(14))
         bar = QRectF(bar.x(), bar.center().y() - height / 2, bar.width(), height)
         _paint_traffic(painter, traffic, bar, largest, style)
-        if model.pages and traffic.tensor == model.pages.tensor:
+        if traffic.places:
             used = max(bar.width() * traffic.total / largest, px(5))
-            _paint_places(painter, model.pages, bar.adjusted(used + px(6), 0, 0, 0), style)
+            _paint_places(painter, traffic.places, bar.adjusted(used + px(6), 0, 0, 0), style)
 
 
 def _fill_share(
@@ -180,7 +181,7 @@ def _paint_places(painter: QPainter, pages: PagePlaces, bar: QRectF, style: Styl
     theme, px = style.theme, style.px
     wide = bar.width() / pages.count
     gap = px(1) if wide > px(4) else 0.0
-    colour = theme.tensor(pages.tensor)
+    colour = theme.tensor(TABLE)
     if gap:
         for place in range(pages.count):
             box = QRectF(bar.x() + place * wide, bar.y(), wide - gap, bar.height())

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from simulator.problem.input_files import BIAS, SINKS, InputFile
 from simulator.problem.workload import Workload
-from simulator.program.algorithms import algorithm_of
 from simulator.program.faults import FAULTS
 from simulator.study.ring.dealing import DEVICES, LAYOUTS
 from simulator.timing.kernel_kinds import usual_kind
@@ -91,12 +90,10 @@ def blanks(workload: Workload, said: Texts) -> dict[str, Blank]:
         "attention.decay": drawn,
         "attention.strength": drawn,
     }
-    if algorithm_of(w).splits:
-        why = "by split size" if said["tiling.split_size"] else "by auto"
-        out["tiling.splits"] = _blank(w.splits, why)
-        out["tiling.split_size"] = _blank(w.split_blocks * w.cols, "by splits")
-    if w.pages is not None:
-        out["tiling.page_size"] = _blank(w.page_size, "divides Bc")
+    why = "by split size" if said["tiling.split_size"] else "by auto"
+    out["tiling.splits"] = _blank(w.splits, why)
+    out["tiling.split_size"] = _blank(w.split_blocks * w.cols, "by splits")
+    out["tiling.page_size"] = _blank(w.page_size, "divides Bc")
     lacks = Blank("", f"{w.algorithm} has none")
     out |= {name: lacks for name, spec in SPECS.items() if spec.of and w.algorithm not in spec.of}
     if (said["input.source"] or "random") == "random":

@@ -74,7 +74,6 @@ class SmoothingState:
     why: str  # why it cannot be done again
     # what the row would read with its query elsewhere; None: it is where it is
     moved: MovedQuery | None = None
-    softmax: bool = True  # whether the run has one
     # random features in place of the softmax; None: `unfit` says why not, or nobody has asked
     estimates: Estimates | None = None
     unfit: str = ""  # why there are none
@@ -117,7 +116,7 @@ class SmoothingState:
     def part_words(self) -> str:
         """What has to be known about the run; empty if nothing has."""
         other = ""
-        if not self.softmax:
+        if not algorithm_of(self.workload).softmax:
             other = " This run has no softmax: shown is what one would make of its Q and K."
         if self.points.whole:
             return other
@@ -145,7 +144,6 @@ def smoothing_state(w: Workload, inputs: Inputs, head: int, row: int) -> Smoothi
     points = head_points(w, inputs, head, row)
     return SmoothingState(
         w, row, points, key_plane(points), factors(points), rounding_bound(points), None, "",
-        softmax=algorithm_of(w).softmax,
     )  # fmt: skip
 
 

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QImage, QPaintEngine, QPainter, QTransform
 
+from simulator.program.partial_visits import partial_before
 from simulator.program.tile_program import TileProgram
 from simulator.run.snapshot import Snapshot
 from simulator.timing.duration import duration_of
-from ui.look.boundaries import boundaries, partial_before
+from ui.look.boundaries import boundaries
 from ui.look.draw import CENTRE, card, draw_text, mixed, text_width
 from ui.look.durations import LEAST, MODEL, duration_text
 from ui.look.names import op_label, short_op_label
@@ -72,8 +73,7 @@ def _cell_marks(program: TileProgram) -> tuple[tuple[str, bool, bool], ...]:
     out = []
     for n in range(len(program)):
         visit = program.visit(n)
-        whole = program.launches[visit.launch].whole_rows
-        label = str(visit.i) if whole else f"{visit.i},{visit.j}"
+        label = program.launches[visit.launch].mark(visit.i, visit.j)
         out.append((label, visit.first, visit.opens))
     return tuple(out)
 

@@ -1,6 +1,6 @@
 """`make site`: docs, all lessons and demos as pages that step, and a gallery, as files to serve.
 
-    python packaging/site/build.py [--only NAME...] [--jobs N]
+    python packaging/site/build.py [--only NAME...] [--keep] [--jobs N]
 
 `python -m ui export` of this checkout makes pages and pictures, MkDocs the rest.
 The last step looks at every link of every page and fails if one leads nowhere.
@@ -31,11 +31,15 @@ def main() -> None:
     """Build the site into dist/site."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", help="of lessons and demos, these")
+    parser.add_argument(
+        "--keep", action="store_true", help="make no page or picture that is there from before"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     asked = parser.parse_args()
     sys.path.insert(0, str(ROOT))
-    shutil.rmtree(BUILD, ignore_errors=True)
     pages = BUILD / "pages"
+    if not asked.keep:
+        shutil.rmtree(BUILD, ignore_errors=True)
     write_pages(pages)
     write_lists(pages, asked.only)
     with ThreadPoolExecutor(asked.jobs) as pool:
@@ -55,7 +59,8 @@ def main() -> None:
 
 def write_pages(pages: Path) -> None:
     """Copy the pages of the checkout, and the files that they link to, to the same places."""
-    shutil.copytree(ROOT / "docs", pages / "docs", ignore=shutil.ignore_patterns("__pycache__"))
+    nowhere = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "docs", pages / "docs", ignore=nowhere, dirs_exist_ok=True)
     for name in PAGES:
         shutil.copy(ROOT / name, pages / name)
     shutil.copy(ROOT / "README.md", pages / "index.md")
@@ -100,19 +105,22 @@ def write_lists(pages: Path, only: Sequence[str] | None = None) -> None:
         lessons = [each for each in part.lessons if only is None or each.path.stem in only]
         rows = [f"- [{each.title}]({each.path.stem}.html): {each.summary}" for each in lessons]
         lines += [f"## {part.title}", "", *rows, ""] if rows else []
-    (pages / "lessons").mkdir(parents=True)
+    (pages / "lessons").mkdir(parents=True, exist_ok=True)
     (pages / "lessons" / "index.md").write_text("\n".join(lines), encoding="utf-8")
     lines = ["# Runs that step", ""]
     for path in sorted(SCENARIOS.glob("*.toml")):
         if only is None or path.stem in only:
             title = load_scenario(path).title
             lines += [f"[![{title}]({path.stem}.png)]({path.stem}.html)", "", title, ""]
-    (pages / "runs").mkdir(parents=True)
+    (pages / "runs").mkdir(parents=True, exist_ok=True)
     (pages / "runs" / "index.md").write_text("\n".join(lines), encoding="utf-8")
 
 
 def exports(pages: Path, only: Sequence[str] | None = None) -> list[list[str]]:
-    """Return the commands that make the pages of lessons and demos, and a picture of each demo."""
+    """Return the commands that make the pages of lessons and demos, and a picture of each demo.
+
+    What is there already is not made again.
+    """
     from simulator.base.assets import LESSONS, SCENARIOS
 
     made = []
@@ -122,8 +130,9 @@ def exports(pages: Path, only: Sequence[str] | None = None) -> list[list[str]]:
     ):
         for path in sorted(sources):
             for end in ends:
-                if only is None or path.stem in only:
-                    out = _short(pages / folder / f"{path.stem}.{end}")
+                target = pages / folder / f"{path.stem}.{end}"
+                if (only is None or path.stem in only) and not target.exists():
+                    out = _short(target)
                     size = ["--size", "640x360"] if end == "png" else []
                     command = [sys.executable, "-m", "ui", "export", _short(path), "-o", out, *size]
                     made.append(command)

@@ -48,7 +48,7 @@ def exists(w: Workload, cell: Cell) -> bool:
     """Return whether a workload has a cell."""
     rows, cols = cell_shape(w, cell.tensor)
     algorithm = algorithm_of(w)
-    if cell.tensor in algorithm.missing:
+    if cell.tensor in algorithm.missing or "page" in cell.spec.axes:  # no number of the run
         return False
     if cell.tensor == GATE.name:
         return w.gated and 0 <= cell.row < rows and 0 <= cell.col < cols

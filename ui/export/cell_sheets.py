@@ -41,7 +41,8 @@ class CellSheets:
             self.small = False
             return
         for name, spec in TENSORS.items():
-            if "split" not in spec.axes and exists(w, Cell(name, 0, 0)):
+            seen = not spec.of_pairs or name == "S"  # of those, it alone has a place in pictures
+            if seen and "split" not in spec.axes and exists(w, Cell(name, 0, 0)):
                 self._shapes[name] = cell_shape(w, name)
         self.small = sum(rows * cols for rows, cols in self._shapes.values()) <= MOST_CELLS
 

@@ -13,7 +13,7 @@ from simulator import simulate
 from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import Scenario, load_scenario, with_values
 from simulator.problem.workload import resolve
-from simulator.program.algorithms import ALGORITHMS, USUAL, beside
+from simulator.program.algorithms import ALGORITHMS, TENSORS, USUAL, beside
 from simulator.run.cell_values import (
     CellValue,
     cell_name,
@@ -287,6 +287,16 @@ def test_o_is_rounded_once_it_is_stored_and_too_large_a_number_is_infinite() -> 
     first = trace_of(scenario("flash1", nq=4, nk=4, d=2, dtype="float16")).snapshot(0)
     assert "store" in first.done  # to be read again by the next column block: in float32
     assert stored_output(first, numbers).tolist() == numbers.tolist()
+
+
+@pytest.mark.parametrize("name", list(ALGORITHMS))
+def test_of_each_cell_that_a_run_has_something_is_said(name: str) -> None:
+    trace = trace_of(load_scenario(SCENARIOS / f"{name}.toml"))
+    for tensor, spec in TENSORS.items():
+        cell = Cell(tensor, 0, 0)
+        if "split" not in spec.axes and exists(trace.workload, cell):
+            found = cell_value(trace.snapshot(0), cell)
+            assert found.state or found.value is not None
 
 
 @pytest.mark.parametrize("name", list(ALGORITHMS))

@@ -182,6 +182,8 @@ class Fault:
     cites: str  # the paper's line that is done wrong
     algorithms: tuple[str, ...]  # those that can make it; in the others it has no effect
     instead: str = ""  # why the others cannot; empty where all can
+    # what is said of the numbers that it loses, by name
+    notes: Mapping[str, str] = field(default_factory=dict)
     made: Wrong = field(default_factory=dict, repr=False)  # what ops make wrong
     without_alpha: bool = False  # whether the sums so far are kept as if alpha were 1
     # what happens to P between its sum and its use: P, the workload and the visit to P
@@ -219,14 +221,14 @@ FAULTS = (
         "ℓ and O are not rescaled when the maximum rises, so tiles count relative to different "
         "maxima.",
         "Milakov & Gimelshein 2018, Algorithm 3, line 5; Dao 2023, Algorithm 1, lines 9 and 10",
-        _FLASH, f"{_ONE_MAXIMUM} and never rescales",
+        _FLASH, f"{_ONE_MAXIMUM} and never rescales", {"alpha": "forgotten"},
         without_alpha=True,
     ),
     Fault(
         "no_maximum", "no maximum",
         "m stays 0 and P is exp(S): right until exp overflows, in float32 at S = 88.7.",
         "Dao 2023, Algorithm 1, line 9; Milakov & Gimelshein 2018, section 2",
-        _SOFTMAX,
+        _SOFTMAX, notes={"m": "no maximum"},
         made={RowMax: {"m_tile": _zero, "m": _zero}, Combine: {"m": _of_tile}},
     ),
     Fault(
@@ -435,6 +437,12 @@ def fault_labels(scenario: Scenario) -> tuple[str, ...]:
         return ()
     word = "FAULT" if len(titles) == 1 else "FAULTS"
     return f"{word}: {', '.join(titles)}", f"{len(titles)} {word}", word
+
+
+def fault_note(w: Workload, number: str) -> str:
+    """Return what the faults of a run let be said of a number; empty if nothing."""
+    on = (fault for fault in FAULTS if fault.name in w.faults.on)
+    return next((fault.notes[number] for fault in on if number in fault.notes), "")
 
 
 def without_effect(fault: Fault, w: Workload) -> str:

@@ -121,6 +121,9 @@ class Exactness:
     # largest error of storing O in the dtype, in the strip's units; None where it is float32
     rounding: float | None
     missing: bool  # whether `fill_errors` has something to compute
+    # whether a larger maximum rescales O: not where it is one of a whole row
+    rescales: bool = True
+    features: str = ""  # without a softmax, what φ is
     # of a backward pass, the gradients that the strips are of instead: those of rows, and those of
     # keys; then nothing is known in float16, of alpha and of scores
     gradients: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
@@ -313,6 +316,8 @@ def _picture(
         largest=top if np.isfinite(top) else None,
         rounding=ROUNDING[w.dtype] if not algorithm_of(w).normalises_each_tile else None,
         missing=bool(_missing(w, head, needed, current, effort).any()),
+        rescales=not algorithm_of(w).stores_scores,
+        features=w.feature_map.words if w.feature_map else "",
     )
 
 

@@ -341,6 +341,12 @@ class Snapshot(ShownFigure):
         return frozenset(spec.name for spec in specs if "split" in spec.axes)
 
     @property
+    def joined(self) -> F32 | None:
+        """LSE of the splits that the visit joins, (splits, r); None where it joins none."""
+        joins = self.partials is not None and self.launch.combines
+        return self.partials.lse if self.partials and joins else None
+
+    @property
     def completes(self) -> bool:
         """Whether every row that has been begun is done now, and this op has done the last."""
         whole = self.cursor.op == len(self.ops) - 1 and self.visit.last

@@ -21,7 +21,7 @@ from simulator.run.snapshot import Snapshot
 from simulator.run.trace import DETAIL_TILES
 from ui.look.heat import KEPT, finite_range
 from ui.look.names import head_words
-from ui.look.units import number_text
+from ui.look.units import number_text, plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,8 @@ class Middle:
     """Whether P lies in HBM as it was divided, whatever the current tile has."""
     relative_to = "m"
     """What exponentials of used tiles are relative to."""
+    has_maximum = True
+    """Whether numbers of a row are relative to a maximum of scores that the visit has."""
     each_box = False
     """Whether each box has numbers of its own at work; else m, l, LSE and O go together."""
     weights, product = "exp(S − m)", "q{} · k{}"
@@ -194,6 +196,10 @@ class Middle:
             out.append(Phrase("hatched tiles are skipped"))
         return out
 
+    def of_row(self, now: Snapshot) -> tuple[str, ...]:
+        """Return what there is of each key of one row, longest first; nothing for its scores."""
+        return ()
+
     def past(self, now: Snapshot) -> list[Phrase]:
         """Return how the tiles before the current one are drawn."""
         before = now.cursor.visit - 1
@@ -236,6 +242,11 @@ class JoinedSplits(Middle):
                 f"O of row block {now.visit.i} is the sum of all splits by their weights w"
             )
         return Phrase(f"splits of row block {now.visit.i} are joined")
+
+    def of_row(self, now: Snapshot) -> tuple[str, ...]:
+        """Return that there is a number of each split instead."""
+        splits = now.program.workload.splits
+        return (f"LSE of {'each of ' * (splits > 1)}{plural(splits, 'split')}",)
 
 
 class StoredScores(Middle):
@@ -309,7 +320,7 @@ class StoredScores(Middle):
 class Gradients(Middle):
     """Gradients of scores and weights, which a backward pass makes of the forward pass's."""
 
-    each_box = True
+    has_maximum, each_box = False, True
 
     def areas(self, program: TileProgram, visit: Visit) -> tuple[Area, ...]:
         """Return where P was computed again, or all of it where a forward pass has left it."""
@@ -386,6 +397,7 @@ class RunningState(Middle):
     note = Phrase("", "S is never formed: the state stays on chip")
     sums_over = "features"
     state: Literal["chunk", "token"] | None = "chunk"
+    has_maximum = False
     weights, product = "weights", "φ(q{}) · φ(k{})"
 
     def areas(self, program: TileProgram, visit: Visit) -> tuple[Area, ...]:
@@ -441,6 +453,10 @@ class RunningState(Middle):
             return [Phrase("random features: on average the weights of a softmax")]
         return [Phrase("another function than a softmax, not an approximation of it")]
 
+    def of_row(self, now: Snapshot) -> tuple[str, ...]:
+        """Return what the similarities are."""
+        return "φ(q)·φ(k) of this row: no softmax", "φ(q)·φ(k)"
+
 
 class StateOfKeys(RunningState):
     """A state to which all keys are added before a query is read."""
@@ -484,6 +500,12 @@ class TokenState(RunningState):
             return Phrase(f"O of {token} read from the state")
         done = "added to the state" if now.made("state") else "not added yet"
         return Phrase(f"{token} {done}")
+
+    def of_row(self, now: Snapshot) -> tuple[str, ...]:
+        """Return what the weights are: a gate makes them less with every token."""
+        if now.gate is None:
+            return super().of_row(now)
+        return "how much each value counts in this row by now", "how much each value counts"
 
 
 _SCORES, _STORED, _SPLITS = Middle(), StoredScores(), JoinedSplits()

@@ -14,6 +14,7 @@ import numpy as np
 from simulator.base.dtypes import F32
 from simulator.base.matmul import matmul
 from simulator.program.algorithms import TENSORS
+from simulator.program.faults import fault_note
 from simulator.program.gate_ops import ApplyGate
 from simulator.program.ops import exp_shift
 from simulator.program.state_ops import MapFeatures
@@ -179,21 +180,20 @@ class _LineRow:
 
     def joined(self, old: LinePiece, tile_top: LinePiece) -> Pieces:
         """Return how the running maximum comes about, or how a fault takes it."""
-        faults = self.snapshot.program.workload.faults
-        if faults.no_maximum:
-            return plain("no maximum")
-        if faults.drop_previous_maximum:
+        w = self.snapshot.program.workload
+        if note := fault_note(w, "m"):
+            return plain(note)
+        if w.faults.drop_previous_maximum:
             return plain(tile_top, ", not ", old)
         if self.skips:
             grown = growth(self.snapshot, self.row)
-            by = self.snapshot.program.workload.threshold or 0.0
-            return plain(f"kept: 2^{number_text(grown)} ≤ 2^{by:g}")
+            return plain(f"kept: 2^{number_text(grown)} ≤ 2^{w.threshold or 0.0:g}")
         return plain("max(", old, ", ", tile_top, ")")
 
     def largest(self, scores: F32) -> Pieces:
         """Return how the maximum of some scores alone comes about, or how a fault takes it."""
-        if self.snapshot.program.workload.faults.no_maximum:
-            return plain("no maximum")
+        if note := fault_note(self.snapshot.program.workload, "m"):
+            return plain(note)
         return plain("max ", *self.scores(scores, 2, "S"))
 
     def divided(self, latex: str, values: F32, divided: F32, of: VectorOf, name: str) -> UpdateLine:

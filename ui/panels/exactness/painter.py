@@ -9,6 +9,7 @@ import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
+from simulator.program.faults import fault_note
 from simulator.run.exactness import EXP_OVERFLOW, HALF_OVERFLOW, ErrorStrip, Exactness, RowError
 from simulator.run.snapshot import Snapshot
 from ui.look.draw import LEFT, RIGHT, draw_text, mixed, outline, patterned, text_width
@@ -112,7 +113,7 @@ def half_words(snapshot: Snapshot, model: Exactness) -> tuple[tuple[str, ...], t
         made = " and ".join(model.gradients[1])
         names = (f"error of {made} so far, key by key", f"error of {made} so far", f"{made} so far")
         return names, _worst_words(model.half, "no key has a gradient yet", "key")
-    if not snapshot.program.algorithm.softmax:
+    if model.features:
         names = ("same inputs, P, ℓ and O in fp16", "same inputs in fp16", "fp16")
         return names, _worst_words(model.half, "not computed yet")
     names = (
@@ -139,13 +140,15 @@ def figure_lines(
     """Return the lines below the strips: name, words from long to short, and whether they warn."""
     if model.gradients[0]:
         return _gradient_lines(snapshot, model)
-    if not snapshot.program.algorithm.softmax:
-        phi = snapshot.program.workload.feature_map
-        assert phi is not None
+    if model.features:
         none = "no maximum and no rescale: there is no softmax"
         return (
             ("rescale", (none, "no softmax", "none"), False),
-            ("φ", (f"{phi.words}: the error is that of linear attention", phi.words), False),
+            (
+                "φ",
+                (f"{model.features}: the error is that of linear attention", model.features),
+                False,
+            ),
             ("fp16", *_half_texts(model, limit="")),
         )
     return (
@@ -190,13 +193,13 @@ def _gradient_lines(
 
 
 def _rescale_texts(snapshot: Snapshot, model: Exactness) -> tuple[str, ...]:
-    if snapshot.stores_scores:
+    if not model.rescales:
         return ("none: one maximum over the whole row", "none")
     if model.rescale is None:
         return ("no maximum has changed so far", "none so far")
     value = number_text(model.rescale)
-    forgotten = snapshot.program.workload.faults.forget_alpha
-    tail = ", forgotten" if forgotten else ""
+    note = fault_note(snapshot.program.workload, "alpha")
+    tail = f", {note}" if note else ""
     return (
         f"α = {value} is the largest rescale so far{tail}",
         f"largest so far α = {value}{tail}", f"α = {value}{tail}",
@@ -214,7 +217,7 @@ def _margin_texts(snapshot: Snapshot, model: Exactness) -> tuple[tuple[str, ...]
     side = f"{distance} over" if over else f"{distance} below"
     none = f"max S = {largest}, {side} the overflow of exp at {limit} without a maximum"
     safe = "with one S − m ≤ 0"
-    if snapshot.program.workload.faults.no_maximum:
+    if fault_note(snapshot.program.workload, "m"):
         return (none, f"max S = {largest}, {side} overflow at {limit}", side), over
     return (
         f"{none}; {safe}", none, f"max S = {largest}, {side} overflow at {limit}",
@@ -402,7 +405,7 @@ def row_at(rect: QRectF, style: Style, point: QPointF, model: Exactness) -> tupl
     return None
 
 
-def row_words(model: Exactness, strip: int, row: int, *, softmax: bool = True) -> str:
+def row_words(model: Exactness, strip: int, row: int) -> str:
     """Return what a strip says about a row, for the pointer."""
     errors = model.half if strip else model.now
     words = {
@@ -411,7 +414,7 @@ def row_words(model: Exactness, strip: int, row: int, *, softmax: bool = True) -
         RowError.BROKEN: "NaN or ∞",
     }
     state = RowError(int(errors.states[row]))
-    tail = " in fp16 without a maximum" if softmax else " in fp16"
+    tail = " in fp16" if model.features else " in fp16 without a maximum"
     said = words.get(state) or f"off by {ulp_text(float(errors.ulp[row]))}"
     if strip and model.gradients[1]:
         return f"key {count_text(row)}: {said}"

@@ -91,9 +91,7 @@ class _Strips(QWidget):
         if event.type() is QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
             hit = self._hit(QPointF(event.pos()))
             if hit is not None and self.model is not None:
-                softmax = self.snapshot is None or self.snapshot.program.algorithm.softmax
-                words = row_words(self.model, *hit, softmax=softmax)
-                QToolTip.showText(event.globalPos(), words, self)
+                QToolTip.showText(event.globalPos(), row_words(self.model, *hit), self)
             else:
                 QToolTip.hideText()
             return True

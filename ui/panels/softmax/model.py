@@ -47,7 +47,7 @@ class ScoreBars:
 def score_bars(snapshot: Snapshot, report: RowReport, most: int) -> ScoreBars:
     """Return at most `most` bars."""
     scores = row_scores(snapshot, report)
-    if snapshot.launch.combines:
+    if snapshot.joined is not None:
         # A fault may have made some infinite: then there is no bar.
         seen = np.where(np.isfinite(scores), KeyState.CURRENT, KeyState.HIDDEN).astype(np.uint8)
         scores = np.where(np.isfinite(scores), scores, np.float32(-np.inf))
@@ -67,7 +67,8 @@ def _others(snapshot: Snapshot, report: RowReport) -> list[float]:
     """Return what is drawn among the bars: the sink logit, which no key has, and the maximum."""
     w, visit, now = snapshot.program.workload, snapshot.visit, running_maximum(snapshot, report)
     rows = range(report.row, report.row + 1)
-    sink = -np.inf if snapshot.launch.combines else w.start(visit.head, rows, visit.split)[0][0]
+    joins = snapshot.joined is not None
+    sink = -np.inf if joins else w.start(visit.head, rows, visit.split)[0][0]
     of_m = () if now is None else (now.now, now.now if now.old is None else now.old)
     return [float(sink), *of_m]
 
@@ -90,7 +91,7 @@ def row_weights(snapshot: Snapshot, report: RowReport) -> F32 | None:
     Those of the tile are its P, as soon as that is relative to m. NaN where there is no weight;
     None without a rescale.
     """
-    if not is_rescaled(snapshot) or snapshot.launch.combines:
+    if not is_rescaled(snapshot) or snapshot.joined is not None:
         return None
     r, cols = report.row - snapshot.visit.rows.start, snapshot.visit.cols
     with np.errstate(all="ignore"):
@@ -110,8 +111,8 @@ def row_scores(snapshot: Snapshot, report: RowReport) -> F32:
 
     Where splits are joined, these are LSE of each split, (splits,).
     """
-    if snapshot.partials is not None and snapshot.launch.combines:
-        return snapshot.partials.lse[:, report.row - snapshot.visit.rows.start]
+    if snapshot.joined is not None:
+        return snapshot.joined[:, report.row - snapshot.visit.rows.start]
     waits = any(op.changed for op in snapshot.ops[snapshot.cursor.op + 1 :])  # all of S
     if snapshot.scores is None or not waits:
         return report.scores
@@ -127,7 +128,8 @@ def own_begin(snapshot: Snapshot) -> int:
 
 def is_worked_on(snapshot: Snapshot) -> bool:
     """Whether the current tile has been turned into scores or weights."""
-    return snapshot.launch.combines or snapshot.scores is not None or snapshot.weights is not None
+    made = snapshot.joined, snapshot.scores, snapshot.weights
+    return any(each is not None for each in made)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +166,7 @@ _AS_RECORDED = 1e-3
 
 def sum_bar(snapshot: Snapshot, report: RowReport) -> SumBar | None:
     """Return the running sum at the cursor; None while there is none, or if it is another sum."""
-    if snapshot.stores_scores or snapshot.launch.combines:
+    if snapshot.stores_scores or snapshot.joined is not None:
         return None
     r, w, visit = report.row - snapshot.visit.rows.start, snapshot.program.workload, snapshot.visit
     done = snapshot.made("l")

@@ -10,12 +10,14 @@ from PySide6.QtCore import QPointF, QRect, QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
 from simulator.base.dtypes import F32
+from simulator.program.faults import fault_note
 from simulator.program.op import Gesture
 from simulator.program.playback import eased, rescaling
 from simulator.run.motion import Motion
 from simulator.run.rescales import has_seen
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
+from ui.board.middle import middle_at
 from ui.look.draw import (
     CENTRE,
     LEFT,
@@ -259,7 +261,8 @@ def _paint_title(painter: QPainter, picture: _RowPicture) -> None:
     room = layout.title.width() - width - style.px(12)
     colour = style.theme.muted if picture.elsewhere is None else style.theme.current
     notes = _note_words(picture)
-    if layout.gutter.isEmpty() and picture.elsewhere is None and snapshot.program.algorithm.softmax:
+    of_scores = middle_at(snapshot).state is None
+    if layout.gutter.isEmpty() and picture.elsewhere is None and of_scores:
         notes = ("",)  # the number of the maximum is there
     note = first_that_fits(notes, room, small)
     draw_text(painter, layout.title, note, small, colour, RIGHT)
@@ -268,15 +271,10 @@ def _paint_title(painter: QPainter, picture: _RowPicture) -> None:
 def _note_words(picture: _RowPicture) -> tuple[str, ...]:
     """Return what the bars are, longest first."""
     snapshot, bars = picture.snapshot, picture.bars
-    w = snapshot.program.workload
     if picture.elsewhere is not None:
         return elsewhere_words(snapshot, picture.elsewhere)
-    if snapshot.launch.combines:
-        return (f"LSE of {'each of ' * (w.splits > 1)}{plural(w.splits, 'split')}",)
-    if not snapshot.program.algorithm.softmax and snapshot.gate is not None:
-        return "how much each value counts in this row by now", "how much each value counts"
-    if not snapshot.program.algorithm.softmax:
-        return "φ(q)·φ(k) of this row: no softmax", "φ(q)·φ(k)"
+    if own := middle_at(snapshot).of_row(snapshot):
+        return own
     if bars.strange:
         lost = f"{count_text(bars.strange)} of {plural(len(picture.report.scores), 'score')}"
         return f"{lost} are infinite or NaN", "inf or NaN"
@@ -560,8 +558,8 @@ class LegendWord:
 
 def legend_words(snapshot: Snapshot, report: RowReport) -> tuple[LegendWord, ...]:
     """Return the words under the bars, in the order of their keys."""
-    if snapshot.launch.combines:
-        return _split_words(snapshot, len(report.scores))
+    if snapshot.joined is not None:
+        return _split_words(len(snapshot.joined), len(report.scores))
     cols, visit = snapshot.visit.cols, snapshot.visit
     hidden = row_scores(snapshot, report) == -np.inf
     current = np.zeros_like(hidden)
@@ -584,9 +582,8 @@ def legend_words(snapshot: Snapshot, report: RowReport) -> tuple[LegendWord, ...
     return tuple(sorted(words, key=lambda word: word.keys))
 
 
-def _split_words(snapshot: Snapshot, keys: int) -> tuple[LegendWord, ...]:
+def _split_words(splits: int, keys: int) -> tuple[LegendWord, ...]:
     """Return the words under the bars of splits, which are equally wide."""
-    splits = snapshot.program.workload.splits
     if splits > _MOST_NAMED:
         words = plural(splits, "split")
         return (LegendWord(words, words, KeyState.CURRENT, (0, keys)),)
@@ -686,8 +683,7 @@ def error_words(snapshot: Snapshot, report: RowReport) -> tuple[str, ...]:
 
 def rescale_words(snapshot: Snapshot, report: RowReport) -> str:
     """Return what this visit's rescale multiplies O by, in words."""
-    algorithm = snapshot.program.algorithm
-    if not algorithm.softmax or algorithm.backward:
+    if not middle_at(snapshot).has_maximum:
         return ""
     if snapshot.tile.last("factor") is None:
         return "no rescale"
@@ -695,8 +691,8 @@ def rescale_words(snapshot: Snapshot, report: RowReport) -> str:
     if not snapshot.made("m"):
         return f"rescale {name} = —"
     factor = float(snapshot.rescale_factor[report.row - snapshot.visit.rows.start])
-    forgotten = snapshot.program.workload.faults.forget_alpha
-    return f"rescale {name} = {number_text(factor)}" + (", α forgotten" if forgotten else "")
+    note = fault_note(snapshot.program.workload, "alpha")
+    return f"rescale {name} = {number_text(factor)}" + (f", α {note}" if note else "")
 
 
 def _paint_footer(

@@ -40,7 +40,7 @@ class TrafficCurve:
         return int(self.bytes[:, -1].sum())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class RunTraffic:
     """The bytes of a run as curves, and what they are compared with."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from PySide6.QtCore import QRectF, QSize
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QWidget
 
 from simulator.lesson.tables import ChooseTable
@@ -14,18 +14,17 @@ from simulator.program.playback import moved, rescaling
 from simulator.run.motion import Motion
 from simulator.run.rescales import rescales
 from simulator.run.snapshot import Snapshot
-from ui.look.theme import DARK, Style
-from ui.safety.overrides import guarded
-from ui.safety.painting import painting
+from ui.look.theme import Style
 from ui.session.view import Model, View
 from ui.widgets.choice_bar import PlotBar
+from ui.widgets.painted import Painted
 
 State = TypeVar("State")
 SMALLEST = QSize(320, 150)
 """Smallest size of most panels."""
 
 
-class Panel(QWidget, Generic[Model]):
+class Panel(Painted, Generic[Model]):
     """The content of a dock.
 
     It is generic over its model: what it needs beyond the snapshot, made with the view in the
@@ -38,7 +37,6 @@ class Panel(QWidget, Generic[Model]):
         self.setObjectName(name)
         self.setAccessibleName(title)
         self.setMinimumSize(smallest)
-        self.style_now = Style(DARK)
 
     def show_view(self, view: View, model: Model) -> None:
         """Show a view; a panel that follows the session by itself needs no view."""
@@ -48,11 +46,6 @@ class Panel(QWidget, Generic[Model]):
 
         Panels override this that keep a view or a trace, and with it the inputs of a large run.
         """
-
-    def set_style(self, style: Style) -> None:
-        """Take theme and text scale."""
-        self.style_now = style
-        self.update()
 
     def show_share(self, share: float) -> None:
         """Show how much of the op has been done, 0 to 1; most panels show states only."""
@@ -79,10 +72,6 @@ class Panel(QWidget, Generic[Model]):
         """Return what the dock is called for a view; most have one title, and this is empty."""
         return ""
 
-    def clear(self, painter: QPainter) -> None:
-        """Paint the background of a panel."""
-        painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
-
 
 class AlphaLight:
     """Whether α is lit in a panel: while a rescale is done that is shown to shrink something."""
@@ -103,24 +92,20 @@ class AlphaLight:
         return self.on != before
 
 
-@guarded
-class StatePicture(QWidget, Generic[State]):
+class StatePicture(Painted, Generic[State]):
     """A panel's state as a pure function paints it."""
 
     def __init__(
-        self, parent: QWidget, name: str, paint: Callable[[QPainter, State, Style, QRectF], None]
+        self, parent: QWidget, name: str, draw: Callable[[QPainter, State, Style, QRectF], None]
     ) -> None:
         super().__init__(parent)
-        self.style_now = Style(DARK)
         self.state: State | None = None
-        self._paint = paint
+        self._draw = draw
         self.setAccessibleName(name)
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with painting(self) as painter:
-            painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
-            if self.state is not None:
-                self._paint(painter, self.state, self.style_now, QRectF(self.rect()))
+    def paint(self, painter: QPainter) -> None:
+        if self.state is not None:
+            self._draw(painter, self.state, self.style_now, QRectF(self.rect()))
 
 
 class MovingPanel(Panel[Model]):
@@ -155,12 +140,6 @@ class MovingPanel(Panel[Model]):
             if self._moves:
                 self.update()
 
-    def cleared(self, painter: QPainter) -> QRectF:
-        """Clear the panel; return the place inside its margins."""
-        self.clear(painter)
-        return inside_margins(self)
-
-
-def inside_margins(panel: QWidget) -> QRectF:
-    """Return where a moving panel paints."""
-    return QRectF(panel.rect()).adjusted(8, 6, -8, -6)
+    def place(self) -> QRectF:
+        """Return the place of the picture."""
+        return QRectF(self.rect()).adjusted(8, 6, -8, -6)

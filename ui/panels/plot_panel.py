@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from PySide6.QtCore import QRectF, QSizeF
-from PySide6.QtGui import QPaintEvent, QResizeEvent
+from PySide6.QtGui import QResizeEvent
 
 from simulator.base.choices import Choice
 from ui.look.names import fitting
@@ -15,7 +15,6 @@ from ui.panels.base import Panel
 from ui.plots.model import PlotModel
 from ui.plots.widget import PlotView
 from ui.safety.overrides import guarded
-from ui.safety.painting import painting
 from ui.session.view import Model
 from ui.widgets.choice_bar import PlotBar
 
@@ -55,10 +54,9 @@ class PlotPanel(Panel[Model]):
         self.setAccessibleDescription(model.summary)
 
     def set_style(self, style: Style) -> None:
-        super().set_style(style)
         with self.plot.laid_out_once():
             self.plot.set_style(style)
-            self.arrange()
+            super().set_style(style)
 
     def arrange(self) -> None:
         """Give the choices the lines that they need, and the plot the rest."""
@@ -74,10 +72,5 @@ class PlotPanel(Panel[Model]):
         self.plot.setGeometry(side, top, width, max(height - top - 4, 40))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
         with self.plot.laid_out_once():
-            self.arrange()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with painting(self) as painter:
-            self.clear(painter)
+            super().resizeEvent(event)

@@ -11,35 +11,32 @@ from typing import Any, Generic
 from pydantic import ValidationError
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import (
-    QHelpEvent,
     QHideEvent,
     QKeyEvent,
     QMouseEvent,
     QPainter,
-    QPaintEvent,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QSlider, QToolTip, QWidget
+from PySide6.QtWidgets import QSlider, QWidget
 
 from simulator.base.choices import Choice, one_of
 from simulator.lesson.tables import ChooseTable
 from simulator.run.trace import Trace
 from ui.kit.boxes import Box, Column, Scene, scene
 from ui.kit.shapes import Paragraph, Sentence
-from ui.look.draw import outline, text_width
+from ui.look.draw import text_width
 from ui.look.names import fitting, readable
 from ui.look.terms import TermSpot
 from ui.look.theme import Style
-from ui.panels.base import Panel, StatePicture
+from ui.panels.base import Panel
 from ui.panels.study import Act, Chosen, Found, State, Study
 from ui.plots.widget import PlotView
 from ui.safety.overrides import guarded
-from ui.safety.painting import painting
 from ui.session.panel_clock import PanelClock
 from ui.session.session import Session
 from ui.session.view import View
 from ui.widgets.choice_bar import Button, PlotBar, bar_sheet, lines_of, put_in_lines
-from ui.widgets.focus import has_ring
+from ui.widgets.painted import Painted
 from ui.widgets.sheet import set_sheet
 
 _SIDE = 8
@@ -66,7 +63,7 @@ def whole(study: Study[Any, State], state: State) -> Box:
 
 
 @guarded
-class StudyPicture(StatePicture[State]):
+class StudyPicture(Painted, Generic[State]):
     """The picture of a study and the words around it; keys and the pointer give another state."""
 
     changed = Signal(object)
@@ -75,7 +72,9 @@ class StudyPicture(StatePicture[State]):
     """A word of the glossary that was clicked, or the first of all with Enter."""
 
     def __init__(self, parent: QWidget, study: Study[Any, State]) -> None:
-        super().__init__(parent, study.pictured, self._paint_scene)
+        super().__init__(parent)
+        self.setAccessibleName(study.pictured)
+        self.state: State | None = None
         self._study = study
         self._scene: tuple[object, Scene] | None = None
         self._pressed: list[Hashable] = []
@@ -101,14 +100,12 @@ class StudyPicture(StatePicture[State]):
         self.state = self._scene = None
         self._pressed = []
 
-    def _paint_scene(self, painter: QPainter, state: State, style: Style, rect: QRectF) -> None:
+    def paint(self, painter: QPainter) -> None:
         if self.scene is not None:
             self.scene.paint(painter)
-        if has_ring(self):
-            outline(painter, rect, style.theme.text)
 
-    def _spots(self, event: QMouseEvent) -> list[Hashable]:
-        return [] if self.scene is None else self.scene.at(event.position())
+    def _spots(self, at: QPointF) -> list[Hashable]:
+        return [] if self.scene is None else self.scene.at(at)
 
     def _take(self, answers: Iterable[State | None]) -> None:
         """Take the first state with which the study answers, of the highest box that it knows."""
@@ -117,7 +114,7 @@ class StudyPicture(StatePicture[State]):
             self.changed.emit(after)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        state, self._pressed = self.state, self._spots(event)
+        state, self._pressed = self.state, self._spots(event.position())
         term = next((at for at in self._pressed if isinstance(at, TermSpot)), None)
         if term is not None:
             self.word_asked.emit(term.name)
@@ -125,38 +122,32 @@ class StudyPicture(StatePicture[State]):
             self._take(self._study.press(state, at) for at in self._pressed)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        state, spots = self.state, self._spots(event)
+        state, spots = self.state, self._spots(event.position())
         if state is not None:
             self._take(self._study.drag(state, a, b) for a in self._pressed for b in spots)
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        state, spots = self.state, self._spots(event)
+    def point(self, at: QPointF | None) -> None:
+        state, spots = self.state, [] if at is None else self._spots(at)
         over = any(isinstance(at, TermSpot) or self._study.hand(at) for at in spots)
         self.setCursor(Qt.CursorShape.PointingHandCursor if over else Qt.CursorShape.ArrowCursor)
         if state is not None:
             self._take(self._study.hover(state, at) for at in (*spots, None))
 
-    def event(self, event: QEvent) -> bool:
-        """Keep its keys from the run while it has the keyboard focus, and show tooltips."""
-        if event.type() is QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            tip = "" if self.scene is None else self.scene.tip(QPointF(event.pos()))
-            QToolTip.showText(event.globalPos(), tip, self)
-            return True
-        asks = event.type() is QEvent.Type.ShortcutOverride
-        if asks and isinstance(event, QKeyEvent) and self._after(event) is not None:
-            event.accept()
-            return True
-        return super().event(event)
+    def tip(self, at: QPointF) -> str:
+        return "" if self.scene is None else self.scene.tip(at)
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:
+    def keeps(self, event: QKeyEvent) -> bool:
+        return self._after(event) is not None
+
+    def key(self, event: QKeyEvent) -> bool:
         after = self._after(event)
-        term = self._first_term() if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) else None
-        if after is None and term is not None:
+        enters = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        term = self._first_term() if enters and after is None else None
+        if term is not None:
             self.word_asked.emit(term.name)
-        elif after is None:
-            super().keyPressEvent(event)
-        else:
+        elif after is not None:
             self.changed.emit(after)
+        return term is not None or after is not None
 
     def _first_term(self) -> TermSpot | None:
         placed = () if self.scene is None else self.scene.placed
@@ -350,19 +341,12 @@ class StudyPanel(Panel[None], Generic[Found, State]):
             self.plot.set_style(style)
             for button in self.buttons.values():
                 set_sheet(button, bar_sheet(style))
+            self.picture.set_style(style)
             super().set_style(style)
-            self.picture.style_now = style
-            self.picture.update()
-            self.arrange()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
         with self.plot.laid_out_once():
-            self.arrange()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with painting(self) as painter:
-            self.clear(painter)
+            super().resizeEvent(event)
 
     def arrange(self) -> None:
         """Give choices, buttons and slider their lines, and picture and plot the rest."""

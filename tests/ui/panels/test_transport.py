@@ -327,9 +327,10 @@ def test_words_are_those_of_the_snapshot(bar: TransportBar) -> None:
     bar.show_snapshot(now)
     assert bar.place.text() == position_words(now) == "visit 5 of 20"
     assert bar.time.text() == time_words(now)
-    assert bar.scrubber.words_at(bar.scrubber.place().x() + 1, 5) == "visit 1: tile (0, 0), full"
+    first = QPointF(bar.scrubber.place().x() + 1, 5)
+    assert bar.scrubber.tip(first) == "visit 1: tile (0, 0), full"
     chip = chip_layout(now, bar.chips.style_now, bar.chips.place()).chips[0].rect.center()
-    assert "line 7" in bar.chips.words_at(chip.x(), chip.y())
+    assert "line 7" in bar.chips.tip(chip)
 
 
 def test_outer_loop_of_flash1_goes_over_column_blocks(bar: TransportBar) -> None:

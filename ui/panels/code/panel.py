@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
 
-from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QTabBar, QVBoxLayout
 
 from kernels.build.sources import op_lines
@@ -30,7 +29,6 @@ from ui.panels.code.page import typeset_paper
 from ui.panels.code.paper_view import PaperView
 from ui.panels.code.run_bar import RunBar
 from ui.panels.code.view import CodeView
-from ui.safety.overrides import guarded
 from ui.session.session import Session
 from ui.session.view import View
 from ui.widgets.choice_bar import Button, bar_sheet
@@ -80,9 +78,10 @@ def code_lines(algorithm: str, variant: frozenset[Variant] = frozenset()) -> Cod
     return CodeLines(algorithm, kernel_lines(algorithm), partial(op_lines, algorithm), variant)
 
 
-@guarded
 class CodePanel(Panel[None]):
     """Three texts of which the current line is framed; a click on another runs to it."""
+
+    ground = False
 
     def __init__(self, session: Session) -> None:
         super().__init__("code_panel", "Code")
@@ -139,7 +138,6 @@ class CodePanel(Panel[None]):
         set_sheet(self.recording, bar_sheet(style))
         for view in self.views.values():
             view.set_style(style)
-        self._fit()
 
     def set_stage(self, on: bool) -> None:
         self.bar.setVisible(not on)
@@ -151,7 +149,7 @@ class CodePanel(Panel[None]):
         kernel = self.tabs.currentIndex() == list(self.views).index(Tab.CUDA)
         self.recording.setVisible(kernel and not self._on_stage)
 
-    def _fit(self) -> None:
+    def arrange(self) -> None:
         """Make the controls smaller where the panel is low: the code needs the room."""
         style = self.style_now
         scale = min(style.scale, max(LEAST_SCALE, self.height() / ROOMY))
@@ -164,9 +162,6 @@ class CodePanel(Panel[None]):
         )
         if self.bar.style_now != replace(style, scale=scale):
             self.bar.set_style(replace(style, scale=scale))
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        self._fit()
 
     def show_view(self, view: View, model: None = None) -> None:
         w, op = view.snapshot.program.workload, view.snapshot.op

@@ -5,25 +5,23 @@ from __future__ import annotations
 from collections.abc import Collection
 from itertools import pairwise
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
+from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import (
-    QColor,
     QFocusEvent,
-    QHelpEvent,
     QKeyEvent,
     QMouseEvent,
     QMoveEvent,
-    QPaintEvent,
+    QPainter,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QScrollArea, QToolTip, QWidget
+from PySide6.QtWidgets import QScrollArea
 
 from simulator.code.paper import PAPERS, Paper, Role
 from simulator.program.algorithms import USUAL
-from ui.look.theme import DARK, Style
+from ui.look.theme import Style
 from ui.panels.code.page import PaperLayout, paint_paper, paper_layout
 from ui.safety.overrides import guarded
-from ui.safety.painting import painting
+from ui.widgets.painted import Painted
 
 _TIPS = {
     Role.OP: "Click: run to where this line is done next. In the margin: a breakpoint.",
@@ -54,8 +52,7 @@ class PaperView(QScrollArea):
 
     def set_style(self, style: Style) -> None:
         """Take theme and text scale."""
-        self.page.style_now = style
-        self.page.lay_out()
+        self.page.set_style(style)
 
     def show_paper(self, paper: Paper) -> None:
         """Show an algorithm."""
@@ -63,7 +60,7 @@ class PaperView(QScrollArea):
             self.page.paper, self.page.fed = paper, True
             self.page.focus = None
             self.page.current = self.page.pointed = ()  # lines of another algorithm
-            self.page.lay_out()
+            self.page.arrange()
 
     def show_current(self, lines: tuple[int, ...]) -> None:
         """Frame the lines that run now, and scroll to them where they are out of sight."""
@@ -100,19 +97,20 @@ class PaperView(QScrollArea):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self.page.lay_out()
+        self.page.arrange()
         self.follow()
 
 
 @guarded
-class _Page(QWidget):
+class _Page(Painted):
+    ringed = False  # the line that has the focus is framed
+
     def __init__(self, area: PaperView) -> None:
         super().__init__()
         self._area = area
         self.paper = PAPERS[USUAL.name]
         self.fed = False
         """Whether it has been shown an algorithm: its formulas are typeset by then."""
-        self.style_now = Style(DARK)
         self.current: tuple[int, ...] = ()
         self.marked: frozenset[int] = frozenset()
         self.pointed: tuple[int, ...] = ()
@@ -138,7 +136,7 @@ class _Page(QWidget):
             self._laid = (key, paper_layout(self.paper, self.style_now, key[2]))
         return self._laid[1]
 
-    def lay_out(self) -> None:
+    def arrange(self) -> None:
         """Set the lines anew, as high as they need."""
         if self.fed:
             self.setMinimumHeight(round(self.laid.height) + 1)
@@ -171,39 +169,28 @@ class _Page(QWidget):
     def moveEvent(self, event: QMoveEvent) -> None:
         self.update()  # scrolling shows other lines whole
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with painting(self) as painter:
-            painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
-            if self.fed:
-                painter.setClipRect(self._whole_lines(), Qt.ClipOperation.IntersectClip)
-                paint_paper(
-                    painter, self.paper, self.laid, current=self.current, marked=self.marked,
-                    pointed=self.pointed, focus=self.focus if self.hasFocus() else None,
-                    hover=self._hover, lit=self.lit,
-                )  # fmt: skip
+    def paint(self, painter: QPainter) -> None:
+        if self.fed:
+            painter.setClipRect(self._whole_lines(), Qt.ClipOperation.IntersectClip)
+            paint_paper(
+                painter, self.paper, self.laid, current=self.current, marked=self.marked,
+                pointed=self.pointed, focus=self.focus if self.hasFocus() else None,
+                hover=self._hover, lit=self.lit,
+            )  # fmt: skip
 
     # --- the user ---------------------------------------------------------------------------
 
-    def event(self, event: QEvent) -> bool:
-        if event.type() is QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            line = self.laid.row_at(event.pos().y())
-            words = "" if line is None else _TIPS[self.paper.lines[line].role]
-            QToolTip.showText(event.globalPos(), words, self)
-            return True
-        if event.type() is QEvent.Type.Leave:
-            self._point(None)
-        return super().event(event)
+    def tip(self, at: QPointF) -> str:
+        line = self.laid.row_at(at.y())
+        return "" if line is None else _TIPS[self.paper.lines[line].role]
 
-    def _point(self, at: QPointF | None) -> None:
+    def point(self, at: QPointF | None) -> None:
         line = None if at is None else self.laid.row_at(at.y())
         runs = line is not None and self.paper.lines[line].role is not Role.SETUP
         self.setCursor(Qt.CursorShape.PointingHandCursor if runs else Qt.CursorShape.ArrowCursor)
         if line != self._hover:
             self._hover = line
             self.update()
-
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        self._point(event.position())
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         line = self.laid.row_at(event.position().y())
@@ -224,7 +211,7 @@ class _Page(QWidget):
     def focusOutEvent(self, event: QFocusEvent) -> None:
         self.update()
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:
+    def key(self, event: QKeyEvent) -> bool:
         at, last = self.focus or 0, len(self.paper.lines) - 1
         match event.key():
             case Qt.Key.Key_Up | Qt.Key.Key_Down:
@@ -238,4 +225,5 @@ class _Page(QWidget):
             case Qt.Key.Key_F9:
                 self._area.mark_toggled.emit(at)
             case _:
-                super().keyPressEvent(event)
+                return False
+        return True

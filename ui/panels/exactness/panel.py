@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import (
-    QColor,
-    QHelpEvent,
-    QMouseEvent,
-    QPaintEvent,
-    QPalette,
-    QResizeEvent,
-)
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QPainter, QPalette
 from PySide6.QtWidgets import (
     QCheckBox,
     QGridLayout,
     QPushButton,
     QScrollArea,
-    QToolTip,
     QVBoxLayout,
     QWidget,
 )
@@ -39,9 +31,9 @@ from ui.look.units import count_text, number_text
 from ui.panels.base import Panel
 from ui.panels.exactness.painter import paint_exactness, row_at, row_words
 from ui.safety.overrides import guarded
-from ui.safety.painting import painting
 from ui.session.session import Session
 from ui.session.view import View
+from ui.widgets.painted import Painted
 from ui.widgets.sheet import set_sheet
 
 LEAST_SCALE = 0.95
@@ -57,14 +49,12 @@ def exactness_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> Exac
     return exactness(trace, snapshot, report)
 
 
-@guarded
-class _Strips(QWidget):
+class _Strips(Painted):
     """The picture: a click explains a row, and the pointer shows its error."""
 
     def __init__(self, session: Session) -> None:
         super().__init__()
         self._session = session
-        self.style_now = Style(DARK)
         self.snapshot: Snapshot | None = None
         self.model: Exactness | None = None
         self.row: int | None = None
@@ -87,31 +77,23 @@ class _Strips(QWidget):
             return None
         return row_at(self.place(), self.style_now, point, self.model)
 
-    def event(self, event: QEvent) -> bool:
-        if event.type() is QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            hit = self._hit(QPointF(event.pos()))
-            if hit is not None and self.model is not None:
-                QToolTip.showText(event.globalPos(), row_words(self.model, *hit), self)
-            else:
-                QToolTip.hideText()
-            return True
-        return super().event(event)
+    def tip(self, at: QPointF) -> str:
+        hit = self._hit(at)
+        return "" if hit is None or self.model is None else row_words(self.model, *hit)
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        hit = self._hit(event.position())
-        if hit is None or self.model is None or event.button() is not Qt.MouseButton.LeftButton:
-            return
-        strip, row = hit
-        if not (strip and self.model.gradients[strip]):  # it is of rows, not of keys
-            self._session.choose_row(row)
+    def press(self, at: QPointF) -> bool:
+        hit = self._hit(at)
+        if hit is not None and self.model is not None:
+            strip, row = hit
+            if not (strip and self.model.gradients[strip]):  # it is of rows, not of keys
+                self._session.choose_row(row)
+        return True
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with painting(self) as painter:
-            painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
-            if self.snapshot is not None and self.model is not None:
-                paint_exactness(
-                    painter, self.snapshot, self.model, self.style_now, self.place(), row=self.row
-                )
+    def paint(self, painter: QPainter) -> None:
+        if self.snapshot is not None and self.model is not None:
+            paint_exactness(
+                painter, self.snapshot, self.model, self.style_now, self.place(), row=self.row
+            )
 
 
 @guarded
@@ -149,7 +131,6 @@ class ExactnessPanel(Panel[Exactness]):
         column.setSpacing(0)
         column.addWidget(self.strips, 1)
         column.addWidget(self._scroll)
-        self.setAutoFillBackground(True)
         self.set_style(Style(DARK))
 
     def show_controls(self, on: bool) -> None:
@@ -159,8 +140,7 @@ class ExactnessPanel(Panel[Exactness]):
     # --- how it looks -----------------------------------------------------------------------
 
     def set_style(self, style: Style) -> None:
-        super().set_style(style)
-        self.strips.style_now = style
+        self.strips.set_style(style)
         theme = style.theme
         colours = palette(theme)
         colours.setColor(QPalette.ColorRole.Window, QColor(theme.panel))
@@ -170,19 +150,16 @@ class ExactnessPanel(Panel[Exactness]):
         colours.setColor(QPalette.ColorRole.Window, QColor(theme.muted))
         for box in self.boxes.values():
             box.setPalette(colours)
-        self._arrange()
-        self.strips.update()
+        super().set_style(style)
 
     def _size(self, style: Style) -> None:
         """Give the controls the text that suits the space."""
-        font, edge = style.text_font(12), round(style.px(6))
-        for widget in (*self.boxes.values(), self.step):
-            widget.setFont(font)
+        font, edge, theme = style.text_font(12), round(style.px(6)), style.theme
+        self.step.setFont(font)
         for box in self.boxes.values():
-            box.setMinimumHeight(
-                round(self.style_now.px(15))
-            )  # so that the box beside small text is not cut
-        theme = style.theme
+            box.setFont(font)
+            # So that the box beside small text is not cut.
+            box.setMinimumHeight(round(self.style_now.px(15)))
         self._grid.setContentsMargins(edge + 2, 0, edge, edge // 2)
         self._grid.setHorizontalSpacing(edge * 2)
         self._grid.setVerticalSpacing(max(1, edge // 3))
@@ -194,11 +171,7 @@ class ExactnessPanel(Panel[Exactness]):
             f' QPushButton[ring="true"] {{ border: 1px solid {theme.text}; }}',
         )
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._arrange()
-
-    def _arrange(self) -> None:
+    def arrange(self) -> None:
         """Put the boxes into as many columns as fit; they scroll if the panel is low."""
         room_for = min(self.width() / 380, self.height() / 200)
         scale = min(self.style_now.scale, max(LEAST_SCALE, room_for))

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import (
-    QColor,
-    QFocusEvent,
-    QHelpEvent,
-    QKeyEvent,
-    QMouseEvent,
-    QPaintEvent,
-    QResizeEvent,
-)
-from PySide6.QtWidgets import QToolTip
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QPainter
 
 from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
-from ui.look.theme import Style
 from ui.panels.base import AlphaLight, Panel
 from ui.panels.formula.lines import (
     ExplanationText,
@@ -33,7 +23,6 @@ from ui.panels.formula.view import (
     paint_formula,
 )
 from ui.safety.overrides import guarded
-from ui.safety.painting import painting
 from ui.session.session import Session
 from ui.session.view import View
 
@@ -48,6 +37,8 @@ def make_formula_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> F
 @guarded
 class FormulaPanel(Panel[FormulaModel]):
     """The update of the current op; every number selects its cell on the board."""
+
+    ringed = False  # the number that has the focus is framed
 
     def __init__(self, session: Session) -> None:
         wide, high = MIN_SIZE.width() + 2 * _MARGIN[0], MIN_SIZE.height() + 2 * _MARGIN[1]
@@ -64,10 +55,6 @@ class FormulaPanel(Panel[FormulaModel]):
 
     # --- what is shown --------------------------------------------------------------------
 
-    def set_style(self, style: Style) -> None:
-        super().set_style(style)
-        self._lay_out()
-
     def forget(self) -> None:
         self._model = self.laid = self._focus = None
 
@@ -75,7 +62,7 @@ class FormulaPanel(Panel[FormulaModel]):
         self._model = model
         self.light.take(view)
         self._said = None if view.cell is None else explanation_text(view.snapshot, view.cell)
-        self._lay_out()
+        self.arrange()
 
     def show_share(self, share: float) -> None:
         if self.light.changes(share):
@@ -86,7 +73,7 @@ class FormulaPanel(Panel[FormulaModel]):
         """The numbers that can be clicked, in reading order."""
         return self.laid.links if self.laid else []
 
-    def _lay_out(self) -> None:
+    def arrange(self) -> None:
         if self._model is None:
             return
         x, y = _MARGIN
@@ -94,9 +81,8 @@ class FormulaPanel(Panel[FormulaModel]):
         self.laid = formula_layout(self._model, self._said, self.style_now, rect)
         if self._focus is not None:
             self._focus = min(self._focus, len(self.links) - 1) if self.links else None
-        self._hover = None
-        if self.underMouse():
-            self._hover = self.laid.link_at(QPointF(self.mapFromGlobal(self.cursor().pos())))
+        under = QPointF(self.mapFromGlobal(self.cursor().pos())) if self.underMouse() else None
+        self._hover = self._link_at(under)
         self._describe()
         self.update()
 
@@ -117,31 +103,38 @@ class FormulaPanel(Panel[FormulaModel]):
 
     # --- pointer and keys -----------------------------------------------------------------
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+    def point(self, at: QPointF | None) -> None:
         """Underline the number under the pointer."""
-        self._set_hover(self.laid.link_at(event.position()) if self.laid else None)
-        event.accept()
+        link = self._link_at(at)
+        if link != self._hover:
+            self._hover = link
+            shape = (
+                Qt.CursorShape.ArrowCursor if link is None else Qt.CursorShape.PointingHandCursor
+            )
+            self.setCursor(shape)
+            self.update()
 
-    def leaveEvent(self, event: QEvent) -> None:
-        """Underline nothing."""
-        self._set_hover(None)
-        super().leaveEvent(event)
+    def press(self, at: QPointF) -> bool:
+        """Select the cell of the number that is pressed."""
+        link = self._link_at(at)
+        if link is not None:
+            self._focus = link
+            self._session.select(self.links[link].cell)
+        return True
 
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Select the cell of the number that was clicked."""
-        at = self.laid.link_at(event.position()) if self.laid else None
-        if event.button() == Qt.MouseButton.LeftButton and at is not None:
-            self._focus = at
-            self._session.select(self.links[at].cell)
-        event.accept()
+    def tip(self, at: QPointF) -> str:
+        link = self._link_at(at)
+        return "" if link is None else f"{self.links[link].hint}: click selects it"
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:
+    def _link_at(self, at: QPointF | None) -> int | None:
+        return None if at is None or self.laid is None else self.laid.link_at(at)
+
+    def key(self, event: QKeyEvent) -> bool:
         """Select with Enter the cell of the number that has the focus."""
-        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._focus is not None:
+        enters = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        if enters and self._focus is not None:
             self._session.select(self.links[self._focus].cell)
-            event.accept()
-        else:
-            super().keyPressEvent(event)
+        return enters and self._focus is not None
 
     def focusNextPrevChild(self, forward: bool) -> bool:
         """Move with Tab from number to number, and after the last one to the next control."""
@@ -169,40 +162,12 @@ class FormulaPanel(Panel[FormulaModel]):
         super().focusOutEvent(event)
         self._set_focus(None)
 
-    def event(self, event: QEvent) -> bool:
-        """Show the name of a number when the pointer rests on it."""
-        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
-            at = self.laid.link_at(QPointF(event.pos())) if self.laid else None
-            if at is None:
-                QToolTip.hideText()
-            else:
-                QToolTip.showText(event.globalPos(), f"{self.links[at].hint}: click selects it")
-            return True
-        return super().event(event)
-
-    def _set_hover(self, at: int | None) -> None:
-        if at != self._hover:
-            self._hover = at
-            shape = Qt.CursorShape.ArrowCursor if at is None else Qt.CursorShape.PointingHandCursor
-            self.setCursor(shape)
-            self.update()
-
     def _set_focus(self, at: int | None) -> None:
         self._focus = at
         self._describe()
         self.update()
 
-    # --- painting -------------------------------------------------------------------------
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Lay everything out again."""
-        super().resizeEvent(event)
-        self._lay_out()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw what was laid out."""
-        with painting(self) as painter:
-            painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
-            if self.laid is not None:
-                focus = self._focus if self.hasFocus() else None
-                paint_formula(painter, self.laid, hover=self._hover, focus=focus, lit=self.light.on)
+    def paint(self, painter: QPainter) -> None:
+        if self.laid is not None:
+            focus = self._focus if self.hasFocus() else None
+            paint_formula(painter, self.laid, hover=self._hover, focus=focus, lit=self.light.on)

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from PySide6.QtCore import QRectF, QSizeF, Qt
-from PySide6.QtGui import QColor, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QLabel, QSlider
 
 from simulator.base.choices import Choice, Option
@@ -26,8 +25,6 @@ from ui.panels.heads.painter import (
     state_words,
     way_name,
 )
-from ui.safety.overrides import guarded
-from ui.safety.painting import painting
 from ui.session.model_choice import LESSON_TOKENS
 from ui.session.session import Session
 from ui.session.view import View
@@ -48,7 +45,6 @@ CHOICES = (
 )  # fmt: skip
 
 
-@guarded
 class HeadsPanel(Panel[None]):
     """Query heads above what they share; a slider from MHA through GQA to MQA.
 
@@ -186,10 +182,8 @@ class HeadsPanel(Panel[None]):
     # --- where it is ----------------------------------------------------------------------
 
     def set_style(self, style: Style) -> None:
+        self.picture.set_style(style)
         super().set_style(style)
-        self.picture.style_now = style
-        self.arrange()
-        self.picture.update()
 
     def arrange(self) -> None:
         """Place choices, the slider with its ends, and the picture."""
@@ -215,11 +209,3 @@ class HeadsPanel(Panel[None]):
         self.slider.setGeometry(edge + ends[0], y, width - sum(ends), line)
         top = y + line + 4
         self.picture.setGeometry(edge, top, width, max(self.height() - top - 4, 20))
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self.arrange()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with painting(self) as painter:
-            painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))

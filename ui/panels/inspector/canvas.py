@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFocusEvent, QKeyEvent, QMouseEvent, QPaintEvent, QWheelEvent
-from PySide6.QtWidgets import QApplication, QToolTip, QWidget
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QWheelEvent
+from PySide6.QtWidgets import QApplication
 
 from ui.board.layout import Viewport
 from ui.board.panel import NOTCH, STEP
@@ -14,8 +14,7 @@ from ui.look.draw import draw_text, wrapped
 from ui.panels.inspector.layout import InspectorLayout, panned_map, revealing_row, zoomed_map
 from ui.panels.inspector.painter import paint_inspector
 from ui.safety.overrides import guarded
-from ui.safety.painting import painting
-from ui.widgets.focus import has_ring
+from ui.widgets.painted import Painted
 
 if TYPE_CHECKING:
     from ui.panels.inspector.panel import InspectorPanel
@@ -27,7 +26,7 @@ _ZOOMS = {Qt.Key.Key_Plus: STEP, Qt.Key.Key_Equal: STEP, Qt.Key.Key_Minus: 1 / S
 
 
 @guarded
-class InspectorCanvas(QWidget):
+class InspectorCanvas(Painted):
     """Paints what the panel has, and passes on what a pointer and keys do to it."""
 
     def __init__(self, panel: InspectorPanel) -> None:
@@ -46,22 +45,16 @@ class InspectorCanvas(QWidget):
         """Return the place of the picture."""
         return QRectF(self.rect()).adjusted(2, 0, -2, -4)
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with painting(self) as painter:
-            panel, style = self._panel, self._panel.fitted
-            painter.fillRect(self.rect(), QColor(style.theme.panel))
-            if panel.model is not None:
-                paint_inspector(painter, panel.model, panel.pointer, style, self.place(), self.view)
-            elif panel.stopped:
-                font, line = style.text_font(13), style.px(19)
-                place = self.place().adjusted(style.px(8), 0, -style.px(8), 0)
-                for n, words in enumerate(wrapped(STOPPED, font, place.width())):
-                    box = QRectF(place.x(), place.y() + n * line, place.width(), line)
-                    draw_text(painter, box, words, font, style.theme.text)
-            if has_ring(self):
-                painter.setPen(QColor(style.theme.text))
-                painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
+    def paint(self, painter: QPainter) -> None:
+        panel, style = self._panel, self._panel.fitted
+        if panel.model is not None:
+            paint_inspector(painter, panel.model, panel.pointer, style, self.place(), self.view)
+        elif panel.stopped:
+            font, line = style.text_font(13), style.px(19)
+            place = self.place().adjusted(style.px(8), 0, -style.px(8), 0)
+            for n, words in enumerate(wrapped(STOPPED, font, place.width())):
+                box = QRectF(place.x(), place.y() + n * line, place.width(), line)
+                draw_text(painter, box, words, font, style.theme.text)
 
     # --- what part of the map is shown ----------------------------------------------------
 
@@ -94,14 +87,14 @@ class InspectorCanvas(QWidget):
         turns, at = event.angleDelta().y() / NOTCH, event.position()
         if turns and self._panel.model is not None and self._panel.layout_now().grid_cell(at):
             self.zoom(STEP**turns, at)
-            self._panel.point(at)
+            self._panel.read(at)
         event.accept()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         if event.button() != Qt.MouseButton.LeftButton:
             return
         if self._panel.model is None:
-            self._panel.press(event.position())
+            self._panel.click(event.position())
         else:
             self._pressed = event.position(), self._panel.layout_now(), self.view
             self._dragging = False
@@ -109,7 +102,7 @@ class InspectorCanvas(QWidget):
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         model = self._panel.model
         if self._pressed is None or model is None:
-            self._panel.point(event.position())
+            self._panel.read(event.position())
             return
         start, layout, view = self._pressed
         moved = event.position() - start
@@ -124,37 +117,30 @@ class InspectorCanvas(QWidget):
             return
         dragged, self._pressed, self._dragging = self._dragging, None, False
         if dragged:
-            self._panel.point(event.position())
+            self._panel.read(event.position())
         else:
-            self._panel.press(event.position())
+            self._panel.click(event.position())
 
-    def leaveEvent(self, event: QEvent) -> None:
-        self._panel.point_at(None)
+    def point(self, at: QPointF | None) -> None:
+        if at is None:
+            self._panel.point_at(None)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         super().focusInEvent(event)
         self.update()
 
-    def event(self, event: QEvent) -> bool:
-        """Keep the zoom keys from the board while the inspector has the keyboard focus.
+    def tip(self, at: QPointF) -> str:
+        return ""  # that of the widget around it would lie on the map
 
-        It also suppresses the tool tip of the surrounding widget.
-        """
-        if event.type() == QEvent.Type.ToolTip:
-            QToolTip.hideText()
-            return True
-        kept = event.type() == QEvent.Type.ShortcutOverride
-        if kept and isinstance(event, QKeyEvent) and _factor(event) is not None:
-            event.accept()
-            return True
-        return super().event(event)
+    def keeps(self, event: QKeyEvent) -> bool:
+        return _factor(event) is not None
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:
+    def key(self, event: QKeyEvent) -> bool:
         factor = _factor(event)
-        if factor is not None:
-            self.zoom(factor) if factor else self.fit()
-        elif not self._panel.key(event.key()):
-            super().keyPressEvent(event)
+        if factor is None:
+            return self._panel.take_key(event.key())
+        self.zoom(factor) if factor else self.fit()
+        return True
 
 
 def _factor(event: QKeyEvent) -> float | None:

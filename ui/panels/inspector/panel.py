@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
-from PySide6.QtGui import QPaintEvent, QResizeEvent
 
 from simulator.base.dtypes import F32
 from simulator.base.errors import InputError
@@ -23,7 +22,6 @@ from simulator.study.attention_map import (
 )
 from simulator.study.attention_part import MapPart, fitting_part
 from ui.look.names import fitting, readable
-from ui.look.theme import Style
 from ui.panels.base import Panel
 from ui.panels.inspector.bar import InspectorBar
 from ui.panels.inspector.blend import blend_words
@@ -45,8 +43,6 @@ from ui.panels.inspector.settings import (
     same_but_causal,
     same_scores,
 )
-from ui.safety.overrides import guarded
-from ui.safety.painting import painting
 from ui.session.session import Session
 from ui.session.tasks import Report
 from ui.session.view import View
@@ -74,7 +70,6 @@ class _Scores(NamedTuple):
     scores: HeadScores
 
 
-@guarded
 class InspectorPanel(Panel[None]):
     """Weights of the scenario's Q and K with separate settings.
 
@@ -175,7 +170,7 @@ class InspectorPanel(Panel[None]):
         if self.other is not None and self.other >= w.heads:
             self.compare(False)
         self.bar.show_settings(self.settings, w.seqlen_k)
-        self._arrange()
+        self.arrange()
         made = self._made
         if made is not None and same_scores(made.trace, trace) and self._covers(made.scores.part):
             self._remap()
@@ -381,7 +376,7 @@ class InspectorPanel(Panel[None]):
         assert self.model is not None
         return inspector_layout(self.model, self.fitted, self.canvas.place(), self.canvas.view)
 
-    def point(self, at: QPointF) -> None:
+    def read(self, at: QPointF) -> None:
         """Read the place at a point."""
         if self.model is None:
             return
@@ -398,7 +393,7 @@ class InspectorPanel(Panel[None]):
             self.hovered = pointer
             self._tell()
 
-    def press(self, at: QPointF) -> None:
+    def click(self, at: QPointF) -> None:
         """Move to the place of a click."""
         if self.stopped:
             self._compute()
@@ -422,9 +417,9 @@ class InspectorPanel(Panel[None]):
 
     def show_controls(self, on: bool) -> None:
         self.bar.setVisible(on)
-        self._arrange()
+        self.arrange()
 
-    def key(self, key: int) -> bool:
+    def take_key(self, key: int) -> bool:
         """Handle a key; return whether it means anything here."""
         if self.stopped and key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             self._compute()
@@ -459,28 +454,16 @@ class InspectorPanel(Panel[None]):
 
     # --- looks ----------------------------------------------------------------------------
 
-    def set_style(self, style: Style) -> None:
-        super().set_style(style)
-        self._arrange()
-        self.canvas.update()
-
-    def _arrange(self) -> None:
+    def arrange(self) -> None:
         width, height = self.width() - 2 * _SIDE, self.height()
         fitted = fitting(self.style_now, QRectF(self.rect()), _ROOM)
         self.fitted = readable(replace(fitted, scale=max(fitted.scale, _SMALLEST)), LABEL)
+        self.canvas.set_style(self.fitted)
         self.bar.set_style(self.fitted)
         deep = 0 if self.bar.isHidden() else self.bar.arrange(width)
         self.bar.setGeometry(_SIDE, 5, width, deep)
         top = 5 + deep + 2
         self.canvas.setGeometry(_SIDE, top, width, max(height - top - 2, 30))
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._arrange()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with painting(self) as painter:
-            self.clear(painter)
 
 
 def _shape(w: Workload) -> tuple[int, int]:

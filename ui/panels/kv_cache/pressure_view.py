@@ -192,9 +192,8 @@ class PressureView(PlotPanel[None]):
         super().show_controls(on)
 
     def set_style(self, style: Style) -> None:
-        self.picture.style_now = style
+        self.picture.set_style(style)
         super().set_style(style)
-        self.picture.update()
 
     def arrange(self) -> None:
         """Put the sliders and the picture between the choices and the plot."""

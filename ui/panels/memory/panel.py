@@ -5,26 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import QRectF, QSize
-from PySide6.QtGui import QPaintEvent
+from PySide6.QtGui import QPainter
 
 from simulator.lesson.tables import ChooseTable
 from simulator.program.playback import moved
 from simulator.program.tile_program import TileProgram
 from simulator.run.motion import Motion
 from simulator.run.snapshot import Snapshot
-from ui.panels.base import MovingPanel, inside_margins
+from ui.panels.base import MovingPanel
 from ui.panels.memory.model import MemoryState, baseline_total, memory_model
 from ui.panels.memory.places import MIN_SIZE
 from ui.panels.memory.scale import scale_model
 from ui.panels.memory.views import CHOICE, berths_of, paint_view
-from ui.safety.overrides import guarded
-from ui.safety.painting import painting
 from ui.session.session import Session
 from ui.session.view import View
 from ui.widgets.choice_bar import PlotBar
 
 
-@guarded
 class MemoryPanel(MovingPanel[None]):
     """HBM and SRAM, and the tiles that move between them.
 
@@ -85,15 +82,13 @@ class MemoryPanel(MovingPanel[None]):
 
     def berths(self, motion: Motion) -> dict[str, tuple[QRectF, QRectF]]:
         """Return, for each tensor that an op moves, its places in HBM and on the chip."""
-        return berths_of(self.shown, motion, self.style_now, inside_margins(self))
+        return berths_of(self.shown, motion, self.style_now, self.place())
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with painting(self) as painter:
-            place = self.cleared(painter)
-            if self.snapshot is not None:
-                baseline = self.baseline_bytes(self.snapshot.program)
-                state = MemoryState(self.snapshot, baseline, self.motion, moved(self.phase))
-                paint_view(painter, self.shown, state, self.style_now, place)
+    def paint(self, painter: QPainter) -> None:
+        if self.snapshot is not None:
+            baseline = self.baseline_bytes(self.snapshot.program)
+            state = MemoryState(self.snapshot, baseline, self.motion, moved(self.phase))
+            paint_view(painter, self.shown, state, self.style_now, self.place())
 
 
 def memory_panel(session: Session) -> MemoryPanel:

@@ -13,8 +13,8 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QPalette, QResizeEvent
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QColor, QKeyEvent, QPalette
 from PySide6.QtWidgets import (
     QApplication,
     QFileDialog,
@@ -98,7 +98,6 @@ class ScenarioPanel(Panel[None]):
 
     def __init__(self) -> None:
         super().__init__("scenario_panel", "Scenario", QSize(0, 0))
-        self.setAutoFillBackground(True)
         self.fields = _Fields(self)
         self.banner = Message()
         self.banner.setObjectName("scenario_banner")
@@ -134,6 +133,7 @@ class ScenarioPanel(Panel[None]):
         self._found: frozenset[str] | None = None
         """What the query finds, if there is one."""
         self._holds = False
+        self._lettered: Style | None = None
         self._wrong: dict[str, Mistake] = {}
         self._assemble()
         self.set_style(self.style_now)
@@ -189,15 +189,11 @@ class ScenarioPanel(Panel[None]):
         field.set_style(self._letters())
         if self._workload is not None:
             self._show_field(field, force=True)
-            self._arrange()
+            self.arrange()
         lines = [self.fields[each] for each in _ORDER if each in self.fields]
         for before, after in pairwise([*(line.editor for line in lines), self.query]):
             QWidget.setTabOrder(before, after)
         return field
-
-    def set_style(self, style: Style) -> None:
-        super().set_style(style)
-        self._restyle()
 
     def _letters(self) -> Style:
         """Return the style of the fields: larger where there is room."""
@@ -230,14 +226,6 @@ class ScenarioPanel(Panel[None]):
                 field.set_style(style)
         self._tell_groups()
         self._tell_changes()
-        self._arrange()
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        if self._letters() != self._lettered:
-            self._restyle()
-        else:
-            self._arrange()
 
     def minimumSizeHint(self) -> QSize:
         return QSize(round(self.style_now.px(180)), round(self.style_now.px(160)))
@@ -245,9 +233,11 @@ class ScenarioPanel(Panel[None]):
     def sizeHint(self) -> QSize:
         return QSize(round(self.style_now.px(340)), round(self.style_now.px(600)))
 
-    def _arrange(self) -> None:
+    def arrange(self) -> None:
         """Put labels beside or above the editors, as the width allows."""
-        style = self._lettered
+        style = self._letters()
+        if style != self._lettered:
+            self._restyle()
         margins = self._column.contentsMargins()
         bar = self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent)
         room = self.width() - margins.left() - margins.right() - bar
@@ -475,14 +465,9 @@ class ScenarioPanel(Panel[None]):
             self._pending.append(news)
             self.proposed.emit(news, change_words(shown, news))
 
-    def event(self, event: QEvent) -> bool:
+    def keeps(self, event: QKeyEvent) -> bool:
         """Keep letters that are typed beside a field from being shortcuts of the window."""
-        if event.type() is QEvent.Type.ShortcutOverride:
-            assert isinstance(event, QKeyEvent)
-            if _typed(event):
-                event.accept()
-                return True
-        return super().event(event)
+        return _typed(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """On Enter, leave the field; on Escape, restore what is in effect, and leave."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QPaintEvent, QResizeEvent
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QLabel, QSlider
 
 from simulator.problem.scenario import with_values
@@ -15,7 +15,6 @@ from simulator.run.trace import Trace
 from ui.look.draw import text_width
 from ui.look.formula import typeset
 from ui.look.lit import typeset_alpha
-from ui.look.theme import Style
 from ui.panels.base import MovingPanel
 from ui.panels.softmax.model import moves_softmax
 from ui.panels.softmax.painter import (
@@ -26,8 +25,6 @@ from ui.panels.softmax.painter import (
 )
 from ui.panels.softmax.places import MIN_SIZE
 from ui.panels.update_lines import softmax_lines
-from ui.safety.overrides import guarded
-from ui.safety.painting import painting
 from ui.session.session import Session
 from ui.session.view import View
 from ui.widgets.sheet import set_sheet
@@ -38,7 +35,6 @@ _LINE = 24
 """Height of the slider's line at scale 1."""
 
 
-@guarded
 class SoftmaxPanel(MovingPanel[None]):
     """Scores, running maximum and update of the selected row.
 
@@ -59,7 +55,7 @@ class SoftmaxPanel(MovingPanel[None]):
         self.slider.setPageStep(4)
         self.slider.valueChanged.connect(self._slid)
         self.slider.sliderReleased.connect(self._propose)
-        self._arrange()
+        self.arrange()
 
     def forget(self) -> None:
         super().forget()
@@ -85,7 +81,7 @@ class SoftmaxPanel(MovingPanel[None]):
             self.slider.setValue(round(threshold))
             self.slider.blockSignals(False)
             self._say(threshold)
-        self._arrange()
+        self.arrange()
         missed = "" if self.elsewhere is None else elsewhere_words(snapshot, self.elsewhere)[0]
         said = filter(None, (f"row {report.row}", *figures, missed))
         self.setAccessibleDescription(", ".join(said))
@@ -117,17 +113,9 @@ class SoftmaxPanel(MovingPanel[None]):
 
     def show_controls(self, on: bool) -> None:
         self._controls = on
-        self._arrange()
+        self.arrange()
 
-    def set_style(self, style: Style) -> None:
-        super().set_style(style)
-        self._arrange()
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._arrange()
-
-    def _arrange(self) -> None:
+    def arrange(self) -> None:
         """Place the slider in a line at the bottom, if it is there."""
         shown = self._controls and self._skips and self._session is not None
         for widget in (self.slider, self.words):
@@ -143,16 +131,15 @@ class SoftmaxPanel(MovingPanel[None]):
         self.words.setGeometry(x, y, wide, high)
         self.slider.setGeometry(x + wide, y, max(self.width() - wide - 2 * x, 20), high)
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with painting(self) as painter:
-            place = QRectF(self.cleared(painter))
-            if not self.slider.isHidden():
-                place.setBottom(min(place.bottom(), self.slider.y() - 2))
-            if self.snapshot is not None and self.report is not None:
-                paint_softmax(
-                    painter, self.snapshot, self.report, self.style_now, place,
-                    motion=self.motion, share=moved(self.phase), elsewhere=self.elsewhere,
-                )  # fmt: skip
+    def paint(self, painter: QPainter) -> None:
+        place = self.place()
+        if not self.slider.isHidden():
+            place.setBottom(min(place.bottom(), self.slider.y() - 2))
+        if self.snapshot is not None and self.report is not None:
+            paint_softmax(
+                painter, self.snapshot, self.report, self.style_now, place,
+                motion=self.motion, share=moved(self.phase), elsewhere=self.elsewhere,
+            )  # fmt: skip
 
 
 def typeset_softmax(trace: Trace, snapshot: Snapshot, report: RowReport) -> None:

@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QRectF, QSize, Qt, QTimer
-from PySide6.QtGui import (
-    QColor,
-    QHelpEvent,
-    QKeyEvent,
-    QMouseEvent,
-    QPaintEngine,
-    QPainter,
-    QPaintEvent,
-    QPixmap,
-)
-from PySide6.QtWidgets import QToolTip
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer
+from PySide6.QtGui import QKeyEvent, QPainter
 
 from simulator.program.playback import end_of_visit
 from simulator.run.row_report import RowReport
@@ -21,15 +11,13 @@ from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
 from simulator.study.traffic_curve import RunTraffic, run_traffic
 from ui.board.panel import STILL_MS
+from ui.look.kept import draw_kept, place_key
 from ui.look.units import bytes_text
 from ui.panels.base import Panel
-from ui.panels.traffic.painter import paint_curves, traffic_layout
+from ui.panels.traffic.painter import TrafficLayout, paint_curves, traffic_layout
 from ui.panels.traffic.place import figures, paint_place
-from ui.safety.overrides import guarded
-from ui.safety.painting import painting
 from ui.session.session import Session
 from ui.session.view import View
-from ui.widgets.focus import has_ring
 
 _TIP = (
     "Bytes that the tile loads and stores request from HBM (Dao et al. 2022, section 2), read and "
@@ -44,7 +32,6 @@ def traffic_model(trace: Trace, snapshot: Snapshot, report: RowReport) -> RunTra
     return run_traffic(trace.program)
 
 
-@guarded
 class TrafficPanel(Panel[RunTraffic]):
     """Cumulative bytes of each tensor; pressing or dragging moves the cursor, the pointer reads."""
 
@@ -60,7 +47,6 @@ class TrafficPanel(Panel[RunTraffic]):
         self._snapshot: Snapshot | None = None
         self.traffic: RunTraffic | None = None
         self._chosen: int | None = None
-        self._curves: tuple[object, QPixmap] | None = None
 
     def forget(self) -> None:
         self._snapshot = self.traffic = None
@@ -81,92 +67,65 @@ class TrafficPanel(Panel[RunTraffic]):
         """Return the place of the picture."""
         return QRectF(self.rect()).adjusted(8, 4, -8, -4)
 
-    def visit_at(self, x: float) -> int | None:
-        """Return the visit at a place of the panel; None before there is a run."""
+    @property
+    def layout_now(self) -> TrafficLayout | None:
+        """The places of the picture; None before there is a run."""
         if self.traffic is None:
             return None
-        return traffic_layout(self.traffic, self.style_now, self.place()).visit_at(x)
+        return traffic_layout(self.traffic, self.style_now, self.place())
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with painting(self) as painter:
-            self.clear(painter)
-            if self.traffic is not None and self._snapshot is not None:
-                now, style, place = self._snapshot, self.style_now, self.place()
-                # Curves take ten times as long as the rest, so they are kept. SVG and PDF need
-                # lines.
-                if painter.paintEngine().type() is not QPaintEngine.Type.Raster:
-                    paint_curves(painter, now.program, self.traffic, style, place)
-                else:
-                    painter.drawPixmap(0, 0, self.curves())
-                paint_place(
-                    painter, now.program, self.traffic, now.cursor.visit, now.counters,
-                    style, place, hovered=self.hovered,
-                )  # fmt: skip
-            if has_ring(self):
-                painter.setPen(QColor(self.style_now.theme.text))
-                painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
+    def paint(self, painter: QPainter) -> None:
+        now, traffic, style, place = self._snapshot, self.traffic, self.style_now, self.place()
+        if now is None or traffic is None:
+            return
 
-    def curves(self) -> QPixmap:
-        """Return the picture of the curves, painted again when run, style or size change."""
-        assert self._snapshot is not None
-        assert self.traffic is not None
-        program, traffic = self._snapshot.program, self.traffic
-        ratio = self.devicePixelRatioF()
-        key = (traffic, self.style_now, self.size(), ratio)
-        if self._curves is None or self._curves[0] != key:
-            picture = QPixmap(self.size() * ratio)
-            picture.setDevicePixelRatio(ratio)
-            picture.fill(QColor(self.style_now.theme.panel))
-            with QPainter(picture) as painter:
-                paint_curves(painter, program, traffic, self.style_now, self.place())
-            self._curves = key, picture
-        return self._curves[1]
+        def curves(inner: QPainter) -> None:
+            paint_curves(inner, now.program, traffic, style, place)
+
+        # Curves take ten times as long as the rest.
+        key, whole = ("curves", place_key(style, place)), QRectF(self.rect())
+        draw_kept(painter, traffic, key, whole, style.theme.panel, curves)
+        paint_place(
+            painter, now.program, traffic, now.cursor.visit, now.counters, style, place,
+            hovered=self.hovered,
+        )  # fmt: skip
 
     # --- pointer and keys -----------------------------------------------------------------
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        if event.button() == Qt.MouseButton.LeftButton:
-            self._chosen = None
-            self._choose(event.position().x())
+    def press(self, at: QPointF) -> bool:
+        self._chosen = None
+        self.drag(at)
+        return True
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        if event.buttons() & Qt.MouseButton.LeftButton:
-            self._choose(event.position().x())
-        self.hovered = self.visit_at(event.position().x())
-        self.moving.start()
-        self.update()
-
-    def event(self, event: QEvent) -> bool:
-        # Only beside the plot, because inside it the words would hide the figures.
-        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            inside = self.traffic is not None and self._plot().contains(event.pos())
-            QToolTip.showText(event.globalPos(), "" if inside else _TIP, self)
-            return True
-        return super().event(event)
-
-    def _plot(self) -> QRectF:
-        assert self.traffic is not None
-        return traffic_layout(self.traffic, self.style_now, self.place()).plot
-
-    def leaveEvent(self, event: QEvent) -> None:
-        self.hovered = None
-        self.update()
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        step = {Qt.Key.Key_PageUp: -1, Qt.Key.Key_PageDown: 1}.get(Qt.Key(event.key()))
-        if step is None or self._snapshot is None:
-            super().keyPressEvent(event)
-            return
-        length = len(self._snapshot.program)
-        visit = self._session.cursor.visit + step * max(length // _PAGES, 1)
-        self._seek(min(max(visit, 0), length - 1))
-
-    def _choose(self, x: float) -> None:
-        """Move to the visit at `x`, once, however many events there are."""
-        visit = self.visit_at(x)
+    def drag(self, at: QPointF) -> None:
+        """Move to the visit at a point, once, however many events there are."""
+        visit = self._visit_at(at)
         if visit is not None and visit != self._chosen:
             self._chosen = visit
             self._seek(visit)
+
+    def point(self, at: QPointF | None) -> None:
+        self.hovered = None if at is None else self._visit_at(at)
+        if at is not None:
+            self.moving.start()
+        self.update()
+
+    def tip(self, at: QPointF) -> str:
+        lay = self.layout_now  # inside the plot the words would hide the figures
+        return "" if lay is not None and lay.plot.contains(at) else _TIP
+
+    def key(self, event: QKeyEvent) -> bool:
+        step = {Qt.Key.Key_PageUp: -1, Qt.Key.Key_PageDown: 1}.get(Qt.Key(event.key()))
+        if step is None or self._snapshot is None:
+            return False
+        length = len(self._snapshot.program)
+        visit = self._session.cursor.visit + step * max(length // _PAGES, 1)
+        self._seek(min(max(visit, 0), length - 1))
+        return True
+
+    def _visit_at(self, at: QPointF) -> int | None:
+        lay = self.layout_now
+        return None if lay is None else lay.visit_at(at.x())
 
     def _seek(self, visit: int) -> None:
         if self._snapshot is not None and self._session.trace is not None:

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import (
-    QHBoxLayout,
-    QLabel,
-    QSizePolicy,
-    QToolButton,
-    QToolTip,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QPainter, QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from simulator.problem.scenario import Batch
 from simulator.program.playback import SPEEDS, Cursor, Granularity, end_of_visit
@@ -34,9 +26,8 @@ from ui.panels.transport.painter import (
     time_words,
 )
 from ui.safety.overrides import guarded
-from ui.safety.painting import painting
 from ui.widgets.choice_box import ChoiceBox
-from ui.widgets.focus import has_ring
+from ui.widgets.painted import Painted
 from ui.widgets.sheet import set_sheet
 
 ROOMY_WIDTH = 900
@@ -53,11 +44,11 @@ _BUTTONS = (
 )
 
 
-@guarded
-class _Painted(QWidget):
-    """A part of the bar that a pure function paints."""
+class _Part(Painted):
+    """A part of the bar: a place of the run is chosen in it."""
 
     cursor_chosen = Signal(object)
+    ground = False
 
     def __init__(self, name: str, tip: str) -> None:
         super().__init__()
@@ -66,7 +57,6 @@ class _Painted(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        self.style_now = Style(DARK)
         self.snapshot: Snapshot | None = None
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
@@ -79,65 +69,38 @@ class _Painted(QWidget):
         edge = self.style_now.px(2)
         return QRectF(self.rect()).adjusted(edge, edge, -edge, -edge)
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with painting(self) as painter:
-            if self.snapshot is None:
-                return
-            self.paint(painter, self.snapshot)
-            if has_ring(self):
-                painter.setPen(self.style_now.theme.text)
-                painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
-
-    def paint(self, painter: QPainter, snapshot: Snapshot) -> None:
-        """Paint the snapshot."""
-        raise NotImplementedError
-
-    def words_at(self, x: float, y: float) -> str:
-        """Return the tooltip of a place."""
-        raise NotImplementedError
-
     def beside(self, snapshot: Snapshot, step: int) -> Cursor | None:
         """Return what the arrow keys choose."""
         raise NotImplementedError
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:
+    def key(self, event: QKeyEvent) -> bool:
         # Only if the window has no action for these keys.
         step = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}.get(Qt.Key(event.key()))
         cursor = self.beside(self.snapshot, step) if self.snapshot and step else None
-        if cursor is None:
-            super().keyPressEvent(event)
-        else:
+        if cursor is not None:
             self.cursor_chosen.emit(cursor)
-
-    def event(self, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent) and self.snapshot:
-            at = event.pos()
-            QToolTip.showText(event.globalPos(), self.words_at(at.x(), at.y()), self)
-            return True
-        return super().event(event)
+        return cursor is not None
 
 
-@guarded
-class Scrubber(_Painted):
+class Scrubber(_Part):
     """All visits of the run; pressing or dragging chooses one."""
 
     def __init__(self) -> None:
         super().__init__("scrubber", "Visits of the run")
         self._chosen: int | None = None
 
-    def paint(self, painter: QPainter, snapshot: Snapshot) -> None:
-        """Paint the scrubber."""
-        paint_scrubber(painter, snapshot, self.style_now, self.place())
+    def paint(self, painter: QPainter) -> None:
+        if self.snapshot is not None:
+            paint_scrubber(painter, self.snapshot, self.style_now, self.place())
 
     def visit_at(self, x: float) -> int:
         """Return the visit at a place of the widget."""
         assert self.snapshot is not None
         return scrubber_layout(self.snapshot.program, self.style_now, self.place()).visit_at(x)
 
-    def words_at(self, x: float, y: float) -> str:
-        """Return which visit that is."""
-        assert self.snapshot is not None
-        return visit_words(self.snapshot.program, self.visit_at(x))
+    def tip(self, at: QPointF) -> str | None:
+        now = self.snapshot
+        return None if now is None else visit_words(now.program, self.visit_at(at.x()))
 
     def beside(self, snapshot: Snapshot, step: int) -> Cursor | None:
         """Return the end of the previous or next visit."""
@@ -145,59 +108,48 @@ class Scrubber(_Painted):
         inside = 0 <= visit < len(snapshot.program)
         return end_of_visit(snapshot.program, visit) if inside else None
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        if event.button() == Qt.MouseButton.LeftButton:
-            self._chosen = None
-            self._choose(event.position().x())
+    def press(self, at: QPointF) -> bool:
+        self._chosen = None
+        self.drag(at)
+        return True
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        if event.buttons() & Qt.MouseButton.LeftButton:
-            self._choose(event.position().x())
-
-    def _choose(self, x: float) -> None:
-        """Choose the visit at `x`, once, however many events there are."""
-        if self.snapshot is None:
-            return
-        visit = self.visit_at(x)
-        if visit != self._chosen:
+    def drag(self, at: QPointF) -> None:
+        """Choose the visit at a point, once, however many events there are."""
+        if self.snapshot is not None and (visit := self.visit_at(at.x())) != self._chosen:
             self._chosen = visit
             self.cursor_chosen.emit(end_of_visit(self.snapshot.program, visit))
 
 
-@guarded
-class OpChips(_Painted):
+class OpChips(_Part):
     """The ops of the current visit; a click moves to an op."""
 
     def __init__(self) -> None:
         super().__init__("ops", "Ops of the visit")
 
-    def paint(self, painter: QPainter, snapshot: Snapshot) -> None:
-        """Paint the chips."""
-        paint_chips(painter, snapshot, self.style_now, self.place())
+    def paint(self, painter: QPainter) -> None:
+        if self.snapshot is not None:
+            paint_chips(painter, self.snapshot, self.style_now, self.place())
 
-    def op_at(self, x: float, y: float) -> int | None:
+    def op_at(self, at: QPointF) -> int | None:
         """Return the op whose chip is at a place of the widget."""
-        assert self.snapshot is not None
-        return chip_layout(self.snapshot, self.style_now, self.place()).op_at(x, y)
+        if self.snapshot is None:
+            return None
+        return chip_layout(self.snapshot, self.style_now, self.place()).op_at(at.x(), at.y())
 
-    def words_at(self, x: float, y: float) -> str:
-        """Return what that op does."""
-        op = self.op_at(x, y)
-        if op is None or self.snapshot is None:
-            return ""
-        return op_words(self.snapshot.ops[op], self.snapshot.program.workload)
+    def tip(self, at: QPointF) -> str | None:
+        op, now = self.op_at(at), self.snapshot
+        return "" if op is None or now is None else op_words(now.ops[op], now.program.workload)
 
     def beside(self, snapshot: Snapshot, step: int) -> Cursor | None:
         """Return the previous or next op in this visit."""
         op = snapshot.cursor.op + step
         return Cursor(snapshot.cursor.visit, op) if 0 <= op < len(snapshot.ops) else None
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        if event.button() != Qt.MouseButton.LeftButton or self.snapshot is None:
-            return
-        op = self.op_at(event.position().x(), event.position().y())
-        if op is not None:
+    def press(self, at: QPointF) -> bool:
+        op = self.op_at(at)
+        if op is not None and self.snapshot is not None:
             self.cursor_chosen.emit(Cursor(self.snapshot.cursor.visit, op))
+        return True
 
 
 @guarded
@@ -360,9 +312,8 @@ class TransportBar(QWidget):
         for box in (self.step_box, self.speed_box, self.sequence_box):
             box.set_style(style)
         for part in (self.scrubber, self.chips):
-            part.style_now = style
+            part.set_style(style)
             part.setMinimumSize(round(style.px(200)), round(style.px(30)))
-            part.update()
         theme = style.theme
         set_sheet(
             self,

@@ -118,6 +118,8 @@ class LiveValue(QLabel):
 class ValuesPanel(Panel[None]):
     """Exact values of the cell under the pointer, and of pinned cells from step to step."""
 
+    ground = False
+
     def __init__(self, session: Session) -> None:
         super().__init__("values_panel", "Values")
         self._session = session

@@ -55,7 +55,7 @@ def choices() -> Iterator[str]:
     yield "| --- | --- | --- |"
     rows = [
         (panel, choice.lesson, _written(choice.lesson_values))
-        for panel, declared in tables.STUDIES.items()
+        for panel, declared in sorted(tables.CHOICES.items())
         for choice in declared
         if choice.lesson and not choice.open
     ]

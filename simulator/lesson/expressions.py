@@ -18,20 +18,9 @@ from simulator.base.limits import PLACEHOLDERS
 from simulator.lesson import model_numbers, study_numbers  # noqa: F401 - functions join
 from simulator.lesson.numbers import QUANTITIES
 from simulator.study.captions import FUNCTIONS, Numbers, Value
-from simulator.study.generation import captions as _generation  # noqa: F401
-from simulator.study.jobs import captions as _jobs  # noqa: F401
-from simulator.study.kv_cache import captions as _cache  # noqa: F401
-from simulator.study.latent import captions as _latent  # noqa: F401
-from simulator.study.merge import captions as _merge  # noqa: F401
-from simulator.study.order import captions as _order  # noqa: F401
-from simulator.study.pages import captions as _pages  # noqa: F401
-from simulator.study.positions import captions as _positions  # noqa: F401
-from simulator.study.ring import captions as _ring  # noqa: F401
-from simulator.study.rounding import captions as _rounding  # noqa: F401
-from simulator.study.schedule import captions as _schedule  # noqa: F401
-from simulator.study.smoothing import captions as _smoothing  # noqa: F401
-from simulator.study.sparse import captions as _sparse  # noqa: F401
-from simulator.study.sqrt_d import captions as _sqrt_d  # noqa: F401
+from simulator.study.declared import load
+
+load("captions")
 
 Formats = Mapping[str, Callable[[float, int], str]]
 """Writes a number: by the format's name, given the number and the digits asked for."""

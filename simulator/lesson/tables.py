@@ -7,24 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, create_model, model_validator
 
-from simulator.base.choices import Choice
 from simulator.base.limits import TEXT_LETTERS, TITLE_LETTERS
 from simulator.base.tables import Table, as_tuple, wrong
 from simulator.problem.models import models
-from simulator.study.generation.choices import CHOICES as GENERATION
-from simulator.study.jobs.choices import CHOICES as JOBS
-from simulator.study.latent.choices import CHOICES as LATENT
-from simulator.study.layer.choices import CHOICES as LAYER
-from simulator.study.merge.choices import CHOICES as MERGE
-from simulator.study.order.choices import CHOICES as ORDER
-from simulator.study.pages.choices import CHOICES as PAGES
-from simulator.study.positions.choices import CHOICES as POSITIONS
-from simulator.study.ring.choices import CHOICES as RING
-from simulator.study.schedule.choices import CHOICES as SCHEDULE
-from simulator.study.smoothing.choices import CHOICES as SMOOTHING
+from simulator.study.declared import CHOICES, load
 from simulator.study.sparse.patterns import NAMES
-from simulator.study.sqrt_d.choices import CHOICES as SQRT_D
-from simulator.study.sweep_choices import CHOICES as SWEEP
 
 Tensor = Literal["Q", "K", "V", "C", "S", "m", "l", "O"]
 Number = Annotated[int, Field(ge=0)]
@@ -204,22 +191,7 @@ class CameraTable(Table):
         return self
 
 
-STUDIES: dict[str, tuple[Choice, ...]] = {
-    "Generation": GENERATION,
-    "Jobs of heads": JOBS,
-    "Kernel smoother": SMOOTHING,
-    "Latent": LATENT,
-    "Layer": LAYER,
-    "Merge": MERGE,
-    "Token order": ORDER,
-    "Pages": PAGES,
-    "Positions": POSITIONS,
-    "Ring": RING,
-    "Schedule": SCHEDULE,
-    "Sweep": SWEEP,
-    "Why √d": SQRT_D,
-}
-"""The choices of studies by the title of their panel; a lesson makes those that have a key."""
+load("choices")
 
 
 class _Chosen(Table):
@@ -248,7 +220,7 @@ else:
         __base__=_Chosen,
         **{
             choice.lesson: (Literal[choice.lesson_values] | None, None)
-            for choices in STUDIES.values()
+            for choices in CHOICES.values()
             for choice in choices
             if choice.lesson and not choice.open
         },

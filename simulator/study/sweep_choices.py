@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from simulator.base.choices import Choice, Option
 from simulator.program.algorithms import ALGORITHMS
+from simulator.study.declared import declared
 
 MAP, VARIANTS = "map", "variants"
 KERNELS, OWN = "kernels", "own"
 _MAP_TIP = "Which algorithm the map is of, at the sizes of this scenario."
-CHOICES = (
+CHOICES = declared(
+    "Sweep",
     Choice("over", (
         Option("N", "N", "N", "Over the sequence length: naive grows as N², all ask more."),
         Option("Br", "Br", "Br",

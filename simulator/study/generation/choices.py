@@ -6,6 +6,7 @@ from typing import Literal, get_args
 
 from simulator.base.choices import Choice, Option
 from simulator.language.continuation import TEMPERATURE
+from simulator.study.declared import declared
 from simulator.study.generation.steps import AT_ONCE
 from simulator.study.generation.typed import GREEDY
 
@@ -15,7 +16,8 @@ WAYS: tuple[Way, ...] = get_args(Way)
 EQUAL, NEXT = "equal", "next"
 EACH, SUMMED = "each", "summed"
 _TIP = "Of attention, from the tile programs of the steps, with the tiles of the run."
-CHOICES = (
+CHOICES = declared(
+    "Generation",
     Choice("shows", (
         Option("bytes", "Bytes", "Bytes", _TIP),
         Option("flops", "FLOPs", "FLOPs", _TIP),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from simulator.base.choices import Choice, Option
+from simulator.study.declared import declared
 
 JOBS_SHOWN, DISTANCES, TRAINING, VARIANTS = "jobs", "distances", "training", "variants"
 ALL_ON = Option("", "every head on", "", "Switch off a head: it gives zeros to the concat.")
-CHOICES = (
+CHOICES = declared(
+    "Jobs of heads",
     Choice("show", (
         Option(JOBS_SHOWN, "Jobs", "Jobs",
                "What each head reads: the token before, the first, the same one before, the one "

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from simulator.base.choices import Choice, Option
+from simulator.study.declared import declared
 
 SHARING = "sharing"
 _TIP = (
     "Of attention, from its tile program with the tiles of the run, and of the projections, which "
     "move each operand once."
 )
-CHOICES = (
+CHOICES = declared(
+    "Latent",
     Choice("view", (
         Option("ways", "Absorbed or not", "Absorbed",
                "The projections of a latent absorbed in queries and output, or keys and values of "

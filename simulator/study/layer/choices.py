@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from simulator.base.choices import Choice, Option
+from simulator.study.declared import declared
 
 FLOW, STAGE, ROW, HEAD, HEADS = "flow", "stage", "row", "head", "heads"
 AT_WORK = "at work"
 """The stage that is at work at the cursor."""
 _NAMES = {"q": "Q", "k": "K", "v": "V", "o": "tiles", "concat": "concat", "y": "Y"}
-CHOICES = (
+CHOICES = declared(
+    "Layer",
     Choice("layer", (
         Option(FLOW, "Flow", "Flow",
                "From X to Y: shapes, slices of heads, the stage at work. Click a stage, or ↑ ↓."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from simulator.base.choices import Choice, Option
+from simulator.study.declared import declared
 
 PARTIALS, SUMS = "partials", "sums"
 MERGES = {
@@ -37,7 +38,8 @@ def _named(orders: dict[str, str]) -> tuple[Option, ...]:
     )
 
 
-CHOICES = (
+CHOICES = declared(
+    "Merge",
     Choice("subject", (
         Option(PARTIALS, "Partials", "Partials", "Partial (m, ℓ, O) of the row."),
         Option(SUMS, "Sums of gradients", "Sums", "What column blocks add to the gradient of the "

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from simulator.base.choices import Choice, Option
+from simulator.study.declared import declared
 
 SHUFFLE, REACH = "shuffle", "reach"
 USUAL_WINDOW = 4
 """The window of local layers where the run's mask has nothing that is local."""
-CHOICES = (
+CHOICES = declared(
+    "Token order",
     Choice("view", (
         Option(SHUFFLE, "Shuffle", "Shuffle",
                "Rows of O before and after the tokens were shuffled (Vaswani et al. 2017, "

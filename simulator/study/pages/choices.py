@@ -1,10 +1,12 @@
 """What can be chosen of pages: whose cache it is, how large pages are, and who shares them."""
 
 from simulator.base.choices import Choice, Option
+from simulator.study.declared import declared
 
 SERVER, RUN, HAND = "server", "run", "hand"
 SHARED = "shared"
-CHOICES = (
+CHOICES = declared(
+    "Pages",
     Choice("cache", (
         Option(SERVER, "a server", "", "Sequences that grow and end, step by step."),
         Option(RUN, "this run", "", "The sequences of the run, if its cache lies in pages."),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from simulator.base.choices import Choice, Option
 from simulator.base.errors import spaced
+from simulator.study.declared import declared
 
 CLOCKS, MAPS, DIALS, FAR = "clocks", "maps", "dials", "far"
 SHIFT, TRAINED, FACTOR = 1000, 2048, 4
 """What is shown first: a shift of all places, the longest text of a training, and how many times as
 long texts are to be."""
-CHOICES = (
+CHOICES = declared(
+    "Positions",
     Choice("view", (
         Option(CLOCKS, "Clocks", "Clocks",
                "Pairs of dimensions as hands of clocks, at every token, from fast to slow "

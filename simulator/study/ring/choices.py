@@ -5,12 +5,14 @@ from __future__ import annotations
 from simulator.base.choices import Choice, Option
 from simulator.problem.hardware import links
 from simulator.problem.scenario import MAX_DEVICES
+from simulator.study.declared import declared
 from simulator.study.ring.dealing import DEVICES, LAYOUTS
 
 KEYS, PARTIALS = "keys", "partials"
 """What travels: blocks of K and V, or what devices have made of their own keys."""
 
-CHOICES = (
+CHOICES = declared(
+    "Ring",
     Choice("shows", (
         Option("time", "Time", "Time", "When each device works and sends: a model."),
         Option("numbers", "Numbers", "Numbers",

@@ -1,8 +1,10 @@
 """What can be chosen of schedules: which rows are shown, and in which order blocks start."""
 
 from simulator.base.choices import Choice, Option
+from simulator.study.declared import declared
 
-CHOICES = (
+CHOICES = declared(
+    "Schedule",
     Choice("what", (
         Option("run", "This run", "Run", "The thread blocks of this run."),
         Option("orders", "Orders", "Orders",

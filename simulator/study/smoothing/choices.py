@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from simulator.base.choices import Choice, Option
+from simulator.study.declared import declared
 from simulator.study.smoothing.regression import BANDWIDTHS
 
 KEYS, FACTORS, REGRESSION, AGAIN, FEATURES, SCORES = (
     "keys", "factors", "regression", "again", "features", "scores",
 )  # fmt: skip
-CHOICES = (
+CHOICES = declared(
+    "Kernel smoother",
     Choice("view", (
         Option(KEYS, "Keys", "Keys",
                "Keys of this head in the plane in which they spread most, as large as the row's "

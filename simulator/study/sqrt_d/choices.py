@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from simulator.base.choices import Choice, Option
+from simulator.study.declared import declared
 from simulator.study.sqrt_d.experiment import DRAWN, KEYS
 
 DRAW, CAP = "draw", "soft-cap"
 SEEDS = range(10)
-CHOICES = (
+CHOICES = declared(
+    "Why √d",
     Choice("quantity", (
         Option("variance", "Variance", "Variance",
                "Of the scores: d for q·k of normal vectors, 1 once divided by √d "

@@ -1,8 +1,8 @@
 """`make site`: docs, all lessons and demos as pages that step, and a gallery, as files to serve.
 
-    python packaging/site/build.py [--only NAME...] [--keep] [--jobs N]
+    python packaging/site/build.py [--only NAME...] [--keep] [--jobs N | --cluster ADDRESS]
 
-`python -m ui export` of this checkout makes pages and pictures, MkDocs the rest.
+The command `export` makes pages and pictures, each a part of the work, and MkDocs the rest.
 The last step looks at every link of every page and fails if one leads nowhere.
 """
 
@@ -15,10 +15,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
+
+if TYPE_CHECKING:
+    from ui.session.shards import Shards
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -34,17 +37,21 @@ def main() -> None:
     parser.add_argument(
         "--keep", action="store_true", help="make no page or picture that is there from before"
     )
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    asked = parser.parse_args()
     sys.path.insert(0, str(ROOT))
+    from ui.session import shards
+
+    shards.add_options(parser)
+    asked = parser.parse_args()
+    if asked.jobs is None and asked.cluster is None:
+        asked.jobs = os.cpu_count()
     pages = BUILD / "pages"
     if not asked.keep:
         shutil.rmtree(BUILD, ignore_errors=True)
     write_pages(pages)
     write_lists(pages, asked.only)
-    with ThreadPoolExecutor(asked.jobs) as pool:
-        for words in pool.map(_run, exports(pages, asked.only)):
-            print(words, flush=True)
+    with shards.asked_for(asked) as places:
+        assert places is not None
+        make_exports(exports(pages, asked.only), places)
     shutil.copy(HERE / "mkdocs.yml", BUILD / "mkdocs.yml")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--clean"]
     subprocess.run(command, cwd=BUILD, check=True)
@@ -117,7 +124,7 @@ def write_lists(pages: Path, only: Sequence[str] | None = None) -> None:
 
 
 def exports(pages: Path, only: Sequence[str] | None = None) -> list[list[str]]:
-    """Return the commands that make the pages of lessons and demos, and a picture of each demo.
+    """Return the words of `export` for the pages of lessons and demos, and a picture of a demo.
 
     What is there already is not made again.
     """
@@ -134,8 +141,7 @@ def exports(pages: Path, only: Sequence[str] | None = None) -> list[list[str]]:
                 if (only is None or path.stem in only) and not target.exists():
                     out = _short(target)
                     size = ["--size", "640x360"] if end == "png" else []
-                    command = [sys.executable, "-m", "ui", "export", _short(path), "-o", out, *size]
-                    made.append(command)
+                    made.append([_short(path), "-o", out, *size])
     return made
 
 
@@ -144,14 +150,14 @@ def _short(path: Path) -> str:
     return str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
 
 
-def _run(command: Sequence[str]) -> str:
-    environment = {"QT_QPA_PLATFORM": "offscreen", **os.environ}
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    return done.stdout.strip().rpartition("\n")[2]
+def make_exports(every: Sequence[Sequence[str]], places: Shards) -> None:
+    """Write the files that commands of `export` ask for, made in places."""
+    from ui.app.export_shards import made_by
+    from ui.session.shards import mapped
+
+    for words, (data, said) in zip(every, mapped(places, made_by, every), strict=True):
+        (ROOT / words[words.index("-o") + 1]).write_bytes(data)
+        print(said, flush=True)
 
 
 class _Links(HTMLParser):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import ceil
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from simulator.base.dtypes import STATISTIC_WIDTH
 from simulator.base.matmul import matmul
+from simulator.base.parts import Map
 from simulator.problem.filling import MAX_BLOCKS, alone
 from simulator.problem.hardware import TimeEstimate, time_estimate
 from simulator.problem.intervals import I64, Intervals
@@ -113,32 +115,42 @@ def sweep(
     progress: Progress | None = None,
     *,
     timed: bool = False,
+    done: Map = map,
 ) -> Sweep:
     """Return the figures of all algorithms at each of `values`, all else as in the workload.
 
     axis: ``N``, ``Br``, ``Bc`` or ``d``; `workload_at` says what each changes.
     progress: is given the share done.
     timed: whether also the times by model; at the workload's own place they are the exact ones.
+    done: does a part for each value.
     """
-    kept = tuple(sorted(set(values)))
-    own = [tile_program(w.as_algorithm(name)) for name in beside(w.algorithm)] if timed else []
+    kept, names = tuple(sorted(set(values))), beside(w.algorithm)
+    own = [tile_program(w.as_algorithm(name)) for name in names] if timed else []
     why = next(filter(None, map(why_no_time, own)), "")
-    durations: dict[str, list[Duration]] = {each.algorithm.name: [] for each in own if not why}
-    figures: dict[str, list[Figures]] = {name: [] for name in beside(w.algorithm)}
-    for n, value in enumerate(kept):
-        at = workload_at(w, axis, value)
-        for name in beside(w.algorithm):
-            work = at.as_algorithm(name)
-            figures[name].append(figures_of(work))
-            if name in durations:
-                time_of = duration_of if value == own_value(w, axis) else rough_duration
-                durations[name].append(time_of(tile_program(work)))
+    figures: list[list[Figures]] = []
+    durations: list[list[Duration]] = []
+    for n, (counted, times) in enumerate(
+        done(partial(_point, w, axis, timed=timed and not why), kept)
+    ):
+        figures.append(counted)
+        durations.append(times)
         if progress:
             progress((n + 1) / len(kept))
     return Sweep(
-        axis, kept, own_value(w, axis), {n: tuple(row) for n, row in figures.items()},
-        {n: tuple(row) for n, row in durations.items()}, why,
+        axis, kept, own_value(w, axis), dict(zip(names, zip(*figures, strict=True), strict=True)),
+        dict(zip(names, zip(*durations, strict=True), strict=bool(durations[0]))), why,
     )  # fmt: skip
+
+
+def _point(
+    w: Workload, axis: Axis, value: int, *, timed: bool
+) -> tuple[list[Figures], list[Duration]]:
+    """Return the figures of all algorithms at a value, and their times if they are asked for."""
+    at, exact = workload_at(w, axis, value), value == own_value(w, axis)
+    works = [at.as_algorithm(name) for name in beside(w.algorithm)]
+    time_of = duration_of if exact else rough_duration
+    times = [time_of(tile_program(work)) for work in works] if timed else []
+    return [figures_of(work) for work in works], times
 
 
 def tiling_map(

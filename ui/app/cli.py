@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from simulator.base.errors import InputError, refuse, safe_text
 from simulator.base.version import version
 from ui.safety.signals import interrupt, interrupted, take_signals
-from ui.safety.streams import fit_encoding, lack, on_terminal, send_off, tell_unwritten
+from ui.safety.streams import fit_encoding, lack, progress, send_off, tell_unwritten
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -189,7 +189,7 @@ def _command_parser(name: str) -> argparse.ArgumentParser:
         )
     if module := _module(name):
         module.add_options(parser)
-    if name in ("run", "kv-cache", "masks"):
+    if name in ("run", "kv-cache", "masks", "sweep"):
         parser.add_argument("--json", action="store_true", help="print one JSON object only")
     if name == "export":
         from ui.export.command import add_options as add_export_options
@@ -200,18 +200,6 @@ def _command_parser(name: str) -> argparse.ArgumentParser:
 
 def _add_engine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine", choices=ENGINES, default="auto", help="what computes")
-
-
-def _progress(what: str) -> Callable[[float], None]:
-    """Return a function that shows the share done on a terminal, and otherwise does nothing."""
-    if not on_terminal():
-        return lambda share: None
-
-    def show(share: float) -> None:
-        end = "\n" if share >= 1 else ""
-        print(f"\r{what} {share:4.0%}", end=end, file=sys.stderr, flush=True)
-
-    return show
 
 
 def _window(options: argparse.Namespace) -> int:
@@ -280,9 +268,9 @@ def _done(
         check_one(traces, output, blind)
         check_output(output, program.workload)
     if len(traces) > 1 or blind:
-        return program, run_all(traces, _progress("run"), blind), {}
+        return program, run_all(traces, progress("run"), blind), {}
     keep = output is not None and holds_arrays(output)
-    return program, *traces[0].run(keep_arrays=keep, progress=_progress("run"))
+    return program, *traces[0].run(keep_arrays=keep, progress=progress("run"))
 
 
 def _part_done(
@@ -300,7 +288,7 @@ def _part_done(
         check_output(output, program.workload, part=True)
     return program, *run_part(
         scenario, rows, heads, partial(make_engine, options.engine), program, source,
-        _progress("draw"), _progress("run"),
+        progress("draw"), progress("run"),
     )  # fmt: skip
 
 
@@ -390,7 +378,7 @@ def _verify(options: argparse.Namespace) -> int:
         for trace in traces:
             number = trace.workload.scenario.batch.shown
             name = safe_text(path.stem) + f", sequence {number}" * (len(traces) > 1)
-            report = verify(trace, _progress(name))
+            report = verify(trace, progress(name))
             print(f"{name}: {report}")
             for note in trace.workload.file.notes if trace.workload.file else ():
                 print(f"{name}: {safe_text(note)}")
@@ -438,8 +426,8 @@ _OWN: dict[str, Callable[[argparse.Namespace], int]] = {
     "self-test": _self_test,
 }
 COMMANDS = (
-    "run", "export", "verify", "kv-cache", "capture", "masks", "races", "lessons", "exercises",
-    "doctor", "self-test",
+    "run", "export", "verify", "kv-cache", "capture", "masks", "sweep", "races", "lessons",
+    "exercises", "doctor", "self-test",
 )  # fmt: skip
 
 
@@ -464,6 +452,10 @@ def _module(name: str) -> ModuleType | None:
         from ui.app import masks_command
 
         return masks_command
+    if name == "sweep":
+        from ui.app import sweep_command
+
+        return sweep_command
     if name == "races":
         from ui.app import races_command
 

@@ -1,15 +1,18 @@
-"""Parts of an export that another process makes: `ui.session.shards` says where."""
+"""Exports, and parts of them, that another process makes: `ui.session.shards` says where."""
 
 from __future__ import annotations
 
+import io
 import pickle
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from simulator.base.errors import refuse
 from simulator.lesson.steps import Lesson
 from simulator.problem.scenario import Scenario
 from ui.export.options import ExportOptions
@@ -68,6 +71,24 @@ def made_whole(job: bytes) -> bytes:
         options = replace(export.options, target=str(path))
         make_files(options, export.source, export.note, lambda share: None, export.sound)
         return path.read_bytes()
+
+
+def made_by(words: Sequence[str]) -> tuple[bytes, str]:
+    """Return the file that a command of `export` writes, and what it prints, in another process.
+
+    words: those after `export`; paths are those of the checkout in which that process is.
+    Raises InputError: what the command refuses.
+    """
+    from ui.app.cli import main
+
+    printed, refused = io.StringIO(), io.StringIO()
+    target = Path(words[words.index("-o") + 1])
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with redirect_stdout(printed), redirect_stderr(refused):
+        code = main(["export", *words])
+    if code:
+        raise refuse("export", "", "", refused.getvalue().strip())
+    return target.read_bytes(), printed.getvalue().strip()
 
 
 @lru_cache(maxsize=1)

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import argparse
 import json
+import pickle
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 from simulator.base.errors import InputError, refuse
 from simulator.base.files import check_target
 from simulator.problem.masked_file import masked_scenario, needs_file, write_masked
-from simulator.problem.scenario import load_scenario, save_scenario
-from simulator.problem.workload import read_inputs, resolve
+from simulator.problem.scenario import Scenario, load_scenario, save_scenario
+from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 from simulator.study.sparse.compressed import compressed
 from simulator.study.sparse.mask_function import function_pattern
-from simulator.study.sparse.patterns import Knobs, Priced, blocks_of, patterns, priced, usual_knobs
-from ui.look.units import bytes_text, count_text, time_text
+from simulator.study.sparse.patterns import (
+    Knobs,
+    Pattern,
+    Priced,
+    blocks_of,
+    part_priced,
+    patterns,
+    priced,
+    usual_knobs,
+)
+from ui.look.units import bytes_text, count_text, in_columns, time_text
+from ui.safety.streams import progress
+from ui.session import shards
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +45,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, metavar="OUT.toml",
         help="the scenario to write; blocks go into OUT.safetensors beside it",
     )  # fmt: skip
+    shards.add_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -55,9 +69,8 @@ def run(options: argparse.Namespace) -> int:
     k = options.k if options.k is not None else min(most, max(2, round(most / 4)))
     if not 1 <= k <= most:
         raise refuse("masks", "--k", k, f"from 1 to the {most} blocks of keys")
-    found = patterns(w, inputs, Knobs(block, k))
-    if options.function is not None:
-        found = (*found, function_pattern(w, options.function))
+    knobs, function = Knobs(block, k), options.function and options.function.absolute()
+    found = _patterns(w, inputs, knobs, function)
     if options.write is not None:
         named = {each.name: each for each in found}
         if options.write not in named:
@@ -76,12 +89,49 @@ def run(options: argparse.Namespace) -> int:
                 beside.unlink(missing_ok=True)
             raise
         return 0
-    rows = (*priced(w, inputs, found), *compressed(w, inputs, Knobs(block, k)))
+    rows = _priced(options, (w.scenario, knobs, function), (w, inputs, found))
+    rows = (*rows, *compressed(w, inputs, knobs))
     if options.json:
         print(json.dumps({"block": block, "k": k, "masks": [told(each) for each in rows]}))
     else:
         print("\n".join(_report(rows)))
     return 0
+
+
+_Read = tuple[Workload, Inputs, tuple[Pattern, ...]]
+
+
+def _patterns(
+    w: Workload, inputs: Inputs, knobs: Knobs, function: Path | None
+) -> tuple[Pattern, ...]:
+    found = patterns(w, inputs, knobs)
+    return found if function is None else (*found, function_pattern(w, function))
+
+
+def _priced(
+    options: argparse.Namespace, asked: tuple[Scenario, Knobs, Path | None], read: _Read
+) -> tuple[Priced, ...]:
+    """Return prices and errors; other processes read the input again rather than get it."""
+    with shards.asked_for(options) as places:
+        if places is None:
+            return priced(*read, progress("masks"))
+        part = partial(_part, pickle.dumps(asked))
+        return priced(
+            *read, progress("masks"), done=lambda _, parts: shards.mapped(places, part, parts)
+        )
+
+
+def _part(asked: bytes, part: int | range) -> Any:
+    """Return a part of the prices, in a process that has read what is asked."""
+    return part_priced(*_read(asked), part)
+
+
+@lru_cache(maxsize=1)
+def _read(asked: bytes) -> _Read:
+    scenario, knobs, function = pickle.loads(asked)
+    w = resolve(scenario)
+    inputs = read_inputs(w)
+    return w, inputs, _patterns(w, inputs, knobs, function)
 
 
 def told(each: Priced) -> dict[str, Any]:
@@ -108,11 +158,4 @@ def _report(rows: tuple[Priced, ...]) -> list[str]:
         )
         for each in rows
     )]  # fmt: skip
-    wide = [max(len(line[n]) for line in table) for n in range(len(head))]
-    return [
-        "  ".join(
-            text.rjust(size) if n else text.ljust(size)
-            for n, (text, size) in enumerate(zip(line, wide, strict=True))
-        )
-        for line in table
-    ]
+    return in_columns(table)

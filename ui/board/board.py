@@ -166,7 +166,7 @@ def _paint_marks(
     if veiled := veiled_rows(snapshot, style, lay, marks.row, pointed):
         paint_veil(painter, veiled, style, lay)
         painter.setOpacity(1 - VEILED)  # so their numbers stand back half as far
-        for name in {*lay.boxes} & {"m", "l"}:
+        for name in (each for each in ("m", "l") if each in lay.boxes):
             values, along = middle_at(snapshot).held(snapshot, name)
             if snapshot.head is None and values is not None:
                 _paint_numbers(painter, snapshot, style, lay, name, values, along, veiled)

@@ -94,11 +94,11 @@ def paint_bands(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
             outline(painter, at_least(band, style.px(5)), theme.tensor(name), style.px(4))
 
 
-def lit_boxes(snapshot: Snapshot, lay: BoardLayout) -> frozenset[str]:
+def lit_boxes(snapshot: Snapshot, lay: BoardLayout) -> tuple[str, ...]:
     """Return the boxes that are lit: of what the op works on, as its formula is."""
     stands = {"K": lay.keys, "V": lay.values}
-    names = (stands.get(name, lay.box_of(name)) for name in touched(snapshot))
-    return frozenset(name for name in names if name)
+    names = {stands.get(name, lay.box_of(name)) for name in touched(snapshot)}
+    return tuple(name for name in lay.boxes if name in names)  # drawn in the same order each time
 
 
 def lit_band(snapshot: Snapshot, lay: BoardLayout, name: str) -> QRectF:

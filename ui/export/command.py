@@ -67,16 +67,12 @@ def run(
     os.environ["QT_QPA_PLATFORM"] = "offscreen"  # a display may be named and not exist
     if wanted.format.folder and (words.jobs or words.cluster):
         raise refuse("export", "-o", wanted.target, "one file: a folder of slides is made here")
-    places = shards.shards_of(words.jobs, words.cluster)
-    export, source, engine = _prepared(words, wanted, lesson, version, new_window)
-    parts = None if places is None else parts_on(export, source, engine, places)
-    started = time.perf_counter()
-    frames = len(export.source)
-    try:
+    with shards.asked_for(words) as places:
+        export, source, engine = _prepared(words, wanted, lesson, version, new_window)
+        parts = None if places is None else parts_on(export, source, engine, places)
+        started = time.perf_counter()
+        frames = len(export.source)
         _make(export, tell_share if words.shares else _Progress(frames), parts)
-    finally:
-        if places is not None:
-            places.close()
     if words.shares:
         tell_made(export.words)
     else:

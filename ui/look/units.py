@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -136,3 +137,15 @@ def exact_text(value: float) -> str:
 def copied_text(value: float) -> str:
     """Return a float32 as `exact_text` does, in letters that programs read: ``-inf``, ``-0.5``."""
     return str(np.float32(value))
+
+
+def in_columns(rows: Sequence[Sequence[str]], names: int = 1) -> list[str]:
+    """Return the lines of a table: columns of names, then numbers, which stand at the right."""
+    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            text.ljust(size) if n < names else text.rjust(size)
+            for n, (text, size) in enumerate(zip(row, wide, strict=True))
+        )
+        for row in rows
+    ]

@@ -6,6 +6,7 @@ import codecs
 import io
 import os
 import sys
+from collections.abc import Callable
 
 from simulator.base.errors import reason, safe_text
 from ui.safety.system_libraries import why_not_imported
@@ -64,6 +65,18 @@ def lack(error: Exception) -> str:
 def on_terminal() -> bool:
     """Return whether standard error is a terminal, where progress is shown."""
     return sys.stderr is not None and sys.stderr.isatty()
+
+
+def progress(what: str) -> Callable[[float], None]:
+    """Return a function that shows the share done on a terminal, and otherwise does nothing."""
+    if not on_terminal():
+        return lambda share: None
+
+    def show(share: float) -> None:
+        end = "\n" if share >= 1 else ""
+        print(f"\r{what} {share:4.0%}", end=end, file=sys.stderr, flush=True)
+
+    return show
 
 
 def _drop_output() -> None:

@@ -13,11 +13,11 @@ import signal
 import subprocess
 import sys
 import threading
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Protocol
 
@@ -277,6 +277,25 @@ def _waited(future: Any, look: Look) -> bytes:
         except Exception as error:  # the worker's, not that of a call
             raise refuse("", "", "", f"workers that can do the work ({error})") from None
         return answer
+
+
+@contextmanager
+def asked_for(options: Namespace) -> Iterator[Shards | None]:
+    """Give where the options of a command line say that parts are done, and leave it.
+
+    Raises InputError: the options cannot be used.
+    """
+    shards = shards_of(options.jobs, options.cluster)
+    try:
+        yield shards
+    finally:
+        if shards is not None:
+            shards.close()
+
+
+def mapped(shards: Shards, function: Callable[[Any], Any], parts: Iterable[Any]) -> Iterator[Any]:
+    """Yield what a function returns for each part, as `map` does; Ctrl+C ends it."""
+    return shards.results([(function, (part,)) for part in parts], lambda: None)
 
 
 def shards_of(jobs: int | None, cluster: str | None) -> Shards | None:

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from simulator.base.dtypes import F64
 from simulator.base.matmul import matmul
+from simulator.base.parts import Map
 from simulator.base.softmax import softmax_rows
 from simulator.problem.intervals import I64, Bools
 from simulator.problem.masks import BlockMask, Mask
@@ -33,6 +35,8 @@ MOST_PAIRS = 2**22
 """Pairs of a head up to which a mask of single pairs is made."""
 _MOST_COUNTED = 2**24
 """Pairs of a head up to which visible ones are counted: some masks have an interval for each."""
+_AT_ONCE = 2**20
+"""Scores of all heads that a part of the work on errors computes."""
 SEED = 0
 """Of random blocks and of the lengths of documents."""
 
@@ -236,6 +240,7 @@ def priced(
     progress: Progress = lambda share: None,
     *,
     errors: bool = True,
+    done: Map = map,
 ) -> tuple[Priced, ...]:
     """Return what each pattern costs, and how far O is from O without it.
 
@@ -243,50 +248,66 @@ def priced(
         algorithm.
     progress: told the share done; may raise to stop.
     errors: whether the errors are computed, which takes longest.
+    done: does the parts: a price of each pattern, and errors on some rows at once.
     """
-    own = algorithm_of(w)
-    name = w.algorithm if own.softmax and not own.stores_scores else USUAL.name
     single = w.as_algorithm(BASELINE.name)
-    numbers = single.posed(inputs)
-    dense = dense_mask(w)
     exact = errors and single.heads * single.seqlen_q * single.seqlen_k <= MOST_SCORES
-    few = single.seqlen_q * single.seqlen_k <= _MOST_COUNTED
-    off: list[float | None] = [None] * len(found)
-    if exact:
-        off = [*_errors(single, numbers, [each.mask for each in found], progress)]
-    pairs = dense.pairs if few else None
-    out = []
-    for each, error in zip(found, off, strict=True):
-        run = replace(single, mask=each.mask).as_algorithm(name)
-        time = (duration_of if run == w else rough_duration)(tile_program(run))
-        out.append(Priced(
-            each, run.heads * int(run.grid.visited_columns.sums[-1]), figures_of(run),
-            each.mask.pairs / pairs if pairs else None, error,
-            time.seconds, time.model is not None,
-        ))  # fmt: skip
-    return tuple(out)
+    step = max(1, _AT_ONCE // (single.heads * single.seqlen_k))
+    starts = range(0, single.seqlen_q, step) if exact else ()
+    parts = [*range(len(found)), *(range(n, min(n + step, single.seqlen_q)) for n in starts)]
+    rows: list[Priced] = []
+    size, apart = 0.0, np.zeros(len(found))
+    for n, part in enumerate(done(partial(part_priced, w, inputs, found), parts)):
+        if isinstance(part, Priced):
+            rows.append(part)
+        else:
+            size, apart = size + part[0], apart + part[1]
+        progress((n + 1) / len(parts))
+    off = np.sqrt(apart / max(size, 1e-300))
+    return tuple(
+        replace(row, error=float(error)) if exact else row
+        for row, error in zip(rows, off, strict=True)
+    )
 
 
-def _errors(w: Workload, inputs: Inputs, masks: list[Mask], progress: Progress) -> list[float]:
-    """Return how far O with each mask is from O without it, all heads and rows together."""
-    step, keys = max(1, 2**20 // w.seqlen_k), range(w.seqlen_k)
-    size, apart = 0.0, np.zeros(len(masks))
-    for start in range(0, w.seqlen_q, step):
-        rows = range(start, min(start + step, w.seqlen_q))
-        open_to = dense_mask(w).visible(rows, keys)
-        seen = [mask.visible(rows, keys) for mask in masks]
-        for head, kv in enumerate(w.kv_head_of):
-            q, k, v = (each.astype(np.float64) for each in (
-                inputs.q[head, rows.start : rows.stop], inputs.k[kv], inputs.v[kv]))  # fmt: skip
-            s = w.changed(head, rows, keys, w.scoring.of(matmul(q, k.T)))
-            dense = attended(s, open_to, v)
-            size += float(np.square(dense).sum())
-            for n, each in enumerate(seen):
-                if each is open_to or np.array_equal(each, open_to):
-                    continue
-                apart[n] += float(np.square(attended(s, each, v) - dense).sum())
-            progress((rows.start + len(rows) * (head + 1) / w.heads) / w.seqlen_q)
-    return [float(each) for each in np.sqrt(apart / max(size, 1e-300))]
+def part_priced(
+    w: Workload, inputs: Inputs, found: tuple[Pattern, ...], part: int | range
+) -> Priced | tuple[float, F64]:
+    """Return a part of what `priced` is made of: the price of a pattern, or errors on some rows.
+
+    They are ``|O_dense|^2`` and ``|O - O_dense|^2`` of each pattern, all heads together.
+    """
+    single = w.as_algorithm(BASELINE.name)
+    if isinstance(part, range):
+        return _apart(single, single.posed(inputs), [each.mask for each in found], part)
+    own, each, dense = algorithm_of(w), found[part], dense_mask(w)
+    name = w.algorithm if own.softmax and not own.stores_scores else USUAL.name
+    pairs = dense.pairs if single.seqlen_q * single.seqlen_k <= _MOST_COUNTED else None
+    run = replace(single, mask=each.mask).as_algorithm(name)
+    time = (duration_of if run == w else rough_duration)(tile_program(run))
+    return Priced(
+        each, run.heads * int(run.grid.visited_columns.sums[-1]), figures_of(run),
+        each.mask.pairs / pairs if pairs else None, None,
+        time.seconds, time.model is not None,
+    )  # fmt: skip
+
+
+def _apart(w: Workload, inputs: Inputs, masks: list[Mask], rows: range) -> tuple[float, F64]:
+    """Return the square of O's size without a mask, and how far O is from it with each."""
+    size, apart, keys = 0.0, np.zeros(len(masks)), range(w.seqlen_k)
+    open_to = dense_mask(w).visible(rows, keys)
+    seen = [mask.visible(rows, keys) for mask in masks]
+    for head, kv in enumerate(w.kv_head_of):
+        q, k, v = (each.astype(np.float64) for each in (
+            inputs.q[head, rows.start : rows.stop], inputs.k[kv], inputs.v[kv]))  # fmt: skip
+        s = w.changed(head, rows, keys, w.scoring.of(matmul(q, k.T)))
+        dense = attended(s, open_to, v)
+        size += float(np.square(dense).sum())
+        for n, each in enumerate(seen):
+            if each is open_to or np.array_equal(each, open_to):
+                continue
+            apart[n] += float(np.square(attended(s, each, v) - dense).sum())
+    return size, apart
 
 
 def attended(s: F64, seen: Bools, v: F64) -> F64:

@@ -61,8 +61,9 @@ def test_the_tensors_of_the_lit_lines_are_marked_on_the_board(name: str) -> None
         lit = [line.part or line.latex for line in lines if line.current]
         assert lit
         wanted = set[str]().union(*(named(latex, lay) for latex in lit))
-        marked = set(lit_boxes(now, lay))
-        assert marked == wanted, (now.op.name, type(now.op).__name__, lit)
+        marked = lit_boxes(now, lay)
+        assert {*marked} == wanted, (now.op.name, type(now.op).__name__, lit)
+        assert [each for each in lay.boxes if each in wanted] == [*marked]  # in every process
         for box in marked:
             assert lay.boxes[box].intersects(lit_band(now, lay, box)), (now.op.name, box)
 

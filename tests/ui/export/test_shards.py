@@ -1,6 +1,7 @@
-"""Films in segments: the same in one process, in several, and on a cluster that loses a worker."""
+"""Work in parts: the same in one process, in several, and on a cluster that loses a worker."""
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -12,13 +13,21 @@ import psutil
 import pytest
 
 from simulator.base.errors import InputError
-from ui.session.shards import WORD, LocalShards, shards_of
+from ui.app.cli import main
+from ui.app.export_shards import made_by
+from ui.session.shards import WORD, LocalShards, mapped, shards_of
 
 ROOT = Path(__file__).resolve().parents[3]
 FILM = (
     str(ROOT / "assets/scenarios/causal.toml"), "--size", "320x240", "--fps", "60",
     "--length", "5", "--scene", "board",
 )  # fmt: skip
+DEMOS = ROOT / "assets" / "scenarios"
+TABLES = (
+    ["masks", str(DEMOS / "causal.toml"), "--k", "1"],
+    ["sweep", str(DEMOS / "deltanet.toml"), "--json"],
+)
+"""Commands that print figures, each of which is a part of the work."""
 ENVIRONMENT = {**os.environ, "QT_QPA_PLATFORM": "offscreen", "PYTHONPATH": str(ROOT)}
 
 
@@ -87,7 +96,7 @@ def test_so_they_do_of_other_formats(tmp_path, target):
 # --- a cluster -------------------------------------------------------------------------------
 
 CLUSTER = """
-import os, signal, subprocess, sys, time
+import json, os, signal, subprocess, sys, time
 import psutil
 from distributed import Client, LocalCluster
 
@@ -95,8 +104,9 @@ if __name__ == "__main__":
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
         with Client(cluster) as client:
             pids = client.run(os.getpid)
-            words = [*sys.argv[1:], "--cluster", cluster.scheduler_address]
-            made = subprocess.Popen(words)
+            film, *tables = json.loads(sys.argv[1])
+            there = ["--cluster", cluster.scheduler_address]
+            made = subprocess.Popen([*film, *there])
             killed, listening = None, 0
             while made.poll() is None:
                 time.sleep(0.05)
@@ -108,21 +118,62 @@ if __name__ == "__main__":
                         os.kill(killed, signal.SIGKILL)
                         found = psutil.Process(made.pid).net_connections("inet")
                         listening = sum(each.status == "LISTEN" for each in found)
-            print(made.returncode, killed in pids.values(), listening)
+            told = [subprocess.check_output([*each, *there], text=True) for each in tables]
+            print(json.dumps([made.returncode, killed in pids.values(), listening, told]))
 """
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL is of POSIX")
-def test_a_cluster_that_loses_a_worker_writes_the_same_bytes(alone, tmp_path):
+def test_a_cluster_that_loses_a_worker_writes_the_same_bytes(alone, tmp_path, capsys):
     pytest.importorskip("distributed", reason="needs the extra cluster: make run EXTRAS=cluster")
     (tmp_path / "cluster.py").write_text(CLUSTER)
-    words = [*command("alone.mp4"), "--sound"]
+    tables = [[sys.executable, "-m", "ui", *words] for words in TABLES]
+    words = json.dumps([[*command("alone.mp4"), "--sound"], *tables])
     done = subprocess.run(
-        [sys.executable, "cluster.py", *words], cwd=tmp_path, check=False, capture_output=True,
+        [sys.executable, "cluster.py", words], cwd=tmp_path, check=False, capture_output=True,
         text=True, timeout=300, env=ENVIRONMENT,
     )  # fmt: skip
-    assert done.stdout.splitlines()[-1:] == ["0 True 0"], done.stderr
+    assert done.returncode == 0, done.stderr
+    *film, told = json.loads(done.stdout.splitlines()[-1])
+    assert film == [0, True, 0], done.stderr
+    assert told == [printed_by(words, capsys) for words in TABLES]
     assert (tmp_path / "alone.mp4").read_bytes() == alone.read_bytes()
+
+
+def printed_by(words: list[str], capsys) -> str:
+    capsys.readouterr()
+    assert main(words) == 0
+    return capsys.readouterr().out
+
+
+# --- tables and pages ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", TABLES, ids=["masks", "sweep"])
+def test_figures_that_two_processes_compute_are_printed_the_same(words, capsys):
+    one, two = (printed_by([*words, *more], capsys) for more in ([], ["--jobs", "2"]))
+    assert len(one) > 500
+    assert two == one
+
+
+def test_a_picture_of_the_site_is_made_elsewhere_as_by_its_command(tmp_path, monkeypatch, capsys):
+    scenario = tmp_path / "tiny.toml"
+    scenario.write_text("[attention]\nseqlen_q = 4\nhead_dim = 2\n[tiling]\nrows = 4\ncols = 2\n")
+    target = tmp_path / "out" / "tiny.png"
+    words = [str(scenario), "-o", str(target), "--size", "320x240", "--engine", "numpy"]
+    (data, said), *more = mapped(LocalShards(1), made_by, [words, words])
+    assert said.startswith(f"{target}: visit 1, op ")
+    assert [each for each, _ in more] == [data]
+    monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
+    target.unlink()
+    printed_by(["export", *words], capsys)
+    assert target.read_bytes() == data
+
+
+def test_what_a_page_refuses_is_told_in_a_line(tmp_path):
+    words = [str(tmp_path / "none.toml"), "-o", str(tmp_path / "none.html")]
+    with pytest.raises(InputError, match=r"none\.toml"):
+        list(mapped(LocalShards(1), made_by, [words]))
 
 
 # --- parts -----------------------------------------------------------------------------------

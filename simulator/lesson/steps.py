@@ -39,11 +39,6 @@ class Step:
         """The first paragraph of the caption: what the stage says."""
         return paragraphs(self.caption)[0]
 
-    @property
-    def aside(self) -> str:
-        """The other paragraphs, which are read in the window and in the speaker's notes."""
-        return paragraphs(self.caption)[1]
-
 
 def paragraphs(caption: str) -> tuple[str, str]:
     """Return the first paragraph of a caption, and the others."""

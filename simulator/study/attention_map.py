@@ -68,9 +68,6 @@ class RowWeights:
     strongest: Ints
     # In bits; 0 for a row that sees nothing. Of the weights among the keys: without a sink's.
     entropy: float
-    # entropy divided by ``log2(visible)``, its largest value; NaN if fewer than two keys are
-    # visible
-    share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +109,6 @@ class AttentionMaps:
     entropy: F64  # (heads, rows) float64, ``-sum p log2 p`` in bits; 0 for a row that sees nothing
     visible: Ints  # (heads, rows) int, keys that each row sees
 
-    @property
-    def share(self) -> F64:
-        """Entropy over ``log2(visible)``, (heads, rows); NaN for a row that sees no two keys."""
-        most = np.log2(np.maximum(self.visible, 1))
-        none = np.full_like(self.entropy, np.nan)
-        return frozen(np.divide(self.entropy, most, out=none, where=most > 0))
-
     def of(self, head: int) -> F32:
         """Return the weights of a head, (rows, Nk) float32."""
         out: F32 = self.weights[self.heads.index(head)]
@@ -140,7 +130,6 @@ class AttentionMaps:
             visible=visible,
             strongest=frozen(seen[order]),
             entropy=entropy,
-            share=entropy / math.log2(visible) if visible > 1 else math.nan,
         )
 
     def lookup(self, head: int, row: int, v: F32) -> Lookup:

@@ -40,11 +40,6 @@ class Passes:
         return sum(each.bytes for each in self.counters)
 
     @property
-    def flops(self) -> int:
-        """Matmul FLOPs of both."""
-        return sum(each.flops for each in self.counters)
-
-    @property
     def kept_bytes(self) -> int:
         """Bytes of all that is kept between them."""
         return sum(self.kept.values())
@@ -71,11 +66,6 @@ class Trade:
     def paid(self) -> int:
         """FLOPs that it computes more; below 0 where skipped tiles save more than S costs."""
         return self.again.counters[1].flops - self.stored.counters[1].flops
-
-    @property
-    def freed(self) -> int:
-        """Bytes that are kept less between the passes."""
-        return self.stored.kept_bytes - self.again.kept_bytes
 
 
 def kept_bytes(program: TileProgram) -> dict[str, int]:

@@ -34,11 +34,6 @@ class PanelClock(QObject):
         return self._timer.isActive()
 
     @property
-    def started(self) -> bool:
-        """Whether there is something to see, under way or finished."""
-        return self.running or self.watched > 0
-
-    @property
     def share(self) -> float:
         """How much of it has been watched, 0 to 1; 1 at rest."""
         return self.watched / self.seconds if self.running else 1.0
@@ -67,12 +62,6 @@ class PanelClock(QObject):
             self._timer.stop()
             self.watched = self.seconds
             self.moved.emit()
-
-    def reset(self) -> None:
-        """Go back to the start and stay there."""
-        self._timer.stop()
-        self.watched = 0.0
-        self.moved.emit()
 
     def tick(self) -> None:
         """Let the time pass that has passed."""

@@ -69,14 +69,6 @@ def verdict(prediction: Prediction, found: GuessOutcome) -> str:
     return f"Computed {truth}, yours {guess}: {apart} {side}."
 
 
-def allowed(prediction: Prediction) -> str:
-    """Return how near counts as right."""
-    if not prediction.is_number:
-        return ""
-    unit = f"\u00a0{prediction.unit}" if prediction.unit else ""
-    return f"{tick_text(prediction.within)}{unit} apart or less counts as right"
-
-
 def printed(prediction: Prediction) -> str:
     """Return a question for a page or a film, in which nobody types: with its choices."""
     each = (f"**{n}** {text}" for n, text in enumerate(prediction.choices, start=1))

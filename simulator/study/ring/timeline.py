@@ -53,12 +53,6 @@ class RingTimeline:
         """How many times as fast it is as one device."""
         return self.alone / self.seconds
 
-    @cached_property
-    def steps(self) -> F64:
-        """How long each device is in each step, (devices, steps), waiting for others included."""
-        ends = np.append(self.begins[:, 1:], np.full((len(self.begins), 1), self.seconds), axis=1)
-        return np.asarray(ends - self.begins)
-
 
 def ring_timeline(work: RingWork, link: Link, overlapped: bool) -> RingTimeline:
     """Return when everything happens.

@@ -101,13 +101,6 @@ def test_rows_of_any_workload(chosen: Scenario) -> None:
             assert found.entropy == pytest.approx(entropy_of(among), abs=1e-5)
             best = sorted(keys, key=lambda j: (-found.weights[j], j))[:3]
             assert found.strongest.tolist() == best
-            if len(keys) > 1:
-                assert found.share == pytest.approx(found.entropy / math.log2(len(keys)))
-                assert 0 <= found.share <= 1 + 1e-6
-            else:
-                assert math.isnan(found.share)
-            share = maps.share[head, row]
-            assert share == pytest.approx(found.share, nan_ok=True)
             lookup = maps.lookup(head, row, v)
             soft = p[row] @ v
             np.testing.assert_allclose(lookup.soft, soft, atol=1e-5 * max(1, np.abs(v).max()))
@@ -123,7 +116,6 @@ def test_a_row_that_sees_nothing() -> None:
     assert maps.visible[0].tolist() == [0, 0, 1, 2, 3]
     assert not maps.weights[0, :2].any()
     assert maps.entropy[0, :3].tolist() == [0, 0, 0]  # one key is no choice either
-    assert np.isnan(maps.share[0, :3]).all()
     blind = maps.row(0, 1)
     assert (blind.visible, blind.entropy, blind.strongest.tolist()) == (0, 0.0, [])
     lookup = maps.lookup(0, 1, inputs.v[0])
@@ -144,11 +136,9 @@ def test_entropy_at_its_ends() -> None:
     w = resolve(scenario(nq=2, nk=8, d=1))
     even = HeadScores(w, constant(w, 1, [2.0] * 8)).maps()
     assert even.entropy[0] == pytest.approx([3, 3], abs=1e-6)  # eight keys alike: three bits
-    assert even.share[0] == pytest.approx([1, 1], abs=1e-6)
     assert even.row(0, 0, most=20).strongest.tolist() == list(range(8))
     one = HeadScores(w, constant(w, 1, [0.0] * 7 + [1e5])).maps()
     assert one.entropy[0].tolist() == [0, 0]
-    assert one.share[0].tolist() == [0, 0]
     # Keys that weigh nothing any more are visible all the same.
     assert one.row(0, 0, most=3).strongest.tolist() == [7, 0, 1]
 

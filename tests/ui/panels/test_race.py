@@ -178,7 +178,7 @@ def test_a_press_starts_it_and_another_starts_it_again(
     watch: Watch, qtbot: QtBot, forgotten: bool
 ) -> None:
     clock = watch.clock
-    assert not clock.started
+    assert (clock.running, clock.watched) == (False, 0)
     watch.start(qtbot, forgotten=forgotten)
     assert watch.panel.view == "race"
     assert clock.running
@@ -210,7 +210,7 @@ def test_it_starts_though_it_was_asked_for_before_anything_was_seen(
     qtbot.mouseClick(panel.bar.buttons["view", "race"], LEFT)
     window.session.settle()
     assert panel.view == "race"
-    assert panel.clock.started
+    assert panel.clock.running
 
 
 def test_space_plays_the_race_where_it_alone_is_shown(watch: Watch, qtbot: QtBot) -> None:

@@ -42,7 +42,6 @@ from ui.safety.overrides import guarded
 from ui.session.model_choice import LESSON_MODEL, LESSON_TOKENS
 from ui.session.session import Session
 from ui.session.view import View
-from ui.widgets.choice_bar import PlotBar
 
 _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "axes": ("log", lambda value: value == "log"),
@@ -346,11 +345,6 @@ class CachePanel(Panel[None]):
             self._pages.addWidget(view)
         self.card.less.connect(lambda: self.take(PRESSURE))
         self.pressure.bar.chosen.connect(self._chosen)
-
-    @property
-    def bar(self) -> PlotBar:
-        """The choices of the view that is seen."""
-        return self.pressure.bar if self._under_pressure else self.card.bar
 
     @property
     def _under_pressure(self) -> bool:

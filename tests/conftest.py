@@ -34,17 +34,11 @@ settings.register_profile(
 )
 settings.register_profile("some", settings.get_profile("fixed"), max_examples=20)
 settings.register_profile(
-    "explore",
-    deadline=None,
-    max_examples=1000,
-    suppress_health_check=[HealthCheck.too_slow],
+    "explore", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow]
 )
 # For `make mutants`: a failing example need not be made small.
 settings.register_profile(
-    "mutants",
-    settings.get_profile("fixed"),
-    database=None,
-    phases=[Phase.explicit, Phase.generate],
+    "mutants", settings.get_profile("fixed"), database=None, phases=[Phase.explicit, Phase.generate]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 

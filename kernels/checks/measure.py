@@ -17,12 +17,7 @@ import numpy as np
 from kernels.build.sources import whole_source
 from kernels.checks.numbers import Sample, sample_fault, samples
 from kernels.checks.outcome import CannotRunError, Finding, ReportTable, Setting, capability
-from kernels.checks.timing import (
-    matrix_rate,
-    needed_flops,
-    tera_per_second,
-    timed,
-)
+from kernels.checks.timing import matrix_rate, needed_flops, tera_per_second, timed
 from kernels.cuda.engine import check_fits, place_tensors, widened, with_scratch
 from kernels.cuda.fast import FastRun, after_forward
 from kernels.cuda.launch import Device, build_options, prepared
@@ -78,13 +73,7 @@ class TraceRun:
 
 
 def workload_of(
-    device: Device,
-    algorithm: str,
-    seqlen: int,
-    head_dim: int,
-    heads: int,
-    *,
-    causal: bool = False,
+    device: Device, algorithm: str, seqlen: int, head_dim: int, heads: int, *, causal: bool = False
 ) -> Workload:
     """Return a workload of float16 with the largest of `TILES` that fits the device."""
     for rows, cols in TILES:

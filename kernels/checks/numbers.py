@@ -69,13 +69,13 @@ IN_TURN: dict[str, dict[str, Any]] = {
     "in turn, 512 blocks": {
         "attention": {"heads": 32, "seqlen_q": 1024, "head_dim": 64, "deterministic": True},
         "tiling": {"rows": 64, "cols": 64},
-    },
+    }
 }
 """More blocks than a GPU runs at once, of which most wait: for algorithms that add in turn."""
 
 TENSOR_CASES: dict[str, dict[str, Any]] = {
     "d = 64, grouped heads, tails": {
-        "attention": {"heads": 4, "kv_heads": 2, "seqlen_q": 300, "head_dim": 64},
+        "attention": {"heads": 4, "kv_heads": 2, "seqlen_q": 300, "head_dim": 64}
     },
     "d = 64, causal, fewer keys": {
         "attention": {"heads": 2, "seqlen_q": 200, "seqlen_k": 130, "head_dim": 64},
@@ -86,7 +86,7 @@ TENSOR_CASES: dict[str, dict[str, Any]] = {
         "mask": {"causal": True},
     },
     "d = 128, more keys": {
-        "attention": {"heads": 3, "kv_heads": 1, "seqlen_q": 130, "seqlen_k": 700, "head_dim": 128},
+        "attention": {"heads": 3, "kv_heads": 1, "seqlen_q": 130, "seqlen_k": 700, "head_dim": 128}
     },
     "d = 128, a row block that sees nothing": {
         "attention": {"heads": 2, "seqlen_q": 300, "seqlen_k": 100, "head_dim": 128},
@@ -100,7 +100,7 @@ CROWDED: dict[str, dict[str, Any]] = {
         "mask": {"causal": True},
     },
     "d = 128, 288 blocks": {
-        "attention": {"heads": 9, "kv_heads": 3, "seqlen_q": 4096, "head_dim": 128},
+        "attention": {"heads": 9, "kv_heads": 3, "seqlen_q": 4096, "head_dim": 128}
     },
 }
 """More blocks than even large GPUs run at once, two on each multiprocessor, and long rows of tiles:
@@ -244,9 +244,7 @@ def tensor_cores(on: Setting, cases: Mapping[str, dict[str, Any]] = TENSOR_CASES
                 count += 1
 
                 def found(
-                    table: dict[str, Any] = table,
-                    dtype: str = dtype,
-                    build: str = build,
+                    table: dict[str, Any] = table, dtype: str = dtype, build: str = build
                 ) -> list[str]:
                     attention = {**table["attention"], "dtype": dtype}
                     w, inputs = numbers_of(parse_scenario({**table, "attention": attention}))

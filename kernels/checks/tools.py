@@ -52,10 +52,7 @@ def dram_scenario(algorithm: str, length: int) -> dict[str, Any]:
     """Return the scenario whose DRAM bytes are measured, without a mask where there may be none."""
     attention = {"heads": 16, "seqlen_q": length, "head_dim": 128, "dtype": "float16"}
     return fitting(
-        {
-            "attention": {**attention, "algorithm": algorithm},
-            "tiling": {"rows": 32, "cols": 32},
-        }
+        {"attention": {**attention, "algorithm": algorithm}, "tiling": {"rows": 32, "cols": 32}}
     )
 
 

@@ -164,12 +164,7 @@ class CupyKernel:
         self._driver.funcSetAttribute(self._function.ptr, attribute, number)
 
     def __call__(
-        self,
-        grid: tuple[int, ...],
-        block: tuple[int, ...],
-        args: Sequence[Any],
-        *,
-        shared_mem: int,
+        self, grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any], *, shared_mem: int
     ) -> None:
         """Launch it."""
         self._function(grid, block, args, shared_mem=shared_mem)

@@ -31,12 +31,7 @@ from simulator.base.limits import (
     read_bounded,
 )
 from simulator.base.tables import Table, input_error, parse_toml
-from simulator.lesson.places import (
-    cursor_of,
-    framing_of,
-    pointer_of,
-    whole,
-)
+from simulator.lesson.places import cursor_of, framing_of, pointer_of, whole
 from simulator.lesson.predict import Prediction
 from simulator.lesson.steps import Lesson, LessonMistake, LessonTitle, Part, ResolvedStep, Step
 from simulator.lesson.tables import PARTS, ChooseTable, FrontTable, PredictTable, StepTable
@@ -510,13 +505,7 @@ def waiting(lesson: Lesson, step: ResolvedStep) -> ResolvedStep:
     names = ("scenario", "cursor", "row", "layout", "panel", "choices", "camera", "points", "start")
     kept = {name: getattr(place, name) for name in names}
     return replace(
-        step,
-        **kept,
-        caption=step.prediction.ask,
-        question="",
-        answer="",
-        waits=True,
-        places=(),
+        step, **kept, caption=step.prediction.ask, question="", answer="", waits=True, places=()
     )
 
 

@@ -70,11 +70,7 @@ class FrontTable(Table):
     """Front matter."""
 
     title: Annotated[
-        str,
-        Field(
-            max_length=TITLE_LETTERS,
-            description="its name; the one key that must be there",
-        ),
+        str, Field(max_length=TITLE_LETTERS, description="its name; the one key that must be there")
     ]
     summary: Annotated[
         str, Field(max_length=TEXT_LETTERS, description="one line for the list of lessons")

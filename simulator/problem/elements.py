@@ -39,11 +39,7 @@ STORED: dict[Element, np.dtype[np.generic]] = {
     "F8_E5M2": np.dtype("u1"),
 }
 F8: tuple[Element, ...] = ("F8_E4M3", "F8_E5M2")
-_DTYPES: dict[Element, DType] = {
-    "float32": "float32",
-    "float16": "float16",
-    "bfloat16": "bfloat16",
-}
+_DTYPES: dict[Element, DType] = {"float32": "float32", "float16": "float16", "bfloat16": "bfloat16"}
 
 
 def dtype_of(elements: Iterable[Element], said: DType | None = None) -> DType:

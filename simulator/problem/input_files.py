@@ -24,12 +24,7 @@ from safetensors import safe_open
 from simulator.base.dtypes import F32, DType, round_to
 from simulator.base.errors import InputError, reason, refuse
 from simulator.base.files import open_regular, regular
-from simulator.base.limits import (
-    HEADER_BYTES,
-    INFLATED_BYTES,
-    INFLATED_TIMES,
-    TOKEN_BYTES,
-)
+from simulator.base.limits import HEADER_BYTES, INFLATED_BYTES, INFLATED_TIMES, TOKEN_BYTES
 from simulator.base.picture import Picture
 from simulator.problem.elements import F8, NPY, SAFETENSORS, STORED, Element, dtype_of, values_of
 from simulator.problem.file_texts import NAMES, FileTexts, is_no_text, read_texts
@@ -193,11 +188,7 @@ def is_npz(path: Path) -> bool:
 
 
 def read_header(
-    path: Path,
-    bounds: Bounds = BOUNDS,
-    *,
-    dtype: DType | None = None,
-    layout: FileLayout = "hnd",
+    path: Path, bounds: Bounds = BOUNDS, *, dtype: DType | None = None, layout: FileLayout = "hnd"
 ) -> InputFile:
     """Read the header of a file: what it says about its tensors, without their numbers.
 

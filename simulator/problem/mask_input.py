@@ -35,10 +35,7 @@ _SHAPE = re.compile(r"\s*\[\s*\d{1,9}(\s*,\s*\d{1,9}){1,2}\s*\]\s*", re.ASCII)
 
 
 def mask_of(
-    scenario: Scenario,
-    file: InputFile | None,
-    shapes: Mapping[str, int],
-    picked: tuple[int, ...],
+    scenario: Scenario, file: InputFile | None, shapes: Mapping[str, int], picked: tuple[int, ...]
 ) -> Mask:
     """Return which pairs a scenario leaves visible.
 

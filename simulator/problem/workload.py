@@ -54,14 +54,7 @@ from simulator.problem.packing import SplitChoice, chosen_splits, group_of, pack
 from simulator.problem.paging import PageTable, check_pages, page_size_of, page_table, pages_of
 from simulator.problem.positions import Rotary, check_share, rotary
 from simulator.problem.recurrence import Rule, check_gate, check_tokens, read_gate
-from simulator.problem.scenario import (
-    MAX_SPLITS,
-    USUAL,
-    Algorithm,
-    Faults,
-    Scenario,
-    with_values,
-)
+from simulator.problem.scenario import MAX_SPLITS, USUAL, Algorithm, Faults, Scenario, with_values
 from simulator.problem.scores import BiasTable, DistanceBias, ScoreChange, Scoring, T
 from simulator.problem.sentence import read_sentence
 from simulator.problem.tiling import TileGrid

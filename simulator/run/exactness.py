@@ -367,13 +367,7 @@ def _note_current(
 
 
 def _fill_block(
-    trace: Trace,
-    record: _Record,
-    head: _Head,
-    number: int,
-    i: int,
-    needed: int,
-    progress: Progress,
+    trace: Trace, record: _Record, head: _Head, number: int, i: int, needed: int, progress: Progress
 ) -> None:
     """Compute one row block at its end, or after `needed` if O is divided at each tile."""
     w, inputs = trace.workload, trace.inputs

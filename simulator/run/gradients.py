@@ -261,10 +261,7 @@ def _summed(weights: str, rows: str, words: str) -> Callable[[Snapshot, Number],
         made, called = snapshot.made(name), symbol(snapshot.program.algorithm.called(name))
         which = _adding(snapshot, now.cell, made=made)
         if not made:
-            return (
-                (f"{called} = ", now, ": this tile has not been added yet"),
-                (which,),
-            ), None
+            return ((f"{called} = ", now, ": this tile has not been added yet"), (which,)), None
         over_keys = "row" in now.cell.at
         along = visit.cols if over_keys else visit.rows
         of_pairs = _numbers(snapshot, weights)

@@ -96,9 +96,7 @@ def _output(snapshot: Snapshot, value: CellValue) -> Explanation:
 
     terms = tuple(
         Term(
-            split,
-            (w, Number(float(o), place(split), cell_name(place(split)))),
-            w.value * float(o),
+            split, (w, Number(float(o), place(split), cell_name(place(split)))), w.value * float(o)
         )
         for split, (w, o) in enumerate(zip(_weights(snapshot, cell.row), parts, strict=True))
     )

@@ -14,12 +14,7 @@ import numpy as np
 from simulator.problem.filling import done_after_words
 from simulator.program.algorithms import TENSORS, algorithm_of
 from simulator.program.tensors import OUTPUT, symbol
-from simulator.run.cell_values import (
-    CellValue,
-    cell_name,
-    cell_value,
-    in_current_tile,
-)
+from simulator.run.cell_values import CellValue, cell_name, cell_value, in_current_tile
 from simulator.run.explanation import (
     MOST_TERMS,
     Explanation,

@@ -35,12 +35,7 @@ from simulator.program.faults import honest
 from simulator.program.playback import Cursor
 from simulator.program.tile_program import TileProgram, Visit
 from simulator.program.traffic import compulsory_bytes
-from simulator.run.final_weights import (
-    exponentials,
-    is_rescaled,
-    maxima_of_output,
-    with_finale,
-)
+from simulator.run.final_weights import exponentials, is_rescaled, maxima_of_output, with_finale
 from simulator.run.gradients import made_so_far
 from simulator.run.rescales import rescaled
 from simulator.run.shown import ShownFigure
@@ -505,10 +500,7 @@ def summary_of(
                 for name in program.tensors
             },
         },
-        "sram": {
-            "peak_bytes": program.peak_shared_bytes,
-            "budget_bytes": w.gpu.smem_bytes,
-        },
+        "sram": {"peak_bytes": program.peak_shared_bytes, "budget_bytes": w.gpu.smem_bytes},
         "matmul_flops": totals.flops,
         "visits": len(program),
         "max_abs_error": error if math.isfinite(error) else None,

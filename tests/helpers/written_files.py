@@ -34,10 +34,7 @@ def as_float32(tensor: np.ndarray) -> np.ndarray:
 
 
 def write_safetensors(
-    path: Path,
-    tensors: dict[str, np.ndarray],
-    meta: dict[str, str] | None = None,
-    f8: str = "",
+    path: Path, tensors: dict[str, np.ndarray], meta: dict[str, str] | None = None, f8: str = ""
 ) -> Path:
     """Write a file byte by byte: the library cannot write bfloat16 from numpy.
 

@@ -18,14 +18,7 @@ from kernels.build.elf import architecture
 from kernels.build.nvrtc import nvrtc_reason
 from kernels.build.sources import whole_source
 from kernels.checks import case, machine, measure, numbers, report, timing, tools
-from kernels.checks.outcome import (
-    ROOT,
-    CannotRunError,
-    Finding,
-    Outcome,
-    Setting,
-    carry_out,
-)
+from kernels.checks.outcome import ROOT, CannotRunError, Finding, Outcome, Setting, carry_out
 from kernels.checks.picture import Chart, svg
 from kernels.cuda.fast import FastRun
 from kernels.cuda.specs import KERNELS

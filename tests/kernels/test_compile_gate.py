@@ -306,10 +306,7 @@ ptxas info    : Used 31 registers, 384 bytes cmem[0]
 
 
 def test_the_log_is_read() -> None:
-    assert parse_usage(LOG) == {
-        "first": Usage(128, 8, 12, 16, 20),
-        "second": Usage(31, 0, 0, 0, 0),
-    }
+    assert parse_usage(LOG) == {"first": Usage(128, 8, 12, 16, 20), "second": Usage(31, 0, 0, 0, 0)}
     assert parse_usage(LOG)["first"].spilled == 28
 
 

@@ -35,12 +35,7 @@ from tests.kernels.helpers import (
 
 pytestmark = needs_compiler
 
-MASKS = (
-    {},
-    {"causal": True},
-    {"window": 9, "sinks": 2},
-    {"causal": True, "window": 7, "sinks": 5},
-)
+MASKS = ({}, {"causal": True}, {"window": 9, "sinks": 2}, {"causal": True, "window": 7, "sinks": 5})
 
 
 CASES = [each for each in find_cases(HERE) if load_scenario(each).attention.algorithm in KERNELS]

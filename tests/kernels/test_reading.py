@@ -36,10 +36,7 @@ MACRO = re.compile(
 """What stands as what it means, so that a line has words which its file has not."""
 EVERY = ("-DSOFTCAP", "-DALIBI", "-DBIAS", "-DPATTERN", "-DSINK",
          "-DTHRESHOLD", "-DROUND_PAIRS", "-DOUTPUT_GATE", "-DIN_TURN")  # fmt: skip
-DEFINED = {
-    frozenset[Variant](): (),
-    frozenset(get_args(Variant)): EVERY,
-}
+DEFINED = {frozenset[Variant](): (), frozenset(get_args(Variant)): EVERY}
 """What kernels are compiled with in runs of each variant."""
 
 

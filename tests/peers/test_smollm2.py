@@ -8,10 +8,7 @@ from simulator.language.models import MODELS, opened
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 KNOWN = MODELS["smollm2"]
-pytestmark = [
-    pytest.mark.peers,
-    pytest.mark.skipif(not KNOWN.path.exists(), reason=KNOWN.expected),
-]
+pytestmark = [pytest.mark.peers, pytest.mark.skipif(not KNOWN.path.exists(), reason=KNOWN.expected)]
 BLOCK = "model.layers.{}."
 NAMES = {
     "norm1": "input_layernorm", "norm2": "post_attention_layernorm", "q": "self_attn.q_proj",

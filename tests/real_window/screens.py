@@ -50,10 +50,7 @@ def x_screen(folder: Path, size: str = "1920x1080") -> Iterator[dict[str, str]]:
     told, tell = os.pipe()
     words = ("Xvfb", "-displayfd", str(tell), "-screen", "0", f"{size}x24", "-nolisten", "tcp",
              "-noreset")  # fmt: skip
-    with (
-        os.fdopen(told) as answer,
-        _server(folder, environment, *words, pass_fds=[tell]) as log,
-    ):
+    with os.fdopen(told) as answer, _server(folder, environment, *words, pass_fds=[tell]) as log:
         os.close(tell)
         number = answer.readline().strip()
         if not number:

@@ -8,15 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.real_window.cases import (
-    NEWCOMERS,
-    ON_WAYLAND,
-    PAGES,
-    PROCESSES,
-    SEQUENCES,
-    STARTS,
-    Case,
-)
+from tests.real_window.cases import NEWCOMERS, ON_WAYLAND, PAGES, PROCESSES, SEQUENCES, STARTS, Case
 from tests.real_window.crew import try_all
 from tests.real_window.newcomer import SEARCH, WISHES, Wish
 from tests.real_window.screens import WHY_NO_X, x_screen

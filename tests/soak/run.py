@@ -17,16 +17,7 @@ from tests.soak.devices import deliver_deletes
 from tests.soak.fresh import FreshSessions, differences
 from tests.soak.hand import Hand
 from tests.soak.memory import in_words, parts
-from tests.soak.watch import (
-    LONG_MS,
-    Block,
-    Failures,
-    Sample,
-    Stopwatch,
-    Witness,
-    load,
-    sample,
-)
+from tests.soak.watch import LONG_MS, Block, Failures, Sample, Stopwatch, Witness, load, sample
 from ui.app.start import make_window
 from ui.safety.settings import Settings
 from ui.session.log_lines import follow

@@ -13,11 +13,7 @@ from simulator import simulate
 from simulator.base.assets import DEMO
 from tests.soak.fresh import compare, prints_of
 from tests.soak.run import MOST_BLOCK_MS, WARM, Report, soak
-from tests.soak.watch import (
-    Block,
-    Failures,
-    Sample,
-)
+from tests.soak.watch import Block, Failures, Sample
 from ui.widgets.application import application
 
 FIRST = Sample(

@@ -37,11 +37,7 @@ def has_display() -> bool:
 
 
 def open_window(
-    scenario: str | None,
-    lesson: Path | None,
-    engine: str,
-    present: bool,
-    log: str | None = None,
+    scenario: str | None, lesson: Path | None, engine: str, present: bool, log: str | None = None
 ) -> int:
     """Open the window and run until it is closed.
 

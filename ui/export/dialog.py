@@ -32,14 +32,7 @@ from simulator.program.playback import Granularity
 from simulator.run.trace import Trace
 from simulator.study.race import FILM_SECONDS
 from ui.export.formats import BY_ENDING, FORMATS, Format
-from ui.export.options import (
-    OPTIONS,
-    RACE,
-    THEME_NAMES,
-    ExportOptions,
-    picture_size,
-    usual_theme,
-)
+from ui.export.options import OPTIONS, RACE, THEME_NAMES, ExportOptions, picture_size, usual_theme
 from ui.export.race_frames import race_times
 from ui.export.scenes import SCENES
 from ui.export.stepping import steps_words, stops_of

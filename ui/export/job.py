@@ -381,12 +381,7 @@ def _film(
 
 
 def _writer(
-    ending: str,
-    out: IO[bytes],
-    source: FrameSource,
-    fps: int,
-    note: Note,
-    sound: Sound | None,
+    ending: str, out: IO[bytes], source: FrameSource, fps: int, note: Note, sound: Sound | None
 ) -> FrameWriter:
     size, alpha = source.size, source.transparent
     if ending == ".apng":

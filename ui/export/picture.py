@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from PySide6.QtCore import (
-    QBuffer,
-    QByteArray,
-    QIODevice,
-    QMargins,
-    QMimeData,
-    QPoint,
-    QRectF,
-)
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QMargins, QMimeData, QPoint, QRectF
 from PySide6.QtGui import QColor, QGuiApplication, QImage, QPainter
 from PySide6.QtWidgets import QWidget
 

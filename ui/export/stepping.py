@@ -30,12 +30,7 @@ from ui.board.board import board_layout
 from ui.export.cell_sheets import CellSheets, Place, place_of
 from ui.export.composed import scene_style
 from ui.export.frames import FrameSource, RunFrames
-from ui.export.scenes import (
-    board_rect,
-    paint_live_moment,
-    paint_moving_moment,
-    paint_still_moment,
-)
+from ui.export.scenes import board_rect, paint_live_moment, paint_moving_moment, paint_still_moment
 from ui.export.timeline import make_timeline
 from ui.look.run_words import scenario_words
 from ui.look.theme import THEMES

@@ -13,14 +13,7 @@ from math import ceil
 from typing import Any
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import (
-    QColor,
-    QImage,
-    QPaintEngine,
-    QPainter,
-    QPainterPath,
-    QTransform,
-)
+from PySide6.QtGui import QColor, QImage, QPaintEngine, QPainter, QPainterPath, QTransform
 
 _EM = 48.0
 """Pixels at which formulas are typeset, once; other sizes are made from the same outlines."""

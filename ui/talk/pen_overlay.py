@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import (
-    QEvent,
-    QLineF,
-    QObject,
-    QPoint,
-    QPointF,
-    QRect,
-    QRectF,
-    Qt,
-    Signal,
-)
+from PySide6.QtCore import QEvent, QLineF, QObject, QPoint, QPointF, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QCursor,

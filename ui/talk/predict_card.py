@@ -16,14 +16,7 @@ from ui.look.theme import DARK, Style
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.talk.caption_text import plain_text
-from ui.talk.prediction import (
-    Scale,
-    paint_scale,
-    scale_of,
-    value_at,
-    verdict,
-    wanted,
-)
+from ui.talk.prediction import Scale, paint_scale, scale_of, value_at, verdict, wanted
 from ui.widgets.choice_bar import Button, bar_sheet
 from ui.widgets.sheet import set_sheet
 

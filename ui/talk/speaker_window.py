@@ -66,10 +66,7 @@ _CLOCK = (
     ("pause", "Pause", "Stop counting the time, or go on"),
     ("reset", "Reset", "Count the time from zero"),
 )
-_ZOOM = (
-    ("smaller", "A −", "Smaller text (−)"),
-    ("larger", "A +", "Larger text (+)"),
-)
+_ZOOM = (("smaller", "A −", "Smaller text (−)"), ("larger", "A +", "Larger text (+)"))
 _TALK = (
     ("back", "Back", "The step before (PgUp)"),
     ("next", "Next", "The next step, first the answer to a question (PgDn)"),

@@ -7,13 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QSize, Qt, QTimer
-from PySide6.QtWidgets import (
-    QApplication,
-    QDockWidget,
-    QMainWindow,
-    QTabBar,
-    QToolBar,
-)
+from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QTabBar, QToolBar
 
 from ui.look.layouts import AT_MOST, LAYOUTS, LayoutSpec
 from ui.look.slide import PANEL
@@ -127,10 +121,7 @@ class DockSizes(QObject):
         for name in docked:
             if self._area(name) is _RIGHT:
                 heights[name] *= _FILLED * high / stack
-        for sizes, way in (
-            (widths, Qt.Orientation.Horizontal),
-            (heights, Qt.Orientation.Vertical),
-        ):
+        for sizes, way in ((widths, Qt.Orientation.Horizontal), (heights, Qt.Orientation.Vertical)):
             # If docks share a width or a height, Qt uses what the last one asks for.
             names = sorted(sizes, key=lambda name: sizes[name])
             pixels = [max(1, round(sizes[name])) for name in names]

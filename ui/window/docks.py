@@ -7,16 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from PySide6.QtCore import (
-    QByteArray,
-    QCoreApplication,
-    QEvent,
-    QObject,
-    QPointF,
-    QSize,
-    Qt,
-    Signal,
-)
+from PySide6.QtCore import QByteArray, QCoreApplication, QEvent, QObject, QPointF, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QCursor, QMouseEvent
 from PySide6.QtWidgets import QDockWidget, QTabWidget, QWidget
 
@@ -372,13 +363,7 @@ class Docks(QObject):
             self._window.restoreState(state)
         self.sizes.own = shares
 
-    def arrange(
-        self,
-        layout: LayoutSpec,
-        scale: float,
-        caption: int = 0,
-        panel: str = "",
-    ) -> None:
+    def arrange(self, layout: LayoutSpec, scale: float, caption: int = 0, panel: str = "") -> None:
         """Arrange a layout by its table, for the window's size.
 
         caption: height of a lesson's caption, in pixels.

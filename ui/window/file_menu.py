@@ -99,8 +99,7 @@ class Files(QObject):
             return
         # It is read before asking, because the answer may write to this very file.
         self._read(
-            path,
-            lambda *read: self._window.unsaved.before(partial(self._start, path, *read), path),
+            path, lambda *read: self._window.unsaved.before(partial(self._start, path, *read), path)
         )
 
     def open_path(self, path: Path) -> None:

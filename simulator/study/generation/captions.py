@@ -11,12 +11,7 @@ from simulator.language.continuation import probabilities
 from simulator.problem.sentence import sentence_model
 from simulator.run.trace import Trace
 from simulator.study.captions import Numbers, chosen, known, named, once_a_run, whole
-from simulator.study.generation.steps import (
-    AT_ONCE,
-    Generation,
-    Quantity,
-    generation_of,
-)
+from simulator.study.generation.steps import AT_ONCE, Generation, Quantity, generation_of
 
 _WAYS = {"cache": True, "again": False}
 _QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)

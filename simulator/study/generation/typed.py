@@ -47,10 +47,7 @@ class Continuation:
 
 
 def continued_run(
-    w: Workload,
-    draw: str,
-    count: int,
-    progress: Callable[[float], object] = lambda share: None,
+    w: Workload, draw: str, count: int, progress: Callable[[float], object] = lambda share: None
 ) -> tuple[Workload, Inputs, Continuation]:
     """Return the run of a typed text and the `count` tokens that follow it, its heads one by one.
 

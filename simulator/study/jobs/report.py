@@ -24,13 +24,7 @@ from simulator.study.jobs.attention_only import (
     layer_place,
     read_model,
 )
-from simulator.study.jobs.jobs import (
-    JOB_NAMES,
-    HeadJobs,
-    head_distances,
-    head_jobs,
-    shares_of_y,
-)
+from simulator.study.jobs.jobs import JOB_NAMES, HeadJobs, head_distances, head_jobs, shares_of_y
 
 Progress = Callable[[float], None]
 HeadName = tuple[int | None, int]

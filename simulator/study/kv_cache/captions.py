@@ -8,13 +8,7 @@ from simulator.run.trace import Trace
 from simulator.study.captions import Numbers, chosen, gpu_named, known, named, once_a_run, whole
 from simulator.study.heads.published import published_scores
 from simulator.study.heads.sharing import head_sharing
-from simulator.study.kv_cache.costs import (
-    Pressure,
-    quantised,
-    shown_run,
-    unpressed,
-    weight_gone,
-)
+from simulator.study.kv_cache.costs import Pressure, quantised, shown_run, unpressed, weight_gone
 from simulator.study.kv_cache.counts import (
     CONVENTIONS,
     bytes_per_token,

@@ -241,10 +241,7 @@ class DecodeStep:
 
 
 def decode_step(
-    model: AttentionModel,
-    tokens: int,
-    dtype: str = "float16",
-    batch: int = 1,
+    model: AttentionModel, tokens: int, dtype: str = "float16", batch: int = 1
 ) -> DecodeStep:
     """Return the step that gives each sequence its token number `tokens`, counted from 1.
 

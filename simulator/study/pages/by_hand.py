@@ -12,14 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from simulator.problem.paging import pages_of
-from simulator.study.pages.pages import (
-    CacheStep,
-    Pool,
-    Request,
-    Running,
-    Server,
-    room_for_one,
-)
+from simulator.study.pages.pages import CacheStep, Pool, Request, Running, Server, room_for_one
 
 Kind = Literal["admit", "grow", "fork", "end"]
 """A new sequence; a token more; another sequence with the same pages; pages given back."""

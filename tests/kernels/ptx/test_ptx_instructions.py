@@ -44,10 +44,7 @@ WIDEN = "cvt.u64.u32 %rd3, %r5;"
 
 
 def computed(
-    opcode: str,
-    operands: np.ndarray,
-    count: int,
-    semantics: Semantics = USUAL,
+    opcode: str, operands: np.ndarray, count: int, semantics: Semantics = USUAL
 ) -> np.ndarray:
     """Return the 32 bits that an opcode makes of `count` operands in each of up to 1024 rows."""
     registers = ", ".join(["%r5", *(f"%r{n + 1}" for n in range(count))])

@@ -10,13 +10,7 @@ from kernels.checks.outcome import Setting
 from kernels.devices.host.module import ThreadOrder, ThreadSchedule
 from simulator.problem.scenario import load_scenario
 from tests.conformance.check import HERE
-from tests.kernels.helpers import (
-    ALGORITHMS,
-    TILINGS,
-    conformance_faults,
-    scenario,
-    workload_of,
-)
+from tests.kernels.helpers import ALGORITHMS, TILINGS, conformance_faults, scenario, workload_of
 from tests.kernels.ptx.device import PtxDevice, needs_ptx
 from tests.kernels.ptx.runs import (
     IN_ORDER,

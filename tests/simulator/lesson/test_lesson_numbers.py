@@ -13,10 +13,7 @@ from simulator.base.assets import CAPTURES, SCENARIOS
 from simulator.lesson.expressions import FORMATS as FORMAT_NAMES
 from simulator.lesson.expressions import FUNCTIONS, fill
 from simulator.lesson.numbers import QUANTITIES
-from simulator.lesson.record import (
-    NewStep,
-    filled,
-)
+from simulator.lesson.record import NewStep, filled
 from simulator.lesson.tables import PlaceTable, StepTable
 from simulator.problem.facts import PACKED
 from simulator.problem.filling import MAX_BLOCKS

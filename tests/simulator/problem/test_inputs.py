@@ -20,13 +20,7 @@ from simulator.problem.scenario import Scenario, parse_scenario
 from simulator.problem.workload import read_inputs, resolve
 from simulator.program.algorithms import ALGORITHMS
 from tests.helpers.runs import scenario
-from tests.helpers.written_files import (
-    SHAPES,
-    as_float32,
-    numbers,
-    read,
-    write_safetensors,
-)
+from tests.helpers.written_files import SHAPES, as_float32, numbers, read, write_safetensors
 
 # --- what can be read ----------------------------------------------------------------------
 

@@ -48,10 +48,7 @@ def test_blocks_that_do_not_fit(
 
 
 def test_a_file_without_blocks(tmp_path: Path) -> None:
-    for path in (
-        write_safetensors(tmp_path / "a.safetensors", numbers()),
-        tmp_path / "b.npz",
-    ):
+    for path in (write_safetensors(tmp_path / "a.safetensors", numbers()), tmp_path / "b.npz"):
         if path.suffix == ".npz":
             np.savez(path, **numbers())
         assert "tensor block_mask: expected a tensor of booleans" in refusal(
@@ -98,9 +95,6 @@ def test_packed_and_back(said: dict[str, object]) -> None:
 
 def test_linear_attention_refuses_them() -> None:
     for said in ({"documents": [3, 5]}, {"global_tokens": 2}):
-        tables = {
-            "attention": {"algorithm": "linear", "seqlen_q": 8, "head_dim": 4},
-            "mask": said,
-        }
+        tables = {"attention": {"algorithm": "linear", "seqlen_q": 8, "head_dim": 4}, "mask": said}
         with pytest.raises(InputError, match="linear attention is causal or sees every key"):
             resolve(parse_scenario(tables))

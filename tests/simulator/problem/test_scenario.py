@@ -13,12 +13,7 @@ from hypothesis import strategies as st
 from simulator import InputError, load_scenario, save_scenario
 from simulator.base.assets import SCENARIOS
 from simulator.problem.hardware import gpus
-from simulator.problem.scenario import (
-    parse_scenario,
-    scenario_tables,
-    scenario_toml,
-    with_values,
-)
+from simulator.problem.scenario import parse_scenario, scenario_tables, scenario_toml, with_values
 from simulator.problem.workload import resolve
 from simulator.program.algorithms import ALGORITHMS
 

@@ -7,14 +7,7 @@ from hypothesis import strategies as st
 
 from simulator.base.errors import InputError
 from simulator.problem.masks import Mask
-from simulator.problem.scores import (
-    ALIBI,
-    RELATIVE,
-    BiasTable,
-    DistanceBias,
-    Scoring,
-    alibi_slopes,
-)
+from simulator.problem.scores import ALIBI, RELATIVE, BiasTable, DistanceBias, Scoring, alibi_slopes
 from simulator.problem.workload import resolve
 from tests.helpers.runs import scenario
 

@@ -25,10 +25,7 @@ from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace, tile_counts
 from simulator.study.roofline import roofline_of
 from tests.helpers.runs import WIDTHS, check_close, scenario, textbook, trace_of
-from tests.helpers.state_runs import (
-    check_visits_alone,
-    output_of,
-)
+from tests.helpers.state_runs import check_visits_alone, output_of
 
 MAPS = ({"feature_map": "elu1"}, {"feature_map": "performer", "features": 3}, {})
 

@@ -23,10 +23,7 @@ from simulator.run.row_sums import row_weights
 from simulator.run.snapshot import Cell
 from simulator.run.trace import tile_counts
 from tests.helpers.runs import WIDTHS, check_close, gated, scenario, trace_of
-from tests.helpers.state_runs import (
-    check_visits_alone,
-    output_of,
-)
+from tests.helpers.state_runs import check_visits_alone, output_of
 
 TOKENS = tuple(name for name, rule in RULES.items() if rule.tokens)
 GATED = tuple(name for name, rule in RULES.items() if rule.gate)

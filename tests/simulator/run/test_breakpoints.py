@@ -26,14 +26,7 @@ from simulator.run.breakpoints import (
     TileSkipped,
 )
 from simulator.run.trace import Trace
-from tests.helpers.runs import (
-    ALGORITHMS,
-    pairs_of,
-    scenario,
-    scenarios,
-    trace_of,
-    visits_in_order,
-)
+from tests.helpers.runs import ALGORITHMS, pairs_of, scenario, scenarios, trace_of, visits_in_order
 from tests.simulator.program.test_split_kv import even, run, split
 
 OPS = (

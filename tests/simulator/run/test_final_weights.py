@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 
 from simulator.problem.scenario import with_values
-from simulator.run.final_weights import (
-    done_rows,
-    done_weights,
-    weights_so_far,
-    with_weights_so_far,
-)
+from simulator.run.final_weights import done_rows, done_weights, weights_so_far, with_weights_so_far
 from tests.helpers.runs import scenario, trace_of
 
 SHAPE: dict[str, Any] = {"nq": 14, "nk": 17, "d": 8, "rows": 4, "cols": 3, "temperature": 0.4}

@@ -5,14 +5,7 @@ import pytest
 
 from simulator.base.cache import ARRAY
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
-from simulator.run.row_sums import (
-    added,
-    blank_half,
-    blank_sums,
-    over,
-    tile_scores,
-    ulps,
-)
+from simulator.run.row_sums import added, blank_half, blank_sums, over, tile_scores, ulps
 from tests.helpers.runs import pairs_of, scenario, textbook
 
 

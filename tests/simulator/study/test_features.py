@@ -28,9 +28,7 @@ def errors_of(name: str, temperature: float, head: int, most: int) -> FeatureErr
 
 
 @pytest.mark.parametrize("head", [0, 6, 7])
-def test_the_error_of_a_captured_head_falls_as_one_over_the_root_of_the_features(
-    head: int,
-) -> None:
+def test_the_error_of_a_captured_head_falls_as_one_over_the_root_of_the_features(head: int) -> None:
     """At a temperature of 4 its q and k are short enough for the features' spread."""
     found = errors_of("cat-because-layer0", 4.0, head, 4096)
     assert found.exponent == pytest.approx(-0.5, abs=0.08)

@@ -16,12 +16,7 @@ from simulator.problem.masks import Mask
 from simulator.problem.scenario import load_scenario
 from simulator.problem.scores import BiasTable
 from simulator.run.trace import Trace, simulate
-from simulator.study.order.reach import (
-    LayerStack,
-    cone,
-    global_layers,
-    stack,
-)
+from simulator.study.order.reach import LayerStack, cone, global_layers, stack
 from simulator.study.order.shuffle import MOST, order_of, shuffle_why_not, shuffled
 from tests.helpers.runs import scenario, trace_of
 

@@ -18,12 +18,7 @@ from simulator.run.trace import Trace, simulate
 from tests.helpers.painted import painted as picture
 from tests.helpers.painted import record_texts
 from ui.board import scene
-from ui.board.board import (
-    Marks,
-    board_layout,
-    paint_moving_board,
-    paint_still_board,
-)
+from ui.board.board import Marks, board_layout, paint_moving_board, paint_still_board
 from ui.board.gestures import paint_gesture
 from ui.board.key_state import state_places
 from ui.board.layout import BoardLayout, Viewport

@@ -15,16 +15,7 @@ from simulator.problem.scenario import load_scenario, with_values
 from simulator.program.playback import Cursor
 from simulator.run.trace import simulate
 from tests.helpers.by_hand import choosing, retype
-from tests.ui.export.helpers import (
-    DEMO,
-    command,
-    frames_of,
-    make,
-    names,
-    options,
-    picture,
-    still,
-)
+from tests.ui.export.helpers import DEMO, command, frames_of, make, names, options, picture, still
 from tests.ui.export.test_lessons import LESSON
 from ui.export.dialog import ExportDialog
 from ui.export.frames import new_image, paint_frame

@@ -82,9 +82,7 @@ def new_motions(motions: list[Motion]) -> list[Motion]:
 
 
 @pytest.mark.sweep(keep=1)
-def test_at_least_twenty_frames_differ_where_something_changes(
-    new_motions: list[Motion],
-) -> None:
+def test_at_least_twenty_frames_differ_where_something_changes(new_motions: list[Motion]) -> None:
     style = scene_style(THEMES["dark"], RECT.size())
     for each in new_motions:
         motion = Motion(each.before, each.after)  # what is kept of it goes with it

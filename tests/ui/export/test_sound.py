@@ -17,12 +17,7 @@ from simulator.run.trace import simulate
 from simulator.study.captions import program_of
 from tests.ui.export.helpers import make, options
 from ui.export.options import ExportOptions
-from ui.export.sound import (
-    Landing,
-    Sound,
-    landings_of_lesson,
-    landings_of_run,
-)
+from ui.export.sound import Landing, Sound, landings_of_lesson, landings_of_run
 from ui.export.storyboard import make_storyboard
 from ui.export.timeline import make_timeline
 from ui.look.layouts import LAYOUT_PANELS

@@ -8,14 +8,7 @@ from PIL import Image
 from PySide6.QtCore import QByteArray, QCoreApplication, QEvent, Qt
 from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtSvg import QSvgRenderer
-from PySide6.QtWidgets import (
-    QAbstractSpinBox,
-    QComboBox,
-    QDialog,
-    QLineEdit,
-    QMessageBox,
-    QWidget,
-)
+from PySide6.QtWidgets import QAbstractSpinBox, QComboBox, QDialog, QLineEdit, QMessageBox, QWidget
 
 from simulator.problem.scenario import with_values
 from simulator.program.playback import Cursor

@@ -18,12 +18,7 @@ from PySide6.QtWidgets import QWidget
 from simulator.base.assets import SCENARIOS
 from simulator.problem.facts import RULES
 from simulator.problem.latent import fitting
-from simulator.problem.scenario import (
-    load_scenario,
-    parse_scenario,
-    scenario_tables,
-    with_values,
-)
+from simulator.problem.scenario import load_scenario, parse_scenario, scenario_tables, with_values
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.faults import FAULTS, fault_labels
 from simulator.program.playback import Cursor

@@ -89,11 +89,7 @@ def test_a_run_that_fills_much_of_hbm_is_seen_in_the_store() -> None:
     trace = simulate(
         with_values(
             load_scenario(SCENARIOS / "causal.toml"),
-            {
-                "attention": long,
-                "tiling": {"rows": 128, "cols": 128},
-                "hardware": {"preset": "T4"},
-            },
+            {"attention": long, "tiling": {"rows": 128, "cols": 128}, "hardware": {"preset": "T4"}},
         )
     )
     now, rect = trace.snapshot(0, 0), QRectF(0, 0, 460, 220)

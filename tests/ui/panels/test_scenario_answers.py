@@ -23,14 +23,7 @@ from tests.helpers.small_language_model import put_in_place
 from ui.look.theme import TEXT_SCALES, THEMES, Style
 from ui.panels.scenario.blanks import blanks
 from ui.panels.scenario.editors import LineEditor
-from ui.panels.scenario.fields import (
-    OWN,
-    SENTENCE,
-    change_words,
-    edited,
-    texts,
-    with_input,
-)
+from ui.panels.scenario.fields import OWN, SENTENCE, change_words, edited, texts, with_input
 from ui.panels.scenario.panel import ScenarioPanel
 from ui.panels.scenario.pictures import TwoPictures
 from ui.session.session import Session
@@ -129,9 +122,7 @@ def test_heads_stay_from_capture_to_capture(capture_desk: Desk) -> None:
     assert capture_desk.shown.picked == (3,)
 
 
-def test_a_value_that_the_input_contradicts_is_refused_beside_its_field(
-    capture_desk: Desk,
-) -> None:
+def test_a_value_that_the_input_contradicts_is_refused_beside_its_field(capture_desk: Desk) -> None:
     shown = capture_desk.shown
     capture_desk.type("attention.seqlen_k", "14")
     assert len(capture_desk.proposals) == 1

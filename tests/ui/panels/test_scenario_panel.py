@@ -13,12 +13,7 @@ from PySide6.QtWidgets import QApplication, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 
 from simulator.base.assets import SCENARIOS
-from simulator.problem.scenario import (
-    Scenario,
-    load_scenario,
-    parse_scenario,
-    scenario_tables,
-)
+from simulator.problem.scenario import Scenario, load_scenario, parse_scenario, scenario_tables
 from simulator.problem.workload import resolve
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.playback import Cursor
@@ -26,13 +21,7 @@ from simulator.run.snapshot import Cell
 from tests.helpers.scenario_desk import CAPTURE, RANDOM, Desk, save_npz
 from tests.helpers.small_language_model import put_in_place
 from ui.panels.scenario.blanks import blanks
-from ui.panels.scenario.fields import (
-    FIELDS,
-    GROUPS,
-    FieldKind,
-    tables,
-    texts,
-)
+from ui.panels.scenario.fields import FIELDS, GROUPS, FieldKind, tables, texts
 from ui.panels.scenario.panel import ScenarioPanel
 
 # --- the table ----------------------------------------------------------------------------

@@ -51,8 +51,7 @@ def test_a_sum_that_forgets_alpha_has_no_parts() -> None:
 
 def test_a_sum_that_is_larger_than_any_or_infinite_has_no_parts() -> None:
     wrong = with_values(
-        scenario("flash2", **SHAPE),
-        {"attention": {"scale": 1e4}, "faults": {"no_maximum": True}},
+        scenario("flash2", **SHAPE), {"attention": {"scale": 1e4}, "faults": {"no_maximum": True}}
     )
     trace = trace_of(wrong)
     infinite = 0

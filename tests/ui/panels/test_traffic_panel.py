@@ -22,12 +22,7 @@ from tests.helpers.runs import program_of, scenario
 from ui.export.picture import WidgetPicture
 from ui.look.theme import DARK, Style
 from ui.look.units import bytes_text
-from ui.panels.traffic.painter import (
-    EndLabel,
-    end_labels,
-    placed_labels,
-    traffic_layout,
-)
+from ui.panels.traffic.painter import EndLabel, end_labels, placed_labels, traffic_layout
 from ui.panels.traffic.panel import TrafficPanel
 from ui.panels.traffic.place import figures, figures_place
 from ui.window.main_window import MainWindow

@@ -75,9 +75,7 @@ def test_it_can_be_closed_twice_and_from_another_thread() -> None:
     speaker.close()
 
 
-def test_where_there_is_no_device_it_says_so_in_one_line(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_where_there_is_no_device_it_says_so_in_one_line(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(NoSoundError) as told:
         Speaker(ELSEWHERE)
     assert str(told.value).startswith("No sound: ")

@@ -14,21 +14,8 @@ from simulator.lesson.reader import list_lessons, load_lesson, resolve_step
 from simulator.lesson.steps import ResolvedStep
 from ui.look.lesson_text import FORMATS
 from ui.look.theme import DARK, Style, load_fonts
-from ui.talk.caption import (
-    BODY,
-    SMALLEST,
-    LessonEnd,
-    caption_height,
-    caption_layout,
-    caption_of,
-)
-from ui.talk.lesson_bar import (
-    LONGEST,
-    LessonBar,
-    strip_height,
-    text_rect,
-    text_style,
-)
+from ui.talk.caption import BODY, SMALLEST, LessonEnd, caption_height, caption_layout, caption_of
+from ui.talk.lesson_bar import LONGEST, LessonBar, strip_height, text_rect, text_style
 from ui.talk.slide import line_count
 
 SIZES = ((1280, 720), (1920, 1080), (3840, 2160))

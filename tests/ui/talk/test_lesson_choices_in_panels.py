@@ -4,13 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import (
-    QAbstractButton,
-    QAbstractSlider,
-    QComboBox,
-    QLineEdit,
-    QWidget,
-)
+from PySide6.QtWidgets import QAbstractButton, QAbstractSlider, QComboBox, QLineEdit, QWidget
 
 from simulator.base.assets import LESSONS
 from ui.look.layouts import LAYOUTS

@@ -14,13 +14,7 @@ from ui.look.lesson_text import FORMATS
 from ui.look.theme import THEMES, Style
 from ui.talk.caption import LessonEnd, caption_layout, caption_of, end_caption
 from ui.talk.slide import left_out
-from ui.talk.speaker_window import (
-    ZOOMS,
-    SpeakerWindow,
-    elapsed_words,
-    next_caption,
-    now_caption,
-)
+from ui.talk.speaker_window import ZOOMS, SpeakerWindow, elapsed_words, next_caption, now_caption
 
 SIZES = [(560, 360), (1000, 640), (1280, 720), (1920, 1080), (3840, 2160)]
 

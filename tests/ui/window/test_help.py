@@ -7,12 +7,7 @@ from PySide6.QtWidgets import QDialog
 
 @pytest.mark.parametrize(
     ("action", "name"),
-    [
-        ("show_keys", "keys"),
-        ("about", "message"),
-        ("first_minutes", "page"),
-        ("glossary", "page"),
-    ],
+    [("show_keys", "keys"), ("about", "message"), ("first_minutes", "page"), ("glossary", "page")],
 )
 def test_a_dialog_that_is_closed_is_gone(open_window, qapp, action, name):
     window = open_window()

@@ -215,10 +215,7 @@ def test_a_text_is_broken_into_two_lines_that_keep_what_is_lit(qapp):
     [
         (Qt.Key.Key_K, Qt.KeyboardModifier.ControlModifier),
         (Qt.Key.Key_F1, Qt.KeyboardModifier.NoModifier),
-        (
-            Qt.Key.Key_P,
-            Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier,
-        ),
+        (Qt.Key.Key_P, Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier),
     ],
 )
 def test_its_keys_open_it_and_close_it(open_window, key, modifiers):

@@ -17,13 +17,7 @@ from ui.look.theme import DARK, THEMES, Style, growth
 from ui.safety.settings import Settings
 from ui.window.cover import in_sight
 from ui.window.main_window import MainWindow, first_size
-from ui.window.welcome.entries import (
-    PageEntry,
-    WelcomePlaces,
-    entries_of,
-    neighbour,
-    places_of,
-)
+from ui.window.welcome.entries import PageEntry, WelcomePlaces, entries_of, neighbour, places_of
 from ui.window.welcome.page import WelcomePage
 
 Key = Qt.Key

@@ -89,10 +89,7 @@ def _head(comparison: Comparison, position: Position) -> tuple[Box, ...]:
     if position.algorithm == comparison.shown:
         parts.append(Text("on show", "current", RIGHT, may_go=True))
     tone = "good" if position.finished else "muted"
-    return (
-        Row(tuple(parts), gap=4),
-        Text(place_words(comparison, position), tone, high=18),
-    )
+    return (Row(tuple(parts), gap=4), Text(place_words(comparison, position), tone, high=18))
 
 
 @dataclass(frozen=True, eq=False)

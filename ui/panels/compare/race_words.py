@@ -6,14 +6,7 @@ from simulator.study.compare import Comparison
 from simulator.study.race import HIDDEN, Race, RaceLane, Standing
 from ui.look.durations import duration_text
 from ui.look.run_words import scenario_words
-from ui.look.units import (
-    bytes_of_text,
-    bytes_text,
-    clock_text,
-    count_text,
-    factor_text,
-    time_text,
-)
+from ui.look.units import bytes_of_text, bytes_text, clock_text, count_text, factor_text, time_text
 from ui.panels.compare.words import SAME, label, mask_words, named, time_words, title
 
 _ENDINGS = {1: "st", 2: "nd", 3: "rd"}

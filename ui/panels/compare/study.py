@@ -11,14 +11,7 @@ from PySide6.QtCore import QSizeF, Qt
 from simulator.base.choices import Choice, Option
 from simulator.program.algorithms import ALGORITHMS
 from simulator.run.trace import Trace
-from simulator.study.compare import (
-    SCALE_N,
-    Comparison,
-    Lockstep,
-    Position,
-    at_scale,
-    comparison_of,
-)
+from simulator.study.compare import SCALE_N, Comparison, Lockstep, Position, at_scale, comparison_of
 from simulator.study.race import RUN_SECONDS, Race, race_of
 from simulator.study.recompute import over_lengths, trade_of
 from ui.kit.boxes import Box

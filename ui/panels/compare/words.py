@@ -12,12 +12,7 @@ from simulator.study.recompute import trade_of
 from simulator.timing.duration import Duration
 from ui.look.durations import LEAST, MODEL, duration_text
 from ui.look.names import head_words
-from ui.look.units import (
-    bytes_text,
-    count_text,
-    factor_text,
-    plural,
-)
+from ui.look.units import bytes_text, count_text, factor_text, plural
 
 SAME = 1.005
 """Ratios up to here count as equal."""

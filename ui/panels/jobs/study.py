@@ -16,14 +16,7 @@ from simulator.problem.scenario import Scenario, with_values
 from simulator.problem.workload import Workload
 from simulator.run.trace import Trace
 from simulator.study.attention_part import fitting_part
-from simulator.study.jobs.choices import (
-    ALL_ON,
-    CHOICES,
-    DISTANCES,
-    JOBS_SHOWN,
-    TRAINING,
-    VARIANTS,
-)
+from simulator.study.jobs.choices import ALL_ON, CHOICES, DISTANCES, JOBS_SHOWN, TRAINING, VARIANTS
 from simulator.study.jobs.report import (
     HeadName,
     HeadReport,

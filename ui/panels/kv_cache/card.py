@@ -24,13 +24,7 @@ from ui.panels.kv_cache.page import GREY, Divider, Page, Plate
 from ui.panels.kv_cache.plot import shape_words
 from ui.panels.kv_cache.sentence import CHEVRON
 from ui.panels.kv_cache.state import CURVE, DECODING, FORMULA, TABLE, TYPE_NAMES, CacheChoice
-from ui.panels.kv_cache.words import (
-    bar_tip,
-    conversation_words,
-    figures,
-    product_words,
-    rate_words,
-)
+from ui.panels.kv_cache.words import bar_tip, conversation_words, figures, product_words, rate_words
 
 LESS = "less"
 LINKS = {

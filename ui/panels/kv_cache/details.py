@@ -7,13 +7,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import QLineF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPen
 
-from simulator.study.kv_cache.counts import (
-    DecodeStep,
-    GroupStep,
-    bytes_per_token,
-    decode_step,
-    fit,
-)
+from simulator.study.kv_cache.counts import DecodeStep, GroupStep, bytes_per_token, decode_step, fit
 from simulator.study.kv_cache.formula import CacheFormula, cache_formula
 from simulator.study.kv_cache.memory import sharings
 from ui.kit.boxes import Box, Tone, ink

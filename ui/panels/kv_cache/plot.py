@@ -6,12 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from simulator.problem.models import AttentionModel, with_window
-from simulator.study.kv_cache.counts import (
-    bytes_per_token,
-    cache_bytes,
-    cache_curve,
-    weight_bytes,
-)
+from simulator.study.kv_cache.counts import bytes_per_token, cache_bytes, cache_curve, weight_bytes
 from simulator.study.kv_cache.memory import sharings
 from ui.look.units import count_text, decimal_bytes_text, plural, rate_text
 from ui.panels.kv_cache.state import ALL_TOKENS, TYPE_NAMES, CacheChoice, count_name, counted

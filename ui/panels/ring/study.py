@@ -18,15 +18,7 @@ from simulator.program.playback import SECONDS_PER_MOVE
 from simulator.run.trace import Trace
 from simulator.study.ring.choices import CHOICES, KEYS, PARTIALS
 from simulator.study.ring.dealing import DEVICES, LAYOUTS
-from simulator.study.ring.state import (
-    CHOSEN,
-    DONE,
-    LATER,
-    NOW,
-    RingFound,
-    RingState,
-    ring_found,
-)
+from simulator.study.ring.state import CHOSEN, DONE, LATER, NOW, RingFound, RingState, ring_found
 from simulator.study.ring.timeline import ring_timeline
 from ui.kit.boxes import Box, Column, Row, Tone, Where, ink
 from ui.kit.shapes import Bar, Bars, Heat, Image, Legend, Text, axis

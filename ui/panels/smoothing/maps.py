@@ -84,9 +84,7 @@ class FactorMaps(Box):
             yield Placed(Canvas(_bar), scale)
 
 
-def _maps(
-    state: SmoothingState,
-) -> tuple[tuple[NDArray[np.float64], tuple[str, ...], str], ...]:
+def _maps(state: SmoothingState) -> tuple[tuple[NDArray[np.float64], tuple[str, ...], str], ...]:
     """Return the values of each map, its title, and the sign after it."""
     found = state.factors
     return (

@@ -69,11 +69,7 @@ class SqrtD(Study[SqrtDState | CappedRow, PlotModel]):
         yield SqrtDState(self._whole[needs], trained)
 
     def state(
-        self,
-        found: SqrtDState | CappedRow,
-        chosen: Chosen,
-        before: PlotModel | None,
-        changed: str,
+        self, found: SqrtDState | CappedRow, chosen: Chosen, before: PlotModel | None, changed: str
     ) -> PlotModel:
         if isinstance(found, CappedRow):
             return cap_plot(found)

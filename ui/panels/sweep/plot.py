@@ -28,15 +28,7 @@ from ui.look.units import (
     rate_text,
     time_text,
 )
-from ui.plots.model import (
-    Axis,
-    Curve,
-    HeatMap,
-    Level,
-    PlotMark,
-    PlotModel,
-    Words,
-)
+from ui.plots.model import Axis, Curve, HeatMap, Level, PlotMark, PlotModel, Words
 
 Quantity = Literal["bytes", "held", "flops", "time", "shared"]
 QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)

@@ -17,13 +17,7 @@ from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.session.worker import Worker
 from ui.window.cover import Cover
-from ui.window.welcome.entries import (
-    PictureName,
-    WelcomePlaces,
-    entries_of,
-    neighbour,
-    places_of,
-)
+from ui.window.welcome.entries import PictureName, WelcomePlaces, entries_of, neighbour, places_of
 from ui.window.welcome.painter import PageLook, paint_page
 
 if TYPE_CHECKING:

@@ -14,13 +14,7 @@ from kernels.devices.host.module import ThreadOrder, ThreadSchedule
 from simulator.problem.scenario import load_scenario, with_values
 from simulator.program.algorithms import takes_turns
 from tests.conformance.check import HERE, find_cases
-from tests.kernels.helpers import (
-    ALGORITHMS,
-    TILINGS,
-    conformance_faults,
-    scenario,
-    workload_of,
-)
+from tests.kernels.helpers import ALGORITHMS, TILINGS, conformance_faults, scenario, workload_of
 from tests.kernels.ptx.device import ARCHITECTURES, PtxDevice, needs_ptx
 from tests.kernels.ptx.runs import IN_ORDER, other_bits, ptx_faults, run_fast, run_traced
 from tests.kernels.ptx.translate import USUAL, Semantics

@@ -11,13 +11,7 @@ from simulator.base.tolerance import STEP
 from simulator.problem.scenario import Scenario, parse_scenario, with_values
 from simulator.problem.workload import read_inputs, resolve
 from simulator.program.algorithms import tile_program
-from simulator.study.generation.steps import (
-    AT_ONCE,
-    TOKENS,
-    generation,
-    shipped_run,
-    suits,
-)
+from simulator.study.generation.steps import AT_ONCE, TOKENS, generation, shipped_run, suits
 from simulator.timing.duration import rough_duration
 from tests.helpers.runs import scenario
 

@@ -13,13 +13,7 @@ from simulator.study.generation.steps import shipped_run
 from simulator.study.kv_cache.costs import budgets_of, pressure, relative_error
 from simulator.study.kv_cache.decoding import decoded, layer_of
 from simulator.study.kv_cache.policies import POLICIES
-from simulator.study.kv_cache.quantise import (
-    GRAINS,
-    SMALL,
-    rounded,
-    scales_of,
-    stored_bytes,
-)
+from simulator.study.kv_cache.quantise import GRAINS, SMALL, rounded, scales_of, stored_bytes
 from tests.simulator.study.kv_cache.test_eviction import layer
 
 TENSORS = arrays(

@@ -14,13 +14,7 @@ from simulator.base.errors import InputError
 from simulator.problem.scenario import Scenario, parse_scenario, with_values
 from simulator.problem.workload import read_inputs, resolve
 from simulator.program.algorithms import tile_program
-from simulator.study.latent.two_ways import (
-    LatentLayer,
-    Way,
-    both_ways,
-    latent_layer,
-    projections,
-)
+from simulator.study.latent.two_ways import LatentLayer, Way, both_ways, latent_layer, projections
 
 
 def told(

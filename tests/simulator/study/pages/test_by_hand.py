@@ -4,15 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.problem.paging import pages_of
-from simulator.study.pages.by_hand import (
-    FIRST,
-    MOST,
-    PROMPTS,
-    SLOTS,
-    CacheMove,
-    by_hand,
-    may,
-)
+from simulator.study.pages.by_hand import FIRST, MOST, PROMPTS, SLOTS, CacheMove, by_hand, may
 from simulator.study.pages.pages import Request, filled, holes, paged_waste, stretched_waste
 
 ADMIT = CacheMove("admit")

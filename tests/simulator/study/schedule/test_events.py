@@ -10,12 +10,7 @@ from simulator.problem.scenario import load_scenario, with_values
 from simulator.problem.workload import resolve
 from simulator.program.algorithms import tile_program
 from simulator.study.schedule.events import Events, at_work, events_of
-from simulator.study.schedule.splits import (
-    PACKS_BELOW,
-    packing_reasons,
-    splitting,
-    with_splits,
-)
+from simulator.study.schedule.splits import PACKS_BELOW, packing_reasons, splitting, with_splits
 from tests.helpers.runs import scenario
 from tests.simulator.study.schedule.test_schedule import schedule
 

@@ -12,12 +12,7 @@ from simulator.lesson.tables import ChooseTable
 from simulator.problem.hardware import gpus
 from simulator.problem.models import AttentionModel, models
 from simulator.problem.scenario import with_values
-from simulator.study.kv_cache.counts import (
-    ELEMENT_TYPES,
-    cache_bytes,
-    decode_step,
-    weight_bytes,
-)
+from simulator.study.kv_cache.counts import ELEMENT_TYPES, cache_bytes, decode_step, weight_bytes
 from simulator.study.kv_cache.memory import need, sharings
 from tests.helpers.pointer import wheel
 from ui.kit.boxes import scene

@@ -239,9 +239,7 @@ def _scenario(name: str, change: Mapping[str, Any]) -> Scenario:
     return _with(_demo(demos[name]), change)
 
 
-@cache
-def _demo(path: Path) -> Scenario:
-    return load_scenario(path)
+_demo = cache(load_scenario)
 
 
 def _with(scenario: Scenario, change: Mapping[str, Any]) -> Scenario:

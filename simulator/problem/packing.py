@@ -65,7 +65,6 @@ class PackedMask(Mask):
         return one.joined(*other) if other else one
 
     def full_columns(self, rows: int, cols: int) -> Intervals:
-        """Return the column blocks that every row of each row block sees in full."""
         if not self.simple:
             return self._full(rows, cols)
         one, *other = (self._full_between(*part, cols) for part in self._apart(rows))
@@ -77,7 +76,6 @@ class PackedMask(Mask):
         return self.visited_columns(rows, cols).turned(-(-self.seqlen_k // cols))
 
     def full_rows(self, rows: int, cols: int) -> Intervals:
-        """Return the row blocks of which every row sees each column block in full."""
         return self.full_columns(rows, cols).turned(-(-self.seqlen_k // cols))
 
 

@@ -34,7 +34,6 @@ class ApplyGate(Op):
 
     @property
     def says(self) -> str:
-        """How the numbers change."""
         return "each number of O is multiplied by its gate"
 
     def apply(self, state: State) -> None:

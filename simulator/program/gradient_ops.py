@@ -27,7 +27,6 @@ class RowDots(Op):
 
     @property
     def says(self) -> str:
-        """Caption of the product, the sum, or the change of a pair."""
         return "D of each row is Σ dO · O over its columns"
 
     def apply(self, state: State) -> None:
@@ -48,7 +47,6 @@ class WeightedMeans(Op):
 
     @property
     def says(self) -> str:
-        """Caption of the product, the sum, or the change of a pair."""
         return "D of each row is Σ P · dP over its keys, which is Σ dO · O"
 
     def apply(self, state: State) -> None:
@@ -90,7 +88,6 @@ class WeightsAgain(Op):
 
     @property
     def says(self) -> str:
-        """Caption of the product, the sum, or the change of a pair."""
         return "each score s becomes exp(s − LSE) again, the weight of the forward pass"
 
     def apply(self, state: State) -> None:
@@ -113,7 +110,6 @@ class AddValueGradient(Op):
 
     @property
     def says(self) -> str:
-        """Caption of the product, the sum, or the change of a pair."""
         return "each key of dV gains dO of every row, times its weight there"
 
     def apply(self, state: State) -> None:
@@ -136,7 +132,6 @@ class WeightGradient(Op):
 
     @property
     def says(self) -> str:
-        """Caption of the product, the sum, or the change of a pair."""
         return "dP = dO · V, Σ over the columns of V"
 
     def apply(self, state: State) -> None:
@@ -157,7 +152,6 @@ class ScoreGradient(Op):
 
     @property
     def says(self) -> str:
-        """Caption of the product, the sum, or the change of a pair."""
         return "each dS is P · (dP − D of its row)"
 
     def apply(self, state: State) -> None:
@@ -197,7 +191,6 @@ class CapGradient(Op):
 
     @property
     def says(self) -> str:
-        """Caption of the product, the sum, or the change of a pair."""
         return f"each dS shrinks by 1 − tanh²(s / {self.cap:g}), the slope of the soft-cap"
 
     def apply(self, state: State) -> None:
@@ -222,7 +215,6 @@ class StoredCapGradient(Op):
 
     @property
     def says(self) -> str:
-        """Caption of the product, the sum, or the change of a pair."""
         return f"each dS shrinks by 1 − tanh²(s / {self.cap:g}), the slope of the soft-cap"
 
     def apply(self, state: State) -> None:
@@ -249,7 +241,6 @@ class AddQueryGradient(Op):
 
     @property
     def says(self) -> str:
-        """Caption of the product, the sum, or the change of a pair."""
         return "each row of dQ gains every key, times its dS"
 
     def apply(self, state: State) -> None:
@@ -272,7 +263,6 @@ class AddKeyGradient(Op):
 
     @property
     def says(self) -> str:
-        """Caption of the product, the sum, or the change of a pair."""
         return "each key of dK gains every row of Q, times its dS there"
 
     def apply(self, state: State) -> None:
@@ -293,7 +283,6 @@ class ScaleKeyGradient(Op):
 
     @property
     def says(self) -> str:
-        """Caption of the product, the sum, or the change of a pair."""
         return "dK is multiplied by the scale of scores"
 
     def apply(self, state: State) -> None:
@@ -314,7 +303,6 @@ class ConvertQueryGradient(Op):
 
     @property
     def says(self) -> str:
-        """Caption of the product, the sum, or the change of a pair."""
         return "the sum is multiplied by the scale of scores"
 
     def apply(self, state: State) -> None:

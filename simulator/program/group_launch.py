@@ -79,7 +79,6 @@ class GroupLaunch(Launch):
         return self._members[kv_head]
 
     def place(self, index: int) -> tuple[int, int, int, int]:
-        """Return (head, outer block, inner block, number of earlier visits of the block)."""
         own, rest = self._own(index)
         block = self.visits.locate(rest // len(own))[0]
         nth = rest - len(own) * int(self.visits.sums[block])
@@ -91,7 +90,6 @@ class GroupLaunch(Launch):
         return self._starts[self._kv_of[head]]
 
     def block_bounds(self, index: int) -> tuple[int, int]:
-        """Return the first visit of the outer block that `index` is in, and of the next."""
         head, block, _, nth = self.place(index)
         size = len(self._members[self._kv_of[head]]) * self.visits.count(block)
         return index - nth, index - nth + size
@@ -102,7 +100,6 @@ class GroupLaunch(Launch):
         return self._starts[number], self._starts[number + 1]
 
     def index(self, head: int, block: int, inner: int) -> int | None:
-        """Return the index of a visit in this launch, or None if there is no such visit."""
         nth = self.visits.place(block, inner) if 0 <= block < len(self.visits) else None
         if nth is None:
             return None
@@ -111,7 +108,6 @@ class GroupLaunch(Launch):
         return self.before(head) + before + own.index(head) * self.visits.count(block) + nth
 
     def cost_before(self, index: int) -> Callable[[Cost], int]:
-        """Return the function that gives a cost's amount before visit `index`."""
         sizes, inner, pairs, _ = self._sums
         number = bisect_right(self._starts, index) - 1  # of all KV heads at the end
         rest, heads = index - self._starts[number], self._starts[number] // self.per_head

@@ -199,12 +199,10 @@ class SoftCap(Op):
 
     @property
     def says(self) -> str:
-        """How a score changes."""
         return f"each score s becomes {self.cap:g} · tanh(s / {self.cap:g})"
 
     @property
     def change(self) -> str:
-        """How S changes, as a formula."""
         return r"S \leftarrow c\, \tanh(S / c)"
 
     def terms(self, state: State, before: Values | None) -> Values | None:
@@ -233,12 +231,10 @@ class Bias(Op):
 
     @property
     def says(self) -> str:
-        """How a score changes."""
         return "each score loses the bias of its distance"
 
     @property
     def change(self) -> str:
-        """How S changes, as a formula."""
         return rf"S \leftarrow S {self.bias.latex}"
 
     def terms(self, state: State, before: Values | None) -> Values | None:
@@ -267,7 +263,6 @@ class ApplyMask(Op):
 
     @property
     def change(self) -> str:
-        """How S changes, as a formula."""
         return r"S \leftarrow -\infty \;\;\mathrm{where\;hidden}"
 
     def apply(self, state: State) -> None:
@@ -453,7 +448,6 @@ class RoundWeights(Op):
 
     @property
     def says(self) -> str:
-        """How the numbers change."""
         return f"each {self.changed[0]} is rounded to {self.dtype}"
 
     def settle(self, state: State, before: Numbers, after: Numbers, near: Near) -> int:

@@ -31,7 +31,6 @@ class TakeUnturned(Op):
 
     @property
     def says(self) -> str:
-        """Caption of the turn."""
         return "Q and K without places: two numbers are a hand"
 
     def apply(self, state: State) -> None:
@@ -51,7 +50,6 @@ class TurnQueries(TakeUnturned):
 
     @property
     def says(self) -> str:
-        """Caption of the turn."""
         return "each pair of a query turns by its place"
 
 
@@ -67,7 +65,6 @@ class TurnKeys(TurnQueries):
 
     @property
     def says(self) -> str:
-        """Caption of the turn."""
         return "each pair of a key turns by its place"
 
 

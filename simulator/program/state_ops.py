@@ -40,7 +40,6 @@ class MapFeatures(Op):
 
     @property
     def says(self) -> str:
-        """Caption of the change of a row."""
         rows = " and ".join(("Q",) * self.queries + ("K",) * self.keys)
         return f"each row of {rows} becomes its features φ"
 
@@ -84,7 +83,6 @@ class ReadState(Op):
 
     @property
     def says(self) -> str:
-        """Over what the rows add up."""
         return "each row reads the state, feature by feature"
 
     @property
@@ -161,7 +159,6 @@ class UpdateState(Op):
 
     @property
     def says(self) -> str:
-        """Caption of the change of a row."""
         return "each key adds φ(k)ᵀ [v, 1] to the state"
 
     def apply(self, state: State) -> None:
@@ -205,7 +202,6 @@ class DecayState(Op):
 
     @property
     def says(self) -> str:
-        """Caption of the change of a row."""
         return "each feature of the state shrinks by its α"
 
     def apply(self, state: State) -> None:
@@ -227,7 +223,6 @@ class Recall(Op):
 
     @property
     def says(self) -> str:
-        """Caption of the change of a row."""
         return "v_old = φ(k) · state, Σ over features"
 
     def apply(self, state: State) -> None:
@@ -249,7 +244,6 @@ class Correct(Op):
 
     @property
     def says(self) -> str:
-        """Caption of the change of a row."""
         return "u = β (v − v_old): what is still missing"
 
     def apply(self, state: State) -> None:
@@ -270,7 +264,6 @@ class AddValues(Op):
 
     @property
     def says(self) -> str:
-        """Caption of the change of a row."""
         return "φ(k)ᵀ v is added to the state"
 
     def apply(self, state: State) -> None:
@@ -291,7 +284,6 @@ class AddCorrection(Op):
 
     @property
     def says(self) -> str:
-        """Caption of the change of a row."""
         return "φ(k)ᵀ u is added to the state"
 
     def apply(self, state: State) -> None:
@@ -313,7 +305,6 @@ class ReadOutput(Op):
 
     @property
     def says(self) -> str:
-        """Caption of the change of a row."""
         return "O = φ(q) · state, Σ over features"
 
     def apply(self, state: State) -> None:

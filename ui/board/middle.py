@@ -367,7 +367,6 @@ class Gradients(Middle):
         return Phrase(f"{_where(now)}: {_last_said(now) or does}")
 
     def past(self, now: Snapshot) -> list[Phrase]:
-        """Return how the tiles before the current one are drawn."""
         if now.program.algorithm.passes_pairs:
             return [Phrase("other tiles: P", ", as it lies in HBM")]
         return super().past(now)
@@ -387,7 +386,6 @@ class GradientsOfRows(Gradients):
         return self.note
 
     def caption(self, now: Snapshot) -> Phrase:
-        """Return what the last op has made that has words of its own."""
         return Phrase(f"row block {now.visit.i}: {_last_said(now) or now.launch.name}")
 
 

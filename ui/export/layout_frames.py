@@ -42,7 +42,6 @@ class LayoutFrames(WindowFrames):
         return self._moments.moment(k).cursor
 
     def make_ready(self, k: int, look: Look) -> None:
-        """Bring the window to the state of frame `k`."""
         cursor = self._moments.moment(k).cursor
         rows = self._trace.program.visit(cursor.visit).rows
         row = rows.start + len(rows) // 2 if self._row is None else self._row

@@ -111,7 +111,6 @@ class LessonFrames(WindowFrames):
         self.show(moment, look)
 
     def paint(self, painter: QPainter, k: int) -> None:
-        """Draw frame `k`."""
         super().paint(painter, k)
         if self._old is not None:
             painter.setOpacity(1 - eased(self._board.moment(k).since / _FADE_SECONDS))
@@ -119,7 +118,6 @@ class LessonFrames(WindowFrames):
             painter.setOpacity(1.0)
 
     def close(self) -> None:
-        """End the window."""
         super().close()
         self._old = None
 

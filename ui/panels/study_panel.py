@@ -267,7 +267,6 @@ class StudyPanel(Panel[None], Generic[Found, State]):
             self._go(self.study.state(self._found, self.chosen, self.state, name))
 
     def take_choices(self, choices: ChooseTable) -> None:
-        """Show what a lesson has chosen."""
         asked = [each for each in self.study.choices if each.lesson]
         told = {each.name: getattr(choices, each.lesson) for each in asked}
         said = {name: str(value) for name, value in told.items() if value is not None}

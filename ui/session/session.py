@@ -429,7 +429,6 @@ class Session(Playing):
 
     @property
     def cursor(self) -> Cursor:
-        """The cursor that was asked for last; the view follows."""
         return self._cursor
 
     @property
@@ -438,7 +437,6 @@ class Session(Playing):
         return self._row
 
     def go(self, cursor: Cursor, seconds: float | None = None) -> None:
-        """Show the nearest existing cursor; a motion to it lasts `seconds` if they are said."""
         if self.trace is not None:
             if self.sequences.moving:
                 self._call_off()
@@ -630,7 +628,6 @@ class Session(Playing):
 
     @property
     def busy(self) -> bool:
-        """Whether the engine is at work."""
         return self._worker.busy
 
     @property

@@ -39,6 +39,7 @@ from simulator.run.cell_values import cell_name
 from ui.look.layouts import layout_named
 from ui.look.lesson_text import FORMATS
 from ui.look.names import op_label
+from ui.look.theme import frame_palette
 from ui.look.units import count_text
 from ui.safety.overrides import guarded
 from ui.session.tasks import Report
@@ -48,7 +49,6 @@ from ui.talk.record_fields import (
     Preview,
     Target,
     TextField,
-    box_palette,
     first_target,
     sheet,
     show_words,
@@ -131,7 +131,7 @@ class RecordDialog(QDialog):
         self.preview = Preview(style)
         self.target = Target(style)
         self.play_box = QCheckBox()
-        self.play_box.setPalette(box_palette(style))
+        self.play_box.setPalette(frame_palette(style.theme))
         self.play_box.setToolTip("The lesson then plays from there to here instead of jumping.")
         self.point_boxes: dict[Pointer, QCheckBox] = {}
         program, visit = view.snapshot.program, view.snapshot.visit
@@ -147,7 +147,7 @@ class RecordDialog(QDialog):
 
     def _point_box(self, words: str, pointer: Pointer, *, on: bool = False) -> None:
         box = QCheckBox(words)
-        box.setPalette(box_palette(self._style))
+        box.setPalette(frame_palette(self._style.theme))
         box.setAccessibleName(f"Point at {words}")
         box.setToolTip("It is marked on the board while the step is shown.")
         box.setChecked(on or pointer in self.view.points)

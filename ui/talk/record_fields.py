@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QPaintEvent, QPalette
+from PySide6.QtGui import QColor, QPaintEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QFileDialog,
@@ -58,11 +58,6 @@ def sheet(style: Style) -> str:
         f"QPushButton:pressed {{ background: {t.accent}; }}"
         f"QPushButton:disabled {{ color: {t.faint}; }}"
     )
-
-
-def box_palette(style: Style) -> QPalette:
-    """Return the palette of a check box with a visible frame."""
-    return frame_palette(style.theme)
 
 
 class TextField(QWidget):
@@ -169,7 +164,7 @@ class Target(QWidget):
         self.new_button = QPushButton("New…")
         self.new_button.setToolTip("Choose a place for a new lesson.")
         self.copy_box = QCheckBox()
-        self.copy_box.setPalette(box_palette(style))
+        self.copy_box.setPalette(frame_palette(style.theme))
         self.copy_box.setToolTip(
             "Lessons that ship stay as they are: your file gets their steps, and this one."
         )

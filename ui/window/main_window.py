@@ -390,7 +390,6 @@ class MainWindow(LessonWindow):
             bar.set_granularity(self.session.granularity)
 
     def say(self, line: str, kind: MessageKind = MessageKind.HINT) -> None:
-        """Show one line above the board."""
         self.messages.say(line, kind)
         if self.blanked:
             self._blank.raise_()

@@ -199,7 +199,6 @@ class WatchedModule(HostModule):
         self._code = code
 
     def get_function(self, name: str) -> HostKernel:
-        """Return a kernel by name."""
         super().get_function(name)
         return WatchedKernel(self, name)
 

@@ -130,6 +130,4 @@ def _model_figures(n: Numbers, layer: int, head: int) -> tuple[WholeModel, HeadF
     return found, head_figures(found, place[1], {off} - {(-1, -1)})
 
 
-@lru_cache(maxsize=2)
-def _whole_model(folder: Path) -> WholeModel:
-    return read_model(folder)
+_whole_model = lru_cache(maxsize=2)(read_model)

@@ -163,7 +163,6 @@ class MemoryCard(PlotPanel[None]):
             self._show(replace(self.choice, gpu=gpu))
 
     def choose(self, name: str, value: str) -> None:
-        """Accept a choice."""
         choice = self.choice
         if name == "model":
             if value == OPEN:
@@ -370,7 +369,6 @@ class CachePanel(Panel[None]):
             self.pressure.follow()
 
     def take_choices(self, choices: ChooseTable) -> None:
-        """Show what a lesson has chosen."""
         self.card.take_choices(choices)
         self.pressure.take_choices(choices)
         self.take(PRESSURE if choices.card == LESS else BYTES)

@@ -28,16 +28,12 @@ from ui.panels.scenario.blanks import blanks
 from ui.panels.scenario.fields import FIELDS, FieldSpec, texts
 from ui.window.actions import ACTIONS
 from ui.window.file_menu import demo_paths, demo_title
-from ui.window.panel_specs import GROUPED, GROUPS, PANELS, GroupSpec
+from ui.window.panel_specs import GROUPED, GROUPS, PANELS
 
 if TYPE_CHECKING:
     from ui.window.main_window import MainWindow
 
 SYNONYMS = ASSETS / "search.toml"
-
-
-def _nothing(window: MainWindow) -> str:
-    return ""
 
 
 class Kind(Enum):
@@ -81,7 +77,7 @@ class SearchEntry:
     does: str  # what it does, or what it is, in one sentence
     also: tuple[str, ...]  # what else it is called
     keys: str = ""
-    value: Callable[[MainWindow], str] = _nothing
+    value: Callable[[MainWindow], str] = lambda window: ""
     go: Callable[[MainWindow], Any] | None = None
 
     @property
@@ -129,12 +125,8 @@ def _actions(called: Called) -> Iterator[SearchEntry]:
             Kind.ACTION, spec.name, spec.text.rstrip("…"), does, (*also, own),
             keys=spec.keys[0] if spec.keys else "",
             value=partial(_action_now, name=spec.name),
-            go=partial(_act, name=spec.name),
+            go=partial(lambda name, w: w.actions_by_name[name].trigger(), spec.name),
         )  # fmt: skip
-
-
-def _act(window: MainWindow, name: str) -> None:
-    window.actions_by_name[name].trigger()
 
 
 def _action_now(window: MainWindow, name: str) -> str:
@@ -172,7 +164,7 @@ def _lessons(called: Called) -> Iterator[SearchEntry]:
         yield SearchEntry(
             Kind.LESSON, path.stem, lesson.title, lesson.summary, also,
             value=_saying(plural(count, "step")),
-            go=partial(_learn, path=path),
+            go=partial(lambda path, w: w.lessons.open(path), path),
         )  # fmt: skip
         for number, title in enumerate(lesson.steps):
             yield SearchEntry(
@@ -180,12 +172,8 @@ def _lessons(called: Called) -> Iterator[SearchEntry]:
                 f"{lesson.title}, step {number + 1} of {count}",
                 (f"{lesson.title} {number + 1}", f"{lesson.title} step {number + 1}"),
                 value=_saying("opens the step"),
-                go=partial(_learn, path=path, number=number),
+                go=partial(lambda path, number, w: w.lessons.open(path, number), path, number),
             )  # fmt: skip
-
-
-def _learn(window: MainWindow, path: Path, number: int = 0) -> None:
-    window.lessons.open(path, number)
 
 
 _DRAWN = re.compile(r"\{\{.*?\}\}|<\w+>")
@@ -225,12 +213,8 @@ def _papers(called: Called) -> Iterator[SearchEntry]:
         yield SearchEntry(
             Kind.PAPER, paper.name, paper.name, paper.line, (paper.title, *paper.also),
             value=_saying("opens the browser"),
-            go=partial(_read, link=paper.link),
+            go=partial(lambda link, _: QDesktopServices.openUrl(QUrl(link)), paper.link),
         )  # fmt: skip
-
-
-def _read(window: MainWindow, link: str) -> None:
-    QDesktopServices.openUrl(QUrl(link))
 
 
 def _demos(called: Called) -> Iterator[SearchEntry]:
@@ -239,19 +223,19 @@ def _demos(called: Called) -> Iterator[SearchEntry]:
         yield SearchEntry(
             Kind.DEMO, path.stem, demo_title(path), title, _also(called, Kind.DEMO, path.stem),
             value=_saying("replaces this run"),
-            go=partial(_open, path=path),
+            go=partial(lambda path, w: w.files.open_by_hand(path), path),
         )  # fmt: skip
 
 
-def _open(window: MainWindow, path: Path) -> None:
-    window.files.open_by_hand(path)
+_IN_SIGHT = "", "in sight"
 
 
 def _panels(called: Called) -> Iterator[SearchEntry]:
     for spec in sorted(PANELS, key=lambda spec: spec.name in GROUPED):
         yield SearchEntry(
             Kind.PANEL, spec.name, spec.title, spec.tip, _also(called, Kind.PANEL, spec.name),
-            value=partial(_panel_now, name=spec.name), go=partial(_show_panel, name=spec.name),
+            value=partial(lambda name, w: _IN_SIGHT[w.docks.actions[name].isChecked()], spec.name),
+            go=partial(lambda name, w: w.docks.open(name), spec.name),
         )  # fmt: skip
 
 
@@ -260,24 +244,9 @@ def _groups(called: Called) -> Iterator[SearchEntry]:
         yield SearchEntry(
             Kind.GROUP, group.name, group.title, group.tip, _also(called, Kind.GROUP, group.name),
             keys=str(number),
-            value=partial(_group_now, group=group), go=partial(_show_group, name=group.name),
+            value=partial(lambda group, w: _IN_SIGHT[w.docks.shows(group)], group),
+            go=partial(lambda name, w: w.docks.open_group(name), group.name),
         )  # fmt: skip
-
-
-def _group_now(window: MainWindow, group: GroupSpec) -> str:
-    return "in sight" if window.docks.shows(group) else ""
-
-
-def _show_group(window: MainWindow, name: str) -> None:
-    window.docks.open_group(name)
-
-
-def _panel_now(window: MainWindow, name: str) -> str:
-    return "in sight" if window.docks.actions[name].isChecked() else ""
-
-
-def _show_panel(window: MainWindow, name: str) -> None:
-    window.docks.open(name)
 
 
 def _layouts(called: Called) -> Iterator[SearchEntry]:
@@ -285,16 +254,9 @@ def _layouts(called: Called) -> Iterator[SearchEntry]:
         yield SearchEntry(
             Kind.LAYOUT, spec.name, spec.title, spec.tip, _also(called, Kind.LAYOUT, spec.name),
             keys=f"Ctrl+{number}",
-            value=partial(_layout_now, name=spec.name), go=partial(_show_layout, name=spec.name),
+            value=partial(lambda name, w: _IN_SIGHT[w.desk.current == name], spec.name),
+            go=partial(lambda name, w: w.desk.take(name), spec.name),
         )  # fmt: skip
-
-
-def _layout_now(window: MainWindow, name: str) -> str:
-    return "in sight" if window.desk.current == name else ""
-
-
-def _show_layout(window: MainWindow, name: str) -> None:
-    window.desk.take(name)
 
 
 def _models(called: Called) -> Iterator[SearchEntry]:

@@ -53,7 +53,6 @@ class WelcomePage(Cover[WelcomePlaces]):
         self.appear()
 
     def leave(self, *_: object) -> None:
-        """Show the window."""
         self._worker.stop()
         self._soon.stop()
         super().leave()
@@ -81,7 +80,6 @@ class WelcomePage(Cover[WelcomePlaces]):
         self.choose((self.focused + by) % len(self.entries))
 
     def open(self, number: int) -> None:
-        """Open what an entry stands for."""
         entry = self.entries[number]
         if entry.path is None:
             self._window.actions_by_name[entry.role].trigger()

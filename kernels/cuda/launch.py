@@ -214,7 +214,7 @@ def build_options(w: Workload, *, trace: bool) -> tuple[str, ...]:
     }
     if w.feature_map:
         values |= {"FEATURES": w.feature_map.features, "PROJECTS": int(w.feature_map.projects)}
-    defined = {"SOFTCAP": w.scoring.softcap, "ALIBI": w.slopes, "BIAS": w.biases is not None,
+    defined = {**{change.key.upper(): True for change in w.score_changes},
                "PATTERN": w.mask.patterned, "SINK": w.sink_logits,
                "THRESHOLD": w.keeps is not None, "ROUND_PAIRS": w.pair_dtype is not None,
                "OUTPUT_GATE": w.gated,

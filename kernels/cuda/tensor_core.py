@@ -138,9 +138,10 @@ def check(w: Workload, device: Device, capability: int | None = None, buffers: i
         (w.mask.documents, "documents: it takes causal or no mask"),
         (w.mask.blocks, "a block mask: it takes causal or no mask"),
         (w.mask.tensor, "the mask of a file: it takes causal or no mask"),
-        (w.scoring.softcap, "a soft-cap: it takes scaled scores alone"),
-        (w.slopes, "ALiBi: it takes scaled scores alone"),
-        (w.biases is not None, "a position bias: it takes scaled scores alone"),
+        (
+            w.changes_scores,
+            f"{' and '.join(w.change_names)}: it takes scaled scores alone",
+        ),
         (w.threshold is not None, "a rescale threshold: it rescales at every tile"),
         (w.gated, "a gate: it stores O as it is"),
         (w.sink_logits, "sink logits: every row starts with nothing seen"),

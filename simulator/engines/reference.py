@@ -68,8 +68,7 @@ def reference_gradients(
         weights = _weights(w, head, part, scores)
         dp = matmul(upstream, v.T)
         ds = weights * dp - weights * (weights * dp).sum(axis=1)[:, None]
-        if w.softcap:
-            ds *= 1 - np.tanh(scaled / w.softcap) ** 2
+        ds *= w.scoring.slope(scaled)
         dk += w.scoring.factor * matmul(ds.T, q)
         dv += matmul(weights.T, upstream)
         parts.append(w.scoring.factor * matmul(ds, k))

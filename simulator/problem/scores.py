@@ -118,6 +118,10 @@ class Scoring:
         s_capped: NDArray[T] = np.tanh(s / cap) * cap
         return s_capped
 
+    def slope(self, s: NDArray[T]) -> NDArray[T]:
+        """Return the slope of the soft-cap at scaled products, of the same type; 1 without one."""
+        return 1 - np.tanh(s / s.dtype.type(self.softcap)) ** 2 if self.softcap else np.ones_like(s)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BiasTable:

@@ -291,6 +291,11 @@ class Workload:
         )
         return tuple(ScoreChange(*words) for on, *words in known if on)
 
+    @property
+    def change_names(self) -> tuple[str, ...]:
+        """The names of these changes."""
+        return tuple(change.name for change in self.score_changes)
+
     def changed(self, head: int, rows: range, keys: range, s: NDArray[T]) -> NDArray[T]:
         """Return the scores that belong to scaled products (rows, keys), of the same type."""
         s, bias = self.scoring.capped(s), self.bias(head)

@@ -372,8 +372,9 @@ def _whole_rows_lines(row: _LineRow) -> list[UpdateLine]:
         weight = number(float(exp_shift(sink, t.m[r : r + 1])[0]), row.l, "exp(sink − m)")
         summed, sums = plain(*summed, " + ", weight), sums + r" + e^{\mathrm{sink} - m}"
     weights = snapshot.weights[r] if snapshot.weights is not None else t.p[r]
+    changes = (op.name for op in snapshot.ops if op.change)
     lines = (
-        (0, row.line(("scores", "soft-cap", "bias", "mask"),
+        (0, row.line(("scores", *changes),
                      r"S \leftarrow Q K^{\top}\!\cdot \mathrm{scale}",
                      *(row.scores(scores, n, "S") for n in (4, 3, 2, 1)))),
         (1, row.line("row max", larger, *_equation(largest, top))),

@@ -32,7 +32,8 @@ def words_of_factors(state: SmoothingState) -> Words:
     mean = float(found.moved[state.points.seen.any(axis=1)].mean()) if found.moved.size else 0.0
     after = ""
     if state.points.changed:
-        after = " This run's soft-cap or bias comes after q·k and is not in the maps."
+        done = " and ".join(state.workload.change_names)
+        after = f" What comes after q·k is not in the maps: {done}."
     return Words(
         (f"{row} of {state.head_name}: norm factor × radial factor = weights",
          "norm factor × radial factor = weights"),

@@ -31,7 +31,8 @@ def words_of_scores(state: SmoothingState) -> Words:
     w, scored = state.workload, state.scored()
     rows, cols = min(w.rows, w.seqlen_q), min(w.cols, w.seqlen_k)
     pairs, first, last = rows * cols, scored[0].kind, scored[-1].kind
-    after = " This run's soft-cap or bias is in none of them." if state.points.changed else ""
+    done = " and ".join(w.change_names)
+    after = f" None of them has what comes after q·k: {done}." if state.points.changed else ""
     return Words(
         f"{state.row_name(state.row)} of {state.head_name} under each score",
         sentences=(

@@ -191,7 +191,7 @@ elif "told" not in done:
     [
         ("window.dock_title", "module.round", "sizeHint"),
         ("board.panel", "module.locate", "mouseMoveEvent"),
-        ("panels.transport.bar", "module.TransportBar._restyle", "resizeEvent"),
+        ("panels.transport.bar", "module.TransportBar.arrange", "resizeEvent"),
         ("talk.presenter", "module.Presenter._key", "eventFilter"),
     ],
 )

@@ -412,68 +412,43 @@ def _paint_axis(painter: QPainter, bars: ScoreBars, layout: SoftmaxLayout) -> No
 
 
 def _paint_maximum(painter: QPainter, picture: _RowPicture, phase: float) -> None:
-    """Paint the running maximum, if there is one, where it is after that share of its jump."""
+    """Paint the running maximum, if there is one, where it is after that share of its jump.
+
+    Its number stands in the gutter; without one above its line, and that of the old one below.
+    """
     bars, layout, maximum = picture.bars, picture.layout, picture.maximum
     if maximum is None:
         return
-    style, plot = layout.style, layout.plot
-    theme, px = style.theme, style.px
-    colour = theme.tensors["m"]
-    label_height = px(13)
-    jumps = picture.snapshot.op.makes_maximum
-    if layout.gutter.isEmpty():
-        _paint_named_lines(painter, picture, maximum, phase)
-        return
+    plot, theme, px = layout.plot, layout.style.theme, layout.style.px
+    colour, line, high = theme.tensors["m"], px(13), px(8)
+    jumps, named = picture.snapshot.op.makes_maximum, layout.gutter.isEmpty()
+    write = _paint_number if named else _paint_statistic
     if not np.isfinite(maximum.now):
-        y = plot.bottom() - label_height / 2
-        _paint_statistic(painter, "m", maximum.now, y, colour, layout)
+        y = plot.bottom() - (high if named else line / 2)
+        write(painter, "m", maximum.now, y, colour, layout)
         return
     if jumps:
         paint_excess(painter, layout, bars, maximum, phase)
     y = label_y = height_of(bars, plot, maximum.now)
     if maximum.old is not None:
-        y_old = height_of(bars, plot, maximum.old)
-        lowest = layout.gutter.bottom() - label_height / 2
-        old_label_y = min(max(y_old, y + label_height), lowest)
-        label_y = min(y, old_label_y - label_height)
+        y_old, name = height_of(bars, plot, maximum.old), r"m_{\mathrm{old}}"
+        faded = mixed(theme.panel, colour, 0.8).name()
+        painter.setPen(QPen(QColor(faded), px(1.2), Qt.PenStyle.DashLine))
+        painter.drawLine(QPointF(plot.x(), y_old), QPointF(plot.right(), y_old))
+        if named:
+            left = _free_place(bars, plot, y_old + 2 * high, px(112))
+            if left is not None and y_old + 2 * high < plot.bottom():
+                at = y_old + high
+                _paint_number(painter, name, maximum.old, at, faded, layout, left + px(3))
+        else:
+            at = min(max(y_old, y + line), layout.gutter.bottom() - line / 2)
+            label_y = min(y, at - line)
+            _paint_statistic(painter, name, maximum.old, at, faded, layout)
         if jumps:
             y = y_old + (y - y_old) * phase
-        faded = mixed(theme.panel, colour, 0.8).name()
-        painter.setPen(QPen(QColor(faded), px(1.2), Qt.PenStyle.DashLine))
-        painter.drawLine(QPointF(plot.x(), y_old), QPointF(plot.right(), y_old))
-        _paint_statistic(painter, r"m_{\mathrm{old}}", maximum.old, old_label_y, faded, layout)
     painter.setPen(QPen(QColor(colour), px(1.6)))
     painter.drawLine(QPointF(plot.x(), y), QPointF(plot.right(), y))
-    _paint_statistic(painter, "m", maximum.now, label_y, colour, layout)
-
-
-def _paint_named_lines(
-    painter: QPainter, picture: _RowPicture, maximum: Maximum, phase: float
-) -> None:
-    """Paint the running maximum with its number above its line, and the old one under its own."""
-    bars, layout = picture.bars, picture.layout
-    plot, theme, px = layout.plot, layout.style.theme, layout.style.px
-    colour, high = theme.tensors["m"], px(8)
-    if not np.isfinite(maximum.now):
-        _paint_number(painter, "m", maximum.now, plot.bottom() - high, colour, layout)
-        return
-    y = height_of(bars, plot, maximum.now)
-    if picture.snapshot.op.makes_maximum:
-        paint_excess(painter, layout, bars, maximum, phase)
-    if maximum.old is not None:
-        y_old = height_of(bars, plot, maximum.old)
-        faded = mixed(theme.panel, colour, 0.8).name()
-        painter.setPen(QPen(QColor(faded), px(1.2), Qt.PenStyle.DashLine))
-        painter.drawLine(QPointF(plot.x(), y_old), QPointF(plot.right(), y_old))
-        name = r"m_{\mathrm{old}}"
-        left = _free_place(bars, plot, y_old + 2 * high, px(112))
-        if left is not None and y_old + 2 * high < plot.bottom():
-            _paint_number(painter, name, maximum.old, y_old + high, faded, layout, left + px(3))
-        if picture.snapshot.op.makes_maximum:
-            y = y_old + (y - y_old) * phase
-    painter.setPen(QPen(QColor(colour), px(1.6)))
-    painter.drawLine(QPointF(plot.x(), y), QPointF(plot.right(), y))
-    _paint_number(painter, "m", maximum.now, y - high, colour, layout)
+    write(painter, "m", maximum.now, y - high if named else label_y, colour, layout)
 
 
 def _free_place(bars: ScoreBars, plot: QRectF, low: float, wide: float) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -82,8 +82,8 @@ def traffic_layout(traffic: RunTraffic, style: Style, rect: QRectF) -> TrafficLa
     left = max(text_width(font, axis_text(step)) for step in steps) + px(8)
     bold, names, right = style.text_font(11, bold=True), _NAMES, 0.0
     for names in (_NAMES, {name: name for name in _NAMES}):
-        texts = label_texts(traffic, names, top)
-        right = max(text_width(bold, text) for text in texts) + px(15)
+        ends = _ends(traffic, names)
+        right = max(text_width(bold, each.text(top)) for each in ends) + px(15)
         if right <= 0.3 * rect.width():
             break
     plot = QRectF(
@@ -131,47 +131,44 @@ class EndLabel:
     bold: bool = False  # whether it is the current run
 
 
-def label_texts(traffic: RunTraffic, names: Mapping[str, str], top: int) -> tuple[str, ...]:
-    """Return the labels of algorithms, levels and tensors; an arrow: it leaves at `top`."""
+class _End(NamedTuple):
+    """The end of a curve: its name, the bytes there, its colour, its height and its rank."""
 
-    def text(name: str, amount: int) -> str:
-        return f"{name} {bytes_text(amount)}{' ↑' if amount > top else ''}"
+    name: str
+    amount: int
+    role: str
+    height: float
+    rank: int
 
-    own = traffic.own
-    out = [text(names[run.algorithm], run.end) for run in (own, *traffic.others)]
-    out.append(text("minimum", traffic.compulsory))
-    if traffic.dram is not None:
-        out.append(text("DRAM, measured", traffic.dram))
-    ends = own.bytes[:, -1].tolist()
-    out += [text(symbol(t), end) for t, end in zip(own.tensors, ends, strict=True)]
-    return tuple(out)
+    def text(self, top: int) -> str:
+        """Return the label; with an arrow where the curve leaves at `top`."""
+        return f"{self.name} {bytes_text(self.amount)}{' ↑' if self.amount > top else ''}"
+
+
+def _ends(traffic: RunTraffic, names: Mapping[str, str]) -> list[_End]:
+    """Return the ends of the algorithms, the levels and the tensors."""
+    own, runs = traffic.own, (traffic.own, *traffic.others)
+    levels = (("minimum", traffic.compulsory, "muted"), ("DRAM, measured", traffic.dram, "text"))
+    out = [_End(names[r.algorithm], r.end, r.algorithm, r.end, int(r is not own)) for r in runs]
+    out += [_End(name, at, role, at, 2) for name, at, role in levels if at is not None]
+    amounts = own.bytes[:, -1].tolist()
+    largest = sorted(range(len(amounts)), key=lambda n: -amounts[n])
+    below = 0
+    for n, (tensor, amount) in enumerate(zip(own.tensors, amounts, strict=True)):
+        middle = below + amount / 2
+        out.append(_End(symbol(tensor), amount, tensor, middle, 3 + largest.index(n)))
+        below += amount
+    return out
 
 
 def end_labels(traffic: RunTraffic, lay: TrafficLayout) -> list[EndLabel]:
     """Return the labels of all curves at the ends of the curves."""
-    own, theme = traffic.own, lay.style.theme
-    runs = (own, *traffic.others)
-    ends = own.bytes[:, -1].tolist()
-    below = [sum(ends[:n]) for n in range(len(ends))]
-    levels = [level for level in (traffic.compulsory, traffic.dram) if level is not None]
-    heights = [
-        *(run.end for run in runs), *levels,
-        *(start + end / 2 for start, end in zip(below, ends, strict=True)),
-    ]  # fmt: skip
-    colours = [
-        *(theme.role(run.algorithm) for run in runs),
-        *(QColor(ink) for ink in (theme.muted, theme.text)[: len(levels)]),
-        *(theme.tensor(tensor) for tensor in own.tensors),
-    ]
-    largest = sorted(range(len(ends)), key=lambda n: -ends[n])
-    ranks = [0, *(1 for _ in traffic.others), *(2 for _ in levels)]
-    ranks += [3 + largest.index(n) for n in range(len(ends))]
+    theme, top = lay.style.theme, lay.plot.top()
     return [
-        EndLabel(text, colour, max(lay.y(height), lay.plot.top()), rank, bold=rank == 0)
-        for text, colour, height, rank in zip(
-            label_texts(traffic, lay.names, lay.top), colours, heights, ranks, strict=True
-        )
-    ]
+        EndLabel(each.text(lay.top), (theme.tensor if each.rank > 2 else theme.role)(each.role),
+                 max(lay.y(each.height), top), each.rank, bold=each.rank == 0)
+        for each in _ends(traffic, lay.names)
+    ]  # fmt: skip
 
 
 def placed_labels(

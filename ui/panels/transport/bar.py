@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QPainter, QResizeEvent
+from PySide6.QtGui import QKeyEvent, QPainter
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from simulator.problem.scenario import Batch
@@ -14,7 +15,7 @@ from simulator.run.snapshot import Snapshot
 from ui.look.draw import text_width
 from ui.look.icons import icon
 from ui.look.names import op_words, outer_block_word, visit_words
-from ui.look.theme import DARK, Style
+from ui.look.theme import Style
 from ui.look.units import plural
 from ui.panels.transport.painter import (
     chip_layout,
@@ -25,11 +26,11 @@ from ui.panels.transport.painter import (
     time_tip,
     time_words,
 )
-from ui.safety.overrides import guarded
 from ui.widgets.choice_box import ChoiceBox
 from ui.widgets.painted import Painted
 from ui.widgets.sheet import set_sheet
 
+W = TypeVar("W", bound=QWidget)
 ROOMY_WIDTH = 900
 """Pixels for each unit of text scale that the bar needs; if there are fewer, its text is
 smaller."""
@@ -52,8 +53,7 @@ class _Part(Painted):
 
     def __init__(self, name: str, tip: str) -> None:
         super().__init__()
-        self.setObjectName(name)
-        self.setAccessibleName(tip)
+        _named(self, name, tip)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -152,13 +152,13 @@ class OpChips(_Part):
         return True
 
 
-@guarded
-class TransportBar(QWidget):
+class TransportBar(Painted):
     """Buttons, scrubber, op chips, step, speed, place and simulated time.
 
     It shows a snapshot and emits what the user wants; it moves nothing itself.
     """
 
+    ground = False
     cursor_chosen = Signal(object)
     step_asked = Signal(bool)
     first_asked = Signal()
@@ -172,27 +172,32 @@ class TransportBar(QWidget):
         super().__init__(parent)
         self.setAccessibleName("Transport")
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
-        self._style = Style(DARK)
         self._playing = False
         self._snapshot: Snapshot | None = None
-        self.buttons = {name: _button(name, tip, key) for name, tip, key in _BUTTONS}
+        self.buttons = {
+            name: _named(QToolButton(), name, tip, f"{tip} ({key})") for name, tip, key in _BUTTONS
+        }
+        for button in self.buttons.values():
+            button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.scrubber, self.chips = Scrubber(), OpChips()
-        self.place = _label("place", "Place in the run")
-        self.time = _label("time", "Simulated time")
-        self.step_box = _box("step", "What one step is", "Step by op, tile, row block or head")
+        self.place = _named(QLabel(), "place", "Place in the run")
+        self.time = _named(QLabel(), "time", "Simulated time")
+        tip = "Step by op, tile, row block or head"
+        self.step_box = _named(ChoiceBox(), "step", "What one step is", tip)
         for granularity in Granularity:
             self.step_box.addItem(f"by {granularity.value}", granularity)
-        self.speed_box = _box("speed", "Playing speed", "Playing speed: + and −")
+        self.speed_box = _named(ChoiceBox(), "speed", "Playing speed", "Playing speed: + and −")
         for speed in SPEEDS:
             self.speed_box.addItem(f"{speed:g}×", speed)
         self.set_speed(1.0)
-        self.sequence_box = _box("sequence", "Sequence", "Sequence of the batch")
+        tip = "Sequence of the batch"
+        self.sequence_box = _named(ChoiceBox(), "sequence", "Sequence", tip)
         self.sequence_box.hide()
-        self._arrange()
+        self._lay_out()
         self._connect()
-        self._restyle()
+        self.arrange()
 
-    def _arrange(self) -> None:
+    def _lay_out(self) -> None:
         self._row = QHBoxLayout(self)
         self._keys = QHBoxLayout()
         for button in self.buttons.values():
@@ -226,15 +231,11 @@ class TransportBar(QWidget):
         press["forward"].clicked.connect(lambda: self.step_asked.emit(True))
         press["play"].clicked.connect(lambda: self.play_toggled.emit(not self._playing))
         # `activated` is only the user's choice: setting a value in the program does not emit it.
-        self.step_box.activated.connect(
-            lambda n: self.granularity_chosen.emit(self.step_box.itemData(n))
-        )
-        self.speed_box.activated.connect(
-            lambda n: self.speed_chosen.emit(self.speed_box.itemData(n))
-        )
-        self.sequence_box.activated.connect(
-            lambda index: self.sequence_chosen.emit(self.sequence_box.itemData(index))
-        )
+        for box, told in (
+            (self.step_box, self.granularity_chosen), (self.speed_box, self.speed_chosen),
+            (self.sequence_box, self.sequence_chosen),
+        ):  # fmt: skip
+            box.activated.connect(lambda n, box=box, told=told: told.emit(box.itemData(n)))
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show the place in the run."""
@@ -253,7 +254,7 @@ class TransportBar(QWidget):
             outer = self.step_box.findData(Granularity.ROW_BLOCK)
             self.step_box.setItemText(outer, f"by {outer_block_word(by_rows)}")
             self._offer_sequences(snapshot.program.workload.scenario.batch)
-            self._restyle()
+            self.arrange()
 
     def _offer_sequences(self, batch: Batch) -> None:
         """List the sequences of a batch; a run without one has nothing to choose."""
@@ -283,22 +284,12 @@ class TransportBar(QWidget):
         """Show what one step is."""
         self.step_box.setCurrentIndex(self.step_box.findData(granularity))
 
-    def set_style(self, style: Style) -> None:
-        """Take theme and text scale."""
-        self._style = style
-        self._restyle()
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        if event.size().width() != event.oldSize().width():
-            self._restyle()
-
     def _fitting_style(self) -> Style:
         """Return the style at a text scale for which the bar is wide enough."""
         needs = ROOMY_WIDTH + (0 if self.sequence_box.isHidden() else SEQUENCE_WIDTH)
-        return replace(self._style, scale=min(self._style.scale, self.width() / needs))
+        return replace(self.style_now, scale=min(self.style_now.scale, self.width() / needs))
 
-    def _restyle(self) -> None:
+    def arrange(self) -> None:
         style = self._fitting_style()
         edge = round(style.px(8))
         self._row.setContentsMargins(edge * 2, edge, edge * 2, edge)
@@ -346,25 +337,9 @@ class TransportBar(QWidget):
             button.setFixedSize(side, side)
 
 
-def _button(name: str, tip: str, key: str) -> QToolButton:
-    button = QToolButton()
-    button.setObjectName(name)
-    button.setToolTip(f"{tip} ({key})")
-    button.setAccessibleName(tip)
-    button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-    return button
-
-
-def _label(name: str, meaning: str) -> QLabel:
-    label = QLabel()
-    label.setObjectName(name)
-    label.setAccessibleName(meaning)
-    return label
-
-
-def _box(name: str, meaning: str, tip: str) -> ChoiceBox:
-    box = ChoiceBox()
-    box.setObjectName(name)
-    box.setAccessibleName(meaning)
-    box.setToolTip(tip)
-    return box
+def _named(widget: W, name: str, meaning: str, tip: str = "") -> W:
+    """Return a part of the bar with its object name, its name for screen readers, and its tip."""
+    widget.setObjectName(name)
+    widget.setAccessibleName(meaning)
+    widget.setToolTip(tip)
+    return widget

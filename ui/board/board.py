@@ -101,7 +101,7 @@ def paint_board(
     rect: room for the board; from about 420 × 320 times the scale.
     view: what part of the score matrix; all of it by default.
     hover: the cell under the pointer.
-    plain: whether words say nothing of where numbers lie.
+    plain: whether words say nothing of where numbers lie, and the inspector's colours are used.
     """
     lay = replace(board_layout(snapshot.program.workload, style, rect, view), plain=plain)
     marks = Marks(row, hover, selected, tuple(points))

@@ -48,9 +48,9 @@ def paint_inset(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardL
     theme, visit = style.theme, snapshot.visit
     line, box = style.px(_LINE), inset_box(snapshot, style, lay)
     painter.fillRect(box, QColor(theme.empty))
-    shown = shown_current(snapshot, theme)
+    shown = shown_current(snapshot, theme, plain=lay.plain)
     if shown is not None:
-        sheet = KEPT.get(shown.values, ("current", theme.name, shown.low, shown.high), shown.image)
+        sheet = KEPT.get(shown.values, ("current", theme.name, *shown.key), shown.image)
         sheet.draw(painter, box, QRectF(0, 0, 1, 1))
         paint_inset_marks(painter, snapshot, style, box)
     outline(painter, box.adjusted(-2, -2, 2, 2), theme.current, style.px(2))
@@ -121,7 +121,7 @@ def paint_legend(painter: QPainter, snapshot: Snapshot, style: Style, lay: Board
     font = style.text_font(11)
     signed = (*(spec.name for spec in snapshot.program.algorithm.inputs), "O")
     own = LegendRow(" ".join(signed), signed, "−", "+")
-    rows = [*middle_at(snapshot).legend(snapshot), own]
+    rows = [*middle_at(snapshot).legend(snapshot, plain=lay.plain), own]
     if lay.legend.width() < px(LEGEND_WIDTH):
         _paint_narrow_legend(painter, snapshot, style, lay.legend, rows)
         return

@@ -16,6 +16,7 @@ from simulator.run.motion import AT_HBM, Motion
 from ui.board.layout import BoardLayout
 from ui.board.middle import middle_at
 from ui.board.partials import split_places
+from ui.board.scores import Shown, scaled
 from ui.look.draw import mixed
 from ui.look.heat import Sheet, colour_map, heat_image, signed_limit
 from ui.look.kept import draw_kept_line, kept, place_key
@@ -159,7 +160,7 @@ def _paint_tile(
     painter.setBrush(QColor(0, 0, 0, 90))
     painter.drawRect(tile.box.translated(lift, lift))
     painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
-    sheet = tile_sheet(tile.move, motion, style)
+    sheet = tile_sheet(tile.move, motion, style, plain=lay.plain)
     if sheet is None:
         painter.fillRect(tile.box, mixed(style.theme.empty, colour, 0.5))
     else:
@@ -238,7 +239,9 @@ def _apart(one: QRectF, other: QRectF) -> tuple[float, float]:
     return gap.x(), gap.y()
 
 
-def tile_sheet(move: TileMove, motion: Motion, style: Style) -> Sheet | None:
+def tile_sheet(
+    move: TileMove, motion: Motion, style: Style, *, plain: bool = False
+) -> Sheet | None:
     """Return the tile's own heat map; None for what has no numbers of its own to show."""
     theme, name = style.theme, move.tensor
 
@@ -248,12 +251,12 @@ def tile_sheet(move: TileMove, motion: Motion, style: Style) -> Sheet | None:
             return None
         if TENSORS[name].of_pairs:  # in the map of the matrix that it leaves or reaches
             low, high = middle_at(motion.after).value_range(motion.after, name)
-        else:
-            high = signed_limit(values[np.isfinite(values)])
-            low = -high
-        return Sheet(heat_image(values, low, high, colour_map(theme, name)))
+            shown = Shown(values, colour_map(theme, name), low, high)
+            return scaled(shown, name, motion.after, plain=plain).image()
+        high = signed_limit(values[np.isfinite(values)])
+        return Sheet(heat_image(values, -high, high, colour_map(theme, name)))
 
-    return kept(motion, ("picture", theme.name, motion.after.op.moves.index(move)), make)
+    return kept(motion, ("picture", theme.name, plain, motion.after.op.moves.index(move)), make)
 
 
 def _values(move: TileMove, motion: Motion) -> F32 | None:

@@ -190,19 +190,19 @@ def _turn(scene: GestureScene) -> None:
 
 def _ends(scene: GestureScene) -> tuple[np.ndarray, np.ndarray] | None:
     """Return red, green and blue of the tile before the op, and how far each of them goes."""
-    motion, theme = scene.motion, scene.style.theme
+    motion, theme, plain = scene.motion, scene.style.theme, scene.lay.plain
 
     def make() -> tuple[np.ndarray, np.ndarray] | None:
         before, after = (
-            shown_current(now, theme) for now in (motion.at(scene.share), motion.after)
+            shown_current(now, theme, plain=plain) for now in (motion.at(scene.share), motion.after)
         )
         if before is None or after is None or before.values.shape != after.values.shape:
             return None
-        words = [each.words[indices(each.values, each.low, each.high)] for each in (before, after)]
+        words = [each.words[indices(each.shades, each.low, each.high)] for each in (before, after)]
         first, last = (np.stack([w >> shift & 255 for shift in (16, 8, 0)]) for w in words)
         return first, last.astype(float) - first
 
-    return kept(motion, ("turn", theme.name, scene.share >= motion.after.op.lands), make)
+    return kept(motion, ("turn", theme.name, plain, scene.share >= motion.after.op.lands), make)
 
 
 def _shrink(scene: GestureScene) -> None:
@@ -292,10 +292,10 @@ def _gather(scene: GestureScene) -> None:
     if not motion.terms:
         return
     now, theme = motion.at(scene.share), scene.style.theme
-    shown = shown_current(now, theme)
+    shown = shown_current(now, theme, plain=scene.lay.plain)
     if shown is None:
         return
-    key = "gather", theme.name, shown.low, shown.high
+    key = "gather", theme.name, *shown.key
     image, count = kept(motion, key, shown.image).image, motion.terms
     target = scene.lay.row_band("l", motion.after.visit.rows)
     painter = scene.painter

@@ -93,7 +93,8 @@ class BoardLayout:
     # without splits
     partials: QRectF
     split_names: QRectF
-    plain: bool = False  # whether words say nothing of where numbers lie
+    # whether words say nothing of where numbers lie, and weights have the inspector's colours
+    plain: bool = False
 
     def row_y(self, row: float) -> float:
         """Return where a row begins; outside the boxes for one that is not visible."""

@@ -141,12 +141,13 @@ class Middle:
         largest = KEPT.get(weights, "range", lambda: finite_range(weights))[1]
         return 0.0, max(1.0, largest)  # exponentials may pass 1
 
-    def legend(self, now: Snapshot) -> list[LegendRow]:
-        """Return what the maps of pairs span."""
+    def legend(self, now: Snapshot, *, plain: bool = False) -> list[LegendRow]:
+        """Return what the maps of pairs span; weights of a plain board up to 1."""
         if now.head is None and not forms_tile(now):
             return []
         low, high = self.value_range(now, "S")
         top = self.value_range(now, "P")[1]
+        top = max(top, 1.0) if plain else top
         rows = [
             LegendRow("scores S", ("S",), _short_number(low), _short_number(high)),
             LegendRow("weights P", ("P",), "0", _largest_weight(now, top)),
@@ -414,7 +415,7 @@ class RunningState(Middle):
         found = now.tile.last(name) if now.head is None else now.head.pairs[name]
         return 0.0, 1.0 if found is None else top_of(found)
 
-    def legend(self, now: Snapshot) -> list[LegendRow]:
+    def legend(self, now: Snapshot, *, plain: bool = False) -> list[LegendRow]:
         """Return what the map of similarities spans, if any are formed."""
         if not now.program.workload.chunked:
             return []
@@ -483,7 +484,7 @@ class TokenState(RunningState):
         """Return no area."""
         return ()
 
-    def legend(self, now: Snapshot) -> list[LegendRow]:
+    def legend(self, now: Snapshot, *, plain: bool = False) -> list[LegendRow]:
         """Return no row: there is no map of pairs."""
         return []
 

@@ -79,7 +79,7 @@ class BoardPanel(QWidget):
         """Whether a card says what is under the pointer: until the run goes on without it."""
         self.style_now = Style(DARK)
         self.plain = False
-        """Whether words say nothing of where numbers lie."""
+        """Whether words say nothing of where numbers lie, in the colours of the inspector."""
         self._snapshot: Snapshot | None = None
         self.motion: Motion | None = None
         """The op that leads to the snapshot; None if that is shown at once."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
@@ -32,6 +32,7 @@ from ui.look.heat import (
     indices,
     inks,
     prefers_white,
+    rooted,
     word_image,
 )
 from ui.look.theme import THEMES, Style, Theme
@@ -59,10 +60,21 @@ class Shown:
     # whether the numbers are gone from the machine, so that their digits stand back, too
     faded: bool = False
     digits: int = 2  # most decimals of a number
+    rooted: bool = False  # whether the map is of their roots
+
+    @property
+    def shades(self) -> F32:
+        """Their places in the map."""
+        return rooted(self.values) if self.rooted else self.values
+
+    @property
+    def key(self) -> tuple[float, float, bool]:
+        """What the picture depends on, beside numbers and colours."""
+        return self.low, self.high, self.rooted
 
     def image(self) -> Sheet:
         """Return the picture, one pixel for each number."""
-        return Sheet(heat_image(self.values, self.low, self.high, self.words))
+        return Sheet(heat_image(self.shades, self.low, self.high, self.words))
 
 
 def paint_scores(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLayout) -> None:
@@ -97,6 +109,7 @@ def paint_used(
     dim = snapshot.so_far is None
     words = colour_map(style.theme, "P", dim=dim)
     shown = Shown(weights, words, *middle_at(snapshot).value_range(snapshot, "P"), dim)
+    shown = scaled(shown, "P", snapshot, plain=lay.plain)
     place = lay.tile(rows, keys)
     _Window(shown.image(), 0, rows.start, len(keys), len(rows)).draw(painter, lay, place)
     _paint_grid(painter, w.grid, style, lay, place)
@@ -115,7 +128,7 @@ def paint_tile(painter: QPainter, snapshot: Snapshot, style: Style, lay: BoardLa
         _paint_current(painter, snapshot, style.theme, lay)
         _paint_grid(painter, snapshot.program.workload.grid, style, lay, tile)
         _paint_mask_edges(painter, snapshot, style, lay, visit.rows, visit.cols)
-        current = shown_current(snapshot, style.theme)
+        current = shown_current(snapshot, style.theme, plain=lay.plain)
         if current is not None and numbers_fit(style, *lay.cell):
             corner = visit.rows.start, visit.cols.start
             paint_numbers(painter, current, style, lay, "S", visit.rows, visit.cols, corner)
@@ -159,18 +172,31 @@ def _paint_area(
     within = lay.tile(area.rows, area.cols)
     if within.isEmpty():
         return
-    shown = _shown_area(snapshot, theme, area)
+    shown = _shown_area(snapshot, theme, area, plain=lay.plain)
     if shown is None:
         kind = area.name if not area.dropped else "used"
         _tile_window(snapshot.program.workload.grid, theme, kind, lay).draw(painter, lay, within)
         return
-    key = ("sheet", theme.name, area.name, shown.faded, shown.high)
+    key = ("sheet", theme.name, area.name, shown.faded, *shown.key)
     sheet = KEPT.get(shown.values, key, shown.image)
     rows, keys = shown.values.shape
     _Window(sheet, 0, 0, keys, rows).draw(painter, lay, within)
 
 
-def _shown_area(snapshot: Snapshot, theme: Theme, area: Area) -> Shown | None:
+def scaled(shown: Shown, name: str, now: Snapshot, *, plain: bool) -> Shown:
+    """Return numbers as a board colours them: weights of a plain one as the inspector does."""
+    softmax = now.program.algorithm.softmax
+    if name != "P" or not (plain and softmax) or shown.high > 1:
+        return shown
+    return replace(shown, high=1.0, rooted=True)
+
+
+def _shown_area(snapshot: Snapshot, theme: Theme, area: Area, *, plain: bool) -> Shown | None:
+    found = _area_numbers(snapshot, theme, area)
+    return None if found is None else scaled(found, area.name, snapshot, plain=plain)
+
+
+def _area_numbers(snapshot: Snapshot, theme: Theme, area: Area) -> Shown | None:
     if snapshot.head is None:
         return None
     middle = middle_at(snapshot)
@@ -201,31 +227,33 @@ def _without_hidden(snapshot: Snapshot, values: F32) -> F32:
     return KEPT.get(values, "seen", lambda: np.where(np.isneginf(s), s, values))
 
 
-def shown_current(snapshot: Snapshot, theme: Theme) -> Shown | None:
-    """Return the current tile's numbers, in the maps of what is on chip."""
+def shown_current(snapshot: Snapshot, theme: Theme, *, plain: bool = False) -> Shown | None:
+    """Return the current tile's numbers, in the maps of what is on chip, or of a plain board."""
     middle, visit = middle_at(snapshot), snapshot.visit
     found = middle.current(snapshot)
     if snapshot.so_far is not None and snapshot.normalised:  # its rows are done
         whole = _without_hidden(snapshot, snapshot.so_far)
         values = whole[visit.rows.start : visit.rows.stop, visit.cols.start : visit.cols.stop]
-        return Shown(values, colour_map(theme, "P"), *middle.value_range(snapshot, "P"))
+        done = Shown(values, colour_map(theme, "P"), *middle.value_range(snapshot, "P"))
+        return scaled(done, "P", snapshot, plain=plain)
     if found is None:
         return None
     name, values = found
     if name != "S":
         made, seen = values, snapshot.tile.seen
         values = KEPT.get(made, "tile", lambda: np.where(seen, made, np.float32(-np.inf)))
-    return Shown(values, colour_map(theme, name), *middle.value_range(snapshot, name))
+    now = Shown(values, colour_map(theme, name), *middle.value_range(snapshot, name))
+    return scaled(now, name, snapshot, plain=plain)
 
 
 def _paint_current(painter: QPainter, snapshot: Snapshot, theme: Theme, lay: BoardLayout) -> None:
     visit = snapshot.visit
     box = lay.tile(visit.rows, visit.cols)
-    shown = shown_current(snapshot, theme)
+    shown = shown_current(snapshot, theme, plain=lay.plain)
     painter.fillRect(box, QColor(theme.empty))
     if shown is None:
         return
-    sheet = KEPT.get(shown.values, ("current", theme.name, shown.low, shown.high), shown.image)
+    sheet = KEPT.get(shown.values, ("current", theme.name, *shown.key), shown.image)
     _Window(sheet, visit.cols.start, visit.rows.start, len(visit.cols), len(visit.rows)).draw(
         painter, lay, box
     )
@@ -332,7 +360,7 @@ def _paint_numbers(painter: QPainter, snapshot: Snapshot, style: Style, lay: Boa
         return
     if snapshot.head is not None:
         for area in middle_at(snapshot).areas(snapshot.program, snapshot.visit):
-            shown = _shown_area(snapshot, theme, area)
+            shown = _shown_area(snapshot, theme, area, plain=lay.plain)
             assert shown is not None  # there is a head
             paint_numbers(painter, shown, style, lay, "S", area.rows, area.cols, (0, 0))
 
@@ -373,7 +401,7 @@ def paint_numbers(
     font = style.code_font(number_size(style, width, lay.cell[1]))
     digit = text_width(font, "0")
     room = int((width - style.px(3)) / digit)
-    key = ("texts", room, id(shown.words), shown.low, shown.high, shown.digits)
+    key = ("texts", room, id(shown.words), *shown.key, shown.digits)
     texts = KEPT.get(shown.values, key, lambda: _cell_texts(shown, room))
     painter.setFont(font)
     drop = QFontMetricsF(font).capHeight() / 2 + lay.cell[1] / 2
@@ -392,7 +420,7 @@ def paint_numbers(
 
 def _cell_texts(shown: Shown, room: int) -> list[list[tuple[str, int]]]:
     """Return each number's text and whether it is written in white."""
-    words = shown.words[indices(shown.values, shown.low, shown.high)]
+    words = shown.words[indices(shown.shades, shown.low, shown.high)]
     white = prefers_white(words)
     return [
         [

@@ -115,6 +115,12 @@ def diverging(theme: Theme) -> U32:
     return np.array([*words, 0, 0], dtype=np.uint32)
 
 
+def rooted(values: F32) -> F32:
+    """Return the places of weights in a map from 0 to 1: with the root, small ones are apart."""
+    out = np.sign(values) * np.sqrt(np.abs(values))
+    return np.asarray(np.where(np.isneginf(values), values, out), dtype=np.float32)
+
+
 def heat_image(values: F32, low: float, high: float, words: U32) -> QImage:
     """Return an image with one pixel for each value of a (rows, columns) array.
 

@@ -20,6 +20,8 @@ class LayoutSpec:
     title: str  # on its button
     tip: str  # what it is for, in one sentence
     board: bool = True  # whether the board is in the middle; without it the docks fill the window
+    # whether the board says nothing of memory, and has weights in the colours of the inspector
+    plain: bool = False
     # docks at the right from top to bottom; several names of one place share it as tabs
     right: tuple[tuple[str, ...], ...] = ()
     heights: tuple[int, ...] = ()  # their shares of the height
@@ -55,8 +57,6 @@ class LayoutSpec:
         return tuple(name for place in self.right for name in place)
 
 
-PLAIN = "plain"
-"""The layout whose board says nothing of where numbers lie."""
 LAYOUTS = (
     LayoutSpec(
         "steps", "Steps", "The tiles, their traffic and the softmax of one row, op by op.",
@@ -64,7 +64,8 @@ LAYOUTS = (
         stage="memory",
     ),
     LayoutSpec(
-        PLAIN, "Plain", "The board alone: queries, keys, values, weights and outputs.",
+        "plain", "Plain", "The board alone: queries, keys, values, weights and outputs.",
+        plain=True,
     ),
     LayoutSpec(
         "algorithm", "Algorithm", "The line of the paper, of NumPy and of CUDA that runs now.",
@@ -90,6 +91,7 @@ LAYOUTS = (
     LayoutSpec(
         "inspector", "Inspector",
         "What each token reads, what heads do, why √d, and attention as a kernel smoother.",
+        plain=True,
         right=(("inspector", "jobs", "sqrt_d", "heads", "masks", "kernel", "positions", "order"),),
         heights=(100,), width=0.56,
     ),

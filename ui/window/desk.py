@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 
-from ui.look.layouts import LAYOUTS, PLAIN, LayoutSpec, layout_named
+from ui.look.layouts import LAYOUTS, LayoutSpec, layout_named
 from ui.window.dock_sizes import Shares
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Desk(QObject):
         window = self._window
         layout = layout_named(window.settings.layout)
         self.actions[layout.name].setChecked(True)
-        window.board.plain = layout.name == PLAIN
+        window.board.plain = layout.plain
         if not window.isVisible():
             return
         self._shown = True
@@ -126,7 +126,7 @@ class Desk(QObject):
             self.remember()
         self.lent = name, panel
         self.actions[name].setChecked(True)
-        self._window.board.plain = name == PLAIN
+        self._window.board.plain = layout_named(name).plain
         self._arrange(layout_named(name), panel)
         if panel:
             self._window.docks[panel].raise_()

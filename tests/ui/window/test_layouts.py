@@ -37,7 +37,7 @@ def test_a_layout_shows_its_docks_inside_the_window(open_window, qapp, layout, s
     assert expected <= seen(window) <= set(layout.docks)
     assert (window.width(), window.height()) == size
     assert window.board.isVisible() is layout.board
-    assert window.board.plain is (layout.name == "plain")
+    assert window.board.plain is (layout.name in ("plain", "inspector"))
     fronts = [d for _, d in window.docks if not d.visibleRegion().isEmpty()]
     assert bool(fronts) is bool(layout.docks)  # Plain is the board alone
     for box in (dock.geometry() for dock in fronts):

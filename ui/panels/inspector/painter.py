@@ -21,6 +21,7 @@ from ui.look.heat import (
     diverging,
     hatching,
     heat_image,
+    rooted,
     word_image,
 )
 from ui.look.names import first_that_fits
@@ -68,12 +69,6 @@ def paint_inspector(
     """Paint everything for which there is space; `view` says which part of the map is shown."""
     layout = inspector_layout(model, style, rect, view)
     _Picture(painter, model, pointer, style, layout).paint()
-
-
-def rooted(values: F32) -> F32:
-    """Return the places of values on the colour bar: with the root, small values are apart."""
-    out = np.sign(values) * np.sqrt(np.abs(values))
-    return np.asarray(np.where(np.isneginf(values), values, out), dtype=np.float32)
 
 
 def _words(theme: Theme, *, signed: bool) -> U32:

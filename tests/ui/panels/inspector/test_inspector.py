@@ -15,13 +15,12 @@ from simulator.problem.workload import read_inputs, resolve
 from simulator.study.attention_map import MapSettings
 from tests.helpers.runs import trace_of
 from tests.ui.session.test_tasks import endless
-from ui.look.heat import diverging
+from ui.look.heat import diverging, rooted
 from ui.look.theme import THEMES
 from ui.look.units import exact_text, number_text
 from ui.panels.inspector.blend import parts_of
 from ui.panels.inspector.jacobian import jacobian_of, part_words
 from ui.panels.inspector.model import grid_of, peak, reading, shrunk
-from ui.panels.inspector.painter import rooted
 from ui.panels.inspector.settings import same_scores
 
 SLIDERS = ("temperature", "window", "sinks")
@@ -64,6 +63,25 @@ def cell_of(panel, row: int, key: int) -> QPointF:
     grid = layout.grid
     first = panel.model.rows.start
     return layout.cell_box((row - first) // grid.tall, key // grid.wide).center()
+
+
+@pytest.mark.sweep(keep=1)
+@pytest.mark.parametrize("algorithm", ["naive", "flash2"])
+def test_the_board_beside_it_has_the_same_colours(window, algorithm) -> None:
+    start(window, attention={"algorithm": algorithm, "heads": 1, "seqlen_q": 8, "head_dim": 4},
+          tiling={"rows": 8, "cols": 8})  # fmt: skip
+    window.session.last()
+    settle(window)
+    panel, board = panel_of(window), window.board
+    row, lay = panel.pointer.row, board.board_layout()
+    pictures = board.grab().toImage(), panel.canvas.grab().toImage()
+    for key in range(8):
+        at = lay.tile(range(row, row + 1), range(key, key + 1)).center(), cell_of(panel, row, key)
+        one, other = (
+            image.pixelColor((point + QPointF(0, 3)).toPoint()).getRgb()
+            for image, point in zip(pictures, at, strict=True)
+        )
+        assert max(abs(a - b) for a, b in zip(one, other, strict=True)) <= 3, (key, one, other)
 
 
 def weights(window, settings: MapSettings, head: int) -> np.ndarray:

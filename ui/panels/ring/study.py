@@ -81,8 +81,11 @@ class RingStudy(Study[RingFound, RingState]):
         state = RingState(found, times, chosen["shows"])
         if before is not None:
             return state.at(before.step, before.device)
+        if work is None:
+            return state
         # Under a causal mask nothing is ever merged on the first device.
-        return state.at(0, 0 if work is None else int(work.flops.sum(axis=1).argmax()))
+        busy = work.flops.sum(axis=1)
+        return state.at(0, int(np.flatnonzero(busy == busy.max())[-1]))
 
     def key(self, state: RingState, key: Qt.Key, *, ctrl: bool) -> RingState | None:
         turn = {Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0),

@@ -68,7 +68,7 @@ def paint_slide(painter: QPainter, caption: Caption, style: Style, rect: QRectF)
     for size in range(pixels, 8, -1):
         own = replace(style, scale=size / TEXT)
         laid = _flow(words, own, rect.width())
-        if laid.bottom <= 1.1 * rect.height() and _lines(laid) <= LINES:
+        if laid.bottom <= rect.height() + 1 and _lines(laid) <= LINES:
             break
     painter.save()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)

@@ -2,9 +2,10 @@
 
 import re
 
+import numpy as np
 import pytest
-from PySide6.QtCore import QBuffer, QByteArray, QPoint, QRect, QSize, Qt
-from PySide6.QtGui import QImage, QPainter
+from PySide6.QtCore import QBuffer, QByteArray, QPoint, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
@@ -29,11 +30,12 @@ from ui.app.windows import new_window
 from ui.export.lesson_frames import LessonFrames
 from ui.export.storyboard import handout
 from ui.look.layouts import LAYOUT_PANELS
+from ui.look.slide import CAPTION
 from ui.look.theme import DARK, STAGE_LABEL, Style
 from ui.look.units import bytes_text
 from ui.panels.compare.costs import costs_of, paint_costs
 from ui.talk.caption import Caption
-from ui.talk.slide import slide_body
+from ui.talk.slide import paint_slide, slide_body, slide_style
 from ui.widgets.application import application
 from ui.window.main_window import MainWindow
 
@@ -201,6 +203,20 @@ def test_a_slide_ends_with_a_sentence(qapp, source) -> None:
     long = f"Models that stream keep the first few tokens for this ({source} 2023, who have tried"
     body = f"{first} {long} windows with them and without them, in many models of any length)."
     assert slide_body(Caption("Sinks", body, 0, 3)) == first
+
+
+def test_nothing_of_a_slides_caption_is_cut_below(qapp) -> None:
+    first = "Softmax divides each exponential by the sum of all, $p_j = e^{s_j} / \\sum_k e^{s_k}$."
+    body = f"{first} No weight is negative, and they sum to one. The word “tired” gets most of it."
+    size = QSize(1920, 1080)
+    image = QImage(1840, 160, QImage.Format.Format_RGB32)
+    image.fill(QColor("black"))
+    with QPainter(image) as painter:
+        style = slide_style(Style(DARK), size)
+        paint_slide(painter, Caption("", body, 2, 3), style, QRectF(0, 0, 1840, CAPTION))
+    rows = np.frombuffer(image.constBits(), np.uint32).reshape(160, 1840) & 0xFFFFFF
+    lit = np.flatnonzero(rows.any(axis=1))
+    assert 80 < lit[-1] < CAPTION
 
 
 # --- what it cost -----------------------------------------------------------------------------

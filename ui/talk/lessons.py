@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -11,10 +13,11 @@ from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
 
 from simulator.base.assets import ASSETS, LESSONS
 from simulator.base.errors import InputError
-from simulator.lesson.course import PATHS, course_paths
-from simulator.lesson.reader import lesson_before, parts
-from simulator.lesson.steps import Lesson, LessonTitle, ResolvedStep
+from simulator.lesson.course import course_paths
+from simulator.lesson.reader import course, lesson_before, parts
+from simulator.lesson.steps import Lesson, LessonTitle, Part, ResolvedStep
 from ui.session.view import View
+from ui.talk.lanes import Lane, LaneMenu
 from ui.talk.lesson_bar import LessonBar
 from ui.talk.lesson_player import LessonPlayer, load
 from ui.talk.window import LessonWindow
@@ -100,33 +103,83 @@ class Lessons(QObject):
     # --- menu -----------------------------------------------------------------------------
 
     def fill(self, menu: QMenu) -> None:
-        """Put Tilescope's lessons at the top of their menu, by part and by path, when it opens."""
-        self._parts: list[QMenu] = []
+        """Put Tilescope's lessons at the top of their menu, by part and by path, when it opens.
+
+        Beside a part's lessons are the lanes of all paths, as on the course map; beside those of a
+        path its own, and what is next on it.
+        """
+        self._parts: list[LaneMenu] = []
         menu.aboutToShow.connect(lambda: self._list(menu))
 
     def _list(self, menu: QMenu) -> None:
-        found = [
-            (f"{part.numeral}  {part.title}".strip(), part.minutes, part.lessons)
-            for part in parts() if part.lessons
-        ]  # fmt: skip
-        found += [(f"Path: {path.title}", path.minutes, path.lessons) for path in course_paths()]
-        if len(found) != len(self._parts):  # at first
+        own, paths = [part for part in parts() if part.lessons], course_paths()
+        if len(own) + len(paths) != len(self._parts):  # at first
             head = menu.actions()[0]
-            self._parts = [QMenu(menu) for _ in found]
+            self._parts = [LaneMenu(menu) for _ in (*own, *paths)]
             for inner in self._parts:
                 menu.insertMenu(head, inner)
-            menu.insertSeparator(self._parts[len(found) - len(PATHS)].menuAction())
+            menu.insertSeparator(self._parts[len(own)].menuAction())
             menu.insertSeparator(head)
-        for inner, (title, minutes, lessons) in zip(self._parts, found, strict=True):
-            # What comes after a tabulator stands at the right.
-            inner.menuAction().setText(f"{title}\t{minutes} min")
-            inner.clear()
-            for number, lesson in enumerate(lessons, start=1):
-                inner.addAction(self._action(inner, number, lesson))
+        for inner, part in zip(self._parts, own, strict=False):
+            name = f"{part.numeral}  {part.title}".strip()
+            shown = self._fill(inner, name, part.minutes, [part])
+            if part.number:
+                self._show_lanes(inner, shown, range(len(paths)))
+        done = self._window.settings.lessons_done
+        for number, path in enumerate(paths):
+            inner, held = self._parts[len(own) + number], {*path.lessons}
+            found = (
+                replace(each, lessons=tuple(filter(held.__contains__, each.lessons)))
+                for each in own
+            )
+            shown = self._fill(
+                inner,
+                f"Path: {path.title}",
+                path.minutes,
+                [part for part in found if part.lessons],
+                path.next_lesson(done),
+            )
+            self._show_lanes(inner, shown, (number,))
 
-    def _action(self, menu: QMenu, number: int, lesson: LessonTitle) -> QAction:
+    def _fill(
+        self, menu: QMenu, title: str, minutes: int, listed: list[Part],
+        following: LessonTitle | None = None,
+    ) -> dict[LessonTitle, QAction]:  # fmt: skip
+        """List the lessons of parts, numbered through, and return what opens each.
+
+        following: the one that is next on a path.
+        """
+        # What comes after a tabulator stands at the right.
+        menu.menuAction().setText(f"{title}\t{minutes} min")
+        menu.clear()
+        shown = dict[LessonTitle, QAction]()
+        for part in listed:
+            if len(listed) > 1:
+                menu.addAction(f"{part.numeral}  {part.title}").setEnabled(False)
+            for lesson in part.lessons:
+                shown[lesson] = self._action(menu, len(shown) + 1, lesson, lesson == following)
+                menu.addAction(shown[lesson])
+        return shown
+
+    def _show_lanes(
+        self, menu: LaneMenu, shown: dict[LessonTitle, QAction], numbers: Collection[int]
+    ) -> None:
+        paths, order = course_paths(), course()
+        chosen, first = self._window.settings.course_path, next(iter(paths)).name
+        ends = [order.index(lesson) for lesson in shown]
+        lanes = []
+        for number in numbers:
+            path = paths[number]
+            at = [order.index(lesson) for lesson in path.lessons]
+            stops = tuple(action for lesson, action in shown.items() if lesson in path.lessons)
+            above, below = min(at) < min(ends), max(at) > max(ends)
+            lanes.append(Lane(number, stops, above, below, path.name == (chosen or first)))
+        menu.show_lanes(self._window.style_now, lanes)
+
+    def _action(self, menu: QMenu, number: int, lesson: LessonTitle, following: bool) -> QAction:
         done = "  ✓" if lesson.path.stem in self._window.settings.lessons_done else ""
-        action = QAction(f"{number}  {lesson.title}{done}\t{lesson.minutes} min", menu)
+        note = "  ·  next" if following else done
+        action = QAction(f"{number}  {lesson.title}{note}\t{lesson.minutes} min", menu)
         action.setToolTip(lesson.summary)
         action.setCheckable(True)
         action.setChecked(lesson.path == self.player.path)

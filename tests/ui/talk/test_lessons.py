@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QApplication, QTabBar
 from pytestqt.qtbot import QtBot
 
 from simulator.base.assets import LESSONS, SCENARIOS
+from simulator.lesson.course import course_paths
 from simulator.lesson.reader import course, parts
 from simulator.problem.scenario import Scenario, with_values
 from simulator.program.playback import Cursor, end_of_visit
@@ -459,6 +460,28 @@ def test_the_menu_lists_the_shipped_lessons_by_part(open_window: Open) -> None:
     menu.aboutToShow.emit()
     shown = [action.text() for each in inner for action in each.actions() if action.isChecked()]
     assert shown == ["3  Online softmax\t8 min"]
+
+
+def test_the_menu_has_the_lanes_of_the_course_map(open_window: Open) -> None:
+    window = open_window()
+    window.settings.add_lesson_done("01-soft-lookup")
+    menu, paths = window.menus["Lessons"], course_paths()
+    menu.aboutToShow.emit()
+    *own, first, second, third = (a.menu() for a in menu.actions() if a.menu() is not None)
+    seen = [action for each in own for lane in each.lanes for action in lane.stops]
+    assert len(seen) == sum(len(path.lessons) for path in paths)
+    for inner, path in zip((first, second, third), paths, strict=True):
+        (lane,) = inner.lanes
+        listed = [action.text() for action in inner.actions() if action.isEnabled()]
+        titles = [text.split("\t")[0].split("  ")[1] for text in listed]
+        assert titles == [lesson.title for lesson in path.lessons]
+        assert [action.text() for action in lane.stops] == listed
+        assert sum("next" in text for text in listed) == 1
+    (next_,) = (action for action in first.actions() if "next" in action.text())
+    assert next_.text().startswith("2  One token through a layer")
+    shown, x = first.grab().toImage(), round(window.style_now.px(14))
+    above = first.actionGeometry(next_).top()
+    assert shown.pixelColor(x, above).name() == window.style_now.theme.current.lower()
 
 
 def test_without_a_lesson_its_keys_are_free(open_window: Open) -> None:

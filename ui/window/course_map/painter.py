@@ -9,6 +9,7 @@ from PySide6.QtGui import QColor, QPainter, QPen
 
 from ui.look.draw import RIGHT, card, draw_text, mixed, outline, text_width
 from ui.look.units import plural
+from ui.talk.lanes import lane_pen, paint_ring
 from ui.window.course_map.places import LANES, LEVELS, NAME, Course, Places
 from ui.window.search.rows import draw_cap
 from ui.window.welcome.painter import paint_dots
@@ -17,7 +18,6 @@ TITLE, ABOUT = "The course", "{} lessons, {} minutes"
 KEYS = "arrows move, Enter opens, Tab: the next path, Esc: back"
 ALONE = "a lesson without a ring", "belongs to no path: read it when you like"
 POINT = "pointing at a lesson shows what it needs"
-_DASHES = (None, None, (2.2, 1.4))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,25 +61,9 @@ def paint_map(painter: QPainter, look: MapLook, rect: QRectF) -> None:
     _paint_foot(painter, look)
 
 
-def _lane_colour(look: MapLook, number: int) -> str:
-    theme = look.places.style.theme
-    return theme.current if number == look.course.chosen else theme.muted
-
-
-def _lane_pen(look: MapLook, number: int) -> QPen:
-    pen = QPen(QColor(_lane_colour(look, number)), look.places.style.px(4.5))
-    pen.setCapStyle(Qt.PenCapStyle.FlatCap)
-    dashes = _DASHES[number]
-    if dashes is not None:
-        pen.setDashPattern(dashes)
-    return pen
-
-
 def _paint_ring(painter: QPainter, look: MapLook, number: int, at: QPointF, ground: str) -> None:
-    px = look.places.style.px
-    painter.setPen(QPen(QColor(_lane_colour(look, number)), px(3.5)))
-    painter.setBrush(QColor(ground))
-    painter.drawEllipse(at, px(7), px(7))
+    chosen = number == look.course.chosen
+    paint_ring(painter, look.places.style, at, ground, chosen=chosen)
 
 
 def _paint_path(painter: QPainter, look: MapLook, number: int) -> None:
@@ -93,7 +77,7 @@ def _paint_path(painter: QPainter, look: MapLook, number: int) -> None:
     border = theme.current if on else theme.border
     card(painter, box, ground, border, px(12), px(2.5 if on else 1.2))
     x = box.left() + px(30)
-    painter.setPen(_lane_pen(look, number))
+    painter.setPen(lane_pen(style, number, chosen=on))
     painter.drawLine(QPointF(x, box.top() + px(9)), QPointF(x, box.bottom() - px(9)))
     for share in (0.33, 0.67):
         at = QPointF(x, box.top() + share * box.height())
@@ -155,7 +139,8 @@ def _paint_lanes(painter: QPainter, look: MapLook, n: int) -> None:
         bottom = column.card.bottom()
         if stops[-1] < own.stop:
             bottom = look.places.rows[stops[-1]].center().y()
-        painter.setPen(_lane_pen(look, number))
+        chosen = number == look.course.chosen
+        painter.setPen(lane_pen(look.places.style, number, chosen=chosen))
         painter.drawLine(QPointF(x, top), QPointF(x, bottom))
         for k in own:
             if k in stops:

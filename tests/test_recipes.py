@@ -77,12 +77,26 @@ def test_a_software_centre_knows_the_newest_release() -> None:
     assert VERSION in told
 
 
-@pytest.mark.skipif(shutil.which("appstreamcli") is None, reason="appstreamcli is not installed")
-def test_the_metainfo_is_valid() -> None:
+LINTS = {
+    "tilescope.metainfo.xml": ("appstreamcli", "validate", "--no-net"),
+    "tilescope.desktop": ("desktop-file-validate",),
+    "tilescope.rb": ("ruby", "-c"),
+    "org.tilescope.Tilescope.yml": ("flatpak-builder", "--show-manifest"),
+}
+"""What other programs say of a file, where they are installed."""
+
+
+@pytest.mark.parametrize("name", LINTS)
+def test_its_own_program_finds_a_file_valid(name: str, tmp_path: Path) -> None:
+    if shutil.which(LINTS[name][0]) is None:
+        pytest.skip(f"{LINTS[name][0]} is not installed")
+    path = ROOT / "packaging" / name
+    if not path.exists():
+        filled(tmp_path, "linux-x86_64.tar.xz", "macos-arm64.zip")
+        path = tmp_path / "out" / name
+        for beside in ("tilescope.metainfo.xml", "tilescope.desktop"):
+            shutil.copy(ROOT / "packaging" / beside, tmp_path)
     done = subprocess.run(
-        ["appstreamcli", "validate", "--no-net", METAINFO],
-        capture_output=True,
-        text=True,
-        check=False,
+        [*LINTS[name], path], cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stdout
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -187,6 +187,40 @@ def _values_are_those_of_the_trace(page: Any, states: States) -> int:
     return total
 
 
+def test_films_of_slides_play_and_the_speaker_has_stills(browser: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "run.reveal"
+    command = [sys.executable, "-m", "ui", "export", str(SCENARIOS / "flash2.toml"), "-o",
+               f"{folder}/", "--visits", "8:10", "--size", "640x360"]  # fmt: skip
+    subprocess.run(command, cwd=ROOT, check=True, env={"QT_QPA_PLATFORM": "offscreen"} | os.environ)
+    context = browser.new_context()
+    said: list[str] = []
+    asked: list[str] = []
+    context.on("console", lambda message: said.append(message.text))
+    context.on("weberror", lambda error: said.append(str(error.error)))
+    context.on("request", lambda request: asked.append(request.url))
+    page = context.new_page()
+    try:
+        page.goto((folder / "index.html").as_uri())
+        for _ in range(2):
+            page.wait_for_function(
+                "window.Reveal && Reveal.isReady() && "
+                "Reveal.getCurrentSlide().querySelector('video').currentTime > 0.2"
+            )
+            page.keyboard.press("ArrowRight")
+        with page.expect_popup() as opened:
+            page.keyboard.press("s")
+        speaker = opened.value
+        stills = "document.querySelectorAll('section > figure > img').length === 2"
+        for name in ("current", "upcoming"):
+            frame = speaker.wait_for_selector(f"#{name}-slide iframe").content_frame()
+            frame.wait_for_function(stills)
+    finally:
+        context.close()
+    assert not said
+    here = (folder.as_uri(), "data:", "about:", "blob:")
+    assert [url for url in asked if not url.startswith(here)] == []
+
+
 def test_a_page_in_the_frame_of_a_notebook_steps_and_stays_in_it(
     browser: Any, tmp_path: Path
 ) -> None:

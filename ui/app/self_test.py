@@ -62,7 +62,7 @@ class Trial:
 
 def trials(demo: Path = DEMO) -> Iterator[Trial]:
     """Try everything, much of it on a demo; a failure does not stop the rest."""
-    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    os.environ["QT_QPA_PLATFORM"] = os.environ.get("QT_QPA_PLATFORM") or "offscreen"
     with tempfile.TemporaryDirectory(prefix="tilescope-self-test-") as name:
         folder = Path(name)
         for what, attempt in attempts(folder, demo):

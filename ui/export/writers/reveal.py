@@ -44,8 +44,8 @@ def _section(slide: Slide, folder: Path) -> str:
     if slide.film is not None:
         film = _stored(folder, slide.film, "mp4")
         shown = (
-            f'<video src="{film}" poster="{picture}" {size} aria-label="{about}" '
-            'data-autoplay muted playsinline preload="none"></video>'
+            f'<video data-src="{film}" poster="{picture}" {size} aria-label="{about}" '
+            'data-autoplay muted playsinline preload="auto"></video>'  # once its slide is near
         )
     asked = f'<div class="asked">{text_html(slide.asked)}</div>' if slide.asked else ""
     told = f"<pre>{escape(slide.told)}</pre>" if slide.told else ""

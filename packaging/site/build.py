@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,8 +54,10 @@ def main() -> None:
         assert places is not None
         make_exports(exports(pages, asked.only), places)
     shutil.copy(HERE / "mkdocs.yml", BUILD / "mkdocs.yml")
+    for name in ("site.css", "site.js"):
+        shutil.copy(HERE / name, pages / name)
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--clean"]
-    subprocess.run(command, cwd=BUILD, check=True)
+    subprocess.run(command, cwd=BUILD, check=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
     broken = broken_links(SITE)
     for line in broken:
         print(line, file=sys.stderr)
@@ -114,11 +117,13 @@ def write_lists(pages: Path, only: Sequence[str] | None = None) -> None:
         lines += [f"## {part.title}", "", *rows, ""] if rows else []
     (pages / "lessons").mkdir(parents=True, exist_ok=True)
     (pages / "lessons" / "index.md").write_text("\n".join(lines), encoding="utf-8")
-    lines = ["# Runs that step", ""]
+    lines = ["# Runs that step", "", "A page for each demo.", "", '<ul class="runs">']
     for path in sorted(SCENARIOS.glob("*.toml")):
         if only is None or path.stem in only:
-            title = load_scenario(path).title
-            lines += [f"[![{title}]({path.stem}.png)]({path.stem}.html)", "", title, ""]
+            picture = f'<img src="{path.stem}.png" alt="" loading="lazy">'  # the title says it
+            title = escape(load_scenario(path).title)
+            lines.append(f'<li><a href="{path.stem}.html">{picture}{title}</a></li>')
+    lines += ["</ul>", ""]
     (pages / "runs").mkdir(parents=True, exist_ok=True)
     (pages / "runs" / "index.md").write_text("\n".join(lines), encoding="utf-8")
 

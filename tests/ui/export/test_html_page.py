@@ -4,7 +4,9 @@ import json
 import re
 from html.parser import HTMLParser
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import example, given
 from PySide6.QtCore import QRectF, QSizeF
 from PySide6.QtGui import QImage, QPainter
 
@@ -175,12 +177,25 @@ def test_a_long_run_goes_by_tile_and_a_longer_one_by_row_block():
     assert stops[-1].cursor == end_of_visit(program, len(program) - 1)
 
 
-def test_a_list_is_found_again_from_its_changes():
-    before, after = [1, 2, 3, 4, 5], [1, 9, 3, 4, 7, 5, 1]
+@given(st.lists(st.integers(0, 3)), st.lists(st.lists(st.integers(0, 3)), max_size=4))
+@example([1, 2, 3, 4, 5], [[1, 9, 3, 4, 7, 5, 1]])
+def test_a_list_is_found_again_from_its_changes(before, parts):
+    after = [number for part in parts for number in (*part, *before[len(part) :])]
+    assert _changed(before, edits(before, after)) == after
+
+
+def test_changes_of_a_long_list_of_equal_parts_are_found_at_once():
+    before, after = [9, *[1] * 10_000, 8], [7, *[1, 1, 1, 2] * 2_500, 3]
+    change = edits(before, after)  # in a time that grows as the square this would take minutes
+    assert _changed(before, change) == after
+    assert len(edits(before, [7, *before[1:-5], 6])) == 3
+
+
+def _changed(before, change):
     out = []
-    for edit in edits(before, after):
+    for edit in change:
         out += [edit] if isinstance(edit, int) else before[edit[0] : edit[0] + edit[1]]
-    assert out == after
+    return out
 
 
 LESSON = """+++

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from difflib import SequenceMatcher
 from html import escape
 from xml.etree import ElementTree
 
@@ -37,6 +36,8 @@ _KEPT = {"image": ("preserveAspectRatio",), "mask": ("fill",), "rect": ("fill", 
 
 _SHORT = 160
 """Letters up to which what is drawn is one piece with its colours: it is seldom drawn in others."""
+_RUN, _TRIED = 3, 8
+"""Fewest numbers of a list that are worth a copy, and at most how many places are looked at."""
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}(?![\de])")
 
 
@@ -210,17 +211,36 @@ def _attributes(said: dict[str, str]) -> str:
 
 
 def edits(before: list[int], after: list[int]) -> Edits:
-    """Return a list as a change of another."""
+    """Return a list as a change of another, in a time that grows with their lengths alone."""
     shorter = min(len(before), len(after))
-    first = next((n for n in range(shorter) if before[n] != after[n]), shorter)
+    first = _alike(before, 0, after, 0)
     rest = shorter - first
     last = next((n for n in range(rest) if before[-1 - n] != after[-1 - n]), rest)
-    old, new = before[first : len(before) - last], after[first : len(after) - last]
+    stop, end = len(before) - last, len(after) - last
+    places: dict[tuple[int, ...], list[int]] = {}
+    for n in range(first, stop - _RUN + 1):
+        found = places.setdefault(tuple(before[n : n + _RUN]), [])
+        if len(found) < _TRIED:
+            found.append(n)
     out: Edits = [[0, first]] if first else []
-    matcher = SequenceMatcher(None, old, new, autojunk=False)
-    for kind, begin, stop, start, end in matcher.get_opcodes():
-        if kind == "equal":
-            out.append([first + begin, stop - begin])
+    at = follows = first  # follows: what comes next if one number has taken another's place
+    while at < end:
+        tried = follows, *places.get(tuple(after[at : at + _RUN]), ())
+        count, start = max((min(_alike(before, n, after, at), end - at), n) for n in tried)
+        if count < _RUN:
+            out.append(after[at])
+            count, start = 1, follows
         else:
-            out += new[start:end]
-    return [*out, [len(before) - last, last]] if last else out
+            out.append([start, count])
+        at, follows = at + count, start + count
+    return [*out, [stop, last]] if last else out
+
+
+def _alike(before: list[int], n: int, after: list[int], m: int) -> int:
+    """Return how many numbers are the same, from a place in each list on."""
+    begin, size = n, 256
+    while size:
+        while before[n : n + size] == after[m : m + size] and n + size <= len(before):
+            n, m = n + size, m + size
+        size //= 4
+    return n - begin

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -13,7 +12,7 @@ from kernels.build.reading import readable, stripped
 from kernels.build.sources import FOLDER, SourceLine, op_lines, source_lines, whole_source
 from kernels.checks.left import differing, left_by
 from kernels.checks.tools import tensor_scenarios
-from kernels.checks.variants import VARIANTS, in_folder, small
+from kernels.checks.variants import VARIANTS, Tables, in_folder, small
 from kernels.cuda.fast import FastRun
 from kernels.cuda.specs import KERNELS, SPECS
 from kernels.cuda.tensor_core import TensorCoreRun
@@ -60,6 +59,12 @@ def same(table: dict[str, object]) -> list[str]:
     return differing(w, *left)
 
 
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Tables]:
+    """Return the scenarios of all variants, by algorithm and variant."""
+    return in_folder(tmp_path_factory.mktemp("variants"))
+
+
 @pytest.mark.sweep(keep=1)
 @needs_compiler
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -72,9 +77,9 @@ def test_what_is_read_leaves_the_bits_of_the_fast_build(algorithm: str) -> None:
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_what_is_read_of_a_variant_leaves_the_same_bits(
-    algorithm: str, variant: str, tmp_path: Path
+    algorithm: str, variant: str, tables: dict[str, Tables]
 ) -> None:
-    table = in_folder(tmp_path).get(f"{algorithm}, {variant}")
+    table = tables.get(f"{algorithm}, {variant}")
     if table is not None:
         assert same(table) == []
 

@@ -10,7 +10,7 @@ import pytest
 from kernels.build.sources import FOLDER
 from kernels.checks import apart, case, numbers, tools
 from kernels.checks.outcome import Setting
-from kernels.checks.variants import HEADS, NK, NQ, SMALL, VARIANTS, in_folder, variants
+from kernels.checks.variants import HEADS, NK, NQ, SMALL, VARIANTS, Tables, in_folder, variants
 from kernels.cuda.launch import build_options
 from kernels.cuda.specs import KERNELS, kernels_of
 from kernels.devices.host.device import HostDevice
@@ -27,53 +27,58 @@ OF_SOFTMAX = {"SOFTCAP", "ALIBI", "BIAS", "SINK", "PATTERN"}
 SOFTMAX = [name for name in VARIANTS if name != "in turn" and "performer" not in name]
 
 
-def defined(folder: Path) -> dict[str, set[str]]:
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Tables]:
+    """Return the scenarios of all variants, by algorithm and variant."""
+    return in_folder(tmp_path_factory.mktemp("variants"))
+
+
+@pytest.fixture(scope="module")
+def defined(tables: dict[str, Tables]) -> dict[str, set[str]]:
     """Return by algorithm all that its scenarios are compiled with beside tiles."""
     found: dict[str, set[str]] = {}
-    for table in (*tools.small_scenarios(), *in_folder(folder).values()):
+    for table in (*tools.small_scenarios(), *tables.values()):
         w = resolve(parse_scenario(table))
         found.setdefault(w.algorithm, set()).update(build_options(w, trace=False))
     return found
 
 
-def test_every_definition_is_tried_with_every_algorithm(tmp_path: Path) -> None:
-    found = defined(tmp_path)
-    assert set(found) == set(KERNELS)
+def test_every_definition_is_tried_with_every_algorithm(defined: dict[str, set[str]]) -> None:
+    assert set(defined) == set(KERNELS)
     for name, algorithm in ALGORITHMS.items():
         wanted = {f"-D{each}" for each in OF_SOFTMAX if algorithm.softmax}
         wanted |= {"-DTHRESHOLD"} if name in SKIPPING else set()
         wanted |= {"-DROUND_PAIRS"} if algorithm.softmax else set()
         wanted |= {"-DOUTPUT_GATE"} if algorithm.softmax and not algorithm.backward else set()
         wanted |= {"-DIN_TURN"} if algorithm.adds else set()
-        assert wanted <= found[name], name
-    assert {"-DPROJECTS=0", "-DPROJECTS=1"} <= found["linear"]
+        assert wanted <= defined[name], name
+    assert {"-DPROJECTS=0", "-DPROJECTS=1"} <= defined["linear"]
 
 
-def test_no_definition_of_the_sources_is_missing(tmp_path: Path) -> None:
+def test_no_definition_of_the_sources_is_missing(defined: dict[str, set[str]]) -> None:
     named: set[str] = set()
     for path in FOLDER.glob("*.cu*"):
         if "mma" not in path.name and path.name != "ladder.cu":
             for line in re.findall(r"^\s*#\s*(?:el)?if.*", path.read_text("utf-8"), re.MULTILINE):
                 named |= set(re.findall(r"\b[A-Z_]{3,}\b", line))
-    every = set().union(*defined(tmp_path).values())
+    every = set().union(*defined.values())
     tried = {option[2:].partition("=")[0] for option in every}
     assert named - MADE_OF <= tried
 
 
-def test_every_kernel_is_run(tmp_path: Path) -> None:
-    tables = (*tools.small_scenarios(), *in_folder(tmp_path).values())
-    run = {name for t in tables for name in kernels_of(resolve(parse_scenario(t)))}
+def test_every_kernel_is_run(tables: dict[str, Tables]) -> None:
+    every = (*tools.small_scenarios(), *tables.values())
+    run = {name for t in every for name in kernels_of(resolve(parse_scenario(t)))}
     assert run == {name for names in KERNELS.values() for name in names}
 
 
-def test_all_have_tails_and_grouped_heads(tmp_path: Path) -> None:
+def test_all_have_tails_and_grouped_heads(tables: dict[str, Tables]) -> None:
     rows, cols = SMALL["tiling"]["rows"], SMALL["tiling"]["cols"]
     assert NQ % rows
     assert HEADS * NQ % rows
     assert NK % cols
-    found = in_folder(tmp_path)
-    assert len({json.dumps(table) for table in found.values()}) == len(found)
-    assert {name.partition(", ")[2] for name in found} == set(VARIANTS)
+    assert len({json.dumps(table) for table in tables.values()}) == len(tables)
+    assert {name.partition(", ")[2] for name in tables} == set(VARIANTS)
 
 
 def test_bits_counters_and_sanitizers_run_all_of_them(tmp_path: Path) -> None:
@@ -92,8 +97,8 @@ def test_bits_counters_and_sanitizers_run_all_of_them(tmp_path: Path) -> None:
 @pytest.mark.sweep(keep=1)
 @needs_compiler
 @pytest.mark.parametrize("name", ["flash2-backward, in turn", *map("flash2, {}".format, SOFTMAX)])
-def test_variants_on_the_host(name: str, tmp_path: Path) -> None:
-    table = in_folder(tmp_path)[name]
+def test_variants_on_the_host(name: str, tables: dict[str, Tables]) -> None:
+    table = tables[name]
     on = Setting(HostDevice())
     chosen = {name: parse_scenario(table)}
     assert numbers.same_bits(on, chosen).faults == ()

@@ -21,11 +21,12 @@ from simulator.problem.scenario import Scenario
 from simulator.run.trace import simulate
 from simulator.study.captions import Numbers, program_of
 from simulator.study.sweep import figures_of
+from tests.helpers.shown_lessons import shipped_lessons, shipped_step
 from ui.look.layouts import LAYOUT_PANELS, layout_named
 from ui.look.lesson_text import FORMATS
 
-STEMS = [path.path.stem for path in list_lessons()]
-LOADED = {stem: load_lesson(LESSONS / f"{stem}.md", LAYOUT_PANELS) for stem in STEMS}
+LOADED = shipped_lessons()
+STEMS = [*LOADED]
 STEPS = [(stem, n) for stem in STEMS for n in range(len(LOADED[stem].steps))]
 SMALL = 2048
 """Longest sequence that is run here; longer ones are only counted."""
@@ -169,7 +170,7 @@ def test_a_copy_elsewhere_means_the_same(stem, tmp_path):
 @pytest.mark.sweep(keep=91)
 @pytest.mark.parametrize(("stem", "n"), STEPS)
 def test_steps_resolve_and_are_short(stem, n):
-    step = resolve_step(LOADED[stem], n, FORMATS)
+    step = shipped_step(stem, n)
     if step.prediction is not None:
         assert math.isfinite(step.prediction.truth)
     for text in (step.title, step.caption, step.notes, step.question, step.answer):
@@ -395,7 +396,7 @@ def test_no_lesson_sets_the_modelled_times_of_two_algorithms_beside_each_other(s
 def said_by(stem: str, title: str) -> tuple[Scenario, str]:
     """Return the scenario and the caption of a step, its numbers filled in."""
     (n,) = (n for n, step in enumerate(LOADED[stem].steps) if step.title == title)
-    return LOADED[stem].steps[n].scenario, resolve_step(LOADED[stem], n, FORMATS).caption
+    return LOADED[stem].steps[n].scenario, shipped_step(stem, n).caption
 
 
 def test_the_lesson_on_the_cache_says_what_the_weights_are_beside_it() -> None:

@@ -10,9 +10,8 @@ from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
-from simulator.lesson.reader import list_lessons, load_lesson, resolve_step
 from simulator.lesson.steps import ResolvedStep
-from ui.look.lesson_text import FORMATS
+from tests.helpers.shown_lessons import shipped_steps
 from ui.look.theme import DARK, Style, load_fonts
 from ui.talk.caption import BODY, SMALLEST, LessonEnd, caption_height, caption_layout, caption_of
 from ui.talk.lesson_bar import LONGEST, LessonBar, strip_height, text_rect, text_style
@@ -30,12 +29,7 @@ def _fonts(qapp: object) -> None:
 @pytest.fixture(scope="module")
 def steps() -> dict[str, ResolvedStep]:
     """All steps of all lessons that ship, by lesson and number."""
-    out = {}
-    for found in list_lessons():
-        lesson = load_lesson(found.path)
-        for n in range(len(lesson.steps)):
-            out[f"{found.path.stem}, step {n + 1}"] = resolve_step(lesson, n, FORMATS)
-    return out
+    return {f"{stem}, step {n + 1}": step for (stem, n), step in shipped_steps().items()}
 
 
 @pytest.fixture(scope="module")

@@ -49,7 +49,7 @@ def launched(chosen: Scenario, schedule: ThreadSchedule) -> dict[str, np.ndarray
 
 
 @pytest.mark.long
-@settings(max_examples=few(48))
+@settings(max_examples=few(24))
 @given(
     chosen=st.sampled_from((NAME, NAIVE)).flatmap(kernel_scenarios),
     schedule=st.sampled_from(SCHEDULES),

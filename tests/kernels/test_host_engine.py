@@ -49,7 +49,7 @@ def test_conformance(case: Path) -> None:
 
 @pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-@settings(max_examples=few(24))
+@settings(max_examples=few(12))
 @given(data=st.data())
 def test_any_workload(algorithm: str, data: st.DataObject) -> None:
     chosen = data.draw(kernel_scenarios(algorithm))
@@ -95,7 +95,7 @@ def test_a_prompts_rows_have_the_bits_of_their_steps_of_decoding(algorithm: str)
 
 @pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize("mask", MASKS, ids=str)
+@pytest.mark.parametrize("mask", [MASKS[0], MASKS[-1]], ids=str)
 def test_every_order_gives_the_same_bits(algorithm: str, mask: dict[str, int]) -> None:
     chosen = scenario(algorithm, nq=50, nk=90, heads=4, kv_heads=2, mask=mask, **TILINGS[2])
     workload, inputs = workload_of(chosen)

@@ -21,7 +21,7 @@ def window(open_for_all: Callable[..., MainWindow]) -> MainWindow:
 
 
 @pytest.mark.sweep(keep=3)
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(16))
 def test_every_page_of_a_random_scenario_is_drawn(
     window: MainWindow, seed: int, tmp_path: Path
 ) -> None:

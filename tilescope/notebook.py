@@ -34,7 +34,7 @@ _SHOWN_HEIGHT = 780
 _PAGE_ATTEMPTS = ((Granularity.OP, True), (Granularity.OP, False), (Granularity.TILE, False))
 """What a step of a page is, and whether it moves: the first that is short enough is shown."""
 _runs: WeakValueDictionary[int, Trace] = WeakValueDictionary()
-"""The runs that there are, under the identity of their programs, which states have too."""
+"""The runs in memory, by the `id` of their program, which a state has, too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,6 @@ def _points(tree: ast.expr, numbers: Numbers) -> Iterator[Pointer]:
             if point is not None:
                 try:
                     given = [computed(ast.unparse(each), numbers) for each in node.args]
-                except InputError:  # inside of something that is never asked for
+                except InputError:  # in a part of the expression that is not computed
                     continue
                 yield point(*given)

@@ -239,11 +239,15 @@ def disagreements(
             disagree(f"attention.{name}", value, shapes[name])
     if said.dtype is not None and said.dtype != file.q.dtype:
         disagree("attention.dtype", said.dtype, file.q.dtype)
-    if said.scale and file.scale and not math.isclose(said.scale, file.scale, rel_tol=1e-6):
-        disagree("attention.scale", said.scale, file.scale)
+    if (
+        said.scale
+        and file.said.scale
+        and not math.isclose(said.scale, file.said.scale, rel_tol=1e-6)
+    ):
+        disagree("attention.scale", said.scale, file.said.scale)
     causal = scenario.mask.causal
-    if causal is not None and file.causal is not None and causal != file.causal:
-        disagree("mask.causal", causal, file.causal)
+    if causal is not None and file.said.causal is not None and causal != file.said.causal:
+        disagree("mask.causal", causal, file.said.causal)
     return mistakes
 
 
@@ -309,7 +313,7 @@ def random_instead(scenario: Scenario, file: InputFile, wrong: Sequence[Mistake]
         "input": {"source": "random"},
         "attention": {key: value for key, value in shapes.items() if getattr(said, key) is None},
     }
-    if file.causal and scenario.mask.causal is None:
+    if file.said.causal and scenario.mask.causal is None:
         values["mask"] = {"causal": True}
     return Remedy(f"Random Q, K, V with {', '.join(map(_wanted, wrong))}", values)
 

@@ -151,35 +151,11 @@ class InputFile:
     computed: bool = False
 
     @property
-    def tokens(self) -> tuple[str, ...]:
-        """One for each key, or empty."""
-        return self.said.tokens
-
-    @property
-    def model(self) -> str:
-        """Name of the model that made the numbers; empty when the file does not say."""
-        return self.said.model
-
-    @property
-    def layer(self) -> str:
-        """The layer of the model; empty when the file does not say."""
-        return self.said.layer
-
-    @property
     def title(self) -> str:
         """Model and layer in words, without who published it; else the file's name."""
-        parts = (self.model.rpartition("/")[2], self.layer and f"layer {self.layer}")
+        said = self.said
+        parts = (said.model.rpartition("/")[2], said.layer and f"layer {said.layer}")
         return ", ".join(part for part in parts if part) or self.path.name
-
-    @property
-    def scale(self) -> float | None:
-        """Softmax scale; None when the file does not say."""
-        return self.said.scale
-
-    @property
-    def causal(self) -> bool | None:
-        """Whether the layer is causal; None when the file does not say."""
-        return self.said.causal
 
 
 def is_npz(path: Path) -> bool:
@@ -187,9 +163,7 @@ def is_npz(path: Path) -> bool:
     return path.suffix.lower() == ".npz"
 
 
-def read_header(
-    path: Path, bounds: Bounds = BOUNDS, *, dtype: DType | None = None, layout: FileLayout = "hnd"
-) -> InputFile:
+def read_header(path: Path, *, dtype: DType | None = None, layout: FileLayout = "hnd") -> InputFile:
     """Read the header of a file: what it says about its tensors, without their numbers.
 
     dtype: that of the scenario, for numbers that no run has as they are stored.
@@ -197,7 +171,7 @@ def read_header(
     Raises InputError: the file is missing, truncated, of another kind, or lacks a tensor; or its
         shapes do not fit together.
     """
-    tensors, meta = stored_tensors(path, (*_TENSORS, *MORE), bounds)
+    tensors, meta = stored_tensors(path, (*_TENSORS, *MORE))
     for name in _TENSORS:
         if name not in tensors:
             have = ", ".join(sorted(tensors)) or "none"
@@ -208,7 +182,7 @@ def read_header(
     q, k, v = (tensors[name] for name in _TENSORS)
     _check_shapes(path, q, k, v)
     file = described(path, meta, q, k, v)
-    if not file.tokens:  # a list of them says which axis is theirs
+    if not file.said.tokens:  # a list of them says which axis is theirs
         notes += _other_layout(q, k, layout)
     return replace(file, extra=checked_extra(path, tensors, q, k), notes=notes)
 
@@ -295,7 +269,7 @@ def checked_extra(
 
 
 def stored_tensors(
-    path: Path, names: Collection[str], bounds: Bounds = BOUNDS
+    path: Path, names: Collection[str]
 ) -> tuple[dict[str, StoredTensor], dict[str, str]]:
     """Return which of some tensors are in a file, and its texts.
 
@@ -305,7 +279,7 @@ def stored_tensors(
         raise refuse(str(path), "input.path", path.name, f"a {' or '.join(ENDINGS)} file")
     read = _npz_header if is_npz(path) else _safetensors_header
     capitals = {name.upper(): name for name in names if name in _TENSORS}
-    found, meta = read(path, (*names, *capitals), bounds)
+    found, meta = read(path, (*names, *capitals))
     tensors = {}
     for name, (shape, element) in found.items():
         own = capitals.get(name, name)
@@ -415,15 +389,13 @@ REAL = TensorKind(np.dtype("<f4"), "F32", "numbers, float32")
 BYTES = TensorKind(np.dtype(np.uint8), "U8", "bytes, uint8")
 
 
-def read_kind(
-    path: Path, name: str, kind: TensorKind, bounds: Bounds = BOUNDS
-) -> NDArray[Any] | None:
+def read_kind(path: Path, name: str, kind: TensorKind) -> NDArray[Any] | None:
     """Read a tensor of a kind; None if the file has none of this name.
 
     Raises InputError: it is of another type, or cannot be read to its end.
     """
     read = _npz_of_kind if is_npz(path) else _safetensors_of_kind
-    return read(path, name, kind, bounds)
+    return read(path, name, kind)
 
 
 def check_finite(source: str, name: str, tensor: F32) -> None:
@@ -488,21 +460,19 @@ def _reading(path: Path, kind: str) -> Iterator[None]:
 
 
 @contextmanager
-def safetensors(path: Path, bounds: Bounds = BOUNDS) -> Iterator[Any]:
+def safetensors(path: Path) -> Iterator[Any]:
     """Open a safetensors file whose header is not too long; any error names the file."""
     with _reading(path, "safetensors"):
         with open_regular(path) as start:  # the library's own errors do not name the file
             length = int.from_bytes(start.read(8), "little")
-        if length > bounds.header:
-            raise ValueError(f"a header of at most {bounds.header} bytes")
+        if length > BOUNDS.header:
+            raise ValueError(f"a header of at most {BOUNDS.header} bytes")
         with safe_open(path, framework="numpy") as file:
             yield file
 
 
-def _safetensors_of_kind(
-    path: Path, name: str, kind: TensorKind, bounds: Bounds
-) -> NDArray[Any] | None:
-    with safetensors(path, bounds) as file:
+def _safetensors_of_kind(path: Path, name: str, kind: TensorKind) -> NDArray[Any] | None:
+    with safetensors(path) as file:
         if name not in file.keys():  # noqa: SIM118 - the file is no mapping
             return None
         if (stored := file.get_slice(name).get_dtype()) != kind.header:
@@ -512,9 +482,9 @@ def _safetensors_of_kind(
 
 
 def _safetensors_header(
-    path: Path, wanted: Collection[str], bounds: Bounds
+    path: Path, wanted: Collection[str]
 ) -> tuple[dict[str, _Header], dict[str, str]]:
-    with safetensors(path, bounds) as file:
+    with safetensors(path) as file:
         names = file.keys()
         slices = {name: file.get_slice(name) for name in wanted if name in names}
         shapes = {name: (tuple(s.get_shape()), s.get_dtype()) for name, s in slices.items()}
@@ -564,12 +534,12 @@ class _Start(io.FileIO):
 
 @contextmanager
 def _archive(
-    path: Path, tensors: Collection[str], bounds: Bounds
+    path: Path, tensors: Collection[str]
 ) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]]]:
     """Open an .npz and yield the members that are used, whose sizes are within the bounds."""
     with (
         _reading(path, ".npz"),
-        _Start(path, bounds.header) as file,
+        _Start(path, BOUNDS.header) as file,
         zipfile.ZipFile(file) as archive,
     ):
         file.bounded = False
@@ -581,15 +551,15 @@ def _archive(
                 # The other kinds are inflated by zipfile without any bound.
                 raise refuse(str(path), name, "", "an array that is stored or deflated")
         size = sum(info.file_size for name, info in wanted.items() if name in tensors)
-        most = max(bounds.inflated, bounds.times * path.stat().st_size)
+        most = max(BOUNDS.inflated, BOUNDS.times * path.stat().st_size)
         if size > most:
             expected = f"at most {most}: such numbers go into a .safetensors file"
             raise refuse(str(path), "unpacked bytes", size, expected)
         yield archive, wanted
 
 
-def _npz_of_kind(path: Path, name: str, kind: TensorKind, bounds: Bounds) -> NDArray[Any] | None:
-    with _archive(path, (name,), bounds) as (archive, members):
+def _npz_of_kind(path: Path, name: str, kind: TensorKind) -> NDArray[Any] | None:
+    with _archive(path, (name,)) as (archive, members):
         if name not in members:
             return None
         shape, fortran, dtype = _npy_header(path, archive, members[name])
@@ -607,18 +577,12 @@ def _npz_of_kind(path: Path, name: str, kind: TensorKind, bounds: Bounds) -> NDA
         )
 
 
-def _npz_header(
-    path: Path, wanted: Collection[str], bounds: Bounds
-) -> tuple[dict[str, _Header], dict[str, str]]:
-    with _archive(path, wanted, bounds) as (archive, members):
+def _npz_header(path: Path, wanted: Collection[str]) -> tuple[dict[str, _Header], dict[str, str]]:
+    with _archive(path, wanted) as (archive, members):
         tensors = {
             name: _npy_tensor(path, archive, members[name]) for name in wanted if name in members
         }
-        meta = {
-            name: _npy_text(path, archive, members[name], bounds.text)
-            for name in NAMES
-            if name in members
-        }
+        meta = {name: _npy_text(path, archive, members[name]) for name in NAMES if name in members}
     return tensors, meta
 
 
@@ -657,11 +621,11 @@ def _npy_tensor(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> 
     return shape, element
 
 
-def _npy_text(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, most: int) -> str:
+def _npy_text(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> str:
     """Return a small metadata array as text: a list of strings as JSON, a scalar as itself."""
     name = info.filename.removesuffix(".npy")
-    if info.file_size > most:
-        raise refuse(str(path), f"bytes of {name}", info.file_size, f"at most {most}")
+    if info.file_size > BOUNDS.text:
+        raise refuse(str(path), f"bytes of {name}", info.file_size, f"at most {BOUNDS.text}")
     _npy_header(path, archive, info)  # before numpy allocates what the header claims
     with archive.open(info) as file:
         value = npy.read_array(file, allow_pickle=False)
@@ -677,7 +641,7 @@ def _npy_text(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, most:
 
 
 def _read_npz(path: Path, name: str, tensor: StoredTensor) -> NDArray[np.generic]:
-    with _archive(path, (name,), BOUNDS) as (archive, members), archive.open(members[name]) as file:
+    with _archive(path, (name,)) as (archive, members), archive.open(members[name]) as file:
         shape, fortran, dtype = _npy_start(file)
         # In parts, because the whole would be in memory twice.
         out = np.empty(math.prod(tensor.shape), STORED[tensor.stored_as])

@@ -12,9 +12,7 @@ import numpy as np
 from simulator.base.errors import SCENARIO, refuse
 from simulator.problem.facts import RULES
 from simulator.problem.input_files import (
-    BOUNDS,
     FLAGS,
-    Bounds,
     InputFile,
     is_npz,
     read_kind,
@@ -47,7 +45,7 @@ def mask_of(
         blocks or pairs is visible.
     """
     said, seqlen_q, seqlen_k = scenario.mask, shapes["seqlen_q"], shapes["seqlen_k"]
-    causal = bool(file and file.causal) if said.causal is None else said.causal
+    causal = bool(file and file.said.causal) if said.causal is None else said.causal
     if said.documents and sum(said.documents) != seqlen_k:
         expected = f"lengths that add up to seqlen_k = {seqlen_k}, not to {sum(said.documents)}"
         raise refuse(SCENARIO, "mask.documents", list(said.documents), expected)
@@ -101,7 +99,7 @@ def read_block_mask(path: Path, size: int, seqlen_q: int, seqlen_k: int) -> Bloc
 
 
 def read_pair_mask(
-    path: Path, whole: tuple[int, int, int], picked: tuple[int, ...], bounds: Bounds = BOUNDS
+    path: Path, whole: tuple[int, int, int], picked: tuple[int, ...]
 ) -> PairMask | None:
     """Read which pairs the tensor `mask` of a file shows; None if the file has none.
 
@@ -112,24 +110,20 @@ def read_pair_mask(
         file cannot be read to its end.
     """
     read = _stored_pairs if is_npz(path) else _packed_pairs
-    table = read(path, whole, picked, bounds)
+    table = read(path, whole, picked)
     return None if table is None else PairMask(table)
 
 
-def _stored_pairs(
-    path: Path, whole: tuple[int, int, int], picked: tuple[int, ...], bounds: Bounds
-) -> Bools | None:
-    table = read_kind(path, MASK, FLAGS, bounds)
+def _stored_pairs(path: Path, whole: tuple[int, int, int], picked: tuple[int, ...]) -> Bools | None:
+    table = read_kind(path, MASK, FLAGS)
     if table is None:
         return None
     _check_pairs(path, f"shape of {MASK}", table.shape, whole, picked)
     return table[None] if table.ndim == 2 else table[list(picked)]
 
 
-def _packed_pairs(
-    path: Path, whole: tuple[int, int, int], picked: tuple[int, ...], bounds: Bounds
-) -> Bools | None:
-    with safetensors(path, bounds) as file:
+def _packed_pairs(path: Path, whole: tuple[int, int, int], picked: tuple[int, ...]) -> Bools | None:
+    with safetensors(path) as file:
         if MASK not in file.keys():  # noqa: SIM118 - the file is no mapping
             return None
         bits, text = file.get_slice(MASK), (file.metadata() or {}).get(MASK_SHAPE)

@@ -99,7 +99,7 @@ def write_masked(w: Workload, mask: Mask, path: Path) -> None:
     dropped = (BLOCK_MASK,) if mask.tensor else (BLOCK_MASK, MASK)
     header, data = _copied(w.file, dropped) if w.file and not w.typed else _made(w)
     about = header.get("__metadata__", {})
-    if about.get("causal") and w.file and w.file.causal != mask.causal:
+    if about.get("causal") and w.file and w.file.said.causal != mask.causal:
         about.pop("causal")
     if MASK in dropped:
         about.pop(MASK_SHAPE, None)
@@ -134,8 +134,8 @@ def _made(w: Workload) -> tuple[dict[str, Any], bytes]:
     names = ("q", LATENT) if w.latent else ("q", "k", "v", UPSTREAM)
     tensors = read_sentence(w.scenario.input, w.dtype) if w.file else drawn(w)
     if w.file:
-        about = {"tokens": json.dumps(w.file.tokens), "model": w.file.model}
-        about |= {"layer": w.file.layer, "scale": str(w.file.scale), "causal": "true"}
+        about = {"tokens": json.dumps(w.file.said.tokens), "model": w.file.said.model}
+        about |= {"layer": w.file.said.layer, "scale": str(w.file.said.scale), "causal": "true"}
         header["__metadata__"] = about
     for name, tensor in zip(names, tensors, strict=False):
         start = out.tell()

@@ -95,7 +95,7 @@ ENOUGH = 4
 
 
 def seen_size(size: int, length: int) -> int:
-    """Return the size of a tile that cuts a length into enough blocks to watch, or the same."""
+    """Return a tile size, made smaller if it cuts a length into too few blocks to watch."""
     return size if ceil(length / size) >= ENOUGH else max(1, length // ENOUGH)
 
 

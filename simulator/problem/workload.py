@@ -442,7 +442,7 @@ class Workload:
     @property
     def tokens(self) -> tuple[str, ...]:
         """One text for each key, or empty."""
-        return self.file.tokens if self.file else ()
+        return self.file.said.tokens if self.file else ()
 
     @property
     def typed(self) -> bool:
@@ -530,7 +530,7 @@ def resolve(scenario: Scenario, *, computes: bool = True) -> Workload:
         if "attention.dtype" in what_if and said.dtype is not None:
             file = as_dtype(file, said.dtype)
     dtype: DType = (file.q.dtype if file else said.dtype) or "float32"
-    scale = said.scale or (file.scale if file else None) or 1 / math.sqrt(shapes["head_dim"])
+    scale = said.scale or (file.said.scale if file else None) or 1 / math.sqrt(shapes["head_dim"])
     softmax = said.algorithm not in RULES
     softcap = scenario.scores.softcap
     if file and softmax:

@@ -98,7 +98,7 @@ _kept_trace = lru_cache(maxsize=2)(_trace)
 
 
 def usual_run(scenario: Scenario) -> Trace:
-    """Return the run of a scenario on NumPy, for whoever has none."""
+    """Return the run of a scenario on NumPy, for callers that have no run of it."""
     stored = stored_bytes(program_of(scenario).workload, ("Q", "K", "V"))
     return _trace(scenario) if sum(stored.values()) >= _LARGE else _kept_trace(scenario)
 

@@ -59,13 +59,13 @@ class LaunchTime:
     bound_by: Bound
     dram: DramTraffic
     requested: int  # bytes that it asks of L2
-    # seconds: all products, or all softmax, on all multiprocessors; the busiest of these; bytes
-    products: float
-    softmax: float
-    busy: float
+    # seconds of each part alone
+    products: float  # on all multiprocessors
+    softmax: float  # likewise
+    busy: float  # of the busiest multiprocessor
     l2: float
     memory: float
-    # None of a library's launch, whose thread blocks are not modelled
+    # None for a launch of a library, whose thread blocks are not modelled
     blocks: BlockTimes | None = field(compare=False)
 
 

@@ -284,8 +284,13 @@ def test_from_the_command_line_into_tilescope(folder: Path, tmp_path: Path) -> N
     assert trace.workload.mask.window == 6
     file = trace.workload.file
     assert file is not None
-    assert file.tokens == tuple(TEXT.split())
-    assert (file.model, file.layer, file.scale, file.causal) == (str(folder), "1", 0.25, True)
+    assert file.said.tokens == tuple(TEXT.split())
+    assert (file.said.model, file.said.layer, file.said.scale, file.said.causal) == (
+        str(folder),
+        "1",
+        0.25,
+        True,
+    )
     model = AutoModel.from_pretrained(folder)
     ids = AutoTokenizer.from_pretrained(folder)(TEXT, return_tensors="pt").input_ids
     assert ids.dtype == torch.int64

@@ -76,7 +76,7 @@ def run(demo: Path = DEMO) -> int:
     """
     failed = count = 0
     for trial in trials(demo):
-        if interrupted():  # a library may have dropped it
+        if interrupted():  # a library may have caught the KeyboardInterrupt
             raise KeyboardInterrupt
         print(trial, flush=True)
         count += 1

@@ -82,7 +82,7 @@ class BoardLayout:
     growth: float  # how much larger titles, tokens and numbers of blocks are beside large cells
     tokens: bool  # whether there is room for tokens
     token_size: float  # their size at scale 1
-    token_step: int  # of how many tokens one is written
+    token_step: int  # with 3, every third token is written
     # where tokens stand that are further apart than their cells; null where they are beside these
     token_room: QRectF
     header: QRectF  # header, caption: lines of text above and below; null where there is no room

@@ -64,7 +64,7 @@ def run(
     lesson = _lesson_file(words.scenario)
     wanted = ExportOptions.asked(words, lesson=lesson is not None)
     wanted.check()
-    os.environ["QT_QPA_PLATFORM"] = "offscreen"  # a display may be named and not exist
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"  # DISPLAY may name a screen that does not exist
     if wanted.format.folder and (words.jobs or words.cluster):
         raise refuse("export", "-o", wanted.target, "one file: a folder of slides is made here")
     with shards.asked_for(words) as places:

@@ -1,6 +1,6 @@
-"""What is made once for an op and shown in each of its frames: layouts, models, pictures.
+"""Layouts, models and pictures that are made once for an op and shown in each of its frames.
 
-It goes with the op: whoever shows another one has no more of it.
+They are kept as long as the op is shown.
 """
 
 from __future__ import annotations

@@ -67,7 +67,9 @@ def what_if_words(w: Workload) -> str:
     """Return what is not as in the file of a scenario that asks what would be."""
     if w.file is None:
         return "what if: random numbers of this shape"
-    return f"what if: {'the model was not trained so' if w.file.model else 'not as in the file'}"
+    return (
+        f"what if: {'the model was not trained so' if w.file.said.model else 'not as in the file'}"
+    )
 
 
 def window_words(window: Window) -> str:
@@ -133,10 +135,10 @@ def input_words(w: Workload) -> str:
     if said.source == "sentence":
         words = shortened(said.text or "")
         words = words if len(words) <= _LONG else f"{words[: _LONG - 1]}…"
-        model = "" if said.model == "own" else f"{w.file.model}, "
+        model = "" if said.model == "own" else f"{w.file.said.model}, "
         return f"sentence “{words}”, {model}layer {said.layer}"
     name = w.file.path.stem
-    return f"real layer “{name}”" if w.file.model else f"file “{name}”"
+    return f"real layer “{name}”" if w.file.said.model else f"file “{name}”"
 
 
 def engine_words(name: str, device: str) -> str:

@@ -416,7 +416,7 @@ class Session(Playing):
         self.file_changed.emit()
 
     def point_at_nothing(self) -> None:
-        """Show the same without what a lesson pointed at."""
+        """Remove the marks of a lesson, and its camera."""
         if self._points or self._camera is not None:
             self._points, self._camera = (), None
             self._ask()

@@ -46,7 +46,7 @@ class Shards(Protocol):
         """
 
     def close(self) -> None:
-        """Leave it."""
+        """End the work there."""
 
 
 # --- a process that does parts -------------------------------------------------------------------
@@ -217,7 +217,7 @@ class LocalShards:
             children.end()
 
     def close(self) -> None:
-        """Do nothing more."""
+        """End the work; the processes have ended with their results."""
 
 
 class ClusterShards:

@@ -85,7 +85,7 @@ class Worker(QObject):
                 self._working = True
                 self._started += 1
             self._do(kind, job)
-            del job  # with everything that it uses, because the next job may come much later
+            del job  # frees what it holds: the next job may come much later
 
     def _do(self, kind: str, job: Callable[[], Any]) -> None:
         try:

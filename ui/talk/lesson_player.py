@@ -316,7 +316,7 @@ class LessonPlayer(QObject):
                 return lesson, number, wanted, None
             if ahead and step.scenario != shown:
                 at = step.start or step.cursor
-                with suppress(InputError, MemoryError):  # it is told when the step is shown
+                with suppress(InputError, MemoryError):  # the error is shown with the step
                     run_of(step.scenario).snapshot(at.visit, at.op)
             return lesson, number, step, runs[0] if runs and step.scenario != shown else None
 

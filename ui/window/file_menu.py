@@ -153,7 +153,7 @@ class Files(QObject):
 
         def take(header: InputFile) -> None:
             changed = scenario
-            if header.model:
+            if header.said.model:
                 said = scenario_tables(changed).items()
                 changed = parse_scenario({k: v for k, v in said if k not in _OF_LAYERS})
             queries, keys = header.q.shape[1], header.k.shape[1]

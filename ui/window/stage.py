@@ -217,7 +217,7 @@ class Stage(QObject):
             self._show_parts()
 
     def _show_parts(self) -> None:
-        """Show the parts of the window that belong on the stage, or those that belong off it."""
+        """Show the parts of the window that an audience sees, or those that a user needs."""
         window, on = self._window, self.on
         # The contents of bars and not the bars: a layout that is remembered meanwhile is
         # remembered with its bars.

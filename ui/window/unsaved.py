@@ -81,9 +81,9 @@ class Unsaved(QObject):
         self.keep()
 
     def before(self, act: Callable[[], object], opened: Path | None = None) -> None:
-        """Do what replaces or ends the scenario, after asking about it.
+        """Ask about unsaved changes, then do what replaces or closes the scenario.
 
-        act: what is done then; it is not done if the answer is Cancel.
+        act: does it; it is not called if the answer is Cancel.
         opened: the file that replaces the scenario.
         """
         if self.box is not None:

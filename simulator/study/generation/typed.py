@@ -75,7 +75,8 @@ def continued_run(
         chance = float(each.probabilities[each.token])
         texts.append(NextToken(label(each.token), chance, chances, top.index(each.token)))
     continuation = Continuation(
-        w.file.model if w.file else "", model.shape.parameters, len(tokens), tuple(texts), draw,
+        w.file.said.model if w.file else "", model.shape.parameters, len(tokens), tuple(texts),
+        draw,
         _loss(probabilities(found.logits[:first]), tokens[1:]), float(apart),
     )  # fmt: skip
     q, k, v = layer_of(found, said.layer, w.dtype)

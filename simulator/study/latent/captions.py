@@ -94,7 +94,7 @@ def shared_error(n: Numbers, family: str, size: int) -> float:
 
 @known
 def shared_bytes(n: Numbers, family: str, size: int) -> int:
-    """Bytes of a token in the same."""
+    """Bytes of a token in the cache of such a layer."""
     return _smaller(n, family, size).bytes
 
 

@@ -71,7 +71,7 @@ class SharedLayer:
 
 def is_shown(w: Workload) -> bool:
     """Return whether a run is of several heads of a trained layer, and neither short nor long."""
-    trained = w.file is not None and bool(w.file.model)
+    trained = w.file is not None and bool(w.file.said.model)
     numbers = w.kv_heads * (w.head_dim + w.value_dim)
     fits = numbers <= ENOUGH * w.seqlen_k and w.seqlen_k <= MOST_TOKENS
     return trained and not w.latent and w.kv_heads > 1 and fits

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from simulator import InputError
 from simulator.base.limits import TITLE_LETTERS
+from simulator.problem import input_files
 from simulator.problem.input_files import BOUNDS, Bounds, read_header, read_tensors
 from simulator.problem.scenario import load_scenario
 from simulator.problem.workload import read_inputs, resolve
@@ -385,15 +386,18 @@ def test_names_in_a_file_may_hold_anything(tmp_path: Path) -> None:
 def is_read(path: Path, bounds: Bounds = BOUNDS) -> bool:
     try:
         read(path)
-        read_header(path, bounds)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(input_files, "BOUNDS", bounds)
+            read_header(path)
     except InputError:
         return False
     return True
 
 
 def refused(path: Path, bounds: Bounds) -> str:
-    with pytest.raises(InputError) as error:
-        read_header(path, bounds)
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(InputError) as error:
+        patch.setattr(input_files, "BOUNDS", bounds)
+        read_header(path)
     return str(error.value)
 
 

@@ -59,7 +59,7 @@ def test_the_librarys_own_files(tmp_path: Path) -> None:
     workload, inputs = read(path)
     np.testing.assert_array_equal(inputs.v, tensors["v"].astype(np.float32))
     assert workload.file is not None
-    assert (workload.file.model, workload.file.layer) == ("m", "3")
+    assert (workload.file.said.model, workload.file.said.layer) == ("m", "3")
 
 
 @pytest.mark.parametrize("ending", [".safetensors", ".npz"])
@@ -87,7 +87,7 @@ def test_queries_before_the_first_key_have_no_token(tmp_path: Path) -> None:
     workload, _ = read(path)
     assert [workload.query_token(row) for row in range(9)] == ["", "", *"abcdef", ""]
     without = write_safetensors(tmp_path / "y.safetensors", numbers())
-    assert read_header(without).tokens == ()
+    assert read_header(without).said.tokens == ()
     assert read(without)[0].query_token(0) == ""
     assert resolve(scenario()).query_token(0) == ""
 

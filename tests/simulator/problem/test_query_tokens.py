@@ -28,7 +28,7 @@ DEMO = SCENARIOS / "translation.toml"
 def test_rows_have_the_tokens_of_queries_and_columns_those_of_keys() -> None:
     w = resolve(load_scenario(DEMO))
     assert w.file is not None
-    assert not w.file.model  # no layer has made it
+    assert not w.file.said.model  # no layer has made it
     assert [w.query_token(row) for row in range(w.queries)] == GERMAN
     assert [w.key_token(key) for key in range(w.seqlen_k)] == ENGLISH
     assert w.key_token(len(ENGLISH)) == ""

@@ -84,7 +84,7 @@ def test_a_text_is_typed_and_run(
     desk.type("input.text", "the mat")
     assert desk.shown.tokens == ("<s>", " ", "the", " ", "m", "a", "t")
     desk.type("input.layer", "2")
-    assert desk.shown.file.layer == "2"
+    assert desk.shown.file.said.layer == "2"
     desk.type("input.layer", "3")
     assert "from 0 to 2" in desk.wrong()["input.layer"]
 

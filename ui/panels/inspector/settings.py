@@ -24,9 +24,9 @@ def same_but_causal(one: MapSettings, other: MapSettings) -> bool:
 
 def bound_by_file(w: Workload, settings: MapSettings) -> str:
     """Return why the scenario cannot have all of these settings; empty if it can."""
-    if w.file is None or w.file.causal is None or w.file.causal == settings.causal:
+    if w.file is None or w.file.said.causal is None or w.file.said.causal == settings.causal:
         return ""
-    word = "causal" if w.file.causal else "not causal"
+    word = "causal" if w.file.said.causal else "not causal"
     return f"{w.file.path.name} says that its attention is {word}, and a scenario cannot differ"
 
 

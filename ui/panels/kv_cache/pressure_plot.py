@@ -30,7 +30,7 @@ def source_words(found: Pressure) -> str:
     """Return which layer it is, and how it is masked."""
     w = found.layer.workload
     name = "this run" if w.file is None else w.file.title
-    trained = w.file is not None and w.file.causal is False
+    trained = w.file is not None and w.file.said.causal is False
     heads = plural(w.heads, "head")
     shared = f" over {w.kv_heads}" if w.kv_heads != w.heads else ""
     return (

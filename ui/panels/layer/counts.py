@@ -38,7 +38,7 @@ class CountLine(NamedTuple):
     formula: str
     value: int
     factor: float  # of the value of one head
-    share: float  # of the largest value that it has with any number of heads
+    share: float  # of the largest of its values for all numbers of heads
 
 
 def counts_of(state: LayerState) -> tuple[HeadCount, ...]:

@@ -145,11 +145,11 @@ def _file_blanks(file: InputFile) -> dict[str, Blank]:
         for key, size in zip(SHAPE_KEYS, sizes, strict=True)
     }
     out["attention.dtype"] = _blank(file.q.dtype, brought)
-    if file.scale is not None:
-        out["attention.scale"] = _blank(f"{file.scale:.4g}", brought)
-    if file.causal is not None:
-        word = "on" if file.causal else "off"
-        out["mask.causal"] = Blank(text_of(file.causal), f"{word}, {brought}")
+    if file.said.scale is not None:
+        out["attention.scale"] = _blank(f"{file.said.scale:.4g}", brought)
+    if file.said.causal is not None:
+        word = "on" if file.said.causal else "off"
+        out["mask.causal"] = Blank(text_of(file.said.causal), f"{word}, {brought}")
     if file.said.window:
         out["mask.window"] = _blank(file.said.window, brought)
     if file.said.softcap:

@@ -397,7 +397,7 @@ def edited(said: Texts, name: str, text: str, workload: Workload) -> dict[str, s
 def _own_values(file: InputFile) -> Texts:
     """Return what may be asked of an input that has it otherwise, each with the input's own."""
     _, queries, dim = file.q.shape
-    causal = text_of(file.causal)
+    causal = text_of(file.said.causal)
     return {
         "attention.seqlen_q": str(queries), "attention.head_dim": str(dim), "mask.causal": causal,
     }  # fmt: skip

@@ -381,7 +381,7 @@ class ScenarioPanel(Panel[None]):
                 self._tell_changes()
 
     def _asked(self, scenario: Scenario) -> int | None:
-        """Return to which proposal this is the answer; it may have another title."""
+        """Return the number of the proposal that became this scenario, maybe with another title."""
         if scenario in self._pending:
             return self._pending.index(scenario)
         asked = [_untitled(one) for one in self._pending]

@@ -75,7 +75,7 @@ def sentences() -> dict[str, str]:
     out = {}
     for name in capture_names():
         file = read_header(CAPTURES / f"{name}.safetensors")
-        words = " ".join(each for each in file.tokens if each[:1] != "[")
+        words = " ".join(each for each in file.said.tokens if each[:1] != "[")
         text = words if len(words) <= _LONG else f"{words[: _LONG - 1].rstrip()}…"
         out[name] = f"“{shortened(text)}” layer {file.said.layer}"
     return out

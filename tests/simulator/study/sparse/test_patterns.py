@@ -281,7 +281,7 @@ def test_a_copy_is_not_causal_where_its_mask_is_not(tmp_path: Path) -> None:
     again = resolve(masked_scenario(w, mask, tmp_path / "b.safetensors"))
     assert again.mask == mask
     assert again.file is not None
-    assert again.file.model == "kept"
+    assert again.file.said.model == "kept"
 
 
 def test_a_run_of_one_token_leaves_its_only_pair() -> None:

@@ -285,12 +285,8 @@ def test_from_the_command_line_into_tilescope(folder: Path, tmp_path: Path) -> N
     file = trace.workload.file
     assert file is not None
     assert file.said.tokens == tuple(TEXT.split())
-    assert (file.said.model, file.said.layer, file.said.scale, file.said.causal) == (
-        str(folder),
-        "1",
-        0.25,
-        True,
-    )
+    said = file.said
+    assert (said.model, said.layer, said.scale, said.causal) == (str(folder), "1", 0.25, True)
     model = AutoModel.from_pretrained(folder)
     ids = AutoTokenizer.from_pretrained(folder)(TEXT, return_tensors="pt").input_ids
     assert ids.dtype == torch.int64

@@ -35,6 +35,7 @@ from ui.look.theme import THEMES
 from ui.session.tasks import Report
 
 if TYPE_CHECKING:
+    from ui.export.slides import FilmedPages
     from ui.export.unseen_window import WindowFactory  # imports the panels
 
 GIF_SAMPLES = 6
@@ -231,7 +232,8 @@ def make_files(
 
     Raises InputError: it cannot be written, or an encoder is missing.
     """
-    ending, path = options.format.ending, options.path
+    ending, path, theme = options.format.ending, options.path, options.theme
+    data: bytes | None = None
     if options.format.codec:
         check_codec(options.format.codec, options.target)
     if sound is not None:
@@ -239,44 +241,31 @@ def make_files(
     try:
         if parts is not None and ending not in (*WITH_SOUND, "frames"):
             data = parts.whole(note, lambda: report(0.0))
-            report(1.0)
-            write_atomically(path, lambda out: out.write(data), options.token)
-            return
-        if ending == ".html":
+        elif ending == ".html":
             from ui.export.writers.html import html_bytes
 
-            page = html_bytes(cast(PageSource, source), note, report, options.theme)
-            report(1.0)
-            write_atomically(path, lambda out: out.write(page), options.token)
-            return
-        if ending == ".pptx":
-            from ui.export.slides import FilmedPages
+            data = html_bytes(cast(PageSource, source), note, report, theme)
+        elif ending == ".pptx":
             from ui.export.writers.pptx import pptx_bytes
 
-            deck = pptx_bytes(
-                cast(FilmedPages, source), note, report, options.theme, options.target
-            )
-            report(1.0)
-            write_atomically(path, lambda out: out.write(deck), options.token)
-            return
-        if options.format.folder:
-            from ui.export.slides import FilmedPages
+            data = pptx_bytes(cast("FilmedPages", source), note, report, theme, options.target)
+        elif options.format.folder:
             from ui.export.writers.reveal import write_reveal
 
-            pages = cast(FilmedPages, source)
-            make = partial(write_reveal, pages, note, report, options.theme)
-            _write_folder(options, make)
-            return
-        source = cast(FrameSource, source)
-        if ending == "frames":
-            _write_sequence(options, source, note, report, parts)
+            pages = cast("FilmedPages", source)
+            _write_folder(options, partial(write_reveal, pages, note, report, theme))
+        elif ending == "frames":
+            _write_sequence(options, cast(FrameSource, source), note, report, parts)
         elif ending in _DRAWN:
-            data = _DRAWN[ending](source, note, report)
-            report(1.0)
-            write_atomically(path, lambda out: out.write(data), options.token)
+            data = _DRAWN[ending](cast(FrameSource, source), note, report)
         else:
-            film = partial(_film, ending, options.fps, source, note, report, sound, parts)
+            frames = cast(FrameSource, source)
+            film = partial(_film, ending, options.fps, frames, note, report, sound, parts)
             write_atomically(path, film, options.token)
+        if data is not None:
+            whole = data
+            report(1.0)
+            write_atomically(path, lambda out: out.write(whole), options.token)
     except _no_film_errors() as error:
         raise refuse(
             options.target, "", "", f"a file that can be written ({reason(error)})"

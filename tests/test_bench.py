@@ -54,6 +54,7 @@ def test_turns_end_with_their_budget_but_not_before_the_least() -> None:
     assert list(turns(1, 1e9)) == [0]
 
 
+@pytest.mark.long
 def test_every_figure_of_the_numbers_has_a_floor() -> None:
     rows = [
         *numbers.stepping_measurements(steps=3),

@@ -34,6 +34,7 @@ def small(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.long
 @needs_watch
 def test_kernels_as_they_are_have_no_fault(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["races", str(small)]) == 0
@@ -45,6 +46,7 @@ def test_kernels_as_they_are_have_no_fault(small: Path, capsys: pytest.CaptureFi
     assert told.err == ""
 
 
+@pytest.mark.long
 @needs_watch
 def test_a_race_is_told_with_both_lines_and_the_missing_barrier(
     small: Path, capsys: pytest.CaptureFixture[str]

@@ -72,6 +72,7 @@ def test_what_counts_as_a_finding(outcome, seconds, over, words) -> None:
     assert found is None or words in found.why
 
 
+@pytest.mark.long
 def test_a_worker_tells_of_faults_and_goes_on_after_its_death(tmp_path) -> None:
     worker = Worker(tmp_path, [])
     try:

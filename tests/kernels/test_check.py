@@ -286,6 +286,7 @@ def host() -> Setting:
 ONE = {"one": scenario("flash2", nq=9, rows=4, cols=3, d=5, dv=7, dtype="float16")}
 
 
+@pytest.mark.long
 @needs_compiler
 def test_conformance_on_the_host(host: Setting, tmp_path: Path) -> None:
     for file in numbers.CONFORMANCE.glob("*-small.*"):

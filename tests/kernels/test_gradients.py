@@ -96,7 +96,7 @@ def test_atomics_in_any_order_leave_other_bits_than_those_in_one() -> None:
     assert study.moved > 0.2 * study.numbers
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("mask", MASKS, ids=str)
 def test_in_turn_every_order_leaves_the_bits_of_blocks_one_by_one(mask: dict[str, Any]) -> None:
     """With as many workers as blocks each waits; without turns some bits move."""

@@ -198,6 +198,7 @@ def test_wrong_launches(module: HostModule) -> None:
         module.get_function("absent")
 
 
+@pytest.mark.long
 @needs_compiler
 def test_the_other_way_to_switch_stacks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Ucontext, which processors other than x86-64 use."""
@@ -233,6 +234,7 @@ def run_small(value: int = 1) -> float:
     return float(out[0])
 
 
+@pytest.mark.long
 @needs_compiler
 def test_a_home_that_is_no_place_is_not_used(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "")

@@ -34,7 +34,7 @@ def bits(o: Any, lse: Any) -> bytes:
     return bytes(o.tobytes() + lse.tobytes())
 
 
-@pytest.mark.sweep(keep=3)
+@pytest.mark.sweep(keep=1)
 @needs_compiler
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
@@ -70,7 +70,7 @@ def test_shared_memory_is_what_the_kernels_take() -> None:
     assert sizes[3:] == [tensor_bytes(w, 2)] * 3
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.sweep(keep=1)
 @needs_watch
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
 def test_nothing_is_told_of_a_rung(rung: Rung) -> None:

@@ -82,7 +82,7 @@ def test_a_launch_over_row_blocks_is_as_long_as_its_longest_block(algorithm: str
 
 
 @needs_compiler
-@pytest.mark.sweep(keep=3)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", KERNELS)
 def test_parts_leave_and_count_what_one_launch_does(algorithm: str) -> None:
     launched: list[tuple[str, int]] = []

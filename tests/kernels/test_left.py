@@ -70,6 +70,7 @@ def test_a_wrong_gradient_of_the_fast_build_is_found(
     assert numbers.same_bits(Setting(HostDevice()), {"one": chosen}).faults == ()
 
 
+@pytest.mark.long
 @needs_compiler
 def test_cubins_are_compared_in_all_that_they_write(tmp_path: Path) -> None:
     table = next(
@@ -114,6 +115,7 @@ def test_no_tensor_that_a_kernel_writes_is_left_out() -> None:
     assert {name.lower() for name in found} == set(WRITTEN)
 
 
+@pytest.mark.long
 @needs_compiler
 def test_the_first_kernel_on_the_host() -> None:
     found = numbers.first_kernel(Setting(HostDevice()))

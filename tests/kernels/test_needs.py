@@ -41,6 +41,7 @@ def test_they_take_what_is_written_beside_the_kernel(algorithm: str) -> None:
             assert each.registers == limits(source(algorithm))[each.kernel, "fast"].registers
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.skipif(bool(nvrtc_reason()), reason=nvrtc_reason())
 @pytest.mark.parametrize("preset", ["RTX-4090", "H100-SXM"])
 def test_registers_are_those_of_the_build_at_hand(preset: str) -> None:

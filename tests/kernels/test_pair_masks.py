@@ -31,7 +31,7 @@ def scenario_of(
     return file_scenario(path, attention=said, tiling={"rows": 8, "cols": 4}, **more)
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", SOFTMAX)
 def test_a_mask_of_the_file_is_a_block_mask_of_one(algorithm: str, tmp_path: Path) -> None:
     """Same O to the bit, same counters of the kernels."""
@@ -46,7 +46,7 @@ def test_a_mask_of_the_file_is_a_block_mask_of_one(algorithm: str, tmp_path: Pat
     assert found[0] == found[1]
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", [name for name in SOFTMAX if "backward" not in name])
 def test_each_head_hides_its_own_pairs(algorithm: str, tmp_path: Path) -> None:
     """O against float64, every op, every count; rows of packed heads among them."""

@@ -104,6 +104,7 @@ def test_a_cubin_is_whole(arch: str) -> None:
     assert architecture(b"no cubin" * 10) == 0
 
 
+@pytest.mark.long
 @needs_nvrtc
 def test_a_cubin_brings_the_ptx_that_it_was_made_of() -> None:
     made = compile_cubin(CODE, "flash2.cu", "sm_75", OPTIONS, with_ptx=True)

@@ -320,7 +320,7 @@ CASES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.sweep(keep=4)
+@pytest.mark.sweep(keep=1)
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("d", [64, 128])
@@ -450,7 +450,7 @@ FAULTY: dict[str, Any] = {
 """Two row blocks, three column blocks, ragged tails, rows that see nothing, two KV heads."""
 
 
-@pytest.mark.sweep(keep=4)
+@pytest.mark.sweep(keep=1)
 @needs_compiler
 @pytest.mark.parametrize("fault", [None, *FAULTS], ids=lambda f: f.what if f else "none")
 def test_a_planted_fault_is_found(fault: Fault | None) -> None:

@@ -193,7 +193,7 @@ def test_rows_past_a_tile_read_no_slope_and_no_bias(
     assert [str(fault) for fault in device.faults] == []
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", KERNELS)
 def test_a_kernel_that_is_right_is_told_nothing_of(algorithm: str, tmp_path: Path) -> None:
     device = HostDevice(watch=True)

@@ -127,6 +127,7 @@ def test_what_is_wrong_is_marked(fault: Fault, algorithm: str) -> None:
     assert ever == {name[0] + name[1].upper() for name in changed}
 
 
+@pytest.mark.long
 @given(scenarios(algorithms=BOTH))
 def test_rounding_is_no_mistake(chosen: Scenario) -> None:
     trace = trace_of(chosen)

@@ -85,6 +85,7 @@ def check_same(w: Workload, inputs: Inputs) -> None:
                 assert one[name].tobytes() == other[name].tobytes(), f"{name} after {op}"
 
 
+@pytest.mark.long
 @given(split_runs())
 def test_every_number_has_the_bits_of_the_same_run_op_by_op(chosen: Scenario) -> None:
     w = resolve(chosen)

@@ -68,11 +68,13 @@ def test_a_file_that_is_opened_counts_even_where_the_error_is_caught(calls):
     assert said(calls, body) == "stopped: it wants to open a file"
 
 
+@pytest.mark.long
 def test_a_loop_without_an_end_is_stopped(calls, monkeypatch):
     monkeypatch.setattr("simulator.exercises.process.SECONDS", 3.0)
     assert said(calls, "while True: pass").startswith("stopped: it did not end within")
 
 
+@pytest.mark.long
 def test_the_packaged_program_is_the_child_itself(calls, monkeypatch):
     started = [sys.executable, "-m", "ui", "exercises", "--child"]
     monkeypatch.setattr("simulator.exercises.process.command", lambda: started)

@@ -62,6 +62,7 @@ NAMES = st.sampled_from(["", "steps", "memory", "cache", "softmax"])
 PLACE = st.integers(0, 2**40)
 
 
+@pytest.mark.long
 @settings(max_examples=500)
 @given(TABLES, PLACE, PLACE, PLACE, NAMES, NAMES, CHOICES)
 def test_any_view_comes_back(

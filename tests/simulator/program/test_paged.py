@@ -79,6 +79,7 @@ def test_pages_in_any_order_give_the_same_bits_as_keys_that_lie_together(
         assert trace.lse.tobytes() == together.lse.tobytes()
 
 
+@pytest.mark.long
 @given(paged_scenarios(), st.randoms(use_true_random=False))
 def test_what_is_no_key_of_the_sequence_is_never_read(chosen: Scenario, random: Any) -> None:
     """Slots after the last key and free places are NaN; entries after the last page lie."""

@@ -105,6 +105,7 @@ def sides_of(line: tuple[Any, ...]) -> list[float]:
     return [side for side in out if not np.isnan(side)]
 
 
+@pytest.mark.long
 @settings(max_examples=settings.default.max_examples // 5)
 @given(scenarios(longest=7, dtypes=("float32",)))
 def test_every_equation_of_every_explanation_holds(chosen: Scenario) -> None:

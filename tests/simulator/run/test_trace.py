@@ -65,6 +65,7 @@ def cursors(program: TileProgram) -> list[Cursor]:
     return [Cursor(visit, op) for visit in visits for op in range(len(program.ops(visit)))]
 
 
+@pytest.mark.long
 @given(scenarios(longest=12, most_groups=1), st.randoms(use_true_random=False))
 def test_seeking_in_any_order_is_stepping(chosen: Scenario, random: Any) -> None:
     stepping, seeking = trace_of(chosen), trace_of(chosen)

@@ -40,6 +40,7 @@ def packs(chosen: Scenario) -> bool:
 RUNS = scenarios(algorithms=ALL).filter(packs)
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=8)
 @given(RUNS, st.lists(st.floats(0, 1.2), min_size=2, max_size=8))
 def test_nobody_goes_back_and_nothing_is_lost(chosen: Scenario, shares: list[float]) -> None:
@@ -67,7 +68,7 @@ def test_nobody_goes_back_and_nothing_is_lost(chosen: Scenario, shares: list[flo
         assert just_before.counters.bytes < lane.total.counters.bytes
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("name", DEMOS)
 def test_launches_end_one_after_the_other(name: str) -> None:
     for lane in race_of(demo(name)).lanes:
@@ -76,7 +77,7 @@ def test_launches_end_one_after_the_other(name: str) -> None:
         assert all(one.end < two.end for one, two in pairwise(lane.launches))
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("name", DEMOS)
 def test_it_is_run_at_the_length_of_the_long_comparison(name: str) -> None:
     program = demo(name)
@@ -92,6 +93,7 @@ def test_it_is_run_at_the_length_of_the_long_comparison(name: str) -> None:
         assert run.comparison.programs[run.comparison.shown] is program
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("name", ["flash2", "flash2-backward"])
 def test_units_have_nothing_to_do_outside_of_products(name: str) -> None:
     run = race_of(demo(name))
@@ -110,6 +112,7 @@ def test_units_have_nothing_to_do_outside_of_products(name: str) -> None:
         assert (end.launch, end.idle) == (None, lane.idle)
 
 
+@pytest.mark.long
 def test_flash2_is_first_and_bound_by_products_and_naive_waits_for_dram() -> None:
     run = race_of(demo("real-scale"))
     scores, softmax, output = run.lanes[0].launches
@@ -131,6 +134,7 @@ def test_passes_without_a_model_race_by_the_data_sheet() -> None:
         assert lane.seconds == pytest.approx(run.copies * least)
 
 
+@pytest.mark.long
 def test_time_passes_in_proportion_until_the_last_is_there() -> None:
     run = race_of(demo("causal"))
     assert seconds_after(run, -1.0) == seconds_after(run, 0.0) == 0

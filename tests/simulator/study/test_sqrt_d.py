@@ -82,6 +82,7 @@ def test_the_numbers_are_those_of_the_vectors(d: int, trials: int) -> None:
     check_softness(point, "scaled", scores / math.sqrt(d))
 
 
+@pytest.mark.long
 def test_what_the_division_is_for() -> None:
     result = last()
     points = result.points

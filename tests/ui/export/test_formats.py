@@ -68,6 +68,7 @@ def test_single_frames_are_the_painted_pictures(films):
     assert len({still_k.tobytes() for still_k in stills}) == 12
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("ending", [".mp4", ".webm"])
 def test_frame_k_of_a_film_is_picture_k(films, ending):
     folder, stills, _ = films
@@ -131,6 +132,7 @@ def test_ffprobe_counts_the_same(films, ending):
     assert done.stderr == b""
 
 
+@pytest.mark.long
 def test_delays_of_whole_milliseconds_and_hundredths_add_up(tmp_path):
     for ending, slack in ((".gif", 10), (".webp", 1)):
         make(options(tmp_path / f"a{ending}", fps=30, length=0.7))
@@ -145,7 +147,7 @@ def test_delays_of_whole_milliseconds_and_hundredths_add_up(tmp_path):
         assert max(durations) - min(durations) <= slack
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("ending", FILMS)
 def test_pictures_that_rest_are_frames_all_the_same(ending, tmp_path):
     wanted = options(tmp_path / f"a{ending}", visits=(3, 4), length=None, pace=2.0)

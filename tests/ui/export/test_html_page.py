@@ -96,6 +96,7 @@ def page(tmp_path_factory):
     return target, Page(target.read_text("utf-8"))
 
 
+@pytest.mark.long
 def test_each_op_is_a_step_with_its_words_and_pictures(page):
     _, found = page
     program = simulate(DEMO).program

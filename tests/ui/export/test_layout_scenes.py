@@ -86,6 +86,7 @@ class _Painted:
         self.paint = lambda painter, k: unseen.paint(painter)
 
 
+@pytest.mark.long
 def test_a_film_of_a_layout_shows_every_state(trace, tmp_path):
     wanted = options(tmp_path / "a.apng", scene="algorithm", visits=(3, 5), length=2.0)
     export = make(wanted, trace)

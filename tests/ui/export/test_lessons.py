@@ -140,6 +140,7 @@ def test_a_handout_is_light_unless_another_theme_is_asked_for(asked, light, less
 # --- films -----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_frame_k_of_a_film_is_picture_k(lesson, source, tmp_path):
     for name in ("a.mp4", "a.apng", "f/"):
         make(lesson, f"{tmp_path}/{name}", **FILM)
@@ -180,6 +181,7 @@ def test_equal_keys_are_equal_pictures(source):
     assert len(set(seen.values())) > len(seen) / 2  # an op need not change anything
 
 
+@pytest.mark.long
 def test_only_some_steps(lesson, source, tmp_path):
     some = prepared(lesson, "a.mp4", **FILM, steps=(1, 2)).source
     assert {some.key(k)[0] for k in range(len(some))} == {1}
@@ -274,6 +276,7 @@ def test_pace_is_the_mean_of_the_steps():
         make_storyboard(lesson, range(8), fps=60, pace=8000.0)
 
 
+@pytest.mark.long
 def test_every_shipped_lesson_takes_minutes_and_not_hours():
     lessons = list_lessons()
     assert len(lessons) > 9
@@ -302,7 +305,7 @@ def test_a_handout_has_a_page_for_each_step(lesson, tmp_path):
     assert len(pypdf.PdfReader(tmp_path / "b.pdf").pages) == 2
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(
     ("asked", "question", "answer"),
     [({}, 1, 3), ({"answers": "none"}, 1, None), ({"answers": "beside"}, 1, 1), (PAPER, 0, 2)],
@@ -317,6 +320,7 @@ def test_answers_of_a_handout_are_where_they_are_wanted(asked, question, answer,
     assert ("Let them guess for 30 s." in " ".join(pages)) is asked.get("notes", False)
 
 
+@pytest.mark.long
 def test_a_sheet_of_two_steps_is_a4_and_drawn_as_its_pixels_are(lesson, tmp_path):
     source = make(lesson, tmp_path / "a.pdf", **PAPER).source
     document = pypdfium2.PdfDocument(tmp_path / "a.pdf")

@@ -50,7 +50,7 @@ def code_point(view, number) -> QPoint:
     return QPoint(30, round(box.center().y()))
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_the_lines_of_every_op_are_framed_and_in_sight(open_window, qapp, algorithm):
     window, panel = opened(open_window, qapp, algorithm)
@@ -77,6 +77,7 @@ def test_the_lines_of_every_op_are_framed_and_in_sight(open_window, qapp, algori
             assert box.bottom() <= top + panel.paper.viewport().height() + 1
 
 
+@pytest.mark.long
 def test_texts_are_those_of_the_files(open_window, qapp):
     _, panel = opened(open_window, qapp, "flash1")
     panel.recording.click()
@@ -86,7 +87,7 @@ def test_texts_are_those_of_the_files(open_window, qapp):
     assert panel.numpy.toPlainText().split("\n") == [line.text for line in texts]
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("algorithm", ["flash2", "split-kv", "paged"])
 def test_the_kernel_is_read_without_recording_until_it_is_asked_for(open_window, qapp, algorithm):
     window, panel = opened(open_window, qapp, algorithm, (1920, 1080), Tab.CUDA)
@@ -463,6 +464,7 @@ def test_everything_to_act_on_has_a_name_and_words(open_window, qapp):
     assert "line" in panel.paper.page.accessibleDescription()
 
 
+@pytest.mark.long
 def test_no_line_of_the_paper_is_cut(open_window, qapp):
     _, panel = opened(open_window, qapp, "flash2", (1280, 720))
     page, bar = panel.paper.page, panel.paper.verticalScrollBar()

@@ -194,6 +194,7 @@ def test_meters_have_one_scale_in_all_columns() -> None:
     assert [each[0].whole for each in said] == [t.counters.bytes for t in comparison.totals]
 
 
+@pytest.mark.long
 def test_more_than_the_limit_is_a_figure_and_no_colour_alone() -> None:
     run = program_of(scenario("flash2", 131_072, d=128, rows=128, cols=128, dtype="float16"))
     comparison = Comparison(run)

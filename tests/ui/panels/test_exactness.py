@@ -96,6 +96,7 @@ def states() -> tuple[tuple[Any, Exactness], ...]:
 # --- the picture -------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_row_is_named_once_and_no_text_is_under_its_pointer() -> None:
     now, model = states()[0]
     rect, style, last = QRectF(0, 0, 560, 420), Style(DARK), now.program.workload.seqlen_q - 1
@@ -370,7 +371,7 @@ def test_the_exported_scene_bears_the_mark() -> None:
 # --- NaN and infinities ------------------------------------------------------------------------
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(("algorithm", "faults"), FAULTY, ids=str)
 def test_every_picture_survives_every_fault(algorithm: str, faults: tuple[str, ...]) -> None:
     trace = demo("large-logits", faults, algorithm)

@@ -109,6 +109,7 @@ def test_every_panel_has_such_a_test(session: Session) -> None:
     assert others == {*PICTURES} | OF_WIDGETS
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(("panel", "name"), [(name, name) for name in PICTURES],
                          indirect=["panel"], ids=PICTURES)  # fmt: skip
 def test_words_are_whole_and_apart_and_large_enough_and_said(

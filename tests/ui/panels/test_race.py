@@ -47,6 +47,7 @@ def seen(run: Race, share: float, theme: str = "dark") -> tuple[Scene, QImage]:
 # --- words -------------------------------------------------------------------------------------
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_factor_says_what_of_it_is_the_mask(name: str) -> None:
     """Naive attention computes hidden scores, too: that is no gain of tiles."""
@@ -61,6 +62,7 @@ def test_a_factor_says_what_of_it_is_the_mask(name: str) -> None:
         assert mask > 1
 
 
+@pytest.mark.long
 def test_the_rest_of_the_factor_is_that_of_a_run_without_a_mask() -> None:
     chosen = load_scenario(SCENARIOS / "causal.toml")
     masked = race("causal")
@@ -169,6 +171,7 @@ def watch(open_window: Callable[..., MainWindow]) -> Watch:
     return Watch(open_window("causal", (1280, 720)))
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("forgotten", [False, True])
 def test_a_press_starts_it_and_another_starts_it_again(
     watch: Watch, qtbot: QtBot, forgotten: bool

@@ -99,6 +99,7 @@ def wait(window: MainWindow) -> None:
     raise AssertionError("the walk never ends")
 
 
+@pytest.mark.long
 def test_a_lesson_shows_its_steps_by_the_keys_of_a_clicker(open_window: Open, lesson: Path) -> None:
     window = open_window("grouped-heads")
     lessons = begin(window, lesson)
@@ -163,6 +164,7 @@ def at_its_last_step(window: MainWindow, name: str) -> Lessons:
     return lessons
 
 
+@pytest.mark.long
 def test_after_the_last_step_the_next_lesson_is_offered_and_opened(open_window: Open) -> None:
     window = open_window("grouped-heads")
     lessons = at_its_last_step(window, "01-soft-lookup.md")
@@ -194,6 +196,7 @@ def test_after_the_last_step_the_next_lesson_is_offered_and_opened(open_window: 
     assert window.windowTitle().startswith("Grouped heads: six query heads share two")
 
 
+@pytest.mark.long
 def test_the_last_lesson_says_that_it_was(open_window: Open) -> None:
     window = open_window("causal")
     last = course()[-1].path
@@ -511,6 +514,7 @@ def test_opening_a_scenario_leaves_the_lesson(open_window: Open, lesson: Path) -
     assert window.session.path == SCENARIOS / "grouped-heads.toml"
 
 
+@pytest.mark.long
 def test_a_lesson_fits_the_window_of_a_small_screen(open_window: Open) -> None:
     # 1280 x 720 less a title bar.
     window = open_window(size=(1264, 672))

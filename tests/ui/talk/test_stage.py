@@ -111,7 +111,7 @@ def test_the_last_row_reads_every_label(name, steps, size) -> None:
         frames.close()
 
 
-@pytest.mark.sweep(keep=2)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(
     "name", ["02-why-sqrt-d", "05-online-softmax", "09-kv-cache", "07-flash-attention-2"]
 )
@@ -243,6 +243,7 @@ def test_costs_are_those_of_the_comparison(qapp) -> None:
         assert len({image.pixel(x, y) for x in range(0, 1280, 7) for y in range(0, 520, 7)}) > 3
 
 
+@pytest.mark.long
 def test_what_it_cost_says_what_of_it_is_the_mask() -> None:
     """Naive attention computes hidden scores, too, so a causal run has half of its factor so."""
     costs = costs_of(program_of(load_scenario(SCENARIOS / "real-scale.toml")))

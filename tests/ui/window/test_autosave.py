@@ -84,6 +84,7 @@ def change(window, algorithm="flash1"):
     window.session.settle()
 
 
+@pytest.mark.long
 def test_a_killed_program_is_offered_and_restored_by_the_next(tmp_path, mine):
     crash(tmp_path, str(mine))
     assert len(kept(tmp_path)) == 1

@@ -114,6 +114,7 @@ if w.isWindowModified() and once("asked"):
     assert kept(tmp_path)
 
 
+@pytest.mark.long
 def test_the_window_closes_whatever_is_at_work(tmp_path):
     act = """
     def wait(name):

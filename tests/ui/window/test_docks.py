@@ -317,6 +317,7 @@ def test_closed_panels_forget_a_run_that_is_no_longer_shown(open_window, qapp):
     assert len(window.docks.made) == len(PANELS)
 
 
+@pytest.mark.long
 def test_a_panel_that_opens_beside_others_says_what_it_is_for(open_window, qapp):
     """With the paper behind it where that fits, else without, else its name: never nothing."""
     window, purposes = open_window("causal", (1920, 1080)), 0

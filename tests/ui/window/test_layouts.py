@@ -59,6 +59,7 @@ def test_no_layout_makes_a_small_window_larger(open_window, qapp, scale):
         assert window.minimumSizeHint().height() <= 720, layout.name
 
 
+@pytest.mark.long
 def test_every_layout_fits_a_screen_of_960_by_540(open_window, qapp):
     """That is what a scale of 1.35 leaves of a small projector; a frame takes a part of it."""
     width, height = 960 - FRAME.width(), 540 - FRAME.height()

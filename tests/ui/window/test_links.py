@@ -36,6 +36,7 @@ def shown(window) -> tuple[object, ...]:
     return session.scenario, session.view.snapshot.cursor, session.view.report.row
 
 
+@pytest.mark.long
 def test_another_window_shows_the_same_view(open_window):
     one = open_window("causal", (1920, 1080))
     one.session.propose(with_values(one.session.scenario, {"mask": {"sinks": 2}}), "sinks")
@@ -176,6 +177,7 @@ def test_a_field_keeps_its_own_paste(open_window, qapp):
     assert field.text() == clipboard()
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("text", [HEAD + "AAAA", "tilescope:2/x"])
 def test_a_command_line_refuses_a_bad_one_in_a_line(text):
     done = subprocess.run(

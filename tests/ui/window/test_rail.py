@@ -50,6 +50,7 @@ def test_nine_names_are_seen_at_first_sight(open_window, qtbot, size):
     assert window.board.width() >= 0.65 * body
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("layout", ["steps", "memory", "exactness", "layer"])
 def test_a_digit_brings_its_group_to_the_front_and_closes_it_only_there(open_window, qtbot, layout):
     window = open_window("causal", (1280, 720))
@@ -124,6 +125,7 @@ def test_a_click_does_what_the_digit_does(open_window, qtbot):
     assert "code" not in in_sight(window)
 
 
+@pytest.mark.long
 def test_an_arrangement_that_was_left_without_the_rail_comes_back(
     open_window, qtbot, tmp_path, hooked
 ):

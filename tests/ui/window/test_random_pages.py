@@ -20,7 +20,7 @@ def window(open_for_all: Callable[..., MainWindow]) -> MainWindow:
     return open_for_all("flash2", (1280, 720))
 
 
-@pytest.mark.sweep(keep=3)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("seed", range(16))
 def test_every_page_of_a_random_scenario_is_drawn(
     window: MainWindow, seed: int, tmp_path: Path

@@ -301,6 +301,7 @@ def test_arrows_choose_and_go_round(searching):
     assert dialog.list.currentIndex().row() == rows - 1 - AT_MOST
 
 
+@pytest.mark.long
 def test_a_long_list_gets_its_rows_as_one_goes_down(searching):
     _, dialog = searching
     ask(dialog, "s")
@@ -479,6 +480,7 @@ def test_letters_that_were_found_are_lit_in_the_list(searching):
     assert lit_pixels[1] == 0
 
 
+@pytest.mark.long
 def test_the_program_starts_without_it():
     told = subprocess.run(
         [sys.executable, "-c", "import sys, ui.window.main_window; "

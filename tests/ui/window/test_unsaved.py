@@ -171,6 +171,7 @@ def test_saving_a_demo_proposes_a_name_at_home(open_window, tmp_path):
     assert asked[1:] == [str(Path.home() / "naive.toml")]
 
 
+@pytest.mark.long
 def test_do_not_ask_again_can_be_taken_back(window, mine):
     change(window)
     quit_(window)
@@ -213,6 +214,7 @@ def test_a_copy_that_is_opened_again_is_not_written_over(window):
     assert load_scenario(other[0]).attention.algorithm == "flash1"
 
 
+@pytest.mark.long
 def test_during_a_lesson_it_is_the_scenario_before_it_that_counts(window, mine):
     change(window)
     lessons = window.lessons

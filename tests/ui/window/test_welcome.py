@@ -198,6 +198,7 @@ def test_numbers_choose_and_enter_opens(started):
     assert started.lessons.player.path == LESSONS / "12-one-minute.md"
 
 
+@pytest.mark.long
 def test_tab_goes_round(started):
     page = page_of(started)
     seen = []

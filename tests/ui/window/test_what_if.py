@@ -117,6 +117,7 @@ def test_six_questions_of_the_window(open_window, tmp_path, capsys, name) -> Non
         assert not window.isWindowModified()
 
 
+@pytest.mark.long
 def test_six_questions_of_the_stage(talk, tmp_path, capsys, qapp) -> None:
     session, band = talk.session, talk.stage.what_if
     session.last()

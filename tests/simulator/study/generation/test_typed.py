@@ -49,6 +49,7 @@ def test_what_follows_is_what_the_model_draws(draw: str, temperature: float) -> 
     assert said.apart < 1e-4  # its random weights make large logits
 
 
+@pytest.mark.long
 def test_the_loss_is_that_of_the_text() -> None:
     said = generation_of(trace_of(typed()), 0).continuation
     model = sentence_model(typed())
@@ -59,6 +60,7 @@ def test_the_loss_is_that_of_the_text() -> None:
     assert said.parameters == model.shape.parameters
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("head", [0, 4])
 def test_weights_of_the_steps_are_those_of_the_model(head: int) -> None:
     found, model = generation_of(trace_of(typed()), head), sentence_model(typed())
@@ -81,6 +83,7 @@ def test_picked_heads_and_packed_ones_keep_their_numbers() -> None:
     np.testing.assert_array_equal(packed.weights, whole.weights)
 
 
+@pytest.mark.long
 def test_captions_have_the_tokens_of_the_text_and_of_what_follows() -> None:
     assert computed('generated("prompt")', typed()) == 14
     assert computed('generated("tokens")', typed()) == TOKENS
@@ -93,6 +96,7 @@ def test_captions_have_the_tokens_of_the_text_and_of_what_follows() -> None:
         computed("generated_chance(1)", scenario("flash2", nq=9, d=3))
 
 
+@pytest.mark.long
 def test_a_text_of_nothing_but_its_start_has_no_loss() -> None:
     said = generation_of(trace_of(typed(input={"text": "\0"})), 0).continuation
     assert said is not None

@@ -31,6 +31,7 @@ def panel_of(window):
     return window.docks.panel("generation")
 
 
+@pytest.mark.long
 def test_a_typed_text_shows_what_may_come_next(window):
     panel = panel_of(window)
     said = panel.state.found.continuation
@@ -47,6 +48,7 @@ def test_a_typed_text_shows_what_may_come_next(window):
     assert chance_text(first.chance) in painted
 
 
+@pytest.mark.long
 def test_the_slider_goes_through_the_text(window):
     panel = panel_of(window)
     panel.slider.setValue(0)
@@ -58,6 +60,7 @@ def test_the_slider_goes_through_the_text(window):
     assert panel.slider.maximum() == len(said.tokens)
 
 
+@pytest.mark.long
 def test_another_draw_is_another_text(window):
     panel = panel_of(window)
     before = panel.state.found.continuation
@@ -72,6 +75,7 @@ def test_another_draw_is_another_text(window):
     assert "The most probable token each time" in panel.accessibleDescription()
 
 
+@pytest.mark.long
 def test_its_steps_cost_what_those_of_other_runs_do(window):
     panel = panel_of(window)
     QTest.mouseClick(panel.bar.buttons["shows", "bytes"], Qt.MouseButton.LeftButton)
@@ -81,6 +85,7 @@ def test_its_steps_cost_what_those_of_other_runs_do(window):
     assert "one query, 8 keys" in panel.state.words[0]
 
 
+@pytest.mark.long
 def test_without_a_typed_text_there_are_no_next_tokens(window):
     panel = panel_of(window)
     window.session.propose(scenario("flash2", nq=12, d=8), "random numbers")

@@ -129,6 +129,7 @@ def test_values_of_another_width_are_counted(open_window, qapp):
     assert not any("of what MHA does" in note for note in notes(state))
 
 
+@pytest.mark.long
 def test_the_lesson_on_sharing_shows_groups_and_the_head_on_the_board(open_window, qapp):
     window = open_window("causal", (1280, 720))
     session = window.session

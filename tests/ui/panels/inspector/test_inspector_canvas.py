@@ -28,6 +28,7 @@ def drag(panel, start_at: QPointF, by: QPoint) -> None:
     QTest.mouseRelease(panel.canvas, LEFT, NONE, at + by)
 
 
+@pytest.mark.long
 def test_the_wheel_zooms_the_map_about_the_pointer(panel):
     whole = panel.layout_now().grid
     at = cell_of(panel, 7, 4)

@@ -121,7 +121,7 @@ def test_the_jacobian_takes_the_place_of_the_picture(panel) -> None:
     assert panel.layout_now().picture.isEmpty()
 
 
-@pytest.mark.sweep(keep=3)
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("size", [(560, 560), (840, 830), (1680, 1660)], ids=str)
 def test_labels_are_pieces_and_nothing_overlaps(panel, theme: str, size: tuple[int, int]) -> None:

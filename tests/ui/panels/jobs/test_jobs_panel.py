@@ -73,6 +73,7 @@ def test_the_table_has_the_scores_of_every_head(window, model):
     assert panel.state.current == (1, 0)  # the board's
 
 
+@pytest.mark.long
 def test_another_head_on_the_board_is_framed(window):
     session, panel = window.session, panel_of(window)
     session.go(Cursor(session.trace.program.index(3, 0, 0), 0))
@@ -80,6 +81,7 @@ def test_another_head_on_the_board_is_framed(window):
     assert panel.state.current == (1, 3)
 
 
+@pytest.mark.long
 def test_a_click_switches_a_head_off_and_another_click_on(window, model, qapp):
     panel = panel_of(window)
     before = column(panel, "induction").texts
@@ -105,6 +107,7 @@ def test_a_click_switches_a_head_off_and_another_click_on(window, model, qapp):
     assert panel.bar.lists["off"].currentText() == "every head on"
 
 
+@pytest.mark.long
 def test_a_head_is_switched_off_from_the_list_by_keys(window):
     panel = panel_of(window)
     box = panel.bar.lists["off"]
@@ -152,6 +155,7 @@ def test_training_shows_when_the_head_appears_and_the_loss_falls(window, model, 
         assert words in panel.accessibleDescription()
 
 
+@pytest.mark.long
 def test_a_click_on_a_moment_opens_its_layer(window, qapp):
     session, panel = window.session, panel_of(window)
     press(window, "training", qapp)
@@ -200,6 +204,7 @@ def test_a_capture_has_jobs_but_nothing_to_switch_off_and_a_click_shows_a_head(o
     assert panel.state.off is None
 
 
+@pytest.mark.long
 def test_another_run_forgets_what_was_shown(window, qapp):
     session, panel = window.session, panel_of(window)
     press(window, "training", qapp)
@@ -215,6 +220,7 @@ def test_another_run_forgets_what_was_shown(window, qapp):
     assert panel.state.report.training is not None
 
 
+@pytest.mark.long
 def test_a_lesson_chooses_the_picture_and_the_head_that_is_off(window, qapp):
     window.docks.choose("inspector", ChooseTable(jobs="distances", off=(0, 3)))
     panel = panel_of(window)  # the lesson's own

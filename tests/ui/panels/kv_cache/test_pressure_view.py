@@ -50,6 +50,7 @@ def settle(window) -> None:
         window.session.settle()
 
 
+@pytest.mark.long
 def test_points_are_what_was_computed(view):
     assert view.found.layer.workload.heads == 1
     curves = view.plot.model.curves

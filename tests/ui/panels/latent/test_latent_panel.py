@@ -49,6 +49,7 @@ def test_curves_are_the_prices(window, quantity):
     assert f"From {at} queries on" in model.note
 
 
+@pytest.mark.long
 def test_what_sharing_costs_is_of_a_trained_layer(window):
     panel = panel_of(window)
     press(panel, "view", "sharing")

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Generic
 
 from pydantic import ValidationError
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSignalBlocker, Qt, Signal
 from PySide6.QtGui import (
     QHideEvent,
     QKeyEvent,
@@ -515,10 +515,9 @@ class StudyPanel(Panel[None], Generic[Found, State]):
 
     def _draw(self, state: State) -> None:
         value, most = self.study.mark(state)
-        blocked = self.slider.blockSignals(True)
-        self.slider.setRange(0, most)
-        self.slider.setValue(value)
-        self.slider.blockSignals(blocked)
+        with QSignalBlocker(self.slider):
+            self.slider.setRange(0, most)
+            self.slider.setValue(value)
         for act in self.study.acts:
             does = act.anew or self.study.act(state, act.name) is not None
             self.buttons[act.name].setEnabled(does)

@@ -9,7 +9,6 @@ from PySide6.QtCore import QEvent, QObject, QPointF, QRect, QRectF, QSize, Qt, S
 from PySide6.QtGui import (
     QColor,
     QFocusEvent,
-    QHelpEvent,
     QHideEvent,
     QKeyEvent,
     QMouseEvent,
@@ -18,7 +17,7 @@ from PySide6.QtGui import (
     QResizeEvent,
     QShowEvent,
 )
-from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from simulator.lesson.places import NumberPlace
 from simulator.lesson.predict import GuessOutcome
@@ -49,6 +48,7 @@ from ui.talk.predict_card import PredictCard
 from ui.talk.slide import paint_slide, slide_style, slide_width
 from ui.widgets.choice_bar import Button, bar_sheet
 from ui.widgets.focus import has_ring
+from ui.widgets.painted import Painted
 from ui.widgets.sheet import set_sheet
 
 SHARE, LARGE_SHARE = 0.17, 0.225
@@ -308,7 +308,7 @@ class LessonBar(QWidget):
         wide, gap = round(_controls_width(style)), round(px(_BETWEEN))
         row, top = round(px(_ROW)), round(px(_EDGE))
         left, small = self.width() - round(px(_GAP)) - wide, round(px(_TICKS))
-        self.ticks.style_now = style
+        self.ticks.set_style(style)
         self.ticks.setGeometry(QRect(left, top, wide - small - gap, small))
         back = (wide - gap) // 3
         font = style.text_font(13)
@@ -370,9 +370,11 @@ _ALONE = 720
 
 
 @guarded
-class _CaptionView(QWidget):
+class _CaptionView(Painted):
     """The caption of the step; in a window, words of the glossary can be asked for."""
 
+    ground = False
+    ringed = False  # the word that has the focus is framed
     word_asked = Signal(str)
     number_pointed = Signal(tuple)
     number_dragged = Signal(str, int, bool)
@@ -381,7 +383,6 @@ class _CaptionView(QWidget):
         super().__init__(parent)
         self.setObjectName("caption")
         self.setAccessibleName("Caption")
-        self.style_now = Style(DARK)
         self.shown: Caption | None = None
         self.on_slide = False
         """Whether it shows the two lines of a slide."""
@@ -451,33 +452,26 @@ class _CaptionView(QWidget):
     def _term_at(self, at: QPointF) -> str:
         return next((spot.name for spot, box in self.terms if box.contains(at)), "")
 
-    def event(self, event: QEvent) -> bool:
-        if event.type() is QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            name = self._term_at(QPointF(event.pos()))
-            number = self._number_at(QPointF(event.pos()))
-            whole = self.accessibleDescription() * self.cut
-            tip = said_of(name) if name else _number_tip(number) if number else whole
-            QToolTip.showText(event.globalPos(), tip, self)
-            return True
-        return super().event(event)
+    def tip(self, at: QPointF) -> str:
+        name, number = self._term_at(at), self._number_at(at)
+        whole = self.accessibleDescription() * self.cut
+        return said_of(name) if name else _number_tip(number) if number else whole
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         if self._dragged is not None:
             self._drag(event)
-            return
-        at = event.position()
-        number = self._number_at(at)
+        else:
+            super().mouseMoveEvent(event)
+
+    def point(self, at: QPointF | None) -> None:
+        number = None if at is None else self._number_at(at)
         self._light(number)
         if number is not None and number.origin.setting:
             self.setCursor(Qt.CursorShape.SizeHorCursor)
-        elif self._term_at(at):
+        elif at is not None and self._term_at(at):
             self.setCursor(Qt.CursorShape.PointingHandCursor)
         else:
             self.setCursor(Qt.CursorShape.ArrowCursor)
-
-    def leaveEvent(self, event: QEvent) -> None:
-        self._light(None)
-        super().leaveEvent(event)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         number = self._number_at(event.position())
@@ -510,31 +504,30 @@ class _CaptionView(QWidget):
         self._chosen = None
         self.update()
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:
+    def key(self, event: QKeyEvent) -> bool:
         """Go from word to word with Up and Down; Enter asks for the one that is chosen."""
         names = list(dict.fromkeys(spot.name for spot, _ in self.terms))
         step = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(Qt.Key(event.key()), 0)
+        enters = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
         if names and step:
             start = names.index(self._chosen) if self._chosen in names else -(step > 0)
             self._chosen = names[(start + step) % len(names)]
             self.update()
-        elif names and event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+        elif names and enters:
             self.word_asked.emit(self._chosen or names[0])
-        else:
-            super().keyPressEvent(event)
+        return bool(names and (step or enters))
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with painting(self) as painter:
-            if self.shown is not None:
-                painter.setOpacity(_FADED if self.faded else 1.0)
-                if self.on_slide:
-                    paint_slide(painter, self.shown, self.style_now, QRectF(self.rect()))
-                    return
-                rect, terms = QRectF(self.rect()), not self.large
-                paint_caption(painter, self.shown, self.style_now, rect, terms=terms, lit=self.lit)
-            for spot, box in self.terms if has_ring(self) else ():
-                if spot.name == (self._chosen or self.terms[0][0].name):
-                    outline(painter, box.adjusted(-2, 0, 2, 0), self.style_now.theme.text)
+    def paint(self, painter: QPainter) -> None:
+        if self.shown is not None:
+            painter.setOpacity(_FADED if self.faded else 1.0)
+            if self.on_slide:
+                paint_slide(painter, self.shown, self.style_now, QRectF(self.rect()))
+                return
+            rect, terms = QRectF(self.rect()), not self.large
+            paint_caption(painter, self.shown, self.style_now, rect, terms=terms, lit=self.lit)
+        for spot, box in self.terms if has_ring(self) else ():
+            if spot.name == (self._chosen or self.terms[0][0].name):
+                outline(painter, box.adjusted(-2, 0, 2, 0), self.style_now.theme.text)
 
 
 def _number_tip(number: NumberPlace) -> str:
@@ -547,9 +540,10 @@ def _number_tip(number: NumberPlace) -> str:
 
 
 @guarded
-class _Ticks(QWidget):
+class _Ticks(Painted):
     """The steps of the lesson in a row: the current one is bright, those before it are filled."""
 
+    ground = False
     chosen = Signal(int)
 
     def __init__(self, parent: QWidget) -> None:
@@ -558,7 +552,6 @@ class _Ticks(QWidget):
         self.setAccessibleName("Steps of the lesson")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.style_now = Style(DARK)
         self.titles: tuple[str, ...] = ()
         self.number = self.count = 0
 
@@ -584,43 +577,32 @@ class _Ticks(QWidget):
                 return n
         return None
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with painting(self) as painter:
-            theme, px = self.style_now.theme, self.style_now.px
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            for n, box in enumerate(self.boxes()):
-                if n == self.number:
-                    tall = box.adjusted(0, -px(3), 0, px(3))
-                    card(painter, tall, theme.current, theme.current, px(2))
-                elif n < self.number:
-                    card(painter, box, theme.muted, theme.muted, px(2))
-                else:
-                    card(painter, box, theme.field, theme.muted, px(2))
-            if has_ring(self):
-                painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-                painter.setPen(QColor(theme.text))
-                painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
+    def paint(self, painter: QPainter) -> None:
+        theme, px = self.style_now.theme, self.style_now.px
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        for n, box in enumerate(self.boxes()):
+            if n == self.number:
+                tall = box.adjusted(0, -px(3), 0, px(3))
+                card(painter, tall, theme.current, theme.current, px(2))
+            elif n < self.number:
+                card(painter, box, theme.muted, theme.muted, px(2))
+            else:
+                card(painter, box, theme.field, theme.muted, px(2))
 
-    def event(self, event: QEvent) -> bool:
-        if event.type() is QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            step = self.step_at(event.pos().x())
-            words = ""
-            if step is not None:
-                title = self.titles[step] if step < len(self.titles) else ""
-                words = f"Step {step + 1}: {title}" if title else f"Step {step + 1}"
-            QToolTip.showText(event.globalPos(), words, self)
-            return True
-        return super().event(event)
+    def tip(self, at: QPointF) -> str:
+        step = self.step_at(at.x())
+        if step is None:
+            return ""
+        title = self.titles[step] if step < len(self.titles) else ""
+        return f"Step {step + 1}: {title}" if title else f"Step {step + 1}"
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         step = self.step_at(event.position().x())
         if step is not None and event.button() is Qt.MouseButton.LeftButton:
             self.chosen.emit(step)
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:
+    def key(self, event: QKeyEvent) -> bool:
         step = self.number + {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(Qt.Key(event.key()), 0)
-        if step == self.number:
-            super().keyPressEvent(event)
-        elif 0 <= step < self.count:
+        if step != self.number and 0 <= step < self.count:
             self.chosen.emit(step)
+        return step != self.number

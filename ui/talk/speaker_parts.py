@@ -6,26 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
-    QHelpEvent,
     QKeyEvent,
     QMouseEvent,
     QPainter,
-    QPaintEvent,
     QPixmap,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+from PySide6.QtWidgets import QSizePolicy
 
 from ui.look.draw import LEFT, RIGHT, card, draw_text, text_width
 from ui.look.names import first_that_fits
-from ui.look.theme import DARK, Style
+from ui.look.theme import Style
 from ui.look.units import plural
 from ui.safety.overrides import guarded
-from ui.safety.painting import painting
-from ui.widgets.focus import has_ring
+from ui.widgets.painted import Painted
 
 NOW, NEXT, STEPS = QSize(880, 495), QSize(540, 304), 372
 """Sizes of the pictures and width of the list, in a window of 1920 × 1080."""
@@ -71,22 +68,23 @@ class Pace:
         return "bad" if rest < 0 else "current" if rest <= LAST else "text"
 
 
-class SpeakerPart(QWidget):
+class SpeakerPart(Painted):
     """A part that is painted in u: a 1080th of the height of the speaker's window."""
+
+    ground = False
 
     def __init__(self, name: str, meaning: str) -> None:
         super().__init__()
         self.setObjectName(name)
         self.setAccessibleName(meaning)
-        self.style_now, self.u = Style(DARK), 1.0
+        self.u = 1.0
 
-    def set_style(self, style: Style, u: float) -> None:
+    def take(self, style: Style, u: float) -> None:
         """Take theme and the size of 1 u."""
-        self.style_now, self.u = replace(style, scale=u), u
-        self.update()
+        self.u = u
+        self.set_style(replace(style, scale=u))
 
 
-@guarded
 class SlidePicture(SpeakerPart):
     """A picture of the stage under its heading: what is on show, or what comes next."""
 
@@ -108,35 +106,35 @@ class SlidePicture(SpeakerPart):
         self.picture = picture
         self.update()
 
-    def set_style(self, style: Style, u: float) -> None:
-        super().set_style(style, u)
-        self.setFixedSize(round(self._size.width() * u), round((self._size.height() + TALLER) * u))
+    def arrange(self) -> None:
+        self.setFixedSize(
+            round(self._size.width() * self.u),
+            round((self._size.height() + TALLER) * self.u),
+        )
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with painting(self) as painter:
-            style, theme, u = self.style_now, self.style_now.theme, self.u
-            painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
-            bold, plain = style.text_font(20, bold=True), style.text_font(19)
-            place = QRectF(0, 0, self.width(), (TALLER - 6) * u)
-            draw_text(painter, place, self.heading, bold,
-                      theme.current if self.lit else theme.text, LEFT)  # fmt: skip
-            place.setLeft(text_width(bold, self.heading) + 14 * u)
-            title = first_that_fits((self.title, ""), place.width(), plain)
-            draw_text(painter, place, title, plain, theme.muted, LEFT)
-            box = QRectF(self.rect()).adjusted(1, TALLER * u, -1, -1)
-            edge = theme.current if self.lit else theme.border
-            card(painter, box, theme.window, edge, 6 * u, 3 * u if self.lit else 1)
-            if self.picture.isNull():
-                return
-            inner = box.adjusted(3 * u, 3 * u, -3 * u, -3 * u)
-            size = QSize(self.picture.size()).scaled(
-                inner.size().toSize(), Qt.AspectRatioMode.KeepAspectRatio
-            )
-            at = QRectF(inner.center() - QPointF(size.width() / 2, size.height() / 2), size)
-            painter.drawPixmap(at, self.picture, QRectF(self.picture.rect()))
+    def paint(self, painter: QPainter) -> None:
+        style, theme, u = self.style_now, self.style_now.theme, self.u
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+        bold, plain = style.text_font(20, bold=True), style.text_font(19)
+        place = QRectF(0, 0, self.width(), (TALLER - 6) * u)
+        draw_text(painter, place, self.heading, bold,
+                  theme.current if self.lit else theme.text, LEFT)  # fmt: skip
+        place.setLeft(text_width(bold, self.heading) + 14 * u)
+        title = first_that_fits((self.title, ""), place.width(), plain)
+        draw_text(painter, place, title, plain, theme.muted, LEFT)
+        box = QRectF(self.rect()).adjusted(1, TALLER * u, -1, -1)
+        edge = theme.current if self.lit else theme.border
+        card(painter, box, theme.window, edge, 6 * u, 3 * u if self.lit else 1)
+        if self.picture.isNull():
+            return
+        inner = box.adjusted(3 * u, 3 * u, -3 * u, -3 * u)
+        size = QSize(self.picture.size()).scaled(
+            inner.size().toSize(), Qt.AspectRatioMode.KeepAspectRatio
+        )
+        at = QRectF(inner.center() - QPointF(size.width() / 2, size.height() / 2), size)
+        painter.drawPixmap(at, self.picture, QRectF(self.picture.rect()))
 
 
-@guarded
 class Ready(SpeakerPart):
     """Whether the next step is computed, and its picture there."""
 
@@ -156,21 +154,19 @@ class Ready(SpeakerPart):
         """What it says."""
         return "" if self.ready is None else "computed, ready" if self.ready else "computing"
 
-    def set_style(self, style: Style, u: float) -> None:
-        super().set_style(style, u)
-        self.setFixedHeight(round(34 * u))
+    def arrange(self) -> None:
+        self.setFixedHeight(round(34 * self.u))
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with painting(self) as painter:
-            if self.ready is None:
-                return
-            theme, u, high = self.style_now.theme, self.u, self.height()
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(QColor(theme.good if self.ready else theme.muted))
-            painter.drawEllipse(QPointF(9 * u, high / 2), 7 * u, 7 * u)
-            place = QRectF(26 * u, 0, self.width() - 26 * u, high)
-            draw_text(painter, place, self.words, self.style_now.text_font(19), theme.muted, LEFT)
+    def paint(self, painter: QPainter) -> None:
+        if self.ready is None:
+            return
+        theme, u, high = self.style_now.theme, self.u, self.height()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(theme.good if self.ready else theme.muted))
+        painter.drawEllipse(QPointF(9 * u, high / 2), 7 * u, 7 * u)
+        place = QRectF(26 * u, 0, self.width() - 26 * u, high)
+        draw_text(painter, place, self.words, self.style_now.text_font(19), theme.muted, LEFT)
 
 
 @guarded
@@ -202,9 +198,8 @@ class StepList(SpeakerPart):
         self._reveal()
         self.update()
 
-    def set_style(self, style: Style, u: float) -> None:
-        super().set_style(style, u)
-        self.setFixedWidth(round(STEPS * u))
+    def arrange(self) -> None:
+        self.setFixedWidth(round(STEPS * self.u))
         self._reveal()
 
     @property
@@ -230,32 +225,25 @@ class StepList(SpeakerPart):
         """Return the step at a place."""
         return next((n for n, box in self.rows() if box.contains(place)), None)
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with painting(self) as painter:
-            style, theme, u = self.style_now, self.style_now.theme, self.u
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            head = QRectF(0, 0, self.width(), (TALLER - 6) * u)
-            bold, plain = style.text_font(20, bold=True), style.text_font(19)
-            draw_text(painter, head, "Steps", bold, theme.text, LEFT)
-            head.setLeft(text_width(bold, "Steps") + 14 * u)
-            draw_text(painter, head, "G or a number jumps", plain, theme.muted, LEFT)
-            for n, box in self.rows():
-                here = n == self.number
-                ground, edge = (
-                    (theme.accent, theme.current) if here else (theme.field, theme.border)
-                )
-                card(painter, box, ground, edge, 6 * u, 2 * u if here else 1)
-                colour = theme.faint if n < self.number else theme.text
-                self._write(painter, box, (str(n + 1), self.titles[n]), colour, here)
-            shown = self._first + len(self.rows())
-            if self.then and shown == len(self.titles) and shown - self._first < self._room:
-                top = TALLER * u + (shown - self._first) * (ROW + 6) * u
-                box = QRectF(1, top, self.width() - 2, ROW * u)
-                self._write(painter, box, ("+", f"then: {self.then}"), theme.muted, False)
-            if has_ring(self):
-                painter.setPen(QColor(theme.text))
-                painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
+    def paint(self, painter: QPainter) -> None:
+        style, theme, u = self.style_now, self.style_now.theme, self.u
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        head = QRectF(0, 0, self.width(), (TALLER - 6) * u)
+        bold, plain = style.text_font(20, bold=True), style.text_font(19)
+        draw_text(painter, head, "Steps", bold, theme.text, LEFT)
+        head.setLeft(text_width(bold, "Steps") + 14 * u)
+        draw_text(painter, head, "G or a number jumps", plain, theme.muted, LEFT)
+        for n, box in self.rows():
+            here = n == self.number
+            ground, edge = (theme.accent, theme.current) if here else (theme.field, theme.border)
+            card(painter, box, ground, edge, 6 * u, 2 * u if here else 1)
+            colour = theme.faint if n < self.number else theme.text
+            self._write(painter, box, (str(n + 1), self.titles[n]), colour, here)
+        shown = self._first + len(self.rows())
+        if self.then and shown == len(self.titles) and shown - self._first < self._room:
+            top = TALLER * u + (shown - self._first) * (ROW + 6) * u
+            box = QRectF(1, top, self.width() - 2, ROW * u)
+            self._write(painter, box, ("+", f"then: {self.then}"), theme.muted, False)
 
     def _write(
         self, painter: QPainter, box: QRectF, words: tuple[str, str], colour: str, bold: bool
@@ -276,14 +264,9 @@ class StepList(SpeakerPart):
         draw_text(painter, room, words[1], font, colour, LEFT)
         painter.restore()
 
-    def event(self, event: QEvent) -> bool:
-        if event.type() is QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            step = self.step_at(QPointF(event.pos()))
-            QToolTip.showText(
-                event.globalPos(), self.titles[step] if step is not None else "", self
-            )
-            return True
-        return super().event(event)
+    def tip(self, at: QPointF) -> str:
+        step = self.step_at(at)
+        return "" if step is None else self.titles[step]
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         step = self.step_at(event.position())
@@ -296,15 +279,14 @@ class StepList(SpeakerPart):
         self._first = min(max(self._first + by, 0), most)
         self.update()
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:
+    def key(self, event: QKeyEvent) -> bool:
         by = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(Qt.Key(event.key()), 0)
-        if by and 0 <= self.number + by < len(self.titles):
+        goes = bool(by) and 0 <= self.number + by < len(self.titles)
+        if goes:
             self.chosen.emit(self.number + by)
-        else:
-            super().keyPressEvent(event)
+        return goes
 
 
-@guarded
 class Asked(SpeakerPart):
     """What an audience asks, and the keys that show it."""
 
@@ -312,24 +294,22 @@ class Asked(SpeakerPart):
         super().__init__("if_asked", "If they ask")
         self.setAccessibleDescription(", ".join(f"{words} {key}" for words, key in ASKED))
 
-    def set_style(self, style: Style, u: float) -> None:
-        super().set_style(style, u)
-        self.setFixedWidth(round(STEPS * u))
+    def arrange(self) -> None:
+        self.setFixedWidth(round(STEPS * self.u))
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with painting(self) as painter:
-            style, theme, u = self.style_now, self.style_now.theme, self.u
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            draw_text(painter, QRectF(0, 4 * u, self.width(), 26 * u), "If they ask",
-                      style.text_font(18, bold=True), theme.muted, LEFT)  # fmt: skip
-            font, code = style.text_font(20), style.text_font(16)
-            for n, (words, key) in enumerate(ASKED):
-                place = QRectF(0, (36 + 44 * n) * u, self.width(), 40 * u)
-                draw_text(painter, place, words, font, theme.text, LEFT)
-                wide = text_width(code, key) + 20 * u
-                box = QRectF(190 * u, place.y() + 4 * u, wide, 32 * u)
-                card(painter, box, theme.field, theme.border, 4 * u)
-                draw_text(painter, box, key, code, theme.text, Qt.AlignmentFlag.AlignCenter)
+    def paint(self, painter: QPainter) -> None:
+        style, theme, u = self.style_now, self.style_now.theme, self.u
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        draw_text(painter, QRectF(0, 4 * u, self.width(), 26 * u), "If they ask",
+                  style.text_font(18, bold=True), theme.muted, LEFT)  # fmt: skip
+        font, code = style.text_font(20), style.text_font(16)
+        for n, (words, key) in enumerate(ASKED):
+            place = QRectF(0, (36 + 44 * n) * u, self.width(), 40 * u)
+            draw_text(painter, place, words, font, theme.text, LEFT)
+            wide = text_width(code, key) + 20 * u
+            box = QRectF(190 * u, place.y() + 4 * u, wide, 32 * u)
+            card(painter, box, theme.field, theme.border, 4 * u)
+            draw_text(painter, box, key, code, theme.text, Qt.AlignmentFlag.AlignCenter)
 
 
 @guarded
@@ -363,25 +343,19 @@ class PlanBar(SpeakerPart):
         self.changed.emit()
         self.update()
 
-    def set_style(self, style: Style, u: float) -> None:
-        super().set_style(style, u)
-        self.setFixedHeight(round(76 * u))
+    def arrange(self) -> None:
+        self.setFixedHeight(round(76 * self.u))
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with painting(self) as painter:
-            style, theme, u, pace = self.style_now, self.style_now.theme, self.u, self.pace
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            if pace is None:
-                words, font = f"set {clock_words(TARGET)}", style.text_font(19)
-                box = QRectF(1, 14 * u, text_width(font, words) + 32 * u, 44 * u)
-                card(painter, box, theme.field, theme.border, 6 * u)
-                draw_text(painter, box.adjusted(16 * u, 0, 0, 0), words, font, theme.text, LEFT)
-            else:
-                self._paint_pace(painter, pace)
-            if has_ring(self):
-                painter.setPen(QColor(theme.text))
-                painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
+    def paint(self, painter: QPainter) -> None:
+        style, theme, u, pace = self.style_now, self.style_now.theme, self.u, self.pace
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        if pace is None:
+            words, font = f"set {clock_words(TARGET)}", style.text_font(19)
+            box = QRectF(1, 14 * u, text_width(font, words) + 32 * u, 44 * u)
+            card(painter, box, theme.field, theme.border, 6 * u)
+            draw_text(painter, box.adjusted(16 * u, 0, 0, 0), words, font, theme.text, LEFT)
+        else:
+            self._paint_pace(painter, pace)
 
     def _paint_pace(self, painter: QPainter, pace: Pace) -> None:
         style, theme, u, wide = self.style_now, self.style_now.theme, self.u, self.width()
@@ -418,14 +392,14 @@ class PlanBar(SpeakerPart):
         self._change(1 if event.angleDelta().y() > 0 else -1)
         event.accept()
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:
+    def key(self, event: QKeyEvent) -> bool:
         by = {Qt.Key.Key_Up: 1, Qt.Key.Key_Down: -1}.get(Qt.Key(event.key()), 0)
+        enters = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and not self.target
         if by:
             self._change(by)
-        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and not self.target:
+        elif enters:
             self.set_target(TARGET)
-        else:
-            super().keyPressEvent(event)
+        return bool(by or enters)
 
     def _change(self, by: int) -> None:
         minutes = ceil((self.target or TARGET) / 60) + by * bool(self.target)

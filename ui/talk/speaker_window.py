@@ -435,7 +435,7 @@ class SpeakerWindow(QWidget):
             self.now_picture, self.next_picture, self.ready, self.steps, self.plan, self.if_asked,
         )  # fmt: skip
         for part in parts:
-            part.set_style(self._style, self._u)
+            part.take(self._style, self._u)
 
     def _restyle(self) -> None:
         """Set the sizes that belong to the window's size: full screen is read from further away."""

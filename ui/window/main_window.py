@@ -259,7 +259,7 @@ class MainWindow(LessonWindow):
         session.word_asked.connect(self._show_word)
         self.lessons.bar.word_asked.connect(self._show_word)
         self.lessons.bar.number_pointed.connect(self.board.light)
-        self.lessons.bar.number_dragged.connect(self.what_if.drag)
+        self.lessons.bar.number_dragged.connect(self.what_if.drag_number)
         self.sound.failed.connect(self._show_silence)
         self.lessons.player.step_changed.connect(self._show_title)
         self.lessons.player.step_changed.connect(session.painting.stop)

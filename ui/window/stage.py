@@ -6,8 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QPoint, QRect, QRectF, QTimer
-from PySide6.QtGui import QColor, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtGui import QColor, QPainter
+from PySide6.QtWidgets import QSizePolicy
 
 from simulator.base.errors import safe_text
 from simulator.program.faults import fault_labels
@@ -16,14 +16,13 @@ from simulator.run.trace import Trace
 from ui.look.draw import CENTRE, LEFT, card, draw_text, text_width
 from ui.look.names import first_that_fits
 from ui.look.slide import FREE, MARGIN, NAME, SEGMENT, TOP, beside, unit
-from ui.look.theme import DARK, LABEL, Style
+from ui.look.theme import LABEL, Style
 from ui.panels.base import StatePicture
 from ui.panels.compare.costs import Costs, costs_of, paint_costs
 from ui.panels.transport.bar import TransportBar
-from ui.safety.overrides import guarded
-from ui.safety.painting import painting
 from ui.session.view import View
 from ui.talk.predict_card import TEXT, PredictCard
+from ui.widgets.painted import Painted
 from ui.window.what_if.band import WhatIfBand
 
 if TYPE_CHECKING:
@@ -35,8 +34,7 @@ _SEGMENTS, _GAP = 16.0, 8.0
 """Where the segments of the steps are, from the top, and how far apart, in u."""
 
 
-@guarded
-class StageTop(QWidget):
+class StageTop(Painted):
     """The line at the top of a slide: a segment for each step, and the lesson's name.
 
     title: the lesson's name, or what the run is called.
@@ -47,7 +45,6 @@ class StageTop(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("stage_title")
-        self.style_now = Style(DARK)
         self.title, self.number, self.count, self.question = "", 0, 0, ""
         self._trace: Trace | None = None
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -72,13 +69,7 @@ class StageTop(QWidget):
             self._trace = trace
             self.update()
 
-    def set_style(self, style: Style) -> None:
-        """Take theme and text scale."""
-        self.style_now = style
-        self.fit()
-        self.update()
-
-    def fit(self) -> None:
+    def arrange(self) -> None:
         """Take the height that belongs to the window's size."""
         self.setFixedHeight(max(1, round(TOP * unit(self.window().size()))))
 
@@ -92,40 +83,36 @@ class StageTop(QWidget):
             for n in range(count)
         ]
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with painting(self) as painter:
-            theme, u = self.style_now.theme, self.height() / TOP
-            painter.fillRect(self.rect(), QColor(theme.panel))
-            for n, place in enumerate(self.segments()):
-                here = theme.current if n == self.number else theme.border
-                painter.fillRect(place, QColor(theme.muted if n < self.number else here))
-            own = Style(theme, NAME * u / LABEL)
-            font, top = own.text_font(LABEL), 32 * u
-            place = QRectF(MARGIN * u, top, self.width() - 2 * MARGIN * u, self.height() - top)
-            if self._trace is not None and (
-                faults := fault_labels(self._trace.workload.scenario)
-            ):  # never left out: what is shown is wrong on purpose
-                word = first_that_fits(faults, place.width(), font)
-                box = QRectF(place)
-                box.setLeft(place.right() - text_width(font, word) - 2 * _GAP * u)
-                card(painter, box, theme.bad, theme.bad, 4 * u)
-                draw_text(painter, box, word, font, theme.panel, CENTRE)
-                place.setRight(box.left() - _GAP * u)
-            title, ink = self.title, theme.muted
-            if self.question:
-                title, ink, font = self.question, theme.current, own.text_font(LABEL, bold=True)
-            title = first_that_fits((title, ""), place.width(), font)
-            draw_text(painter, place, title, font, ink, LEFT)
+    def paint(self, painter: QPainter) -> None:
+        theme, u = self.style_now.theme, self.height() / TOP
+        for n, place in enumerate(self.segments()):
+            here = theme.current if n == self.number else theme.border
+            painter.fillRect(place, QColor(theme.muted if n < self.number else here))
+        own = Style(theme, NAME * u / LABEL)
+        font, top = own.text_font(LABEL), 32 * u
+        place = QRectF(MARGIN * u, top, self.width() - 2 * MARGIN * u, self.height() - top)
+        if self._trace is not None and (
+            faults := fault_labels(self._trace.workload.scenario)
+        ):  # never left out: what is shown is wrong on purpose
+            word = first_that_fits(faults, place.width(), font)
+            box = QRectF(place)
+            box.setLeft(place.right() - text_width(font, word) - 2 * _GAP * u)
+            card(painter, box, theme.bad, theme.bad, 4 * u)
+            draw_text(painter, box, word, font, theme.panel, CENTRE)
+            place.setRight(box.left() - _GAP * u)
+        title, ink = self.title, theme.muted
+        if self.question:
+            title, ink, font = self.question, theme.current, own.text_font(LABEL, bold=True)
+        title = first_that_fits((title, ""), place.width(), font)
+        draw_text(painter, place, title, font, ink, LEFT)
 
 
-@guarded
-class StageBand(QWidget):
+class StageBand(Painted):
     """The empty band below the caption, in which controls come, and a number that is typed."""
 
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("stage_band")
-        self.style_now = Style(DARK)
         self.words = ""
         self.card: PredictCard | None = None
         """The card of a question, which is answered here."""
@@ -137,13 +124,7 @@ class StageBand(QWidget):
             self.setAccessibleName(words)
             self.update()
 
-    def set_style(self, style: Style) -> None:
-        """Take theme and text scale."""
-        self.style_now = style
-        self.fit()
-        self.update()
-
-    def fit(self) -> None:
+    def arrange(self) -> None:
         """Take the height that belongs to the window's size."""
         self.setFixedHeight(max(1, round(FREE * unit(self.window().size()))))
         if self.card is not None:
@@ -152,18 +133,12 @@ class StageBand(QWidget):
             high, side = self.card.high, round(MARGIN * u)
             self.card.setGeometry(side, 0, self.width() - 2 * side, min(high, self.height()))
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self.fit()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with painting(self) as painter:
-            theme, u = self.style_now.theme, self.height() / FREE
-            painter.fillRect(self.rect(), QColor(theme.panel))
-            if self.words:
-                font = Style(theme, NAME * u / LABEL).text_font(LABEL)
-                place = QRectF(self.rect()).adjusted(MARGIN * u, 0, -MARGIN * u, 0)
-                draw_text(painter, place, self.words, font, theme.current, LEFT)
+    def paint(self, painter: QPainter) -> None:
+        theme, u = self.style_now.theme, self.height() / FREE
+        if self.words:
+            font = Style(theme, NAME * u / LABEL).text_font(LABEL)
+            place = QRectF(self.rect()).adjusted(MARGIN * u, 0, -MARGIN * u, 0)
+            draw_text(painter, place, self.words, font, theme.current, LEFT)
 
 
 class Stage(QObject):
@@ -239,16 +214,15 @@ class Stage(QObject):
         self.title.set_style(style)
         self.band.set_style(style)
         self.transport.set_style(style)
-        self.slide.style_now = style
-        self.slide.update()
+        self.slide.set_style(style)
         self.what_if.set_theme(style.theme)
 
     def fit(self) -> None:
         """Take the sizes that belong to the window's size; an audience sees 16 : 9 at most."""
         side = beside(self._window.size()) if self.on else 0
         self._window.setContentsMargins(side, 0, side, 0)
-        self.title.fit()
-        self.band.fit()
+        self.title.arrange()
+        self.band.arrange()
 
     def settle(self) -> None:
         """Show what is off the stage, now that text has its own size again.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from PySide6.QtCore import QRectF, QSizeF, Qt
+from PySide6.QtCore import QRectF, QSignalBlocker, QSizeF, Qt
 from PySide6.QtWidgets import QLabel, QSlider
 
 from simulator.base.choices import Choice, Option
@@ -136,10 +136,9 @@ class HeadsPanel(Panel[None]):
 
     def _take(self, state: HeadsState) -> None:
         self.state = self.picture.state = state
-        blocked = self.slider.blockSignals(True)
-        self.slider.setRange(0, max(len(state.ways) - 1, 0))
-        self.slider.setValue(state.at)
-        self.slider.blockSignals(blocked)
+        with QSignalBlocker(self.slider):
+            self.slider.setRange(0, max(len(state.ways) - 1, 0))
+            self.slider.setValue(state.at)
         self.slider.setEnabled(len(state.ways) > 1 and not state.fixed)
         why = state.fixed or "MHA at the left, MQA at the right, MLA beyond it where there is one."
         self.slider.setToolTip(f"{why} Ainslie et al. 2023, figure 2.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QFont, QWheelEvent
 from PySide6.QtWidgets import QLabel, QSlider, QToolButton, QWidget
 
@@ -132,12 +132,11 @@ class InspectorBar(QWidget):
         }
         for name, place in places.items():
             slider = self.sliders[name]
-            slider.blockSignals(True)
-            if name != "temperature":
-                slider.setRange(0, max(keys, place))
-                slider.setPageStep(max(keys // 20, 1))
-            slider.setValue(place)
-            slider.blockSignals(False)
+            with QSignalBlocker(slider):
+                if name != "temperature":
+                    slider.setRange(0, max(keys, place))
+                    slider.setPageStep(max(keys // 20, 1))
+                slider.setValue(place)
         self.buttons["causal"].setChecked(settings.causal)
         self._write()
 

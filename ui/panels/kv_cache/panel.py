@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QRect, QSizeF, Qt, QTimer, Signal
+from PySide6.QtCore import QRect, QSignalBlocker, QSizeF, Qt, QTimer, Signal
 from PySide6.QtGui import QHideEvent
 from PySide6.QtWidgets import QDoubleSpinBox, QFileDialog, QStackedLayout, QWidget
 
@@ -257,9 +257,8 @@ class MemoryCard(PlotPanel[None]):
             ("page size", str(c.page_size)),
         ):
             self.bar.show_chosen(name, value)
-        blocked = self.parameters.blockSignals(True)
-        self.parameters.setValue(c.model.params_billion or 0.0)
-        self.parameters.blockSignals(blocked)
+        with QSignalBlocker(self.parameters):
+            self.parameters.setValue(c.model.params_billion or 0.0)
         if c.opened == CURVE:
             self.show_plot(cache_plot(c))
         (self._clock.start if c.decodes else self._clock.stop)()

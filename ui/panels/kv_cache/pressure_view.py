@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import QSizeF, Qt
+from PySide6.QtCore import QSignalBlocker, QSizeF, Qt
 from PySide6.QtWidgets import QLabel, QSlider
 
 from simulator.base.choices import Choice, Option
@@ -136,10 +136,9 @@ class PressureView(PlotPanel[None]):
             (self.step, step or tokens),
         )
         for slider, value in usual:
-            blocked = slider.blockSignals(True)
-            slider.setMaximum(tokens)
-            slider.setValue(value)
-            slider.blockSignals(blocked)
+            with QSignalBlocker(slider):
+                slider.setMaximum(tokens)
+                slider.setValue(value)
 
     def choose(self, name: str, value: str) -> None:
         """Accept a choice; the views are the dock's."""
@@ -151,9 +150,8 @@ class PressureView(PlotPanel[None]):
         """Show the policy and the budget of a point that was clicked."""
         assert isinstance(pick, tuple)
         name, budget = pick
-        blocked = self.budget.blockSignals(True)
-        self.budget.setValue(budget)
-        self.budget.blockSignals(blocked)
+        with QSignalBlocker(self.budget):
+            self.budget.setValue(budget)
         self.bar.choose("policy", name)
 
     def _decode(self) -> None:

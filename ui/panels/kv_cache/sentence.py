@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, QSignalBlocker, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QColor,
     QFont,
@@ -169,9 +169,8 @@ class TokenBox(QSpinBox):
 
     def show_value(self, tokens: int) -> None:
         """Show a number that somebody else has set."""
-        blocked = self.blockSignals(True)
-        self.setValue(tokens)
-        self.blockSignals(blocked)
+        with QSignalBlocker(self):
+            self.setValue(tokens)
 
     def set_letters(self, style: Style, font: QFont) -> None:
         """Take the style, and the font of the word."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QSignalBlocker, QSize, Qt
 from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QLabel, QSlider
 
@@ -77,9 +77,8 @@ class SoftmaxPanel(MovingPanel[None]):
         figures = (error_words(snapshot, report)[0], rescale_words(snapshot, report))
         threshold = snapshot.program.workload.threshold
         if threshold is not None and not self.slider.isSliderDown():
-            self.slider.blockSignals(True)  # it follows the run, and changes nothing
-            self.slider.setValue(round(threshold))
-            self.slider.blockSignals(False)
+            with QSignalBlocker(self.slider):  # it follows the run, and changes nothing
+                self.slider.setValue(round(threshold))
             self._say(threshold)
         self.arrange()
         missed = "" if self.elsewhere is None else elsewhere_words(snapshot, self.elsewhere)[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, Qt
+from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, QSignalBlocker, Qt
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QLabel, QSlider, QWidget
 
@@ -89,10 +89,9 @@ class SparsePanel(StudyPanel[SparseState, SparseState]):
             self.arrange()
         self.use_button.setText("Use…" if needs_file(w, pattern.mask) else "Use")
         self.use_button.setEnabled(pattern.of_keys)
-        blocked = self.blocks.blockSignals(True)
-        self.blocks.setRange(1, blocks_of(w, state.knobs.block))
-        self.blocks.setValue(state.knobs.k)
-        self.blocks.blockSignals(blocked)
+        with QSignalBlocker(self.blocks):
+            self.blocks.setRange(1, blocks_of(w, state.knobs.block))
+            self.blocks.setValue(state.knobs.k)
         self.blocks.setAccessibleDescription(knobs_words(state))
         return super().completed(state)
 

@@ -6,9 +6,9 @@ import re
 from dataclasses import replace
 from functools import cache, partial
 
-from PySide6.QtCore import QEvent, QObject, QRectF, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QHelpEvent, QKeyEvent, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QApplication, QSizePolicy, QToolTip, QWidget
+from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QKeyEvent, QPainter
+from PySide6.QtWidgets import QApplication, QSizePolicy
 
 from simulator.base.assets import CAPTURES
 from simulator.base.errors import InputError, shortened
@@ -34,9 +34,9 @@ from ui.look.run_words import input_words
 from ui.look.theme import DARK, Style, Theme
 from ui.panels.scenario.fields import with_input
 from ui.safety.overrides import guarded
-from ui.safety.painting import painting
 from ui.session.session import Session
 from ui.widgets.choice_box import ChoiceBox
+from ui.widgets.painted import Painted
 from ui.window.what_if.fields import Stepper, Switch
 from ui.window.what_if.painter import StripState, paint_strip
 from ui.window.what_if.places import COMPACT, ROOMY, STAGE, Control, Sizes, StripPlaces, places
@@ -82,13 +82,14 @@ def sentences() -> dict[str, str]:
 
 
 @guarded
-class WhatIfStrip(QWidget):
+class WhatIfStrip(Painted):
     """Fields that change the run at once, and what a change has done to its figures.
 
     fields: the widgets, by the names of `QUESTIONS`.
     question: what has been asked, as a sentence, while the answer stands beside it.
     """
 
+    ground = False
     touched = Signal()
     """Somebody uses it."""
     rested = Signal()
@@ -108,7 +109,7 @@ class WhatIfStrip(QWidget):
         self._filters = False
         self._later = QTimer(self, singleShot=True, interval=0)
         """The focus moves: where to is known when it is there."""
-        self._later.timeout.connect(self._arrange)
+        self._later.timeout.connect(self.arrange)
         self._later.timeout.connect(self.rested)
         self.fields: dict[str, Stepper | Switch | ChoiceBox] = {}
         self._make_fields()
@@ -205,7 +206,7 @@ class WhatIfStrip(QWidget):
         else:
             self._set_number(name, _stepped(now.width, by, fine, MOST_WIDTH))
 
-    def drag(self, setting: str, by: int, fine: bool) -> None:
+    def drag_number(self, setting: str, by: int, fine: bool) -> None:
         """Change a number of a caption by its name there: twice or half of it, or a little."""
         now, scenario = self.settings, self._what_ifs.scenario
         if now is None or scenario is None:
@@ -339,7 +340,7 @@ class WhatIfStrip(QWidget):
         self.setAccessibleDescription("; ".join(said))
         still = not self._session.motion and self.isVisible()
         self._watch_keys(found.compared is not None and still)
-        self._arrange()
+        self.arrange()
         self.update()
 
     def _show_lists(self, now: AskedFor) -> None:
@@ -391,7 +392,7 @@ class WhatIfStrip(QWidget):
                 field.set_style(style, size)
         if not self._stage:
             self.setFixedHeight(round(style.px(self._sizes.high + 2 * _ABOVE)))
-        self._arrange()
+        self.arrange()
         self.update()
 
     @property
@@ -427,7 +428,7 @@ class WhatIfStrip(QWidget):
             out.append(Control(name, labels[name], wide, least))
         return tuple(out)
 
-    def _arrange(self) -> None:
+    def arrange(self) -> None:
         place = self._card()
         first = self._changed, self._focused, "tile", "causal"
         found = places(
@@ -442,18 +443,8 @@ class WhatIfStrip(QWidget):
                 field.setGeometry(rect.translated(place.topLeft()).toRect())
         self.update()
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._arrange()
-
-    def event(self, event: QEvent) -> bool:
-        if event.type() is QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            QToolTip.showText(event.globalPos(), self._tip_at(event), self)
-            return True
-        return super().event(event)
-
-    def _tip_at(self, event: QHelpEvent) -> str:
-        found, at = self._places, event.pos() - self._card().topLeft().toPoint()
+    def tip(self, at: QPointF) -> str:
+        found, at = self._places, at - self._card().topLeft()
         for figure, place in zip(self._figures, found.figures if found else (), strict=False):
             if place.contains(at):
                 return figure.tip
@@ -461,19 +452,18 @@ class WhatIfStrip(QWidget):
             return "Other questions: Alt+T, Alt+C, Alt+N, Alt+D, Alt+S, Alt+G"
         return ""
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with painting(self) as painter:
-            if self._places is None:
-                return
-            what_ifs, place = self._what_ifs, self._card()
-            current = self._focused or (self._changed if what_ifs.compared else "")
-            state = StripState(
-                self._controls(), self._figures, self._back, current,
-                what_ifs.compared is not None, what_ifs.left, what_ifs.faded,
-            )  # fmt: skip
-            painter.translate(place.topLeft())
-            rect = QRectF(0, 0, place.width(), place.height())
-            paint_strip(painter, state, self._places, self._sizes, self._style, rect)
+    def paint(self, painter: QPainter) -> None:
+        if self._places is None:
+            return
+        what_ifs, place = self._what_ifs, self._card()
+        current = self._focused or (self._changed if what_ifs.compared else "")
+        state = StripState(
+            self._controls(), self._figures, self._back, current,
+            what_ifs.compared is not None, what_ifs.left, what_ifs.faded,
+        )  # fmt: skip
+        painter.translate(place.topLeft())
+        rect = QRectF(0, 0, place.width(), place.height())
+        paint_strip(painter, state, self._places, self._sizes, self._style, rect)
 
 
 def _stepped(number: int, by: int, fine: bool, most: int, least: int = 1) -> int:

@@ -151,7 +151,7 @@ class _Progress:
             return
         self._told = now
         left = (now - self._started) * (1 - share) / share if share else float("inf")
-        done = f"{count_text(round(share * self._frames))} of {count_text(self._frames)} frames"
+        done = f"{count_text(share * self._frames)} of {count_text(self._frames)} frames"
         soon = f", {left:.0f} s left" if 0 < left < float("inf") else ""
         end = "\n" if share >= 1 else ""
         print(f"\r\x1b[K{done}{soon}", end=end, file=sys.stderr, flush=True)

@@ -493,7 +493,7 @@ class ExportDialog(QDialog):
         self.bar.setValue(round(1000 * share))
         soon = "" if math.isnan(left) else f", {max(1, math.ceil(left))} s left"
         if self.running.format.film:
-            done, frames = count_text(round(share * self._frames)), count_text(self._frames)
+            done, frames = count_text(share * self._frames), count_text(self._frames)
             self._say(f"{done} of {frames} frames{soon}")
 
     def _finish(self, made: Made) -> None:

@@ -16,8 +16,9 @@ _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0,
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
-def bytes_text(count: int) -> str:
+def bytes_text(count: float) -> str:
     """Return a number of bytes in powers of two, with its unit: ``14.0 KiB``."""
+    count = round(count)
     size, unit = float(count), 0
     while size >= 1024 and unit < len(_BINARY) - 1:
         size, unit = size / 1024, unit + 1
@@ -117,9 +118,14 @@ def ulp_text(ulps: float) -> str:
     return f"{count_text(round(ulps)) if ulps < 1e5 else number_text(ulps, 1)} ulp"
 
 
-def count_text(count: int) -> str:
-    """Return a whole number with thin spaces between thousands."""
-    return spaced(count)
+def flops_text(count: float) -> str:
+    """Return a number of FLOPs in powers of ten: ``8.59 GFLOP``."""
+    return rate_text(count, "FLOP")
+
+
+def count_text(count: float) -> str:
+    """Return a number as a whole one, with thin spaces between thousands."""
+    return spaced(round(count))
 
 
 def plural(count: int, word: str) -> str:

@@ -16,9 +16,8 @@ from simulator.study.recompute import LENGTHS, over_lengths, trade_of
 from simulator.study.roofline import roofline_of
 from simulator.study.sweep import rule_tiles, workload_at
 from tests.helpers.runs import program_of, scenario
-from ui.look.units import bytes_text
+from ui.look.units import bytes_text, flops_text
 from ui.panels.compare.recompute import trade_sentences
-from ui.panels.compare.table import flops_text
 
 BACKWARD = [name for name, of in ALGORITHMS.items() if of.backward]
 KINDS: tuple[dict[str, Any], ...] = (

@@ -16,8 +16,7 @@ from ui.kit.boxes import Box, Canvas, Column, Row, Tone, ink
 from ui.kit.shapes import Alike, Text, axis
 from ui.look.draw import RIGHT
 from ui.look.theme import Style
-from ui.look.units import bytes_text, count_text, factor_text
-from ui.panels.compare.table import flops_text
+from ui.look.units import bytes_text, count_text, factor_text, flops_text
 from ui.panels.compare.words import label, named
 
 

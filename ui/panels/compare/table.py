@@ -9,7 +9,7 @@ from typing import NamedTuple
 from simulator.study.compare import Comparison, EngineRun, Totals
 from simulator.timing.duration import Duration
 from ui.look.durations import duration_text, limit_text
-from ui.look.units import bytes_text, count_text, factor_text, time_text
+from ui.look.units import bytes_text, count_text, factor_text, flops_text, time_text
 from ui.panels.compare.words import SAME, title
 from ui.widgets.figures_table import Figure
 
@@ -79,14 +79,6 @@ def _dram_text(duration: Duration) -> str:
 
 def _error_text(error: float) -> str:
     return "NaN or ∞" if isnan(error) else f"{error:.1e}".replace("-", "−")
-
-
-def flops_text(count: int) -> str:
-    """Return a number of FLOPs in powers of ten: ``8.6 GFLOP``."""
-    for unit, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if count >= size:
-            return f"{count / size:.1f} {unit}FLOP"
-    return f"{count} FLOP"
 
 
 def heads(comparison: Comparison) -> list[Figure]:

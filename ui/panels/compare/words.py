@@ -181,7 +181,7 @@ def _reason(comparison: Comparison, name: str) -> str:
 
 def _count(times: float) -> str:
     if times == round(times):
-        return "once" if times == 1 else f"{count_text(round(times))} times"
+        return "once" if times == 1 else f"{count_text(times)} times"
     return f"{times:.1f} times on average"
 
 

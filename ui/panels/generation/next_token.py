@@ -90,7 +90,7 @@ def next_words(said: Continuation, rows: range) -> Words:
         )
     text = "" if math.isnan(said.loss) else (
         f" Its loss on your text is {number_text(said.loss)} nats a token: it is as unsure as "
-        f"among {count_text(round(math.exp(min(said.loss, 30))))} equally probable tokens."
+        f"among {count_text(math.exp(min(said.loss, 30)))} equally probable tokens."
     )  # fmt: skip
     small = said.parameters < 10**7
     honest = " It shows mechanisms, not knowledge." if small else ""

@@ -9,9 +9,9 @@ from ui.look.units import (
     bytes_text,
     count_text,
     factor_text,
+    flops_text,
     number_text,
     plural,
-    rate_text,
     tick_text,
     time_text,
 )
@@ -36,8 +36,8 @@ _ROWS: tuple[tuple[str, str, str, Dash, Marker], ...] = (
 def figure_text(quantity: Quantity, value: float) -> str:
     """Return a figure of a step in words."""
     if quantity == "bytes":
-        return bytes_text(round(value))
-    return time_text(value) if quantity == "time" else rate_text(value, "FLOP")
+        return bytes_text(value)
+    return time_text(value) if quantity == "time" else flops_text(value)
 
 
 def cost_plot(found: Generation, at: int, quantity: Quantity, *, summed: bool = False) -> PlotModel:
@@ -134,7 +134,7 @@ def _keys(found: Generation) -> tuple[float, ...]:
 
 
 def _tokens() -> Axis:
-    return Axis("tokens so far", lambda x: count_text(round(x)), whole=True)
+    return Axis("tokens so far", count_text, whole=True)
 
 
 def _here(found: Generation, at: int) -> Level:

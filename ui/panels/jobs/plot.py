@@ -50,7 +50,7 @@ def course_plots(report: HeadReport, training: Training) -> tuple[PlotModel, Plo
     first, second = (
         PlotModel(
             name=f"{name} over training",
-            x=Axis("steps of training", lambda value: count_text(round(value)), whole=True),
+            x=Axis("steps of training", count_text, whole=True),
             y=Axis(name, lambda value: f"{value:.1f}"),
             curves=curves,
             beside=others,
@@ -125,7 +125,7 @@ def variant_plots(found: TrainedVariants) -> tuple[PlotModel, PlotModel]:
         models.append(
             PlotModel(
                 name=f"loss of variants, {_KIND_WORDS[kind]}",
-                x=Axis("steps of training", lambda value: count_text(round(value)), whole=True),
+                x=Axis("steps of training", count_text, whole=True),
                 y=Axis(f"loss, {_KIND_WORDS[kind]}", lambda value: f"{value:.1f}"),
                 curves=curves,
                 note=notes[kind],

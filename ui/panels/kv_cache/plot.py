@@ -93,7 +93,7 @@ def cache_plot(choice: CacheChoice) -> PlotModel:
     sizes = [f"{way.name} {decimal_bytes_text(_size(way, choice))}" for way in ways(choice.model)]
     return PlotModel(
         name=f"KV cache of {choice.model.name}",
-        x=Axis("tokens of each conversation", _tokens, log=choice.log, base=2, whole=True),
+        x=Axis("tokens of each conversation", count_text, log=choice.log, base=2, whole=True),
         y=Axis(f"cache, {name}{many}", _amount, log=choice.log),
         curves=curves,
         marks=(here,),
@@ -188,10 +188,6 @@ def _details(way: Way, choice: CacheChoice) -> tuple[str, ...]:
 def _exact(count: int) -> str:
     short = decimal_bytes_text(count)
     return short if count < 1000 else f"{short} = {count_text(count)} B"
-
-
-def _tokens(count: float) -> str:
-    return count_text(round(count))
 
 
 def _amount(count: float) -> str:

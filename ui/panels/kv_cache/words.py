@@ -55,4 +55,4 @@ def rate_words(found: MemoryNeed, about: str) -> str:
     rate = found.tokens_per_second
     if rate is None:
         return "–"
-    return f"{about}{rate:.1f}" if rate < 1e4 else f"{about}{count_text(round(rate))}"
+    return f"{about}{rate:.1f}" if rate < 1e4 else f"{about}{count_text(rate)}"

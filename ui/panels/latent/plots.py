@@ -12,9 +12,9 @@ from ui.look.units import (
     bytes_text,
     count_text,
     estimate_text,
+    flops_text,
     number_text,
     plural,
-    rate_text,
     tick_text,
     time_text,
 )
@@ -32,17 +32,9 @@ _LEAST = 1e-6
 """Errors below this are rounding: a logarithmic axis ends there."""
 
 
-def _flops(count: float) -> str:
-    return rate_text(count, "FLOP")
-
-
-def _bytes(count: float) -> str:
-    return bytes_text(round(count))
-
-
 _QUANTITIES: dict[Quantity, tuple[str, str, Words]] = {
-    "flops": ("FLOPs", "fewer FLOPs", _flops),
-    "bytes": ("requested bytes", "fewer bytes", _bytes),
+    "flops": ("FLOPs", "fewer FLOPs", flops_text),
+    "bytes": ("requested bytes", "fewer bytes", bytes_text),
     "time": ("least time, by the data sheet", "less time", time_text),
 }
 """What stands on the axis of a figure, what the cheaper way takes, and a value in words."""
@@ -69,7 +61,7 @@ def ways_plot(found: TwoWays, quantity: Quantity) -> PlotModel:
     ends = ", ".join(f"{each.name} {text(each.ys[n])}" for n in (0, -1) for each in curves)
     return PlotModel(
         name="A latent attended to in two ways, over the number of queries",
-        x=Axis("queries of each head", lambda n: count_text(round(n)), log=True, base=2),
+        x=Axis("queries of each head", count_text, log=True, base=2),
         y=Axis(axis, text, log=True),
         curves=tuple(curves),
         levels=tuple(levels),
@@ -99,8 +91,8 @@ def _price_lines(layer: LatentLayer, way: str, queries: int, price: Price) -> tu
     own = price.attention
     return (
         f"{_queries(queries)}, {way}",
-        _parts(_flops, price.flops, own.flops),
-        _parts(_bytes, price.bytes, own.bytes),
+        _parts(flops_text, price.flops, own.flops),
+        _parts(bytes_text, price.bytes, own.bytes),
         estimate_text(price.time.seconds, layer.workload.gpu.name),
     )
 
@@ -123,8 +115,8 @@ def sharing_plot(found: SharedLayer) -> PlotModel:
         details = tuple(_kept_lines(found, each) for each in kept)
         curves.append(replace(curve, xs=xs, ys=ys, details=details))
         for each in kept[::-1]:
-            said.append(f"{curve.name} {_bytes(each.bytes)}: {number_text(each.error, 2)}")
-    own = _bytes(found.bytes)
+            said.append(f"{curve.name} {bytes_text(each.bytes)}: {number_text(each.error, 2)}")
+    own = bytes_text(found.bytes)
     note = (
         f"Without retraining. {found.name}, {found.kv_heads} KV heads, {own} a token. Pooled: K "
         "and V of neighbouring heads are their mean. Latent: the directions in which K and V of "
@@ -133,7 +125,7 @@ def sharing_plot(found: SharedLayer) -> PlotModel:
     whole = Level(float(found.bytes), f"all heads, {own}", "all heads", "muted", across=False)
     return PlotModel(
         name="What sharing the cache costs a trained layer",
-        x=Axis("kept of a token", _bytes, log=True, base=2),
+        x=Axis("kept of a token", bytes_text, log=True, base=2),
         y=Axis("error of O, of its norm", tick_text, log=True),
         curves=tuple(curves),
         marks=tuple(_named(found)),
@@ -156,7 +148,7 @@ def _kept_lines(found: SharedLayer, kept: SmallerCache) -> tuple[str, ...]:
     share = number_text(100 * kept.numbers / found.numbers, 2)
     return (
         _size(kept, f"latent of {kept.size} numbers", f" in place of {found.kv_heads}"),
-        f"{_bytes(kept.bytes)} a token, {share} % of the layer's own",
+        f"{bytes_text(kept.bytes)} a token, {share} % of the layer's own",
         f"O is off by {number_text(100 * kept.error, 3)} % of its norm, without retraining",
     )
 

@@ -133,7 +133,7 @@ def reach(state: ReachState) -> Box:
         for n, is_global in enumerate(spread)
     )
     counts = tuple(
-        (count_text(int(level.sum())) if n <= state.lit else "", "text")
+        (count_text(level.sum()) if n <= state.lit else "", "text")
         for n, level in enumerate(state.cone[::-1])
     )
     left = _Names(named, RIGHT, tuple(np.flatnonzero(spread).tolist()), (1 + _DEEP) / 2)

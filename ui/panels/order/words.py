@@ -82,7 +82,7 @@ def _reach_sentences(state: ReachState) -> Iterator[str]:
     name, far = _name(w, state.token), int(np.abs(np.flatnonzero(reached) - state.token).max())
     alone = f"; with local layers alone of {count_text(state.alone)}" if state.count else ""
     yield (
-        f"{name[0].upper()}{name[1:]} hears of {count_text(int(reached.sum()))} of "
+        f"{name[0].upper()}{name[1:]} hears of {count_text(reached.sum())} of "
         f"{plural(state.tokens, 'token')}, as far as {plural(far, 'token')} away{alone}."
     )
     local = f"a window of {count_text(window)}" if window else "what this run's mask shows"

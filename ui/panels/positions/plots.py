@@ -30,7 +30,7 @@ def far_plot(state: PositionsState) -> PlotModel:
     )
     return PlotModel(
         name="Scores over distance",
-        x=Axis("distance in tokens", lambda value: count_text(round(value)), whole=True),
+        x=Axis("distance in tokens", count_text, whole=True),
         y=Axis("score", tick_text),
         curves=curves,
         levels=(

@@ -27,7 +27,7 @@ def clock_words(state: PositionsState) -> Words:
     return Words(_HANDS[state.hands], sentences=(
         "Two numbers of a query or key are a hand. Pair 0 turns once in "
         f"{number_text(state.turn(0), 2)} tokens, pair {last} once in "
-        f"{count_text(round(state.turn(last)))} tokens: fast hands tell neighbours apart, slow "
+        f"{count_text(state.turn(last))} tokens: fast hands tell neighbours apart, slow "
         "ones near from far. A place changes a score only through the angle between the hands of "
         "query and key.",
         f"This run turns Q and K so, {theta}." if state.workload.position else

@@ -91,13 +91,13 @@ def sentences(state: RingState) -> Iterator[str]:
         around = block * (ring.workload.head_dim + ring.workload.value_dim) * state.last
         yield (
             f"Of all FLOPs {' to '.join(shares)} a device; each sends O and LSE of all rows once, "
-            f"{bytes_text(int(sent.max()))}, {bytes_text(int(sent.sum()))} in all, however many "
+            f"{bytes_text(sent.max())}, {bytes_text(sent.sum())} in all, however many "
             f"keys there are; in a ring {bytes_text(around)} of K and V would travel."
         )
         return
     yield (
         f"Of all FLOPs {' to '.join(shares)} a device; each link carries "
-        f"{bytes_text(int(sent.max()))} in {plural(state.last, 'block')}, {found.link.title} at "
+        f"{bytes_text(sent.max())} in {plural(state.last, 'block')}, {found.link.title} at "
         f"{found.link.gbps:g} GB/s."
     )
     longer = found.sends[:, :-1] > found.works[:, :-1]

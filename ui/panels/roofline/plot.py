@@ -48,7 +48,7 @@ def _flops(rate: float) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:.3g}" if value < 1000 else count_text(round(value))
+    return f"{value:.3g}" if value < 1000 else count_text(value)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -114,7 +114,7 @@ def keys_plot(state: SmoothingState) -> PlotModel:
 def again_plot(state: SmoothingState) -> PlotModel:
     """Return how far rows still differ after attention was done n times."""
     again = state.again
-    x = Axis("times that attention is done", lambda value: count_text(round(value)), whole=True)
+    x = Axis("times that attention is done", count_text, whole=True)
     y = Axis("relative to before the first time", tick_text, log=True)
     if again is None:
         note = f"It cannot be done again. {_begun(state.why)}."
@@ -186,9 +186,7 @@ def _begun(reason: str) -> str:
 
 def features_plot(state: SmoothingState) -> PlotModel:
     """Return how far random features are from the softmax, over their number."""
-    x = Axis(
-        "random features", lambda value: count_text(round(value)), log=True, base=2, whole=True
-    )
+    x = Axis("random features", count_text, log=True, base=2, whole=True)
     y = Axis("distance of O from the softmax's", lambda value: f"{100 * value:.3g} %", log=True)
     found, name = state.estimates, f"Random features for {state.head_name}"
     ends = float(COUNTS[0]), float(COUNTS[-1])

@@ -33,7 +33,7 @@ from ui.kit.table import BoxRow, BoxTable, FigureText, Head
 from ui.look.draw import RIGHT, hairline, outline, text_width
 from ui.look.mask_picture import mask_image
 from ui.look.theme import LABEL, Style
-from ui.look.units import bytes_text, count_text, rate_text, time_text
+from ui.look.units import bytes_text, count_text, flops_text, time_text
 from ui.panels.study import Chosen, Study, Words
 from ui.session.painting import PAINTED, MaskPainting
 from ui.session.tasks import Report
@@ -236,5 +236,5 @@ def knobs_words(state: SparseState) -> str:
 def _figures(each: Priced) -> tuple[str, ...]:
     """Return the figures of a mask in the order of the columns."""
     f, error = each.figures, "–" if each.error is None else f"{100 * each.error:.1f} %"
-    return (count_text(each.visited), bytes_text(f.bytes), rate_text(f.flops, "FLOP"),
+    return (count_text(each.visited), bytes_text(f.bytes), flops_text(f.flops),
             f"{'≈' if each.modelled else '≥'} {time_text(each.seconds)}", error)  # fmt: skip

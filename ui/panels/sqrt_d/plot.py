@@ -136,7 +136,7 @@ def sqrt_d_plot(found: SqrtDResult, trained: TrainedScores | None, measured: Mea
     note = " ".join([*said, _state(found)])
     return PlotModel(
         name=f"Why √d: {_TITLES[measured]} against d",
-        x=Axis("head dimension d", _whole, log=True, base=2),
+        x=Axis("head dimension d", count_text, log=True, base=2),
         y=Axis(_TITLES[measured], _tick, log=varies),
         curves=(*(c for way in _MEANS for c in _means(found, measured, way)), *more),
         marks=tuple(mark for mark in marks if math.isfinite(mark.y) and (mark.y > 0 or not varies)),
@@ -235,7 +235,7 @@ def draw_plot(draw: OneDraw) -> PlotModel:
     )
     return PlotModel(
         name=f"Why √d: the weights of one query, d = {draw.d}",
-        x=Axis("keys, by descending score", _whole, whole=True),
+        x=Axis("keys, by descending score", count_text, whole=True),
         y=Axis("weight", _tick),
         curves=tuple(curves),
         levels=(Level(even, "mean: 1 / keys", "mean", "muted"),),
@@ -301,9 +301,5 @@ def _cap_words(found: CappedRow, c: str) -> str:
     return f"Scores of {row} go from {was}, with the cap from {now}.{supposed}"
 
 
-def _whole(value: float) -> str:
-    return count_text(round(value))
-
-
 def _tick(value: float) -> str:
-    return _whole(value) if value >= 1000 else tick_text(value)
+    return count_text(value) if value >= 1000 else tick_text(value)

@@ -23,9 +23,9 @@ from ui.look.units import (
     bytes_text,
     count_text,
     estimate_text,
+    flops_text,
     launch_words,
     plural,
-    rate_text,
     time_text,
 )
 from ui.plots.model import Axis, Curve, HeatMap, Level, PlotMark, PlotModel, Words
@@ -65,25 +65,12 @@ class _Measure:
     role: str
 
 
-def whole_bytes(count: float) -> str:
-    """Return bytes in words."""
-    return bytes_text(round(count))
-
-
-def _tokens(count: float) -> str:
-    return count_text(round(count))
-
-
-def _flops(count: float) -> str:
-    return rate_text(count, "FLOP")
-
-
 _MEASURES: dict[Quantity, _Measure] = {
-    "bytes": _Measure("Requested bytes", whole_bytes, 2, "hbm_line"),
-    "held": _Measure("Held in HBM", whole_bytes, 2, "hbm_line"),
-    "flops": _Measure("Matmul FLOPs", _flops, 10, "S"),
+    "bytes": _Measure("Requested bytes", bytes_text, 2, "hbm_line"),
+    "held": _Measure("Held in HBM", bytes_text, 2, "hbm_line"),
+    "flops": _Measure("Matmul FLOPs", flops_text, 10, "S"),
     "time": _Measure("Least time by the data sheet", time_text, 10, "l"),
-    "shared": _Measure("Shared memory of a block", whole_bytes, 2, "sram_line"),
+    "shared": _Measure("Shared memory of a block", bytes_text, 2, "sram_line"),
 }
 
 _BY_MODEL = _Measure("Time by model", time_text, 10, "l")
@@ -173,7 +160,7 @@ def sweep_plot(found: Sweep, w: Workload, quantity: Quantity) -> PlotModel:
     said = ". ".join(f"{each.name} at {at}: {measure.text(each.ys[here])}" for each in curves)
     return PlotModel(
         name=f"{measure.title} over {AXIS_TITLES[axis]}",
-        x=Axis(AXIS_TITLES[axis], _tokens, log=True, base=2, whole=True),
+        x=Axis(AXIS_TITLES[axis], count_text, log=True, base=2, whole=True),
         y=Axis(y_title, measure.text, log=True, base=measure.base),
         curves=tuple(curves),
         marks=(mark,),
@@ -221,8 +208,8 @@ def map_plot(found: TilingMap, w: Workload, quantity: Quantity) -> PlotModel:
     )
     return PlotModel(
         name=f"{measure.title} of {_title(found.algorithm)} over Br and Bc",
-        x=Axis(AXIS_TITLES["Bc"], _tokens, base=2, whole=True),
-        y=Axis(AXIS_TITLES["Br"], _tokens, base=2, whole=True),
+        x=Axis(AXIS_TITLES["Bc"], count_text, base=2, whole=True),
+        y=Axis(AXIS_TITLES["Br"], count_text, base=2, whole=True),
         marks=marks,
         heat=heat,
         note=note,

@@ -14,9 +14,9 @@ from ui.kit.boxes import Box, Column, Row
 from ui.kit.shapes import Text
 from ui.look.draw import LEFT, RIGHT, card, draw_text, text_width
 from ui.look.theme import Style
-from ui.look.units import count_text, time_text
+from ui.look.units import bytes_text, count_text, time_text
 from ui.panels.study import Words
-from ui.panels.sweep.plot import ONE_LENGTH, whole_bytes
+from ui.panels.sweep.plot import ONE_LENGTH
 
 _HEADINGS = ("time", "held in HBM", "cached", "weights W")
 _LINE, _HIGHEST = 14.0, 44.0
@@ -66,9 +66,9 @@ def cells_of(row: Variant) -> tuple[tuple[VariantCost, Callable[[float], str]], 
     """Return the costs of a variant in the order of the columns, with how they are written."""
     return (
         (row.seconds, time_text),
-        (row.held, whole_bytes),
-        (row.cached, whole_bytes),
-        (row.parameters, lambda count: count_text(round(count))),
+        (row.held, bytes_text),
+        (row.cached, bytes_text),
+        (row.parameters, count_text),
     )
 
 

@@ -28,12 +28,11 @@ from kernels.cuda.launch import build_options  # noqa: E402
 from kernels.cuda.specs import most_shared_bytes  # noqa: E402
 from simulator.base.assets import SCENARIOS  # noqa: E402
 from simulator.base.errors import InputError  # noqa: E402
-from simulator.lesson.reader import list_lessons, load_lesson, resolve_step  # noqa: E402
+from simulator.lesson.reader import list_lessons, load_lesson  # noqa: E402
 from simulator.problem.hardware import gpus  # noqa: E402
 from simulator.problem.scenario import load_scenario, parse_scenario  # noqa: E402
 from simulator.problem.workload import Workload, resolve  # noqa: E402
 from simulator.program.algorithms import ALGORITHMS, beside  # noqa: E402
-from ui.look.lesson_text import FORMATS  # noqa: E402
 
 KEPT = ROOT / "build" / "cubins" / nvrtc_version()
 """What earlier runs have compiled."""
@@ -78,9 +77,7 @@ def _shown() -> Iterator[shipped.ShippedKernel]:
     workloads = [resolve(load_scenario(path)) for path in sorted(SCENARIOS.glob("*.toml"))]
     demos = len(workloads)
     for title in list_lessons():
-        lesson = load_lesson(title.path)
-        for number in range(len(lesson.steps)):
-            workloads.append(resolve(resolve_step(lesson, number, FORMATS).scenario))
+        workloads += [resolve(step.scenario) for step in load_lesson(title.path).steps]
     for number, workload in enumerate(workloads):
         compared = beside(workload.algorithm)
         own = compared if number < demos else (workload.algorithm,)

@@ -103,6 +103,12 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("some")
 
 
+def pytest_collection_finish() -> None:
+    """Look no more through what was imported, half a million objects, each time that we collect."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out long tests and most cases of a sweep, unless all or one are asked for."""
     if tries_all(config):

@@ -9,6 +9,8 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 from simulator.base.errors import InputError, refuse
 from simulator.base.files import check_target
 from simulator.problem.masked_file import masked_scenario, needs_file, write_masked
@@ -104,6 +106,7 @@ _Read = tuple[Workload, Inputs, tuple[Pattern, ...]]
 def _patterns(
     w: Workload, inputs: Inputs, knobs: Knobs, function: Path | None
 ) -> tuple[Pattern, ...]:
+    threadpool_limits(1, user_api="blas")  # numbers do not depend on how many cores there are
     found = patterns(w, inputs, knobs)
     return found if function is None else (*found, function_pattern(w, function))
 

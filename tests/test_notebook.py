@@ -29,7 +29,7 @@ def test_a_short_run_shows_a_page_that_steps_by_tile() -> None:
     run = tilescope.simulate(SCENARIOS / "causal.toml")
     shown = run._repr_html_() or ""
     page = page_in(shown)
-    assert len(page["titles"]) == len(run) == 10
+    assert len(page["seen"]) == len(run) == 10
     assert list(page["pictures"]) == ["light"]
     assert None not in page["values"]  # numbers under the pointer
     assert "10 steps, one for each tile" in shown
@@ -49,7 +49,7 @@ def test_a_state_shows_the_ops_of_its_visit_from_its_own_on_while_its_run_is_kep
     run = tilescope.simulate(SCENARIOS / "causal.toml")
     now = run.snapshot(2, 3)
     page = page_in(now._repr_html_() or "")
-    assert len(page["titles"]) == len(now.ops)
+    assert len(page["seen"]) == len(now.ops)
     assert page["start"] == 3
     pictures = [len(step) for step in page["pictures"]["light"]]
     assert max(pictures) > 1  # what moves

@@ -59,8 +59,13 @@
   const answer = (n) => articles[n].querySelector(".answer");
   const waits = (n) => answer(n) !== null && answer(n).hidden;
 
-  function say(words) {
-    $("live").textContent = words;
+  // What is read aloud: texts with their formulas, but no buttons, which are reached by Tab.
+  function say(box) {
+    const copy = box.cloneNode(true);
+    for (const each of copy.querySelectorAll("[hidden], .ask, .check, .guess")) each.remove();
+    for (const each of copy.querySelectorAll("svg")) each.replaceWith(each.getAttribute("aria-label"));
+    for (const each of copy.querySelectorAll("h2, p, label, .choice")) each.append(" ");
+    $("live").textContent = copy.textContent.replace(/\s+/g, " ").trim();
   }
 
   function show(number, { moves = false, quiet = false } = {}) {
@@ -77,9 +82,8 @@
     $("forth").disabled = $("last").disabled = at === count - 1 && !waits(at);
     $("place").value = at + 1;
     $("count").textContent = `${at + 1} of ${count}`;
-    $("picture").setAttribute("aria-label", data.titles[at]);
-    const article = articles[at];
-    if (!quiet) say(article.querySelector(".said").innerText || article.innerText);
+    $("picture").setAttribute("aria-label", data.seen[at]);
+    if (!quiet) say(articles[at].querySelector(".said"));
     const hash = `#${at + 1}`;
     if (!framed && location.hash !== hash) history.replaceState(null, "", hash);
     hide();
@@ -91,7 +95,7 @@
     const own = articles[at].querySelectorAll(".ask, .check, .choice, .guess");
     for (const each of own) each.disabled = true;
     articles[at].querySelector(".ask").hidden = true;
-    say(box.innerText);
+    say(box);
     $("forth").disabled = at === count - 1;
   }
 

@@ -118,6 +118,8 @@ def _steps_by_key(page: Any, count: int) -> list[int]:
     """Go from the first to the last step and back; return the steps that ask to be predicted."""
     assert page.locator("article").count() == count
     page.emulate_media(reduced_motion="reduce")
+    for button in page.locator("button").all():
+        assert button.get_attribute("aria-label") or button.text_content()
     asks = []
     page.keyboard.press("Home")
     for n in range(count):
@@ -127,6 +129,10 @@ def _steps_by_key(page: Any, count: int) -> list[int]:
         assert page.locator("#picture").evaluate("picture => picture.childElementCount") > 0
         told = page.locator("#live").inner_text()
         assert here.locator("h2").inner_text().split()[0] in told
+        for formula in here.locator(".said > p svg.formula").all():
+            assert " ".join((formula.get_attribute("aria-label") or "?").split()) in told
+        seen = page.locator("#picture").get_attribute("aria-label")
+        assert seen.startswith(here.locator("h2").inner_text().split()[0])
         if here.locator("[data-truth]").count():
             asks.append(n)
         if here.locator(".answer").count():

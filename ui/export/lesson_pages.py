@@ -111,6 +111,18 @@ class LessonPages:
         place = place_of(board.board_layout(), (corner.x() * scale, corner.y() * scale), scale)
         return Values(place, run, self.sheets[run].take(view.snapshot))
 
+    def description(self, n: int) -> str:
+        """Return what the board and the panels of step `n` say of themselves."""
+        assert self._frames is not None
+        window = self._frames[1].unseen.window
+        bar = window.lessons.bar
+        said = (
+            each.accessibleDescription()
+            for each in window.findChildren(QWidget)
+            if each.isVisible() and not bar.isAncestorOf(each)
+        )
+        return ". ".join(dict.fromkeys(filter(None, said)))
+
     def make_ready(self, n: int, k: int, theme: str, look: Look) -> None:
         """Bring the window to picture `k` of step `n`."""
         frames = self._drawn_in(theme)

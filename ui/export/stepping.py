@@ -27,6 +27,7 @@ from simulator.run.row_report import RowReport, row_report
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
 from ui.board.board import board_layout
+from ui.board.words import header_choices
 from ui.export.cell_sheets import CellSheets, Place, place_of
 from ui.export.composed import scene_style
 from ui.export.frames import FrameSource, RunFrames
@@ -107,6 +108,9 @@ class PageSource(Protocol):
 
     def make_ready(self, n: int, k: int, theme: str, look: Callable[[], None]) -> None:
         """Do what takes long for picture `k` of step `n`."""
+
+    def description(self, n: int) -> str:
+        """Return what step `n` shows, for those who hear it, once its last picture is drawn."""
 
     def layers(self, n: int, k: int, theme: str) -> Sequence[Layer]:
         """Return the layers of picture `k` of step `n`, the lowest one first."""
@@ -262,6 +266,10 @@ class RunPages:
         box = board_rect(self._scene, snapshot, style, rect)
         lay = board_layout(self.trace.workload, style, box)
         return Values(place_of(lay), 0, sheets.take(snapshot))
+
+    def description(self, n: int) -> str:
+        """Return what the board shows at step `n`."""
+        return header_choices(self._state(self._stops[n].cursor)[0])[0]
 
     def _state(self, cursor: Cursor) -> tuple[Snapshot, RowReport]:
         if cursor not in self._states:

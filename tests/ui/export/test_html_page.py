@@ -114,6 +114,7 @@ def test_each_op_is_a_step_with_its_words_and_pictures(page):
         assert len(moving) > len(ops) / 2
         assert sum(len({*step}) == len(step) for step in moving) > len(ops) / 2
     assert "exp" in found.texts["6"]
+    assert all("row block i = " in seen for seen in found.data["seen"])
     labels = [said.get("aria-label", "") for tag, said in found.elements if tag == "svg"]
     assert any("leftarrow" in (label or "") for label in labels), "formulas are read aloud"
 
@@ -249,6 +250,7 @@ def test_a_lesson_is_a_page_of_its_steps(tmp_path):
     assert len(dark[1]) > 1, "the maximum is seen to move"
     words = re.findall(r"<text[^>]*>([^<]*)</text>", dark[0][0])
     assert "SRAM" in " ".join(words)
+    assert all("column block j = " in seen for seen in found.data["seen"])
     assert not {"row", "sees"} & {*words}, "the caption is text below the picture"
     snapshot = simulate(DEMO).snapshot(1, 3)
     assert found.number(0, Cell("S", 20, 9)) == number_text(float(snapshot.scores[4, 9]))

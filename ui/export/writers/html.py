@@ -64,6 +64,7 @@ def html_bytes(
     themes = (theme, other) if both else (theme,)
     steps: list[PageStep] = []
     values: list[Values | None] = []
+    seen: list[str] = []
     total = len(source)
     fragments = Fragments()
     drawings: dict[str, list[list[Edits]]] = {}
@@ -85,7 +86,10 @@ def html_bytes(
             drawings[name].append(row)
             if t == 0:
                 values.append(source.values(n))
-    data = _data(source, steps, values, fragments, drawings) | {"start": start}
+                about = plain_text(steps[n].title), source.description(n)
+                seen.append(". ".join(filter(None, about)))
+    data = _data(source, steps, values, fragments, drawings)
+    data |= {"seen": seen, "start": start}
     return "".join(_written(source, steps, data, note, themes)).encode("utf-8")
 
 
@@ -111,7 +115,6 @@ def _data(
         "shared": "".join(fragments.shared.values()),
         "pictures": drawings,
         "seconds": [step.seconds for step in steps],
-        "titles": [plain_text(step.title) for step in steps],
         "view": source.view,
         "places": places,
         "runs": [sheets.told() for sheets in source.sheets],
@@ -151,7 +154,7 @@ def _written(
     yield f'<input id="place" type="range" min="1" max="{len(steps)}" value="1" aria-label="Step">'
     yield '<span id="count"></span>'
     yield '<button id="notes" title="Notes (N)" aria-pressed="false">Notes</button>'
-    yield '<button id="theme" title="Colours (T)"></button></nav>\n'
+    yield '<button id="theme" title="Other colours (T)"></button></nav>\n'
     yield '<div id="live" role="status" aria-live="polite"></div>\n'
     for n, step in enumerate(steps):
         yield _article(n, step, view)

@@ -47,6 +47,10 @@ def _flops(rate: float) -> str:
     return rate_text(rate, "FLOP/s")
 
 
+def _tick(rate: float) -> str:
+    return rate_text(rate, "").strip()
+
+
 def _number(value: float) -> str:
     return f"{value:.3g}" if value < 1000 else count_text(value)
 
@@ -103,9 +107,9 @@ def roofline_plot(state: UnderRoof) -> PlotModel:
     return PlotModel(
         name=f"Roofline of {roof.gpu.name}",
         x=Axis(f"FLOPs for each {kind} byte", _number, log=True),
-        y=Axis("FLOP/s within reach", _flops, log=True),
+        y=Axis("FLOP/s within reach", _tick, log=True),
         curves=(_roof_curve(roof, low, high), *curves),
-        marks=(*marks, *_roof_words(roof, low)),
+        marks=(*marks, *_roof_words(roof, low, high)),
         note=note,
         x_range=(low, high),
         y_range=(min(roof.at(low), *(mark.y for mark in marks)), top),
@@ -176,9 +180,9 @@ def _modelled_plot(state: UnderRoof) -> PlotModel:
     return PlotModel(
         name=f"Roofline of {roof.gpu.name}",
         x=Axis("FLOPs for each byte", _number, log=True),
-        y=Axis("FLOP/s by model", _flops, log=True),
+        y=Axis("FLOP/s by model", _tick, log=True),
         curves=(_roof_curve(roof, low, high), *ways),
-        marks=(*marks, *_roof_words(roof, low)),
+        marks=(*marks, *_roof_words(roof, low, high)),
         note=note,
         x_range=(low, high),
         y_range=(min(roof.at(low), *ys), max(roof.at(high), *ys)),
@@ -202,30 +206,29 @@ def _modelled_lines(place: RooflinePoint, state: UnderRoof) -> tuple[str, ...]:
 
 
 def _roof_curve(roof: Roof, low: float, high: float) -> Curve:
+    """Return the roof without a name: a column for it would take a third of a small panel."""
     xs = [low, high] if roof.ridge is None else [low, roof.ridge, high]
-    band = f"HBM {rate_text(roof.bandwidth, 'B/s')}"
-    top = band if roof.rate is None else _flops(roof.rate)
-    return Curve(
-        top, top, "muted", tuple(xs), tuple(roof.at(x) for x in xs), marker=None, width=2.4
-    )
+    return Curve("", "", "muted", tuple(xs), tuple(map(roof.at, xs)), marker=None, width=2.4)
 
 
-def _roof_words(roof: Roof, low: float) -> list[PlotMark]:
-    """Return the ridge point and the words on the slope."""
-    band = rate_text(roof.bandwidth, "B/s")
-    out = []
+def _roof_words(roof: Roof, low: float, high: float) -> list[PlotMark]:
+    """Return the ridge point, and the words on the slope and on the level part."""
+    band, end, out = rate_text(roof.bandwidth, "B/s"), roof.ridge or high, list[PlotMark]()
+    slope = (low * end) ** 0.5
     if roof.ridge is not None:
-        words = f"ridge: {_number(roof.ridge)} FLOP/B"
         assert roof.rate is not None
+        words, most = f"ridge: {_number(roof.ridge)} FLOP/B", _flops(roof.rate)
         details = (
             f"{roof.gpu.name}: ridge point",
-            f"{_flops(roof.rate)} / {band} = {_number(roof.ridge)} FLOP/B",
+            f"{most} / {band} = {_number(roof.ridge)} FLOP/B",
             "left of it bytes are the limit, right of it sums",
         )
-        out.append(PlotMark(roof.ridge, roof.rate, words, "ridge", "muted", "cross", 4.0, details))
-        slope = (low * roof.ridge) ** 0.5
-        out.append(PlotMark(slope, roof.at(slope), f"HBM {band}", band, "muted", None))
-    return out
+        middle = (roof.ridge * high) ** 0.5
+        out = [
+            PlotMark(roof.ridge, roof.rate, words, "ridge", "muted", "cross", 4.0, details),
+            PlotMark(middle, roof.rate, most, most, "muted", None),
+        ]
+    return [*out, PlotMark(slope, roof.at(slope), f"HBM {band}", band, "muted", None)]
 
 
 def _intensity(place: RooflinePoint, state: UnderRoof) -> float:

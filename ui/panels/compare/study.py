@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 from PySide6.QtCore import QSizeF, Qt
 
-from simulator.base.choices import Choice, Option
 from simulator.program.algorithms import ALGORITHMS
 from simulator.run.trace import Trace
-from simulator.study.compare import SCALE_N, Comparison, Lockstep, Position, at_scale, comparison_of
+from simulator.study.compare import Comparison, Lockstep, Position, at_scale, comparison_of
+from simulator.study.compare_choices import CHOICES
 from simulator.study.race import RUN_SECONDS, Race, race_of
 from simulator.study.recompute import over_lengths, trade_of
 from ui.kit.boxes import Box
-from ui.look.units import bytes_text, count_text
+from ui.look.units import bytes_text
 from ui.panels.compare.columns import columns
 from ui.panels.compare.race import RaceMoment, race_boxes
 from ui.panels.compare.race_words import pace_words_of, race_notes, race_results, race_title
@@ -25,26 +25,6 @@ from ui.panels.study import Act, Chosen, Study, Words
 from ui.session.tasks import Report
 from ui.session.view import View
 
-CHOICES = (
-    Choice("match", (
-        Option("tiles", "Same number of tiles", "Same tiles",
-               "All have done as many visits as the one on show: how often each works on a tile."),
-        Option("time", "Same simulated time", "Same time",
-               "All as far as they come in the same time, by a model (docs/time-model.md)."),
-    )),
-    Choice("view", (
-        Option("columns", "Columns", "Columns", "The runs beside each other, up to the cursor."),
-        Option("table", "Table", "Table", "The whole runs in figures: requested bytes as Dao et "
-               "al. 2022, Theorem 2, count them."),
-        Option("race", "Race", "Race",
-               "Starts a race of the whole runs in simulated time, by a model; a shorter run "
-               f"races at N = {count_text(SCALE_N)}. Its speed is that of playing; again: from the "
-               "start. Space lets it pause and go on where the board is not shown."),
-        Option("recompute", "Store or recompute", "Recompute",
-               "Forward and backward pass together: P stored and read back, or computed again from "
-               "Q, K and LSE; what that saves and costs, here and over N."),
-    )),
-)  # fmt: skip
 RUN = Act(
     "run", "Compute errors and seconds",
     "Computes all of them from end to end and holds each O against float64: the table then has "

@@ -43,8 +43,8 @@ _FINEST = 256
 """Cells of the picture along a side, at most."""
 _AXES = "queries ↓ keys →"
 _HEADS = (
-    Head("mask"), Head("tiles", goes=1), Head("bytes", goes=2), Head("FLOPs", goes=3),
-    Head("time"), Head(("error of O", "error")),
+    Head("mask"), Head("tiles"), Head("bytes", goes=2), Head("FLOPs", goes=3),
+    Head("time", goes=1), Head(("error of O", "error")),
 )  # fmt: skip
 """Where all columns do not fit, those that say least go first."""
 

@@ -325,8 +325,8 @@ class _Picture:
         else:
             self.paint_picture(row)
             right = room.x()
-            if right + px(5) + number + (1 + GAP) * side + widest > room.right():
-                names = [model.key_label(k) for k in keys]
+        if right + px(5) + number + (1 + GAP) * side + widest > room.right():
+            names = [model.key_label(k) for k in keys]
 
         def line(n: int, weight: float, ink: str | None) -> QRectF:
             """Write the weight of a line, and return the place of its name."""

@@ -27,7 +27,7 @@ _NARROW = {
 _GOES = {"next": 6, "self": 5, "first": 4, "same": 3}
 """In which order columns are left out where even short headings have no room: the largest first."""
 _WEIGHT = "mean weight on the", "weight on the", "weight"
-_ALONE = "without it alone", "without it"
+_ALONE = "without it alone", "without it", "if off"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from simulator.base.choices import Choice, Option
 from simulator.base.errors import spaced
 from simulator.study.declared import declared
 
-CLOCKS, MAPS, DIALS, FAR = "clocks", "maps", "dials", "far"
+CLOCKS, MAPS, DIALS, FAR, WAVES = "clocks", "maps", "dials", "far", "sinusoids"
 SHIFT, TRAINED, FACTOR = 1000, 2048, 4
 """What is shown first: a shift of all places, the longest text of a training, and how many times as
 long texts are to be."""
@@ -25,6 +25,9 @@ CHOICES = declared(
         Option(FAR, "Distance", "Far",
                "Scores over distance, beyond the trained length: position interpolation, NTK-aware "
                "and YaRN (Chen et al. 2023, Peng et al. 2023)."),
+        Option(WAVES, "Sinusoids", "Sines",
+               "The matrix of sines and cosines that the first transformer added to its tokens, "
+               "place by place (Vaswani et al. 2017)."),
     ), lesson="positions"),
     Choice("hands", (
         Option("angles", "angles alone", "", "By how much every place turns every pair."),

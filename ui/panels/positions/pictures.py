@@ -10,7 +10,7 @@ import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
-from simulator.study.positions.scores import PlacedScores, PositionsState
+from simulator.study.positions.scores import PLACES, PlacedScores, PositionsState, sinusoids
 from ui.kit.boxes import Box, Column, Placed, Row, Tone, ink
 from ui.kit.shapes import LINE, Heat, Image, Legend, Text
 from ui.look.clocks import paint_clock, turn_text
@@ -170,6 +170,15 @@ class Maps(Box):
             x, y = rect.x() + n % across * pitch, rect.y() + n // across * (side(across) + words)
             place = QRectF(x, y, pitch - gap, max(side(across), style.px(12)) + words)
             yield from _map(kind, [each[length] for each in both]).place(style, place)
+
+
+def waves(state: PositionsState) -> Box:
+    """Return the sinusoids of all places as colours, a row for each place."""
+    values = sinusoids(np.arange(PLACES), state.workload.head_dim).astype(np.float32)
+    ends = Row((
+        Text("places ↓ numbers →", "muted"), Text("−1 to 1", "muted", RIGHT, grow=1),
+    ), gap=8)  # fmt: skip
+    return Column((ends, Image(Heat(values, -1.0, 1.0, "S"), grow=1)), gap=2)
 
 
 def _map(kind: PlacedScores, said: list[str]) -> Box:

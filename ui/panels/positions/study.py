@@ -9,12 +9,12 @@ from typing import Any
 from PySide6.QtCore import QSizeF
 
 from simulator.run.trace import Trace
-from simulator.study.positions.choices import CHOICES, CLOCKS, DIALS, FAR, SHOWN_IN
+from simulator.study.positions.choices import CHOICES, CLOCKS, DIALS, FAR, SHOWN_IN, WAVES
 from simulator.study.positions.scores import PositionsState, positions_state
 from ui.kit.boxes import Box
-from ui.panels.positions.pictures import Clocks, Maps, dials
+from ui.panels.positions.pictures import Clocks, Maps, dials, waves
 from ui.panels.positions.plots import far_plot
-from ui.panels.positions.words import clock_words, dial_words, map_words
+from ui.panels.positions.words import clock_words, dial_words, map_words, wave_words
 from ui.panels.study import Chosen, Study, Words
 from ui.plots.model import PlotModel
 from ui.plots.widget import load_plots
@@ -51,11 +51,15 @@ class Positions(Study[PositionsState, PositionsState]):
     def picture(self, state: PositionsState) -> Box:
         if state.view == DIALS:
             return dials(state)
+        if state.view == WAVES:
+            return waves(state)
         return Clocks(state) if state.view == CLOCKS else Maps(state.kinds)
 
     def words(self, state: PositionsState) -> Words:
         if state.view == DIALS:
             return dial_words(state)
+        if state.view == WAVES:
+            return wave_words(state)
         return clock_words(state) if state.view == CLOCKS else map_words(state)
 
 

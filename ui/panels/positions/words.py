@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from simulator.study.positions.scores import PLACES, PlacedScores, PositionsState
 from ui.look.units import count_text, number_text
 from ui.panels.study import Words
@@ -46,6 +48,18 @@ def map_words(state: PositionsState) -> Words:
         "itself too.",
         f"A shift of all places by {count_text(state.shift)} leaves them unmoved but for rounding: "
         f"with RoPE by {errors}, as a share of the largest.",
+    ))  # fmt: skip
+
+
+def wave_words(state: PositionsState) -> Words:
+    """Return what stands around the matrix of sinusoids."""
+    width = state.workload.head_dim
+    last = 2 * math.pi * 10000 ** (2 * ((width + 1) // 2 - 1) / width)
+    return Words(f"Sinusoids of {PLACES} places, {width} numbers each", sentences=(
+        "Two columns beside each other are the sine and the cosine of one angle. The first pair "
+        f"turns once in 6.28 places, the last once in {count_text(round(last))}.",
+        "These rows are added to the vectors of tokens before the first layer. RoPE turns queries "
+        "and keys by the same angles instead.",
     ))  # fmt: skip
 
 

@@ -32,7 +32,7 @@ _HEAD = '''"""Computes O of a run in plain NumPy, in float64, and checks it.
 
 {title}
 The rows that are checked were computed by {algorithm} on the engine "{engine}" of Tilescope.
-Needs NumPy only.
+Needs NumPy only{twin}.
 Attention as Vaswani et al. 2017, equation 1, has it: softmax(Q Kᵀ scale) V{changes}.
 {after}"""
 
@@ -207,6 +207,20 @@ for (head, row), (lse, o) in SHOWN.items():
 {indent}        O[head, rows.start : rows.stop] = attention(head, rows)[0]
 {indent}print(f"O of all rows: {{O.shape}}, largest {{np.abs(O).max():.6g}}")
 '''
+_TORCH = """
+if "--torch" in sys.argv[1:]:  # the same by PyTorch, with the same mask
+    import torch
+
+    sees = np.stack([visible(head, range(NQ)) for head in range(H)])
+    theirs = torch.nn.functional.scaled_dot_product_attention(
+        *(torch.from_numpy(x)[None] for x in (q, k[KV], v[KV])),
+        attn_mask=torch.from_numpy(sees)[None], scale=SCALE,
+    )[0].numpy()  # fmt: skip
+    theirs[~sees.any(axis=2)] = 0.0  # a row that sees nothing
+    exact = np.stack([attention(head, range(NQ))[0] for head in range(H)])
+    assert np.allclose(theirs, exact, rtol=1e-9, atol=1e-12)
+    print(f"PyTorch: O of all rows off by {np.abs(theirs - exact).max():.1e}")
+"""
 _SINK = """    sink = {logits}[head]  # one more key, of value 0
     m = np.maximum(s.max(axis=1, keepdims=True), sink)
     largest = max(largest, abs(sink))
@@ -272,9 +286,11 @@ def run_script(trace: Trace, head: int, row: int) -> str:
     scores = len(w.picked) * w.seqlen_q * w.seqlen_k
     asks = scores > AT_ONCE
     imports = ["base64"] * w.typed + ["json", "math"] * (_reads_safetensors(w) and not w.typed)
-    imports += ["sys"] * asks + ["zlib"] * w.typed
+    twin = not asks and not w.variant - {"rounding", "threshold"}
+    imports += ["sys"] * (asks or twin) + ["zlib"] * w.typed
     head_text = _HEAD.format(
         title=_title(w),
+        twin="; with --torch it compares PyTorch's attention, too" * twin,
         algorithm=algorithm_of(trace.workload).title,
         engine=trace.engine.name,
         imports="".join(f"import {name}\n" for name in imports),
@@ -301,7 +317,8 @@ def run_script(trace: Trace, head: int, row: int) -> str:
         whole=_ASKED.format(scores=scores) if asks else "",
         indent="    " if asks else "",
     )
-    return head_text + "\n" + _ROUND[w.dtype] + "\n" + _inputs(w) + rest
+    twin_text = _TORCH * twin
+    return head_text + "\n" + _ROUND[w.dtype] + "\n" + _inputs(w) + rest + twin_text
 
 
 def _pair_lines(w: Workload) -> dict[str, str]:

@@ -5,13 +5,17 @@ sliding window, global tokens (BigBird and Longformer), written as PyTorch wants
 against its scaled_dot_product_attention: FlexAttention itself has to be compiled first.
 """
 
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from simulator.code.run_script import run_script
 from simulator.engines.reference import reference_rows
 from simulator.problem.masked_file import block_mask
 from simulator.problem.workload import read_inputs, resolve
@@ -97,3 +101,14 @@ def test_flex_attention_has_the_same_mask_and_tiles(name: str) -> None:
         np.testing.assert_allclose(ours, o[head], atol=1e-12)
     if table:
         np.testing.assert_allclose(trace_of(chosen).output, o, atol=2e-6)
+
+
+@pytest.mark.parametrize(("nq", "nk"), [(20, 33), (33, 20)])
+def test_the_script_of_a_run_agrees_with_pytorch(tmp_path: Path, nq: int, nk: int) -> None:
+    said = {"causal": True, "window": 9}
+    trace = trace_of(scenario("flash2", nq=nq, nk=nk, heads=4, kv_heads=2, mask=said))
+    script = tmp_path / "run.py"
+    script.write_text(run_script(trace, 0, 3), encoding="utf-8")
+    command = [sys.executable, str(script), "--torch"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "PyTorch: O of all rows off by" in done.stdout

@@ -157,6 +157,7 @@ PLAIN = {
         "bytes-of-s": lambda x, e: 2 * np.zeros((x.n, x.n), np.float16).nbytes,
         "flops": lambda x, e: 2 * 2 * x.n * x.n * x.d,
         "share": lambda x, e: 4 * x.n**2 / (4 * x.n**2 + 4 * x.n * x.d),
+        "growth": lambda x, e: np.zeros((x.a, x.a, x.b)).size,
     },
     "online-softmax": {
         "alpha": lambda x, e: np.exp(x.old - (x.old + x.up)),
@@ -252,6 +253,7 @@ PLAIN = {
         ),
         "bytes": lambda x, e: np.zeros((4, x.n, x.d), np.float16).nbytes,
         "growth": lambda x, e: x.f,
+        "performer": lambda x, e: np.prod([np.exp(x.w * v - v * v / 2) for v in (x.q, x.k)]),
     },
     "claims-checked": {
         "flash-flops": lambda x, e: 1.0,

@@ -15,10 +15,10 @@ import pytest
 from PySide6.QtWidgets import QApplication, QDockWidget
 
 from simulator.base.assets import LESSONS, SCENARIOS
-from simulator.lesson.reader import load_lesson, resolve_step, waiting
+from simulator.lesson.reader import resolve_step, waiting
 from simulator.lesson.steps import Lesson
 from simulator.run.trace import simulate
-from tests.helpers.shown_lessons import some_lessons
+from tests.helpers.shown_lessons import shipped_lessons, some_steps
 from tests.ui.export.helpers import MOST, make, off, picture, still
 from ui.export import storyboard
 from ui.export.frames import new_image, paint_frame
@@ -27,7 +27,7 @@ from ui.export.options import ExportOptions
 from ui.export.picture import WidgetPicture
 from ui.export.writers.pixels import pixels_of
 from ui.export.writers.vector import pdf_bytes
-from ui.look.layouts import LAYOUT_NAMES, LAYOUT_PANELS
+from ui.look.layouts import LAYOUT_NAMES
 from ui.look.lesson_text import FORMATS
 from ui.talk.prediction import printed
 from ui.window.main_window import MainWindow
@@ -36,6 +36,8 @@ SIZE = (1280, 720)
 """At this size a window's pixels are the picture's."""
 FIRST = "05-online-softmax"
 """With a page of code that is scrolled."""
+OTHERS = some_steps(FIRST)
+"""What it does not show, by lesson."""
 
 
 def rendered_pdf(data: bytes, page: int = 0) -> np.ndarray:
@@ -114,12 +116,13 @@ def numbers(text: str) -> Counter[str]:
     return Counter(re.findall(r"\d+(?:\.\d+)?|[“”’]", text))
 
 
-@pytest.fixture(scope="module", params=[FIRST, *some_lessons(FIRST)])
+@pytest.fixture(scope="module", params=[FIRST, *OTHERS])
 def handout(request, qapp) -> Iterator[list[Page]]:
-    """Return the pages of a lesson."""
-    file = LESSONS / f"{request.param}.md"
+    """Return the pages of a lesson, of others than the first those that show something else."""
+    file, lesson = LESSONS / f"{request.param}.md", shipped_lessons()[request.param]
+    shown = OTHERS.get(request.param, range(len(lesson.steps)))
+    lesson = replace(lesson, steps=tuple(lesson.steps[n] for n in shown))
     options = ExportOptions("a.pdf", lesson=True, size=SIZE, theme="light", answers="beside")
-    lesson = load_lesson(file, LAYOUT_PANELS)
     export = prepare_lesson(lesson, options, str(file), "1", MainWindow, "numpy")
     source, pages = export.source, []
     try:

@@ -246,31 +246,3 @@ def limits(text: str, value_dim: int = 0, nvrtc: int = USUAL_NVRTC) -> dict[tupl
 
 def _bytes(kib: str) -> int | None:
     return 1024 * int(kib) if kib else None
-
-
-def over_limits(
-    usage: dict[str, Usage], allowed: dict[tuple[str, str], Limit], build: Build
-) -> list[str]:
-    """Return in words where a build is over its limits; a kernel without limits counts, too.
-
-    usage: kernel name to `Usage`, as compiled.
-    allowed: as `limits` returns them.
-    build: ``fast``, ``trace`` or ``in_turn``, the fast build in which thread blocks wait for
-        others.
-    """
-    faults = []
-    for kernel, taken in usage.items():
-        limit = allowed.get((kernel, build))
-        if limit is None:
-            faults.append(f"{kernel} {build}: no limits stand beside it")
-            continue
-        for quantity, unit in (
-            ("registers", "registers"),
-            ("stack", "bytes of stack"),
-            ("spilled", "bytes spilled"),
-            ("code", "bytes of code"),
-        ):
-            got, most = getattr(taken, quantity), getattr(limit, quantity)
-            if most is not None and got > most:
-                faults.append(f"{kernel} {build}: {got} {unit}, at most {most}")
-    return faults

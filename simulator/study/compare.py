@@ -127,7 +127,7 @@ class Comparison:
                 by_time.append(shown)
                 continue
             by_tile.append(self.after(name, min(shown.visits, len(self.programs[name]))))
-            by_time.append(self.after(name, self.visits_within(name, seconds)))
+            by_time.append(self.after(name, self.clocks[name].visits_within(seconds)))
         return Lockstep(tuple(by_tile), tuple(by_time), clock, seconds)
 
     def after(self, name: Algorithm, visits: int) -> Position:
@@ -144,10 +144,6 @@ class Comparison:
             on_chip=0 if visit is None else visit_shared_bytes(program, visit.index),
             finished=visits == len(program),
         )
-
-    def visits_within(self, name: Algorithm, seconds: float) -> int:
-        """Return how many whole visits an algorithm does in some simulated time."""
-        return self.clocks[name].visits_within(seconds)
 
 
 def position_of(snapshot: Snapshot) -> Position:
@@ -256,10 +252,10 @@ def comparison_of(program: TileProgram) -> Comparison:
 
 def visit_shared_bytes(program: TileProgram, index: int) -> int:
     """Return the most shared memory that the tiles on chip take at once during a visit."""
-    first, *rest = program.ops(index)
+    _, *rest = program.ops(index)
     held = {t.name: t.bytes for t in program.on_chip(index, 0) if t.place == "shared"}
     most = sum(held.values())
-    for op in (first, *rest)[1:]:
+    for op in rest:
         for name in op.frees:
             held.pop(name, None)
         held |= {tile.name: tile.bytes for tile in op.allocates if tile.place == "shared"}

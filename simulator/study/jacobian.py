@@ -40,12 +40,6 @@ class RowJacobian:
         return min(float((self.values**2).sum()) / self.norm**2, 1.0)
 
 
-def softmax_jacobian(p: ArrayLike) -> F64:
-    """Return ``diag(p) - p pᵀ`` of weights p that sum to 1, (n, n) float64."""
-    weights = np.asarray(p, dtype=np.float64)
-    return _between(weights, others(weights))
-
-
 def _between(p: F64, rest: F64) -> F64:
     """Return the part of the Jacobian between some keys, with ``1 - p`` of each."""
     out = -np.outer(p, p)

@@ -22,6 +22,7 @@ from kernels.build.nvrtc import (
     OPTIONS,
     USUAL_NVRTC,
     Build,
+    Limit,
     Usage,
     compile_cubin,
     compile_ptx,
@@ -29,7 +30,6 @@ from kernels.build.nvrtc import (
     limits,
     nvrtc_reason,
     nvrtc_version,
-    over_limits,
     parse_usage,
 )
 from kernels.build.sources import FOLDER, whole_source
@@ -161,6 +161,28 @@ def usage(gate: Gate, arch: str) -> dict[str, Usage]:
         beside.replace(kept)
     found = json.loads(kept.read_text(encoding="utf-8"))
     return {name: Usage(**figures) for name, figures in found.items()}
+
+
+def over_limits(
+    usage: dict[str, Usage], allowed: dict[tuple[str, str], Limit], build: str
+) -> list[str]:
+    """Return in words where a build is over its limits; a kernel without limits counts, too."""
+    faults = []
+    for kernel, taken in usage.items():
+        limit = allowed.get((kernel, build))
+        if limit is None:
+            faults.append(f"{kernel} {build}: no limits stand beside it")
+            continue
+        for quantity, unit in (
+            ("registers", "registers"),
+            ("stack", "bytes of stack"),
+            ("spilled", "bytes spilled"),
+            ("code", "bytes of code"),
+        ):
+            got, most = getattr(taken, quantity), getattr(limit, quantity)
+            if most is not None and got > most:
+                faults.append(f"{kernel} {build}: {got} {unit}, at most {most}")
+    return faults
 
 
 @pytest.mark.sweep(keep=1)

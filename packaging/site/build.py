@@ -44,7 +44,7 @@ def main() -> None:
     shards.add_options(parser)
     asked = parser.parse_args()
     if asked.jobs is None and asked.cluster is None:
-        asked.jobs = os.cpu_count()
+        asked.jobs = min(os.cpu_count() or 1, 16)
     pages = BUILD / "pages"
     if not asked.keep:
         shutil.rmtree(BUILD, ignore_errors=True)

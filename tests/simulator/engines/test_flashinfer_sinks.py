@@ -7,6 +7,7 @@ window_left counts the keys before a row's own. A sequence of a batch is a run o
 only causal rows have a window, because ours hides later keys as well.
 """
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,14 @@ MASKS: tuple[dict[str, Any], ...] = (
 PREFILL = tuple((n, n) for n in (1, 4, 16, 128))
 STEPS = tuple((1, start + step) for start in (32, 128) for step in (0, 1, 3))
 CHUNKS = ((16, 144), (128, 256), (128, 384), (256, 512))
+TYPES = (("float16", 8), ("bfloat16", 32))
+ALGORITHMS = ("flash2", "split-kv", "flash1")
+CASES = [
+    (ALGORITHMS[(n + size) % 3], *lengths, mask, *kind)
+    for size, lengths in enumerate((*PREFILL, *STEPS, *CHUNKS))
+    for n, (mask, kind) in enumerate(product(MASKS, TYPES))
+]
+"""Every length with every mask and type, and with every algorithm by turns."""
 
 
 def expected(q: Any, k: Any, v: Any, sinks: Any, window: int, causal: bool) -> np.ndarray:
@@ -46,10 +55,7 @@ def expected(q: Any, k: Any, v: Any, sinks: Any, window: int, causal: bool) -> n
 
 
 @pytest.mark.sweep(keep=12)
-@pytest.mark.parametrize(("dtype", "kv_heads"), [("float16", 8), ("bfloat16", 32)])
-@pytest.mark.parametrize("mask", MASKS, ids=str)
-@pytest.mark.parametrize(("nq", "nk"), [*PREFILL, *STEPS, *CHUNKS])
-@pytest.mark.parametrize("algorithm", ["flash2", "split-kv", "flash1"])
+@pytest.mark.parametrize(("algorithm", "nq", "nk", "mask", "dtype", "kv_heads"), CASES, ids=str)
 def test_sinks_are_those_of_flashinfer(algorithm, nq, nk, mask, dtype, kv_heads):
     sinks = np.random.default_rng(42).random(HEADS).astype(np.float32) * 5
     said = scenario(

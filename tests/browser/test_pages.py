@@ -114,6 +114,20 @@ def test_a_page_steps_and_tells_the_numbers_of_the_trace(
     assert [url for url in asked if not url.startswith((path.as_uri(), "data:"))] == []
 
 
+_HERE = """() => {
+  const here = document.querySelector("article.here"), picture = document.getElementById("picture");
+  const answer = here.querySelector(".answer");
+  return {
+    id: here.id, link: location.hash, parts: picture.childElementCount,
+    told: document.getElementById("live").innerText, title: here.querySelector("h2").innerText,
+    formulas: [...here.querySelectorAll(".said > p svg.formula")].map((e) => e.ariaLabel),
+    seen: picture.ariaLabel, asks: here.querySelector("[data-truth]") !== null,
+    waits: answer !== null && answer.checkVisibility() === false,
+    answered: answer !== null && answer.checkVisibility(),
+  };
+}"""
+
+
 def _steps_by_key(page: Any, count: int) -> list[int]:
     """Go from the first to the last step and back; return the steps that ask to be predicted."""
     assert page.locator("article").count() == count
@@ -123,27 +137,25 @@ def _steps_by_key(page: Any, count: int) -> list[int]:
     asks = []
     page.keyboard.press("Home")
     for n in range(count):
-        here = page.locator("article.here")
-        assert here.get_attribute("id") == str(n + 1)
-        assert page.evaluate("location.hash") == f"#{n + 1}"
-        assert page.locator("#picture").evaluate("picture => picture.childElementCount") > 0
-        told = page.locator("#live").inner_text()
-        assert here.locator("h2").inner_text().split()[0] in told
-        for formula in here.locator(".said > p svg.formula").all():
-            assert " ".join((formula.get_attribute("aria-label") or "?").split()) in told
-        seen = page.locator("#picture").get_attribute("aria-label")
-        assert seen.startswith(here.locator("h2").inner_text().split()[0])
-        if here.locator("[data-truth]").count():
+        here = page.evaluate(_HERE)
+        assert (here["id"], here["link"]) == (str(n + 1), f"#{n + 1}")
+        assert here["parts"]
+        first = here["title"].split()[0]
+        assert first in here["told"]
+        assert here["seen"].startswith(first)
+        for formula in here["formulas"]:
+            assert " ".join(formula.split()) in here["told"]
+        if here["asks"]:
             asks.append(n)
-        if here.locator(".answer").count():
-            assert not here.locator(".answer").is_visible()
+        assert not here["answered"]
+        if here["waits"]:
             page.keyboard.press("ArrowRight")
-            assert here.locator(".answer").is_visible(), "a question waits in its step"
+            assert page.evaluate(_HERE)["answered"], "a question waits in its step"
         if n < count - 1:
             page.keyboard.press("ArrowRight")
     for n in reversed(range(max(count - 3, 0), count - 1)):
         page.keyboard.press("ArrowLeft")
-        assert page.locator("article.here").get_attribute("id") == str(n + 1)
+        assert page.evaluate(_HERE)["id"] == str(n + 1)
     return asks
 
 

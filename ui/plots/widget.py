@@ -14,16 +14,17 @@ from typing import Any
 
 import numpy as np
 from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent
-from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QToolTip, QWidget
+from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPen
+from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
-from ui.look.theme import DARK, Style
+from ui.look.theme import Style
 from ui.plots.layout import PlotLayout, plot_layout
 from ui.plots.model import Curve, HeatMap, PlotModel, Spot, cell_spot, ink, spots
 from ui.plots.painter import DASHES, heat_words, paint_ground, paint_over, paint_readout
 from ui.safety.overrides import guarded
-from ui.safety.painting import contained, cover, painting
+from ui.safety.painting import contained, cover
 from ui.widgets.focus import has_ring
+from ui.widgets.painted import Painted
 
 _NEAR = 22.0
 """How far from a point, at scale 1, the pointer still means it."""
@@ -78,7 +79,7 @@ class _Layer(QGraphicsItem):
 
 
 @guarded
-class PlotView(QWidget):
+class PlotView(Painted):
     """Shows a `PlotModel`; the wheel zooms, dragging pans, the pointer reads, a click picks.
 
     Keys: Page Up and Page Down go along a curve or a row of the map, Up and Down to another curve
@@ -86,6 +87,7 @@ class PlotView(QWidget):
     keys move a mark that moves, as dragging it does.
     """
 
+    ringed = False  # the plot has the ring, without its axes
     picked = Signal(object)
     """What a clicked point stands for."""
     zoomed = Signal(bool)
@@ -97,7 +99,6 @@ class PlotView(QWidget):
         super().__init__()
         self.setObjectName("plot")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.style_now = Style(DARK)
         self.model: PlotModel | None = None
         self.spot: Spot | None = None
         self.is_zoomed = False
@@ -135,12 +136,10 @@ class PlotView(QWidget):
         self._tell()
 
     def set_style(self, style: Style) -> None:
-        """Take theme and text scale."""
         self.style_now = style
         if self.model is not None:
             self._make_items()
-            self._relayout()
-        self.update()
+        super().set_style(style)
 
     def fit(self) -> None:
         """Show everything."""
@@ -287,15 +286,10 @@ class PlotView(QWidget):
             self.is_zoomed = zoomed
             self.zoomed.emit(zoomed)
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
+    def arrange(self) -> None:
         if self._canvas is not None:
             self._canvas.setGeometry(self.rect())
-            self._relayout()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with painting(self) as painter:
-            painter.fillRect(self.rect(), QColor(self.style_now.theme.panel))
+        self._relayout()
 
     def _paint_under(self, painter: QPainter) -> None:
         self._grounded = False
@@ -415,29 +409,22 @@ class PlotView(QWidget):
         if self.spot is not None and self.spot.pick is not None:
             self.picked.emit(self.spot.pick)
 
-    def event(self, event: QEvent) -> bool:
-        """Keep the tool tip of what is around it from lying over the plot and its card.
+    def tip(self, at: QPointF) -> str:
+        return ""  # that of what is around the plot would lie over it and its card
 
-        A key that moves a mark is kept from the window, where it would step.
-        """
-        override = event.type() is QEvent.Type.ShortcutOverride
-        if override and isinstance(event, QKeyEvent) and self._moves_mark(event):
-            event.accept()
-            return True
-        if event.type() is QEvent.Type.ToolTip:
-            QToolTip.hideText()
-            return True
-        return super().event(event)
+    def keeps(self, event: QKeyEvent) -> bool:
+        """Keep a key that moves a mark from the window, where it would step."""
+        return self._moves_mark(event)
 
     # --- keys -----------------------------------------------------------------------------
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:
+    def key(self, event: QKeyEvent) -> bool:
         key, shifted = event.key(), bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
         along = {Qt.Key.Key_PageUp: -1, Qt.Key.Key_PageDown: 1}.get(Qt.Key(key), 0)
         up = {Qt.Key.Key_Up: 1, Qt.Key.Key_Down: -1}.get(Qt.Key(key), 0)
         if self.model is None:
-            super().keyPressEvent(event)
-        elif self.spot is not None and self._moves_mark(event):
+            return False
+        if self.spot is not None and self._moves_mark(event):
             across, down = _MOVES[Qt.Key(key)]
             by = self.style_now.px(_STEP)
             self._move_to(self.where(self.spot.x, self.spot.y) + QPointF(across * by, down * by))
@@ -451,7 +438,8 @@ class PlotView(QWidget):
         elif key == Qt.Key.Key_Escape and (self.spot is not None or self.is_zoomed):
             self.fit() if self.spot is None else self.point_at(None)
         else:
-            super().keyPressEvent(event)
+            return False
+        return True
 
     def _moves_mark(self, event: QKeyEvent) -> bool:
         """Whether a key moves the mark that is read."""

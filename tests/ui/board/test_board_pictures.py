@@ -52,9 +52,8 @@ def is_colour(pixels: Pixels, colour: NDArray[np.uint8]) -> NDArray[np.bool_]:
     return (np.abs(pixels - colour.astype(np.int16)) <= NEAR).all(axis=-1)
 
 
-@pytest.mark.sweep(keep=4)
-@pytest.mark.parametrize("theme", [DARK, LIGHT, CONTRAST], ids=lambda theme: theme.name)
-@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.sweep(keep=2)
+@pytest.mark.parametrize(("size", "theme"), [*zip(SIZES, (DARK, LIGHT, CONTRAST), strict=True)])
 @pytest.mark.parametrize("side", [3, 7], ids=["numbers in cells", "cells lower than letters"])
 def test_each_label_is_the_piece_of_its_row_and_key(
     theme: Theme, size: tuple[int, int], side: int, tmp_path: Path

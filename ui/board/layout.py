@@ -27,7 +27,7 @@ from ui.board.beside import (
     labels_beside,
     least_size,
 )
-from ui.board.sizes import NUMBER_CELL, Frame, Margins, Sizes, Tokens, margins_of, sizes_of
+from ui.board.sizes import NUMBER_CELL, BoardFrame, BoxSizes, Margins, Tokens, margins_of, sizes_of
 from ui.look.pieces import picture_of
 from ui.look.theme import Style
 
@@ -362,7 +362,7 @@ def _arranged(
     header: bool = True,
 ) -> BoardLayout:
     px = style.px
-    frame = Frame.of(w, style, rect, header=header)
+    frame = BoardFrame.of(w, style, rect, header=header)
     content, gap = frame.content, frame.gap
     margins = margins_of(w, style, frame, tokens, growth)
     visible = visible_count(w.seqlen_q, view.zoom), visible_count(w.seqlen_k, view.zoom)
@@ -439,7 +439,7 @@ def _arranged(
 
 
 def _strips(
-    sizes: Sizes, margins: Margins, frame: Frame, keys: str, values: str
+    sizes: BoxSizes, margins: Margins, frame: BoardFrame, keys: str, values: str
 ) -> tuple[dict[str, QRectF], QRectF]:
     """Return the boxes in the middle of their room, and the place of Vᵀ.
 

@@ -43,7 +43,7 @@ class Tokens(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class BoardFrame:
     """What the size of the board decides: room for boxes and for lines of text."""
 
     wide: float  # wide, high: of the board at scale 1
@@ -55,7 +55,7 @@ class Frame:
     content: QRectF  # for boxes and their margins
 
     @classmethod
-    def of(cls, w: Workload, style: Style, rect: QRectF, *, header: bool) -> Frame:
+    def of(cls, w: Workload, style: Style, rect: QRectF, *, header: bool) -> BoardFrame:
         """Return the frame of a board.
 
         header: whether it may have a line above it.
@@ -90,7 +90,7 @@ class Margins:
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class BoxSizes:
     """Widths and heights of the boxes."""
 
     q: float  # q, s, o: widths; s is that of keys and values, too
@@ -107,7 +107,9 @@ class Sizes:
     outside: dict[str, str]  # what lies outside of a box and shares its strip
 
 
-def margins_of(w: Workload, style: Style, frame: Frame, tokens: Tokens, growth: float) -> Margins:
+def margins_of(
+    w: Workload, style: Style, frame: BoardFrame, tokens: Tokens, growth: float
+) -> Margins:
     """Return the room for tokens, or for the numbers of blocks."""
     px, wide, high = style.px, frame.wide, frame.high
     token = TOKEN_SIZE * growth
@@ -132,12 +134,12 @@ def margins_of(w: Workload, style: Style, frame: Frame, tokens: Tokens, growth: 
 def sizes_of(
     w: Workload,
     style: Style,
-    frame: Frame,
+    frame: BoardFrame,
     margins: Margins,
     tokens: Tokens,
     growth: float,
     visible_rows: float,
-) -> Sizes:
+) -> BoxSizes:
     """Return the widths and heights of the boxes, of which some may not fill their room."""
     px, wide, high, hall, gap = style.px, frame.wide, frame.high, frame.hall, frame.gap
     Nq, Nk, d, dv = w.seqlen_q, w.seqlen_k, w.head_dim, w.value_dim
@@ -184,7 +186,7 @@ def sizes_of(
         min(room, max(layers * max(n * s / Nk, n * rows / Nq, 0.2 * rows), least, low))
         for room, n, low in ((room_k, d, 0.0), (room_v, dv, tall_v))
     )
-    return Sizes(q, s, o, columns, column, between, k, rows, v, partials, split_names, outside)
+    return BoxSizes(q, s, o, columns, column, between, k, rows, v, partials, split_names, outside)
 
 
 def _partials_heights(w: Workload, style: Style, room: float) -> tuple[float, float]:

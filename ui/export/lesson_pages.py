@@ -18,7 +18,7 @@ from ui.board.panel import BoardPanel
 from ui.export.cell_sheets import CellSheets, place_of
 from ui.export.frames import FrameSource
 from ui.export.lesson_frames import LessonFrames
-from ui.export.stepping import FPS, Layer, PageStep, Values
+from ui.export.stepping import FPS, PageStep, PictureLayer, Values
 from ui.export.storyboard import REST, LessonFrame, Shot, Storyboard, make_storyboard
 from ui.export.unseen_window import Look, WindowFactory
 from ui.look.units import plural
@@ -136,9 +136,9 @@ class LessonPages:
         low = window.lessons.bar.mapTo(window, QPoint()).y() * scale
         self._view = (0.0, high, float(self.size[0]), low - high)
 
-    def layers(self, n: int, k: int, theme: str) -> Sequence[Layer]:
+    def layers(self, n: int, k: int, theme: str) -> Sequence[PictureLayer]:
         """Return picture `k` of step `n`, which the window shows; its words are left out."""
-        return (Layer(partial(self._drawn_in(theme).unseen.paint, scene=True)),)
+        return (PictureLayer(partial(self._drawn_in(theme).unseen.paint, scene=True)),)
 
     def film(self, n: int, theme: str) -> FrameSource | None:
         """Return the way to the place of step `n`, as the film of the lesson shows it."""

@@ -84,7 +84,7 @@ def _whole(source: PageSource) -> QRect:
 
 
 @dataclass
-class _Part:
+class _FilmPart:
     """A part of the frames of a source."""
 
     whole: FrameSource
@@ -123,7 +123,7 @@ def _packed(film: FrameSource, rect: QRect, note: Note, look: Callable[[], None]
     """Return a film as MP4."""
     from ui.export.writers.video import VideoWriter
 
-    part, out = _Part(film, rect), io.BytesIO()
+    part, out = _FilmPart(film, rect), io.BytesIO()
     try:
         writer = VideoWriter(out, ".mp4", part.size, FPS, note.text)
         Film(part, writer).make(lambda _: look())

@@ -71,7 +71,7 @@ class PageStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class PictureLayer:
     """A part of a picture, over those before it."""
 
     paint: Callable[[QPainter], None]
@@ -112,7 +112,7 @@ class PageSource(Protocol):
     def description(self, n: int) -> str:
         """Return what step `n` shows, for those who hear it, once its last picture is drawn."""
 
-    def layers(self, n: int, k: int, theme: str) -> Sequence[Layer]:
+    def layers(self, n: int, k: int, theme: str) -> Sequence[PictureLayer]:
         """Return the layers of picture `k` of step `n`, the lowest one first."""
 
     def close(self) -> None:
@@ -285,15 +285,17 @@ class RunPages:
         """Do nothing, because a picture takes little time."""
         look()
 
-    def layers(self, n: int, k: int, theme: str) -> Sequence[Layer]:
+    def layers(self, n: int, k: int, theme: str) -> Sequence[PictureLayer]:
         """Return the layers of picture `k` of step `n`: what stays, and what moves or has come."""
         stop = self._stops[n]
         before, _ = self._state(stop.before or stop.cursor)
         after, report = self._state(stop.cursor)
         state = self._scene, after, report, THEMES[theme], self.size
-        still = Layer(lambda painter: paint_still_moment(painter, *state), (theme, stop.cursor))
+        still = PictureLayer(
+            lambda painter: paint_still_moment(painter, *state), (theme, stop.cursor)
+        )
         if stop.before is None or k == BETWEEN:
-            return still, Layer(lambda painter: paint_live_moment(painter, *state))
+            return still, PictureLayer(lambda painter: paint_live_moment(painter, *state))
         if self._motion is None or self._motion.after is not after:
             self._motion = Motion(before, after)
         moving = partial(
@@ -301,7 +303,7 @@ class RunPages:
             share=moved(MOVING * (k + 0.5) / BETWEEN), report=report, theme=THEMES[theme],
             size=self.size,
         )  # fmt: skip
-        return still, Layer(moving)
+        return still, PictureLayer(moving)
 
     def film(self, n: int, theme: str) -> FrameSource | None:
         """Return what happens in step `n`: all ops of a tile; None where it is less or more."""

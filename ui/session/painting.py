@@ -29,7 +29,7 @@ Block = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Painted:
+class PaintedMask:
     """A mask that was painted."""
 
     mask: Mask  # the blocks, and that it is causal if the run is; of the rows of one head
@@ -45,7 +45,7 @@ class _Stroke:
     open: Bools
     shows: bool  # whether blocks are shown, not hidden
     last: Block  # the latest block
-    before: Painted | None  # what was painted earlier
+    before: PaintedMask | None  # what was painted earlier
 
 
 class MaskPainting(QObject):
@@ -68,7 +68,7 @@ class MaskPainting(QObject):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._session = session
-        self._painted: Painted | None = None
+        self._painted: PaintedMask | None = None
         self._stroke: _Stroke | None = None
         self.on = False
         """Whether the board is being painted on."""
@@ -127,7 +127,7 @@ class MaskPainting(QObject):
                 stroke.table[each] = stroke.shows
         stroke.last = block
         if not np.array_equal(old, stroke.table):
-            self._painted = Painted(_blocks_of(w, stroke.table), unpacked(w.mask))
+            self._painted = PaintedMask(_blocks_of(w, stroke.table), unpacked(w.mask))
             self.changed.emit()
 
     def end(self) -> None:
@@ -138,7 +138,7 @@ class MaskPainting(QObject):
             self._session.undo_stack.push(step)
             self.rested.emit()
 
-    def take(self, painted: Painted | None) -> None:
+    def take(self, painted: PaintedMask | None) -> None:
         """Show what was painted earlier, or what was undone."""
         self._stroke = None
         if painted is not self._painted:
@@ -187,7 +187,7 @@ class _Step(AtOnce):
     """A stroke that can be undone."""
 
     def __init__(
-        self, painting: MaskPainting, before: Painted | None, after: Painted | None
+        self, painting: MaskPainting, before: PaintedMask | None, after: PaintedMask | None
     ) -> None:
         super().__init__("painting of a mask")
         self._painting, self._before, self._after = painting, before, after

@@ -44,7 +44,7 @@ def paint_ring(
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class PathLane:
     """A path beside the entries of a menu."""
 
     path: int  # number of the path
@@ -61,9 +61,9 @@ class LaneMenu(QMenu):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
-        self._style, self.lanes = Style(DARK), tuple[Lane, ...]()
+        self._style, self.lanes = Style(DARK), tuple[PathLane, ...]()
 
-    def show_lanes(self, style: Style, lanes: Sequence[Lane]) -> None:
+    def show_lanes(self, style: Style, lanes: Sequence[PathLane]) -> None:
         """Take the lanes, and keep room for them."""
         self._style, self.lanes = style, tuple(lanes)
         px = style.px
@@ -84,7 +84,7 @@ class LaneMenu(QMenu):
             for n, lane in enumerate(self.lanes):
                 self._paint(painter, n, lane)
 
-    def _paint(self, painter: QPainter, n: int, lane: Lane) -> None:
+    def _paint(self, painter: QPainter, n: int, lane: PathLane) -> None:
         x = self._style.px(_FIRST + _LANE * n)
         stops = [self.actionGeometry(action).center().y() for action in lane.stops]
         if not stops and not (lane.above and lane.below):

@@ -17,7 +17,7 @@ from simulator.lesson.course import course_paths
 from simulator.lesson.reader import course, lesson_before, parts
 from simulator.lesson.steps import Lesson, LessonTitle, Part, ResolvedStep
 from ui.session.view import View
-from ui.talk.lanes import Lane, LaneMenu
+from ui.talk.lanes import LaneMenu, PathLane
 from ui.talk.lesson_bar import LessonBar
 from ui.talk.lesson_player import LessonPlayer, load
 from ui.talk.window import LessonWindow
@@ -173,7 +173,7 @@ class Lessons(QObject):
             at = [order.index(lesson) for lesson in path.lessons]
             stops = tuple(action for lesson, action in shown.items() if lesson in path.lessons)
             above, below = min(at) < min(ends), max(at) > max(ends)
-            lanes.append(Lane(number, stops, above, below, path.name == (chosen or first)))
+            lanes.append(PathLane(number, stops, above, below, path.name == (chosen or first)))
         menu.show_lanes(self._window.style_now, lanes)
 
     def _action(self, menu: QMenu, number: int, lesson: LessonTitle, following: bool) -> QAction:

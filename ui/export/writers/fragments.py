@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 from PySide6.QtCore import QBuffer, QByteArray, QSize
 from PySide6.QtGui import QPainter
 
-from ui.export.stepping import Layer
+from ui.export.stepping import PictureLayer
 from ui.export.writers.vector import new_svg
 from ui.export.writers.xml_text import NO_CHARACTER
 from ui.look.theme import CODE_FAMILY
@@ -58,7 +58,7 @@ class Fragments:
         self._kept: tuple[Hashable, list[int]] | None = None
         """The last layer with a key, and its pieces."""
 
-    def drawing(self, layers: Iterable[Layer], size: QSize) -> list[int]:
+    def drawing(self, layers: Iterable[PictureLayer], size: QSize) -> list[int]:
         """Return a drawing: the numbers of its pieces, one after another."""
         out: list[int] = []
         for layer in layers:

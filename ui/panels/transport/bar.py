@@ -45,7 +45,7 @@ _BUTTONS = (
 )
 
 
-class _Part(Painted):
+class _BarPart(Painted):
     """A part of the bar: a place of the run is chosen in it."""
 
     cursor_chosen = Signal(object)
@@ -82,7 +82,7 @@ class _Part(Painted):
         return cursor is not None
 
 
-class Scrubber(_Part):
+class Scrubber(_BarPart):
     """All visits of the run; pressing or dragging chooses one."""
 
     def __init__(self) -> None:
@@ -120,7 +120,7 @@ class Scrubber(_Part):
             self.cursor_chosen.emit(end_of_visit(self.snapshot.program, visit))
 
 
-class OpChips(_Part):
+class OpChips(_BarPart):
     """The ops of the current visit; a click moves to an op."""
 
     def __init__(self) -> None:

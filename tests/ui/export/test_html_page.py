@@ -117,6 +117,9 @@ def test_each_op_is_a_step_with_its_words_and_pictures(page):
     assert all("row block i = " in seen for seen in found.data["seen"])
     labels = [said.get("aria-label", "") for tag, said in found.elements if tag == "svg"]
     assert any("leftarrow" in (label or "") for label in labels), "formulas are read aloud"
+    used = [(said["href"] or "")[1:] for tag, said in found.elements if tag == "use"]
+    assert len(used) > len({*used}), "a formula's outlines are stored once"
+    assert {*used} <= {*found.ids}
 
 
 def test_nothing_in_a_page_is_asked_of_anybody(page):

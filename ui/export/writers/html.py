@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from html import escape
@@ -34,6 +35,7 @@ FONTS = (
 COLOURS = ("window", "panel", "field", "border", "text", "muted", "faint", "current")
 _FORMULA = 19.0
 """Letters of a formula in a caption, in pixels."""
+_FORMULA_PATH = re.compile(r'(?<=">)<path d="([^"]*)"/>(?=</svg>)')
 _POLICY = (
     "default-src 'none'; img-src data:; font-src data:; style-src 'unsafe-inline'; "
     "script-src 'unsafe-inline'"
@@ -146,7 +148,12 @@ def _written(
     yield "</style>\n</head>\n<body>\n"
     yield f"<header><h1>{escape(source.title)}</h1>"
     yield f"<p>{escape(source.summary)}</p></header>\n"
-    yield '<svg id="shared" aria-hidden="true"></svg>\n<main>\n'
+    paths: dict[str, str] = {}
+    articles = "".join(_article(n, step, view) for n, step in enumerate(steps))
+    articles = _FORMULA_PATH.sub(partial(_used, paths), articles)
+    yield '<svg id="formulas" aria-hidden="true">'
+    yield from (f'<path id="{name}" d="{path}"/>' for path, name in paths.items())
+    yield '</svg>\n<svg id="shared" aria-hidden="true"></svg>\n<main>\n'
     yield f'<figure><svg id="picture" role="img" viewBox="{view}"></svg></figure>\n'
     yield '<nav aria-label="Steps">'
     for name, words, told in _BUTTONS:
@@ -156,8 +163,7 @@ def _written(
     yield '<button id="notes" title="Notes (N)" aria-pressed="false">Notes</button>'
     yield '<button id="theme" title="Other colours (T)"></button></nav>\n'
     yield '<div id="live" role="status" aria-live="polite"></div>\n'
-    for n, step in enumerate(steps):
-        yield _article(n, step, view)
+    yield articles
     yield '</main>\n<div id="value" hidden></div>\n'
     yield "<noscript>The pictures and the steps need JavaScript; the words do not.</noscript>\n"
     yield f"<footer>{escape(source.words)}. Made by Tilescope {escape(note.version)}"
@@ -168,6 +174,11 @@ def _written(
     yield f'<script type="application/json" id="data">{packed}</script>\n<script>\n'
     yield (ASSETS / "page" / "page.js").read_text("utf-8")
     yield "</script>\n</body>\n</html>\n"
+
+
+def _used(paths: dict[str, str], found: re.Match[str]) -> str:
+    """Return a reference to a formula's outlines, which are stored once."""
+    return f'<use href="#{paths.setdefault(found[1], f"f{len(paths)}")}"/>'
 
 
 def _font_face(font: tuple[str, int, str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QPointF, Qt
-from PySide6.QtGui import QAction, QColor, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QAction, QColor, QIcon, QPainter, QPaintEvent, QPen, QPixmap
 from PySide6.QtWidgets import QMenu, QWidget
 
 from ui.look.theme import DARK, Style
@@ -15,6 +15,8 @@ from ui.safety.painting import painting
 from ui.widgets.sheet import set_sheet
 
 _DASHES = (None, None, (2.2, 1.4))
+_WIDE = 3.0
+"""How wide a lane is in a menu."""
 _LANE, _FIRST, _AFTER = 14.0, 14.0, 26.0
 """From lane to lane of a menu, from its edge to the first, and from the last to the names."""
 
@@ -41,6 +43,18 @@ def paint_ring(
     painter.setPen(QPen(QColor(lane_colour(style, chosen=chosen)), style.px(size / 2)))
     painter.setBrush(QColor(ground))
     painter.drawEllipse(at, style.px(size), style.px(size))
+
+
+def lane_icon(style: Style, number: int, *, chosen: bool) -> QIcon:
+    """Return a piece of the lane of a path, which stands beside its name."""
+    side = round(style.px(16))
+    picture = QPixmap(side, side)
+    picture.fill(Qt.GlobalColor.transparent)
+    with QPainter(picture) as painter:
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(lane_pen(style, number, chosen=chosen, wide=_WIDE))
+        painter.drawLine(QPointF(side / 2, 0), QPointF(side / 2, side))
+    return QIcon(picture)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +105,7 @@ class LaneMenu(QMenu):
             return
         top = 0.0 if lane.above else float(stops[0])
         bottom = float(self.height()) if lane.below else float(stops[-1])
-        painter.setPen(lane_pen(self._style, lane.path, chosen=lane.chosen, wide=3.0))
+        painter.setPen(lane_pen(self._style, lane.path, chosen=lane.chosen, wide=_WIDE))
         painter.drawLine(QPointF(x, top), QPointF(x, bottom))
         for y in stops:
             at = QPointF(x, y)

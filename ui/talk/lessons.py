@@ -17,7 +17,7 @@ from simulator.lesson.course import course_paths
 from simulator.lesson.reader import course, lesson_before, parts
 from simulator.lesson.steps import Lesson, LessonTitle, Part, ResolvedStep
 from ui.session.view import View
-from ui.talk.lanes import LaneMenu, PathLane
+from ui.talk.lanes import LaneMenu, PathLane, lane_icon
 from ui.talk.lesson_bar import LessonBar
 from ui.talk.lesson_player import LessonPlayer, load
 from ui.talk.window import LessonWindow
@@ -174,7 +174,11 @@ class Lessons(QObject):
             stops = tuple(action for lesson, action in shown.items() if lesson in path.lessons)
             above, below = min(at) < min(ends), max(at) > max(ends)
             lanes.append(PathLane(number, stops, above, below, path.name == (chosen or first)))
-        menu.show_lanes(self._window.style_now, lanes)
+        style = self._window.style_now
+        menu.show_lanes(style, lanes)
+        if len(lanes) == 1:  # its lane stands beside its name, too, and says which it is elsewhere
+            (lane,) = lanes
+            menu.setIcon(lane_icon(style, lane.path, chosen=lane.chosen))
 
     def _action(self, menu: QMenu, number: int, lesson: LessonTitle, following: bool) -> QAction:
         done = "  ✓" if lesson.path.stem in self._window.settings.lessons_done else ""

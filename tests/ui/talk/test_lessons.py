@@ -482,6 +482,8 @@ def test_the_menu_has_the_lanes_of_the_course_map(open_window: Open) -> None:
         assert sum("next" in text for text in listed) == 1
     (next_,) = (action for action in first.actions() if "next" in action.text())
     assert next_.text().startswith("2  One token through a layer")
+    look = [each.menuAction().icon().pixmap(16).toImage() for each in (first, second, third)]
+    assert all(look[n] != look[n - 1] for n in range(3))  # each is told by its lane
     shown, x = first.grab().toImage(), round(window.style_now.px(14))
     above = first.actionGeometry(next_).top()
     assert shown.pixelColor(x, above).name() == window.style_now.theme.current.lower()

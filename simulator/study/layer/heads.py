@@ -104,9 +104,24 @@ class HeadCount:
         return 4 * self.width * self.heads * self.depth
 
     @property
+    def projection_flops(self) -> int:
+        """FLOPs of the four products with weights: 8 N D²."""
+        return 2 * self.rows * self.parameters
+
+    @property
+    def tile_flops(self) -> int:
+        """FLOPs of QKᵀ and PV of all heads: 4 N² D."""
+        return self.heads * 2 * self.rows**2 * (self.depth + self.depth)
+
+    @property
     def scores(self) -> int:
         """Numbers in the score maps of all heads: h N²."""
         return self.heads * self.rows**2
+
+    @property
+    def exponentials(self) -> int:
+        """Exponentials of the softmax, one for each score."""
+        return self.scores
 
 
 def head_counts(width: int, rows: int) -> tuple[HeadCount, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -21,12 +21,12 @@ from ui.look.units import count_text, factor_text
 from ui.panels.layer.state import LayerState, Pictured
 from ui.panels.study import Words
 
-_QUANTITIES = (
-    (("parameters of the four weights", "parameters"), "4 D²", "parameters"),
-    (("FLOPs of the projections", "projections"), "8 N D²", "projection_flops"),
-    (("FLOPs of QKᵀ and PV", "QKᵀ and PV"), "4 N² D", "tile_flops"),
-    (("scores, in h maps", "scores"), "h N²", "scores"),
-    (("exponentials", "exps"), "h N²", "exponentials"),
+_QUANTITIES: tuple[tuple[tuple[str, str], str, Callable[[HeadCount], int]], ...] = (
+    (("parameters of the four weights", "parameters"), "4 D²", lambda each: each.parameters),
+    (("FLOPs of the projections", "projections"), "8 N D²", lambda each: each.projection_flops),
+    (("FLOPs of QKᵀ and PV", "QKᵀ and PV"), "4 N² D", lambda each: each.tile_flops),
+    (("scores, in h maps", "scores"), "h N²", lambda each: each.scores),
+    (("exponentials", "exps"), "h N²", lambda each: each.exponentials),
 )
 """Names, formulas, and what of a `HeadCount` they are: what stays, then what multiplies."""
 
@@ -58,7 +58,7 @@ def count_at(state: LayerState) -> int:
 def lines(state: LayerState) -> Iterator[CountLine]:
     """Yield the quantities."""
     for names, formula, of in _QUANTITIES:
-        values = [getattr(each, of) for each in counts_of(state)]
+        values = [of(each) for each in counts_of(state)]
         value = values[count_at(state)]
         yield CountLine(names, formula, value, value / values[0], value / max(values))
 

@@ -64,8 +64,9 @@ class BoardFrame:
         wide, high = rect.width() / style.scale, rect.height() / style.scale
         pad = px(4 if hall else 12 if min(wide, high) >= 360 else 6)
         # A run with faults is marked as such at any size. In a hall the picture has the room of
-        # words.
-        above = px(20) if (high >= 230 and header and not hall) or fault_labels(w.scenario) else 0.0
+        # words, and what is above it says that the run has faults.
+        lined = not hall and ((high >= 230 and header) or fault_labels(w.scenario))
+        above = px(20) if lined else 0.0
         caption = px(18) * (0 if high < 280 or hall else 1 if wide >= 900 or high < 400 else 2)
         return cls(
             wide=wide,

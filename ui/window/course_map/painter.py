@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
-from ui.look.draw import RIGHT, card, draw_text, mixed, outline, text_width
+from ui.look.draw import RIGHT, card, draw_cap, draw_text, mixed, outline, text_width
 from ui.look.units import plural
 from ui.talk.lanes import lane_pen, paint_ring
 from ui.window.course_map.places import LANES, LEVELS, NAME, Course, Places
-from ui.window.search.rows import draw_cap
 from ui.window.welcome.painter import paint_dots
 
 TITLE, ABOUT = "The course", "{} lessons, {} minutes"

@@ -35,14 +35,14 @@ from PySide6.QtWidgets import (
 )
 
 from simulator.base.references import reference_called
-from ui.look.draw import draw_text, text_width
+from ui.look.draw import draw_cap, draw_text, text_width
 from ui.look.theme import Style, palette
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.widgets.matching import Found, find
 from ui.window.search.entries import Kind, SearchEntry, entries
 from ui.window.search.field_page import FieldPage
-from ui.window.search.rows import SearchModel, SearchRows, draw_cap
+from ui.window.search.rows import SearchModel, SearchRows
 
 if TYPE_CHECKING:
     from ui.window.main_window import MainWindow

@@ -11,7 +11,19 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelInde
 from PySide6.QtGui import QFont, QKeySequence, QPainter
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
-from ui.look.draw import CENTRE, LEFT, RIGHT, card, draw_text, fitted, mixed, text_width, wrapped
+from ui.look.draw import (
+    CAP,
+    CENTRE,
+    LEFT,
+    RIGHT,
+    card,
+    draw_cap,
+    draw_text,
+    fitted,
+    mixed,
+    text_width,
+    wrapped,
+)
 from ui.look.theme import DARK, Style
 from ui.safety.overrides import guarded
 from ui.widgets.matching import Span, lit
@@ -27,7 +39,7 @@ _INDEX = QModelIndex | QPersistentModelIndex
 _NONE = QModelIndex()
 _KIND, _SIDE, _GAP = 84, 28, 20
 """Width of the box with the kind, margin left and right, and gaps between, at scale 1."""
-_TITLE, _DOES, _SMALL, _CAP = 19, 15.5, 14, 14
+_TITLE, _DOES, _SMALL = 19, 15.5, 14
 """Sizes of letters: title, what it does, kind and value, keys."""
 _TITLE_LINE, _DOES_LINE, _MARGIN = 26, 22, 10
 _MOST_LINES = 2
@@ -193,7 +205,7 @@ class SearchRows(QStyledItemDelegate):
         return self.style_now.text_font(_SMALL)
 
     def _cap_width(self, key: str) -> float:
-        font = self.style_now.text_font(_CAP, bold=True)
+        font = self.style_now.text_font(CAP, bold=True)
         return max(text_width(font, key) + self.style_now.px(14), self.style_now.px(26))
 
     def sizeHint(self, option: QStyleOptionViewItem, index: _INDEX) -> QSize:
@@ -247,14 +259,6 @@ class SearchRows(QStyledItemDelegate):
             width = self._cap_width(key)
             draw_cap(painter, QRectF(right - width, top, width, px(26)), key, self.style_now)
             right -= width + px(6)
-
-
-def draw_cap(painter: QPainter, box: QRectF, key: str, style: Style) -> None:
-    """Draw the cap of a key."""
-    theme = style.theme
-    card(painter, box, theme.field, mixed(theme.panel, theme.muted, 0.5), style.px(5))
-    size = _CAP * box.height() / style.px(26)
-    draw_text(painter, box, key, style.text_font(size, bold=True), theme.text, CENTRE)
 
 
 def draw_lit(

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPixmap
 
-from ui.look.draw import CENTRE, LEFT, RIGHT, card, draw_text, mixed, outline, text_width
+from ui.look.draw import CENTRE, LEFT, RIGHT, card, draw_cap, draw_text, mixed, outline, text_width
 from ui.look.theme import Style, Theme
-from ui.window.search.rows import draw_cap
 from ui.window.welcome.entries import LEVELS, PageEntry, WelcomePlaces
 
 NAME, TAGLINE = "Tilescope", "attention, computed in front of you, tile by tile"

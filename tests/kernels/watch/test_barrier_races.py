@@ -54,8 +54,8 @@ def test_a_lesson_tells_what_is_seen() -> None:
     step = resolve_step(LESSON, STEP, FORMATS, race_without)
     race = race_without(resolve(step.scenario), step.points[0].barrier)
     assert race.seen in step.caption
-    assert f"{race.barrier}` at {race.at}" in step.caption
-    assert f"thread {race.writer} writes {race.tensor} at {race.writes}" in step.caption
+    assert f"struck out, at {race.at}," in step.caption
+    assert f"Thread {race.writer} writes {race.tensor} at {race.writes}" in step.caption
     assert f"thread {race.reader} reads it at {race.reads}" in step.caption
     for place, words in (
         (race.at, step.points[0].barrier), (race.writes, f"load_tile({race.tensor}_shared"),

@@ -440,7 +440,7 @@ def fault_labels(scenario: Scenario) -> tuple[str, ...]:
 
 
 def fault_note(w: Workload, number: str) -> str:
-    """Return what the faults of a run let be said of a number; empty if nothing."""
+    """Return what a panel says of a number that a fault of the run loses; empty if none does."""
     on = (fault for fault in FAULTS if fault.name in w.faults.on)
     return next((fault.notes[number] for fault in on if number in fault.notes), "")
 

@@ -24,6 +24,7 @@ from ui.board.board import (
 from ui.board.camera import at_row
 from ui.board.fault_marks import paint_fault_label
 from ui.board.flights import paint_flights
+from ui.board.layout import BoardLayout
 from ui.export.composed import (
     inside,
     paint_moving_scene,
@@ -179,6 +180,15 @@ def moments_of(scene: str) -> Moments:
     return found
 
 
+def _placed(
+    scene: str, snapshot: Snapshot, theme: Theme, size: tuple[int, int]
+) -> tuple[Style, QRectF, BoardLayout]:
+    """Return the style of a picture, its place, and the places on its board."""
+    style, rect = scene_style(theme, QSizeF(*size)), QRectF(0, 0, *size)
+    place = board_rect(scene, snapshot, style, rect)
+    return style, rect, board_layout(snapshot.program.workload, style, place)
+
+
 def paint_still_moment(
     painter: QPainter,
     scene: str,
@@ -188,13 +198,10 @@ def paint_still_moment(
     size: tuple[int, int],
 ) -> None:
     """Draw what stays of a state while the op that leads to it is being done, its board too."""
-    style, rect = scene_style(theme, QSizeF(*size)), QRectF(0, 0, *size)
+    style, rect, lay = _placed(scene, snapshot, theme, size)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     moments_of(scene).still(painter, snapshot, report, style, rect, ground=True)
-    place = board_rect(scene, snapshot, style, rect)
-    paint_still_board(
-        painter, snapshot, style, board_layout(snapshot.program.workload, style, place)
-    )
+    paint_still_board(painter, snapshot, style, lay)
 
 
 def paint_live_moment(
@@ -205,10 +212,8 @@ def paint_live_moment(
     theme: Theme,
     size: tuple[int, int],
 ) -> None:
-    """Draw the rest of a state over that."""
-    style, rect = scene_style(theme, QSizeF(*size)), QRectF(0, 0, *size)
-    place = board_rect(scene, snapshot, style, rect)
-    lay = board_layout(snapshot.program.workload, style, place)
+    """Draw what moves on the board of a state over what stays of it."""
+    style, _, lay = _placed(scene, snapshot, theme, size)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     paint_live_board(painter, snapshot, style, lay, Marks(report.row))
 

@@ -50,9 +50,9 @@ class Place:
     cursor: Cursor
     row: int
     panels: tuple[str, ...]  # names of the panels whose models are on show
-    # theme, text scale and least letters, size of the board, and whether it shows weights P / l;
-    # None while it is hidden
-    board: tuple[str, tuple[float, float], tuple[int, int], bool] | None
+    # theme, text scale and least letters, size of the board, whether it shows weights P / l, and
+    # whether its words are plain; None while it is hidden
+    board: tuple[str, tuple[float, float], tuple[int, int], bool, bool] | None
     # cell, points: what is selected and pointed at there
     cell: Cell | None
     points: tuple[Pointer, ...]
@@ -106,9 +106,10 @@ def differences(window: MainWindow, fresh: FreshSessions) -> list[str] | None:
         return ["the view is of another run than the session's"]
     QApplication.processEvents()
     # A board that is hidden takes the size of its picture only as that is painted.
-    style, size = window.style_now, window.board.size().toTuple()
-    board = (style.theme.name, (style.scale, style.least), size, window.board.divides)
-    if not window.board.isVisible():
+    style, here = window.style_now, window.board
+    board = (style.theme.name, (style.scale, style.least), here.size().toTuple(), here.divides,
+             here.plain)  # fmt: skip
+    if not here.isVisible():
         board = None
     values = window.docks.panel("values")
     # Qt calls a dock behind a tab visible too.
@@ -147,9 +148,9 @@ def prints_at(place: Place) -> Prints:
         for cell in place.pinned:
             out[f"pinned {cell}"] = str(value_row(view.snapshot, cell))
         if place.board is not None:
-            theme, scale, size, divides = place.board
+            theme, scale, size, divides, plain = place.board
             board = BoardPanel()
-            board.divides = divides
+            board.divides, board.plain = divides, plain
             board.set_style(Style(THEMES[theme], *scale))
             board.resize(*size)
             board.show_snapshot(view.snapshot, view.report.row, place.cell, place.points)
@@ -179,6 +180,7 @@ def _seen(board: BoardPanel) -> str:
     """
     board.camera.go(BoardView())
     board.show_share(1.0)
+    board.light(())
     board.clearFocus()
     QApplication.sendEvent(board, QEvent(QEvent.Type.Leave))
     image = QImage(board.size(), QImage.Format.Format_RGB32)

@@ -11,9 +11,12 @@ from PySide6.QtCore import QTimer, qWarning
 
 from simulator import simulate
 from simulator.base.assets import DEMO
-from tests.soak.fresh import compare, prints_of
-from tests.soak.run import MOST_BLOCK_MS, WARM, Report, soak
+from tests.soak.fresh import FreshSessions, compare, differences, prints_of
+from tests.soak.run import MOST_BLOCK_MS, WARM, Report, settle, soak
 from tests.soak.watch import Block, Failures, Sample
+from ui.app.start import make_window
+from ui.look.layouts import LAYOUTS
+from ui.safety.settings import Settings
 from ui.widgets.application import application
 
 FIRST = Sample(
@@ -63,6 +66,21 @@ def test_a_short_soak_finds_nothing_wrong(home: Path) -> None:
     assert report.checks >= 3
     assert [each.actions for each in report.samples] == [0, 125, 250]
     assert len(lines) == 5
+
+
+@pytest.mark.long
+def test_each_layout_shows_what_a_new_session_shows(home: Path) -> None:
+    application()
+    window, fresh = make_window(DEMO, "numpy", Settings(home / "settings.ini")), FreshSessions()
+    try:
+        window.show()
+        for layout in LAYOUTS:
+            window.desk.take(layout.name)
+            settle()
+            assert differences(window, fresh) == [], layout.name
+    finally:
+        fresh.close()
+        window.close()
 
 
 @pytest.mark.parametrize("name", ["rss", "objects", "qobjects", "widgets"])

@@ -14,8 +14,7 @@ from pathlib import Path
 
 KEPT = 2**30
 """Bytes that are kept in the cache; the files that nobody has used for the longest go first."""
-_ROOM = 2**20
-"""Bytes that a cache must have room for: a kernel takes about a tenth of them."""
+_ROOM = 2**20  # bytes that a cache must have room for: a kernel takes about a tenth of them
 
 
 @cache

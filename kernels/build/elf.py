@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import struct
 
-_NO_BITS = 8
-"""The kind of a section that takes no space in its file."""
+_NO_BITS = 8  # the kind of a section that takes no space in its file
 _CODE = ".text."
 _SIZED, _REGISTERS = 4, 0x2F
 """In `.nv.info`: an entry that says its size, and what it is about, the registers of a kernel."""

@@ -24,8 +24,7 @@ OPTIONS = ("--std=c++17", "-ftz=true", "-fmad=false", "--device-as-default-execu
 """The options of CuPy, except that a product is joined to a sum only if the source says so: the
 trace build must compute what the fast build does, to the last bit."""
 
-USUAL_NVRTC = 13
-"""The major version of the compiler that limits are for where a line names none."""
+USUAL_NVRTC = 13  # the major version of the compiler that limits are for where a line names none
 
 _INSTALL = "pip install cupy-cuda13x nvidia-cuda-nvrtc nvidia-cuda-runtime"
 _OLDER = (
@@ -109,10 +108,7 @@ def nvrtc_reason() -> str:
 
 
 def nvrtc_version() -> str:
-    """Return NVRTC's version, such as ``13.0``.
-
-    Raises KernelError: there is no NVRTC.
-    """
+    """Return NVRTC's version, such as ``13.0``. Raises KernelError: there is no NVRTC."""
     _need_nvrtc()
     from cupy_backends.cuda.libs import nvrtc
 
@@ -167,8 +163,6 @@ def compile_cubin(
 def compile_ptx(text: str, name: str, arch: str, options: Sequence[str] = ()) -> str:
     """Compile a source to PTX, which drivers of later GPUs compile further.
 
-    text, name, options: as for `compile_cubin`.
-    arch: such as ``compute_80``.
     Raises KernelError: as for `compile_cubin`.
     """
     return _compile(text, name, (f"-arch={arch}", *options), ptx=True)[1]

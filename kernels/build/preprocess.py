@@ -15,8 +15,7 @@ _TOKEN = re.compile(
 _DEFINITION = re.compile(r"\s*#define (\w+)(?:\(([^)]*)\))?[ ]?(.*)", re.DOTALL)
 _GUARD = re.compile(r"\s*#(ifdef|ifndef|if|elif|else|endif)\b[ ]*(.*)")
 _TERM = re.compile(r"(!?)(?:defined\((\w+)\)|(\w+)(?: *(==|!=|>=|<=|>|<) *(\d+))?)")
-_ON_A_GPU = "__CUDA_ARCH__"
-"""Macros that tell a compiler, not a build: their conditions stay."""
+_ON_A_GPU = "__CUDA_ARCH__"  # macros that tell a compiler, not a build: their conditions stay
 OPENING, CLOSING = ("(", "{", "["), (")", "}", "]")
 
 
@@ -60,10 +59,8 @@ class Preprocessor:
         self._macros: dict[str, tuple[list[str], str]] = {
             name: ([], value or "1") for name, _, value in given
         }
-        self.expanded: set[int] = set()
-        """Lines in which a macro has been expanded."""
-        self.unused: set[str] = set()
-        """Words of arguments that no macro has used."""
+        self.expanded: set[int] = set()  # lines in which a macro has been expanded
+        self.unused: set[str] = set()  # words of arguments that no macro has used
 
     def tokens(self) -> list[Token]:
         """Return what is left of the text."""

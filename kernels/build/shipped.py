@@ -24,8 +24,7 @@ FOLDER = Path(__file__).parents[1] / "cubins"
 """The folder that `make package` makes; a checkout has none."""
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
 """The first of each kind of GPU; `fitting` gives sm_86 and sm_89 the code of sm_80."""
-PTX = "compute_75"
-"""The PTX that drivers of all these GPUs and of later ones can compile."""
+PTX = "compute_75"  # the PTX that drivers of all these GPUs and of later ones can compile
 _INDEX = "index.json"
 
 
@@ -70,10 +69,7 @@ def packed(machine: Mapping[str, bytes]) -> bytes:
 
 
 def unpacked(path: Path) -> dict[str, bytes]:
-    """Return the code in a file by its target.
-
-    Raises KernelError: the file is damaged.
-    """
+    """Return the code in a file by its target. Raises KernelError: the file is damaged."""
     found: dict[str, bytes] = {}
     try:
         plain = lzma.decompress(path.read_bytes())  # checks the checksum, which tarfile does not
@@ -109,10 +105,8 @@ def fitting(targets: Sequence[str], capability: int) -> str | None:
 
     capability: of the GPU, 90 for sm_90.
 
-    References
-    ----------
-    CUDA C++ Programming Guide, "Binary Compatibility": a cubin runs where the major number is
-    the same and the minor one at least as high.
+    References: CUDA C++ Programming Guide, "Binary Compatibility": a cubin runs where the major
+    number is the same and the minor one at least as high.
     """
     cubins = {int(target[3:]): target for target in targets if target.startswith("sm_")}
     same = [n for n in cubins if n // 10 == capability // 10 and n <= capability]

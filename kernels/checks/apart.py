@@ -20,8 +20,7 @@ from kernels.checks.outcome import Check, Outcome, Setting, carry_out
 from kernels.checks.process import ended
 from kernels.devices.cupy import CupyDevice
 
-SECONDS = 3600
-"""Seconds after which a check is stopped."""
+SECONDS = 3600  # seconds after which a check is stopped
 
 CHECKS: dict[str, Check] = {
     "device": machine.device,

@@ -31,8 +31,7 @@ from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import algorithm_of
 
-TENSOR_CORES = "tensor cores"
-"""The build that is the tensor-core kernel of flash2."""
+TENSOR_CORES = "tensor cores"  # the build that is the tensor-core kernel of flash2
 
 
 class CubinDevice(CupyDevice):

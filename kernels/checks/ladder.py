@@ -25,8 +25,7 @@ from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
 ROWS, COLS, HEAD_DIM, TILES = tensor_core.ROWS, tensor_core.COLS, 64, 2
 """The tile of every rung, d, and the tiles of the row block that is watched."""
 ARCHITECTURES = ("sm_80", "sm_90")
-PADDED = 8
-"""Elements after a row in shared memory where it is kept in chunks and not swizzled."""
+PADDED = 8  # elements after a row in shared memory where it is kept in chunks and not swizzled
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +59,7 @@ class Rung:
         return found
 
 
-_FLASH2 = 16
-"""Warps with eight rows each, as flash2 takes them (kernels/cuda/specs.py: warps)."""
+_FLASH2 = 16  # warps with eight rows each, as flash2 takes them (kernels/cuda/specs.py: warps)
 RUNGS = (
     Rung("flash2", "flash2", _FLASH2, pads=(0, 2, 0), buffers=1, keeps_scores=True),
     Rung("16-byte loads", "ladder", _FLASH2, {"RUNG": 1}, (PADDED,) * 3, 1, keeps_scores=True),

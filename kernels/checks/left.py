@@ -15,8 +15,7 @@ from simulator.program.algorithms import algorithm_of, takes_turns, tile_program
 Left = dict[str, NDArray[Any]]
 """Bits of the tensors that kernels write, by their names in `Tensors`."""
 
-ROUNDING = {"float16": 2.0**-11, "bfloat16": 2.0**-8}
-"""Half a unit in the last place, relative."""
+ROUNDING = {"float16": 2.0**-11, "bfloat16": 2.0**-8}  # half a unit in the last place, relative
 _SMALLEST = 2.0**-24
 """The step of float16 where it is finest; also half a unit in the last place of float32."""
 

@@ -38,10 +38,8 @@ from simulator.run.trace import Trace
 
 Scenarios = Mapping[str, Scenario]
 
-LONG = 2**14
-"""Query rows from which a scenario is left out if only short work is asked for."""
-REPEATS = 3
-"""Runs that must give the same bits: if they do not, threads race."""
+LONG = 2**14  # query rows from which a scenario is left out if only short work is asked for
+REPEATS = 3  # runs that must give the same bits: if they do not, threads race
 
 CASES: dict[str, dict[str, Any]] = {
     "float16, grouped heads, tails": {
@@ -105,8 +103,7 @@ CROWDED: dict[str, dict[str, Any]] = {
 }
 """More blocks than even large GPUs run at once, two on each multiprocessor, and long rows of tiles:
 here a race would show first. A CPU would need minutes."""
-SAMPLED = 128
-"""Query rows that are compared together: a row block of the tensor-core kernel."""
+SAMPLED = 128  # query rows that are compared together: a row block of the tensor-core kernel
 WORN = 0.02
 """Error of O that rounding explains, relative to its root mean square: if P is rounded to float16,
 it is at most some 0.002; if one tile among 256 is wrong, it is some 0.1."""

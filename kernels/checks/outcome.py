@@ -14,8 +14,7 @@ import numpy as np
 
 from kernels.cuda.launch import Device
 
-ROOT = Path(__file__).resolve().parents[2]
-"""The checkout."""
+ROOT = Path(__file__).resolve().parents[2]  # the checkout
 
 Status = Literal["passed", "goal missed", "failed", "not run"]
 STATUSES: tuple[Status, ...] = get_args(Status)

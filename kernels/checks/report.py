@@ -9,8 +9,7 @@ from typing import Any
 from kernels.checks.outcome import STATUSES, Outcome, ReportTable
 from kernels.checks.picture import Chart, svg
 
-WORDS = 500
-"""Characters of a fault that are shown; report.json has all of them."""
+WORDS = 500  # characters of a fault that are shown; report.json has all of them
 
 
 def facts_of(outcomes: Sequence[Outcome]) -> dict[str, str]:

@@ -16,10 +16,8 @@ INTERVAL = 5.0
 count."""
 WARM = 200.0
 """Milliseconds of work before the first measurement, so that the clocks of the GPU have gone up."""
-LONG = 500.0
-"""Milliseconds from which a launch is measured fewer times."""
-MOST = 200
-"""Launches of one measurement: only a limited number can wait for a GPU."""
+LONG = 500.0  # milliseconds from which a launch is measured fewer times
+MOST = 200  # launches of one measurement: only a limited number can wait for a GPU
 
 
 @dataclass(frozen=True, slots=True)

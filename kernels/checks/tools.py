@@ -31,8 +31,7 @@ from simulator.program.algorithms import tile_program
 from simulator.program.traffic import compulsory_bytes
 from simulator.study.gpu_report import WORKLOAD, signature
 
-SECONDS = 900
-"""Seconds after which a tool is stopped."""
+SECONDS = 900  # seconds after which a tool is stopped
 EXIT_OF_FAULTS = 86
 """Exit status of compute-sanitizer when it has found something; kernels.checks.case never uses
 it."""
@@ -230,7 +229,6 @@ def sanitizer_command(what: str, watched: Sequence[str]) -> list[str]:
 def sanitizer_faults(said: str, status: int) -> list[str]:
     """Return what compute-sanitizer has found.
 
-    said: everything that it and the program have printed.
     Raises CannotRunError: it has checked nothing, because it does not support this GPU or system.
     """
     lines = [line.removeprefix("=========").strip() for line in said.splitlines()]

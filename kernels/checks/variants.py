@@ -22,8 +22,7 @@ from simulator.problem.latent import LATENT, fitting
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import Workload, resolve
 
-Tables = dict[str, Any]
-"""A scenario as a file has it."""
+Tables = dict[str, Any]  # a scenario as a file has it
 HEADS, NQ, NK = 2, 45, 70
 WIDE = 40
 SMALL: Tables = {
@@ -69,8 +68,7 @@ VARIANTS: dict[str, Tables] = {
     "one query": {"attention": {"seqlen_q": 1}, "scores": {"alibi": True, "softcap": 2.0}},
 }
 """Changes of `SMALL`, one for each variant."""
-WHOLE = {"mask"}
-"""Tables of which nothing of `SMALL` stays."""
+WHOLE = {"mask"}  # tables of which nothing of `SMALL` stays
 IN_FILE: dict[str, tuple[str, ...]] = {
     "bias": ("bias",),
     "soft-cap, ALiBi, bias and sink logits": ("bias",),

@@ -40,8 +40,6 @@ def race_without(w: Workload, barrier: str) -> BarrierRace:
     """Return the race in a workload's kernel without a barrier, or the recorded one.
 
     Where kernels can be watched it runs now, on the CPU; it takes some seconds.
-
-    Raises InputError: there is no such barrier or no race without it, or nothing is recorded.
     """
     if watch_reason():
         return replace(recorded_race(w, barrier), seen=UNSEEN)

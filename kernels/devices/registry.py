@@ -34,8 +34,7 @@ class GpuAccess:
     opened: Callable[[], Device] = _opened  # returns it as a device
 
 
-GPU = GpuAccess()
-"""The GPU of this machine."""
+GPU = GpuAccess()  # the GPU of this machine
 ENGINES = ("auto", "numpy", "cupy", "host")
 FAULTS_NOTE = "faults are switched on: computed with NumPy, the CUDA kernels have none"
 
@@ -48,28 +47,10 @@ def make_engine(name: str, workload: Workload, inputs: Inputs) -> Engine:
 def choose_engine(
     name: str, workload: Workload, inputs: Inputs, gpu: GpuAccess | None = None
 ) -> tuple[Engine, str]:
-    """Return the engine of that name, and why ``auto`` did not take the GPU.
+    """Return the engine of that name, and in words why ``auto`` did not take the GPU, "" if it did.
 
-    Parameters
-    ----------
-    name : str
-        One of `ENGINES`; ``auto`` takes the GPU if there is one and otherwise NumPy.
-    gpu : Gpu, optional
-        Which GPU; none: that of this machine.
-
-    Returns
-    -------
-    engine : Engine
-        Ready to run.
-    note : str
-        In words a user can act on; empty unless ``auto`` had to do without a GPU, or faults are
-        switched on.
-
-    Raises
-    ------
-    InputError
-        There is no such engine, this machine lacks what it needs, the tiles do not fit it, or
-        it cannot make the faults that are switched on. Never with ``auto``.
+    gpu: which GPU; None: that of this machine.
+    Raises InputError: as `--engine` is told; never with ``auto``.
     """
     gpu = gpu or GPU
     if workload.faults.on and name in ENGINES:

@@ -52,6 +52,8 @@ class Mistake:
 class InputError(ValueError):
     """An error of a scenario or an input file that cannot be used, told in one line.
 
+    Whatever reads or takes what a user gave raises it: docstrings name it where they say more.
+
     source: the file, or what stands for it ("scenario" for one that is being edited).
     mistakes: what is wrong, most important first; at least one.
     """

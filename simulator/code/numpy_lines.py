@@ -16,16 +16,14 @@ from pathlib import Path
 
 from simulator.program.op import Op
 
-_STATE = "state"
-"""The argument of ``apply``."""
+_STATE = "state"  # the argument of ``apply``
 _OWNER = re.compile(rf"\b(?:self|{_STATE})\.|(?<=\w): \w+(?= = )")
 """What a shown line is without: whose a name is, and its type."""
 SOURCES = tuple(
     Path(__file__).parents[1] / "program" / name
     for name in ("ops.py", "gate_ops.py", "page_ops.py", "state_ops.py", "gradient_ops.py")
 )
-APART = 1000
-"""Between the first lines of two files, none of which is as long."""
+APART = 1000  # between the first lines of two files, none of which is as long
 HELPERS = (
     "rounded", "exp_shift", "kept_unless_larger", "over", "log_sum_exp", "elu_plus_one",
     "positive_features", "lengths", "with_ones",

@@ -2,19 +2,15 @@
 
 A text holds formulas between dollar signs, in LaTeX. The numbers of lines are those of the papers.
 
-References
-----------
-Dao, Fu, Ermon, Rudra, Ré 2022, "FlashAttention: Fast and Memory-Efficient Exact Attention with
-IO-Awareness": Algorithm 0 (standard attention), Algorithm 1, Algorithm 2 (appendix B).
-Dao 2023, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning":
-Algorithm 1 (forward pass), section 3.1, Algorithm 2 (backward pass).
-Dao, Haziza, Massa, Sizov 2023, "Flash-Decoding for long-context inference": its three steps.
-Kwon et al. 2023, "Efficient Memory Management for Large Language Model Serving with
-PagedAttention": section 4.1.
-Katharopoulos, Vyas, Pappas, Fleuret 2020, "Transformers are RNNs": equations 5, 7 and 10 to 17.
-Choromanski et al. 2021, "Rethinking Attention with Performers": lemma 1.
-Yang, Wang, Shen, Panda, Kim 2024, "Gated Linear Attention Transformers with Hardware-Efficient
-Training": the chunkwise form.
+References: Dao, Fu, Ermon, Rudra, Ré 2022, "FlashAttention: Fast and Memory-Efficient Exact
+Attention with IO-Awareness": Algorithm 0 (standard attention), Algorithm 1, Algorithm 2 (appendix
+B). Dao 2023, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning":
+Algorithm 1 (forward pass), section 3.1, Algorithm 2 (backward pass). Dao, Haziza, Massa, Sizov
+2023, "Flash-Decoding for long-context inference": its three steps. Kwon et al. 2023, "Efficient
+Memory Management for Large Language Model Serving with PagedAttention": section 4.1. Katharopoulos,
+Vyas, Pappas, Fleuret 2020, "Transformers are RNNs": equations 5, 7 and 10 to 17. Choromanski et al.
+2021, "Rethinking Attention with Performers": lemma 1. Yang, Wang, Shen, Panda, Kim 2024, "Gated
+Linear Attention Transformers with Hardware-Efficient Training": the chunkwise form.
 """
 
 from __future__ import annotations
@@ -28,16 +24,12 @@ from functools import lru_cache
 class Role(StrEnum):
     """What a line means to a run."""
 
-    OP = "op"
-    """Ops do what it says."""
-    SETUP = "setup"
-    """Sizes and names, which are set before the first op."""
-    TILE = "tile"
-    """It begins or ends the inner loop: each turn is a visit."""
+    OP = "op"  # ops do what it says
+    SETUP = "setup"  # sizes and names, which are set before the first op
+    TILE = "tile"  # it begins or ends the inner loop: each turn is a visit
     BLOCK = "block"
     """It begins or ends the outer loop: each turn is a row block, or a column block in flash1."""
-    END = "end"
-    """It comes after the last op."""
+    END = "end"  # it comes after the last op
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,10 +418,7 @@ _CITATION = re.compile(r"(?P<source>.*), lines? (?P<first>\d+)(?:-(?P<last>\d+))
 
 @lru_cache(maxsize=128)
 def cited_lines(algorithm: str, cites: str) -> tuple[int, ...]:
-    """Return the places in an algorithm's lines, from 0, that a citation names.
-
-    cites: as an op says it: ``Dao 2023, Algorithm 1, lines 14-15``.
-    """
+    """Return the places in an algorithm's lines, from 0, that a citation names."""
     lines = PAPERS[algorithm].lines
     whole = [n for n, line in enumerate(lines) if line.source == cites]
     if whole:

@@ -23,10 +23,8 @@ from simulator.problem.workload import Workload
 from simulator.program.algorithms import algorithm_of
 from simulator.run.trace import Trace
 
-CHECKED = 4
-"""Rows at most whose numbers are written into the script."""
-AT_ONCE = 2**28
-"""Scores of a run up to which the script computes all rows without being asked to."""
+CHECKED = 4  # rows at most whose numbers are written into the script
+AT_ONCE = 2**28  # scores of a run up to which the script computes all rows without being asked to
 
 _HEAD = '''"""Computes O of a run in plain NumPy, in float64, and checks it.
 
@@ -268,8 +266,6 @@ def run_script(trace: Trace, head: int, row: int) -> str:
     """Return a script that computes the run's O and checks rows that the engine has computed.
 
     head, row: what is shown; the script checks this row, and others of its row block.
-    Raises InputError: a fault is on: the script computes attention as it should be; or the mask or
-        the scores are of a kind that it cannot write, or there is no softmax.
     """
     w = trace.single_heads[0]
     if w.faults.on:

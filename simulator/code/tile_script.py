@@ -69,8 +69,7 @@ _KEYS = {
     "sink": "sink", "gate": "gate", "O_partial": "o_partial", "LSE_partial": "lse_partial",
 }  # fmt: skip
 """The arrays of what a visit finds."""
-_CHECKED = {"S": "s", "P": "p", "O": "o"}
-"""The arrays of what ops record, if their names differ."""
+_CHECKED = {"S": "s", "P": "p", "O": "o"}  # the arrays of what ops record, if their names differ
 _TOLERANCE = {
     "l": 'error * (1 + chip["l"])',
     "l_tile": 'error * (1 + chip["l_tile"])',
@@ -132,7 +131,6 @@ def tile_arrays(snapshot: Snapshot) -> dict[str, np.ndarray[Any, Any]]:
 def tile_script(snapshot: Snapshot, arrays: str, script: str) -> str:
     """Return a script that recomputes the current visit in float64 and compares.
 
-    snapshot: the state; the script does the whole visit, wherever the cursor is in it.
     arrays, script: names of the two files, which are in one folder.
     """
     w, visit = snapshot.program.workload, snapshot.visit

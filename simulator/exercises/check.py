@@ -21,8 +21,7 @@ from simulator.exercises.process import SOURCE, judge
 from simulator.exercises.tables import KINDS
 from simulator.lesson.predict import read_number
 
-FORMAT = 1
-"""Number of the format of result files."""
+FORMAT = 1  # number of the format of result files
 _FACTORS = (2, 3, 4, 8, 10, 16, 32, 64, 100, 128, 1000, 1024)
 _PAIR = re.compile(r"\s*\(?\[?\s*(\d{1,9})\s*[,x×;\s]\s*(\d{1,9})\s*\)?\]?\s*")
 _PYTHON = ".py"
@@ -37,11 +36,7 @@ class ExerciseVerdict:
 
 
 def check(exercise: Exercise, given: object) -> ExerciseVerdict:
-    """Return whether an answer is right, and what is wrong with it.
-
-    given: what was typed, or a value of TOML; of an op the text of the function.
-    Raises InputError: it is no answer of this kind.
-    """
+    """Return whether an answer is right, and what is wrong with it."""
     answer = read_answer(exercise, given)
     if exercise.op is not None:
         wrong = judge(exercise.op, str(answer), calls_of(exercise.op, exercise.scenario))
@@ -58,10 +53,7 @@ def check(exercise: Exercise, given: object) -> ExerciseVerdict:
 
 
 def read_answer(exercise: Exercise, given: object) -> Answer:
-    """Return what a text or a value of TOML says as an answer.
-
-    Raises InputError: it is no answer of this kind.
-    """
+    """Return what a text or a value of TOML says as an answer."""
     expected = KINDS[exercise.kind]
     if exercise.kind == "number":
         found = _number(given)
@@ -166,10 +158,7 @@ class Answers:
 
 
 def load_answers(path: Path) -> Answers:
-    """Read a file of answers.
-
-    Raises InputError: it cannot be read, or has something that an answers file has not.
-    """
+    """Read a file of answers."""
     data = read_toml(path)
     kinds: dict[str, tuple[type, str]] = {
         "lesson": (str, "the name of a lesson"), "seed": (int, "a whole number"),
@@ -202,10 +191,7 @@ def _file_text(path: Path, name: str, value: object) -> object:
 def results(
     exercises: Sequence[Exercise], answers: Answers
 ) -> tuple[list[tuple[Exercise, ExerciseVerdict | None]], dict[str, Any]]:
-    """Return what is said of each answer, None where there is none, and the result as JSON.
-
-    Raises InputError: an answer is no answer, or is to an exercise that the lesson has not.
-    """
+    """Return what is said of each answer, None where there is none, and the result as JSON."""
     names = [exercise.name for exercise in exercises]
     for name in answers.given:
         if name not in names:
@@ -243,10 +229,7 @@ def results(
 
 
 def write_results(path: Path, found: Mapping[str, Any]) -> None:
-    """Write a result file.
-
-    Raises InputError: it cannot be written.
-    """
+    """Write a result file."""
     text = json.dumps(found, indent=1, ensure_ascii=True) + "\n"
     write_atomically(path, lambda out: out.write(text.encode()))
 

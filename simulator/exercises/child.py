@@ -27,10 +27,8 @@ REFUSED = (
 )  # fmt: skip
 """Names of audit events, or how they begin."""
 WHAT = {"open": "open a file", "socket": "open a socket", "subprocess": "start a process"}
-SECONDS = 2
-"""Processor seconds of all calls together."""
-MEMORY = 2**29
-"""Bytes beside those that Python and NumPy take."""
+SECONDS = 2  # processor seconds of all calls together
+MEMORY = 2**29  # bytes beside those that Python and NumPy take
 
 
 class Refused(BaseException):
@@ -95,10 +93,8 @@ def _function(source: str, name: str) -> Any:
     return function
 
 
-_at_work = threading.Event()
-"""Set while a student's function is at work."""
-_refusals: list[str] = []
-"""What was refused, though the function may have caught it."""
+_at_work = threading.Event()  # set while a student's function is at work
+_refusals: list[str] = []  # what was refused, though the function may have caught it
 
 
 def _refusing(work: Callable[[], Any]) -> tuple[str, Any]:

@@ -13,18 +13,13 @@ from simulator.base.errors import refuse
 from simulator.lesson.expressions import replaced
 
 Drawn = int | float | str | bool
-MOST = 2**32 - 1
-"""The largest seed."""
+MOST = 2**32 - 1  # the largest seed
 _NAME = re.compile(r"<([a-z][a-z0-9_]*)>")
-_DIGITS = 9
-"""Digits behind the point that a drawn number has at most."""
+_DIGITS = 9  # digits behind the point that a drawn number has at most
 
 
 def drawn(draws: Mapping[str, Any], seed: int, salt: str) -> dict[str, Drawn]:
-    """Return what a seed draws, by name: the same for the same seed and salt.
-
-    Raises InputError: a draw is neither a list nor ``{ from, to, step }``.
-    """
+    """Return what a seed draws, by name: the same for the same seed and salt."""
     rng = np.random.default_rng([seed, crc32(salt.encode())])
     return {name: _drawn(name, given, rng) for name, given in draws.items()}
 

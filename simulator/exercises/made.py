@@ -32,10 +32,8 @@ FILES = ASSETS / "exercises"
 Pair = tuple[int, int]
 Answer = float | int | str | Pair
 """A number; the text of a choice, a fault or an op; a cell or a tile."""
-_SLACK = 1e-9
-"""How far, relatively, a number may be off that rounding has touched."""
-_BEFORE = ("draw", "let", "seen", "seen_at")
-"""Keys whose names are put into the others."""
+_SLACK = 1e-9  # how far, relatively, a number may be off that rounding has touched
+_BEFORE = ("draw", "let", "seen", "seen_at")  # keys whose names are put into the others
 _EXPRESSION = re.compile(r"\{\{(.*)\}\}")
 
 
@@ -88,9 +86,6 @@ def exercises_of(lesson: str, seed: int, formats: Formats) -> tuple[Exercise, ..
     """Return the exercises of a lesson, in their order; none for a lesson that has none.
 
     lesson: one of Tilescope's, by its name with its number or without.
-    seed: from 0 to 2**32 - 1; the same seed gives the same exercises.
-    formats: how numbers are written.
-    Raises InputError: there is no such lesson, or its file of exercises cannot be used.
     """
     name = lesson_name(find_lesson(lesson))
     if not 0 <= seed <= MOST:
@@ -111,11 +106,7 @@ def raw_exercises(lesson: str) -> tuple[dict[str, Any], ...]:
 
 
 def made(raw: Mapping[str, Any], lesson: str, seed: int, formats: Formats) -> Exercise:
-    """Return an exercise with what a seed draws.
-
-    raw: its table in the file.
-    Raises InputError: something in it cannot be used.
-    """
+    """Return an exercise with what a seed draws."""
     source = f"{lesson}, exercise {raw.get('name', '')}"
     try:
         return _made(raw, lesson, seed, formats)

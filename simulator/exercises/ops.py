@@ -19,8 +19,7 @@ from simulator.study.captions import program_of
 Array = NDArray[np.float64]
 Wrong = Callable[[dict[str, Array]], Array]
 
-CALLS = 400
-"""Calls of a student's function: the ops of that name of the first visits."""
+CALLS = 400  # calls of a student's function: the ops of that name of the first visits
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,12 +19,9 @@ import psutil
 from simulator.exercises import child
 from simulator.exercises.ops import Array, Call, OpTask
 
-SECONDS = 20.0
-"""Seconds after which the process is stopped, whatever it does."""
-SOURCE = 2**16
-"""Bytes of a student's text."""
-ANSWER = 2**26
-"""Bytes of all that a process answers."""
+SECONDS = 20.0  # seconds after which the process is stopped, whatever it does
+SOURCE = 2**16  # bytes of a student's text
+ANSWER = 2**26  # bytes of all that a process answers
 _LOOP = "stopped: it did not end within {seconds} s; is there a loop without an end?"
 
 

@@ -34,8 +34,7 @@ _PLAIN = {"": "", "count": "", "number": "", "percent": "%", "times": "×"}
 """Formats of an answer that is typed, and the unit that each gives it."""
 _FORMAT = re.compile(r"([a-z]+)(?:\s+(\d))?")
 _LONGEST = 200
-_MOST_DIGITS = 60
-"""Digits of a whole number: the matmul FLOPs of the largest scenario have some 25."""
+_MOST_DIGITS = 60  # digits of a whole number: the matmul FLOPs of the largest scenario have some 25
 _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
     ast.Div: operator.truediv, ast.Pow: operator.pow,
@@ -74,10 +73,7 @@ def first_mistake(text: str) -> tuple[str, InputError] | None:
 
 
 def check(content: str) -> None:
-    """Refuse the content of a ``{{ }}`` that can never be a number, without computing anything.
-
-    Raises InputError: it is no expression, has an unknown name, or names an unknown format.
-    """
+    """Refuse the content of a ``{{ }}`` that can never be a number, without computing anything."""
     tree, _, _ = _parsed(content)
     _check(tree.body, content)
 
@@ -87,16 +83,12 @@ def fill(text: str, numbers: Numbers, formats: Formats) -> str:
 
     text: with ``{{ expression | format }}``.
     formats: one function for each of `FORMATS` but ``text``.
-    Raises InputError: a number cannot be computed here; the expression is named.
     """
     return replaced(text, lambda content: _written(content, numbers, formats))
 
 
 def computed(content: str, numbers: Numbers) -> Value:
-    """Return what the expression of a ``{{ }}`` is, whatever its format.
-
-    Raises InputError: it is no expression, or cannot be computed here.
-    """
+    """Return what the expression of a ``{{ }}`` is, whatever its format."""
     return _computed(content, numbers)[0]
 
 
@@ -137,10 +129,7 @@ def the_expression(text: str) -> str | None:
 
 
 def number_asked(text: str) -> str:
-    """Return the unit that the format of an answer gives it: "%", "×" or none.
-
-    Raises InputError: the text is not one expression, or its format writes no plain number.
-    """
+    """Return the unit that the format of an answer gives it: "%", "×" or none."""
     content = the_expression(text)
     if content is None:
         raise refuse("", "answer", text, "one {{ expression | format }} and nothing else")
@@ -151,10 +140,7 @@ def number_asked(text: str) -> str:
 
 
 def computed_number(text: str, numbers: Numbers) -> tuple[float, int]:
-    """Return the number that an answer is, as it is written, and its digits after the point.
-
-    Raises InputError: it cannot be computed here, or is no finite number.
-    """
+    """Return the number that an answer is, as it is written, and its digits after the point."""
     content = the_expression(text) or ""
     result, form, digits = _computed(content, numbers)
     if isinstance(result, str) or not math.isfinite(result):

@@ -29,12 +29,9 @@ from simulator.problem.scenario import Scenario, parse_scenario, scenario_tables
 from simulator.program.playback import Cursor, first_cursor
 
 SCHEME = "tilescope:"
-HEAD = f"{SCHEME}1/"
-"""What a link begins with; the number is that of what follows."""
-MOST_LETTERS = 2000
-"""Of a link: more are cut in messages and by some browsers."""
-_MOST_BYTES = 2**16
-"""Of what a link says."""
+HEAD = f"{SCHEME}1/"  # what a link begins with; the number is that of what follows
+MOST_LETTERS = 2000  # of a link: more are cut in messages and by some browsers
+_MOST_BYTES = 2**16  # of what a link says
 _LINK = re.compile(r"[A-Za-z0-9_-]+")
 # Words that links are full of: they take few letters where they are known beforehand. A link of
 # today has to be read by every later version, so this never changes.
@@ -83,10 +80,7 @@ class ViewLink:
 
     @property
     def text(self) -> str:
-        """The string.
-
-        Raises InputError: the input is a file that does not ship, or the string is too long.
-        """
+        """The string."""
         said = {
             "visit": self.cursor.visit, "op": self.cursor.op, "row": self.row,
             "layout": self.layout, "panel": self.panel,
@@ -110,10 +104,7 @@ def is_link(text: str) -> bool:
 
 
 def read_link(text: str) -> ViewLink:
-    """Return the view of a link.
-
-    Raises InputError: it is damaged, of a later version, or says what cannot be used.
-    """
+    """Return the view of a link."""
     text = text.strip()
     if not text.startswith(HEAD):
         raise refuse("link", "", text, f"a link that begins with {HEAD}")
@@ -130,10 +121,7 @@ def read_link(text: str) -> ViewLink:
 
 
 def _unpacked(code: str) -> dict[str, Any]:
-    """Return what the letters of a link say.
-
-    Raises InputError: nothing, or too much.
-    """
+    """Return what the letters of a link say."""
     damaged = refuse("link", "", HEAD + code, "a whole link: this one is damaged")
     if not _LINK.fullmatch(code):
         raise damaged

@@ -30,11 +30,7 @@ _POINTS: dict[str, Callable[..., Pointer]] = {
 def fill_placed(
     text: str, numbers: Numbers, formats: Formats, part: str
 ) -> tuple[str, tuple[NumberPlace, ...]]:
-    """Return a text with its numbers, and where those stand that come from somewhere.
-
-    part: which text of a step it is.
-    Raises InputError: a number cannot be computed here; the expression is named.
-    """
+    """Return a text with its numbers, and where those stand that come from somewhere."""
     out, end, places = "", 0, []
     for content, start in placeholders(text):
         out += text[end:start]

@@ -54,10 +54,7 @@ class Framing:
 
 
 def cursor_of(program: TileProgram, place: PlaceTable, here: Cursor, key: str) -> Cursor:
-    """Return the cursor that a place means.
-
-    Raises InputError: the run has no such place.
-    """
+    """Return the cursor that a place means."""
     if place.end:
         return first_cursor() if place.end == "first" else last_cursor(program)
     index = here.visit
@@ -100,10 +97,7 @@ def _check_tile(program: TileProgram, tile: tuple[int, int], key: str) -> None:
 
 
 def framing_of(program: TileProgram, camera: CameraTable) -> Framing:
-    """Return what a step wants to be in sight.
-
-    Raises InputError: the run has no such tile.
-    """
+    """Return what a step wants to be in sight."""
     w = program.workload
     if camera.tile is None:
         return whole(program)
@@ -122,10 +116,7 @@ def whole(program: TileProgram) -> Framing:
 
 
 def pointer_of(program: TileProgram, point: PointTable) -> Pointer:
-    """Return what a step points at.
-
-    Raises InputError: the run has no such thing.
-    """
+    """Return what a step points at."""
     w = program.workload
     if point.tile is not None:
         _check_tile(program, point.tile, "point.tile")

@@ -57,8 +57,7 @@ FRONT = "+++"
 HEADING = "## "
 OPEN, CLOSE = "```toml step", "```"
 FIRST_LAYOUT = "steps"
-BESIDE = "For lecturers"
-"""Where lessons stand that belong to no part of the course."""
+BESIDE = "For lecturers"  # where lessons stand that belong to no part of the course
 _TEXTS = ("notes", "question", "answer")
 
 T = TypeVar("T", bound=Table)
@@ -119,7 +118,6 @@ def find_lesson(name: str, folder: Path = LESSONS) -> Path:
     """Return the file of a lesson.
 
     name: a ``.md`` file, or a lesson of `folder` by its name, with its number or without.
-    Raises InputError: there is no lesson of that name; a file is checked when it is read.
     """
     if name.lower().endswith(".md"):
         return Path(name)
@@ -136,16 +134,12 @@ def load_lesson(path: str | os.PathLike[str], layouts: Collection[str] = ()) -> 
     path: the file; scenarios and inputs that it names are looked up in its folder.
     layouts: names that a step's `layout` may have; any if empty. A mapping gives the names of the
         panels that each has.
-    Raises InputError: the file is missing, too long or is not UTF-8.
     """
     return parse_lesson(read_text(Path(path)), str(path), Path(path).parent, layouts)
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file.
-
-    Raises InputError: the file is missing, too long or is not UTF-8.
-    """
+    """Return the text of a file."""
     try:
         data = read_bounded(path, LESSON_BYTES, "a lesson")
         return data.decode("utf-8-sig").replace("\r\n", "\n")
@@ -522,12 +516,8 @@ def resolve_step(
     back gives the same state.
 
     number: which of its good steps, from 0.
-    formats: how numbers are written; ``ui.look.lesson_text.FORMATS``.
     watch: shows a race of a kernel; by itself, what was recorded.
     run: gives the run of a scenario, of which the numbers are; by itself, one on NumPy.
-    Raises IndexError: there is no such step.
-    Raises InputError: a number cannot be computed, or the input cannot be read: file, line and
-        expression are named.
     """
     from simulator.lesson.expressions import fill
     from simulator.lesson.origins import fill_placed

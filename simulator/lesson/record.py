@@ -24,10 +24,8 @@ from simulator.program.tile_program import TileProgram
 from simulator.run.trace import Trace
 from simulator.study.captions import Numbers, program_of, usual_run
 
-MOST_WORDS = 45
-"""Words of a caption, so that it can be read from the last row."""
-TEXTS = ("title", "caption", "question", "answer", "notes")
-"""The texts that may contain ``{{ }}``."""
+MOST_WORDS = 45  # words of a caption, so that it can be read from the last row
+TEXTS = ("title", "caption", "question", "answer", "notes")  # the texts that may contain ``{{ }}``
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +116,6 @@ def with_step(text: str, step: NewStep, source: str = "lesson", folder: Path | N
     """Return a lesson's text with one more step; the old text does not change at all.
 
     Of the scenario, only what differs from the previous step is written.
-
-    source, folder: as in `parse_lesson`.
-    Raises InputError: the text is no lesson, or the step would not open in it.
     """
     _check_texts(source, step)
     lesson = parse_lesson(text, source, folder)
@@ -153,12 +148,7 @@ def with_step(text: str, step: NewStep, source: str = "lesson", folder: Path | N
 def filled(
     step: NewStep, formats: Formats, run: Callable[[Scenario], Trace] = usual_run
 ) -> NewStep:
-    """Return a step with the numbers filled into its texts, as they are at its cursor.
-
-    run: gives the run of a scenario.
-
-    Raises InputError: one of them cannot be computed there.
-    """
+    """Return a step with the numbers filled into its texts, as they are at its cursor."""
     numbers = Numbers(step.scenario, step.cursor, run=run)
     title, caption, question, answer, notes = (
         fill(getattr(step, name), numbers, formats) for name in TEXTS

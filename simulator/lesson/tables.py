@@ -227,8 +227,7 @@ class ChooseTable(_ChosenInStudies):
     """Choices in panels, as far as a scenario does not say them."""
 
 
-MOST_CHOICES = 4
-"""As many choices as a question has at most: keys 1 to 4."""
+MOST_CHOICES = 4  # as many choices as a question has at most: keys 1 to 4
 
 
 def _ends(value: object) -> object:

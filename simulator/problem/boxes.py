@@ -20,8 +20,7 @@ from simulator.problem.intervals import I64, Intervals, sums
 if TYPE_CHECKING:
     from simulator.problem.masks import Mask
 
-MOST_TEETH = 2**24
-"""Most intervals that a dilated window may have: more would take gigabytes."""
+MOST_TEETH = 2**24  # most intervals that a dilated window may have: more would take gigabytes
 
 Parts = Sequence[tuple[I64, I64]]
 """Some rows of each row block, as the keys with which the first and the last are aligned."""
@@ -45,10 +44,7 @@ class _Spans(NamedTuple):
 
 
 def visited(mask: Mask, parts: Parts, cols: int) -> Intervals:
-    """Return the column blocks in which each row block sees anything.
-
-    cols: ``Bc``.
-    """
+    """Return the column blocks in which each row block sees anything."""
     rows = _cut(mask, parts)
     seen = _seen(mask, rows, _open(mask, rows), cols, every=False)
     some = seen.start < seen.stop  # an empty span inside a block must not become that block
@@ -69,8 +65,7 @@ def full(mask: Mask, parts: Parts, cols: int) -> Intervals:
     return _in_all(rows.block, whole, len(parts[0][0]))
 
 
-PAIRS_AT_ONCE = 2**20
-"""Pairs that are looked at together, unless a row block has more."""
+PAIRS_AT_ONCE = 2**20  # pairs that are looked at together, unless a row block has more
 
 
 def seen(mask: Mask, rows: int, cols: int, *, every: bool) -> Intervals:

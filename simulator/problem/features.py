@@ -1,10 +1,8 @@
 """Feature maps: linear attention takes φ(q)·φ(k) in the place of exp(q·k).
 
-References
-----------
-Katharopoulos, Vyas, Pappas, Fleuret 2020, "Transformers are RNNs: Fast Autoregressive Transformers
-with Linear Attention", equation 7.
-Choromanski et al. 2021, "Rethinking Attention with Performers", lemma 1 and section 2.
+References: Katharopoulos, Vyas, Pappas, Fleuret 2020, "Transformers are RNNs: Fast Autoregressive
+Transformers with Linear Attention", equation 7. Choromanski et al. 2021, "Rethinking Attention with
+Performers", lemma 1 and section 2.
 """
 
 from __future__ import annotations
@@ -18,11 +16,9 @@ from numpy.typing import NDArray
 from simulator.base.dtypes import F32
 from simulator.base.matmul import matmul
 
-FeatureName = Literal["elu1", "performer"]
-"""What a scenario may choose."""
+FeatureName = Literal["elu1", "performer"]  # what a scenario may choose
 MapName = Literal["elu1", "performer", "identity", "unit"]
-Floats = NDArray[Any]
-"""float32 or float64; results are of the same type."""
+Floats = NDArray[Any]  # float32 or float64; results are of the same type
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,7 @@ NAMES = (
     "after",
 )
 """Names of the texts, in the metadata of a .safetensors file or as arrays of an .npz."""
-MOST_WINDOW = 2**24
-"""The longest window, which is as long as the longest sequence."""
+MOST_WINDOW = 2**24  # the longest window, which is as long as the longest sequence
 _HALF = re.compile("[\ud800-\udfff]")
 """Half a letter: JSON can contain one, but a text that is shown may not."""
 
@@ -57,10 +56,7 @@ class FileTexts:
 def read_texts(
     path: Path, texts: Mapping[str, str], heads: int, queries: int, keys: int
 ) -> FileTexts:
-    """Return what the texts of a file say.
-
-    Raises InputError: one of them cannot be used.
-    """
+    """Return what the texts of a file say."""
     return FileTexts(
         tokens=_tokens(path, texts, "tokens", keys),
         query_tokens=_tokens(path, texts, "query_tokens", queries),

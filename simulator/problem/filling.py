@@ -43,20 +43,15 @@ from simulator.problem.tiling import fa2_tiles, fa3_tiles, paper_tiles
 if TYPE_CHECKING:
     from simulator.problem.workload import Workload
 
-PART = 2**18
-"""Numbers of the input that are float64 at once, while they are drawn or compared."""
-CHECKED_SCORES = 2**22
-"""Scores of which float64 keeps all numbers at once, or those of one row."""
+PART = 2**18  # numbers of the input that are float64 at once, while they are drawn or compared
+CHECKED_SCORES = 2**22  # scores of which float64 keeps all numbers at once, or those of one row
 
 MAX_BLOCKS = 2**18
 """Most row blocks and most column blocks: tables of the tile program grow with them."""
 
 
 def attention_of(scenario: Scenario) -> Attention:
-    """Return the shapes of the sequence that a run is of: a batch says its keys, maybe its queries.
-
-    Raises InputError: the scenario says the number of keys in another way, too.
-    """
+    """Return the shapes of a run's sequence; a batch says its keys, maybe its queries."""
     said, batch = scenario.attention, scenario.batch
     if not batch.lengths:
         return said
@@ -113,10 +108,7 @@ def file_shapes(file: InputFile) -> dict[str, int]:
 
 
 def random_shapes(scenario: Scenario) -> dict[str, int]:
-    """Return the sizes of random input by the keys of a scenario, which must say them.
-
-    Raises InputError: it does not.
-    """
+    """Return the sizes of random input by the keys of a scenario, which must say them."""
     said = attention_of(scenario)
     latent = is_latent(said)
     needed = ("seqlen_q",) if latent else ("seqlen_q", "head_dim")
@@ -145,10 +137,7 @@ def random_shapes(scenario: Scenario) -> dict[str, int]:
 def picked_heads(
     scenario: Scenario, heads: int, kv_heads: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the chosen query heads and the KV head of each.
-
-    Raises InputError: there is no such head.
-    """
+    """Return the chosen query heads and the KV head of each."""
     said = scenario.input.head
     picked = tuple(range(heads)) if said == "all" else said
     if max(picked) >= heads:
@@ -175,11 +164,7 @@ def slopes(
 def sink_logits(
     scenario: Scenario, file: InputFile | None, heads: int, picked: tuple[int, ...]
 ) -> tuple[float, ...]:
-    """Return the sink logits of the picked heads, as float32 has them; empty for none.
-
-    Raises InputError: the scenario wants those of the file and it has none; they cannot be read or
-        are not finite; or there is not one for each query head.
-    """
+    """Return the sink logits of the picked heads, as float32 has them; empty for none."""
     said, source = scenario.scores.sink_logits, SCENARIO
     stored = dict(file.extra).get(SINKS) if file else None
     if said is False or (said is None and stored is None):
@@ -200,11 +185,7 @@ def sink_logits(
 
 
 def biases(scenario: Scenario, file: InputFile | None, picked: tuple[int, ...]) -> BiasTable | None:
-    """Return what scores gain at each distance, if the file has it and the scenario wants it.
-
-    Raises InputError: the scenario wants it and the file has none; or it cannot be read, or is not
-        finite.
-    """
+    """Return what scores gain at each distance, if the file has it and the scenario wants it."""
     said = scenario.scores.bias
     stored = dict(file.extra).get(BIAS) if file else None
     if said is False or (said is None and stored is None):
@@ -329,10 +310,7 @@ def _wanted(mistake: Mistake) -> str:
 def tiles(
     scenario: Scenario, shapes: dict[str, int], dtype: DType, mask: Mask, gpu: Gpu
 ) -> tuple[int, int]:
-    """Return Br and Bc.
-
-    Raises InputError: they make too many blocks.
-    """
+    """Return Br and Bc."""
     said = scenario.tiling
     if said.rows and said.cols:
         rows, cols, key = said.rows, said.cols, "rows"
@@ -383,10 +361,7 @@ def capture_text(name: str) -> CaptureText:
 
 
 def input_file(scenario: Scenario) -> InputFile | None:
-    """Return the header of a scenario's input, with its picture; None for random input.
-
-    Raises InputError: it cannot be read, or there is no such capture.
-    """
+    """Return the header of a scenario's input, with its picture; None for random input."""
     file = _header(scenario)
     if file is None or file.computed:
         return file
@@ -418,10 +393,7 @@ def _header(scenario: Scenario) -> InputFile | None:
 
 
 def check_memory(source: str, rows: int, need: int) -> None:
-    """Refuse a run that would not fit, before anything is allocated.
-
-    Raises InputError: so many bytes are not free.
-    """
+    """Refuse a run that would not fit, before anything is allocated."""
     free = psutil.virtual_memory().available
     if need > 0.9 * free:
         room = f"{need / 2**30:.1f} GiB, {free / 2**30:.1f} GiB are free"
@@ -430,20 +402,13 @@ def check_memory(source: str, rows: int, need: int) -> None:
 
 
 def read_upstream(file: InputFile | None, drawn: Callable[[], F32]) -> F32:
-    """Return the gradient of O of all heads, (H, Nq, dv): that of a file, or random numbers.
-
-    Raises InputError: that of the file cannot be used.
-    """
+    """Return the gradient of O of all heads, (H, Nq, dv): that of a file, or random numbers."""
     found = read_as_output(file, UPSTREAM)
     return drawn() if found is None else found
 
 
 def read_as_output(file: InputFile | None, name: str) -> F32 | None:
-    """Return a tensor that has a number for each one of O, (H, Nq, dv); None without any.
-
-    Raises InputError: the file has one of other heads, rows or columns, or of another dtype; or it
-        cannot be read to its end, or holds NaN or Inf.
-    """
+    """Return a tensor that has a number for each one of O, (H, Nq, dv); None without any."""
     stored = dict(file.extra).get(name) if file else None
     if file is None or stored is None:
         return None
@@ -470,8 +435,6 @@ def drawn(w: Workload, progress: Callable[[float], None] | None = None) -> tuple
 
     All heads are drawn in their order. Without a file only those that run are kept, so that some
     heads of a run that is larger than the memory have the numbers which they have in it.
-
-    progress: told the share that is drawn, 0 to 1.
     """
     rng, done = np.random.default_rng(w.scenario.seed), 0
     total = sum(map(math.prod, w.input_shapes))

@@ -96,10 +96,8 @@ class Gpu:
     def register_bytes(self) -> int | None:
         """Registers of one multiprocessor in bytes; None for a GPU that is not of NVIDIA's.
 
-        References
-        ----------
-        NVIDIA, CUDA C++ Programming Guide, table "Technical specifications per compute capability":
-        64 Ki registers of 32 bits per multiprocessor, from 5.0 to 12.x.
+        References: NVIDIA, CUDA C++ Programming Guide, table "Technical specifications per compute
+        capability": 64 Ki registers of 32 bits per multiprocessor, from 5.0 to 12.x.
         """
         return 64 * KIB * 4 if self.capability else None
 
@@ -176,9 +174,7 @@ def time_estimate(gpu: Gpu, bytes_moved: int, flops: int, dtype: str) -> TimeEst
     Launch latency, caches and imperfect overlap are not modelled. So this is the time that the data
     sheet allows, not the time that one would measure (docs/time-model.md).
 
-    References
-    ----------
-    Williams, Waterman, Patterson 2009, "Roofline", section 3.
+    References: Williams, Waterman, Patterson 2009, "Roofline", section 3.
     """
     compute = None if dtype == "float32" else flops / (gpu.tflops * 1e12)
     return TimeEstimate(memory=bytes_moved / (gpu.tbps * 1e12), compute=compute)

@@ -237,10 +237,7 @@ class Intervals:
         return self._seek.sums[block + 1] - self._seek.sums[block]
 
     def nth(self, block: int, n: int) -> int:
-        """Return the inner block that a block visits after `n` others.
-
-        Raises IndexError: it does not visit so many.
-        """
+        """Return the inner block that a block visits after `n` others."""
         low, high = self._own(block)
         seek = self._seek
         place = seek.before[low] + n

@@ -4,9 +4,7 @@ A token leaves `latent_dim` numbers and `rope_dim` more, which its position has 
 are its key, and the first `latent_dim` are its value, too. What projects keys and values from the
 latent is absorbed in the queries and in what follows.
 
-References
-----------
-DeepSeek-AI 2024, "DeepSeek-V2", section 2.1; deepseek-ai/FlashMLA.
+References: DeepSeek-AI 2024, "DeepSeek-V2", section 2.1; deepseek-ai/FlashMLA.
 """
 
 from __future__ import annotations
@@ -45,10 +43,7 @@ def is_latent(said: Attention) -> bool:
 
 
 def check_latent(scenario: Scenario) -> None:
-    """Refuse what cannot be said beside a latent.
-
-    Raises InputError: the scenario says it.
-    """
+    """Refuse what cannot be said beside a latent."""
     said, mistakes = scenario.attention, []
     for key in ("head_dim", "value_dim"):
         if (value := getattr(said, key)) is not None:
@@ -70,11 +65,7 @@ def check_latent(scenario: Scenario) -> None:
 
 
 def latent_dims(said: Attention, width: int | None = None) -> tuple[int, int]:
-    """Return ``latent_dim`` and ``rope_dim``.
-
-    width: numbers of a row of the file's latent; without it, a rope_dim that is not said is 0.
-    Raises InputError: they do not add up to the width.
-    """
+    """Return ``latent_dim`` and ``rope_dim``."""
     latent, rope = said.latent_dim, said.rope_dim
     if width is None:
         return latent or 0, rope or 0
@@ -90,11 +81,7 @@ def latent_dims(said: Attention, width: int | None = None) -> tuple[int, int]:
 
 
 def read_latent_header(path: Path, said: Attention, layout: FileLayout = "hnd") -> InputFile:
-    """Read the header of a file with queries and a latent, which stands for k and v.
-
-    Raises InputError: it cannot be read, lacks a tensor, or its shapes do not fit together or what
-        is said.
-    """
+    """Read the header of a file with queries and a latent, which stands for k and v."""
     tensors, meta = stored_tensors(path, ("q", LATENT, *MORE))
     for name in ("q", LATENT):
         if name not in tensors:
@@ -116,10 +103,7 @@ def read_latent_header(path: Path, said: Attention, layout: FileLayout = "hnd") 
 
 
 def read_latent(file: InputFile) -> tuple[F32, F32]:
-    """Read Q, (H, Nq, d), and the latent as the keys of one head, (1, Nk, d), float32.
-
-    Raises InputError: the file cannot be read to its end.
-    """
+    """Read Q, (H, Nq, d), and the latent as the keys of one head, (1, Nk, d), float32."""
     return read_tensor(file.path, "q", file.q), read_tensor(file.path, LATENT, file.k)
 
 

@@ -1,8 +1,6 @@
 """A whole attention layer: x and the weights that make Q, K and V of it, and Y of O.
 
-References
-----------
-Vaswani et al. 2017, section 3.2.2: ``concat(head_1, ..., head_h) W_O``.
+References: Vaswani et al. 2017, section 3.2.2: ``concat(head_1, ..., head_h) W_O``.
 """
 
 from __future__ import annotations
@@ -41,8 +39,6 @@ def read_layer_header(path: Path, said: Attention) -> InputFile:
     path: a file with ``x`` (N, D), ``wq`` (D, H d), ``wk`` (D, Hkv d), ``wv`` (D, Hkv dv) and
         ``wo`` (H dv, D), and maybe biases of their columns, and a gate of O.
     said: how many heads there are, which no shape says; what it says of d is taken as well.
-    Raises InputError: the file cannot be read or lacks a tensor, its shapes do not fit together, or
-        the scenario does not say how many heads there are.
     """
     tensors, meta = stored_tensors(path, ("x", *WEIGHTS, *BIASES, GATE))
     for name in ("x", *WEIGHTS):
@@ -173,11 +169,7 @@ class Layer:
 
 
 def read_layer(file: InputFile, position: Rotary | None = None) -> Layer:
-    """Read x and the weights of a layer whose header has been read.
-
-    position: how its Q and K are turned.
-    Raises InputError: the file cannot be read to its end, or holds NaN or Inf.
-    """
+    """Read x and the weights of a layer whose header has been read."""
     stored = {name: read_tensor(file.path, name, tensor) for name, tensor in file.stored}
     for name, values in stored.items():
         if not np.isfinite(values).all():

@@ -15,12 +15,7 @@ from simulator.problem.scenario import Scenario
 
 
 def check_linear(phi: FeatureMap, mask: Mask, said: Scenario, file: InputFile | None) -> None:
-    """Refuse what a sum over all keys so far cannot leave out, and directions of other shapes.
-
-    Raises InputError: scores are to be scaled or changed, the mask is neither causal nor absent, it
-        is causal and there are not as many queries as keys, or the directions in the file are not
-        those of the feature map.
-    """
+    """Refuse what a sum over all keys so far cannot leave out, and directions of other shapes."""
     attention, scores = said.attention, said.scores
     for key, factor, usual in (
         ("scale", attention.scale, None), ("temperature", attention.temperature, 1.0),
@@ -44,11 +39,7 @@ def check_linear(phi: FeatureMap, mask: Mask, said: Scenario, file: InputFile | 
 
 
 def check_mask(mask: Mask) -> None:
-    """Refuse a mask that a sum over all keys so far cannot have.
-
-    Raises InputError: it is neither causal nor absent, or it is causal and there are not as many
-        queries as keys.
-    """
+    """Refuse a mask that a sum over all keys so far cannot have."""
     for key, value in (
         ("window", list(mask.window) if isinstance(mask.window, tuple) else mask.window),
         ("sinks", mask.sinks),
@@ -71,10 +62,7 @@ def check_mask(mask: Mask) -> None:
 
 
 def read_projection(phi: FeatureMap | None, file: InputFile | None, seed: int) -> F32 | None:
-    """Return the directions of a feature map: those of the file, or drawn from the seed.
-
-    Raises InputError: the file cannot be read to its end, or holds NaN or Inf.
-    """
+    """Return the directions of a feature map: those of the file, or drawn from the seed."""
     if phi is None or not phi.projects:
         return None
     stored = dict(file.extra).get(PROJECTION) if file else None

@@ -22,8 +22,7 @@ from simulator.problem.intervals import Bools
 from simulator.problem.masks import MASK, BlockMask, Mask, PairMask
 from simulator.problem.scenario import Scenario
 
-BLOCK_MASK = "block_mask"
-"""The tensor of an input file that says which blocks are visible."""
+BLOCK_MASK = "block_mask"  # the tensor of an input file that says which blocks are visible
 
 MASK_SHAPE = "mask_shape"
 """The text of a safetensors file that says which shape its mask had before bits were packed."""
@@ -40,9 +39,6 @@ def mask_of(
     file: says whether it is causal and has a window if the scenario does not, and has the blocks
         and the pairs.
     shapes: query heads of the input, rows of one head, and keys, by the keys of a scenario.
-    Raises InputError: documents that do not add up to the keys; blocks without a file that has
-        them, or of another number than rows and keys need; pairs that cannot be read; or nothing of
-        blocks or pairs is visible.
     """
     said, seqlen_q, seqlen_k = scenario.mask, shapes["seqlen_q"], shapes["seqlen_k"]
     causal = bool(file and file.said.causal) if said.causal is None else said.causal
@@ -80,10 +76,7 @@ def mask_of(
 
 
 def read_block_mask(path: Path, size: int, seqlen_q: int, seqlen_k: int) -> BlockMask:
-    """Read which blocks of `size` rows and keys are visible.
-
-    Raises InputError: the file has no such tensor, or not one that fits.
-    """
+    """Read which blocks of `size` rows and keys are visible."""
     shape = -(-seqlen_q // size), -(-seqlen_k // size)
     if shape[0] * shape[1] > MOST_BLOCKS_OF_MASK:
         expected = f"larger blocks: at most {MOST_BLOCKS_OF_MASK} of them"
@@ -106,8 +99,6 @@ def read_pair_mask(
     path: the file. An .npz has booleans; a safetensors file has their bits, packed along the keys
         from the highest bit of a byte on, and their shape as a text.
     whole: query heads of the input, rows of one head, and keys.
-    Raises InputError: it is of another type or shape, lacks its text or has too many pairs, or the
-        file cannot be read to its end.
     """
     read = _stored_pairs if is_npz(path) else _packed_pairs
     table = read(path, whole, picked)

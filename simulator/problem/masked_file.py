@@ -32,11 +32,7 @@ _NAMES: dict[DType, str] = {"float32": "F32", "float16": "F16", "bfloat16": "BF1
 
 
 def check_blocks(w: Workload, size: int) -> None:
-    """Refuse blocks of so many rows and keys for a run that cannot have a mask of any.
-
-    Raises InputError: there is no softmax, or a batch, which no file can bring, or the input is in
-        a file of which no copy with blocks can be written.
-    """
+    """Refuse blocks of so many rows and keys for a run that cannot have a mask of any."""
     if lengths := w.scenario.batch.lengths:
         expected = "none: blocks are saved in a file, which has one sequence"
         raise refuse(SCENARIO, "batch.lengths", list(lengths), expected)
@@ -60,7 +56,6 @@ def masked_scenario(w: Workload, mask: Mask, path: Path | None = None) -> Scenar
     """Return a workload's scenario with another mask.
 
     path: the copy of the input that has the blocks, as `write_masked` has made it.
-    Raises InputError: it needs such a file, and there is none.
     """
     said: dict[str, Any] = {
         "causal": mask.causal, "window": mask.window, "sinks": mask.sinks or None,
@@ -92,8 +87,6 @@ def write_masked(w: Workload, mask: Mask, path: Path) -> None:
 
     A copy does not say whether it is causal where the mask says otherwise, and does not have the
     pairs of the file if the mask has none.
-
-    Raises InputError: the file cannot be written or the input cannot be read.
     """
     _check_copied(w)
     dropped = (BLOCK_MASK,) if mask.tensor else (BLOCK_MASK, MASK)

@@ -24,13 +24,10 @@ Align = Literal["bottom-right", "top-left"]
 Window = int | tuple[int, int]
 """How many keys a row sees to either side, its own among them, and 0 for no window; or how far it
 sees to the left and to the right of its own key, and -1 for no bound."""
-FAR = 2**40
-"""How far a row sees to a side without a bound: beyond any key."""
+FAR = 2**40  # how far a row sees to a side without a bound: beyond any key
 
-MASK = "mask"
-"""The tensor of an input file that says which pairs are visible."""
-_AT_ONCE = 256
-"""Rows and keys of a block in which a visible pair is looked for."""
+MASK = "mask"  # the tensor of an input file that says which pairs are visible
+_AT_ONCE = 256  # rows and keys of a block in which a visible pair is looked for
 
 
 class BlockMask:
@@ -130,10 +127,8 @@ class Mask:
     Blocks: that of i and j is visible. Tensor: it shows i and j. If it shows other pairs of each
     head, a tile is visited where any head sees a pair of it, and `of_head` says what one head sees.
 
-    References
-    ----------
-    FlashAttention 2.1 for the alignment; Beltagy et al. 2020 (window, dilation, global tokens);
-    Xiao et al. 2023 (sinks); Zaheer et al. 2020 (blocks).
+    References: FlashAttention 2.1 for the alignment; Beltagy et al. 2020 (window, dilation, global
+    tokens); Xiao et al. 2023 (sinks); Zaheer et al. 2020 (blocks).
     """
 
     # seqlen_q, seqlen_k: rows and keys
@@ -214,11 +209,7 @@ class Mask:
         return _starts(self.documents)
 
     def of_lengths(self, seqlen_q: int, seqlen_k: int) -> Mask:
-        """Return the same conditions for other lengths.
-
-        Raises InputError: documents, blocks or a tensor say which pairs of these lengths are
-            visible, and no others.
-        """
+        """Return the same conditions for other lengths."""
         if (seqlen_q, seqlen_k) != (self.seqlen_q, self.seqlen_k):
             block = self.blocks and self.blocks.size
             expected = f"none: it is of {self.seqlen_k} keys, and undefined for {seqlen_k}"
@@ -422,7 +413,6 @@ class Mask:
     def visited_columns(self, rows: int, cols: int | I64) -> Intervals:
         """Return the column blocks in which each row block sees anything.
 
-        rows: ``Br``.
         cols: ``Bc``, or several of them as (n, 1) int64: then the row blocks of the second follow
             those of the first.
         """
@@ -492,7 +482,6 @@ class Mask:
 
         rows: ``Br``, or several of them as (n, 1) int64: then the column blocks of the second
             follow those of the first.
-        cols: ``Bc``.
         """
         if not self.simple:
             each = [rows] if isinstance(rows, int) else rows.ravel().tolist()

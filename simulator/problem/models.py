@@ -17,8 +17,7 @@ from simulator.base.assets import ASSETS
 from simulator.base.errors import InputError, refuse, shortened
 from simulator.base.tables import Table, input_error, read_toml
 
-MOST = 4096
-"""Most layers, heads, KV heads and width of a head; the same as in scenarios."""
+MOST = 4096  # most layers, heads, KV heads and width of a head; the same as in scenarios
 
 MODELS = ASSETS / "models.toml"
 
@@ -35,10 +34,8 @@ class AttentionModel:
 
     All but the name are the keys of a model's file.
 
-    References
-    ----------
-    Shazeer 2019, "Fast Transformer Decoding" (MQA). Ainslie et al. 2023, "GQA". DeepSeek-AI
-    2024, "DeepSeek-V2", section 2.1 (MLA).
+    References: Shazeer 2019, "Fast Transformer Decoding" (MQA). Ainslie et al. 2023, "GQA".
+    DeepSeek-AI 2024, "DeepSeek-V2", section 2.1 (MLA).
     """
 
     name: str  # as published, or the name of a file
@@ -139,11 +136,7 @@ def _check(model: AttentionModel, source: str) -> None:
 
 
 def parse_model(name: str, data: Mapping[str, Any], source: str) -> AttentionModel:
-    """Return the model that plain keys describe.
-
-    data: keys and values, as `tomllib` returns them.
-    Raises InputError: names every key at fault, its value and what was expected.
-    """
+    """Return the model that plain keys describe."""
     if not (name and name.isprintable() and len(name) <= 80):
         raise refuse(source, "name", name, "1 to 80 characters that can be printed")
     try:
@@ -163,10 +156,7 @@ def models() -> Mapping[str, AttentionModel]:
 
 
 def load_model(path: str | os.PathLike[str]) -> AttentionModel:
-    """Read a file with one model: its keys alone, also a `name` if wanted, or under ``[name]``.
-
-    Raises InputError: the file is missing, is not TOML, or holds a value that cannot be used.
-    """
+    """Read a file with one model: its keys alone, also a `name` if wanted, or under ``[name]``."""
     data, source = read_toml(path), str(path)
     tables = [name for name, value in data.items() if isinstance(value, dict)]
     if len(tables) == 1 == len(data):
@@ -184,8 +174,6 @@ def find_model(text: str) -> AttentionModel:
     """Return the shipped model of that name, or the one in that ``.toml`` file.
 
     Capital letters do not matter in a name.
-
-    Raises InputError: there is no such model; names that are like it are listed.
     """
     if text.lower().endswith(".toml"):
         return load_model(text)
@@ -199,10 +187,7 @@ def find_model(text: str) -> AttentionModel:
 
 
 def with_kv_heads(model: AttentionModel, kv_heads: int) -> AttentionModel:
-    """Return `model` with keys and values in `kv_heads` heads: MHA, GQA or MQA.
-
-    Raises InputError: `kv_heads` does not divide the query heads.
-    """
+    """Return `model` with keys and values in `kv_heads` heads: MHA, GQA or MQA."""
     if kv_heads < 1 or model.heads % kv_heads:
         raise refuse(model.name, "kv_heads", kv_heads, f"a divisor of heads = {model.heads}")
     return replace(
@@ -221,8 +206,6 @@ def with_latent(
     """Return `model` with MLA's latent row of `latent_dim` + `rope_dim` numbers.
 
     Without a `query_latent_dim` queries are projected directly, as in DeepSeek-V2-Lite.
-
-    Raises InputError: a width is out of range.
     """
     widths = {"latent_dim": (latent_dim, 1), "rope_dim": (rope_dim, 0)}
     for key, (value, least) in widths.items():
@@ -239,10 +222,7 @@ def with_latent(
 
 
 def with_window(model: AttentionModel, window: int, layers: int) -> AttentionModel:
-    """Return `model` with `layers` of its layers windowed to `window` tokens; 0 and 0: none.
-
-    Raises InputError: the model has fewer layers, or one of the two is 0 and the other not.
-    """
+    """Return `model` with `layers` of its layers windowed to `window` tokens; 0 and 0: none."""
     if not 0 <= layers <= model.layers:
         raise refuse(model.name, "windowed_layers", layers, f"0 to {model.layers}")
     if window < 0 or bool(window) != bool(layers):
@@ -258,9 +238,7 @@ def with_shapes(
     As large a share of the layers is windowed as before. How many parameters it would have is not
     known.
 
-    layers, head_dim: as in `AttentionModel`.
     kv_heads: of a model with keys and values; None with MLA.
-    Raises InputError: a count is out of range, or the KV heads do not divide the query heads.
     """
     if (layers, kv_heads, head_dim) == (model.layers, model.kv_heads, model.head_dim):
         return model

@@ -3,9 +3,7 @@
 A decoding step has one query for each head. Packed, the queries that read the same K and V are the
 rows of one block, which loads them once.
 
-References
-----------
-Dao-AILab/flash-attention, hopper/pack_gqa.h.
+References: Dao-AILab/flash-attention, hopper/pack_gqa.h.
 """
 
 from __future__ import annotations
@@ -97,10 +95,7 @@ def _said(mask: Mask) -> dict[str, Any]:
 
 
 def group_of(picked: tuple[int, ...], kv_picked: tuple[int, ...]) -> int:
-    """Return how many query heads share each KV head, all of them next to each other.
-
-    Raises InputError: the KV heads are not shared by equally many.
-    """
+    """Return how many query heads share each KV head, all of them next to each other."""
     counts = [kv_picked.count(kv) for kv in sorted(set(kv_picked))]
     if len(set(counts)) > 1 or list(kv_picked) != sorted(kv_picked):
         expected = "as many query heads of each KV head, in their order: they are packed"
@@ -108,12 +103,9 @@ def group_of(picked: tuple[int, ...], kv_picked: tuple[int, ...]) -> int:
     return counts[0]
 
 
-FILLED = 0.8
-"""From this share of the SMs on, thread blocks fill a GPU."""
-FEW_BLOCKS = 4
-"""So few column blocks are not divided."""
-NEARLY = 0.85
-"""A last wave is full enough from this share of the fullest on."""
+FILLED = 0.8  # from this share of the SMs on, thread blocks fill a GPU
+FEW_BLOCKS = 4  # so few column blocks are not divided
+NEARLY = 0.85  # a last wave is full enough from this share of the fullest on
 MOST_SPLITS = 128
 
 
@@ -134,11 +126,9 @@ def chosen_splits(
     blocks: column blocks; of sequences that run at once the most that one has.
     thread_blocks: row blocks of all KV heads, of all sequences: as many run at once without splits.
 
-    References
-    ----------
-    Dao-AILab/flash-attention, hopper/heuristics.h, ``num_splits_heuristic``: 1 where the thread
-    blocks fill 0.8 of the SMs or there are 4 column blocks or fewer; else the fewest splits whose
-    last wave is at least 0.85 as full as the best.
+    References: Dao-AILab/flash-attention, hopper/heuristics.h, ``num_splits_heuristic``: 1 where
+    the thread blocks fill 0.8 of the SMs or there are 4 column blocks or fewer; else the fewest
+    splits whose last wave is at least 0.85 as full as the best.
     """
     share = thread_blocks / gpu.sms
     alone = f"{thread_blocks} thread block{'s' * (thread_blocks != 1)}"

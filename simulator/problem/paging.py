@@ -4,9 +4,7 @@ K and V of a sequence are cut into pages of equally many tokens. Pages lie where
 and a block table says where: page `p` of the sequence is at the place ``table[p]``, in K and in V
 and for all KV heads.
 
-References
-----------
-Kwon et al. 2023, "Efficient Memory Management for Large Language Model Serving with
+References: Kwon et al. 2023, "Efficient Memory Management for Large Language Model Serving with
 PagedAttention", section 4.1.
 """
 
@@ -26,12 +24,9 @@ from simulator.problem.intervals import I64
 from simulator.problem.scenario import MAX_SEQLEN, Scenario
 
 I32 = NDArray[np.int32]
-TABLE = "table"
-"""The tensor of an input file that says where pages lie; a file need not have it."""
-USUAL_PAGE = 16
-"""Tokens of a page if a scenario does not say: as in vLLM."""
-_DRAWN = 2
-"""Beside the seed of a scenario, so that the table is drawn apart from other numbers."""
+TABLE = "table"  # the tensor of an input file that says where pages lie; a file need not have it
+USUAL_PAGE = 16  # tokens of a page if a scenario does not say: as in vLLM
+_DRAWN = 2  # beside the seed of a scenario, so that the table is drawn apart from other numbers
 
 
 class PageTable:
@@ -44,7 +39,6 @@ class PageTable:
         are never read. HBM has as many places as there are entries, or as the largest place asks.
     owners: (places,) int64: which sequence of a batch has each place; without it, the sequence is
         alone.
-    owners: as given.
     """
 
     def __init__(self, size: int, tokens: int, entries: I32, owners: I64 | None = None) -> None:
@@ -143,10 +137,7 @@ def page_size_of(said: int | None, cols: int) -> int:
 
 
 def check_pages(pages: PageTable | None, scenario: Scenario, cols: int) -> None:
-    """Refuse pages that tiles of so many keys would cut, if there are pages.
-
-    Raises InputError: the tiles are no whole number of pages.
-    """
+    """Refuse pages that tiles of so many keys would cut, if there are pages."""
     said = scenario.tiling.page_size
     if pages and said and cols % said:
         expected = f"a divisor of Bc = {cols}: a tile is a whole number of pages"
@@ -196,11 +187,7 @@ def _shuffled(seed: int, pages: int) -> I32:
 
 
 def page_table(scenario: Scenario, file: InputFile | None, size: int, tokens: int) -> PageTable:
-    """Return where the pages of a sequence lie: as its file says, or shuffled by the seed.
-
-    Raises InputError: the file's table is not one list of whole numbers; it is shorter than the
-        sequence; or a page lies at no place, or where another one does.
-    """
+    """Return where the pages of a sequence lie: as its file says, or shuffled by the seed."""
     seed, batch = scenario.input.seed, scenario.batch
     if batch.lengths and tokens == batch.lengths[batch.shown]:
         return batch_table(batch.lengths, size, seed, batch.shown)

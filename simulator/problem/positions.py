@@ -1,8 +1,7 @@
 """Positions: rotary embeddings, which turn Q and K before everything else.
 
-References
-----------
-Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding", section 3.2.
+References: Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding", section
+3.2.
 """
 
 from __future__ import annotations
@@ -158,10 +157,7 @@ def rotary(said: PositionTable, head_dim: int) -> Rotary | None:
 
 
 def check_share(fraction: float, head_dim: int) -> None:
-    """Refuse a share of a head that is not some pairs of numbers.
-
-    Raises InputError: it is none.
-    """
+    """Refuse a share of a head that is not some pairs of numbers."""
     width = fraction * head_dim
     if not math.isclose(width, 2 * round(width / 2)):
         expected = f"a share of the {head_dim} numbers of a head that is an even number of them"

@@ -4,14 +4,10 @@
 S ← S + φ(k)ᵀ [v, 1]. Gated linear attention forgets, S ← diag(α) S + kᵀ v, and the delta rule puts
 a value in the place of the one that the state has for a key, S ← S + β kᵀ (v − k S).
 
-References
-----------
-Katharopoulos, Vyas, Pappas, Fleuret 2020, "Transformers are RNNs: Fast Autoregressive Transformers
-with Linear Attention", equations 16 to 20.
-Yang, Wang, Shen, Panda, Kim 2024, "Gated Linear Attention Transformers with Hardware-Efficient
-Training", section 4.
-Yang, Wang, Zhang, Shen, Kim 2024, "Parallelizing Linear Transformers with the Delta Rule over
-Sequence Length", section 2.2.
+References: Katharopoulos, Vyas, Pappas, Fleuret 2020, "Transformers are RNNs: Fast Autoregressive
+Transformers with Linear Attention", equations 16 to 20. Yang, Wang, Shen, Panda, Kim 2024, "Gated
+Linear Attention Transformers with Hardware-Efficient Training", section 4. Yang, Wang, Zhang, Shen,
+Kim 2024, "Parallelizing Linear Transformers with the Delta Rule over Sequence Length", section 2.2.
 """
 
 from __future__ import annotations
@@ -94,10 +90,7 @@ STRENGTH = Gate("strength", False, lambda said: said.strength, _sigmoid)
 
 
 def check_gate(rule: Rule, file: InputFile | None, features: int) -> None:
-    """Refuse gates of another shape than that of K.
-
-    Raises InputError: the file has them for other heads, keys or features.
-    """
+    """Refuse gates of another shape than that of K."""
     stored = dict(file.extra).get(rule.gate.name) if file and rule.gate else None
     if file and rule.gate and stored:
         kv_heads, keys, _ = file.k.shape
@@ -109,10 +102,7 @@ def check_gate(rule: Rule, file: InputFile | None, features: int) -> None:
 def read_gate(
     rule: Rule | None, said: Scenario, file: InputFile | None, shape: tuple[int, int, int]
 ) -> F32 | None:
-    """Return the gates of all KV heads: as the scenario says, those of the file, or drawn.
-
-    Raises InputError: the file cannot be read to its end, or a number in it is not in 0 to 1.
-    """
+    """Return the gates of all KV heads: as the scenario says, those of the file, or drawn."""
     gate = rule.gate if rule else None
     if gate is None:
         return None
@@ -132,10 +122,7 @@ def read_gate(
 
 
 def check_tokens(rule: Rule, causal: bool, seqlen: int, most: int) -> None:
-    """Refuse a run token by token in which rows see later keys, or with too many tokens.
-
-    Raises InputError: the mask is not causal, or there are more tokens than `most`.
-    """
+    """Refuse a run token by token in which rows see later keys, or with too many tokens."""
     if not rule.tokens:
         return
     if not causal:

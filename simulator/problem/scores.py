@@ -4,13 +4,12 @@ A score is scaled, then soft-capped, then changed with the distance of query and
 learned bias of each distance); the mask comes last. `Score` of kernels/cuda/common.cuh does the
 same on a GPU.
 
-References
-----------
-Gemma Team 2024, "Gemma 2", section 2 (soft-cap). Press, Smith, Lewis 2022, "Train Short, Test
-Long: Attention with Linear Biases Enables Input Length Extrapolation", section 3 (ALiBi). Raffel
-et al. 2020, "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer",
-section 2.1 (a learned bias of each distance). OpenAI 2025, "gpt-oss-120b & gpt-oss-20b Model Card",
-section 2.2 (a learned logit of each head in the softmax's denominator: a sink).
+References: Gemma Team 2024, "Gemma 2", section 2 (soft-cap). Press, Smith, Lewis 2022, "Train
+Short, Test Long: Attention with Linear Biases Enables Input Length Extrapolation", section 3
+(ALiBi). Raffel et al. 2020, "Exploring the Limits of Transfer Learning with a Unified Text-to-Text
+Transformer", section 2.1 (a learned bias of each distance). OpenAI 2025, "gpt-oss-120b &
+gpt-oss-20b Model Card", section 2.2 (a learned logit of each head in the softmax's denominator: a
+sink).
 """
 
 from __future__ import annotations
@@ -82,11 +81,7 @@ class Scoring:
         return {"softcap": self.softcap, "alibi": bool(self.slopes)}
 
     def check(self, farthest: int) -> None:
-        """Refuse numbers that float32 cannot represent: scores would be 0, infinite or NaN.
-
-        Raises InputError: the scale, what the temperature makes of it, the soft-cap, or a slope
-            times that distance, is one.
-        """
+        """Refuse numbers that float32 cannot represent: scores would be 0, infinite or NaN."""
         limits = np.finfo(np.float32)
         steps = (("scale", self.scale, self.scale), ("temperature", self.temperature, self.factor))
         for key, value, factor in steps:

@@ -16,10 +16,7 @@ Turned = tuple[F32, F32, F32]
 
 
 def sentence_file(scenario: Scenario) -> InputFile:
-    """Return what a file would say that held the layer: shapes, tokens, scale, and causal.
-
-    Raises InputError: the model is not there or has no such layer, or the text is too long.
-    """
+    """Return what a file would say that held the layer: shapes, tokens, scale, and causal."""
     said, known, model = scenario.input, MODELS[scenario.input.model], sentence_model(scenario)
     layers, tokens = model.shape.layers, model.tokenizer.encode(said.text or "")
     if said.layer >= layers:
@@ -39,10 +36,7 @@ def sentence_file(scenario: Scenario) -> InputFile:
 
 
 def sentence_model(scenario: Scenario) -> LanguageModel:
-    """Return the model that reads a scenario's text.
-
-    Raises InputError: it is not there, or cannot be read.
-    """
+    """Return the model that reads a scenario's text."""
     said, known = scenario.input, MODELS[scenario.input.model]
     key, value = ("model", said.model) if said.model != "own" else ("source", "sentence")
     if not known.path.exists():

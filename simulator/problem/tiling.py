@@ -28,8 +28,6 @@ class TileGrid:
 
     No time or memory grows with the number of tiles, only with the number of row and column blocks
     and of the intervals that the mask makes of them.
-
-    rows, cols: ``Br`` and ``Bc``.
     """
 
     def __init__(self, mask: Mask, rows: int, cols: int) -> None:
@@ -90,8 +88,7 @@ class TileGrid:
         return int(self.full_columns.sums[-1])
 
 
-ENOUGH = 4
-"""Blocks of rows and of keys from which a run shows how it works."""
+ENOUGH = 4  # blocks of rows and of keys from which a run shows how it works
 
 
 def seen_size(size: int, length: int) -> int:
@@ -102,9 +99,7 @@ def seen_size(size: int, length: int) -> int:
 def paper_tiles(head_dim: int, dtype: str, gpu: Gpu) -> tuple[int, int]:
     """Return (Br, Bc) as FlashAttention-1 chooses them; M is the SRAM in elements.
 
-    References
-    ----------
-    Dao et al. 2022, Algorithm 1, line 1: ``Bc = ceil(M / 4d)``, ``Br = min(Bc, d)``.
+    References: Dao et al. 2022, Algorithm 1, line 1: ``Bc = ceil(M / 4d)``, ``Br = min(Bc, d)``.
     """
     cols = ceil(gpu.smem_bytes / (WIDTH[dtype] * 4 * head_dim))
     return min(cols, head_dim), cols
@@ -119,9 +114,7 @@ def fa2_tiles(head_dim: int, causal: bool, window: bool, gpu: Gpu) -> tuple[int,
     use the large tile: it needs 128 KiB a block, and if an SM has 192 KiB (H100), two small blocks
     on it are faster than a large one.
 
-    References
-    ----------
-    Dao-AILab/flash-attention, csrc/flash_attn/src/flash_fwd_launch_template.h;
+    References: Dao-AILab/flash-attention, csrc/flash_attn/src/flash_fwd_launch_template.h;
     csrc/flash_attn/flash_api.cpp, ``params.is_causal``.
     """
     consumer = gpu.smem_kib <= 99 and gpu.capability < 9

@@ -20,10 +20,7 @@ from simulator.program.visit import Counters
 
 
 def blind_counters(w: Workload, queries: int) -> tuple[Counters, int]:
-    """Return what a sequence of so many queries and no keys requests, and its compulsory bytes.
-
-    w: another sequence of its batch.
-    """
+    """Return what a sequence of so many queries and no keys requests, and its compulsory bytes."""
     own = _without_keys(w, queries)
     if algorithm_of(own).stores_scores:  # S and P have no element, and O alone is stored
         stored = own.heads * own.seqlen_q * own.value_dim * own.width

@@ -198,8 +198,7 @@ def _masked_late(p: Values, w: Workload, visit: Visit) -> Values:
     return np.where(w.mask.of_head(visit.head).visible(visit.rows, visit.cols), p, p.dtype.type(0))
 
 
-FP8_OFFSET = 8
-"""log2 of what P is multiplied by before it is rounded to e4m3."""
+FP8_OFFSET = 8  # log2 of what P is multiplied by before it is rounded to e4m3
 
 
 def _saturated(p: Values, w: Workload, visit: Visit) -> Values:

@@ -1,9 +1,7 @@
 """The op of a layer that multiplies O by a gate before its output projection.
 
-References
-----------
-Qiu et al. 2025, "Gated Attention for Large Language Models: Non-linearity, Sparsity, and
-Attention-Sink-Free", section 2.2 (a gate of each head after attention).
+References: Qiu et al. 2025, "Gated Attention for Large Language Models: Non-linearity, Sparsity,
+and Attention-Sink-Free", section 2.2 (a gate of each head after attention).
 """
 
 from __future__ import annotations

@@ -16,28 +16,17 @@ Near = Callable[[F64], F64]
 class Gesture(Enum):
     """How an op is seen to happen."""
 
-    STATE = auto()
-    """Nothing moves: its result is there at the end."""
-    CARRY = auto()
-    """Tiles fly between HBM and the chip."""
-    SUM_DEPTH = auto()
-    """A product grows over the depth of its rows and columns."""
-    WIPE = auto()
-    """Hidden scores are wiped out."""
-    PICK = auto()
-    """The largest of each row flies to its maximum."""
-    ROTATE = auto()
-    """Pairs of numbers turn like hands of clocks."""
-    TURN = auto()
-    """Every cell turns into another number."""
-    SHRINK = auto()
-    """A factor runs back over the row, and what was summed shrinks by it."""
-    GATHER = auto()
-    """The cells of each row slide onto their sum."""
-    SUM_KEYS = auto()
-    """Rows are added up, one for each key, each with its weight."""
-    SETTLE = auto()
-    """Sums are divided."""
+    STATE = auto()  # nothing moves: its result is there at the end
+    CARRY = auto()  # tiles fly between HBM and the chip
+    SUM_DEPTH = auto()  # a product grows over the depth of its rows and columns
+    WIPE = auto()  # hidden scores are wiped out
+    PICK = auto()  # the largest of each row flies to its maximum
+    ROTATE = auto()  # pairs of numbers turn like hands of clocks
+    TURN = auto()  # every cell turns into another number
+    SHRINK = auto()  # a factor runs back over the row, and what was summed shrinks by it
+    GATHER = auto()  # the cells of each row slide onto their sum
+    SUM_KEYS = auto()  # rows are added up, one for each key, each with its weight
+    SETTLE = auto()  # sums are divided
     SUM_ROWS = auto()
     """Rows of a matrix are added up with the numbers of pairs, for each key or for each row."""
 
@@ -52,8 +41,7 @@ class Op:
     stores: ClassVar[bool] = False
     starts: ClassVar[bool] = False
     """Whether it gives tensors the numbers of rows that have seen nothing."""
-    hides: ClassVar[bool] = False
-    """Whether it is the mask."""
+    hides: ClassVar[bool] = False  # whether it is the mask
     before_tiles: ClassVar[bool] = False
     """Whether it is done before the first tile, in all heads at once, and not by the kernel."""
     turns: ClassVar[int | None] = None
@@ -63,8 +51,7 @@ class Op:
     changed: ClassVar[tuple[str, ...]] = ()
     """Others that are checked, though no engine records them."""
     gesture: ClassVar[Gesture] = Gesture.STATE
-    lands: ClassVar[float] = 1.0
-    """The share of its motion after which its result is shown."""
+    lands: ClassVar[float] = 1.0  # the share of its motion after which its result is shown
     label: ClassVar[str] = ""
     tile_label: ClassVar[str] = ""
     short_label: ClassVar[str] = ""
@@ -134,11 +121,5 @@ class Op:
         return before
 
     def settle(self, state: State, before: Numbers, after: Numbers, near: Near) -> int:
-        """Decide as an engine has where the op, once done, shows a choice too close to call.
-
-        Returns
-        -------
-        rows : int
-            In how many rows the choice has changed.
-        """
+        """Decide as an engine has where a choice is too close to call; return in how many rows."""
         return 0

@@ -12,25 +12,20 @@ from simulator.program.tile_program import TileProgram
 
 SPEEDS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 """Speeds of playing; durations are given for speed 1."""
-SECONDS_PER_OP = 0.7
-"""How long an op lasts, and a step that is larger than an op."""
+SECONDS_PER_OP = 0.7  # how long an op lasts, and a step that is larger than an op
 MOVING = 0.88
 """Share of the time of an op in which something moves; then its result rests to be seen."""
-SECONDS_PER_TURN = 2.4
-"""How long an op lasts in which hands turn, the fastest of them many times."""
-SECONDS_PER_MOVE = 1.0
-"""How long an op lasts that moves tiles between HBM and the chip."""
+SECONDS_PER_TURN = 2.4  # how long an op lasts in which hands turn, the fastest of them many times
+SECONDS_PER_MOVE = 1.0  # how long an op lasts that moves tiles between HBM and the chip
 SECONDS_PER_RESCALE = 3.9
 """How long an op lasts in which all that has been summed may shrink: its motion is of three
 seconds, a quarter of one in which the camera comes, and a moment in which it goes."""
-SECONDS_PER_PRESS = 1.4
-"""How long the maximum rises in it: of a fast rescale this alone is played."""
+SECONDS_PER_PRESS = 1.4  # how long the maximum rises in it: of a fast rescale this alone is played
 WHOLE_UP_TO, PRESS_UP_TO = 4.0, 10.0
 """Speeds up to which a rescale is played, and up to which its press is."""
 SECONDS_OF_NOTHING = 0.1
 """How long a rescale lasts that changes nothing: the first of a row, or with alpha = 1."""
-LONGEST_WAY = 20.0
-"""Most seconds that a way lasts that plays by itself."""
+LONGEST_WAY = 20.0  # most seconds that a way lasts that plays by itself
 LONGEST = 3600.0
 """Most seconds that a run should take if nobody has chosen how far a step goes, at speed 1."""
 
@@ -301,13 +296,10 @@ def _swung(part: float) -> float:
 
 
 _MOTION_MS = 1000 * SECONDS_PER_RESCALE * MOVING
-_COMES_MS = 250
-"""How long the camera comes to the row before its rescale begins, at 0 ms."""
-_PRESS = 900, 2300
-"""When the maximum rises, in milliseconds."""
+_COMES_MS = 250  # how long the camera comes to the row before its rescale begins, at 0 ms
+_PRESS = 900, 2300  # when the maximum rises, in milliseconds
 _STILLS = 600, 2350
-_UPRIGHT = 0.8
-"""Share of the time in which weights join in which they stand up; then all rests."""
+_UPRIGHT = 0.8  # share of the time in which weights join in which they stand up; then all rests
 
 
 def _step_op(program: TileProgram, cursor: Cursor, forward: bool) -> Cursor:

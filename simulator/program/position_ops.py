@@ -3,10 +3,8 @@
 They are steps to look at. Q and K are turned when they are read (`simulator.problem.workload`), so
 in HBM they lie turned, no byte and no FLOP of the tile program is theirs, and engines do nothing.
 
-References
-----------
-Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding", section 3.2.2,
-equation 34.
+References: Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding", section
+3.2.2, equation 34.
 """
 
 from __future__ import annotations

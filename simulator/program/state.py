@@ -15,10 +15,8 @@ from simulator.problem.paging import TABLE, PagedTensor, PageTable
 from simulator.program.tensors import COMMON, INPUTS, SINK, Axis, TensorSpec
 
 Place = Literal["shared", "registers"]
-Values = NDArray[Any]
-"""float32 or float64, as the state computes."""
-Numbers = Mapping[str, Values]
-"""Arrays by the name of their tensor or statistic."""
+Values = NDArray[Any]  # float32 or float64, as the state computes
+Numbers = Mapping[str, Values]  # arrays by the name of their tensor or statistic
 
 
 @dataclass(frozen=True, slots=True)

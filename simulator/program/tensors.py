@@ -63,8 +63,7 @@ INPUTS = (
     TensorSpec("V", ("key", "value")),
 )
 
-OUTPUT = TensorSpec("O", ("row", "value"), width="sum")
-"""What a forward pass computes."""
+OUTPUT = TensorSpec("O", ("row", "value"), width="sum")  # what a forward pass computes
 COMMON = (
     OUTPUT,
     TensorSpec("LSE", ("row",), -inf, "float32", "logit"),

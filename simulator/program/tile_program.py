@@ -220,10 +220,7 @@ class TileProgram:
         return tuple(name for name in read if name not in own) if algorithm.backward else ()
 
     def visit(self, index: int) -> Visit:
-        """Return visit `index`.
-
-        Raises IndexError: `index` is not in ``0 .. len - 1``.
-        """
+        """Return visit `index`."""
         if not 0 <= index < len(self):
             raise IndexError(f"visit {index}: expected 0 to {len(self) - 1}")
         number = bisect_right(self._starts, index) - 1

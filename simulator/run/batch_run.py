@@ -21,10 +21,7 @@ _LARGEST = frozenset({"peak_bytes", "budget_bytes", "max_abs_error", "splits", "
 def traces_of(
     scenario: Scenario, engine: str | EngineFactory = "numpy", source: str = ""
 ) -> tuple[Trace, ...]:
-    """Return the traces of a scenario: one for each sequence of its batch, or a single one.
-
-    Raises InputError: the scenario, its input or the engine cannot be used.
-    """
+    """Return the traces of a scenario: one for each sequence of its batch, or a single one."""
     return tuple(simulate(each, engine, source) for each in each_sequence(scenario))
 
 
@@ -81,7 +78,6 @@ def check_one(traces: Sequence[Trace], output: object, blind: Mapping[int, int])
     """Refuse to write arrays of several sequences: they have keys of different numbers.
 
     blind: what `blind_of` says.
-    Raises InputError: there are several.
     """
     if len(traces) > 1 or blind:
         running = ", ".join(map(str, traces[0].workload.scenario.batch.running))

@@ -46,8 +46,7 @@ class LoopTurn:
 class Condition:
     """When to stop. Those below say what exactly counts; each is a value and can be compared."""
 
-    numeric: ClassVar[bool] = False
-    """Whether it needs the engine's numbers."""
+    numeric: ClassVar[bool] = False  # whether it needs the engine's numbers
 
     @property
     def words(self) -> str:
@@ -315,7 +314,6 @@ class Finder:
     ) -> Hit | None:
         """Return the nearest place strictly after (or before) a cursor that meets a condition.
 
-        progress: told the share of the run that has been searched, 0 to 1; may raise to stop.
         until: the farthest place that counts.
         """
         self._report = progress

@@ -72,7 +72,6 @@ def verify(
 ) -> Verdict:
     """Compare every op of a run, or of whole row blocks spread over it, with float64.
 
-    progress: told the share done.
     most: visits to check if the run has more; whole row blocks may make it a few more.
     """
     program, ties = trace.program, trace.workload.pair_dtype is not None

@@ -48,5 +48,4 @@ class Effort:
         return scores <= self.searched or not algorithm_of(w).stores_scores
 
 
-EFFORT = Effort()
-"""The bounds that the window uses."""
+EFFORT = Effort()  # the bounds that the window uses

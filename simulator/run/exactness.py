@@ -51,13 +51,10 @@ HALF_OVERFLOW = float(np.log(np.float64(np.finfo(np.float16).max)))
 ROUNDING: dict[DType, float | None] = {"float32": None, "float16": 2.0**12, "bfloat16": 2.0**15}
 """Largest error of storing O in a dtype, in float32 units of the last place."""
 
-_COMPARED = 2**17
-"""Most pairs of a head for which ways to round are compared at once: some 0.1 s."""
+_COMPARED = 2**17  # most pairs of a head for which ways to round are compared at once: some 0.1 s
 _STATES = 48 * MIB
-_TOLD = 256
-"""Tiles of a row block after which its progress is told, and the work may be stopped."""
-_APART = 8
-"""Tiles between two states that are kept: a step back adds at most as many again."""
+_TOLD = 256  # tiles of a row block after which its progress is told, and the work may be stopped
+_APART = 8  # tiles between two states that are kept: a step back adds at most as many again
 _NEVER, _STORED = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
 """Stages of a row block without an O and of one whose O is in HBM; other stages count its tiles."""
 
@@ -65,13 +62,10 @@ _NEVER, _STORED = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
 class RowError(IntEnum):
     """Whether a row's error is known; rows that share a pixel show the highest state."""
 
-    EMPTY = 0
-    """It has no output yet."""
-    UNKNOWN = 1
-    """It has one that has not been compared with float64."""
+    EMPTY = 0  # it has no output yet
+    UNKNOWN = 1  # it has one that has not been compared with float64
     KNOWN = 2
-    BROKEN = 3
-    """The row of O contains NaN or an infinity."""
+    BROKEN = 3  # the row of O contains NaN or an infinity
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +196,6 @@ def fill_errors(
     """Compute what is missing at a cursor; this takes long for long sequences.
 
     trace: the run; asked for row blocks from this thread.
-    progress: told the share done; may raise to stop. What has been done by then is kept.
     """
     record, w = _record(trace), trace.workload
     number, needed = snapshot.visit.head, _needed(snapshot)

@@ -10,8 +10,7 @@ from simulator.base.dtypes import F32
 from simulator.run.cell_values import CellValue, cell_name
 from simulator.run.snapshot import Cell, Snapshot
 
-MOST_TERMS = 512
-"""Terms of a sum that are handed out; the total is over all of them."""
+MOST_TERMS = 512  # terms of a sum that are handed out; the total is over all of them
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,9 +145,7 @@ def _made(snapshot: Snapshot) -> set[str]:
 def explain_gradient(snapshot: Snapshot, cell: Cell) -> Explanation:
     """Return where a number came from: what this visit adds to it, and what was there before.
 
-    References
-    ----------
-    Dao 2023, Algorithm 2; Dao et al. 2022, Algorithms 3 and 4.
+    References: Dao 2023, Algorithm 2; Dao et al. 2022, Algorithms 3 and 4.
     """
     value = cell_value(snapshot, cell)
     if value.value is None:
@@ -294,8 +292,7 @@ def _summed(weights: str, rows: str, words: str) -> Callable[[Snapshot, Number],
     return lines
 
 
-_MOST_TILES = 6
-"""Tiles that are named; of more, the last."""
+_MOST_TILES = 6  # tiles that are named; of more, the last
 
 
 def _adding(snapshot: Snapshot, cell: Cell, *, made: bool) -> str:

@@ -1,8 +1,6 @@
 """Where m, l and O of a visit that joins splits come from.
 
-References
-----------
-Dao, Haziza, Massa, Sizov 2023, "Flash-Decoding for long-context inference", step 3.
+References: Dao, Haziza, Massa, Sizov 2023, "Flash-Decoding for long-context inference", step 3.
 """
 
 from __future__ import annotations
@@ -17,10 +15,7 @@ from simulator.run.snapshot import Cell, Snapshot
 
 
 def explain_joined(snapshot: Snapshot, value: CellValue) -> Explanation:
-    """Return where m, l or O of a row of the visit's row block come from.
-
-    snapshot: state at the cursor, in a visit that joins splits.
-    """
+    """Return where m, l or O of a row of the visit's row block come from."""
     make = {"m": _maximum, "l": _sum, "O": _output}[value.cell.tensor]
     return make(snapshot, value)
 

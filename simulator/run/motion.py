@@ -33,12 +33,10 @@ from simulator.program.under_way import added, terms, under_way
 from simulator.run.final_weights import used_keys
 from simulator.run.snapshot import HeadNumbers, Snapshot
 
-_LEAD = 0.45
-"""Of the time of a flight, how much later the next one begins."""
+_LEAD = 0.45  # of the time of a flight, how much later the next one begins
 _MOST_OPS = 40
 """Most ops that are asked which tiles land: nobody waits for those of a machine that has slept."""
-AT_HBM = 0.5
-"""Share of the way from the board to the chip at which a tile passes HBM."""
+AT_HBM = 0.5  # share of the way from the board to the chip at which a tile passes HBM
 _SOUND = 0.01
 """How far the sum of all terms may be from the recorded number, as a share of the largest: a run in
 half precision rounds, and an op that comes out wrong is not such a sum."""

@@ -25,8 +25,6 @@ def whole_of(
     """Return the program of the whole run, and the rows and heads that are asked for.
 
     rows, heads: None for all.
-    Raises InputError: the scenario cannot be used, or has no such rows or heads; it has several
-        sequences, or is a backward pass.
     """
     if len(each_sequence(scenario)) > 1 or scenario.batch.blind:
         raise refuse("run", "--rows", "a batch", "a scenario that says batch.sequence")
@@ -57,10 +55,8 @@ def run_part(
     """Compute O and lse of some rows of some heads, with the numbers that they have in the run.
 
     program: that of the whole run, of which everything is counted.
-    drawing, progress: told the share of the input that is drawn, and of the rows that are done.
     Returns: the summary, with the error of these rows alone; ``o`` (heads, rows, dv) and ``lse``
         (heads, rows), float32.
-    Raises InputError: the heads do not fit in memory.
     """
     w = _workload_of(scenario, heads, program.workload, source)
     inputs = read_inputs(w, drawing)

@@ -37,9 +37,8 @@ def explain(snapshot: Snapshot, cell: Cell) -> Explanation:
 
     cell: a cell of Q, K, V, S (or of P in its place), m, l or O.
 
-    References
-    ----------
-    Dao et al. 2022, Algorithm 1; Dao 2023, Algorithm 1; Milakov and Gimelshein 2018, section 3.
+    References: Dao et al. 2022, Algorithm 1; Dao 2023, Algorithm 1; Milakov and Gimelshein 2018,
+    section 3.
     """
     found = _explained(snapshot, cell)
     if cell.split is not None or cell.tensor != OUTPUT.name:

@@ -25,8 +25,7 @@ from simulator.run.snapshot import Snapshot
 if TYPE_CHECKING:
     from simulator.run.trace import Trace
 
-WARP = 32
-"""Rows of a warp of FlashAttention-4's correction group: each of its lanes has one."""
+WARP = 32  # rows of a warp of FlashAttention-4's correction group: each of its lanes has one
 
 
 def rescaled(

@@ -19,8 +19,7 @@ from simulator.problem.workload import Workload
 from simulator.program.algorithms import algorithm_of
 from simulator.program.tile_program import TileProgram
 
-OUTPUTS = (".npz", ".json", ".csv")
-"""Endings of files that a run can be written to."""
+OUTPUTS = (".npz", ".json", ".csv")  # endings of files that a run can be written to
 _SUMMARY = "summary.json"
 
 
@@ -28,8 +27,6 @@ def check_output(path: Path, workload: Workload, *, part: bool = False) -> None:
     """Refuse an output before anything is computed for it.
 
     part: whether only some rows are computed.
-    Raises InputError: its ending is not known, its folder is missing, or the arrays do not fit in
-        memory.
     """
     w = workload
     inputs = [w.file.path] if w.file else []

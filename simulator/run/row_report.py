@@ -13,8 +13,7 @@ from simulator.program.algorithms import worked_columns
 from simulator.run.row_sums import added, blank_sums, pair_scores, row_weights, similarities
 from simulator.run.snapshot import Snapshot
 
-_CHUNK = 8192
-"""Keys that are converted to float64 at a time."""
+_CHUNK = 8192  # keys that are converted to float64 at a time
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,8 +98,7 @@ class Partials:
     weights: F32 | None
 
 
-_OF_FORWARD = ("S", "P")
-"""The numbers of pairs of a forward pass."""
+_OF_FORWARD = ("S", "P")  # the numbers of pairs of a forward pass
 
 
 @dataclass(frozen=True)

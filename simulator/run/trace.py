@@ -45,15 +45,12 @@ from simulator.timing.run_time import model_of
 
 Progress = Callable[[float], None]
 
-ROW_BLOCK_CACHE = 96 * 2**20
-"""Bytes of row blocks kept: at N = 131 072 and d = 128 about a dozen."""
-TILE_CACHE = 8 * 2**20
-"""Bytes of tiles kept: the current one and some before it."""
+ROW_BLOCK_CACHE = 96 * 2**20  # bytes of row blocks kept: at N = 131 072 and d = 128 about a dozen
+TILE_CACHE = 8 * 2**20  # bytes of tiles kept: the current one and some before it
 DETAIL_CELLS, DETAIL_TILES = 2**20, 2**14
 """Scores and tiles of a head up to which a snapshot contains all its numbers."""
 
-_RowState = tuple[F32 | np.float32, F32 | np.float32, F32 | np.float32]
-"""m, l and O of a row block."""
+_RowState = tuple[F32 | np.float32, F32 | np.float32, F32 | np.float32]  # m, l and O of a row block
 
 
 class Trace(ShownFigure):
@@ -112,10 +109,7 @@ class Trace(ShownFigure):
         return self._tiles.get(visit.index, make)
 
     def snapshot(self, visit: int, op: int | None = None) -> Snapshot:
-        """Return the state after `op` of `visit`, or after the whole visit.
-
-        Raises IndexError: there is no such visit or op.
-        """
+        """Return the state after `op` of `visit`, or after the whole visit."""
         last = len(self.program.ops(visit)) - 1
         if op is None:
             op = last
@@ -238,7 +232,6 @@ class Trace(ShownFigure):
     def arrays(self, progress: Progress | None = None) -> dict[str, F32]:
         """Return O, lse and, for flash1 and flash2, m and l after every column block.
 
-        progress: told the share done, 0 to 1; may raise to stop.
         Returns: ``o`` (heads, Nq, dv), ``lse`` (heads, Nq), ``m`` and ``l`` (heads, Nq, Tc),
             float32; of a backward pass also ``dq``, ``dk`` and ``dv``, shaped as Q, K and V are.
         """
@@ -567,7 +560,6 @@ def simulate(
 
     engine: ``numpy``, or what makes another engine; with faults on, ``numpy`` makes them.
     source: the file that the scenario has been read from, which errors name.
-    Raises InputError: the scenario, its input or the engine cannot be used.
     """
     if not isinstance(scenario, Scenario):
         scenario, source = load_scenario(scenario), str(scenario)

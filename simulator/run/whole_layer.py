@@ -3,9 +3,7 @@
 The tiles are a stage of it. Its projections are computed at once, so a cursor is always in the
 tiles; which rows of each head are in HBM by then says what the later stages have to work with.
 
-References
-----------
-Vaswani et al. 2017, section 3.2.2.
+References: Vaswani et al. 2017, section 3.2.2.
 """
 
 from __future__ import annotations
@@ -121,10 +119,7 @@ def example_layer() -> tuple[Trace, Snapshot]:
 
 
 def compute_layer(trace: Trace, progress: Progress = lambda share: None) -> LayerRun:
-    """Run a whole layer and hold each stage against float64; its result is kept with the run.
-
-    progress: told the share done, 0 to 1; may raise to stop.
-    """
+    """Run a whole layer and hold each stage against float64; its result is kept with the run."""
     layer = trace.whole_layer
     assert layer is not None
     single, inputs = trace.single_heads

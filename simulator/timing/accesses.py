@@ -24,8 +24,7 @@ Index = TypeVar("Index", int, I64)
 _NUMBERS = {name: number for number, name in enumerate(TENSORS)}
 FLOAT_OPERATIONS = 4
 """Float32 operations of a score beside its exponential: scale, maximum, difference, sum."""
-_LANES = 16
-"""More than the tensors that a visit reads and writes."""
+_LANES = 16  # more than the tensors that a visit reads and writes
 
 
 @dataclass(frozen=True, eq=False)

@@ -77,8 +77,7 @@ def least_duration(program: TileProgram) -> Duration:
     return Duration(program, 1, None, why_no_time(program))
 
 
-ROUGH_VISITS = 1 << 12
-"""Visits that go through the cache where many runs are timed at once."""
+ROUGH_VISITS = 1 << 12  # visits that go through the cache where many runs are timed at once
 
 
 def rough_duration(program: TileProgram) -> Duration:

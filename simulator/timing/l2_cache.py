@@ -19,21 +19,11 @@ class DramTraffic(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Accesses:
-    """Accesses of tiles, (accesses,) each, in the order in which they reach the cache.
+    """Accesses of tiles, (accesses,) each, in the order in which they reach the cache."""
 
-    Attributes
-    ----------
-    tiles : ndarray
-        int64: which tile.
-    sizes : ndarray
-        int64: its bytes, the same in all accesses of a tile.
-    writes : ndarray
-        bool: whether the tile is written, whole.
-    """
-
-    tiles: I64
-    sizes: I64
-    writes: Bools
+    tiles: I64  # which tile
+    sizes: I64  # its bytes, the same in all accesses of a tile
+    writes: Bools  # whether the tile is written, whole
 
     @property
     def bytes(self) -> int:

@@ -25,10 +25,8 @@ from simulator.timing.orders import Order, begins
 Bound = Literal[
     "products", "softmax", "L2", "DRAM", "too few blocks", "start and end of blocks", "launch"
 ]
-PORT_BYTES = 64
-"""Bytes a clock from L2 into one multiprocessor."""
-SHARED_BYTES = 128
-"""Bytes a clock between a multiprocessor and its shared memory."""
+PORT_BYTES = 64  # bytes a clock from L2 into one multiprocessor
+SHARED_BYTES = 128  # bytes a clock between a multiprocessor and its shared memory
 LIBRARY_SHARE = 0.65
 """Share of the HBM bandwidth of launches that follow each other in a library, as naive attention
 does; fitted to published figures of it."""

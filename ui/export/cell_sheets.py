@@ -13,10 +13,8 @@ from simulator.run.trace import is_detailed
 from ui.board.layout import BoardLayout
 from ui.look.units import number_text
 
-MOST_CELLS = 40_000
-"""Cells of all matrices up to which a page has their numbers."""
-Place = dict[str, Any]
-"""Where cells lie in a picture, for the page's script."""
+MOST_CELLS = 40_000  # cells of all matrices up to which a page has their numbers
+Place = dict[str, Any]  # where cells lie in a picture, for the page's script
 
 
 class CellSheets:

@@ -59,7 +59,6 @@ def run(
     """Write a picture or a film of a run or of a lesson, and say what was written.
 
     parts_on: returns what makes the parts of an export, where the words say.
-    Raises InputError: the scenario, the lesson, an option or the target cannot be used.
     """
     lesson = _lesson_file(words.scenario)
     wanted = ExportOptions.asked(words, lesson=lesson is not None)

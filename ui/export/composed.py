@@ -37,8 +37,7 @@ from ui.panels.softmax.model import moves_softmax
 from ui.panels.softmax.painter import paint_softmax
 from ui.panels.transport.painter import paint_chips, paint_scrubber, time_words
 
-DESIGN = QSizeF(1600, 900)
-"""Picture size at which the style's scale is 1."""
+DESIGN = QSizeF(1600, 900)  # picture size at which the style's scale is 1
 
 
 def scene_style(theme: Theme, size: QSizeF) -> Style:
@@ -93,7 +92,6 @@ def paint_scene(
 ) -> None:
     """Draw the whole picture.
 
-    style: colours and text scale; `scene_style` gives the one for a size.
     ground: whether to fill the space between and around the parts.
     """
     lay = _paint_still(painter, snapshot, report, style, rect, ground=ground)

@@ -21,14 +21,10 @@ from ui.session.tasks import Report
 
 T = TypeVar("T")
 
-SEGMENT = 120
-"""Frames of a segment, which is encoded on its own."""
-WAITING = 3
-"""Most frames that wait to be encoded."""
-_LOOK = 0.03
-"""Seconds between two checks whether the film is still wanted."""
-_PATIENCE = 0.1
-"""Seconds that an encoder is given to stop."""
+SEGMENT = 120  # frames of a segment, which is encoded on its own
+WAITING = 3  # most frames that wait to be encoded
+_LOOK = 0.03  # seconds between two checks whether the film is still wanted
+_PATIENCE = 0.1  # seconds that an encoder is given to stop
 
 
 class FrameWriter(Protocol):

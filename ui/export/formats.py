@@ -48,10 +48,7 @@ ENDINGS = tuple(ending for ending in BY_ENDING if ending != "frames")
 
 
 def format_of(target: str) -> Format:
-    """Return the format of a target.
-
-    Raises InputError: its ending is none of those known.
-    """
+    """Return the format of a target."""
     name = target.lower()
     if name.rstrip("/\\").endswith(".reveal"):
         return BY_ENDING[".reveal"]

@@ -60,7 +60,6 @@ class RunFrames:
     """The frames of a run.
 
     trace: the run; nobody else may use it in the meantime.
-    moments: what the frames show.
     size: width and height in pixels.
     row: the row that is explained; by default the middle one of the row block.
     """

@@ -24,16 +24,13 @@ from ui.look.lesson_text import FORMATS
 from ui.look.theme import THEMES, Style
 from ui.talk.caption import BODY, lines_above, text_flow
 
-A4 = (1190, 1684)
-"""A sheet, upright, in pixels of 1/144 inch."""
+A4 = (1190, 1684)  # a sheet, upright, in pixels of 1/144 inch
 _LETTERS = 64
 """How many letters high a sheet would be if it were square: for words outside of pictures."""
 _LEAST_PICTURE = 0.6
 """Least size of a picture, over the largest that has room, for notes that are long."""
-_TITLE = 1.4
-"""Size of the letters of a title, likewise."""
-_COLUMN = 36
-"""Least width of a column of text, in letters."""
+_TITLE = 1.4  # size of the letters of a title, likewise
+_COLUMN = 36  # least width of a column of text, in letters
 
 
 @dataclass(frozen=True, slots=True)

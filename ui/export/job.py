@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from ui.export.slides import FilmedPages
     from ui.export.unseen_window import WindowFactory  # imports the panels
 
-GIF_SAMPLES = 6
-"""Frames from whose colours the palette is made."""
+GIF_SAMPLES = 6  # frames from whose colours the palette is made
 
 
 class PartMaker(Protocol):
@@ -65,10 +64,8 @@ class Export:
     def make(self, report: Report, parts: PartMaker | None = None) -> None:
         """Make it.
 
-        parts: makes its parts elsewhere.
         report: is given the share done; an error in it ends the work, and the target stays as it
             was.
-        Raises InputError: it cannot be written, or an encoder is missing.
         """
         try:
             make_files(self.options, self.source, self.note, report, self.sound, parts)
@@ -89,9 +86,7 @@ def prepare(
     """Return the export of a run.
 
     trace: the run; nobody else may use it until the export is made.
-    scenario: the scenario's file, for the command in the metadata.
     new_window: makes the window of a session; a layout needs it.
-    Raises InputError: the options cannot be used.
     """
     options.check()
     source: FrameSource
@@ -164,11 +159,7 @@ def prepare_lesson(
     new_window: WindowFactory,
     engine: str = "auto",
 ) -> Export:
-    """Return the export of a lesson; a step is computed when its frames are needed.
-
-    named: the lesson as the user calls it, for the command in the metadata.
-    Raises InputError: the options cannot be used, or none of the lesson's steps can.
-    """
+    """Return the export of a lesson; a step is computed when its frames are needed."""
     from ui.export.handout import Handout
     from ui.export.lesson_frames import LessonFrames
     from ui.export.storyboard import handout, handout_words, make_storyboard
@@ -226,12 +217,7 @@ def make_files(
     sound: Sound | None = None,
     parts: PartMaker | None = None,
 ) -> None:
-    """Write the frames or the steps of a source, in the format of the options.
-
-    parts: makes them elsewhere.
-
-    Raises InputError: it cannot be written, or an encoder is missing.
-    """
+    """Write the frames or the steps of a source, in the format of the options."""
     ending, path, theme = options.format.ending, options.path, options.theme
     data: bytes | None = None
     if options.format.codec:
@@ -273,10 +259,7 @@ def make_files(
 
 
 def check_codec(codec: str, target: str) -> None:
-    """Refuse a target if its encoder is not available.
-
-    Raises InputError: PyAV is not installed, or was built without it.
-    """
+    """Refuse a target if its encoder is not available."""
     wanted = f"PyAV with the encoder {codec}: pip install av; .apng, .png, .svg and .pdf need none"
     try:
         import av

@@ -12,8 +12,6 @@ from ui.export.unseen_window import Look, UnseenWindow, WindowFactory, WindowFra
 class LayoutFrames(WindowFrames):
     """A run in the panels of the window; each state is a still picture.
 
-    moments: what the frames show.
-    size: width and height in pixels.
     row: the row that is explained; by default the middle one of the row block.
     """
 

@@ -36,8 +36,7 @@ from ui.talk.prediction import printed
 R = TypeVar("R")
 
 _NAP = 0.01
-_FADE_SECONDS = 0.4
-"""How long the picture before a step fades."""
+_FADE_SECONDS = 0.4  # how long the picture before a step fades
 
 
 class LessonFrames(WindowFrames):
@@ -46,7 +45,6 @@ class LessonFrames(WindowFrames):
     Ops are seen to move, the camera glides to what a step frames, and the last picture of a step
     fades into the next. All of that follows from the frame's number.
 
-    size: width and height in pixels.
     headed: whether the lesson's title is before that of each step, and the caption is shown whole,
         for pages that are used alone.
     """

@@ -23,10 +23,8 @@ from ui.export.storyboard import REST, LessonFrame, Shot, Storyboard, make_story
 from ui.export.unseen_window import Look, WindowFactory
 from ui.look.units import plural
 
-MOST_SHOTS = 8
-"""Most states on the way to the place of a step."""
-BETWEEN = (0.3, 0.6)
-"""How far an op has come in the pictures of it under way."""
+MOST_SHOTS = 8  # most states on the way to the place of a step
+BETWEEN = (0.3, 0.6)  # how far an op has come in the pictures of it under way
 
 
 class LessonPages:

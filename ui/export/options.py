@@ -16,21 +16,16 @@ from ui.export.formats import WITH_SOUND, Format, format_of
 from ui.look.layouts import LAYOUT_NAMES
 from ui.safety.program import TYPED
 
-SIZES = ((320, 240), (7680, 4320))
-"""Smallest and largest picture."""
+SIZES = ((320, 240), (7680, 4320))  # smallest and largest picture
 THEME_NAMES = ("dark", "light", "contrast")
-RACE = "race"
-"""The scene of whole runs: it has no visits, and its film has a length of its own."""
+RACE = "race"  # the scene of whole runs: it has no visits, and its film has a length of its own
 SCENE_NAMES = ("scene", "board", RACE, *LAYOUT_NAMES)
 """Pictures of a run, and layouts of the window."""
-STEPPED = ("scene", "board")
-"""Those that a reader steps through."""
-NUMBER = re.compile(r"%(?:0[1-9])?d")
-"""The part of a pattern of file names where the number is."""
+STEPPED = ("scene", "board")  # those that a reader steps through
+NUMBER = re.compile(r"%(?:0[1-9])?d")  # the part of a pattern of file names where the number is
 
 
-Part = tuple[int | None, int | None]
-"""Start and stop, either None for its end of the run or lesson."""
+Part = tuple[int | None, int | None]  # start and stop, either None for its end of the run or lesson
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +132,7 @@ class ExportOptions:
 
     @classmethod
     def asked(cls, words: Namespace, *, lesson: bool) -> ExportOptions:
-        """Return the options of a command line.
-
-        Raises InputError: the size, or the ending of the target, is none.
-        """
+        """Return the options of a command line."""
         found = {name: getattr(words, name) for name in OPTIONS}
         found["size"] = picture_size(words.size)
         found["theme"] = words.theme or usual_theme(format_of(words.output), lesson=lesson)
@@ -177,10 +169,7 @@ class ExportOptions:
         return sorted(found for found in path.parent.iterdir() if frame.fullmatch(found.name))
 
     def check(self) -> None:
-        """Refuse options that cannot be used.
-
-        Raises InputError: names the option, its value and what was expected.
-        """
+        """Refuse options that cannot be used."""
         kind = self.format
         self._check_kind()
         for name in ("pace", "length", "by"):
@@ -269,20 +258,14 @@ class ExportOptions:
             raise _wrong("-o", self.target, "a pattern with one number, such as frame-%04d.png")
 
     def range_of(self, total: int) -> range:
-        """Return the visits that are shown, of a run of `total`.
-
-        Raises InputError: there are no such visits.
-        """
+        """Return the visits that are shown, of a run of `total`."""
         if self.visits is None:
             whole = self.format.film or self.format.steps
             return range(total) if whole else range(total // 2, total // 2 + 1)
         return _part("--visits", self.visits, total)
 
     def steps_of(self, total: int) -> range:
-        """Return the steps that are shown, of a lesson with `total` good ones.
-
-        Raises InputError: there are no such steps.
-        """
+        """Return the steps that are shown, of a lesson with `total` good ones."""
         chosen = _part("--steps", self.steps or (None, None), total)
         if self.format.film or self.format.paper or self.format.steps:
             return chosen
@@ -346,10 +329,7 @@ def usual_theme(kind: Format, *, lesson: bool, usual: str = "dark") -> str:
 
 
 def picture_size(text: str) -> tuple[int, int]:
-    """Return width and height from text such as ``1920x1080``.
-
-    Raises InputError: it is something else.
-    """
+    """Return width and height from text such as ``1920x1080``."""
     width, _, height = text.replace("×", "x").replace(" ", "").partition("x")
     if not (width.isdecimal() and height.isdecimal()) or max(len(width), len(height)) > 5:
         raise _wrong("--size", text, "WIDTHxHEIGHT, such as 1920x1080")

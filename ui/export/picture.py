@@ -19,18 +19,14 @@ from ui.export.writers.widgets import paint_widgets
 from ui.look.theme import DARK, Style
 from ui.safety.faults import raising
 
-Files = dict[str, QByteArray]
-"""A picture as files, by their kinds."""
+Files = dict[str, QByteArray]  # a picture as files, by their kinds
 Beside = Callable[[Callable[[], Files], Callable[[Files], None]], None]
 _MARK = "application/x-tilescope-copy"
 """On the clipboard until the files of a picture are there: whose they are."""
 
 
 class WidgetPicture:
-    """A widget as it is shown, with a strip above it that names the faults of the run.
-
-    scenario: that of the run; without faults there is no strip.
-    """
+    """A widget as it is shown, with a strip above it that names the faults of the run."""
 
     def __init__(
         self, widget: QWidget, scenario: Scenario | None = None, style: Style | None = None
@@ -79,11 +75,7 @@ class WidgetPicture:
         return bytes(data.data())
 
     def save(self, path: Path) -> None:
-        """Write it into a PNG or SVG file, whole or not at all.
-
-        Raises InputError: the file cannot be written, or ends in something else, or a part cannot
-            be drawn.
-        """
+        """Write it into a PNG or SVG file, whole or not at all."""
         if path.suffix not in (".png", ".svg"):
             raise refuse("export", "file", str(path), "a file that ends in .png or .svg")
         data = bytes(self.png().data()) if path.suffix == ".png" else self.svg()
@@ -94,7 +86,6 @@ class WidgetPicture:
 
         beside: does the first thing in another thread, and tells the second what came of it: the
             files take longer than a window may stand still.
-        Raises InputError: a part of it cannot be drawn.
         """
         image, drawn, clipboard = self.image(), self._drawn(), QGuiApplication.clipboard()
         mark = QByteArray(str(image.cacheKey()).encode())

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
 _SHARE, _MADE = "share ", "made "
 _TELL_EVERY = 0.05
-_LOOK = 0.03
-"""Seconds between two checks whether the export is still wanted."""
+_LOOK = 0.03  # seconds between two checks whether the export is still wanted
 
 
 # --- in the process that makes it ----------------------------------------------------------------
@@ -77,11 +76,9 @@ def make_beside(
     """Make an export in another process.
 
     source: the current scenario, saved or not, or the file of a lesson.
-    named: the file that the command in the metadata names.
     report: is given the share done; an error in it ends the process, and the target stays as it
         was.
     Returns: What was made, in words.
-    Raises InputError: with the line that the process wrote.
     """
     options = replace(options, token=secrets.token_hex(4))
     with tempfile.TemporaryDirectory(prefix="tilescope-") as folder:

@@ -29,8 +29,7 @@ from ui.look.units import plural
 from ui.panels.compare.study import COMPARE, CompareFound, CompareState
 from ui.panels.study_panel import whole
 
-_TEXT = 1.64
-"""Text scale in a picture of `HALL`'s size: the smallest words are 2.5 % of its height."""
+_TEXT = 1.64  # text scale in a picture of `HALL`'s size: the smallest words are 2.5 % of its height
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +70,7 @@ def race_times(
 ) -> RaceTimes:
     """Return the times of a still or of a film.
 
-    fps: frames a second.
     length: seconds in all; by default `FILM_SECONDS`.
-    Raises InputError: the film would be endless.
     """
     frames = (
         frames_in(length or FILM_SECONDS, fps, "--length", length or FILM_SECONDS) if film else 1
@@ -82,10 +79,7 @@ def race_times(
 
 
 class RaceFrames:
-    """The frames of a race.
-
-    size: width and height in pixels.
-    """
+    """The frames of a race."""
 
     in_gui = False
 

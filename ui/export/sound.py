@@ -23,8 +23,7 @@ from ui.export.storyboard import Storyboard
 from ui.export.timeline import Timeline
 from ui.session.ticks import LENGTH, RATE, limited, tick
 
-_APART = 0.05
-"""Least seconds between two ticks of a tensor: more of them would be a noise."""
+_APART = 0.05  # least seconds between two ticks of a tensor: more of them would be a noise
 
 
 class Landing(NamedTuple):

@@ -41,10 +41,8 @@ from ui.panels.formula.lines import formula_model
 OPS_UP_TO, MOST, MOST_SLIDES = 24, 240, 60
 """Visits up to which every op is a step, and most steps of a run that goes by tile or row block: of
 a page, and of slides."""
-FPS = 30
-"""Frames a second of its films."""
-BETWEEN = 4
-"""Pictures of an op under way."""
+FPS = 30  # frames a second of its films
+BETWEEN = 4  # pictures of an op under way
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +196,6 @@ class RunPages:
     """The steps of a run.
 
     trace: the run; nobody else may use it in the meantime.
-    visits: what is shown of it.
     by: what one step is; None: an op while there are few.
     slides: whether they are slides, of which there are fewer.
     moving: whether ops are seen under way.

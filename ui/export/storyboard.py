@@ -22,18 +22,12 @@ from ui.export.timeline import frames_in
 from ui.look.units import plural
 from ui.talk.lesson_player import PLAY_STEPS, WALK_SECONDS, WALK_STEPS
 
-READING = 2.7
-"""Words that are read in a second."""
-SHORTEST = 3.0
-"""Least seconds that a caption, or an answer, is shown."""
-REST = 1.6
-"""Least seconds that the place of a step is shown after what has led there."""
-BETWEEN = 0.5
-"""The same where the next step goes on from there: what moves is not kept waiting."""
-THINKING = 2.0
-"""Seconds that a question stays when it has been read."""
-END_SECONDS = 5.0
-"""How long the slide is shown after the last step."""
+READING = 2.7  # words that are read in a second
+SHORTEST = 3.0  # least seconds that a caption, or an answer, is shown
+REST = 1.6  # least seconds that the place of a step is shown after what has led there
+BETWEEN = 0.5  # the same where the next step goes on from there: what moves is not kept waiting
+THINKING = 2.0  # seconds that a question stays when it has been read
+END_SECONDS = 5.0  # how long the slide is shown after the last step
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +106,8 @@ def make_storyboard(
 ) -> Storyboard:
     """Return the frames of some steps of a lesson.
 
-    fps: frames a second.
     pace, length: seconds for each step on average, or in all; by default as long as it takes to
         read them.
-    Raises InputError: it would be endless.
     """
     shots = [shot for n in steps for shot in _shots(lesson, n, n == steps.start)]
     if steps.stop == len(lesson.steps):

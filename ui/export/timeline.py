@@ -27,11 +27,9 @@ from simulator.run.rescales import rescale_seconds_at
 from simulator.run.trace import Trace
 from ui.look.units import count_text, plural
 
-LONGEST = 60.0
-"""Most seconds of a film if its length is not given."""
+LONGEST = 60.0  # most seconds of a film if its length is not given
 MOST_FRAMES = 200_000
-OPS_BY_DEFAULT = 600
-"""Most ops of a film that goes op by op if the step is not given."""
+OPS_BY_DEFAULT = 600  # most ops of a film that goes op by op if the step is not given
 VISITS_BY_OP = 100_000
 """Visits whose ops are counted one visit after another, which takes a few seconds."""
 _UNKNOWN: Mapping[int, float] = {}
@@ -163,13 +161,11 @@ def make_timeline(
 ) -> Timeline:
     """Return the frames of a part of a run.
 
-    fps: frames a second.
     by: op or tile; by default ops while they are few.
     pace: seconds for each tile, or for each op that moves no tiles; others take longer in
         proportion.
     length: seconds in all. With neither, as long as it plays at speed 1, `LONGEST` in all.
     rescales: seconds of the rescale of visits at speed 1: where it changes nothing it takes none.
-    Raises InputError: it would be endless.
     """
     until, ops = None, None
     if by is not Granularity.TILE and (by or len(visits) <= OPS_BY_DEFAULT):
@@ -197,11 +193,7 @@ def make_timeline(
 def frames_in(
     length: float, fps: int, key: str, value: object, instead: str = "a lower --fps"
 ) -> int:
-    """Return how many frames a film of some seconds has.
-
-    fps: frames a second.
-    Raises InputError: they are too many.
-    """
+    """Return how many frames a film of some seconds has."""
     frames = max(1, round(length * fps))
     if frames > MOST_FRAMES:
         raise refuse(

@@ -43,8 +43,7 @@ _WORDS = ("stage_title", "stage_band")
 """What stands above the scene of a slide, and below it, beside the caption."""
 
 
-CAMERA_SECONDS = 1.2
-"""How long the camera takes from what a step of a lesson frames to the next."""
+CAMERA_SECONDS = 1.2  # how long the camera takes from what a step of a lesson frames to the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +104,6 @@ class UnseenWindow:
     asked for. Each layout has a new window, because the places of docks depend on what was shown
     before, and a picture must not.
 
-    size: width and height of the picture in pixels.
     trace: a run that has been built already.
     """
 
@@ -125,10 +123,8 @@ class UnseenWindow:
         self._trace = trace
         self._window: LessonWindow | None = None
         self._shown: WindowPlace | None = None
-        self._moving: Moving | None = None
-        """The op under way in the window."""
-        self._now = 0.0
-        """What the window's clock says."""
+        self._moving: Moving | None = None  # the op under way in the window
+        self._now = 0.0  # what the window's clock says
         self._refused: list[Exception] = []
 
     def run_of(self, scenario: Scenario) -> Trace:
@@ -148,7 +144,6 @@ class UnseenWindow:
 
         said: the caption, for a lesson: in all pictures of a window or in none.
         moving: how far the op that leads there has got; by default it is done.
-        Raises InputError: the scenario or its input cannot be used.
         """
         with raising():
             self._show(place, look, said, moving)
@@ -306,7 +301,6 @@ class WindowFrames(ABC):
     """Frames that an unseen window shows: painted in the GUI thread, with a background.
 
     make: makes the window when the first frame is asked for.
-    size: width and height in pixels.
     """
 
     transparent = False

@@ -14,8 +14,7 @@ from ui.look.layouts import LAYOUT_NAMES
 from ui.session.session import Session
 from ui.session.tasks import Report
 
-KIND = "export"
-"""Kind of the session's task."""
+KIND = "export"  # kind of the session's task
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -62,15 +62,11 @@ class _Waiting:
 
 _told: set[tuple[object, ...]] = set()
 """Hook, kind and lines of errors that have been told: a panel may be painted 60 times a second."""
-_waiting: list[_Waiting] = []
-"""The code that wants to know errors; the innermost is told."""
+_waiting: list[_Waiting] = []  # the code that wants to know errors; the innermost is told
 
 
 class Border:
-    """Qt's border: an error that is raised inside is reported and goes no further.
-
-    failed: whether anything was raised.
-    """
+    """Qt's border: an error that is raised inside is reported and goes no further."""
 
     __slots__ = ("_what", "failed")
 
@@ -118,7 +114,6 @@ def raising() -> Iterator[None]:
     The frames of the error are not kept, because they contain painters, which must not live longer
     than what they paint on. The text of the traceback becomes a note.
 
-    Raises InputError: which widget could not be drawn, and why, in one line.
     Raises Exception: what a slot raised, or the work itself.
     """
     found = _Waiting()

@@ -15,10 +15,8 @@ import sys
 from functools import cache
 from typing import Any
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
-"""From glibc's malloc.h."""
-_POOLS = 1
-"""One for all threads: Python lets one of them run at a time, so they seldom wait for it."""
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # from glibc's malloc.h
+_POOLS = 1  # one for all threads: Python lets one of them run at a time, so they seldom wait for it
 _LARGE = 2 * 2**20
 """Bytes from which an array or picture has its own mapping, which is freed with it. With a smaller
 number, runs with large tiles would take a sixth longer, because mapping takes time."""

@@ -16,8 +16,7 @@ from simulator.base.files import write_atomically
 from simulator.base.limits import read_bounded
 
 Value = str | list[str] | bytes
-_MOST_BYTES = 2**20
-"""Bytes of a file that are read: ours has a few thousand."""
+_MOST_BYTES = 2**20  # bytes of a file that are read: ours has a few thousand
 _LETTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _PARTS = re.compile(r'\\x([0-9a-fA-F]+)|\\([0-7]+)|\\(.)|(")|(,)|([^\\",]+)', re.DOTALL)
 _BYTES = re.compile(r"@ByteArray\((.*)\)", re.DOTALL)

@@ -21,12 +21,10 @@ LOG = logging.getLogger("tilescope")
 LOG.addHandler(logging.NullHandler())  # a command without a log prints nothing instead
 LOG.propagate = False
 
-MOST_BYTES = 512 * 1024
-"""Bytes of a log file; the previous file is kept, too."""
+MOST_BYTES = 512 * 1024  # bytes of a log file; the previous file is kept, too
 _NOT_LOGS = (".toml", ".md", ".npz", ".safetensors")
 """Endings of files that users open: `--log demo.toml` would write to such a file."""
-_REMARKS = 4
-"""Messages of Qt, the last of them fatal, that are shown if it cannot start."""
+_REMARKS = 4  # messages of Qt, the last of them fatal, that are shown if it cannot start
 _LEVELS = {
     QtMsgType.QtDebugMsg: logging.DEBUG,
     QtMsgType.QtInfoMsg: logging.INFO,
@@ -48,7 +46,6 @@ def start_log(wanted: str | None = None, most_bytes: int = MOST_BYTES) -> Path |
         it, only warnings and failures go to `log_path`.
     most_bytes: most bytes of the file; then a new file begins and the old one is kept.
     Returns: the file; None if nobody asked for one and none can be written.
-    Raises InputError: the log that was asked for cannot be written.
     """
     stop_log()
     path = Path(wanted).absolute() if wanted else log_path()

@@ -10,8 +10,7 @@ PACKAGE = __name__.removesuffix(".safety.program")
 BINARY = bool(getattr(sys, "frozen", False))
 CHECKOUT = PACKAGE == "ui" and not BINARY
 KIND = "binary" if BINARY else "checkout" if CHECKOUT else "wheel"
-TYPED = ("python", "-m", PACKAGE) if CHECKOUT else ("tilescope",)
-"""What is typed to start it."""
+TYPED = ("python", "-m", PACKAGE) if CHECKOUT else ("tilescope",)  # what is typed to start it
 
 
 def started_again() -> tuple[list[str], Path | None]:

@@ -14,17 +14,13 @@ from ui.look.theme import TEXT_SCALES, THEMES
 from ui.safety.ini import IniFile, Value
 
 MAX_RECENT, MAX_SEARCHED = 8, 6
-LINK = "tilescope:"
-"""What a link begins with among the recent files."""
+LINK = "tilescope:"  # what a link begins with among the recent files
 _DOCKS_VERSION = 4
 """A number to increase when docks change so that an old state would hide them, or mix groups."""
 
 
 def settings_path() -> Path:
-    """Return the settings file: ``TILESCOPE_SETTINGS``, else a file in the user's configuration.
-
-    Raises InputError: ``TILESCOPE_SETTINGS`` is no name of a file.
-    """
+    """Return the settings file: ``TILESCOPE_SETTINGS``, else a file in the user's configuration."""
     override = os.environ.get("TILESCOPE_SETTINGS")
     if override:
         if not Path(override).name:
@@ -57,8 +53,7 @@ class Settings:
 
     def __init__(self, path: Path | None = None, store: Store | None = None) -> None:
         self._store: Store = store or IniFile(path or settings_path())
-        self.system_reduces = False
-        """Whether the system is known to ask for less motion."""
+        self.system_reduces = False  # whether the system is known to ask for less motion
 
     @property
     def folder(self) -> Path:

@@ -15,8 +15,7 @@ from typing import Any, NoReturn
 
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")  # Windows has the first two
 _IMPORT = "<frozen importlib._bootstrap>"
-_WAIT = 0.02
-"""Seconds after which an interrupt that came during an import is tried again."""
+_WAIT = 0.02  # seconds after which an interrupt that came during an import is tried again
 _seen: list[int] = []
 _LOST = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 
@@ -24,7 +23,6 @@ _LOST = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 def take_signals(handler: Callable[[int, FrameType | None], object]) -> dict[int, Any]:
     """Handle signals from now on, except those that this process is to ignore, as with nohup.
 
-    handler: as for `signal.signal`.
     Returns: the handlers from before by their numbers; empty in another thread than the main one.
     """
     if threading.current_thread() is not threading.main_thread():

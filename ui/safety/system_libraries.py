@@ -14,14 +14,12 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-DRAWING = "offscreen"
-"""The platform that draws into pictures; it is always needed."""
+DRAWING = "offscreen"  # the platform that draws into pictures; it is always needed
 PLATFORMS = {"DISPLAY": "xcb", "WAYLAND_DISPLAY": "wayland"}
 """The variable that names a display, and Qt's platform for it."""
 _USELESS = "(?:file too short|invalid ELF header)"
 """What the linker says of a file that is no library."""
-_LIBRARIES = ("Gui", "Widgets", "Svg", "OpenGLWidgets")
-"""Parts of Qt that Tilescope uses."""
+_LIBRARIES = ("Gui", "Widgets", "Svg", "OpenGLWidgets")  # parts of Qt that Tilescope uses
 
 _PACKAGES = {
     "libglib-2.0.so.0": "libglib2.0-0",

@@ -13,8 +13,7 @@ from typing import Any
 
 _PATIENCE_S = 0.1
 """How long a bus may take to let us in, and once more how long it may take to answer."""
-_MAC_S = 1.0
-"""How long macOS may take to start the program that reads its settings."""
+_MAC_S = 1.0  # how long macOS may take to start the program that reads its settings
 _PORTAL = {
     "object_path": "/org/freedesktop/portal/desktop",
     "bus_name": "org.freedesktop.portal.Desktop",
@@ -25,8 +24,7 @@ _KEYS: tuple[tuple[str, str, Callable[[object], bool]], ...] = (
     ("org.gnome.desktop.interface", "enable-animations", lambda value: value is False),
 )
 """What the portal is asked for, and what the answers mean; the first that it knows counts."""
-_ANIMATIONS = 0x1042
-"""Windows' SPI_GETCLIENTAREAANIMATION."""
+_ANIMATIONS = 0x1042  # Windows' SPI_GETCLIENTAREAANIMATION
 
 
 def system_reduces_motion() -> bool | None:

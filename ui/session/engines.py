@@ -23,17 +23,12 @@ class Engines:
     def __init__(self, name: str, choose: Choose = choose_engine) -> None:
         self.name = name
         self._choose = choose
-        self.note = ""
-        """In words, why a device is no longer used; empty if none has failed."""
+        self.note = ""  # in words, why a device is no longer used; empty if none has failed
         self._notes: dict[object, str] = {}  # why `auto` computes with NumPy, by kernel
         self._inputs: tuple[object, Inputs] | None = None
 
     def trace(self, scenario: Scenario) -> Trace:
-        """Build a trace (in the worker); inputs that did not change are kept.
-
-        Raises InputError: the scenario or its input cannot be used, or the engine that was asked
-            for does not run.
-        """
+        """Build a trace (in the worker); inputs that did not change are kept."""
         workload = resolve(scenario)
         key = _input_key(workload)
         if self._inputs is None or self._inputs[0] != key:
@@ -41,10 +36,7 @@ class Engines:
         return trace_of(workload, workload.posed(self._inputs[1]), self.make)
 
     def make(self, workload: Workload, inputs: Inputs) -> Engine:
-        """Make the engine of a workload, and remember why it is this one.
-
-        Raises InputError: the engine that was asked for does not run.
-        """
+        """Make the engine of a workload, and remember why it is this one."""
         engine, note = self._choose(self.name, workload, inputs)
         if not workload.faults.on:
             self._notes[_kernel_key(workload)] = note

@@ -7,25 +7,21 @@ from PySide6.QtCore import QObject, Signal
 from simulator.problem.models import AttentionModel, models
 
 FIRST_MODEL, FIRST_TOKENS = "Llama-3-70B", 131_072
-LESSON_MODEL, LESSON_TOKENS = "Llama-3-8B", 4096
-"""What a lesson shows that says nothing else."""
+LESSON_MODEL, LESSON_TOKENS = "Llama-3-8B", 4096  # what a lesson shows that says nothing else
 
 
 class ModelChoice(QObject):
     """The model, length and element type of the KV cache, which other panels follow."""
 
-    changed = Signal()
-    """Another model, tokens or element type, or the same chosen again."""
+    changed = Signal()  # another model, tokens or element type, or the same chosen again
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.model: AttentionModel = models()[FIRST_MODEL]
         self.tokens = FIRST_TOKENS
         self.dtype = "float16"
-        self.own: AttentionModel | None = None
-        """The last one that came from a file."""
-        self.by_hand = False
-        """Whether the user, not a lesson or the first view, has chosen it."""
+        self.own: AttentionModel | None = None  # the last one that came from a file
+        self.by_hand = False  # whether the user, not a lesson or the first view, has chosen it
 
     def take(
         self,

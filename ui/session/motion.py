@@ -31,8 +31,7 @@ from ui.session.view import View
 if TYPE_CHECKING:
     from ui.session.playing import Playing
 
-TICK_MS = 16
-"""About 60 ticks a second, and only while something moves or plays."""
+TICK_MS = 16  # about 60 ticks a second, and only while something moves or plays
 LONGEST_TICK = 10.0
 """Most seconds that pass between two ticks: a machine that has slept does not play on."""
 MADE_UP = 0.25
@@ -49,8 +48,6 @@ class Clock(QObject):
     not: only the newest cursor is asked for, and its op is shown as far as the playhead is. When
     the run does not play, a state that is one op after the one shown before is moved to from when
     it is shown.
-
-    now: returns the time in seconds, which never goes back.
     """
 
     moved = Signal(float)
@@ -63,8 +60,7 @@ class Clock(QObject):
         super().__init__(session)
         self._session = session
         self.now = now
-        self.share = 1.0
-        """How much of the op that led to the shown state has been done; 1 at rest."""
+        self.share = 1.0  # how much of the op that led to the shown state has been done; 1 at rest
         self.speed = 1.0
         self.playing = False
         self._motion = True
@@ -79,8 +75,7 @@ class Clock(QObject):
         """Seconds that the step takes, whatever the speed; None: as many as the speed gives it."""
         self._target: Playhead | None = None
         """Where the playhead will be if the search finds no breakpoint."""
-        self._owed = 0.0
-        """Seconds at speed 1 that have passed during a search."""
+        self._owed = 0.0  # seconds at speed 1 that have passed during a search
         self._last = 0.0
         self._timer = QTimer(self, interval=TICK_MS, timerType=Qt.TimerType.PreciseTimer)
         self._timer.timeout.connect(self.tick)

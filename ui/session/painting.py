@@ -22,10 +22,8 @@ from ui.session.history import AtOnce
 if TYPE_CHECKING:
     from ui.session.session import Session
 
-PAINTED = "painted"
-"""The name of a mask that is painted by hand."""
-Block = tuple[int, int]
-"""Row and column of a block."""
+PAINTED = "painted"  # the name of a mask that is painted by hand
+Block = tuple[int, int]  # row and column of a block
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +54,17 @@ class MaskPainting(QObject):
     last visible block. Each stroke is a step of undo.
     """
 
-    changed = Signal()
-    """Other blocks are visible."""
-    rested = Signal()
-    """A stroke has ended, or was undone."""
-    switched = Signal(bool)
-    """Whether the board is being painted on."""
-    refused = Signal(object)
-    """The `InputError` of a run that can have no such mask."""
+    changed = Signal()  # other blocks are visible
+    rested = Signal()  # a stroke has ended, or was undone
+    switched = Signal(bool)  # whether the board is being painted on
+    refused = Signal(object)  # the `InputError` of a run that can have no such mask
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._session = session
         self._painted: PaintedMask | None = None
         self._stroke: _Stroke | None = None
-        self.on = False
-        """Whether the board is being painted on."""
+        self.on = False  # whether the board is being painted on
         session.trace_changed.connect(self._note_run)
 
     # --- the mask -------------------------------------------------------------------------

@@ -16,14 +16,12 @@ class PanelClock(QObject):
     seconds: how long it lasts at speed 1.
     """
 
-    moved = Signal()
-    """Time has passed, about 60 times a second, and only while it runs."""
+    moved = Signal()  # time has passed, about 60 times a second, and only while it runs
 
     def __init__(self, session: Session, parent: QObject, seconds: float) -> None:
         super().__init__(parent)
         self._session, self.seconds = session, seconds
-        self.watched = 0.0
-        """Seconds at speed 1 since the start, `seconds` at most."""
+        self.watched = 0.0  # seconds at speed 1 since the start, `seconds` at most
         self._last = 0.0
         self._timer = QTimer(self, interval=TICK_MS, timerType=Qt.TimerType.PreciseTimer)
         self._timer.timeout.connect(self.tick)

@@ -28,16 +28,12 @@ if TYPE_CHECKING:
 
 
 class Playing(QObject):
-    """Goes through a run, step by step or as time passes; a `Session` shows what it comes to.
-
-    now: returns the time in seconds, which never goes back.
-    """
+    """Goes through a run, step by step or as time passes; a `Session` shows what it comes to."""
 
     moved = Signal(float)
     """The new `share`, about 60 times a second while something moves, and never otherwise."""
     playing_changed = Signal(bool)
-    settings_changed = Signal()
-    """Granularity or speed."""
+    settings_changed = Signal()  # granularity or speed
 
     trace: Trace | None
     view: View | None

@@ -31,14 +31,10 @@ class Stop:
 class RunUntil(QObject):
     """The breakpoints of a session, and its runs to them."""
 
-    changed = Signal()
-    """The breakpoints have changed."""
-    said = Signal(str)
-    """In words, why a run did not move; empty when another begins."""
-    stopped = Signal(str)
-    """In words, what playing or a run has stopped at."""
-    play_ended = Signal(object)
-    """The `Stop` at which a breakpoint has ended playing."""
+    changed = Signal()  # the breakpoints have changed
+    said = Signal(str)  # in words, why a run did not move; empty when another begins
+    stopped = Signal(str)  # in words, what playing or a run has stopped at
+    play_ended = Signal(object)  # the `Stop` at which a breakpoint has ended playing
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)

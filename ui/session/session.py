@@ -36,8 +36,7 @@ from ui.session.view import Need, View, make_view, nothing
 from ui.session.what_if import Before, WhatIfs
 from ui.session.worker import Worker
 
-Accept = Callable[[Trace], None]
-"""Receives a trace when it is built."""
+Accept = Callable[[Trace], None]  # receives a trace when it is built
 Found = TypeVar("Found")
 Found_co = TypeVar("Found_co", covariant=True)
 
@@ -63,8 +62,7 @@ class Attended(Protocol):
         """End it for good."""
 
 
-_MOST_READ = 4096
-"""Rows whose tokens are looked through for one that tells much."""
+_MOST_READ = 4096  # rows whose tokens are looked through for one that tells much
 
 
 class Session(Playing):
@@ -74,26 +72,17 @@ class Session(Playing):
     cannot be used changes nothing and is reported by `refused`.
     """
 
-    view_changed = Signal(object)
-    """The new `View`."""
-    trace_changed = Signal(object)
-    """The new `Trace`, before its first view."""
-    refused = Signal(object)
-    """The `InputError` of a scenario that cannot be used."""
-    withdrawn = Signal()
-    """What was refused is no longer there where it was typed."""
-    undo_changed = Signal()
-    """Whether something can be undone, and what."""
+    view_changed = Signal(object)  # the new `View`
+    trace_changed = Signal(object)  # the new `Trace`, before its first view
+    refused = Signal(object)  # the `InputError` of a scenario that cannot be used
+    withdrawn = Signal()  # what was refused is no longer there where it was typed
+    undo_changed = Signal()  # whether something can be undone, and what
     open_wanted = Signal(object)
     """The path of a file that a panel offers; the window asks about unsaved changes first."""
-    word_asked = Signal(str)
-    """The name of a word of the glossary about which a panel was asked."""
-    file_changed = Signal()
-    """The scenario's file, or whether it differs from what is saved."""
-    fell_back = Signal(str)
-    """In words, that a device has failed and NumPy continues."""
-    working = Signal(bool)
-    """Whether the engine has been at work for long enough to say so."""
+    word_asked = Signal(str)  # the name of a word of the glossary about which a panel was asked
+    file_changed = Signal()  # the scenario's file, or whether it differs from what is saved
+    fell_back = Signal(str)  # in words, that a device has failed and NumPy continues
+    working = Signal(bool)  # whether the engine has been at work for long enough to say so
 
     def __init__(
         self,
@@ -116,8 +105,7 @@ class Session(Playing):
         self._entry: Callable[[], bool] | None = None
         self._cursor = first_cursor()
         self._row = 0
-        self._chosen = False
-        """Whether the row was chosen by hand and has not been explained since."""
+        self._chosen = False  # whether the row was chosen by hand and has not been explained since
         self._cell: Cell | None = None
         self._points: tuple[Pointer, ...] = ()
         self._camera: Framing | None = None
@@ -178,11 +166,7 @@ class Session(Playing):
         return self.trace.workload.scenario if self.trace else None
 
     def open(self, path: Path) -> None:
-        """Read a scenario file and show it; undo goes back to the previous one.
-
-        Raises InputError: the file cannot be read; its input is checked later, and `refused`
-            reports errors in it.
-        """
+        """Read a scenario file and show it; undo goes back to the previous one."""
         scenario = load_scenario(path)
         self.start(scenario, path)
 
@@ -301,10 +285,7 @@ class Session(Playing):
         self._submit("trace", job)
 
     def run_of(self, scenario: Scenario) -> Trace:
-        """Return the run of a scenario, beside the window: the one on show, or another one.
-
-        Raises InputError: the scenario or its input cannot be used.
-        """
+        """Return the run of a scenario, beside the window: the one on show, or another one."""
         trace = self.trace
         if trace is not None and trace.workload.scenario == scenario:
             return trace
@@ -366,7 +347,6 @@ class Session(Playing):
         If the scenario is another one, earlier steps cannot be undone either: undo would show the
         scenario of one step under the words of the next.
 
-        cursor, row, points: what is shown of it: the cursor, the explained row, what is pointed at.
         camera: what of the score matrix is in sight.
         trace: the run, if it has been built ahead.
         """

@@ -25,12 +25,9 @@ from simulator.base.errors import refuse
 from simulator.base.version import version
 from ui.safety.program import started_again, with_extra
 
-WORD = "--shards"
-"""The only word of the command line of a process that does parts."""
-_TRIES = 3
-"""How often a part is begun whose process dies."""
-_LOOK = 0.1
-"""Seconds between two checks whether the work is still wanted."""
+WORD = "--shards"  # the only word of the command line of a process that does parts
+_TRIES = 3  # how often a part is begun whose process dies
+_LOOK = 0.1  # seconds between two checks whether the work is still wanted
 Look = Callable[[], None]
 Call = tuple[Callable[..., Any], tuple[Any, ...]]
 
@@ -63,10 +60,7 @@ class _Child:
         )  # fmt: skip
 
     def answer(self, data: bytes) -> bytes:
-        """Return the answer to a call.
-
-        Raises EOFError: the process has died.
-        """
+        """Return the answer to a call. Raises EOFError: the process has died."""
         given, told = self._process.stdin, self._process.stdout
         assert given is not None
         assert told is not None
@@ -87,10 +81,7 @@ class _Child:
 
 
 def _block(stream: Any) -> bytes:
-    """Return a block of known length.
-
-    Raises EOFError: the stream ends before.
-    """
+    """Return a block of known length. Raises EOFError: the stream ends before."""
     head = stream.read(8)
     data = stream.read(int.from_bytes(head, "little")) if len(head) == 8 else b""
     if len(head) < 8 or len(data) < int.from_bytes(head, "little"):
@@ -170,8 +161,7 @@ class _Children:
             child.end()
 
 
-_CHILDREN = _Children()
-"""Those of a worker of a cluster, which keeps them for the next part."""
+_CHILDREN = _Children()  # those of a worker of a cluster, which keeps them for the next part
 
 
 def done_on_worker(data: bytes, said: str) -> bytes:
@@ -281,10 +271,7 @@ def _waited(future: Any, look: Look) -> bytes:
 
 @contextmanager
 def asked_for(options: Namespace) -> Iterator[Shards | None]:
-    """Give where the options of a command line say that parts are done, and leave it.
-
-    Raises InputError: the options cannot be used.
-    """
+    """Give where the options of a command line say that parts are done, and leave it."""
     shards = shards_of(options.jobs, options.cluster)
     try:
         yield shards
@@ -299,10 +286,7 @@ def mapped(shards: Shards, function: Callable[[Any], Any], parts: Iterable[Any])
 
 
 def shards_of(jobs: int | None, cluster: str | None) -> Shards | None:
-    """Return where parts are done; None: in this process.
-
-    Raises InputError: the options cannot be used.
-    """
+    """Return where parts are done; None: in this process."""
     if cluster is not None:
         if jobs is not None:
             raise refuse("", "--jobs", jobs, "either --jobs or --cluster, not both")

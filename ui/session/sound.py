@@ -16,8 +16,7 @@ from ui.session.worker import Worker
 if TYPE_CHECKING:
     from ui.session.speaker import Speaker
 
-APART = 0.03
-"""Least seconds between two sounds: more of them, at a high speed, would be a noise."""
+APART = 0.03  # least seconds between two sounds: more of them, at a high speed, would be a noise
 
 
 class TickPlayer(QObject):
@@ -26,17 +25,13 @@ class TickPlayer(QObject):
     The device is opened and closed beside the window, because a sound server may take its time.
     """
 
-    failed = Signal(str)
-    """Why there is no sound; it is off then."""
+    failed = Signal(str)  # why there is no sound; it is off then
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self.backend = ""
-        """Backend of miniaudio to use; by default what the system has."""
-        self.on = False
-        """Whether ticks are wanted."""
-        self.played = 0
-        """Ticks that have been played."""
+        self.backend = ""  # backend of miniaudio to use; by default what the system has
+        self.on = False  # whether ticks are wanted
+        self.played = 0  # ticks that have been played
         self._session = session
         self._worker: Worker | None = None
         self._speaker: Speaker | None = None

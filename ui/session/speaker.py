@@ -33,8 +33,7 @@ class Mixer:
     def __init__(self) -> None:
         self._waves: dict[str, F32] = {}
         self._asked: deque[F32] = deque()  # the one thing that both threads change
-        self._rest: F32 = np.zeros(0, dtype=np.float32)
-        """The sum of what is still to be heard."""
+        self._rest: F32 = np.zeros(0, dtype=np.float32)  # the sum of what is still to be heard
 
     def play(self, tensor: str) -> None:
         """Let a tensor's tick begin with the samples that are asked for next."""

@@ -16,10 +16,8 @@ from ui.session.worker import Worker
 
 Report = Callable[[float], None]
 """Is given the share done, 0 to 1; raises `Cancelled` when the work is no longer wanted."""
-_TELL_EVERY = 0.05
-"""Seconds between two reports of progress that are passed on."""
-_SHOW_EVERY = 0.03
-"""Seconds between two results on the way that are shown."""
+_TELL_EVERY = 0.05  # seconds between two reports of progress that are passed on
+_SHOW_EVERY = 0.03  # seconds between two results on the way that are shown
 
 
 class Cancelled(Exception):  # noqa: N818 - it is no error
@@ -45,10 +43,8 @@ class Tasks(QObject):
 
     progressed = Signal(str, float, float)
     """Words for the task at work, its share done, and the seconds left (NaN: not known yet)."""
-    failed = Signal(object)
-    """The exception of a task."""
-    rested = Signal()
-    """No work is left."""
+    failed = Signal(object)  # the exception of a task
+    rested = Signal()  # no work is left
     met = Signal(str, object)
     """Kind of a task and what shows something, from the thread that found it on its way."""
 

@@ -7,15 +7,12 @@ import numpy as np
 from simulator.base.dtypes import F32
 from simulator.program.algorithms import TENSORS
 
-RATE = 48_000
-"""Samples a second."""
-LENGTH = 0.4
-"""Seconds that a tick takes in all."""
+RATE = 48_000  # samples a second
+LENGTH = 0.4  # seconds that a tick takes in all
 _ROOT, _FIRST = 55.0, 6
 """Hertz of a low note, and which of its overtones the first tensor of the table has: overtones of
 one note go together, whichever tensors sound at once."""
-_ATTACK, _DECAY = 0.004, 0.06
-"""Seconds in which a tick rises, and in which it falls to 1/e."""
+_ATTACK, _DECAY = 0.004, 0.06  # seconds in which a tick rises, and in which it falls to 1/e
 _LOUD = 0.25
 
 

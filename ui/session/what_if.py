@@ -56,10 +56,8 @@ class WhatIfs(QObject):
     compared: the question and its answer, while both are shown.
     """
 
-    changed = Signal()
-    """Any of these."""
-    moved = Signal()
-    """How much of the time has passed in which runs are compared."""
+    changed = Signal()  # any of these
+    moved = Signal()  # how much of the time has passed in which runs are compared
 
     def __init__(self, session: Session, now: Callable[[], float]) -> None:
         super().__init__(session)

@@ -16,12 +16,9 @@ class Worker(QObject):
     never queues work. Results come back as signals, in the thread that made the worker.
     """
 
-    finished = Signal(str, object)
-    """Kind and result of a job."""
-    failed = Signal(str, object)
-    """Kind and exception of a job."""
-    idle = Signal()
-    """No job is left; it comes after the last result."""
+    finished = Signal(str, object)  # kind and result of a job
+    failed = Signal(str, object)  # kind and exception of a job
+    idle = Signal()  # no job is left; it comes after the last result
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)

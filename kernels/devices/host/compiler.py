@@ -34,10 +34,8 @@ WATCHED = ("-DHOST_WATCH", "-gdwarf-4")
 """What a module that is watched is compiled with, beside ``-fsanitize=thread`` for the kernel
 alone: linked with it, the compiler's own library would take the calls that watch.cpp answers.
 addr2line mistakes the names of files in newer debug information."""
-SECONDS = 300
-"""Seconds after which a compiler is stopped."""
-_LINE = 300
-"""Most letters of the line that says why a compiler refuses a kernel."""
+SECONDS = 300  # seconds after which a compiler is stopped
+_LINE = 300  # most letters of the line that says why a compiler refuses a kernel
 
 
 @dataclass(frozen=True, slots=True)

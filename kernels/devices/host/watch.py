@@ -23,10 +23,8 @@ from kernels.errors import KernelError
 Kind = Literal["race", "outside", "unwritten", "unwaited"]
 KINDS: tuple[Kind, ...] = ("race", "outside", "unwritten", "unwaited")
 """In the order of watch.cpp's."""
-IN_TURN = "-DIN_TURN"
-"""The definition that promises that blocks add up floats one after the other."""
-MOST = 4096
-"""Pairs of places in machine code that are told apart in one launch, and places."""
+IN_TURN = "-DIN_TURN"  # the definition that promises that blocks add up floats one after the other
+MOST = 4096  # pairs of places in machine code that are told apart in one launch, and places
 _SHARED, _FIXED, _NOWHERE = -1, -2, -3
 
 

@@ -28,12 +28,9 @@ _MODULES = (
 )  # fmt: skip
 ALGORITHMS: dict[str, TileAlgorithm] = {each.ALGORITHM.name: each.ALGORITHM for each in _MODULES}
 """All algorithms, by their names in scenarios."""
-BASELINE = naive.ALGORITHM
-"""What the others are compared with."""
-USUAL = flash2.ALGORITHM
-"""What a scenario runs that names none."""
-LATENT = mla.ALGORITHM
-"""What reads keys and values as one latent."""
+BASELINE = naive.ALGORITHM  # what the others are compared with
+USUAL = flash2.ALGORITHM  # what a scenario runs that names none
+LATENT = mla.ALGORITHM  # what reads keys and values as one latent
 
 
 TENSORS = {

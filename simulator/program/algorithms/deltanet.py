@@ -4,11 +4,9 @@
 without a sum of the weights and without a scale. With β = 1 the state answers a key with exactly
 the value that was written with it last. β is an input of each key, in (0, 1].
 
-References
-----------
-Schlag, Irie, Schmidhuber 2021, "Linear Transformers Are Secretly Fast Weight Programmers".
-Yang, Wang, Zhang, Shen, Kim 2024, "Parallelizing Linear Transformers with the Delta Rule over
-Sequence Length", section 2.2.
+References: Schlag, Irie, Schmidhuber 2021, "Linear Transformers Are Secretly Fast Weight
+Programmers". Yang, Wang, Zhang, Shen, Kim 2024, "Parallelizing Linear Transformers with the Delta
+Rule over Sequence Length", section 2.2.
 """
 
 from __future__ import annotations

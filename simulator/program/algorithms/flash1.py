@@ -1,9 +1,7 @@
 """FlashAttention-1: outer loop over column blocks; O, l and m go to HBM and back at each tile.
 
-References
-----------
-Dao, Fu, Ermon, Rudra, Ré 2022, "FlashAttention: Fast and Memory-Efficient Exact Attention with
-IO-Awareness", Algorithm 1; masking as in Algorithm 2 (appendix B).
+References: Dao, Fu, Ermon, Rudra, Ré 2022, "FlashAttention: Fast and Memory-Efficient Exact
+Attention with IO-Awareness", Algorithm 1; masking as in Algorithm 2 (appendix B).
 """
 
 from __future__ import annotations

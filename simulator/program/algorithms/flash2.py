@@ -1,9 +1,7 @@
 """FlashAttention-2: outer loop over row blocks; O stays on chip until its row block is done.
 
-References
-----------
-Dao 2023, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning",
-Algorithm 1 (forward pass).
+References: Dao 2023, "FlashAttention-2: Faster Attention with Better Parallelism and Work
+Partitioning", Algorithm 1 (forward pass).
 """
 
 from __future__ import annotations

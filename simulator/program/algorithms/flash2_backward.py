@@ -4,12 +4,9 @@ The outer loop goes over column blocks, whose dK and dV stay on chip while the r
 query heads that share them come by. dQ is added up in HBM, in float32, because every column block
 adds to it. O and LSE are what the forward pass has left: LSE gives P back without another softmax.
 
-References
-----------
-Dao 2023, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning",
-Algorithm 2 (backward pass).
-Dao et al. 2022, "FlashAttention: Fast and Memory-Efficient Exact Attention with IO-Awareness",
-Algorithm 4 (appendix B.4).
+References: Dao 2023, "FlashAttention-2: Faster Attention with Better Parallelism and Work
+Partitioning", Algorithm 2 (backward pass). Dao et al. 2022, "FlashAttention: Fast and
+Memory-Efficient Exact Attention with IO-Awareness", Algorithm 4 (appendix B.4).
 """
 
 from __future__ import annotations

@@ -3,10 +3,8 @@
 ``S_t = diag(α_t) S_(t-1) + k_tᵀ v_t`` and ``o_t = q_t S_t``, with q and k as they are, without a
 sum of the weights and without a scale. α is an input of each key, in (0, 1] for each feature.
 
-References
-----------
-Yang, Wang, Shen, Panda, Kim 2024, "Gated Linear Attention Transformers with Hardware-Efficient
-Training", section 4.1.
+References: Yang, Wang, Shen, Panda, Kim 2024, "Gated Linear Attention Transformers with
+Hardware-Efficient Training", section 4.1.
 """
 
 from __future__ import annotations

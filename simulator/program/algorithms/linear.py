@@ -9,13 +9,10 @@ Causal, one thread block goes through the chunks of a head: each row reads the s
 before its own, and adds the keys of its own chunk as attention does. With chunks of one key this is
 a recurrent network. Without a mask, one launch sums the state and another one reads it.
 
-References
-----------
-Katharopoulos, Vyas, Pappas, Fleuret 2020, "Transformers are RNNs: Fast Autoregressive Transformers
-with Linear Attention".
-Choromanski et al. 2021, "Rethinking Attention with Performers".
-Yang, Wang, Shen, Panda, Kim 2024, "Gated Linear Attention Transformers with Hardware-Efficient
-Training" (chunks, which have been used before).
+References: Katharopoulos, Vyas, Pappas, Fleuret 2020, "Transformers are RNNs: Fast Autoregressive
+Transformers with Linear Attention". Choromanski et al. 2021, "Rethinking Attention with
+Performers". Yang, Wang, Shen, Panda, Kim 2024, "Gated Linear Attention Transformers with
+Hardware-Efficient Training" (chunks, which have been used before).
 """
 
 from __future__ import annotations

@@ -3,10 +3,8 @@
 The same function as `simulator.program.algorithms.linear` computes, with a causal mask: each token
 adds its key and value to the state, and then reads the state with its query.
 
-References
-----------
-Katharopoulos, Vyas, Pappas, Fleuret 2020, "Transformers are RNNs: Fast Autoregressive Transformers
-with Linear Attention", section 3.4.
+References: Katharopoulos, Vyas, Pappas, Fleuret 2020, "Transformers are RNNs: Fast Autoregressive
+Transformers with Linear Attention", section 3.4.
 """
 
 from __future__ import annotations

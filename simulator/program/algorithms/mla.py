@@ -5,9 +5,7 @@ of values in what comes after O. So every head reads the same rows, as with one 
 of them is loaded once: its rows are the keys, and the first numbers of each row its value. Keys are
 dealt out to splits as in split-KV, and all heads are the rows of one block.
 
-References
-----------
-Liu et al. (DeepSeek-AI) 2024, "DeepSeek-V2", section 2.1.2 (the projections absorbed);
+References: Liu et al. (DeepSeek-AI) 2024, "DeepSeek-V2", section 2.1.2 (the projections absorbed);
 deepseek-ai/FlashMLA; the splits and their joining as in `split_kv`.
 """
 

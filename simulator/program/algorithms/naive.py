@@ -1,8 +1,6 @@
 """Naive attention in three launches: S and P are written to HBM and read back.
 
-References
-----------
-Dao et al. 2022, Algorithm 0 (standard attention implementation).
+References: Dao et al. 2022, Algorithm 0 (standard attention implementation).
 """
 
 from __future__ import annotations

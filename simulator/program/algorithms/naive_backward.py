@@ -3,10 +3,8 @@
 Nothing is computed again. dP and dS are as large as P, go to HBM and come back, and every tile is
 visited, whatever the mask.
 
-References
-----------
-Dao et al. 2022, "FlashAttention: Fast and Memory-Efficient Exact Attention with IO-Awareness",
-Algorithm 3 (appendix B.2, standard attention backward pass).
+References: Dao et al. 2022, "FlashAttention: Fast and Memory-Efficient Exact Attention with
+IO-Awareness", Algorithm 3 (appendix B.2, standard attention backward pass).
 """
 
 from __future__ import annotations

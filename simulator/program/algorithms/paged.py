@@ -4,9 +4,7 @@ A sequence in a server grows token by token, and nobody knows how long it will b
 few tokens it takes what it needs, wherever there is room; its block table says where. An entry of
 it is read for each page of each tile, and no more than that is different.
 
-References
-----------
-Kwon et al. 2023, "Efficient Memory Management for Large Language Model Serving with
+References: Kwon et al. 2023, "Efficient Memory Management for Large Language Model Serving with
 PagedAttention", section 4.1; splits and their joining as in
 `simulator.program.algorithms.split_kv`.
 """
@@ -25,8 +23,7 @@ from simulator.program.state import ChipTile, TileMove
 from simulator.program.tensors import TensorSpec
 from simulator.program.tile_program import TileAlgorithm, Visit
 
-ENTRY = 4
-"""Bytes of an entry of the block table: int32."""
+ENTRY = 4  # bytes of an entry of the block table: int32
 _PAPER = "Kwon et al. 2023, section 4.1"
 _TABLE = TensorSpec(TABLE, ("page",), width="int32")
 

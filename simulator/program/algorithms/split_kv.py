@@ -4,11 +4,9 @@ For few queries and a long cache: one thread block for each row block would leav
 several share its keys. The query heads of a KV head are packed into the rows, head after head, so
 K and V are loaded once for all of them.
 
-References
-----------
-Dao, Haziza, Massa, Sizov 2023, "Flash-Decoding for long-context inference"; the splits as in
-Dao-AILab/flash-attention, csrc/flash_attn/src/flash_fwd_kernel.h (``n_blocks_per_split``) and the
-joining as in ``combine_attn_seqk_parallel``; one split as in Dao 2023, Algorithm 1.
+References: Dao, Haziza, Massa, Sizov 2023, "Flash-Decoding for long-context inference"; the splits
+as in Dao-AILab/flash-attention, csrc/flash_attn/src/flash_fwd_kernel.h (``n_blocks_per_split``) and
+the joining as in ``combine_attn_seqk_parallel``; one split as in Dao 2023, Algorithm 1.
 """
 
 from __future__ import annotations

@@ -61,17 +61,10 @@ The largest schedule that we write has 2**16 events, which take 7 MB."""
 NOTE_BYTES = 2**20
 """Bytes of the note in an export: a scenario, its version and its command."""
 EXPORT_BYTES = 2**29
-"""Bytes of an SVG or a PDF in which a note is searched for."""
+"""Bytes of an SVG, PDF, WebP or page in which a note is searched for."""
 CHUNKS = 2**17
-"""Chunks of a PNG, GIF or WebP that are read: each takes a microsecond, and a film of an hour has
-about this many."""
-BLOCKS = 2**20
-"""Blocks of pictures in a GIF that are skipped: each has 255 bytes, so these are 267 MB."""
-XML_DEPTH = 64
-"""Levels of elements around a note: ours have at most seven."""
-XML_TOKEN_BYTES = 2**24
-"""One tag or comment, which the parser keeps whole in memory: a picture inside an SVG is that
-long."""
+"""Chunks of a PNG that are read: each takes a microsecond, and a film of an hour has about this
+many."""
 
 _PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
 _DEEP_KEY = re.compile(rf"(?<![A-Za-z0-9_-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{KEY_PARTS}}}")

@@ -11,8 +11,8 @@ from PySide6.QtCore import QBuffer, QByteArray, QSize
 from PySide6.QtGui import QPainter
 
 from ui.export.stepping import PictureLayer
+from ui.export.writers.metadata import NO_CHARACTER
 from ui.export.writers.vector import new_svg
-from ui.export.writers.xml_text import NO_CHARACTER
 from ui.look.theme import CODE_FAMILY
 
 Element = ElementTree.Element

@@ -33,8 +33,7 @@ FONTS = (
     (SYMBOL_FAMILY, 400, "TilescopeSymbols-Regular"),
 )
 COLOURS = ("window", "panel", "field", "border", "text", "muted", "faint", "current")
-_FORMULA = 19.0
-"""Letters of a formula in a caption, in pixels."""
+_FORMULA = 19.0  # letters of a formula in a caption, in pixels
 _FORMULA_PATH = re.compile(r'(?<=">)<path d="([^"]*)"/>(?=</svg>)')
 _POLICY = (
     "default-src 'none'; img-src data:; font-src data:; style-src 'unsafe-inline'; "

@@ -21,14 +21,12 @@ from simulator.base.limits import EXPORT_BYTES, NOTE_BYTES
 from simulator.base.tables import parse_toml
 from simulator.lesson.link import SCHEME, ViewLink
 from simulator.problem.scenario import Scenario, parse_scenario, scenario_toml, with_values
-from ui.export.writers.xml_text import NO_CHARACTER
 
+NO_CHARACTER = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
+"""What no XML file may contain, not even escaped: codes of control, halves of letters."""
 _FIRST = "# Tilescope "
 _IN_HTML = b'<meta name="tilescope" content="'
-_AT_ONCE = 2**18
-"""Bytes of a file that are read at a time."""
-_RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
-_IN_XMP = ("http://purl.org/dc/elements/1.1/ description", f"{_RDF} Alt", f"{_RDF} li")
+_AT_ONCE = 2**18  # bytes of a file that are read at a time
 _XMP = (
     '<?xpacket begin="\ufeff" id="W5M0MpCehiHzreSzNTczkc9d"?>\n'
     '<x:xmpmeta xmlns:x="adobe:ns:meta/">'
@@ -80,10 +78,7 @@ def _in_toml(found: re.Match[str]) -> str:
 
 
 def read_note(path: Path) -> Note:
-    """Return the note of an export.
-
-    Raises InputError: it cannot be read, or is not one of ours.
-    """
+    """Return the note of an export."""
     reader = _READERS.get(path.suffix.lower())
     try:
         text = None
@@ -105,10 +100,7 @@ def read_note(path: Path) -> Note:
 
 
 def read_scenario(path: Path) -> Scenario:
-    """Return the scenario that an export shows.
-
-    Raises InputError: the file cannot be read, is not one of ours, or its scenario cannot be used.
-    """
+    """Return the scenario that an export shows."""
     note = read_note(path)
     try:
         data = parse_toml(note.scenario)
@@ -130,17 +122,15 @@ def _read_png(file: IO[bytes]) -> str | None:
     return read(file)
 
 
-def _read_webp(file: IO[bytes]) -> str | None:
-    from ui.export.writers.webp import read_xmp
-
-    packet = read_xmp(file)
-    return None if packet is None else _from_xmp(packet)
-
-
 def _read_gif(file: IO[bytes]) -> str | None:
-    from ui.export.writers.gif import read_comment
-
-    return read_comment(file)
+    """Return the note in the last comment, whose blocks begin with their lengths."""
+    file.seek(max(0, file.seek(0, 2) - 2 * NOTE_BYTES))
+    tail = file.read()
+    at, parts = tail.rfind(_FIRST.encode()) - 1, []
+    while 0 <= at < len(tail) and tail[at]:
+        parts.append(tail[at + 1 : at + 1 + tail[at]])
+        at += 1 + tail[at]
+    return b"".join(parts).decode("utf-8", "replace") if parts else None
 
 
 def _read_film(file: IO[bytes]) -> str | None:
@@ -161,14 +151,12 @@ def _read_film(file: IO[bytes]) -> str | None:
 
 
 def _read_svg(file: IO[bytes]) -> str | None:
-    from ui.export.writers.xml_text import text_of
-
-    return text_of(_parts(file), ("metadata",))
+    return _text_in(_between(_parts(file), b"<metadata", b"</metadata>"), b"<metadata")
 
 
-def _read_pdf(file: IO[bytes]) -> str | None:
+def _read_xmp(file: IO[bytes]) -> str | None:
     packet = _between(_parts(file), b"<x:xmpmeta", b"</x:xmpmeta>")
-    return None if packet is None else _from_xmp(packet)
+    return _text_in(packet, b"<dc:description", b"<rdf:li")
 
 
 def _read_html(file: IO[bytes]) -> str | None:
@@ -206,22 +194,24 @@ def _between(parts: Iterator[bytes], start: bytes, end: bytes) -> bytes | None:
     return None
 
 
-def _from_xmp(packet: bytes) -> str | None:
-    from ui.export.writers.xml_text import text_of
-
-    return text_of([packet], _IN_XMP)
+def _text_in(found: bytes | None, *tags: bytes) -> str | None:
+    """Return the text at the start of an element: the last of tags, each inside the one before."""
+    if found is None:
+        return None
+    for tag in tags:
+        found = found.partition(tag)[2].partition(b">")[2]
+    return unescape(found.partition(b"<")[0].decode("utf-8", "replace"))
 
 
 _READERS: dict[str, Callable[[IO[bytes]], str | None]] = {
     ".png": _read_png,
     ".apng": _read_png,
-    ".webp": _read_webp,
+    ".webp": _read_xmp,
     ".gif": _read_gif,
     ".mp4": _read_film,
     ".webm": _read_film,
     ".svg": _read_svg,
-    ".pdf": _read_pdf,
+    ".pdf": _read_xmp,
     ".html": _read_html,
 }
-READS = tuple(_READERS)
-"""Endings of files that a scenario can be read from."""
+READS = tuple(_READERS)  # endings of files that a scenario can be read from

@@ -5,16 +5,13 @@ several ways to keep the smallest: 60 frames of 720p take it 7.2 s of the proces
 s and 7.07 MB without alpha), this one 0.85 s and 2.60 MB. Delays and the endless loop are the same,
 but its muxer drops the note. `make bench` measures both.
 
-References
-----------
-PNG (Third Edition), W3C, sections 5 and 11.
+References: PNG (Third Edition), W3C, sections 5 and 11.
 """
 
 from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
 from typing import IO
 
 import numpy as np
@@ -24,8 +21,7 @@ from simulator.base.limits import CHUNKS, NOTE_BYTES
 from ui.export.writers.pixels import Patch
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
-KEYWORD = "Tilescope"
-"""Keyword of the text chunk with the note."""
+KEYWORD = "Tilescope"  # keyword of the text chunk with the note
 _LEVEL = 4
 
 Pixels = NDArray[np.uint8]
@@ -86,29 +82,21 @@ class ApngWriter:
 
 def read_note(file: IO[bytes]) -> str | None:
     """Return the text chunk of a PNG or APNG; None if there is none of ours."""
-    if file.read(8) != SIGNATURE:
+    place, head = 8, file.read(16)
+    if len(head) < 16 or head[:8] != SIGNATURE:
         return None
-    for kind, length in _chunks(file):
-        if kind == b"IEND":
-            break
+    for _ in range(CHUNKS):
+        length, kind = struct.unpack(">I4s", head[-8:])
         if kind == b"iTXt" and length <= NOTE_BYTES:
             keyword, _, rest = file.read(length).partition(b"\0")
-            *_, text = rest[2:].split(b"\0", 2)
             if keyword == KEYWORD.encode() and rest[:2] == b"\0\0":
-                return text.decode("utf-8", errors="replace")
-    return None
-
-
-def _chunks(file: IO[bytes]) -> Iterator[tuple[bytes, int]]:
-    """Yield kind and length of each chunk, the file at its data."""
-    place = file.tell()
-    for _ in range(CHUNKS):
-        if len(head := file.read(8)) < 8:
-            return
-        length, kind = struct.unpack(">I4s", head)
+                return rest[2:].split(b"\0", 2)[-1].decode("utf-8", errors="replace")
         place += 12 + length
-        yield kind, length
         file.seek(place)
+        head = file.read(8)
+        if len(head) < 8 or kind == b"IEND":
+            break
+    return None
 
 
 def _chunk(out: IO[bytes], kind: bytes, data: bytes) -> None:

@@ -16,11 +16,9 @@ from ui.safety.program import with_extra
 from ui.session.tasks import Report
 from ui.talk.caption_text import blocks, plain_text
 
-MOST_FILMS = 29
-"""Films of a file: with more, PowerPoint stalls."""
+MOST_FILMS = 29  # films of a file: with more, PowerPoint stalls
 _INCH = 914_400
-_WIDE, _HIGH = 13.333, 7.5
-"""A slide of 16 : 9, in inches."""
+_WIDE, _HIGH = 13.333, 7.5  # a slide of 16 : 9, in inches
 _MARGIN, _TITLE, _TEXT = 0.4, 0.8, 1.35
 _SIGNS = {
     "leftarrow": "←", "rightarrow": "→", "top": "ᵀ", "ell": "ℓ", "alpha": "α", "cdot": "·",
@@ -78,10 +76,7 @@ def _script(found: re.Match[str]) -> str:
 
 
 def pptx_bytes(source: FilmedPages, note: Note, report: Report, theme: str, target: str) -> bytes:
-    """Return a file of slides.
-
-    Raises InputError: the library is not installed.
-    """
+    """Return a file of slides."""
     deck = _Deck(THEMES[theme], target)
     for slide in slides_of(source, note, report, theme, MOST_FILMS):
         deck.add(slide)

@@ -26,13 +26,11 @@ from PySide6.QtSvg import QSvgGenerator
 
 from simulator.base.errors import safe_text
 from ui.export.frames import FrameSource
-from ui.export.writers.metadata import Note
-from ui.export.writers.xml_text import NO_CHARACTER
+from ui.export.writers.metadata import NO_CHARACTER, Note
 from ui.look.theme import DARK, Style
 from ui.session.tasks import Report
 
-_MOST_PIXELS = 2**22
-"""Pixels of an enlarged heat map."""
+_MOST_PIXELS = 2**22  # pixels of an enlarged heat map
 _DPI = 144
 
 
@@ -164,8 +162,7 @@ def _as_thick_as_asked(found: re.Match[str]) -> str:
     return f"{opened}{_COSMETIC.sub(alone, inner)}</g>"
 
 
-_ELEMENT = struct.Struct(">idd")
-"""A point of a path as Qt streams it: its kind, and its place."""
+_ELEMENT = struct.Struct(">idd")  # a point of a path as Qt streams it: its kind, and its place
 _LETTERS = {
     QPainterPath.ElementType.MoveToElement.value: "M",
     QPainterPath.ElementType.LineToElement.value: "L",

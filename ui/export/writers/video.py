@@ -28,13 +28,10 @@ _OPTIONS = {
     ),
 }
 _SOUND = {".mp4": "aac", ".webm": "libopus"}
-_BITS = 64_000
-"""Of sound, a second: ticks are short, and it has one channel."""
+_BITS = 64_000  # of sound, a second: ticks are short, and it has one channel
 _HUNDREDTH = Fraction(1, 100)
-_THREADS = 4
-"""Threads of an encoder, on every machine: x264 makes another file with another number."""
-_BT709 = 1
-"""Colour matrix, primaries and transfer of HD video, as H.273 numbers them."""
+_THREADS = 4  # threads of an encoder, on every machine: x264 makes another file with another number
+_BT709 = 1  # colour matrix, primaries and transfer of HD video, as H.273 numbers them
 
 
 class CodedFrame(NamedTuple):
@@ -110,7 +107,6 @@ class VideoWriter(VideoFrames):
     """Writes MP4 or WebM, in segments that are encoded each on its own.
 
     ending: ``.mp4`` or ``.webm``.
-    fps: frames a second.
     """
 
     def __init__(
@@ -230,7 +226,6 @@ class GifWriter:
     """Writes a GIF: one palette from a few samples, no dithering, only what has changed.
 
     Dithering would differ in every frame: the file would be ten times as large.
-    fps: frames a second.
     """
 
     def __init__(self, out: IO[bytes], size: tuple[int, int], fps: int, note: str) -> None:

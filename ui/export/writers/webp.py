@@ -7,9 +7,7 @@ frame none of it is on disk), its muxer drops the note, and its durations add up
 Pillow's (lossless, method and quality 0) takes 1.3 s for 60 frames of 720p with the memory panel,
 and 1.56 MB, this one 0.35 s and 72 kB; it, too, has the whole file in memory until its end.
 
-References
-----------
-RFC 9649, section 2.7.
+References: RFC 9649, section 2.7.
 """
 
 from __future__ import annotations
@@ -22,19 +20,16 @@ import av
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.base.limits import CHUNKS, NOTE_BYTES
 from ui.export.writers.pixels import Patch
 
 _SECOND = Fraction(1, 1000)
 _HAS_XMP, _HAS_ALPHA, _MOVES = 0x04, 0x10, 0x02
-_REPLACE = 0x02
-"""A frame replaces what is below it, instead of being drawn over it."""
+_REPLACE = 0x02  # a frame replaces what is below it, instead of being drawn over it
 
 
 class WebpWriter:
     """Writes an animation.
 
-    fps: frames a second.
     alpha: whether frames have transparent parts: then they replace what is below them.
     """
 
@@ -71,21 +66,6 @@ class WebpWriter:
     def _chunk(self, kind: bytes, data: bytes) -> None:
         self._out.write(kind + struct.pack("<I", len(data)))
         self._out.write(data + b"\0" * (len(data) % 2))
-
-
-def read_xmp(file: IO[bytes]) -> bytes | None:
-    """Return the XMP packet of a WebP file, None if there is none."""
-    head = file.read(12)
-    if head[:4] != b"RIFF" or head[8:] != b"WEBP":
-        return None
-    for _ in range(CHUNKS):
-        if len(head := file.read(8)) < 8:
-            return None
-        kind, length = struct.unpack("<4sI", head)
-        if kind == b"XMP ":
-            return file.read(length) if length <= NOTE_BYTES else None
-        file.seek(length + length % 2, 1)
-    return None
 
 
 def _three(number: int) -> bytes:

@@ -30,39 +30,27 @@ from simulator.problem.elements import F8, NPY, SAFETENSORS, STORED, Element, dt
 from simulator.problem.file_texts import NAMES, FileTexts, is_no_text, read_texts
 
 _WANTED = 'floating-point numbers, as NumPy\'s x.astype("float32") makes them'
-ENDINGS = (".safetensors", ".npz")
-"""Endings of input files, in small letters."""
+ENDINGS = (".safetensors", ".npz")  # endings of input files, in small letters
 PROJECTION = "projection"
 """The directions of a feature map that projects; a file need not have them."""
-BIAS = "bias"
-"""What scores gain at each distance; a file need not have it."""
+BIAS = "bias"  # what scores gain at each distance; a file need not have it
 SINKS = "sink_logits"
 """A logit of each query head that joins its softmax; a file need not have them."""
 WUK, WUV = "wuk", "wuv"
 """What makes keys and values of a latent, of each head; a file need not have them."""
-UPSTREAM = "do"
-"""The gradient of O, from which those of Q, K and V follow; a file need not have it."""
+UPSTREAM = "do"  # the gradient of O, from which those of Q, K and V follow; a file need not have it
 GATE = "gate"
 """What the layer multiplies O by before its output projection; a file need not have it."""
 MORE = {
-    PROJECTION: ("two axes, neither empty", 2),
-    BIAS: ("two axes, neither empty", 2),
-    SINKS: ("one axis, not empty", 1),
-    "decay": ("three axes, none empty", 3),
-    "strength": ("two axes, neither empty", 2),
-    WUK: ("three axes, none empty", 3),
-    WUV: ("three axes, none empty", 3),
-    UPSTREAM: ("three axes, none empty", 3),
-    GATE: ("three axes, none empty", 3),
-}
-"""What a file may have in addition to q, k and v, and of which shape."""
+    PROJECTION: 2, BIAS: 2, SINKS: 1, "decay": 3, "strength": 2, WUK: 3, WUV: 3, UPSTREAM: 3,
+    GATE: 3,
+}  # fmt: skip
+"""What a file may have in addition to q, k and v, and of how many axes."""
+_AXES = ("", "one axis, not empty", "two axes, neither empty", "three axes, none empty")
 _TENSORS = ("q", "k", "v")
-_AS_OUTPUT = (UPSTREAM, GATE)
-"""What has a number for each one of O, in its layout and dtype."""
-FileLayout = Literal["hnd", "nhd"]
-"""The order of the axes heads, tokens and dim in a file."""
-_AT_ONCE = 2**20
-"""Bytes that are inflated at a time."""
+_AS_OUTPUT = (UPSTREAM, GATE)  # what has a number for each one of O, in its layout and dtype
+FileLayout = Literal["hnd", "nhd"]  # the order of the axes heads, tokens and dim in a file
+_AT_ONCE = 2**20  # bytes that are inflated at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,45 +98,25 @@ class StoredTensor:
         return replace(self, dtype=dtype, element=self.stored_as)
 
 
-_Header = tuple[tuple[int, ...], Element]
-"""Shape and type of elements, as a file says them."""
+_Header = tuple[tuple[int, ...], Element]  # shape and type of elements, as a file says them
 
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """The header of an input file.
-
-    Attributes
-    ----------
-    path : Path
-        The file.
-    q, k, v : StoredTensor
-        Shapes ``(H, Nq, d)``, ``(Hkv, Nk, d)``, ``(Hkv, Nk, dv)``, without a leading batch axis of
-        1.
-    said : Said
-        What its texts say.
-    stored : tuple of (str, StoredTensor)
-        What else is in it, if q, k and v are made of that: x and the weights of a layer.
-    extra : tuple of (str, StoredTensor)
-        What is in it beside q, k and v.
-    picture : Picture or None
-        The picture of which its keys are pieces, read whole.
-    notes : tuple of str
-        How its numbers are taken, where that may be another way than its author meant.
-    computed : bool
-        Whether a model computes q, k and v of a text: nothing else is in the file.
-    """
+    """The header of an input file."""
 
     path: Path
+    # q, k, v: shapes (H, Nq, d), (Hkv, Nk, d), (Hkv, Nk, dv), without a leading batch axis of 1
     q: StoredTensor
     k: StoredTensor
     v: StoredTensor
-    said: FileTexts = field(default_factory=FileTexts)
+    said: FileTexts = field(default_factory=FileTexts)  # what its texts say
+    # what q, k and v are made of, if they are not in it: x and the weights of a layer
     stored: tuple[tuple[str, StoredTensor], ...] = ()
-    extra: tuple[tuple[str, StoredTensor], ...] = ()
-    picture: Picture | None = None
-    notes: tuple[str, ...] = ()
-    computed: bool = False
+    extra: tuple[tuple[str, StoredTensor], ...] = ()  # what is in it beside q, k and v
+    picture: Picture | None = None  # of which its keys are pieces, read whole
+    notes: tuple[str, ...] = ()  # how its numbers are taken, if maybe not as its author meant
+    computed: bool = False  # whether a model computes q, k and v of a text: nothing else is in it
 
     @property
     def title(self) -> str:
@@ -168,8 +136,6 @@ def read_header(path: Path, *, dtype: DType | None = None, layout: FileLayout = 
 
     dtype: that of the scenario, for numbers that no run has as they are stored.
     layout: the order of the axes of q, k and v and of what is as O is.
-    Raises InputError: the file is missing, truncated, of another kind, or lacks a tensor; or its
-        shapes do not fit together.
     """
     tensors, meta = stored_tensors(path, (*_TENSORS, *MORE))
     for name in _TENSORS:
@@ -207,20 +173,15 @@ def as_run(
         if name in _TENSORS:
             tensor = without_batch(path, name, tensor)
         if layout == "nhd" and len(tensor.shape) == 3 and name != "latent":
-            tensor = _heads_first(tensor, tensors[name])
+            tokens, heads, width = tensor.shape
+            if len(tensors[name].shape) > 2:  # of one head the order is the same
+                tensor = replace(tensor, shape=(heads, tokens, width), tokens_first=True)
         own = tensor.stored_as
         if own != dtype and (name in names or dtype_of((own, dtype), said) == dtype):
             tensor = tensor.taken_as(dtype)
         out[name] = tensor
     kinds = {name: tensors[name].stored_as for name in (*names, *_AS_OUTPUT) if name in tensors}
     return out, _kind_notes(kinds, dtype)
-
-
-def _heads_first(tensor: StoredTensor, stored: StoredTensor) -> StoredTensor:
-    if len(stored.shape) == 2:  # of one head: the order is the same
-        return tensor
-    tokens, heads, width = tensor.shape
-    return replace(tensor, shape=(heads, tokens, width), tokens_first=True)
 
 
 def _kind_notes(kinds: Mapping[str, Element], dtype: DType) -> tuple[str, ...]:
@@ -252,16 +213,12 @@ def _other_layout(q: StoredTensor, k: StoredTensor, layout: FileLayout) -> tuple
 def checked_extra(
     path: Path, tensors: Mapping[str, StoredTensor], q: StoredTensor, k: StoredTensor
 ) -> tuple[tuple[str, StoredTensor], ...]:
-    """Return what a file has beside its inputs.
-
-    Raises InputError: something of it has another shape.
-    """
+    """Return what a file has beside its inputs."""
     extra = tuple((name, tensors[name]) for name in MORE if name in tensors)
     distances = q.shape[0], q.shape[1] + k.shape[1] - 1
     for name, tensor in extra:
-        expected, axes = MORE[name]
-        if len(tensor.shape) != axes or 0 in tensor.shape:
-            raise refuse(str(path), f"shape of {name}", tensor.shape, expected)
+        if len(tensor.shape) != MORE[name] or 0 in tensor.shape:
+            raise refuse(str(path), f"shape of {name}", tensor.shape, _AXES[MORE[name]])
         if name == BIAS and tensor.shape != distances:
             expected = f"{distances}: of each query head, a number for each distance of row and key"
             raise refuse(str(path), f"shape of {name}", tensor.shape, expected)
@@ -271,10 +228,7 @@ def checked_extra(
 def stored_tensors(
     path: Path, names: Collection[str]
 ) -> tuple[dict[str, StoredTensor], dict[str, str]]:
-    """Return which of some tensors are in a file, and its texts.
-
-    Raises InputError: the file is missing, truncated or of another kind.
-    """
+    """Return which of some tensors are in a file, and its texts."""
     if path.suffix.lower() not in ENDINGS:
         raise refuse(str(path), "input.path", path.name, f"a {' or '.join(ENDINGS)} file")
     read = _npz_header if is_npz(path) else _safetensors_header
@@ -297,17 +251,13 @@ def described(
     v: StoredTensor,
     stored: tuple[tuple[str, StoredTensor], ...] = (),
 ) -> InputFile:
-    """Return what a header says with its texts read.
-
-    Raises InputError: one of them cannot be used.
-    """
+    """Return what a header says with its texts read."""
     return InputFile(
         path, q, k, v, read_texts(path, meta, q.shape[0], q.shape[1], k.shape[1]), stored
     )
 
 
-GATES = "gates O"
-"""What a file says of a layer with a gate."""
+GATES = "gates O"  # what a file says of a layer with a gate
 
 
 def done_after(file: InputFile | None) -> str:
@@ -325,20 +275,14 @@ def is_gated(file: InputFile | None) -> bool:
 
 
 def read_tensors(file: InputFile) -> tuple[F32, F32, F32]:
-    """Read Q, K and V as float32 of the shapes in the header.
-
-    Raises InputError: the file cannot be read to its end.
-    """
+    """Read Q, K and V as float32 of the shapes in the header."""
     names = (("q", file.q), ("k", file.k), ("v", file.v))
     q, k, v = (read_tensor(file.path, name, tensor) for name, tensor in names)
     return q, k, v
 
 
 def read_tensor(path: Path, name: str, tensor: StoredTensor) -> F32:
-    """Read one tensor as float32 of the shape in the header.
-
-    Raises InputError: the file cannot be read to its end.
-    """
+    """Read one tensor as float32 of the shape in the header."""
     read = _read_npz if is_npz(path) else _read_safetensors
     stored = read(path, tensor.name or name, tensor)
     values = values_of(stored, tensor.stored_as, tensor.dtype).reshape(tensor.lies)
@@ -355,10 +299,7 @@ def scale_name(name: str) -> str:
 
 
 def _scaled(path: Path, name: str, values: F32) -> F32:
-    """Return F8 numbers times their scale, if the file has one: a number, or one of each head.
-
-    Raises InputError: there are others, or one that is not above 0.
-    """
+    """Return F8 numbers times their scale, if the file has one: a number, or one of each head."""
     key = scale_name(name)
     tensors, _ = stored_tensors(path, (key,))
     if key not in tensors:
@@ -390,19 +331,13 @@ BYTES = TensorKind(np.dtype(np.uint8), "U8", "bytes, uint8")
 
 
 def read_kind(path: Path, name: str, kind: TensorKind) -> NDArray[Any] | None:
-    """Read a tensor of a kind; None if the file has none of this name.
-
-    Raises InputError: it is of another type, or cannot be read to its end.
-    """
+    """Read a tensor of a kind; None if the file has none of this name."""
     read = _npz_of_kind if is_npz(path) else _safetensors_of_kind
     return read(path, name, kind)
 
 
 def check_finite(source: str, name: str, tensor: F32) -> None:
-    """Refuse NaN and Inf, and name the first.
-
-    Raises InputError: there is one.
-    """
+    """Refuse NaN and Inf, and name the first."""
     finite = np.isfinite(tensor)
     if not finite.all():
         place = tuple(int(n) for n in np.unravel_index(finite.argmin(), finite.shape))
@@ -412,10 +347,7 @@ def check_finite(source: str, name: str, tensor: F32) -> None:
 
 
 def without_batch(path: Path, name: str, tensor: StoredTensor) -> StoredTensor:
-    """Return a tensor of heads without a batch axis of 1; one of two axes is of one head.
-
-    Raises InputError: it has other axes, or an empty one.
-    """
+    """Return a tensor of heads without a batch axis of 1; one of two axes is of one head."""
     shape = tensor.shape
     if len(shape) == 4 and shape[0] == 1:
         shape = shape[1:]

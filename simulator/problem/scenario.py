@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tomli_w
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
 
 from simulator.base.dtypes import DType
 from simulator.base.errors import refuse
@@ -30,8 +37,7 @@ Algorithm = Literal[
     "naive", "flash1", "flash2", "split-kv", "paged", "mla", "linear", "linear-recurrent", "gla",
     "deltanet", "naive-backward", "flash2-backward",
 ]  # fmt: skip
-USUAL: Algorithm = "flash2"
-"""The algorithm of a scenario that names none."""
+USUAL: Algorithm = "flash2"  # the algorithm of a scenario that names none
 TilingRule = Literal["paper", "fa2", "fa3"]
 Layout = Literal["contiguous", "zigzag", "striped"]
 """How rows and keys are dealt out to the devices of a ring."""
@@ -43,14 +49,11 @@ PairDType = Literal["float32", "storage"]
 MAX_SEQLEN = 2**24
 """Longest sequence: with it, the byte counts of 4096 heads fit into 64-bit integers."""
 
-MAX_SPLITS = 256
-"""Most splits: FlashAttention's combine takes no more."""
-MAX_DEVICES = 8
-"""Most devices of a ring: a picture has a lane for each."""
+MAX_SPLITS = 256  # most splits: FlashAttention's combine takes no more
+MAX_DEVICES = 8  # most devices of a ring: a picture has a lane for each
 MAX_THRESHOLD = 64.0
 """Largest rescale threshold, in log2: sums of 2**24 exponentials of 2**64 are far from overflow."""
-MAX_LOGIT = 1e30
-"""Largest sink logit: float32 holds it and its differences from scores."""
+MAX_LOGIT = 1e30  # largest sink logit: float32 holds it and its differences from scores
 
 Heads = Annotated[int, Field(ge=1, le=4096)]
 Seqlen = Annotated[int, Field(ge=1, le=MAX_SEQLEN)]
@@ -65,18 +68,41 @@ def _preset_name(name: object) -> object:
     return name
 
 
-def _lengths(value: object, least: int = 1) -> object:
-    """Accept numbers of tokens: errors of a list name a place in it, which no form has."""
-    if isinstance(value, list | tuple):
-        whole = [each for each in value if isinstance(each, int) and not isinstance(each, bool)]
-        if len(whole) == len(value) and all(least <= each <= MAX_SEQLEN for each in whole):
-            return tuple(whole)
-    raise wrong(f"a list of numbers of tokens, each at least {least}")
+def _said(expected: str) -> WrapValidator:
+    """Refuse in one sentence: errors of a list or a union name places and types of no field."""
+
+    def check(value: object, accept: ValidatorFunctionWrapHandler) -> object:
+        try:
+            return accept(as_tuple(value))
+        except ValidationError:
+            raise wrong(expected) from None
+
+    return WrapValidator(check)
 
 
-def _lengths_or_none(value: object) -> object:
-    """Accept numbers of tokens, 0 among them."""
-    return _lengths(value, 0)
+Lengths = Annotated[tuple[Seqlen, ...], _said("a list of numbers of tokens, each at least 1")]
+LengthsOrNone = Annotated[
+    tuple[Annotated[int, Field(ge=0, le=MAX_SEQLEN)], ...],
+    _said("a list of numbers of tokens, each at least 0"),
+]
+Splits = Annotated[
+    Annotated[int, Field(ge=1, le=MAX_SPLITS)] | Literal["auto"] | None,
+    _said(f'a whole number from 1 to {MAX_SPLITS}, or "auto"'),
+]
+Slopes = Annotated[
+    bool
+    | Annotated[tuple[Annotated[float, Field(ge=0, lt=math.inf)], ...], Field(min_length=1)]
+    | None,
+    _said("true, false, or a list of slopes, none below 0"),
+]
+SinkLogits = Annotated[
+    Literal["file", False]
+    | Annotated[
+        tuple[Annotated[float, Field(ge=-MAX_LOGIT, le=MAX_LOGIT)], ...], Field(min_length=1)
+    ]
+    | None,
+    _said('"file", false, or numbers, one for each query head'),
+]
 
 
 def _window(value: object) -> object:
@@ -93,36 +119,6 @@ def _window(value: object) -> object:
         bound = f"at most {MAX_SEQLEN}" if value > 0 else "at least 0"
         raise wrong(f"{bound}, or a pair [left, right]")
     raise wrong("a number of keys, or a pair [left, right] of numbers from -1, which is no bound")
-
-
-def _splits(value: object) -> object:
-    """Accept a number or "auto": a union would name each of its types in an error."""
-    whole = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_SPLITS
-    if value is None or value == "auto" or whole:
-        return value
-    raise wrong(f'a whole number from 1 to {MAX_SPLITS}, or "auto"')
-
-
-def _slopes(value: object) -> object:
-    """Accept true, false or slopes: a union would name each of its types in an error."""
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, list | tuple) and value:
-        numbers = [float(each) for each in value if isinstance(each, int | float)]
-        if len(numbers) == len(value) and all(0 <= each < math.inf for each in numbers):
-            return tuple(numbers)
-    raise wrong("true, false, or a list of slopes, none below 0")
-
-
-def _sink_logits(value: object) -> object:
-    """Accept "file", false or a logit of each head."""
-    if value == "file" or value is False:
-        return value
-    if isinstance(value, list | tuple) and value:
-        numbers = [float(each) for each in value if isinstance(each, int | float)]
-        if len(numbers) == len(value) and all(abs(each) <= MAX_LOGIT for each in numbers):
-            return tuple(numbers)
-    raise wrong('"file", false, or numbers, one for each query head')
 
 
 class Attention(Table):
@@ -229,7 +225,7 @@ class ScoresTable(Table):
         "Soft-cap",
         "No score is larger: S = softcap · tanh(S / softcap), before the mask. 0: none.",
     )
-    alibi: Annotated[bool | tuple[float, ...] | None, BeforeValidator(_slopes)] = key(
+    alibi: Slopes = key(
         None,
         "ALiBi",
         "A score loses slope · |i′ − j| with distance. yes: ALiBi's slopes; or a slope for each "
@@ -240,9 +236,7 @@ class ScoresTable(Table):
         "Bias",
         "A score gains what the input file has for its distance (T5). Blank: if it has that.",
     )
-    sink_logits: Annotated[
-        Literal["file", False] | tuple[float, ...] | None, BeforeValidator(_sink_logits)
-    ] = key(
+    sink_logits: SinkLogits = key(
         None,
         "Sink logits",
         "A logit of each head joins its softmax and has no value, as in gpt-oss. A number for "
@@ -282,7 +276,7 @@ class MaskTable(Table):
         "Global tokens",
         "First keys, which the window never hides, and whose queries see past it.",
     )
-    documents: Annotated[tuple[int, ...], BeforeValidator(_lengths)] = key(
+    documents: Lengths = key(
         (),
         "Documents",
         "Lengths of packed documents, such as 13, 30, 17. A query sees the keys of its own. They "
@@ -304,14 +298,14 @@ class Batch(Table):
     either, but its rows are stored: zeros.
     """
 
-    lengths: Annotated[tuple[int, ...], BeforeValidator(_lengths_or_none)] = key(
+    lengths: LengthsOrNone = key(
         (),
         "Batch",
         "Keys of each sequence of a batch, such as 38, 13, 61, in the place of seqlen_k. A run is "
         "of one of them; in pages, those of all lie in one cache.",
         sources=("random",),
     )
-    queries: Annotated[tuple[int, ...], BeforeValidator(_lengths_or_none)] = key(
+    queries: LengthsOrNone = key(
         (),
         "Queries of the batch",
         "Queries of each sequence of the batch, such as 38, 1, 0, in the place of seqlen_q. One "
@@ -410,7 +404,7 @@ class Tiling(Table):
         "Which rule gives the tiles. paper: Bc = ceil(M/4d), Br = min(Bc, d), M in elements of "
         "the GPU's SRAM. fa2, fa3: the tiles that the published kernels ship with.",
     )
-    splits: Annotated[int | Literal["auto"] | None, BeforeValidator(_splits)] = key(
+    splits: Splits = key(
         None,
         "Splits",
         "Into how many runs the keys are dealt out. Blank: as FlashAttention-3 chooses, so that "
@@ -596,11 +590,7 @@ class Scenario(Table):
 
 
 def parse_scenario(data: Mapping[str, Any], source: str = "scenario") -> Scenario:
-    """Validate plain tables into a scenario.
-
-    data: what `tomllib` returns.
-    Raises InputError: names every key at fault, its value and what was expected.
-    """
+    """Validate plain tables into a scenario."""
     try:
         return Scenario.model_validate(dict(data))
     except ValidationError as error:
@@ -608,11 +598,7 @@ def parse_scenario(data: Mapping[str, Any], source: str = "scenario") -> Scenari
 
 
 def load_scenario(path: str | os.PathLike[str]) -> Scenario:
-    """Read a scenario file.
-
-    Raises InputError: the file is missing, is not UTF-8, is not TOML, or holds a value that cannot
-        be used.
-    """
+    """Read a scenario file."""
     if Path(path).suffix.lower() in (".npz", ".safetensors"):
         expected = f'a scenario (.toml) whose [input] has source = "file" and path = "{path}"'
         raise refuse(str(path), "", "", expected)
@@ -628,7 +614,6 @@ def with_values(scenario: Scenario, changes: Mapping[str, Mapping[str, Any] | st
     """Return `scenario` with some values replaced; None removes one.
 
     changes: tables and keys as in the file, e.g. ``{"mask": {"causal": True}}``.
-    Raises InputError: the result is not a valid scenario.
     """
     data = scenario_tables(scenario)
     for table, values in changes.items():
@@ -643,13 +628,9 @@ def with_values(scenario: Scenario, changes: Mapping[str, Mapping[str, Any] | st
 def scenario_tables(scenario: Scenario) -> dict[str, Any]:
     """Return what the author set, as plain tables ready for TOML."""
     data = scenario.model_dump(exclude_none=True, exclude_unset=True)
-    lists = (
-        ("input", "head"), ("scores", "alibi"), ("scores", "sink_logits"), ("mask", "window"),
-        ("mask", "documents"), ("batch", "lengths"), ("batch", "queries"),
-    )  # fmt: skip
-    for table, name in lists:
-        if isinstance(data.get(table, {}).get(name), tuple):
-            data[table][name] = list(data[table][name])
+    for table in data.values():
+        if isinstance(table, dict):
+            table |= {key: list(value) for key, value in table.items() if type(value) is tuple}
     return {name: value for name, value in data.items() if value not in ({}, "")}
 
 
@@ -666,10 +647,7 @@ def scenario_toml(scenario: Scenario, folder: Path | None = None) -> str:
 
 
 def save_scenario(scenario: Scenario, path: str | os.PathLike[str]) -> None:
-    """Write a scenario file, whole or not at all.
-
-    Raises InputError: the file cannot be written.
-    """
+    """Write a scenario file, whole or not at all."""
     file = Path(path)
     text = scenario_toml(scenario, file.parent)
     write_atomically(file, lambda out: out.write(text.encode("utf-8")))

@@ -251,10 +251,6 @@ class Workload:
         return replace(self, gated=False)
 
     @property
-    def _gate_words(self) -> str:
-        return f"O is multiplied by the gate of {self.file.path.name if self.file else 'a file'}"
-
-    @property
     def sinks(self) -> NDArray[np.float32] | None:
         """The sink logits in HBM, (heads, query heads packed into one); None without any."""
         if not self.sink_logits:
@@ -307,12 +303,7 @@ class Workload:
         return self.seqlen_q // self.group
 
     def as_algorithm(self, name: Algorithm) -> Workload:
-        """Return the same problem for another algorithm, with its query heads packed or not.
-
-        Raises InputError: the heads are to be packed, but not equally many of each KV head were
-            picked; or there is no softmax, and the mask is one that a sum over keys cannot have; or
-            the algorithm reads a latent, and there is none.
-        """
+        """Return the same problem for another algorithm, with its query heads packed or not."""
         if PACKED.get(name) == "latent" and not self.latent:
             expected = f"a whole number: {name} reads a latent in the place of K and V"
             raise refuse(SCENARIO, "attention.latent_dim", "", expected)
@@ -321,7 +312,8 @@ class Workload:
             check_mask(self.mask)
             check_tokens(rule, self.mask.causal, self.seqlen_k, MAX_BLOCKS)
         if self.gated and (rule or name in BACKWARD):
-            expected = f"a forward pass with a softmax: {self._gate_words}"
+            gate = f"the gate of {self.file.path.name if self.file else 'a file'}"
+            expected = f"a forward pass with a softmax: O is multiplied by {gate}"
             raise refuse(SCENARIO, "attention.algorithm", name, expected)
         if self.rule and self.rule.tokens:
             rows, cols = self.tile
@@ -511,8 +503,6 @@ def resolve(scenario: Scenario, *, computes: bool = True) -> Workload:
     """Fill in what a scenario leaves out, reading of a file its header, sink logits and picture.
 
     computes: whether the run is to be computed; otherwise it may be larger than the memory.
-    Raises InputError: the input cannot be read, disagrees with the scenario, lacks a shape, or is
-        larger than the memory that is free.
     """
     file = input_file(scenario)
     said = scenario.attention
@@ -598,17 +588,11 @@ def _check_split_size(w: Workload) -> None:
 
 
 def read_inputs(workload: Workload, progress: Callable[[float], None] | None = None) -> Inputs:
-    """Draw or read Q, K and V.
+    """Draw or read Q, K and V; Q and K are turned by their positions, and rounded again.
 
+    Random input is ``numpy.random.default_rng(seed).standard_normal``, for q, then k, then v (or
+    q, then a latent), then dO of a backward pass, as float32, rounded to the dtype.
     progress: told the share that is drawn, 0 to 1.
-    Raises InputError: a file cannot be read to its end, or holds NaN or Inf: the first one is
-        named.
-
-    Notes
-    -----
-    Random input is ``numpy.random.default_rng(seed).standard_normal``, for q, then k, then
-    v, then dO of a backward pass, as float32, rounded to the dtype; for q, then a latent if there
-    is one. Then Q and K are turned by their positions, if there are some, and rounded again.
     """
     w = workload
     heads, kv_heads = w.input_heads

@@ -51,22 +51,17 @@ from ui.widgets.replace import ask_replace
 SIZES = ("1280x720", "1920x1080", "2560x1440", "3840x2160")
 _VIEW, _RUN, _PART = "This view", "The whole run", "Visits"
 _USUAL, _PACE, _LENGTH = "as played, a minute at most", "seconds a step", "seconds in all"
-_READ = "as long as it takes to read"
-"""The usual pace of a lesson."""
-_RACED = f"{FILM_SECONDS:.0f} seconds in all"
-"""The usual pace of a race."""
-_LESSON = "lesson"
-"""The choice of a scene that means a lesson."""
+_READ = "as long as it takes to read"  # the usual pace of a lesson
+_RACED = f"{FILM_SECONDS:.0f} seconds in all"  # the usual pace of a race
+_LESSON = "lesson"  # the choice of a scene that means a lesson
 _COUNTED = "Counted from 1, as in the window. (The command's --visits counts from 0.)"
-_QUICK = 20 * OPS_BY_DEFAULT
-"""Visits whose ops are counted while the user types."""
+_QUICK = 20 * OPS_BY_DEFAULT  # visits whose ops are counted while the user types
 
 
 @guarded
 class ExportDialog(QDialog):
     """Asks what to export, and makes it beside the window.
 
-    parent: window that it belongs to.
     player: its lesson, if one is open, can be exported, too.
     """
 
@@ -86,17 +81,12 @@ class ExportDialog(QDialog):
         self._player = player
         self._lesson = player.lesson if player is not None else None
         self._visits = len(session.trace)
-        self.running: ExportOptions | None = None
-        """The export at work."""
+        self.running: ExportOptions | None = None  # the export at work
         self._frames = 0
-        self._agreed = ""
-        """The target that may be replaced."""
-        self._proposed = ""
-        """The target that nobody has chosen."""
-        self._themed = False
-        """Whether the theme has been chosen."""
-        self._made = ""
-        """What was written last."""
+        self._agreed = ""  # the target that may be replaced
+        self._proposed = ""  # the target that nobody has chosen
+        self._themed = False  # whether the theme has been chosen
+        self._made = ""  # what was written last
         self._make_fields()
         self._assemble()
         leave_drops(self)
@@ -210,17 +200,17 @@ class ExportDialog(QDialog):
     def _connect(self) -> None:
         for box in (self.format_box, self.scene_box):
             box.currentIndexChanged.connect(self._show_format)
-        for box in (self.range_box, self.step_box, self.pace_box, self.theme_box):
+        for box in (
+            self.range_box, self.step_box, self.pace_box, self.theme_box, self.answers_box,
+            self.per_page_box,
+        ):  # fmt: skip
             box.currentIndexChanged.connect(self._check)
         for number in (self.start_box, self.stop_box, self.fps_box, self.seconds_box):
             number.valueChanged.connect(self._check)
         self.size_box.currentTextChanged.connect(self._check)
         self.theme_box.currentIndexChanged.connect(self._take_theme)
-        self.answers_box.currentIndexChanged.connect(self._check)
-        self.per_page_box.currentIndexChanged.connect(self._check)
-        self.notes_box.toggled.connect(self._check)
-        self.clear_box.toggled.connect(self._check)
-        self.sound_box.toggled.connect(self._check)
+        for switch in (self.notes_box, self.clear_box, self.sound_box):
+            switch.toggled.connect(self._check)
         self.target_edit.textEdited.connect(self._take_ending)
         self.target_edit.textChanged.connect(self._check)
         self.browse_button.clicked.connect(self._browse)
@@ -260,10 +250,7 @@ class ExportDialog(QDialog):
         return bool(self.scene_box.currentData() == RACE)
 
     def options(self) -> ExportOptions:
-        """Return the options in the fields.
-
-        Raises InputError: they cannot be used.
-        """
+        """Return the options in the fields."""
         kind, target = self._format, self.target_edit.text().strip()
         size = picture_size(self.size_box.currentText())
         seconds = self.seconds_box.value() if kind.film else None
@@ -457,22 +444,24 @@ class ExportDialog(QDialog):
 
     # --- making it ------------------------------------------------------------------------
 
-    def ask(self) -> None:
-        """Begin the export, after the user agrees if it would replace something."""
+    def _usable(self) -> ExportOptions | None:
+        """Return the options in the fields; None if they cannot be used, which is said."""
         try:
-            options = self.options()
+            return self.options()
         except InputError as error:
             self._say(_told(error), bad=True)
-            return
-        agreed = self._agreed == options.target
-        ask_replace(self, [] if agreed else options.there, self.start)
+            return None
+
+    def ask(self) -> None:
+        """Begin the export, after the user agrees if it would replace something."""
+        if options := self._usable():
+            agreed = self._agreed == options.target
+            ask_replace(self, [] if agreed else options.there, self.start)
 
     def start(self) -> None:
         """Begin the export, also if something is replaced."""
-        try:
-            options = self.options()
-        except InputError as error:
-            self._say(_told(error), bad=True)
+        options = self._usable()
+        if options is None:
             return
         self.running, self._agreed = options, options.target
         self._form.setEnabled(False)

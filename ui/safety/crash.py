@@ -42,16 +42,13 @@ if TYPE_CHECKING:
     from simulator.program.playback import Cursor
     from simulator.run.trace import Trace
 
-MOST_TOLD = 20
-"""Failures that one report describes; of further ones only the number is given."""
+MOST_TOLD = 20  # failures that one report describes; of further ones only the number is given
 QUIET_SECONDS = 5.0
 """A failure that comes again within this time is not told again, because painting may repeat it."""
 
-QUIT = 2
-"""Result of the dialog; any other result means to go on."""
+QUIT = 2  # result of the dialog; any other result means to go on
 
-_Where = tuple[str, str, int]
-"""Kind of a failure, and the file and line where it was raised."""
+_Where = tuple[str, str, int]  # kind of a failure, and the file and line where it was raised
 
 
 class Reported(Protocol):
@@ -100,14 +97,12 @@ class CrashDesk(QObject):
 
     window: the window under the dialog, which is closed when the user quits; None before there is
         one.
-    session: what the report describes.
     autosave: keeps unsaved changes before the dialog asks.
     cut_short: whether the window was not closed by its user: the next start offers unsaved changes.
     quiet_seconds: a failure that comes again sooner is not told again.
     """
 
-    _caught = Signal(str, object)
-    """The text of a failure, and the place where it was raised."""
+    _caught = Signal(str, object)  # the text of a failure, and the place where it was raised
     _interrupted = Signal()
 
     def __init__(self) -> None:
@@ -180,14 +175,14 @@ class CrashDesk(QObject):
         signal.signal(number, signal.SIG_DFL)
         self._interrupted.emit()
 
-    def _end(self) -> None:
+    def _end(self, status: int = 0) -> None:
         """Close without a question, because nobody may be there to answer."""
         self.cut_short = True
         try:
             if self.window is not None:
                 self.window.close()
         finally:
-            QApplication.exit(0)  # also if a dialog is open
+            QApplication.exit(status)  # also if a dialog is open
 
     def _end_at_once(self) -> NoReturn:
         """Keep unsaved changes and end in the middle of a call: the X server has died."""
@@ -234,19 +229,13 @@ class CrashDesk(QObject):
     def _close(self, result: int) -> None:
         self.dialog = None
         if result == QUIT:
-            self.cut_short = True
-            try:
-                if self.window is not None:
-                    self.window.close()
-            finally:
-                QApplication.exit(1)
+            self._end(1)
 
 
 @guarded
 class CrashDialog(QDialog):
     """Says in plain words that something went wrong; the details are for those who repair it.
 
-    session: the session whose scenario and engine the report names.
     window: none: there is none yet, so one cannot go on.
     """
 

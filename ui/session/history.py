@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from ui.session.session import Session
 
 
-MOST_STEPS = 100
-"""Steps of undo: each keeps two scenarios."""
+MOST_STEPS = 100  # steps of undo: each keeps two scenarios
 
 
 @dataclass(slots=True)
@@ -87,8 +86,7 @@ class Steps(QUndoStack):
         self.setUndoLimit(MOST_STEPS)
         self._shown = self._counted = 0
         self.indexChanged.connect(self._count)
-        self.going_back = False
-        """Whether steps are only counted, not shown."""
+        self.going_back = False  # whether steps are only counted, not shown
 
     @property
     def moving(self) -> bool:
@@ -118,9 +116,7 @@ class Steps(QUndoStack):
     def return_to_show(self) -> None:
         """Count from what is shown: what was to be undone or redone will not be shown."""
         if self.moving:
-            self.going_back = True
-            self.setIndex(self._shown)
-            self.going_back = False
+            self.count_as_shown(self._shown)
 
 
 class AtOnce(QUndoCommand):

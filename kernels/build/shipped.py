@@ -120,10 +120,7 @@ def fitting(targets: Sequence[str], capability: int) -> str | None:
 def machine_code(
     code: str, options: Sequence[str], capability: int, folder: Path = FOLDER
 ) -> tuple[str, bytes] | None:
-    """Return the shipped code of a source for a GPU, and its file name; None if there is none.
-
-    Raises KernelError: its file is damaged.
-    """
+    """Return the shipped code of a source for a GPU, and its file name; None if there is none."""
     path = folder / f"{key(code, options)}.tar.xz"
     if not path.exists():
         return None

@@ -42,10 +42,7 @@ class SourceLine:
 
 @cache
 def source(algorithm: str) -> str:
-    """Return the kernel of an algorithm for people to read.
-
-    It is as in its file, with those headers in the place of their includes that do some of its ops.
-    """
+    """Return the kernel of an algorithm for people to read: headers that do its ops are in it."""
     return "\n".join(line.text for line in source_lines(algorithm))
 
 
@@ -122,10 +119,7 @@ def _after(line: str, name: str) -> str:
 
 
 def _numbers(cites: str) -> frozenset[tuple[str, int]]:
-    """Return the lines, steps or equations of a citation.
-
-    ``Dao 2023, Algorithm 1, lines 13 and 15``: each with the word before it.
-    """
+    """Return the lines, steps or equations of a citation, each with the word before its number."""
     place = _PLACE.search(cites)
     if place is None:  # such as a lemma: as it is called
         return frozenset({(cites.partition(", ")[2], 0)})

@@ -50,7 +50,6 @@ def outcome_apart(
 ) -> Outcome:
     """Do a check in its own process.
 
-    name: one of `CHECKS`.
     most: seconds that it may take. If it is stopped before, it is not to blame.
     """
     with tempfile.TemporaryDirectory(prefix="tilescope-check-") as folder:

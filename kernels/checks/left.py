@@ -54,10 +54,7 @@ def differing(w: Workload, got: Left, want: Left) -> list[str]:
 
 
 def _same_but_for_order(w: Workload, got: NDArray[Any], want: NDArray[Any]) -> bool:
-    """Return whether each number is a sum of the same terms, one of each column block.
-
-    Terms are taken to be at most four times as large as the largest sum.
-    """
+    """Return whether numbers differ as the order of sums explains: of one term a column block."""
     ours, theirs = (widened(x, w.dtype) for x in (got, want))
     largest = float(np.abs(theirs).max())
     allowed = w.grid.Tc * 4 * _SMALLEST * largest + _SMALLEST

@@ -47,10 +47,7 @@ Hopper."""
 
 
 class TraceRun:
-    """The trace build as the window launches it, for all heads at once; used like `FastRun`.
-
-    counters: whether requested bytes are counted, too.
-    """
+    """The trace build as the window launches it, for all heads at once; used like `FastRun`."""
 
     def __init__(
         self, workload: Workload, inputs: Inputs, device: Device, *, counters: bool = False
@@ -137,10 +134,7 @@ def ours(runs: list[Any], device: Device) -> Candidate:
 
 
 def torch_candidate(name: str, w: Workload, sets: list[Inputs]) -> Candidate:
-    """Return PyTorch's scaled_dot_product_attention with one backend.
-
-    name: one of `TORCH`.
-    """
+    """Return PyTorch's scaled_dot_product_attention with one backend."""
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.nn.functional import scaled_dot_product_attention

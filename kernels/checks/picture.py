@@ -22,10 +22,7 @@ class Chart:
 
 
 def svg(charts: Sequence[Chart], note: str) -> str:
-    """Return a picture of charts side by side.
-
-    note: one line below them: the device and the shapes.
-    """
+    """Return a picture of charts side by side."""
     width, height = WIDTH * len(charts), HEIGHT + 24
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '

@@ -67,7 +67,6 @@ def timed(
     """Measure how long a launch takes on the GPU.
 
     launch: is given a number that goes up with each call, so that it can use another set of inputs.
-    clock: the clock; none: that of CUDA.
     """
     on = clock or _cuda()
     count = 0
@@ -132,7 +131,6 @@ def tera_per_second(amount: float, milliseconds: float) -> float:
 def matrix_rate(dtype: str, *, quick: bool) -> dict[str, Any]:
     """Measure the rate of a large matrix product with PyTorch, the most that kernels can reach.
 
-    dtype: ``float16`` or ``bfloat16``.
     Returns: size, times and ``tflops``.
     """
     import torch

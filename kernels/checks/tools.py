@@ -78,10 +78,7 @@ def tensor_scenarios() -> list[dict[str, Any]]:
 
 
 def case_command(tables: Sequence[dict[str, Any]], builds: Sequence[str], place: Path) -> list[str]:
-    """Return the command that runs some scenarios in another process; write them to a folder.
-
-    A command line would be too short for many.
-    """
+    """Return the command that runs some scenarios in another process; write them to a folder."""
     listed = place / "scenarios.json"
     listed.write_text(json.dumps(tables), encoding="utf-8")
     chosen = [word for build in builds for word in ("--build", build)]
@@ -89,10 +86,7 @@ def case_command(tables: Sequence[dict[str, Any]], builds: Sequence[str], place:
 
 
 def done(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """Run a command in the checkout until it ends.
-
-    Raises CannotRunError: it does not start or does not end.
-    """
+    """Run a command in the checkout until it ends."""
     try:
         return ended(command, SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -100,10 +94,7 @@ def done(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
 
 
 def tool(name: str) -> str:
-    """Return the path of a tool of the CUDA toolkit, which is often not on PATH.
-
-    Raises CannotRunError: there is none.
-    """
+    """Return the path of a tool of the CUDA toolkit, which is often not on PATH."""
     stated = (os.environ.get(variable) for variable in ("CUDA_PATH", "CUDA_HOME"))
     homes = [Path(home) for home in (*stated, "/usr/local/cuda") if home]
     folders = [home / part for home in homes for part in ("bin", "compute-sanitizer")]
@@ -158,10 +149,7 @@ def cubins(on: Setting) -> Finding:
 def cubin_faults(
     ran: Sequence[tuple[Workload, str]], got: Sequence[Left], want: Sequence[Left]
 ) -> list[str]:
-    """Return what cubins have left that compiled kernels have not.
-
-    got, want: what each has left: cubins, compiled kernels.
-    """
+    """Return what cubins have left that compiled kernels have not."""
     if len(got) != len(want):
         return [f"{len(got)} outputs, expected {len(want)}"]
     return [

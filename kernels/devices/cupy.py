@@ -89,11 +89,7 @@ class CupyDevice:
         return numbers
 
     def module(self, code: str, options: tuple[str, ...]) -> Module:
-        """Load a source's kernels: from the bundle, or else as NVRTC compiles them.
-
-        Raises KernelError: they are not in the bundle and there is no NVRTC, or the driver does not
-            accept them.
-        """
+        """Load a source's kernels: from the bundle, or else as NVRTC compiles them."""
         found = machine_code(code, options, self.capability)
         content = compiled(code, options, self.capability) if found is None else found[1]
         return self.loaded(content, code)
@@ -171,10 +167,7 @@ class CupyKernel:
 
 
 def compiled(code: str, options: tuple[str, ...], capability: int) -> bytes:
-    """Return a source compiled by NVRTC for a GPU, which the user's cache keeps.
-
-    Raises KernelError: there is no NVRTC, or it refuses the source or is too new for the GPU.
-    """
+    """Return a source compiled by NVRTC for a GPU, which the user's cache keeps."""
     reason = nvrtc_reason()
     if reason and getattr(sys, "frozen", False):
         raise KernelError(

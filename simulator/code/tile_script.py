@@ -129,10 +129,7 @@ def tile_arrays(snapshot: Snapshot) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def tile_script(snapshot: Snapshot, arrays: str, script: str) -> str:
-    """Return a script that recomputes the current visit in float64 and compares.
-
-    arrays, script: names of the two files, which are in one folder.
-    """
+    """Return a script that recomputes the current visit in float64 and compares."""
     w, visit = snapshot.program.workload, snapshot.visit
     launch, algorithm = snapshot.program.launches[visit.launch], snapshot.program.algorithm
     body, done = [], []
@@ -248,7 +245,6 @@ def save_tile(snapshot: Snapshot, path: Path) -> tuple[Path, Path]:
     """Write the current tile's arrays and, in the same folder, the script that recomputes it.
 
     path: the ``.npz``; the script has the same name and ends in ``.py``.
-    Returns: arrays and script.
     Raises InputError: `path` does not end in .npz, a file cannot be written (what was there is as
         it was), the run has no softmax, or a fault is on: the script recomputes the update as it
         should be.

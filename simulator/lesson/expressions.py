@@ -79,11 +79,7 @@ def check(content: str) -> None:
 
 
 def fill(text: str, numbers: Numbers, formats: Formats) -> str:
-    """Return a text with its numbers filled in.
-
-    text: with ``{{ expression | format }}``.
-    formats: one function for each of `FORMATS` but ``text``.
-    """
+    """Return a text with its numbers filled in."""
     return replaced(text, lambda content: _written(content, numbers, formats))
 
 

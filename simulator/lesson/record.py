@@ -72,7 +72,6 @@ def is_shipped(path: Path) -> bool:
 def record_step(path: Path, step: NewStep, copy_of: Path | None = None) -> int:
     """Add a view as a step at the end of a lesson's file; if there is no such file, it is made.
 
-    copy_of: a lesson of which the new file begins as a copy.
     Returns: how many steps the lesson has now.
     Raises InputError: the file cannot be read or written, is one of Tilescope's own, or is no
         lesson; or a text cannot be in a lesson. The file stays as it was.
@@ -83,10 +82,7 @@ def record_step(path: Path, step: NewStep, copy_of: Path | None = None) -> int:
 
 
 def lesson_text(path: Path, copy_of: Path | None = None) -> str:
-    """Return the text that a step is added to: the file's, a copy's, or a new lesson's.
-
-    Raises InputError: as in `record_step`, except when writing.
-    """
+    """Return the text that a step is added to: the file's, a copy's, or a new lesson's."""
     if is_shipped(path):
         raise refuse(str(path), "", "", "a file of yours: lessons that ship are not changed")
     if copy_of is not None:
@@ -257,12 +253,7 @@ def _flat(data: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _inline(value: Any) -> str:
-    """Return a value as TOML on one line; long texts over several.
-
-    A library that keeps the style would not make this shorter: the old text is kept as text, and
-    lessons have a rule for which texts may have several lines (with tomlkit 0.15 there would be as
-    many lines here).
-    """
+    """Return a value as TOML on one line; long texts over several."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {_inline(v)}" for key, v in value.items()) + " }"
     if isinstance(value, list | tuple):

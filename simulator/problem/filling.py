@@ -280,10 +280,7 @@ _SIZES = {"seqlen_q": "Nq", "seqlen_k": "Nk", "head_dim": "d", "value_dim": "dv"
 
 
 def random_instead(scenario: Scenario, file: InputFile, wrong: Sequence[Mistake]) -> Remedy:
-    """Return what a scenario of other sizes than its file can have: random numbers.
-
-    They are of the shapes that the scenario says, and of those of the file where it says none.
-    """
+    """Return what a scenario of other sizes than its file can have: random numbers."""
     sizes = file_shapes(file)
     for name, other in (("kv_heads", "heads"), ("seqlen_k", "seqlen_q"), ("value_dim", "head_dim")):
         if sizes[name] == sizes[other]:  # it follows the other one

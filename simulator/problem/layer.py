@@ -113,10 +113,7 @@ class Layer:
     position: Rotary | None = None  # how Q and K are then turned
 
     def heads(self, *, exact: bool = False) -> tuple[F32, F32, F32]:
-        """Return Q, K and V, (H, N, d) each, rounded to the dtype; Q and K with their positions.
-
-        exact: whether the products are taken in float64, and not in float32 as an engine's.
-        """
+        """Return Q, K and V, (H, N, d) each, rounded to the dtype; Q and K with their positions."""
         q, k, v = self.unturned(exact=exact)
         if self.position is not None:
             q, k = self.position.both(q, k, self.dtype)

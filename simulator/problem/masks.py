@@ -33,8 +33,6 @@ _AT_ONCE = 256  # rows and keys of a block in which a visible pair is looked for
 class BlockMask:
     """Any pattern of square blocks of pairs.
 
-    Two are equal if they show the same pairs.
-
     table: (row blocks, key blocks) bool: which of them are visible.
     """
 
@@ -59,8 +57,6 @@ class BlockMask:
 
 class PairMask:
     """Pairs that are visible one by one, the same of all heads or each head's own.
-
-    Two are equal if they show the same pairs.
 
     table: (1 or heads, rows, keys) bool. Heads that all see the same are kept as one.
     """

@@ -171,10 +171,7 @@ def load_model(path: str | os.PathLike[str]) -> AttentionModel:
 
 
 def find_model(text: str) -> AttentionModel:
-    """Return the shipped model of that name, or the one in that ``.toml`` file.
-
-    Capital letters do not matter in a name.
-    """
+    """Return the shipped model of that name, or the one in that ``.toml`` file."""
     if text.lower().endswith(".toml"):
         return load_model(text)
     by_lower = {name.lower(): name for name in models()}

@@ -32,8 +32,6 @@ _DRAWN = 2  # beside the seed of a scenario, so that the table is drawn apart fr
 class PageTable:
     """Where the pages of a sequence lie.
 
-    Two are equal if they say the same.
-
     tokens: tokens of the sequence; its last page may be partly empty.
     entries: (pages or more,) int32: the place of each page; entries after those of the last page
         are never read. HBM has as many places as there are entries, or as the largest place asks.

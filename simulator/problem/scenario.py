@@ -215,10 +215,7 @@ class Attention(Table):
 
 
 class ScoresTable(Table):
-    """What is done to a scaled score before the mask, and the logit that joins the softmax.
-
-    What is not said is as the file says.
-    """
+    """What is done to a scaled score before the mask, and the logit that joins the softmax."""
 
     softcap: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = key(
         None,
@@ -565,9 +562,7 @@ class Faults(Table):
 class Scenario(Table):
     """Everything that determines one run, as its author wrote it (immutable).
 
-    Fields follow the scenario file: ``title``, ``attention``, ``batch``, ``scores``, ``mask``,
-    ``position``, ``tiling``, ``input``, ``hardware``, ``faults``. A relative ``input.path`` is made
-    absolute when a file is loaded and relative again when one is saved.
+    A relative ``input.path`` is absolute once a file is loaded, relative again when it is saved.
     """
 
     title: Annotated[str, Field(max_length=TITLE_LETTERS)] = key(

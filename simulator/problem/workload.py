@@ -258,10 +258,7 @@ class Workload:
         return np.array(self.sink_logits, dtype=np.float32).reshape(self.heads, self.group)
 
     def start(self, head: int, rows: range, split: int = 0) -> tuple[F64, F64]:
-        """Return m and l of some rows before their first key, in one of the splits.
-
-        A sink logit counts as a key that has been seen, in the first split.
-        """
+        """Return m and l of some rows before their first key: with a sink in the first split."""
         sinks = self.sinks
         if sinks is None or split:
             return np.full(len(rows), -np.inf), np.zeros(len(rows))
@@ -419,10 +416,7 @@ class Workload:
         return head // self.group, head % self.group * self.queries + row
 
     def unpacked(self, per_row: F32) -> F32:
-        """Return an array of all heads and rows, (heads, Nq, ...), with a part for each query head.
-
-        If no heads are packed, it is the array itself.
-        """
+        """Return an array of all heads and rows, (heads, Nq, ...), by query head."""
         shape = (len(self.picked), self.queries, *per_row.shape[2:])
         return per_row.reshape(shape)
 
@@ -461,10 +455,7 @@ class Workload:
         return self.tokens[key] if 0 <= key < len(self.tokens) else ""
 
     def query_token(self, row: int) -> str:
-        """Return the token of a query row; "" if unknown.
-
-        If queries have no tokens of their own, rows have those of the keys at which they stand.
-        """
+        """Return the token of a query row, else that of the key where it stands; "" if unknown."""
         if self.query_tokens:
             return self.query_tokens[row % self.queries]
         place = int(self.mask.positions(range(row, row + 1))[0])
@@ -592,7 +583,6 @@ def read_inputs(workload: Workload, progress: Callable[[float], None] | None = N
 
     Random input is ``numpy.random.default_rng(seed).standard_normal``, for q, then k, then v (or
     q, then a latent), then dO of a backward pass, as float32, rounded to the dtype.
-    progress: told the share that is drawn, 0 to 1.
     """
     w = workload
     heads, kv_heads = w.input_heads

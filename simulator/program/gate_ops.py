@@ -40,10 +40,7 @@ class ApplyGate(Op):
 
 
 def gate_ops(w: Workload, visit: Visit, cites: str) -> list[Op]:
-    """Return the ops that gate O of the visit's rows; none without a gate.
-
-    cites: the line of the paper after which they are done.
-    """
+    """Return the ops that gate O of the visit's rows; none without a gate."""
     if not w.gated:
         return []
     size = len(visit.rows) * w.value_dim * w.width

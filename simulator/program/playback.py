@@ -167,7 +167,6 @@ def seconds_along(
 ) -> list[float]:
     """Return how long the start of a way and each of its steps last at speed 1.
 
-    path: the cursors that follow `start`.
     of_rescale: returns how long the op at a cursor lasts, if it is a rescale.
     pace: how many times as fast as usual the steps are, before all together are scaled to last
         `LONGEST_WAY` at most.

@@ -189,10 +189,7 @@ class TileAlgorithm:
 
 
 class TileProgram:
-    """All visits of a workload and the ops of each.
-
-    sizes: visits of each launch.
-    """
+    """All visits of a workload and the ops of each."""
 
     def __init__(self, workload: Workload, algorithm: TileAlgorithm) -> None:
         self.workload = workload

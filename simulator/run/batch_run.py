@@ -42,8 +42,6 @@ def run_all(
 
     Bytes, FLOPs, visits and seconds are sums. Of the error, of splits and of what a thread block
     has on chip the largest counts.
-
-    blind: what `blind_of` says; of these sequences bytes count alone.
     """
     summaries = []
     for n, trace in enumerate(traces):
@@ -75,10 +73,7 @@ def _add_blind(hbm: dict[str, Any], counted: Counters, compulsory: int) -> None:
 
 
 def check_one(traces: Sequence[Trace], output: object, blind: Mapping[int, int]) -> None:
-    """Refuse to write arrays of several sequences: they have keys of different numbers.
-
-    blind: what `blind_of` says.
-    """
+    """Refuse to write arrays of several sequences: they have keys of different numbers."""
     if len(traces) > 1 or blind:
         running = ", ".join(map(str, traces[0].workload.scenario.batch.running))
         expected = f"a scenario that says batch.sequence, one of {running}"

@@ -110,10 +110,7 @@ def verify(
 
 
 def visits_to_check(program: TileProgram, most: int = MAX_VISITS) -> Iterator[int]:
-    """Yield the visits to check: all, or whole row blocks, which depend on nothing else.
-
-    most: visits after which no other row block begins.
-    """
+    """Yield the visits to check: all, or whole row blocks, which depend on nothing else."""
     total = len(program)
     launch = program.launches[0]
     if total <= most or len(program.launches) > 1 or launch.carries or not launch.by_rows:
@@ -191,10 +188,7 @@ def _rounding(size: float) -> Callable[[F64], F64]:
 
 
 def _terms(chip: Mapping[str, F64], summed: bool) -> float:
-    """Return the size of the terms of O, which may cancel; their errors do not.
-
-    `summed`: whether O is not divided by l before the end.
-    """
+    """Return the size of the terms of O, which may cancel; `summed`: not divided by l yet."""
     values = float(np.max(np.abs(chip["V"]), initial=1.0))
     return values * (float(np.max(chip["l"], initial=1.0)) if summed else 1.0)
 

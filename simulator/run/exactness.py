@@ -162,10 +162,7 @@ def _record(trace: Trace) -> _Record:
 def exactness(
     trace: Trace, snapshot: Snapshot, report: RowReport, effort: Effort = EFFORT
 ) -> Exactness:
-    """Return what is known at a cursor, after computing what has changed with this step.
-
-    report: not needed; the models of all panels are called in the same way.
-    """
+    """Return what is known at a cursor, after computing what has changed with this step."""
     record, w = _record(trace), trace.workload
     with record.lock:
         head = _head(record, w, snapshot.visit.head)
@@ -453,10 +450,7 @@ def _state_at(
 
 
 def _furthest(trace: Trace, number: int, i: int, tiles: int) -> float:
-    """Return ln of the alpha furthest from 1 in a row block's first tiles; 0 for none.
-
-    The maxima are the engine's.
-    """
+    """Return ln of the alpha furthest from 1 in a row block's first tiles; 0 for none."""
     w = trace.workload
     if algorithm_of(w).stores_scores or tiles < 2:
         return 0.0

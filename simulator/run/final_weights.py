@@ -17,10 +17,7 @@ from simulator.run.snapshot import Snapshot
 
 
 def is_rescaled(now: Snapshot) -> bool:
-    """Whether what has been summed is rescaled with every larger maximum.
-
-    With a fault on, O is another sum.
-    """
+    """Whether what has been summed is rescaled with every larger maximum."""
     algorithm = now.program.algorithm
     running = algorithm.softmax and not (algorithm.backward or algorithm.stores_scores)
     return running and not now.program.workload.faults.on

@@ -13,10 +13,7 @@ from simulator.run.snapshot import Cell, Snapshot
 
 
 def forms_tile(snapshot: Snapshot) -> bool:
-    """Return whether the current visit forms a tile of S: of a state only a chunk with itself.
-
-    Before the tiles it forms none yet.
-    """
+    """Return whether the current visit forms a tile of S: of a state only a chunk with itself."""
     algorithm, launch = snapshot.program.algorithm, snapshot.launch
     if snapshot.op.before_tiles:
         return False

@@ -22,10 +22,7 @@ from simulator.run.trace import EngineFactory, Progress, resolve_from, summary_o
 def whole_of(
     scenario: Scenario, rows: range | None, heads: Sequence[int] | None, source: str = ""
 ) -> tuple[TileProgram, range, tuple[int, ...]]:
-    """Return the program of the whole run, and the rows and heads that are asked for.
-
-    rows, heads: None for all.
-    """
+    """Return the program of the whole run, and the rows and heads that are asked for."""
     if len(each_sequence(scenario)) > 1 or scenario.batch.blind:
         raise refuse("run", "--rows", "a batch", "a scenario that says batch.sequence")
     w = resolve_from(source, scenario, computes=False)

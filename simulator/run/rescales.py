@@ -82,10 +82,7 @@ def rescales(now: Snapshot) -> bool:
 
 
 def row_at_hand(now: Snapshot, row: int | None) -> int | None:
-    """Return the query row whose rescale is shown: the chosen one, else the one of least alpha.
-
-    None if no row of the block shrinks.
-    """
+    """Return the row whose rescale is shown: the chosen one, else that of least alpha, or None."""
     shrinks, rows = shrinking(now), now.visit.rows
     if row is not None and row in rows and shrinks[row - rows.start]:
         return row

@@ -24,10 +24,7 @@ _SUMMARY = "summary.json"
 
 
 def check_output(path: Path, workload: Workload, *, part: bool = False) -> None:
-    """Refuse an output before anything is computed for it.
-
-    part: whether only some rows are computed.
-    """
+    """Refuse an output before anything is computed for it."""
     w = workload
     inputs = [w.file.path] if w.file else []
     if path.name == _SUMMARY:
@@ -63,8 +60,6 @@ def write_results(
 
     path: ``.npz`` or ``.json`` for the arrays, with the summary inside; ``.csv`` for the traffic
         after each visit.
-    summary: what `Trace.run` returns.
-    arrays: the same; not needed for ``.csv``.
     Raises InputError: a file cannot be written; the old file stays as it was.
     """
     text = json.dumps(summary, indent=1)

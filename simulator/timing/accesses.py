@@ -75,7 +75,6 @@ def works(
     places: how many thread blocks run at once on the GPU.
     row_shares: into how many thread blocks the row blocks of a head are dealt out, where one thread
         block would work on all of them.
-    order: in which the thread blocks are started.
     coarser: the same runs in longer inner blocks, whose accesses are taken for theirs; without it
         their own.
     """

@@ -56,10 +56,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(
     words: argparse.Namespace, version: str, new_window: WindowFactory, parts_on: PartsOn
 ) -> int:
-    """Write a picture or a film of a run or of a lesson, and say what was written.
-
-    parts_on: returns what makes the parts of an export, where the words say.
-    """
+    """Write a picture or a film of a run or of a lesson, and say what was written."""
     lesson = _lesson_file(words.scenario)
     wanted = ExportOptions.asked(words, lesson=lesson is not None)
     wanted.check()

@@ -60,10 +60,7 @@ _QUICK = 20 * OPS_BY_DEFAULT  # visits whose ops are counted while the user type
 
 @guarded
 class ExportDialog(QDialog):
-    """Asks what to export, and makes it beside the window.
-
-    player: its lesson, if one is open, can be exported, too.
-    """
+    """Asks what to export, and makes it beside the window."""
 
     def __init__(
         self,

@@ -61,7 +61,6 @@ class RunFrames:
 
     trace: the run; nobody else may use it in the meantime.
     size: width and height in pixels.
-    row: the row that is explained; by default the middle one of the row block.
     """
 
     in_gui = False

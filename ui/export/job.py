@@ -86,7 +86,6 @@ def prepare(
     """Return the export of a run.
 
     trace: the run; nobody else may use it until the export is made.
-    new_window: makes the window of a session; a layout needs it.
     """
     options.check()
     source: FrameSource

@@ -10,10 +10,7 @@ from ui.export.unseen_window import Look, UnseenWindow, WindowFactory, WindowFra
 
 
 class LayoutFrames(WindowFrames):
-    """A run in the panels of the window; each state is a still picture.
-
-    row: the row that is explained; by default the middle one of the row block.
-    """
+    """A run in the panels of the window; each state is a still picture."""
 
     def __init__(
         self,

@@ -78,7 +78,6 @@ def make_beside(
     source: the current scenario, saved or not, or the file of a lesson.
     report: is given the share done; an error in it ends the process, and the target stays as it
         was.
-    Returns: What was made, in words.
     """
     options = replace(options, token=secrets.token_hex(4))
     with tempfile.TemporaryDirectory(prefix="tilescope-") as folder:

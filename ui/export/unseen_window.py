@@ -298,10 +298,7 @@ class UnseenWindow:
 
 
 class WindowFrames(ABC):
-    """Frames that an unseen window shows: painted in the GUI thread, with a background.
-
-    make: makes the window when the first frame is asked for.
-    """
+    """Frames that an unseen window shows: painted in the GUI thread, with a background."""
 
     transparent = False
     in_gui = True

@@ -45,7 +45,6 @@ def submit(
     What widgets draw, layouts and lessons, is made in another process.
 
     done: is given what was made, unless it was cancelled or failed.
-    lesson: the lesson's file, where the options ask for one.
     """
     trace = session.trace
     if trace is None:

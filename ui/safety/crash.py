@@ -234,10 +234,7 @@ class CrashDesk(QObject):
 
 @guarded
 class CrashDialog(QDialog):
-    """Says in plain words that something went wrong; the details are for those who repair it.
-
-    window: none: there is none yet, so one cannot go on.
-    """
+    """Says in plain words that something went wrong; the details are for those who repair it."""
 
     def __init__(
         self, text: str, session: Reported | None, kept: str, window: QWidget | None

@@ -45,11 +45,7 @@ class Store(Protocol):
 
 
 class Settings:
-    """Typed access to the settings file; a value that cannot be used counts as absent.
-
-    path: the file; by default `settings_path`.
-    store: where values are kept instead of a file.
-    """
+    """Typed access to the settings file; a value that cannot be used counts as absent."""
 
     def __init__(self, path: Path | None = None, store: Store | None = None) -> None:
         self._store: Store = store or IniFile(path or settings_path())

@@ -27,10 +27,7 @@ def _stand_in(error: UnicodeError) -> tuple[str, int]:
 
 
 def send_off() -> bool:
-    """Send what was printed to its reader, which may be gone.
-
-    Returns: false if it could not be written; standard error then says so.
-    """
+    """Send what was printed to its reader, which may be gone; return whether it was written."""
     if sys.stdout is None:  # closed
         return True
     try:

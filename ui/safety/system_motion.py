@@ -97,8 +97,5 @@ def _ask_mac() -> bool | None:
 
 
 def mac_answer(status: int, printed: str) -> bool | None:
-    """Return what `defaults` has told.
-
-    status: its exit status, 0 if there is such a setting.
-    """
+    """Return what `defaults` has told."""
     return {"1": True, "0": False}.get(printed.strip()) if status == 0 else None

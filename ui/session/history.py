@@ -43,8 +43,6 @@ def retitled(scenario: Scenario, shown: Scenario, opened: Scenario | None) -> Sc
     A title belongs to the run for which it was written. If anything but the GPU has been changed
     since, the title says so; if the run is again the one that was opened, it gets its old title. A
     title that somebody has just written stays as it is.
-
-    scenario: the scenario that follows `shown`.
     """
     if not shown.title or scenario.title != shown.title:
         return scenario

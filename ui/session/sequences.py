@@ -32,10 +32,7 @@ class Sequences(QObject):
         return self._asked is not None and self._session.awaits(self._asked)
 
     def show(self, number: int, *, at_end: bool = False) -> None:
-        """Show another sequence of the batch from its start, or at its end.
-
-        number: which one, from 0; nothing happens if there is none of that number.
-        """
+        """Show another sequence of the batch, if it runs, from its start or at its end."""
         session, scenario = self._session, self._session.scenario
         if scenario is None or number not in scenario.batch.running:
             return
@@ -70,10 +67,7 @@ class Sequences(QObject):
         return True
 
     def start_over(self) -> bool:
-        """Go on after the end of a sequence, from the last one to the first.
-
-        Returns: whether there are several.
-        """
+        """Go on after a sequence, after the last at the first; return whether there are several."""
         scenario = self._session.scenario
         if scenario is None or len(scenario.batch.running) < 2:
             return False

@@ -232,10 +232,7 @@ class Session(Playing):
         )  # fmt: skip
 
     def return_to(self, before: Before | None) -> None:
-        """Show again what was shown before some steps, and count them as undone.
-
-        None: call off what has been asked for.
-        """
+        """Return to what was shown before some steps, which are undone; None: call off."""
         if before is None:
             self._call_off()
             return
@@ -347,7 +344,6 @@ class Session(Playing):
         If the scenario is another one, earlier steps cannot be undone either: undo would show the
         scenario of one step under the words of the next.
 
-        camera: what of the score matrix is in sight.
         trace: the run, if it has been built ahead.
         """
         self.play(False)
@@ -542,10 +538,7 @@ class Session(Playing):
         self.tasks.start(study.name, study.doing, job, done)
 
     def run_all(self, done: Callable[[dict[str, EngineRun]], None]) -> None:
-        """Run the algorithms that compare to their ends on their engines, beside the window.
-
-        done: is given the result of each by algorithm, unless the runs were cancelled.
-        """
+        """Run the algorithms that compare to their ends on their engines, beside the window."""
         trace = self.trace
         if trace is not None:
             self.tasks.start(

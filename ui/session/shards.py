@@ -39,7 +39,6 @@ class Shards(Protocol):
         """Yield what each call returns, in their order.
 
         look: is called often, and may raise to end the work.
-        Raises: what a call raises.
         """
 
     def close(self) -> None:

@@ -86,10 +86,7 @@ class WhatIfs(QObject):
         return self.wanted or self._session.scenario
 
     def ask(self, scenario: Scenario, what: str) -> None:
-        """Show another scenario, as a what-if where it disagrees with its file.
-
-        what: what has been changed, in words.
-        """
+        """Show another scenario, as a what-if where it disagrees with its file."""
         shown = self._session.scenario
         if shown is None or (self.wanted is None and scenario == plain(shown)):
             return

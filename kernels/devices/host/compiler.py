@@ -66,10 +66,7 @@ class Compiler:
 
 @cache
 def _has_fma() -> bool:
-    """Whether an option makes `fmaf` one instruction; without it the C library is slower.
-
-    64-bit Arm always has it. On a Mac with an Intel processor it is not used.
-    """
+    """Whether an option makes `fmaf` one instruction: on all but old processors and Intel Macs."""
     try:
         return " fma " in Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
@@ -162,10 +159,7 @@ def _key(*parts: object) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Return the user's environment, but English words, and places to look for an assembler.
-
-    That of the desktop binary contains its own libraries.
-    """
+    """Return the user's environment, none of a bundle's libraries, and words in English."""
     found = {"PATH": os.defpath, **os.environ, "LC_ALL": "C"}
     if getattr(sys, "frozen", False):
         users = found.pop("LD_LIBRARY_PATH_ORIG", "")

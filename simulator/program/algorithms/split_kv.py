@@ -58,10 +58,7 @@ def keys_and_values(w: Workload) -> dict[str, Cost]:
 
 
 def launches_reading(w: Workload, reads: Mapping[str, Cost], page: int = 1) -> tuple[Launch, ...]:
-    """Return the splits, each a thread block of its own for each row block, and their joining.
-
-    `reads`: what keys and values cost, by tensor; `page`: keys of a page, if that counts.
-    """
+    """Return the splits, each a thread block of its own for each row block, and their joining."""
     b, d, dv = w.width, w.head_dim, w.value_dim
     partial = dv * STATISTIC_WIDTH
     dealt = _dealt(w)

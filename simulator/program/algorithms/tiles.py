@@ -167,20 +167,14 @@ def score_ops(w: Workload, visit: Visit, cites: str, mask_cites: str) -> list[Op
 
 
 def round_weights(w: Workload, cites: str) -> list[Op]:
-    """Return the op that rounds P before it is multiplied or stored; none where it stays float32.
-
-    l is summed before, from P as it is.
-    """
+    """Return the op that rounds P before it is multiplied or stored; none if it stays float32."""
     if w.pair_dtype is None:
         return []
     return [RoundWeights(cites=f"{cites}, {ROUNDING}", dtype=w.pair_dtype)]
 
 
 def online_ops(w: Workload, visit: Visit, paper: str, loaded: tuple[str, ...]) -> list[Op]:
-    """Return the ops that take a tile into m, l and O of the run, which is divided at its end.
-
-    `loaded`: what has been loaded of keys and values, which nobody needs after that.
-    """
+    """Return the ops that take a tile into m, l and O of the run, which is divided at its end."""
     rounds = round_weights(w, f"{paper} 10")
     return [
         RowMax(

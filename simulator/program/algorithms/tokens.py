@@ -33,7 +33,6 @@ def launches(w: Workload, *, products: int, gate: TensorSpec | None = None) -> t
 
     products: how many products of a vector with the state, or of two vectors as large as it, a
         token has.
-    gate: what is read beside Q, K and V.
     """
     b, d, dv, phi = w.width, w.head_dim, w.value_dim, w.feature_map
     assert phi is not None

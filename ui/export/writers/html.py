@@ -57,10 +57,7 @@ def html_bytes(
     both: bool = True,
     start: int = 0,
 ) -> bytes:
-    """Return a page: every step of a source, beginning with step `start` in the colours of `theme`.
-
-    both: whether it has dark and light colours.
-    """
+    """Return a page of all steps, beginning with step `start` in the colours of `theme`."""
     other = "light" if THEMES[theme].dark else "dark"
     themes = (theme, other) if both else (theme,)
     steps: list[PageStep] = []

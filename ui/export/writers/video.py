@@ -104,10 +104,7 @@ class VideoFrames:
 
 
 class VideoWriter(VideoFrames):
-    """Writes MP4 or WebM, in segments that are encoded each on its own.
-
-    ending: ``.mp4`` or ``.webm``.
-    """
+    """Writes MP4 or WebM, in segments that are encoded each on its own."""
 
     def __init__(
         self,

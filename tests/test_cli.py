@@ -141,6 +141,9 @@ def test_output_holds_arrays_and_summary(tmp_path, capsys):
         (["export", "{demo}", "-o", "{tmp}/a.png", "--visits", "0:999"], ["999", "10"]),
         (["export", "{demo}", "-o", "{tmp}/a.png", "--visits", "x"], ["x", "A:B"]),
         (["verify", "missing.toml"], ["missing.toml"]),
+        *(([name, "{empty}"], ["empty.toml: att"]) for name in ("masks", "sweep", "races")),
+        (["sweep", "{demo}", "--jobs", "0"], ["--jobs = 0: expected 1 to 64"]),
+        (["sweep", "{demo}", "--jobs", "x"], ['"x": expected a whole number']),
         (["--nonsense"], ["--nonsense"]),
     ],
 )
@@ -150,7 +153,10 @@ def test_wrong_input_is_one_line_and_leaves_no_file(
     monkeypatch.chdir(tmp_path)  # a long path would be cut in the message
     bad = tmp_path / "bad.toml"
     bad.write_text("[attention]\nheads = 6\nkv_heads = 4\n")
-    places = {"{demo}": SCENARIOS / "causal.toml", "{tmp}": ".", "{bad}": bad}
+    empty = tmp_path / "empty.toml"
+    empty.touch()
+    demo = SCENARIOS / "causal.toml"
+    places = {"{demo}": demo, "{tmp}": ".", "{bad}": bad, "{empty}": empty}
     for key, value in places.items():
         arguments = [argument.replace(key, str(value)) for argument in arguments]
     try:
@@ -162,7 +168,7 @@ def test_wrong_input_is_one_line_and_leaves_no_file(
     assert error.count("\n") == 1
     for word in words:
         assert word in error
-    assert [p.name for p in tmp_path.iterdir()] == ["bad.toml"]
+    assert {p.name for p in tmp_path.iterdir()} == {"bad.toml", "empty.toml"}
 
 
 def test_a_size_that_a_capture_has_not_is_refused_with_what_to_write_instead(tmp_path, capsys):

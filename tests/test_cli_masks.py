@@ -11,8 +11,11 @@ import pytest
 from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import load_scenario
 from simulator.problem.workload import resolve
+from simulator.program.algorithms import tile_program
+from simulator.timing.duration import duration_of
 from tests.helpers.written_files import numbers, write_safetensors
 from ui.app.cli import main
+from ui.look.units import time_text
 
 DEMO = str(SCENARIOS / "causal.toml")
 
@@ -26,6 +29,10 @@ def test_it_prices_masks(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["masks", DEMO]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("  ")[0] for line in lines[1:]] == list(rows)
+    w = resolve(load_scenario(DEMO))
+    seconds = duration_of(tile_program(w)).seconds
+    assert rows["dense"]["seconds"] == seconds
+    assert f" {time_text(seconds)} " in lines[1]
 
 
 def test_a_run_of_one_block_has_its_masks(

@@ -66,7 +66,8 @@ class InputError(ValueError):
 
     def __str__(self) -> str:
         more = len(self.mistakes) - 1 + self.others
-        text = f"{self.source}: {self.mistakes[0]}" + (f" (and {more} more)" if more else "")
+        text = ": ".join(filter(None, (self.source, str(self.mistakes[0]))))
+        text += f" (and {more} more)" if more else ""
         return safe_text(text)  # names in files may hold anything
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 import threading
 import time
@@ -42,6 +43,7 @@ class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line."""
 
     def error(self, message: str) -> NoReturn:
+        message = re.sub(r"invalid int value: '(.*)'", r'"\1": expected a whole number', message)
         print(f"{self.prog}: {safe_text(message)}; try {self.prog} --help", file=sys.stderr)
         sys.exit(2)
 

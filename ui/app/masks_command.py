@@ -16,6 +16,7 @@ from simulator.base.files import check_target
 from simulator.problem.masked_file import masked_scenario, needs_file, write_masked
 from simulator.problem.scenario import Scenario, load_scenario, save_scenario
 from simulator.problem.workload import Inputs, Workload, read_inputs, resolve
+from simulator.run.trace import resolve_from
 from simulator.study.sparse.compressed import compressed
 from simulator.study.sparse.mask_function import function_pattern
 from simulator.study.sparse.patterns import (
@@ -57,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     """
     if (options.write is None) != (options.output is None):
         raise refuse("masks", "--write", options.write or "", "--write NAME with -o OUT.toml")
-    w = resolve(load_scenario(options.scenario))
+    w = resolve_from(options.scenario, load_scenario(options.scenario))
     if options.output is not None:
         beside = options.output.with_suffix(".safetensors")
         read = [Path(options.scenario), *([w.file.path] if w.file else [])]
@@ -141,7 +142,7 @@ def told(each: Priced) -> dict[str, Any]:
     """Return the figures of a pattern as JSON has them."""
     f = each.figures
     return {"name": each.pattern.name, "pairs": each.pairs, "tiles": each.visited,
-            "bytes": f.bytes, "flops": f.flops, "seconds": f.time.seconds,
+            "bytes": f.bytes, "flops": f.flops, "seconds": each.seconds,
             "error": each.error}  # fmt: skip
 
 
@@ -156,7 +157,7 @@ def _report(rows: tuple[Priced, ...]) -> list[str]:
         (
             each.pattern.name, share_text(each.pairs), count_text(each.visited),
             bytes_text(each.figures.bytes), count_text(each.figures.flops),
-            time_text(each.figures.time.seconds),
+            (""  if each.modelled else ">= ") + time_text(each.seconds),
             share_text(each.error),
         )
         for each in rows

@@ -9,7 +9,8 @@ from kernels.devices.races import MOST_PAIRS, told_once, watched
 from kernels.errors import KernelError
 from simulator.base.errors import refuse, safe_text
 from simulator.problem.scenario import load_scenario
-from simulator.problem.workload import Workload, read_inputs, resolve
+from simulator.problem.workload import Workload, read_inputs
+from simulator.run.trace import resolve_from
 from ui.look.units import count_text, plural
 
 
@@ -24,7 +25,7 @@ def run(options: argparse.Namespace, device: HostDevice | None = None) -> int:
     device: one that watches; none: with the kernels as they are.
     Raises InputError: the scenario cannot be used, or this machine cannot watch.
     """
-    w = resolve(load_scenario(options.scenario))
+    w = resolve_from(options.scenario, load_scenario(options.scenario))
     _check(w)
     inputs = read_inputs(w)
     try:

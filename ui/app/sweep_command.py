@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, get_args
 
 from simulator.problem.scenario import load_scenario
-from simulator.problem.workload import resolve
+from simulator.run.trace import resolve_from
 from simulator.study.sweep import Axis, Sweep, axis_values, sweep
 from ui.look.units import bytes_text, count_text, in_columns, time_text
 from ui.safety.streams import progress
@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
 
     Raises InputError: the scenario or where parts are done cannot be used.
     """
-    w = resolve(load_scenario(options.scenario))
+    w = resolve_from(options.scenario, load_scenario(options.scenario))
     over = options.over
     with shards.asked_for(options) as places:
         done = map if places is None else partial(shards.mapped, places)

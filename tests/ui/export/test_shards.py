@@ -220,8 +220,16 @@ def test_cancel_ends_the_processes_at_once():
 
 
 def test_places_that_cannot_be_are_refused_in_a_line(monkeypatch):
-    with pytest.raises(InputError, match="either --jobs or --cluster, not both"):
+    with pytest.raises(InputError, match=r"^--jobs = 2: expected either --jobs or --cluster, not"):
         shards_of(2, "tcp://127.0.0.1:9")
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(InputError, match=r"--cluster .*: expected the extra `cluster`: "):
         shards_of(None, "tcp://127.0.0.1:9")
+
+
+@pytest.mark.parametrize("address", ["nowhere", "tcp://127.0.0.1:1"])
+def test_a_cluster_that_is_not_there_is_refused_before_a_client_waits_for_it(address, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(distributed, "Client", None)
+    with pytest.raises(InputError, match=r"^--cluster = .*: expected the address of a Dask"):
+        shards_of(None, address)

@@ -271,10 +271,11 @@ class LessonBar(QWidget):
         window, view = self._window_size(), self.caption
         view.on_slide = self._large and not self._whole
         if view.on_slide:
-            u = unit(window)
+            slide = self.window().size()
+            u = unit(slide)
             self.setFixedHeight(round(CAPTION * u))
-            view.style_now = slide_style(self._style, window)
-            view.setGeometry(QRectF(MARGIN * u, 0, slide_width(window), self.height()).toRect())
+            view.style_now = slide_style(self._style, slide)
+            view.setGeometry(QRectF(MARGIN * u, 0, slide_width(slide), self.height()).toRect())
         else:
             self.setFixedHeight(strip_height(self._style, window, large=self._large))
             view.style_now = text_style(self._style, window, large=self._large)

@@ -30,7 +30,7 @@ from ui.app.windows import new_window
 from ui.export.lesson_frames import LessonFrames
 from ui.export.storyboard import handout
 from ui.look.layouts import LAYOUT_PANELS
-from ui.look.slide import CAPTION
+from ui.look.slide import CAPTION, unit
 from ui.look.theme import DARK, STAGE_LABEL, Style
 from ui.look.units import bytes_text
 from ui.panels.compare.costs import costs_of, paint_costs
@@ -60,6 +60,16 @@ def press(window: MainWindow, key: Qt.Key) -> None:
     QTest.keyClick(window.windowHandle(), key)
     QApplication.processEvents()
     window.session.settle()
+
+
+def test_the_caption_belongs_to_the_size_of_the_window_whatever_the_screen(talk, qapp):
+    talk.lessons.open(LESSONS / "05-online-softmax.md")
+    talk.session.settle()
+    for size in SIZES:
+        talk.resize(*size)
+        qapp.processEvents()
+        talk.lessons.bar.fit()  # as with the next step
+        assert talk.lessons.bar.height() == round(CAPTION * unit(talk.size()))
 
 
 # --- letters ----------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ def wave_words(state: PositionsState) -> Words:
         "Two columns beside each other are the sine and the cosine of one angle. The first pair "
         f"turns once in 6.28 places, the last once in {count_text(round(last))}.",
         "These rows are added to the vectors of tokens before the first layer. RoPE turns queries "
-        "and keys by the same angles instead.",
+        "and keys by such angles instead.",
     ))  # fmt: skip
 
 

@@ -14,7 +14,19 @@ from PySide6.QtGui import QFont, QImage, QPainter
 from simulator.base.dtypes import F32
 from simulator.base.glossary import line_of, mentions
 from ui.kit.boxes import Box, Placed, Row, Tone, ink
-from ui.look.draw import CENTRE, LEFT, RIGHT, card, draw_text, outline, text_width, wrapped
+from ui.look.draw import (
+    CAP,
+    CAP_HIGH,
+    CENTRE,
+    LEFT,
+    RIGHT,
+    card,
+    draw_cap,
+    draw_text,
+    outline,
+    text_width,
+    wrapped,
+)
 from ui.look.heat import colour_map, heat_image, indices, inks, prefers_white
 from ui.look.names import first_that_fits
 from ui.look.terms import TermSpot, paint_dots
@@ -124,6 +136,27 @@ class Sentence(Paragraph):
                     box = QRectF(x, rect.y() + (n + 0.5) * deep - high / 2, wide, high)
                     term = _Term(id=TermSpot(found.word.name), tip=line_of(found.word))
                     yield Placed(term, box)
+
+
+@dataclass(frozen=True, eq=False)
+class Cap(Box):
+    """The cap of a key in the middle of its place, no narrower than high."""
+
+    key: str
+    size: float = 24.0  # its height
+
+    def width(self, style: Style) -> float:
+        font = style.text_font(CAP * self.size / CAP_HIGH, bold=True)
+        return max(text_width(font, self.key) + style.px(14), style.px(self.size))
+
+    def height(self, style: Style, width: float) -> float:
+        return style.px(self.size)
+
+    def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        cap = QRectF(rect.x(), 0, rect.width(), style.px(self.size))
+        cap.moveCenter(rect.center())
+        draw_cap(painter, cap, self.key, style)
 
 
 @dataclass(frozen=True, eq=False)

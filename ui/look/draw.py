@@ -24,8 +24,8 @@ from ui.look.theme import Style, font_key
 LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 CENTRE = Qt.AlignmentFlag.AlignCenter
-CAP = 14
-"""Size of the letters on the cap of a key, where it is 26 high."""
+CAP, CAP_HIGH = 14, 26
+"""Size of the letters on the cap of a key, and how high it is with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ def draw_cap(painter: QPainter, box: QRectF, key: str, style: Style) -> None:
     """Draw the cap of a key."""
     theme = style.theme
     card(painter, box, theme.field, mixed(theme.panel, theme.muted, 0.5), style.px(5))
-    size = CAP * box.height() / style.px(26)
+    size = CAP * box.height() / style.px(CAP_HIGH)
     draw_text(painter, box, key, style.text_font(size, bold=True), theme.text, CENTRE)
 
 

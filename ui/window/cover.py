@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, QSizeF, Qt
+from PySide6.QtCore import QEvent, QObject, QPointF, QSizeF, Qt
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleAnnouncementEvent,
     QAction,
+    QColor,
     QHelpEvent,
     QKeyEvent,
     QMouseEvent,
+    QPainter,
+    QPaintEvent,
     QResizeEvent,
     QWheelEvent,
 )
@@ -21,6 +24,8 @@ from PySide6.QtWidgets import QToolTip, QWidget
 from simulator.lesson.steps import ResolvedStep
 from ui.look.theme import Style
 from ui.safety.overrides import guarded
+from ui.safety.painting import painting
+from ui.window.cover_scene import CoverMarks, CoverScene
 
 if TYPE_CHECKING:
     from ui.window.main_window import MainWindow
@@ -42,31 +47,9 @@ _OWN = (*_MOVES, *_PAGES, Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space,
 _HAND = Qt.CursorShape.PointingHandCursor
 
 
-class CoverPlaces(Protocol):
-    """Where everything on a page is."""
-
-    @property
-    def style(self) -> Style:
-        """Theme and scale of the page: its letters are smaller in a small window."""
-
-    @property
-    def area(self) -> QRectF:
-        """The part that scrolls."""
-
-    @property
-    def most(self) -> float:
-        """How far it can be scrolled."""
-
-    def at(self, x: float, y: float) -> int | None:
-        """Return the number of the entry at a point."""
-
-    def row(self, number: int) -> QRectF | None:
-        """Return the place of an entry in the part that scrolls, also out of sight."""
-
-
-def in_sight(places: CoverPlaces, number: int, scrolled: float) -> float:
+def in_sight(places: CoverScene, number: int, scrolled: float) -> float:
     """Return how far to scroll so that an entry is whole in sight."""
-    area, row = places.area, places.row(number)
+    area, row = places.area, places.rows.get(number)
     if row is not None and row.top() < area.top():
         scrolled -= area.top() - row.top()
     elif row is not None and row.bottom() > area.bottom():
@@ -74,11 +57,8 @@ def in_sight(places: CoverPlaces, number: int, scrolled: float) -> float:
     return min(max(scrolled, 0.0), places.most)
 
 
-P_co = TypeVar("P_co", bound=CoverPlaces, covariant=True)
-
-
 @guarded
-class Cover(QWidget, Generic[P_co]):
+class Cover(QWidget):
     """Covers a window with entries, of which one has the focus; what it shows is painted."""
 
     def __init__(self, window: MainWindow, name: str, title: str) -> None:
@@ -87,7 +67,7 @@ class Cover(QWidget, Generic[P_co]):
         self.hovered: int | None = None
         self.pressed: int | None = None
         self.scrolled = 0.0
-        self._places: P_co | None = None
+        self._places: CoverScene | None = None
         self._window = window
         self._style = window.style_now
         self._seen_first = window.session.trace is not None
@@ -166,7 +146,7 @@ class Cover(QWidget, Generic[P_co]):
         self._forget()
 
     @property
-    def places(self) -> P_co:
+    def places(self) -> CoverScene:
         """Where everything is now."""
         if self._places is None:
             self._places = self.places_at(QSizeF(self.size()))
@@ -175,7 +155,7 @@ class Cover(QWidget, Generic[P_co]):
                 self._places = self.places_at(QSizeF(self.size()))
         return self._places
 
-    def places_at(self, size: QSizeF) -> P_co:
+    def places_at(self, size: QSizeF) -> CoverScene:
         """Return where everything is on a page of that size, as far as it is scrolled."""
         raise NotImplementedError
 
@@ -199,8 +179,8 @@ class Cover(QWidget, Generic[P_co]):
         """Return an entry as a screen reader says it."""
         raise NotImplementedError
 
-    def tip(self, number: int) -> tuple[QRectF, str]:
-        """Return the place of an entry, and its tip."""
+    def tip(self, number: int) -> str:
+        """Return the tip of an entry."""
         raise NotImplementedError
 
     def neighbour(self, number: int, across: int, down: int) -> int:
@@ -239,12 +219,12 @@ class Cover(QWidget, Generic[P_co]):
                 return True
         elif event.type() is QEvent.Type.ToolTip:
             assert isinstance(event, QHelpEvent)
-            at = self.places.at(event.pos().x(), event.pos().y())
+            at = self._entry_at(QPointF(event.pos()))
             if at is None:
                 QToolTip.hideText()
             else:
-                rect, words = self.tip(at)
-                QToolTip.showText(event.globalPos(), words, self, rect.toAlignedRect())
+                rect = (self.places.still | self.places.rows)[at]
+                QToolTip.showText(event.globalPos(), self.tip(at), self, rect.toAlignedRect())
             return True
         return super().event(event)
 
@@ -277,9 +257,13 @@ class Cover(QWidget, Generic[P_co]):
 
     # --- hand -----------------------------------------------------------------------------
 
+    def _entry_at(self, point: QPointF) -> int | None:
+        found = self.places.at(point)
+        return found if isinstance(found, int) else None
+
     def hover(self, point: QPointF) -> bool:
         """Take the place of the pointer; return whether a press there does something."""
-        at = self.places.at(point.x(), point.y())
+        at = self._entry_at(point)
         if at != self.hovered:
             self.hovered = at
             self.update()
@@ -296,18 +280,47 @@ class Cover(QWidget, Generic[P_co]):
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         if event.button() is Qt.MouseButton.LeftButton:
-            point = event.position()
-            self.pressed = self.places.at(point.x(), point.y())
+            self.pressed = self._entry_at(event.position())
             if self.pressed is not None:
                 self.choose(self.pressed)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         pressed, self.pressed = self.pressed, None
         self.update()
-        point = event.position()
-        if pressed is not None and pressed == self.places.at(point.x(), point.y()):
+        if pressed is not None and pressed == self._entry_at(event.position()):
             self.open(pressed)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         self._scroll(-event.angleDelta().y() / 120 * self.places.style.px(72))
         self._hover(event.position())
+
+    # --- picture --------------------------------------------------------------------------
+
+    @property
+    def marks(self) -> CoverMarks:
+        """What has the focus, and where the pointer is."""
+        return CoverMarks(self.focused, self.hovered, self.pressed)
+
+    def paint_still(self, painter: QPainter) -> None:
+        """Paint what is below the boxes that stand still."""
+        raise NotImplementedError
+
+    def paint_rows(self, painter: QPainter) -> None:
+        """Paint what is below the boxes of the list."""
+        raise NotImplementedError
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with painting(self) as painter:
+            places = self.places
+            painter.fillRect(self.rect(), QColor(places.style.theme.window))
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+            self.paint_still(painter)
+            places.frame.paint(painter)
+            painter.save()
+            ring = places.style.px(8)  # room for the ring around what has the focus
+            painter.setClipRect(places.area.adjusted(-ring, 0, ring, 0))
+            self.paint_rows(painter)
+            places.listed.paint(painter)
+            painter.restore()
+            places.paint_bar(painter)

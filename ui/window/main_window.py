@@ -74,7 +74,7 @@ from ui.window.unsaved import Unsaved
 from ui.window.what_if.strip import WhatIfStrip
 
 if TYPE_CHECKING:
-    from ui.window.cover import Cover, CoverPlaces
+    from ui.window.cover import Cover
 
 FIRST_SHARE, LEAST_SIZE, FRAME = 0.8, QSize(1280, 720), QSize(16, 48)
 """Share of the screen's width and height that the first window takes, its least size, and room for
@@ -127,7 +127,7 @@ class MainWindow(LessonWindow):
         self._blank = QWidget(self)
         self.lessons = Lessons(self, self._blank)
         self.lessons.bar.asks = not unseen
-        self.cover: Cover[CoverPlaces] | None = None
+        self.cover: Cover | None = None
         """The first page or the course map, while it is shown."""
         self._assemble()
         self.files = Files(self)
@@ -669,7 +669,7 @@ class MainWindow(LessonWindow):
 
         self._cover_with(CoursePage)
 
-    def _cover_with(self, page: Callable[[MainWindow], Cover[CoverPlaces]]) -> None:
+    def _cover_with(self, page: Callable[[MainWindow], Cover]) -> None:
         self.presenter.end()
         self.lessons.player.leave()
         if self.cover is not None:

@@ -3,24 +3,31 @@
 from itertools import combinations
 
 import pytest
-from PySide6.QtCore import QSizeF, Qt
+from PySide6.QtCore import QRectF, QSizeF, Qt
 from PySide6.QtTest import QTest
 
 from simulator.base.assets import LESSONS
 from ui.look.theme import DARK, Style, growth
+from ui.window.course_map.course import course_now
 from ui.window.course_map.page import CoursePage
-from ui.window.course_map.places import Places, course_now, neighbour, places_of
+from ui.window.course_map.scene import PathSpot, map_scene, neighbour
 from ui.window.cover import in_sight
+from ui.window.cover_scene import CoverScene
 from ui.window.main_window import MainWindow
 
+pytestmark = pytest.mark.usefixtures("qapp")
 Key = Qt.Key
 SIZES = ((1280, 696), (1536, 840), (1920, 1056), (3840, 2136), (1024, 700))
 COURSE = course_now()
 
 
-def places(size: tuple[int, int], text: float = 1.0, scrolled: float = 0.0) -> Places:
+def places(size: tuple[int, int], text: float = 1.0, scrolled: float = 0.0) -> CoverScene:
     style = Style(DARK, text * growth(*size))
-    return places_of(COURSE, style, QSizeF(*size), scrolled)
+    return map_scene(COURSE, style, QSizeF(*size), scrolled)
+
+
+def paths(found: CoverScene) -> list[QRectF]:
+    return [rect for box, rect in found.frame.placed if isinstance(box.id, PathSpot)]
 
 
 def number_of(name: str) -> int:
@@ -40,12 +47,14 @@ def page(open_window, settings) -> CoursePage:
 @pytest.mark.parametrize("text", [1.0, 1.5])
 def test_nothing_overlaps_and_every_row_comes_into_sight(size, text):
     found = places(size, text)
-    boxes = [*found.paths, found.foot, *found.rows]
-    for one, other in combinations([box for box in boxes if not box.isNull()], 2):
+    seen = [row.intersected(found.area) for row in found.rows.values()]
+    assert [len(paths(found)), len(seen)] == [3, len(COURSE.lessons)]
+    for one, other in combinations([*paths(found), *(row for row in seen if row.isValid())], 2):
         shared = one.intersected(other)
-        beyond = other in found.rows and not found.area.contains(other)
-        assert beyond or shared.width() * shared.height() < 1
-    for number in range(len(found.rows)):
+        assert shared.width() * shared.height() < 1
+    assert max(path.bottom() for path in paths(found)) <= found.area.top()
+    assert found.area.bottom() < size[1]
+    for number in found.rows:
         scrolled = in_sight(found, number, 0.0)
         row = places(size, text, scrolled).rows[number]
         assert row.top() >= found.area.top() - 1
@@ -54,13 +63,13 @@ def test_nothing_overlaps_and_every_row_comes_into_sight(size, text):
 
 def test_at_1920_by_1080_nothing_is_scrolled_and_small_windows_have_two_columns():
     assert places((1920, 1056)).most == 0
-    assert len({row.x() for row in places((1920, 1056)).rows}) == 4
-    assert len({row.x() for row in places((1280, 696)).rows}) == 2
+    assert len({row.x() for row in places((1920, 1056)).rows.values()}) == 4
+    assert len({row.x() for row in places((1280, 696)).rows.values()}) == 2
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_arrows_reach_every_lesson(size):
-    found = places(size)
+    found = places(size).rows
     seen, waiting = {0}, [0]
     while waiting:
         here = waiting.pop()
@@ -69,7 +78,7 @@ def test_arrows_reach_every_lesson(size):
             if there not in seen:
                 seen.add(there)
                 waiting.append(there)
-    assert seen == set(range(len(found.rows)))
+    assert seen == set(range(len(COURSE.lessons)))
 
 
 def test_it_begins_at_the_next_lesson_of_the_path(page):
@@ -101,7 +110,7 @@ def test_arrows_move_and_enter_opens(page):
 
 def test_a_click_opens_a_lesson_and_chooses_a_path(page):
     window = page.window()
-    at = page.places.paths[2].center().toPoint()
+    at = paths(page.places)[2].center().toPoint()
     QTest.mouseClick(page, Qt.MouseButton.LeftButton, pos=at)
     assert page.course.path.title == "CUDA engineer"
     number = number_of("online-softmax")

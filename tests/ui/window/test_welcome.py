@@ -6,20 +6,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QSize, QSizeF, Qt
+from PySide6.QtCore import QPoint, QRectF, QSize, QSizeF, Qt
 from PySide6.QtTest import QTest
 
 from simulator.base.assets import LESSONS, SCENARIOS
 from simulator.lesson.reader import course, parts
 from tests.helpers.waiting import wait_until
 from ui.app.start import make_window
+from ui.kit.shapes import Text
 from ui.look.theme import DARK, THEMES, Style, growth
 from ui.safety.settings import Settings
 from ui.window.cover import in_sight
+from ui.window.cover_scene import CoverScene
 from ui.window.main_window import MainWindow, first_size
-from ui.window.welcome.entries import PageEntry, WelcomePlaces, entries_of, neighbour, places_of
+from ui.window.welcome.entries import PageEntry, entries_of
 from ui.window.welcome.page import WelcomePage
+from ui.window.welcome.scene import neighbour, picture_places, welcome_scene
 
+pytestmark = pytest.mark.usefixtures("qapp")
 Key = Qt.Key
 ENTRIES = entries_of(parts())
 SIZES = ((1280, 696), (1536, 840), (1920, 1056), (3840, 2136), (1024, 700), (3440, 1416))
@@ -46,9 +50,13 @@ def page_of(window: MainWindow) -> WelcomePage:
     return window.cover
 
 
-def places(size: tuple[int, int], text: float = 1.0, scrolled: float = 0.0) -> WelcomePlaces:
+def places(size: tuple[int, int], text: float = 1.0, scrolled: float = 0.0) -> CoverScene:
     style = Style(DARK, text * growth(*size))
-    return places_of(ENTRIES, parts(), style, QSizeF(*size), scrolled)
+    return welcome_scene(ENTRIES, parts(), style, QSizeF(*size), scrolled)
+
+
+def rects(found: CoverScene) -> dict[int, QRectF]:
+    return found.still | found.rows
 
 
 def number_of(name: str, entries: tuple[PageEntry, ...] = ENTRIES) -> int:
@@ -70,28 +78,28 @@ def press(window: MainWindow, *keys: Qt.Key) -> None:
 @pytest.mark.parametrize("text", [1.0, 1.5])
 def test_every_place_is_inside_and_none_overlap(size, text):
     found = places(size, text)
-    rects = [hit.rect for hit in found.hits if not hit.rect.isEmpty()]
-    for rect in rects:
+    assert sorted(rects(found)) == list(range(len(ENTRIES)))
+    seen = [rect.intersected(found.area) for rect in found.rows.values()]
+    boxes = [*found.still.values(), *(rect for rect in seen if not rect.isEmpty())]
+    for rect in boxes:
         assert rect.left() >= 0
         assert rect.top() >= 0
         assert rect.right() <= size[0]
         assert rect.bottom() <= size[1]
-    for one, other in combinations(rects, 2):
+    for one, other in combinations(boxes, 2):
         shared = one.intersected(other)
         assert shared.width() * shared.height() < 1, (one, other)
-    cards = [hit.rect for hit in found.hits if hit.entry.role == "card"]
-    assert len(cards) == 3
-    for card, picture in zip(cards, found.pictures, strict=True):
+    cards = [found.still[n] for n in range(3)]
+    for card, picture in zip(cards, picture_places(found), strict=True):
         assert card.contains(picture)
         assert picture.height() >= 0.25 * card.height() or text > 1
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_every_row_comes_into_sight_whole(size):
-    for number in range(len(ENTRIES)):
-        scrolled = in_sight(places(size), number, 0.0)
-        rect = places(size, 1.0, scrolled).hits[number].rect
-        whole = dict(places(size).rows).get(number, rect)
+    for number, whole in places(size).rows.items():
+        found = places(size, 1.0, in_sight(places(size), number, 0.0))
+        rect = found.rows[number].intersected(found.area)
         assert abs(rect.height() - whole.height()) < 1
 
 
@@ -100,13 +108,18 @@ def test_at_1920_by_1080_nothing_is_scrolled():
     assert places((1280, 696)).most > 0
 
 
+def said_in(found: CoverScene) -> list[str]:
+    return [box.words for box, _ in found.frame.placed if isinstance(box, Text)]
+
+
 def test_small_windows_have_two_columns_and_cards_without_words():
     small, large = places((1280, 696)), places((1920, 1056))
-    assert (small.words, large.words) == (False, True)
-    assert len({round(rect.x()) for _, rect in small.heads}) == 2
-    assert len({round(rect.x()) for _, rect in large.heads}) == 4
-    assert 380 <= small.hits[0].rect.width() <= 390
-    assert 570 <= large.hits[0].rect.width() <= 590
+    assert ENTRIES[1].words in said_in(large)
+    assert ENTRIES[1].words not in said_in(small)
+    assert len({round(rect.x()) for rect in small.rows.values()}) == 2
+    assert len({round(rect.x()) for rect in large.rows.values()}) == 4
+    assert 380 <= small.still[0].width() <= 390
+    assert 570 <= large.still[0].width() <= 590
 
 
 def test_the_table_says_what_each_is_and_does():
@@ -132,7 +145,7 @@ def test_the_cards_are_the_three_ways_in_and_the_rows_the_course():
 
 
 def test_arrows_go_to_the_nearest():
-    found = places((1920, 1056))
+    found = rects(places((1920, 1056)))
     first = next(n for n, entry in enumerate(ENTRIES) if entry.role == "lesson")
     assert neighbour(found, 0, 0, 1) == first
     assert neighbour(found, first, 0, 1) == first + 1
@@ -241,11 +254,11 @@ def docks(window: MainWindow):
 def test_a_click_opens_and_the_pointer_shows_a_picture(started):
     page = page_of(started)
     wait(lambda: page.ready)
-    card = page.places.pictures[0].toRect()
+    card = picture_places(page.places)[0].toRect()
     before = page.grab(card).toImage()
     number = number_of("causal-mask", page.entries)
     page.choose(number)
-    at = page.places.hits[number].rect.center().toPoint()
+    at = page.places.rows[number].center().toPoint()
     page.choose(0)
     assert page.grab(card).toImage() == before
     QTest.mouseMove(page, at)
@@ -349,7 +362,7 @@ def test_it_is_painted_in_every_size_and_theme(qapp, tmp_path: Path, size, theme
     page = page_of(window)
     wait(lambda: page.ready)
     image = page.grab().toImage()
-    for rect in page.places.pictures:
+    for rect in picture_places(page.places):
         part = image.copy(rect.toRect())
         colours = np.unique(np.frombuffer(part.constBits(), dtype=np.uint32))
         assert len(colours) > 30

@@ -7,18 +7,24 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt, QTimer
-from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QPixmap, QResizeEvent
+from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPixmap, QResizeEvent
 
 from simulator.base.errors import InputError
 from simulator.lesson.reader import parts
 from simulator.problem.scenario import Scenario
 from simulator.run.trace import Trace
 from ui.safety.overrides import guarded
-from ui.safety.painting import painting
 from ui.session.worker import Worker
 from ui.window.cover import Cover
-from ui.window.welcome.entries import PictureName, WelcomePlaces, entries_of, neighbour, places_of
-from ui.window.welcome.painter import PageLook, paint_page
+from ui.window.cover_scene import CoverScene
+from ui.window.welcome.entries import PictureName, entries_of
+from ui.window.welcome.scene import (
+    neighbour,
+    paint_rows,
+    paint_still,
+    picture_places,
+    welcome_scene,
+)
 
 if TYPE_CHECKING:
     from ui.window.main_window import MainWindow
@@ -30,7 +36,7 @@ _NUMBERS = (Qt.Key.Key_1, Qt.Key.Key_2, Qt.Key.Key_3, Qt.Key.Key_4)
 
 
 @guarded
-class WelcomePage(Cover[WelcomePlaces]):
+class WelcomePage(Cover):
     """Covers a window below its menus until a lesson, a file or a demo is opened."""
 
     def __init__(self, window: MainWindow) -> None:
@@ -59,8 +65,8 @@ class WelcomePage(Cover[WelcomePlaces]):
 
     # --- entries --------------------------------------------------------------------------
 
-    def places_at(self, size: QSizeF) -> WelcomePlaces:
-        return places_of(self.entries, self._parts, self._style, size, self.scrolled)
+    def places_at(self, size: QSizeF) -> CoverScene:
+        return welcome_scene(self.entries, self._parts, self._style, size, self.scrolled)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         self._painted.clear()
@@ -69,11 +75,11 @@ class WelcomePage(Cover[WelcomePlaces]):
     def said(self, number: int) -> str:
         return self.entries[number].said
 
-    def tip(self, number: int) -> tuple[QRectF, str]:
-        return self.places.hits[number].rect, self.entries[number].tip
+    def tip(self, number: int) -> str:
+        return self.entries[number].tip
 
     def neighbour(self, number: int, across: int, down: int) -> int:
-        return neighbour(self.places, number, across, down)
+        return neighbour(self.places.still | self.places.rows, number, across, down)
 
     def go_round(self, by: int) -> None:
         """Go to the next entry, or the one before."""
@@ -115,7 +121,7 @@ class WelcomePage(Cover[WelcomePlaces]):
 
     def _missing(self) -> Iterator[tuple[str, PictureName, QRectF]]:
         """Yield the pictures that are not painted yet: the kind of work, name and place."""
-        for number, rect in enumerate(self.places.pictures):
+        for number, rect in enumerate(picture_places(self.places)):
             for name in self._names(number):
                 if self._key(name, rect) not in self._painted:
                     kind = f"card {number}" if name == self.entries[number].picture else "lesson"
@@ -163,18 +169,19 @@ class WelcomePage(Cover[WelcomePlaces]):
             picture.paint(painter, style, QRectF(QPointF(), rect.size()))
         return out
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with painting(self) as painter:
-            pictures = tuple(
-                next((self._painted[key] for name in self._names(number)
-                      if (key := self._key(name, rect)) in self._painted), None)
-                for number, rect in enumerate(self.places.pictures)
-            )  # fmt: skip
-            look = PageLook(self.places, pictures, self.focused, self.hovered, self.pressed)
-            paint_page(painter, look, QRectF(self.rect()), self.scrolled)
-            # The window's own run comes first: pictures would make the start longer.
-            if self._window.session.view is not None and not self.ready:
-                self._soon.start()
+    def paint_still(self, painter: QPainter) -> None:
+        pictures = [
+            next((self._painted[key] for name in self._names(number)
+                  if (key := self._key(name, rect)) in self._painted), None)
+            for number, rect in enumerate(picture_places(self.places))
+        ]  # fmt: skip
+        paint_still(painter, self.places, self.marks, pictures)
+        # The window's own run comes first: pictures would make the start longer.
+        if self._window.session.view is not None and not self.ready:
+            self._soon.start()
+
+    def paint_rows(self, painter: QPainter) -> None:
+        paint_rows(painter, self.places, self.marks)
 
 
 def _compute(

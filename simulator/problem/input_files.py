@@ -217,12 +217,17 @@ def checked_extra(
     extra = tuple((name, tensors[name]) for name in MORE if name in tensors)
     distances = q.shape[0], q.shape[1] + k.shape[1] - 1
     for name, tensor in extra:
-        if len(tensor.shape) != MORE[name] or 0 in tensor.shape:
-            raise refuse(str(path), f"shape of {name}", tensor.shape, _AXES[MORE[name]])
+        check_axes(path, name, tensor, MORE[name])
         if name == BIAS and tensor.shape != distances:
             expected = f"{distances}: of each query head, a number for each distance of row and key"
             raise refuse(str(path), f"shape of {name}", tensor.shape, expected)
     return extra
+
+
+def check_axes(path: Path, name: str, tensor: StoredTensor, axes: int) -> None:
+    """Refuse a tensor of another number of axes, or an empty one."""
+    if len(tensor.shape) != axes or 0 in tensor.shape:
+        raise refuse(str(path), f"shape of {name}", tensor.shape, _AXES[axes])
 
 
 def stored_tensors(

@@ -20,6 +20,7 @@ from simulator.problem.input_files import (
     GATE,
     InputFile,
     StoredTensor,
+    check_axes,
     described,
     done_after,
     read_tensor,
@@ -46,7 +47,7 @@ def read_layer_header(path: Path, said: Attention) -> InputFile:
             have = ", ".join(sorted(tensors)) or "none"
             wanted = f"tensors x, {', '.join(WEIGHTS)} (of these the file has {have})"
             raise refuse(str(path), f"tensor {name}", "", wanted)
-        _check_axes(path, name, tensors[name], 2)
+        check_axes(path, name, tensors[name], 2)
     for name, tensor in tensors.items():
         if tensor.element in F8:
             expected = "a wider type: only q, k and v may be F8"
@@ -72,7 +73,7 @@ def read_layer_header(path: Path, said: Attention) -> InputFile:
         raise refuse(str(path), "shape of wo", tensors["wo"].shape, expected)
     for weight, bias in zip(WEIGHTS, BIASES, strict=True):
         if bias in tensors:
-            _check_axes(path, bias, tensors[bias], 1)
+            check_axes(path, bias, tensors[bias], 1)
             columns = tensors[weight].shape[1]
             if tensors[bias].shape != (columns,):
                 expected = f"{columns} numbers, one for each column of {weight}"
@@ -86,12 +87,6 @@ def read_layer_header(path: Path, said: Attention) -> InputFile:
         expected = f"a layer that gives O to W_O as it is, or gated by a tensor {GATE}: Y would be"
         raise refuse(str(path), "after", done, f"{expected} another. Use a file of q, k, v")
     return file
-
-
-def _check_axes(path: Path, name: str, tensor: StoredTensor, axes: int) -> None:
-    if len(tensor.shape) != axes or 0 in tensor.shape:
-        words = "two axes, neither empty" if axes == 2 else "one axis that is not empty"
-        raise refuse(str(path), f"shape of {name}", tensor.shape, words)
 
 
 def _divided(path: Path, name: str, columns: int, by: int, words: str) -> int:

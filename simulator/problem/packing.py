@@ -8,15 +8,21 @@ References: Dao-AILab/flash-attention, hopper/pack_gqa.h.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from simulator.base.errors import SCENARIO, refuse
+from simulator.problem.facts import PACKED
 from simulator.problem.hardware import Gpu
 from simulator.problem.intervals import I64, Intervals
 from simulator.problem.masks import Mask
+from simulator.problem.values import MAX_SPLITS
+
+if TYPE_CHECKING:
+    from simulator.problem.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,3 +165,16 @@ def chosen_splits(
         )
     answer = f"{number}, {why}"
     return SplitChoice(splits, answer, tuple(reasons))
+
+
+def check_split_size(w: Workload) -> None:
+    """Refuse splits that cut a tile, or more of them than can be joined."""
+    size = w.scenario.tiling.split_size
+    if not size or w.algorithm not in PACKED:
+        return
+    expected = f"a multiple of Bc = {w.cols}: a split is a whole number of tiles"
+    if not size % w.cols:
+        least = math.ceil(w.grid.Tc / MAX_SPLITS) * w.cols
+        expected = f"at least {least}: {w.seqlen_k} keys in at most {MAX_SPLITS} splits"
+    if size % w.cols or w.splits > MAX_SPLITS:
+        raise refuse(SCENARIO, "tiling.split_size", size, expected)

@@ -21,7 +21,8 @@ from simulator.base.dtypes import F32, frozen
 from simulator.base.errors import SCENARIO, refuse
 from simulator.problem.input_files import WHOLE, InputFile, read_kind
 from simulator.problem.intervals import I64
-from simulator.problem.scenario import MAX_SEQLEN, Scenario
+from simulator.problem.scenario import Scenario
+from simulator.problem.values import MAX_SEQLEN
 
 I32 = NDArray[np.int32]
 TABLE = "table"  # the tensor of an input file that says where pages lie; a file need not have it

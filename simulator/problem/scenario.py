@@ -6,32 +6,41 @@ blanks from the input and from defaults.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tomli_w
-from pydantic import (
-    BeforeValidator,
-    Field,
-    ValidationError,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from simulator.base.dtypes import DType
 from simulator.base.errors import refuse
 from simulator.base.files import write_atomically
 from simulator.base.limits import TEXT_LETTERS, TITLE_LETTERS
-from simulator.base.tables import Table, as_tuple, input_error, key, read_toml, wrong
+from simulator.base.tables import Table, as_tuple, input_error, key, read_toml
 from simulator.language.models import ModelName
 from simulator.problem.features import FeatureName
-from simulator.problem.hardware import gpus
 from simulator.problem.input_files import FileLayout
 from simulator.problem.masks import Align, Window
+from simulator.problem.values import (
+    MAX_DEVICES,
+    MAX_SEQLEN,
+    MAX_THRESHOLD,
+    Dim,
+    Heads,
+    Lengths,
+    LengthsOrNone,
+    Positive,
+    Seqlen,
+    Share,
+    SinkLogits,
+    Slopes,
+    Splits,
+    Tokens,
+    preset_name,
+    window_value,
+)
 
 Algorithm = Literal[
     "naive", "flash1", "flash2", "split-kv", "paged", "mla", "linear", "linear-recurrent", "gla",
@@ -45,80 +54,6 @@ InputSource = Literal["random", "file", "capture", "layer", "sentence"]
 
 PairDType = Literal["float32", "storage"]
 """The type of P before P V: float32, or that of Q, K and V."""
-
-MAX_SEQLEN = 2**24
-"""Longest sequence: with it, the byte counts of 4096 heads fit into 64-bit integers."""
-
-MAX_SPLITS = 256  # most splits: FlashAttention's combine takes no more
-MAX_DEVICES = 8  # most devices of a ring: a picture has a lane for each
-MAX_THRESHOLD = 64.0
-"""Largest rescale threshold, in log2: sums of 2**24 exponentials of 2**64 are far from overflow."""
-MAX_LOGIT = 1e30  # largest sink logit: float32 holds it and its differences from scores
-
-Heads = Annotated[int, Field(ge=1, le=4096)]
-Seqlen = Annotated[int, Field(ge=1, le=MAX_SEQLEN)]
-Dim = Annotated[int, Field(ge=1, le=4096)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Share = Annotated[float, Field(gt=0, le=1)]
-
-
-def _preset_name(name: object) -> object:
-    if isinstance(name, str) and name not in gpus():
-        raise wrong(f"one of {', '.join(gpus())}")
-    return name
-
-
-def _said(expected: str) -> WrapValidator:
-    """Refuse in one sentence: errors of a list or a union name places and types of no field."""
-
-    def check(value: object, accept: ValidatorFunctionWrapHandler) -> object:
-        try:
-            return accept(as_tuple(value))
-        except ValidationError:
-            raise wrong(expected) from None
-
-    return WrapValidator(check)
-
-
-Lengths = Annotated[tuple[Seqlen, ...], _said("a list of numbers of tokens, each at least 1")]
-LengthsOrNone = Annotated[
-    tuple[Annotated[int, Field(ge=0, le=MAX_SEQLEN)], ...],
-    _said("a list of numbers of tokens, each at least 0"),
-]
-Splits = Annotated[
-    Annotated[int, Field(ge=1, le=MAX_SPLITS)] | Literal["auto"] | None,
-    _said(f'a whole number from 1 to {MAX_SPLITS}, or "auto"'),
-]
-Slopes = Annotated[
-    bool
-    | Annotated[tuple[Annotated[float, Field(ge=0, lt=math.inf)], ...], Field(min_length=1)]
-    | None,
-    _said("true, false, or a list of slopes, none below 0"),
-]
-SinkLogits = Annotated[
-    Literal["file", False]
-    | Annotated[
-        tuple[Annotated[float, Field(ge=-MAX_LOGIT, le=MAX_LOGIT)], ...], Field(min_length=1)
-    ]
-    | None,
-    _said('"file", false, or numbers, one for each query head'),
-]
-
-
-def _window(value: object) -> object:
-    """Accept a number or a pair: a union would name each of its types in an error."""
-    if isinstance(value, list | tuple):
-        whole = [each for each in value if isinstance(each, int) and not isinstance(each, bool)]
-        if len(whole) == len(value) == 2 and all(-1 <= each <= MAX_SEQLEN for each in whole):
-            return tuple(whole)
-    elif value is None:
-        return value
-    elif isinstance(value, int) and not isinstance(value, bool):
-        if 0 <= value <= MAX_SEQLEN:
-            return value
-        bound = f"at most {MAX_SEQLEN}" if value > 0 else "at least 0"
-        raise wrong(f"{bound}, or a pair [left, right]")
-    raise wrong("a number of keys, or a pair [left, right] of numbers from -1, which is no bound")
 
 
 class Attention(Table):
@@ -256,19 +191,17 @@ class MaskTable(Table):
         "last query sits at the last key, as in FlashAttention since 2.1. top-left: the first "
         "query sits at the first key, as with is_causal in PyTorch.",
     )
-    window: Annotated[Window | None, BeforeValidator(_window)] = key(
+    window: Annotated[Window | None, BeforeValidator(window_value)] = key(
         None,
         "Window",
         "Keys that a query sees, counted back from its own place. 0: no window. Two numbers, such "
         "as 5, 11: how far it sees to the left and to the right, and -1 is no bound.",
     )
-    sinks: Annotated[int, Field(ge=0, le=MAX_SEQLEN)] = key(
-        0, "Sinks", "First keys, which the window never hides."
-    )
-    dilation: Annotated[int, Field(ge=1, le=MAX_SEQLEN)] = key(
+    sinks: Tokens = key(0, "Sinks", "First keys, which the window never hides.")
+    dilation: Seqlen = key(
         1, "Dilation", "Of the keys in its window a query sees one in so many. 1: all."
     )
-    global_tokens: Annotated[int, Field(ge=0, le=MAX_SEQLEN)] = key(
+    global_tokens: Tokens = key(
         0,
         "Global tokens",
         "First keys, which the window never hides, and whose queries see past it.",
@@ -338,28 +271,21 @@ class Batch(Table):
         return next(iter(self.running), 0) if self.sequence is None else self.sequence
 
     @model_validator(mode="after")
-    def _own_queries(self) -> Batch:
-        count = len(self.lengths)
-        if not self.queries:
-            return self
-        if len(self.queries) != count:
+    def _fits(self) -> Batch:
+        number, count = self.sequence, len(self.lengths)
+        running = ", ".join(map(str, self.running))
+        if self.queries and len(self.queries) != count:
             raise self.wrong_key("queries", f"a number for each of the {count} of batch.lengths")
-        if not self.running:
+        if self.queries and not running:
             raise self.wrong_key("queries", "a sequence that has queries and keys")
         if sum(self.queries) > MAX_SEQLEN:
             raise self.wrong_key("queries", f"at most {MAX_SEQLEN} queries of all sequences")
-        return self
-
-    @model_validator(mode="after")
-    def _one_of_them(self) -> Batch:
-        number, count = self.sequence, len(self.lengths)
-        if count and not self.running:
+        if count and not running:
             raise self.wrong_key("lengths", "a sequence that has keys")
         if number is not None and number >= max(count, 1):
             expected = f"a number from 0 to {count - 1}" if count else "batch.lengths beside it"
             raise self.wrong_key("sequence", expected)
         if count and number is not None and number not in self.running:
-            running = ", ".join(map(str, self.running))
             raise self.wrong_key("sequence", f"one of {running}, which have queries and keys")
         if sum(self.lengths) > MAX_SEQLEN:
             raise self.wrong_key("lengths", f"at most {MAX_SEQLEN} tokens of all sequences")
@@ -391,10 +317,10 @@ class PositionTable(Table):
 class Tiling(Table):
     """Tile sizes, or the rule that gives them, `fa2` when nothing is said; and who has which."""
 
-    rows: Annotated[int, Field(ge=1, le=MAX_SEQLEN)] | None = key(
+    rows: Seqlen | None = key(
         None, "Br × Bc", "Rows and columns of a tile: query rows, Br, and keys, Bc."
     )
-    cols: Annotated[int, Field(ge=1, le=MAX_SEQLEN)] | None = key(None, "Bc", "Keys of a tile.")
+    cols: Seqlen | None = key(None, "Bc", "Keys of a tile.")
     rule: TilingRule | None = key(
         None,
         "Tile rule",
@@ -514,7 +440,7 @@ KernelName = Literal["fa1", "fa2", "fa3"]
 class Hardware(Table):
     """The GPU whose limits and rates are shown."""
 
-    preset: Annotated[str, BeforeValidator(_preset_name)] = key(
+    preset: Annotated[str, BeforeValidator(preset_name)] = key(
         "H100-SXM", "GPU", "For bytes, time and limits: the GPU whose limits and rates are shown."
     )
     kernel: KernelName | None = key(

@@ -50,11 +50,18 @@ from simulator.problem.layer import Layer, read_layer
 from simulator.problem.linear import check_linear, check_mask, read_projection
 from simulator.problem.mask_input import mask_of
 from simulator.problem.masks import Mask
-from simulator.problem.packing import SplitChoice, chosen_splits, group_of, packed, unpacked
+from simulator.problem.packing import (
+    SplitChoice,
+    check_split_size,
+    chosen_splits,
+    group_of,
+    packed,
+    unpacked,
+)
 from simulator.problem.paging import PageTable, check_pages, page_size_of, page_table, pages_of
 from simulator.problem.positions import Rotary, check_share, rotary
 from simulator.problem.recurrence import Rule, check_gate, check_tokens, read_gate
-from simulator.problem.scenario import MAX_SPLITS, USUAL, Algorithm, Faults, Scenario, with_values
+from simulator.problem.scenario import USUAL, Algorithm, Faults, Scenario, with_values
 from simulator.problem.scores import BiasTable, DistanceBias, ScoreChange, Scoring, T
 from simulator.problem.sentence import read_sentence
 from simulator.problem.tiling import TileGrid
@@ -333,14 +340,9 @@ class Workload:
         group = group_of(self.picked, self.kv_head_of)
         rows = queries * group
         return replace(
-            self,
-            algorithm=name,
-            heads=self.kv_heads,
-            kv_head_of=tuple(range(self.kv_heads)),
-            seqlen_q=rows,
-            mask=packed(self.mask, group),
-            group=group,
-        )
+            self, algorithm=name, heads=self.kv_heads, kv_head_of=tuple(range(self.kv_heads)),
+            seqlen_q=rows, mask=packed(self.mask, group), group=group,
+        )  # fmt: skip
 
     @cached_property
     def splits(self) -> int:
@@ -522,38 +524,23 @@ def resolve(scenario: Scenario, *, computes: bool = True) -> Workload:
     packed_shapes = {**shapes, "seqlen_q": shapes["seqlen_q"] * group}
     rows, cols = tiles(scenario, packed_shapes, dtype, mask, gpu)
     distinct = sorted(set(kv_picked))
+    scored = file if softmax else None
     workload = Workload(
-        scenario=scenario,
-        algorithm=USUAL,
-        heads=len(picked),
-        kv_heads=len(distinct),
+        scenario=scenario, algorithm=USUAL, heads=len(picked), kv_heads=len(distinct),
         kv_head_of=tuple(distinct.index(kv) for kv in kv_picked),
-        seqlen_q=shapes["seqlen_q"],
-        seqlen_k=shapes["seqlen_k"],
-        head_dim=shapes["head_dim"],
-        value_dim=shapes["value_dim"],
-        dtype=dtype,
-        scale=scale,
-        temperature=said.temperature,
-        mask=mask,
-        rows=rows,
-        cols=cols,
-        gpu=gpu,
-        file=file,
-        picked=picked,
-        input_heads=(shapes["heads"], shapes["kv_heads"]),
-        what_if=what_if,
-        gated=is_gated(file),
-        latent=is_latent(said),
-        slopes=slopes(scenario, file if softmax else None, shapes["heads"], picked),
-        softcap=softcap or 0.0,
-        sink_logits=sink_logits(scenario, file if softmax else None, shapes["heads"], picked),
-    ).as_algorithm(said.algorithm)
+        seqlen_q=shapes["seqlen_q"], seqlen_k=shapes["seqlen_k"],
+        head_dim=shapes["head_dim"], value_dim=shapes["value_dim"],
+        dtype=dtype, scale=scale, temperature=said.temperature, mask=mask, rows=rows, cols=cols,
+        gpu=gpu, file=file, picked=picked, input_heads=(shapes["heads"], shapes["kv_heads"]),
+        what_if=what_if, gated=is_gated(file), latent=is_latent(said),
+        slopes=slopes(scenario, scored, shapes["heads"], picked), softcap=softcap or 0.0,
+        sink_logits=sink_logits(scenario, scored, shapes["heads"], picked),
+    ).as_algorithm(said.algorithm)  # fmt: skip
     workload.scoring.check(max(shapes["seqlen_q"], shapes["seqlen_k"]) - 1)
     if workload.position is not None:
         check_share(scenario.position.fraction, workload.head_dim)
     check_pages(workload.pages, scenario, workload.cols)
-    _check_split_size(workload)
+    check_split_size(workload)
     if workload.feature_map:
         check_linear(workload.feature_map, workload.mask, scenario, file)
     if workload.rule:
@@ -563,19 +550,6 @@ def resolve(scenario: Scenario, *, computes: bool = True) -> Workload:
     if softmax:
         return replace(workload, biases=biases(scenario, file, picked))
     return workload
-
-
-def _check_split_size(w: Workload) -> None:
-    """Refuse splits that cut a tile, or more of them than can be joined."""
-    size = w.scenario.tiling.split_size
-    if not size or w.algorithm not in PACKED:
-        return
-    expected = f"a multiple of Bc = {w.cols}: a split is a whole number of tiles"
-    if not size % w.cols:
-        least = math.ceil(w.grid.Tc / MAX_SPLITS) * w.cols
-        expected = f"at least {least}: {w.seqlen_k} keys in at most {MAX_SPLITS} splits"
-    if size % w.cols or w.splits > MAX_SPLITS:
-        raise refuse(SCENARIO, "tiling.split_size", size, expected)
 
 
 def read_inputs(workload: Workload, progress: Callable[[float], None] | None = None) -> Inputs:

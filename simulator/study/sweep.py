@@ -23,8 +23,9 @@ from simulator.problem.hardware import TimeEstimate, time_estimate
 from simulator.problem.intervals import I64, Intervals
 from simulator.problem.masks import Mask
 from simulator.problem.paging import page_size_of
-from simulator.problem.scenario import MAX_SEQLEN, Algorithm, Scenario, TilingRule, with_values
+from simulator.problem.scenario import Algorithm, Scenario, TilingRule, with_values
 from simulator.problem.tiling import TileGrid, fa2_tiles, fa3_tiles, paper_tiles
+from simulator.problem.values import MAX_SEQLEN
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import BASELINE, algorithm_of, beside, tile_program
 from simulator.program.launches import Cost

@@ -15,7 +15,8 @@ import numpy as np
 from simulator.base.errors import refuse
 from simulator.problem.filling import MAX_BLOCKS
 from simulator.problem.masks import Window, window_text
-from simulator.problem.scenario import MAX_SEQLEN, Algorithm
+from simulator.problem.scenario import Algorithm
+from simulator.problem.values import MAX_SEQLEN
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import ALGORITHMS, BASELINE, USUAL, algorithm_of
 from simulator.program.traffic import stored_bytes

@@ -6,7 +6,8 @@ from functools import lru_cache
 
 from simulator.base.errors import refuse
 from simulator.problem.hardware import links
-from simulator.problem.scenario import MAX_DEVICES, Layout, Scenario
+from simulator.problem.scenario import Layout, Scenario
+from simulator.problem.values import MAX_DEVICES
 from simulator.run.trace import Trace
 from simulator.study.captions import Numbers, chosen, known, named, once_a_run, program_of
 from simulator.study.ring.dealing import DEVICES, LAYOUTS

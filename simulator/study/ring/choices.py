@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from simulator.base.choices import Choice, Option
 from simulator.problem.hardware import links
-from simulator.problem.scenario import MAX_DEVICES
+from simulator.problem.values import MAX_DEVICES
 from simulator.study.declared import declared
 from simulator.study.ring.dealing import DEVICES, LAYOUTS
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, cast
 
 from PySide6.QtCore import QEventLoop, QObject, QTimer, Signal
 from PySide6.QtGui import QUndoGroup
@@ -31,37 +31,12 @@ from ui.session.playing import Playing
 from ui.session.reading import Reading
 from ui.session.runs import RunUntil, Stop
 from ui.session.sequences import Sequences
-from ui.session.tasks import Report, Tasks
+from ui.session.tasks import Derivation, Found, Report, Tasks
 from ui.session.view import Need, View, make_view, nothing
 from ui.session.what_if import Before, WhatIfs
-from ui.session.worker import Worker
+from ui.session.worker import Attended, Worker
 
 Accept = Callable[[Trace], None]  # receives a trace when it is built
-Found = TypeVar("Found")
-Found_co = TypeVar("Found_co", covariant=True)
-
-
-class Derivation(Protocol[Found_co]):
-    """How a study computes what a panel shows of a run."""
-
-    name: str  # of the study: of each only the latest result counts
-    doing: str  # what the user reads while it computes
-
-    def results(self, trace: Trace, needs: Any, report: Report) -> Iterator[Found_co]:
-        """Yield results so far, the last one whole; only the run and `needs` change them."""
-
-
-class Attended(Protocol):
-    """Work beside the session's own."""
-
-    @property
-    def settled(self) -> bool:
-        """Whether nothing runs or waits."""
-
-    def stop(self) -> None:
-        """End it for good."""
-
-
 _MOST_READ = 4096  # rows whose tokens are looked through for one that tells much
 
 
@@ -109,8 +84,7 @@ class Session(Playing):
         self._cell: Cell | None = None
         self._points: tuple[Pointer, ...] = ()
         self._camera: Framing | None = None
-        self._pointed = (self._cursor, self._row)
-        """The cursor and row at which a lesson's pointers hold."""
+        self._pointed = (self._cursor, self._row)  # at which a lesson's pointers hold
         self._needs: dict[Need[Any], None] = {}
         self._others: list[Attended] = []
         self._accept: Accept | None = None
@@ -518,24 +492,9 @@ class Session(Playing):
         self, study: Derivation[Found], needs: Any, done: Callable[[Found], None],
         so_far: Callable[[Found], None],
     ) -> None:  # fmt: skip
-        """Compute for a study beside the window, with progress and a way to cancel.
-
-        `done` gets the result, unless the work was cancelled or another was asked for since.
-        `so_far` gets results on the way to it, as often as they can be shown.
-        """
-        trace = self.trace
-        if trace is None:
-            return
-
-        def job(report: Report) -> Found:
-            results = study.results(trace, needs, report)
-            found = next(results)
-            for after in results:
-                self.tasks.show(study.name, partial(so_far, found))
-                found = after
-            return found
-
-        self.tasks.start(study.name, study.doing, job, done)
+        """Compute for a study beside the window, with progress and a way to cancel."""
+        if self.trace is not None:
+            self.tasks.derive(study, self.trace, needs, done, so_far)
 
     def run_all(self, done: Callable[[dict[str, EngineRun]], None]) -> None:
         """Run the algorithms that compare to their ends on their engines, beside the window."""

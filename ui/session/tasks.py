@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from simulator.base.errors import InputError
+from simulator.run.trace import Trace
 from ui.safety.log import LOG
 from ui.session.worker import Worker
 
@@ -18,6 +20,20 @@ Report = Callable[[float], None]
 """Is given the share done, 0 to 1; raises `Cancelled` when the work is no longer wanted."""
 _TELL_EVERY = 0.05  # seconds between two reports of progress that are passed on
 _SHOW_EVERY = 0.03  # seconds between two results on the way that are shown
+
+
+Found = TypeVar("Found")
+Found_co = TypeVar("Found_co", covariant=True)
+
+
+class Derivation(Protocol[Found_co]):
+    """How a study computes what a panel shows of a run."""
+
+    name: str  # of the study: of each only the latest result counts
+    doing: str  # what the user reads while it computes
+
+    def results(self, trace: Trace, needs: Any, report: Report) -> Iterator[Found_co]:
+        """Yield results so far, the last one whole; only the run and `needs` change them."""
 
 
 class Cancelled(Exception):  # noqa: N818 - it is no error
@@ -112,6 +128,26 @@ class Tasks(QObject):
             return task, result
 
         self._worker.submit(kind, run)
+
+    def derive(
+        self, study: Derivation[Found], trace: Trace, needs: Any, done: Callable[[Found], None],
+        so_far: Callable[[Found], None],
+    ) -> None:  # fmt: skip
+        """Compute for a study.
+
+        `done` gets the result, unless the work was cancelled or another was asked for since.
+        `so_far` gets results on the way to it, as often as they can be shown.
+        """
+
+        def job(report: Report) -> Found:
+            results = study.results(trace, needs, report)
+            found = next(results)
+            for after in results:
+                self.show(study.name, partial(so_far, found))
+                found = after
+            return found
+
+        self.start(study.name, study.doing, job, done)
 
     def show(self, kind: str, what: Callable[[], None]) -> None:
         """Let the window show something that work has found on its way; call it as often as found.

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from PySide6.QtCore import QObject, Signal, SignalInstance
+
+
+class Attended(Protocol):
+    """Work beside the session's own."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing runs or waits."""
+
+    def stop(self) -> None:
+        """End it for good."""
 
 
 class Worker(QObject):

@@ -30,16 +30,16 @@ CHECKS: dict[str, Check] = {
     "fast and trace build": numbers.same_bits,
     "counters": numbers.counted,
     "cubins": tools.cubins,
-    "memcheck": tools.memcheck,
-    "racecheck": tools.racecheck,
+    "memcheck": partial(tools.sanitized, what="memcheck"),
+    "racecheck": partial(tools.sanitized, what="racecheck"),
     "float64": numbers.against_float64,
     "benchmark, d = 128": partial(measure.benchmark, head_dim=128),
     "benchmark, d = 64": partial(measure.benchmark, head_dim=64),
     "DRAM bytes": tools.dram_bytes,
     "naive and flash2": measure.curves,
     "trace overhead": measure.trace_overhead,
-    "synccheck": tools.synccheck,
-    "initcheck": tools.initcheck,
+    "synccheck": partial(tools.sanitized, what="synccheck"),
+    "initcheck": partial(tools.sanitized, what="initcheck"),
 }
 """By name, in the order in which they are done: what says most comes first, because a GPU may be
 there for a short time only."""

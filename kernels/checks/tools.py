@@ -162,27 +162,13 @@ def cubin_faults(
 # --- compute-sanitizer --------------------------------------------------------------------------
 
 
-def memcheck(on: Setting) -> Finding:
-    """Look for accesses outside of allocated memory."""
-    return _sanitized("memcheck", on)
+def sanitized(on: Setting, what: str) -> Finding:
+    """Look for faults with a tool of compute-sanitizer.
 
-
-def racecheck(on: Setting) -> Finding:
-    """Look for shared memory that threads write and read without a barrier in between."""
-    return _sanitized("racecheck", on)
-
-
-def synccheck(on: Setting) -> Finding:
-    """Look for barriers that not all threads reach."""
-    return _sanitized("synccheck", on)
-
-
-def initcheck(on: Setting) -> Finding:
-    """Look for reads of memory that nothing was written to."""
-    return _sanitized("initcheck", on)
-
-
-def _sanitized(what: str, on: Setting) -> Finding:
+    memcheck finds accesses outside of allocated memory, racecheck shared memory written and read
+    without a barrier in between, synccheck barriers that not all threads reach, initcheck reads of
+    memory that nothing was written to.
+    """
     faults: list[str] = []
     with variants() as more, folder() as place:
         watched: list[tuple[Sequence[dict[str, Any]], Sequence[str]]]

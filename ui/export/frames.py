@@ -56,6 +56,32 @@ class FrameSource(Protocol):
         """Release what it has; it can be used again."""
 
 
+def shown_row(rows: range, row: int | None) -> int:
+    """Return the row that is explained: by default the middle one of the row block."""
+    return rows.start + len(rows) // 2 if row is None else row
+
+
+class RunStates:
+    """The states of a run that pictures show, of which the last two are kept."""
+
+    def __init__(self, trace: Trace, row: int | None) -> None:
+        self._trace, self._row = trace, row
+        self._kept: dict[Cursor, tuple[Snapshot, RowReport]] = {}
+
+    def __call__(self, cursor: Cursor) -> tuple[Snapshot, RowReport]:
+        if cursor not in self._kept:
+            while len(self._kept) > 1:  # the one before is the beginning of the next op
+                self._kept.pop(next(iter(self._kept)))
+            snapshot = self._trace.snapshot(cursor.visit, cursor.op)
+            report = row_report(snapshot, shown_row(snapshot.visit.rows, self._row))
+            self._kept[cursor] = snapshot, report
+        return self._kept[cursor]
+
+    def clear(self) -> None:
+        """Forget them."""
+        self._kept.clear()
+
+
 class RunFrames:
     """The frames of a run.
 
@@ -80,8 +106,7 @@ class RunFrames:
         self._moments = moments
         self._scene = scene
         self._theme = theme
-        self._row = row
-        self._states: dict[Cursor, tuple[Snapshot, RowReport]] = {}
+        self._state = RunStates(trace, row)
         self._still: tuple[Cursor, QImage] | None = None
         self._motion: Motion | None = None
         self.size = size
@@ -97,16 +122,6 @@ class RunFrames:
         rescales = op.gesture is Gesture.SHRINK and moment.before is not None
         share = played(moment.phase, moment.seconds) if rescales else moment.phase
         return replace(moment, phase=moved(share))
-
-    def _state(self, cursor: Cursor) -> tuple[Snapshot, RowReport]:
-        if cursor not in self._states:
-            while len(self._states) > 1:  # the one before is the beginning of the next op
-                self._states.pop(next(iter(self._states)))
-            snapshot = self._trace.snapshot(cursor.visit, cursor.op)
-            rows = snapshot.visit.rows
-            row = rows.start + len(rows) // 2 if self._row is None else self._row
-            self._states[cursor] = snapshot, row_report(snapshot, row)
-        return self._states[cursor]
 
     def key(self, k: int) -> Hashable:
         """Return the cursor, and how much of its op has been done."""

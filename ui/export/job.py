@@ -20,7 +20,7 @@ from simulator.program.playback import Cursor, end_of_visit, first_cursor
 from simulator.run.trace import Trace
 from ui.export.film import SEGMENT, Film, FrameWriter
 from ui.export.formats import WITH_SOUND
-from ui.export.frames import Excerpt, FrameSource, RunFrames, new_image, paint_frame
+from ui.export.frames import Excerpt, FrameSource, RunFrames, new_image, paint_frame, shown_row
 from ui.export.options import NUMBER, RACE, ExportOptions
 from ui.export.race_frames import RaceFrames, race_times
 from ui.export.sound import Sound, landings_of_lesson, landings_of_run
@@ -144,8 +144,7 @@ def prepare(
 
 def _view(trace: Trace, options: ExportOptions, begin: Cursor) -> ViewLink:
     """Return the view with which an export of a run begins."""
-    rows = trace.program.visit(begin.visit).rows
-    row = rows.start + len(rows) // 2 if options.row is None else options.row
+    row = shown_row(trace.program.visit(begin.visit).rows, options.row)
     layout = options.scene if options.scene in LAYOUT_NAMES else ""
     return ViewLink(trace.workload.scenario, begin, row, layout)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from simulator.run.trace import Trace
+from ui.export.frames import shown_row
 from ui.export.timeline import Still, Timeline
 from ui.export.unseen_window import Look, UnseenWindow, WindowFactory, WindowFrames, WindowPlace
 
@@ -38,7 +39,6 @@ class LayoutFrames(WindowFrames):
 
     def make_ready(self, k: int, look: Look) -> None:
         cursor = self._moments.moment(k).cursor
-        rows = self._trace.program.visit(cursor.visit).rows
-        row = rows.start + len(rows) // 2 if self._row is None else self._row
+        row = shown_row(self._trace.program.visit(cursor.visit).rows, self._row)
         place = WindowPlace(self._trace.workload.scenario, cursor, row, self._layout)
         self.unseen.show(place, look)

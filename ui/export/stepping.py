@@ -23,14 +23,12 @@ from simulator.program.playback import (
 )
 from simulator.program.tile_program import TileProgram
 from simulator.run.motion import Motion
-from simulator.run.row_report import RowReport, row_report
-from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
 from ui.board.board import board_layout
 from ui.board.words import header_choices
 from ui.export.cell_sheets import CellSheets, Place, place_of
 from ui.export.composed import scene_style
-from ui.export.frames import FrameSource, RunFrames
+from ui.export.frames import FrameSource, RunFrames, RunStates
 from ui.export.scenes import board_rect, paint_live_moment, paint_moving_moment, paint_still_moment
 from ui.export.timeline import make_timeline
 from ui.look.run_words import scenario_words
@@ -227,7 +225,7 @@ class RunPages:
         if len(self._stops) < len(visits):
             self.summary += f" · {self.words}"
         self.sheets = [CellSheets(trace.workload)]
-        self._states: dict[Cursor, tuple[Snapshot, RowReport]] = {}
+        self._state = RunStates(trace, row)
         self._motion: Motion | None = None
 
     def __len__(self) -> int:
@@ -268,16 +266,6 @@ class RunPages:
         """Return what the board shows at step `n`."""
         return header_choices(self._state(self._stops[n].cursor)[0])[0]
 
-    def _state(self, cursor: Cursor) -> tuple[Snapshot, RowReport]:
-        if cursor not in self._states:
-            while len(self._states) > 1:
-                self._states.pop(next(iter(self._states)))
-            snapshot = self.trace.snapshot(cursor.visit, cursor.op)
-            rows = snapshot.visit.rows
-            row = rows.start + len(rows) // 2 if self._row is None else self._row
-            self._states[cursor] = snapshot, row_report(snapshot, row)
-        return self._states[cursor]
-
     def make_ready(self, n: int, k: int, theme: str, look: Callable[[], None]) -> None:
         """Do nothing, because a picture takes little time."""
         look()
@@ -312,5 +300,5 @@ class RunPages:
 
     def close(self) -> None:
         """Forget the states."""
-        self._states.clear()
+        self._state.clear()
         self._motion = None

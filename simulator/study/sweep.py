@@ -147,8 +147,9 @@ def _point(
     w: Workload, axis: Axis, value: int, *, timed: bool
 ) -> tuple[list[Figures], list[Duration]]:
     """Return the figures of all algorithms at a value, and their times if they are asked for."""
-    at, exact = workload_at(w, axis, value), value == own_value(w, axis)
-    works = [at.as_algorithm(name) for name in beside(w.algorithm)]
+    exact = value == own_value(w, axis)
+    # Of each algorithm: one with a state has other tiles than it would be given.
+    works = [workload_at(w.as_algorithm(name), axis, value) for name in beside(w.algorithm)]
     time_of = duration_of if exact else rough_duration
     times = [time_of(tile_program(work)) for work in works] if timed else []
     return [figures_of(work) for work in works], times
@@ -180,7 +181,7 @@ def tiling_map(
         for rule, (r, c) in rule_tiles(w).items()
     )
     return TilingMap(
-        w.algorithm, Br, Bc, figures, (w.rows, w.cols), figures_of(w), w.gpu.smem_bytes, choices
+        w.algorithm, Br, Bc, figures, tiles_of(w), figures_of(w), w.gpu.smem_bytes, choices
     )
 
 
@@ -235,9 +236,15 @@ def rule_tiles(w: Workload) -> dict[TilingRule, tuple[int, int]]:
 # --- other values of a scenario ----------------------------------------------------------------
 
 
+def tiles_of(w: Workload) -> tuple[int, int]:
+    """Return (Br, Bc) of the algorithms that have tiles: a state of single tokens has none."""
+    return w.tile if w.rule and w.rule.tokens else (w.rows, w.cols)
+
+
 def own_value(w: Workload, axis: Axis) -> int:
     """Return a workload's place along an axis."""
-    return {"N": w.seqlen_k, "Br": w.rows, "Bc": w.cols, "d": w.head_dim}[axis]
+    rows, cols = tiles_of(w)
+    return {"N": w.seqlen_k, "Br": rows, "Bc": cols, "d": w.head_dim}[axis]
 
 
 def workload_at(w: Workload, axis: Axis, value: int) -> Workload:
@@ -246,10 +253,9 @@ def workload_at(w: Workload, axis: Axis, value: int) -> Workload:
     ``N`` is the number of keys, and also that of queries if the two are equal. ``d`` also changes
     the values' dimension if the two are equal, and the tiles if a rule chooses them.
     """
-    if axis == "Br":
-        return replace(w, rows=value)
-    if axis == "Bc":
-        return replace(w, cols=value)
+    if axis in ("Br", "Bc"):
+        rows, cols = _tiles_at(w, axis, value)
+        return replace(w, rows=rows, cols=cols, tile=(0, 0))
     if axis == "N":
         plain = w.as_algorithm(BASELINE.name)  # each head with its own rows
         queries = value if plain.seqlen_q == plain.seqlen_k else plain.seqlen_q
@@ -265,11 +271,16 @@ def workload_at(w: Workload, axis: Axis, value: int) -> Workload:
     return at
 
 
+def _tiles_at(w: Workload, axis: Axis, value: int) -> tuple[int, int]:
+    rows, cols = tiles_of(w)
+    return (value, cols) if axis == "Br" else (rows, value)
+
+
 def scenario_at(w: Workload, axis: Axis, value: int) -> Scenario:
     """Return the scenario whose workload is the one at another place along an axis."""
-    at = workload_at(w, axis, value)
     if axis in ("Br", "Bc"):
-        return tiles_scenario(w, at.rows, at.cols)
+        return tiles_scenario(w, *_tiles_at(w, axis, value))
+    at = workload_at(w, axis, value)
     said = w.scenario.attention
     changes: dict[str, Any] = {}
     if axis == "d":

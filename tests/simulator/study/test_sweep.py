@@ -280,3 +280,21 @@ def test_pages_stay_where_tiles_are_whole_ones() -> None:
     w = resolve(with_values(chosen, {"tiling": {"page_size": 4}}))
     assert tiles_scenario(w, 8, 16).tiling.page_size == 4
     assert tiles_scenario(w, 8, 6).tiling.page_size in (1, 2, 3, 6)
+
+
+@pytest.mark.parametrize("algorithm", ["linear", "gla"])
+def test_beside_a_state_the_others_have_the_tiles_of_each_point(algorithm: str) -> None:
+    table = {"seqlen_q": 12, "head_dim": 4}
+    tiling, mask = {"rows": 4, "cols": 4}, {"causal": True}
+
+    def at(name: str, **sizes: int) -> Workload:
+        attention = {**table, "algorithm": name}
+        tiled = {"attention": attention, "tiling": tiling | sizes, "mask": mask}
+        return resolve(parse_scenario(tiled))
+
+    own = at(algorithm)
+    for axis, key in (("Br", "rows"), ("Bc", "cols")):
+        found = sweep(own, axis, axis_values(own, axis))
+        assert found.here == 4
+        for value, figures in zip(found.values, found.figures["flash2"], strict=True):
+            assert figures == figures_of(at("flash2", **{key: value})), (axis, value)

@@ -12,7 +12,7 @@ from simulator.problem.hardware import LAUNCH_SECONDS
 from simulator.problem.workload import Workload
 from simulator.program.algorithms import ALGORITHMS
 from simulator.study.sweep import Axis as SweepAxis
-from simulator.study.sweep import Figures, Sweep, TilingMap
+from simulator.study.sweep import Figures, Sweep, TilingMap, tiles_of
 from simulator.timing.duration import Duration
 from ui.look.curves import LOOKS
 from ui.look.durations import MODEL, duration_text, limit_text
@@ -282,7 +282,7 @@ def _note(w: Workload, axis: SweepAxis | None) -> str:
     if axis == "d" and w.scenario.tiling.rows is None:
         parts.append(f"tiles by rule {w.scenario.tiling.rule or 'fa2'}")
     elif axis is not None:
-        sizes = ("Br", w.rows), ("Bc", w.cols)
+        sizes = zip(("Br", "Bc"), tiles_of(w), strict=True)
         parts.append(
             " × ".join(n if n == axis else count_text(size) for n, size in sizes) + " tiles"
         )

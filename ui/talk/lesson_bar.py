@@ -267,7 +267,9 @@ class LessonBar(QWidget):
         self.fit()
 
     def fit(self) -> None:
-        """Set the height and the sizes that belong to the window's size."""
+        """Set the height and the sizes that belong to the window's size; hidden, it waits for show."""
+        if self.isHidden():
+            return
         window, view = self._window_size(), self.caption
         view.on_slide = self._large and not self._whole
         if view.on_slide:

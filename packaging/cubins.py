@@ -28,7 +28,8 @@ from kernels.cuda.launch import build_options  # noqa: E402
 from kernels.cuda.specs import most_shared_bytes  # noqa: E402
 from simulator.base.assets import SCENARIOS  # noqa: E402
 from simulator.base.errors import InputError  # noqa: E402
-from simulator.lesson.reader import list_lessons, load_lesson  # noqa: E402
+from simulator.lesson.course import list_lessons  # noqa: E402
+from simulator.lesson.reader import load_lesson  # noqa: E402
 from simulator.problem.hardware import gpus  # noqa: E402
 from simulator.problem.scenario import load_scenario, parse_scenario  # noqa: E402
 from simulator.problem.workload import Workload, resolve  # noqa: E402

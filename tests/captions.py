@@ -16,8 +16,9 @@ from typing import NamedTuple
 import pyphen
 
 from simulator.base.glossary import glossary, mentions
+from simulator.lesson.course import course, parts
 from simulator.lesson.expressions import replaced
-from simulator.lesson.reader import course, load_lesson, parts
+from simulator.lesson.reader import load_lesson
 from simulator.lesson.steps import Lesson
 from ui.look.layouts import LAYOUT_PANELS
 

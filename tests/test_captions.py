@@ -2,7 +2,8 @@
 
 import pytest
 
-from simulator.lesson.reader import course, load_lesson
+from simulator.lesson.course import course
+from simulator.lesson.reader import load_lesson
 from ui.look.layouts import LAYOUT_PANELS
 
 pytest.importorskip("pyphen")

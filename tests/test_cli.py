@@ -17,7 +17,7 @@ from kernels.devices.host.compiler import find_compiler
 from kernels.devices.host.device import HostDevice
 from kernels.devices.registry import GpuAccess
 from simulator.base.assets import SCENARIOS
-from simulator.lesson.reader import find_lesson
+from simulator.lesson.course import find_lesson
 from simulator.problem.scenario import load_scenario, save_scenario, with_values
 from simulator.run.trace import simulate
 from ui.app import doctor

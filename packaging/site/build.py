@@ -107,7 +107,7 @@ def _linked(found: re.Match[str], page: Path, pages: Path) -> str:
 def write_lists(pages: Path, only: Sequence[str] | None = None) -> None:
     """Write the page with all lessons, by part, and the one with pictures of all demos."""
     from simulator.base.assets import SCENARIOS
-    from simulator.lesson.reader import parts
+    from simulator.lesson.course import parts
     from simulator.problem.scenario import load_scenario
 
     lines = ["# Lessons", "", "Each page steps by the arrow keys, and works without a network.", ""]

@@ -19,9 +19,9 @@ from simulator.base.tables import input_error, read_toml
 from simulator.exercises.draws import MOST, Drawn, drawn, put_in
 from simulator.exercises.ops import OPS, OpTask
 from simulator.exercises.tables import ExercisesTable, ExerciseTable, Kind
+from simulator.lesson.course import find_lesson
 from simulator.lesson.expressions import Formats, computed, fill
 from simulator.lesson.places import cursor_of
-from simulator.lesson.reader import find_lesson
 from simulator.lesson.tables import Place
 from simulator.problem.scenario import Scenario, load_scenario, parse_scenario, scenario_tables
 from simulator.program.faults import FAULTS

@@ -1,12 +1,16 @@
-"""The map of the course: what a lesson needs, and the paths through it."""
+"""The course: its lessons by part, what each one needs, and the paths through them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
 
-from simulator.lesson.reader import course
-from simulator.lesson.steps import LessonTitle
+from simulator.base.assets import LESSONS
+from simulator.base.errors import InputError, refuse
+from simulator.lesson.front import HEADING, PARTS, front_matter, read_text
+from simulator.lesson.steps import LessonTitle, Part
 
 PATHS = {
     "linear algebra": ("Linear algebra only", "no GPU, no training"),
@@ -14,6 +18,69 @@ PATHS = {
     "CUDA engineer": ("CUDA engineer", "tiles, SRAM, schedules"),
 }
 """Title of each path, and what it is about."""
+BESIDE = "For lecturers"
+"""Where lessons stand that belong to no part of the course."""
+
+
+def list_lessons(folder: Path = LESSONS) -> tuple[LessonTitle, ...]:
+    """Return the lessons of a folder by their order, then by title; of steps titles are read."""
+    found = []
+    for path in folder.glob("*.md"):
+        try:
+            lines = read_text(path).split("\n")
+        except InputError:
+            continue  # the error is told when the lesson is opened
+        front, begin, _ = front_matter(lines, str(path))
+        steps = [line[len(HEADING) :].strip() for line in lines[begin:] if line.startswith(HEADING)]
+        title = front.title or path.stem
+        found.append(
+            LessonTitle(
+                path, title, front.summary, front.order, tuple(steps), front.part or 0,
+                front.minutes or 0, front.level or "", front.needs, front.paths, front.brings,
+                front.ahead,
+            )
+        )  # fmt: skip
+    return tuple(sorted(found, key=lambda lesson: (lesson.order, lesson.title)))
+
+
+def course() -> tuple[LessonTitle, ...]:
+    """Return the lessons of the course, part by part: those of Tilescope that have a part."""
+    return tuple(lesson for lesson in list_lessons() if lesson.part)
+
+
+def parts() -> tuple[Part, ...]:
+    """Return Tilescope's lessons by part, then those that stand beside the course."""
+    lessons = list_lessons()
+    titles = enumerate((*PARTS, BESIDE), start=1)
+    found = [(number % (len(PARTS) + 1), title) for number, title in titles]
+    return tuple(
+        Part(number, title, tuple(each for each in lessons if each.part == number))
+        for number, title in found
+    )
+
+
+def lesson_after(path: Path) -> LessonTitle | None:
+    """Return the lesson of the course after another; None if there is no such lesson."""
+    return {here.path: after for here, after in pairwise(course())}.get(path)
+
+
+def lesson_before(path: Path) -> LessonTitle | None:
+    """Return the lesson of the course before another; None if there is no such lesson."""
+    return {here.path: before for before, here in pairwise(course())}.get(path)
+
+
+def find_lesson(name: str, folder: Path = LESSONS) -> Path:
+    """Return the file of a lesson.
+
+    name: a ``.md`` file, or a lesson of `folder` by its name, with its number or without.
+    """
+    if name.lower().endswith(".md"):
+        return Path(name)
+    found = {path.stem: path for path in sorted(folder.glob("*.md"))}
+    known = {**{stem.lstrip("0123456789-"): path for stem, path in found.items()}, **found}
+    if name not in known:
+        raise refuse("lesson", "", name, f"a .md file or one of {', '.join(found)}")
+    return known[name]
 
 
 @dataclass(frozen=True, slots=True)

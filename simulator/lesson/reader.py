@@ -12,29 +12,31 @@ order. docs/writing-lessons.md has the format.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import fields, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import ValidationError
-
-from simulator.base.assets import LESSONS, SCENARIOS
-from simulator.base.errors import InputError, Mistake, reason, refuse, shortened, shown
+from simulator.base.assets import SCENARIOS
+from simulator.base.errors import InputError, Mistake, refuse, shortened, shown
 from simulator.base.limits import (
-    LESSON_BYTES,
     LESSON_STEPS,
     TEXT_LETTERS,
     TITLE_LETTERS,
-    read_bounded,
 )
-from simulator.base.tables import Table, input_error, parse_toml
+from simulator.lesson.front import (
+    HEADING,
+    LinesError,
+    front_matter,
+    line_of,
+    read_table,
+    read_text,
+)
 from simulator.lesson.places import cursor_of, framing_of, pointer_of, whole
 from simulator.lesson.predict import Prediction
-from simulator.lesson.steps import Lesson, LessonMistake, LessonTitle, Part, ResolvedStep, Step
-from simulator.lesson.tables import PARTS, ChooseTable, FrontTable, PredictTable, StepTable
+from simulator.lesson.steps import Lesson, LessonMistake, ResolvedStep, Step
+from simulator.lesson.tables import ChooseTable, PredictTable, StepTable
 from simulator.problem.scenario import (
     Scenario,
     load_scenario,
@@ -53,79 +55,14 @@ if TYPE_CHECKING:
     from simulator.lesson.expressions import Formats
     from simulator.study.captions import Numbers
 
-FRONT = "+++"
-HEADING = "## "
 OPEN, CLOSE = "```toml step", "```"
 FIRST_LAYOUT = "steps"
-BESIDE = "For lecturers"  # where lessons stand that belong to no part of the course
 _TEXTS = ("notes", "question", "answer")
 
-T = TypeVar("T", bound=Table)
 R = TypeVar("R")
 
 
 # --- reading ----------------------------------------------------------------------------------
-
-
-def list_lessons(folder: Path = LESSONS) -> tuple[LessonTitle, ...]:
-    """Return the lessons of a folder by their order, then by title; of steps titles are read."""
-    found = []
-    for path in folder.glob("*.md"):
-        try:
-            lines = read_text(path).split("\n")
-        except InputError:
-            continue  # the error is told when the lesson is opened
-        front, begin, _ = _front(lines, str(path))
-        steps = [line[len(HEADING) :].strip() for line in lines[begin:] if line.startswith(HEADING)]
-        title = front.title or path.stem
-        found.append(
-            LessonTitle(
-                path, title, front.summary, front.order, tuple(steps), front.part or 0,
-                front.minutes or 0, front.level or "", front.needs, front.paths, front.brings,
-                front.ahead,
-            )
-        )  # fmt: skip
-    return tuple(sorted(found, key=lambda lesson: (lesson.order, lesson.title)))
-
-
-def course() -> tuple[LessonTitle, ...]:
-    """Return the lessons of the course, part by part: those of Tilescope that have a part."""
-    return tuple(lesson for lesson in list_lessons() if lesson.part)
-
-
-def parts() -> tuple[Part, ...]:
-    """Return Tilescope's lessons by part, then those that stand beside the course."""
-    lessons = list_lessons()
-    titles = enumerate((*PARTS, BESIDE), start=1)
-    found = [(number % (len(PARTS) + 1), title) for number, title in titles]
-    return tuple(
-        Part(number, title, tuple(each for each in lessons if each.part == number))
-        for number, title in found
-    )
-
-
-def lesson_after(path: Path) -> LessonTitle | None:
-    """Return the lesson of the course after another; None if there is no such lesson."""
-    return {here.path: after for here, after in pairwise(course())}.get(path)
-
-
-def lesson_before(path: Path) -> LessonTitle | None:
-    """Return the lesson of the course before another; None if there is no such lesson."""
-    return {here.path: before for before, here in pairwise(course())}.get(path)
-
-
-def find_lesson(name: str, folder: Path = LESSONS) -> Path:
-    """Return the file of a lesson.
-
-    name: a ``.md`` file, or a lesson of `folder` by its name, with its number or without.
-    """
-    if name.lower().endswith(".md"):
-        return Path(name)
-    found = {path.stem: path for path in sorted(folder.glob("*.md"))}
-    known = {**{stem.lstrip("0123456789-"): path for stem, path in found.items()}, **found}
-    if name not in known:
-        raise refuse("lesson", "", name, f"a .md file or one of {', '.join(found)}")
-    return known[name]
 
 
 def load_lesson(path: str | os.PathLike[str], layouts: Collection[str] = ()) -> Lesson:
@@ -138,19 +75,6 @@ def load_lesson(path: str | os.PathLike[str], layouts: Collection[str] = ()) -> 
     return parse_lesson(read_text(Path(path)), str(path), Path(path).parent, layouts)
 
 
-def read_text(path: Path) -> str:
-    """Return the text of a file."""
-    try:
-        data = read_bounded(path, LESSON_BYTES, "a lesson")
-        return data.decode("utf-8-sig").replace("\r\n", "\n")
-    except InputError:
-        raise
-    except UnicodeDecodeError as error:
-        raise refuse(str(path), f"byte {error.start}", "", "Markdown in UTF-8") from None
-    except (OSError, ValueError) as error:
-        raise refuse(str(path), "", "", f"a readable file ({reason(error)})") from None
-
-
 def parse_lesson(
     text: str, source: str = "lesson", folder: Path | None = None, layouts: Collection[str] = ()
 ) -> Lesson:
@@ -159,7 +83,7 @@ def parse_lesson(
     folder: where relative paths start; the working folder if None.
     """
     lines = text.split("\n")
-    front, begin, mistakes = _front(lines, source)
+    front, begin, mistakes = front_matter(lines, source)
     reader = _Reader(source, folder or Path(), layouts)
     starts = [n for n in range(begin, len(lines)) if lines[n].startswith(HEADING)]
     for n in range(begin, starts[0] if starts else len(lines)):
@@ -186,61 +110,6 @@ def parse_lesson(
     )
 
 
-def _front(lines: list[str], source: str) -> tuple[FrontTable, int, list[LessonMistake]]:
-    """Return the front matter, the line after it, and what is wrong with it."""
-    first = next((n for n, line in enumerate(lines) if line.strip()), 0)
-    if lines[first].strip() != FRONT:
-        wrong = Mistake("title", "", f"front matter between lines of {FRONT} at the top")
-        return FrontTable(title=""), 0, [LessonMistake(source, first + 1, "", wrong)]
-    rest = range(first + 1, len(lines))
-    last = next((n for n in rest if lines[n].strip() == FRONT), None)
-    if last is None:
-        wrong = Mistake("", FRONT, f"another line of {FRONT} after the front matter")
-        begin = next((n for n in rest if lines[n].startswith(HEADING)), len(lines))
-        return FrontTable(title=""), begin, [LessonMistake(source, first + 1, "", wrong)]
-    try:
-        return _table(FrontTable, lines[first + 1 : last]), last + 1, []
-    except _LinesError as wrong:
-        found = [LessonMistake(source, first + 1 + n, "", m) for n, m in wrong.found]
-        return FrontTable(title=""), last + 1, found
-
-
-class _LinesError(Exception):
-    """Mistakes with their lines in a block, counted from 1."""
-
-    def __init__(self, found: list[tuple[int, Mistake]]) -> None:
-        super().__init__(found)
-        self.found = found
-
-
-def _table(model: type[T], lines: list[str]) -> T:
-    """Return a table of TOML; errors are raised with their lines."""
-    text = "\n".join(lines)
-    try:
-        return model.model_validate(parse_toml(text))
-    except ValidationError as error:
-        mistakes = input_error("", error, model).mistakes
-    except (ValueError, RecursionError) as error:
-        at = re.search(r"\(at line (\d+)", str(error))
-        line = int(at[1]) if at else len(lines)
-        wrong = Mistake("", "", f"TOML ({reason(error).partition(' (at ')[0]})")
-        raise _LinesError([(max(1, min(line, len(lines))), wrong)]) from None
-    # "end" is what `place` calls a bare "first" or "last".
-    found = [replace(m, key=m.key.removesuffix(".end")) for m in mistakes]
-    raise _LinesError([(line_of(lines, m.key), m) for m in found])
-
-
-def line_of(lines: list[str], key: str) -> int:
-    """Return the line of a TOML block, from 1, that sets a dotted key, or one near it."""
-    found, start = 0, 0
-    for part in key.split("."):
-        word = re.compile(rf"(?<![\w-]){re.escape(part)}(?![\w-])")
-        at = next((n for n in range(start, len(lines)) if word.search(lines[n])), None)
-        if at is not None and not part.isdigit():
-            found = start = at
-    return found + 1
-
-
 class _Reader:
     """Reads steps in their order and keeps what the next step starts from."""
 
@@ -259,13 +128,13 @@ class _Reader:
         title = lines[0][len(HEADING) :].strip()
         try:
             first, block, caption = _split(lines)
-        except _LinesError as wrong:
+        except LinesError as wrong:
             self._tell(wrong.found, line, title)
             return
         try:
-            said = _table(StepTable, block)
+            said = read_table(StepTable, block)
             self._add(said, title, caption, line)
-        except _LinesError as wrong:
+        except LinesError as wrong:
             self._tell(wrong.found, line + first, title)
         except InputError as error:
             found = [(line_of(block, m.key), m) for m in error.mistakes]
@@ -390,10 +259,10 @@ def _split(lines: list[str]) -> tuple[int, list[str], str]:
     if not opening.startswith("```toml"):
         return first, [], "\n".join(lines[1:]).strip()
     if opening != OPEN:
-        raise _LinesError([(first + 1, Mistake("", shown(opening), OPEN))])
+        raise LinesError([(first + 1, Mistake("", shown(opening), OPEN))])
     last = next((n for n in range(first, len(lines)) if lines[n].strip() == CLOSE), None)
     if last is None:
-        raise _LinesError([(first + 1, Mistake("", OPEN, f"a line of {CLOSE} after its keys"))])
+        raise LinesError([(first + 1, Mistake("", OPEN, f"a line of {CLOSE} after its keys"))])
     return first + 1, lines[first + 1 : last], "\n".join(lines[last + 1 :]).strip()
 
 

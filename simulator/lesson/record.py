@@ -15,8 +15,9 @@ from simulator.base.errors import InputError, refuse
 from simulator.base.files import write_atomically
 from simulator.code.paper import PAPERS
 from simulator.lesson.expressions import Formats, fill, replaced
+from simulator.lesson.front import FRONT, HEADING, read_text
 from simulator.lesson.places import Pointer
-from simulator.lesson.reader import CLOSE, FRONT, HEADING, OPEN, parse_lesson, read_text
+from simulator.lesson.reader import CLOSE, OPEN, parse_lesson
 from simulator.lesson.tables import PlaceTable, PointTable, StepTable
 from simulator.problem.scenario import Scenario, scenario_tables
 from simulator.program.playback import Cursor, end_of_visit, first_cursor, last_cursor

@@ -52,57 +52,6 @@ def _op(value: object) -> object:
     raise wrong("the name of an op, or its number from 0")
 
 
-PARTS = (
-    "What attention computes",
-    "How a GPU computes it",
-    "How a server uses it",
-    "Longer, sparser, other",
-)
-"""The parts of the course, by number from 1."""
-Level = Literal["linear algebra", "machine learning", "GPU", "lecturers"]
-"""What one knows already; or who a lesson is for."""
-MOST_MINUTES = 120
-PathName = Literal["linear algebra", "ML engineer", "CUDA engineer"]
-"""Whom a path through the course is for."""
-
-
-class FrontTable(Table):
-    """Front matter."""
-
-    title: Annotated[
-        str, Field(max_length=TITLE_LETTERS, description="its name; the one key that must be there")
-    ]
-    summary: Annotated[
-        str, Field(max_length=TEXT_LETTERS, description="one line for the list of lessons")
-    ] = ""
-    order: Annotated[int, Field(description="its place in that list, a number")] = 0
-    part: Annotated[
-        int | None, Field(ge=1, le=len(PARTS), description="the part of the course it stands in")
-    ] = None
-    minutes: Annotated[
-        int | None, Field(ge=1, le=MOST_MINUTES, description="how long it takes, about one a step")
-    ] = None
-    level: Annotated[
-        Level | None, Field(description="what one knows already, or who it is for")
-    ] = None
-    needs: Annotated[
-        tuple[str, ...],
-        BeforeValidator(as_tuple),
-        Field(description='lessons that come before it, by name: `["soft-lookup"]`'),
-    ] = ()
-    paths: Annotated[
-        tuple[PathName, ...], BeforeValidator(as_tuple), Field(description="paths it is a part of")
-    ] = ()
-    brings: Annotated[
-        tuple[str, ...],
-        BeforeValidator(as_tuple),
-        Field(description="words of the glossary, panels and ideas that no lesson before it uses"),
-    ] = ()
-    ahead: Annotated[
-        bool, Field(description="whether it may use what later lessons bring: a trailer, a review")
-    ] = False
-
-
 class PlaceTable(Table):
     """A cursor: an end of the run, a visit by number or by tile, or an op of the previous visit."""
 

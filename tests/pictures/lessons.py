@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from simulator.lesson.reader import list_lessons, load_lesson
+from simulator.lesson.course import list_lessons
+from simulator.lesson.reader import load_lesson
 from ui.app.windows import new_window
 from ui.export.frames import new_image, paint_frame
 from ui.export.lesson_frames import LessonFrames

@@ -206,8 +206,8 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
 
 def _window(options: argparse.Namespace) -> int:
     """Open the window."""
+    from simulator.lesson.course import find_lesson
     from simulator.lesson.link import is_link, read_link
-    from simulator.lesson.reader import find_lesson
     from ui.safety.imports import import_qt
 
     import_qt()
@@ -390,7 +390,7 @@ def _verify(options: argparse.Namespace) -> int:
 
 def _lessons(options: argparse.Namespace) -> int:
     """List the lessons, part by part, each with its minutes and what one knows already."""
-    from simulator.lesson.reader import parts
+    from simulator.lesson.course import parts
 
     for part in parts():
         if part.lessons:

@@ -368,7 +368,8 @@ def _window(folder: Path, demo: Path) -> str:
 
 
 def _lessons() -> str:
-    from simulator.lesson.reader import list_lessons, load_lesson
+    from simulator.lesson.course import list_lessons
+    from simulator.lesson.reader import load_lesson
     from ui.app.windows import new_window
     from ui.export.frames import new_image, paint_frame
     from ui.export.lesson_frames import LessonFrames

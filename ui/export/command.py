@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from kernels.devices.registry import make_engine
 from simulator.base.errors import refuse, safe_text
-from simulator.lesson.reader import find_lesson, load_lesson
+from simulator.lesson.course import find_lesson
+from simulator.lesson.reader import load_lesson
 from simulator.run.trace import simulate
 from ui.export import options
 from ui.export.formats import FORMATS

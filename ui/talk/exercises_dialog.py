@@ -26,7 +26,7 @@ from PySide6.QtWidgets import (
 from simulator.base.errors import InputError
 from simulator.exercises.check import ExerciseVerdict, check
 from simulator.exercises.made import Exercise, exercises_of
-from simulator.lesson.reader import list_lessons
+from simulator.lesson.course import list_lessons
 from ui.look.lesson_text import FORMATS
 from ui.look.theme import Style
 from ui.safety.overrides import guarded

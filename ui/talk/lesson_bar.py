@@ -267,7 +267,7 @@ class LessonBar(QWidget):
         self.fit()
 
     def fit(self) -> None:
-        """Set the height and the sizes that belong to the window's size; hidden, it waits for show."""
+        """Set the height and the sizes that belong to the window's size, once it is shown."""
         if self.isHidden():
             return
         window, view = self._window_size(), self.caption

@@ -11,8 +11,9 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from simulator.base.assets import LESSONS
 from simulator.base.errors import InputError, refuse
+from simulator.lesson.course import lesson_after, lesson_before
 from simulator.lesson.predict import GuessOutcome, outcome
-from simulator.lesson.reader import lesson_after, lesson_before, load_lesson, resolve_step, waiting
+from simulator.lesson.reader import load_lesson, resolve_step, waiting
 from simulator.lesson.steps import Lesson, LessonTitle, ResolvedStep
 from simulator.problem.scenario import Scenario
 from simulator.program.playback import SECONDS_PER_OP, Cursor, path_between, seconds_along

@@ -13,8 +13,7 @@ from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
 
 from simulator.base.assets import ASSETS, LESSONS
 from simulator.base.errors import InputError
-from simulator.lesson.course import course_paths
-from simulator.lesson.reader import course, lesson_before, parts
+from simulator.lesson.course import course, course_paths, lesson_before, parts
 from simulator.lesson.steps import Lesson, LessonTitle, Part, ResolvedStep
 from ui.session.view import View
 from ui.talk.lanes import LaneMenu, PathLane, lane_icon

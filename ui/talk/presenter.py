@@ -23,7 +23,7 @@ from shiboken6 import isValid
 
 from simulator.base.assets import ASSETS
 from simulator.base.errors import safe_text
-from simulator.lesson.reader import list_lessons
+from simulator.lesson.course import list_lessons
 from simulator.lesson.steps import Lesson, ResolvedStep
 from ui.look.slide import LEAVE_MS
 from ui.look.theme import Style

@@ -23,7 +23,8 @@ from PySide6.QtWidgets import (
 from simulator.base.assets import LESSONS
 from simulator.base.errors import InputError, refuse
 from simulator.lesson.expressions import replaced
-from simulator.lesson.reader import parse_lesson, read_text
+from simulator.lesson.front import read_text
+from simulator.lesson.reader import parse_lesson
 from simulator.lesson.record import MOST_WORDS, NewStep, is_shipped, word_count
 from ui.look.draw import outline
 from ui.look.slide import LINES

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
+from simulator.lesson.front import Level
 from simulator.lesson.steps import Part
-from simulator.lesson.tables import Level
 from ui.kit.boxes import Box, Column, Row, Scene, Tone, ink, scene
 from ui.kit.shapes import Text
 from ui.look.draw import RIGHT, mixed

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from simulator.base.glossary import glossary, mentions
-from simulator.lesson.reader import list_lessons, load_lesson
+from simulator.lesson.course import list_lessons
+from simulator.lesson.reader import load_lesson
 
 WORDS = {word.name: word for word in glossary()}
 ASKED = (

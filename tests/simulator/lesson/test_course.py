@@ -10,8 +10,8 @@ import pytest
 from PySide6.QtCore import QRectF
 
 from simulator.base.glossary import glossary, mentions
-from simulator.lesson.course import CoursePath, course_paths, needs_of
-from simulator.lesson.reader import course, load_lesson
+from simulator.lesson.course import CoursePath, course, course_paths, needs_of
+from simulator.lesson.reader import load_lesson
 from simulator.lesson.steps import LessonTitle, Step
 from simulator.study.captions import program_of
 from ui.board.layout import board_layout

@@ -10,18 +10,9 @@ from hypothesis import strategies as st
 from simulator import InputError
 from simulator.base.limits import LESSON_STEPS, TEXT_LETTERS, TITLE_LETTERS
 from simulator.code.paper import PAPERS
+from simulator.lesson.course import course, find_lesson, lesson_after, lesson_before, list_lessons
 from simulator.lesson.places import Pointer
-from simulator.lesson.reader import (
-    FIRST_LAYOUT,
-    course,
-    find_lesson,
-    lesson_after,
-    lesson_before,
-    list_lessons,
-    load_lesson,
-    parse_lesson,
-    resolve_step,
-)
+from simulator.lesson.reader import FIRST_LAYOUT, load_lesson, parse_lesson, resolve_step
 from simulator.program.playback import Cursor, first_cursor
 from simulator.run.snapshot import Cell
 from tests.helpers.lesson_texts import FRONT, good, opened, step

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from simulator.base.assets import LESSONS
+from simulator.lesson.course import course, list_lessons, parts
 from simulator.lesson.expressions import fill, placeholders
-from simulator.lesson.reader import course, list_lessons, load_lesson, parts, resolve_step
+from simulator.lesson.front import PARTS, Level
+from simulator.lesson.reader import load_lesson, resolve_step
 from simulator.lesson.record import MOST_WORDS, NewStep, record_step, word_count
-from simulator.lesson.tables import PARTS, Level
 from simulator.problem.hardware import gpus
 from simulator.problem.masks import Mask
 from simulator.problem.models import models

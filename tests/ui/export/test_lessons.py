@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from simulator.base.assets import LESSONS
 from simulator.base.errors import InputError
-from simulator.lesson.reader import find_lesson, list_lessons, load_lesson
+from simulator.lesson.course import find_lesson, list_lessons
+from simulator.lesson.reader import load_lesson
 from simulator.lesson.record import word_count
 from simulator.problem.scenario import load_scenario
 from simulator.program.playback import LONGEST_WAY, SECONDS_PER_RESCALE, seconds_of

@@ -9,7 +9,8 @@ from PySide6.QtCore import QPoint, QPointF, QRectF
 from PySide6.QtGui import QColor, QImage, QPainter
 
 from simulator.base.assets import SCENARIOS
-from simulator.lesson.reader import find_lesson, load_lesson
+from simulator.lesson.course import find_lesson
+from simulator.lesson.reader import load_lesson
 from simulator.problem.scenario import Scenario, load_scenario
 from simulator.program.op import Gesture
 from simulator.program.playback import (

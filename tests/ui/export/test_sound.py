@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.base.assets import SCENARIOS
-from simulator.lesson.reader import find_lesson, load_lesson
+from simulator.lesson.course import find_lesson
+from simulator.lesson.reader import load_lesson
 from simulator.program.algorithms import TENSORS
 from simulator.program.playback import Granularity, moved
 from simulator.run.motion import flights_of

@@ -6,7 +6,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from simulator.base.assets import LESSONS
-from simulator.lesson.reader import list_lessons
+from simulator.lesson.course import list_lessons
 from simulator.run.snapshot import Cell
 from tests.helpers.waiting import settle, wait_until
 from ui.talk.exercises_dialog import ExercisesDialog, open_exercises

@@ -10,8 +10,7 @@ from PySide6.QtWidgets import QApplication, QTabBar
 from pytestqt.qtbot import QtBot
 
 from simulator.base.assets import LESSONS, SCENARIOS
-from simulator.lesson.course import course_paths
-from simulator.lesson.reader import course, parts
+from simulator.lesson.course import course, course_paths, parts
 from simulator.problem.scenario import Scenario, with_values
 from simulator.program.playback import Cursor, end_of_visit
 from ui.app.start import make_window

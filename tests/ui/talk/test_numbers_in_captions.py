@@ -7,10 +7,11 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QApplication
 
+from simulator.lesson.course import find_lesson
 from simulator.lesson.expressions import fill
 from simulator.lesson.origins import fill_placed
 from simulator.lesson.places import NumberPlace, Origin, Pointer
-from simulator.lesson.reader import find_lesson, load_lesson, resolve_step
+from simulator.lesson.reader import load_lesson, resolve_step
 from simulator.run.cell_values import cell_value
 from simulator.run.snapshot import Cell
 from simulator.study.captions import Numbers, usual_run

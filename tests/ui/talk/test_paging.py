@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
 from simulator.base.assets import LESSONS, SCENARIOS
-from simulator.lesson.reader import lesson_after
+from simulator.lesson.course import lesson_after
 from tests.helpers.paging import Judge
 from tests.helpers.waiting import wait_until
 from ui.session.calm import Calm

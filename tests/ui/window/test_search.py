@@ -13,7 +13,8 @@ from simulator.base.glossary import glossary
 from simulator.base.references import reference_called, references
 from simulator.base.tables import read_toml
 from simulator.exercises.made import lesson_name, raw_exercises
-from simulator.lesson.reader import list_lessons, load_lesson
+from simulator.lesson.course import list_lessons
+from simulator.lesson.reader import load_lesson
 from simulator.problem.hardware import gpus
 from simulator.problem.models import models
 from tests.helpers.waiting import settle, wait_until

@@ -10,7 +10,7 @@ from PySide6.QtCore import QPoint, QRectF, QSize, QSizeF, Qt
 from PySide6.QtTest import QTest
 
 from simulator.base.assets import LESSONS, SCENARIOS
-from simulator.lesson.reader import course, parts
+from simulator.lesson.course import course, parts
 from tests.helpers.waiting import wait_until
 from ui.app.start import make_window
 from ui.kit.shapes import Text

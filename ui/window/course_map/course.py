@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from simulator.lesson.course import CoursePath, LessonNeed, course_paths, needs_of
-from simulator.lesson.reader import parts
+from simulator.lesson.course import CoursePath, LessonNeed, course_paths, needs_of, parts
 from simulator.lesson.steps import LessonTitle, Part
 from ui.look.units import plural
 

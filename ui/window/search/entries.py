@@ -18,7 +18,7 @@ from simulator.base.glossary import glossary
 from simulator.base.references import references
 from simulator.base.tables import read_toml
 from simulator.exercises.made import lesson_name, raw_exercises
-from simulator.lesson.reader import list_lessons
+from simulator.lesson.course import list_lessons
 from simulator.problem.hardware import gpus
 from simulator.problem.models import models
 from simulator.problem.scenario import with_values

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from simulator.lesson.reader import find_lesson, lesson_after
+from simulator.lesson.course import find_lesson, lesson_after
 from simulator.lesson.steps import LessonTitle, Part
 from ui.look.units import plural
 from ui.window.cover_scene import dots_of

@@ -10,7 +10,7 @@ from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt, QTimer
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPixmap, QResizeEvent
 
 from simulator.base.errors import InputError
-from simulator.lesson.reader import parts
+from simulator.lesson.course import parts
 from simulator.problem.scenario import Scenario
 from simulator.run.trace import Trace
 from ui.safety.overrides import guarded

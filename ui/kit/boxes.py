@@ -42,7 +42,7 @@ class Box:
     share: float = 0.0  # the least part of all the room along a row or column
     grow: float = 0.0  # the part of the room that is left over
     wide: float | None = None  # wide, high: the least size of a text or an empty box
-    high: float | None = None  # the least height of a row, too
+    high: float | None = None  # of a row: its height
     may_go: bool = False  # whether it goes where there is too little room, the last first
 
     def width(self, style: Style) -> float:
@@ -153,8 +153,9 @@ class Row(Stack):
         return sum(each.width(style) for each in self.parts) + self.gaps(style)
 
     def height(self, style: Style, width: float) -> float:
-        least = style.px(self.high or 0.0)
-        return max([least, *(each.height(style, each.width(style)) for each in self.parts)])
+        if self.high is not None:
+            return style.px(self.high)
+        return max((each.height(style, each.width(style)) for each in self.parts), default=0.0)
 
     def sizes(self, part: Box, style: Style, rect: QRectF) -> tuple[float, float]:
         least = max(rect.width() * part.share, part.width(style))

@@ -149,14 +149,13 @@ class Cover(QWidget):
     def places(self) -> CoverScene:
         """Where everything is now."""
         if self._places is None:
-            self._places = self.places_at(QSizeF(self.size()))
-            if self.scrolled > self._places.most:
-                self.scrolled = self._places.most
-                self._places = self.places_at(QSizeF(self.size()))
+            found = self.places_at(QSizeF(self.size()))
+            self.scrolled = min(self.scrolled, found.most)
+            self._places = found.moved(self.scrolled)
         return self._places
 
     def places_at(self, size: QSizeF) -> CoverScene:
-        """Return where everything is on a page of that size, as far as it is scrolled."""
+        """Return where everything is on a page of that size that is not scrolled."""
         raise NotImplementedError
 
     def _forget(self) -> None:
@@ -170,8 +169,9 @@ class Cover(QWidget):
     def _scroll(self, by: float) -> None:
         scrolled = min(max(self.scrolled + by, 0.0), self.places.most)
         if scrolled != self.scrolled:
+            self._places = self.places.moved(scrolled - self.scrolled)
             self.scrolled = scrolled
-            self._forget()
+            self.update()
 
     # --- entries --------------------------------------------------------------------------
 

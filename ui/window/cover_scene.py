@@ -12,7 +12,7 @@ from PySide6.QtGui import QColor, QPainter, QPen
 
 from simulator.lesson.front import Level
 from simulator.lesson.steps import Part
-from ui.kit.boxes import Box, Column, Row, Scene, Tone, ink, scene
+from ui.kit.boxes import Box, Column, Placed, Row, Scene, Tone, ink, scene
 from ui.kit.shapes import Text
 from ui.look.draw import RIGHT, mixed
 from ui.look.theme import Style, Theme
@@ -69,7 +69,7 @@ class CoverScene:
     """Where everything on a page is: boxes with a number are its entries."""
 
     frame: Scene
-    listed: Scene  # the list, as far as it is scrolled
+    listed: Scene
 
     @property
     def style(self) -> Style:
@@ -96,6 +96,11 @@ class CoverScene:
         """The places of the other entries."""
         return {box.id: rect for box, rect in self.frame.placed if isinstance(box.id, int)}
 
+    def moved(self, scrolled: float) -> CoverScene:
+        """Return the page with its list scrolled so far."""
+        up = (Placed(box, rect.translated(0, -scrolled)) for box, rect in self.listed.placed)
+        return replace(self, listed=Scene(self.style, tuple(up)))
+
     def at(self, point: QPointF) -> Hashable:
         """Return what the pointer finds at a point."""
         found = (self.listed if self.area.contains(point) else self.frame).at(point)
@@ -120,7 +125,7 @@ def cover_style(style: Style, size: QSizeF) -> Style:
 
 
 def cover_scene(
-    frame: Sequence[Box], listed: Box, style: Style, size: QSizeF, inner: float, scrolled: float
+    frame: Sequence[Box], listed: Box, style: Style, size: QSizeF, inner: float
 ) -> CoverScene:
     """Return the scene of a page.
 
@@ -130,12 +135,12 @@ def cover_scene(
     wide = style.px(inner)
     rect = QRectF((size.width() - wide) / 2, 0, wide, size.height())
     still = scene(Column(tuple(frame), gap=0), style, rect)
-    area, deep = still.where(AREA), listed.height(style, wide)
-    rows = scene(listed, style, QRectF(area.x(), area.y() - scrolled, wide, deep))
-    return CoverScene(still, rows)
+    deep = listed.height(style, wide)
+    top = still.where(AREA).topLeft()
+    return CoverScene(still, scene(listed, style, QRectF(top, QSizeF(wide, deep))))
 
 
-def even(parts: Sequence[Box], gap: float, width: float, high: float = 0.0) -> Row:
+def even(parts: Sequence[Box], gap: float, width: float, high: float | None = None) -> Row:
     """Return boxes that share a width, at scale 1, evenly."""
     share = (width - gap * (len(parts) - 1)) / len(parts) / width
     return Row(tuple(replace(each, share=share) for each in parts), gap=gap, high=high)
@@ -151,10 +156,10 @@ def some(
 def part_title(part: Part, size: float, high: float, after: float = 0.0) -> Row:
     """Return the line above the lessons of a part; after: what its right end keeps free."""
     return Row((
-        Text(part.numeral, "current", size=size, bold=True, high=high), Box(wide=11),
+        Text(part.numeral, "current", size=size, bold=True), Box(wide=11),
         some(part.title, "text", size, bold=True),
         Text(f"{part.minutes} min", "muted", RIGHT, size=0.78 * size), Box(wide=after),
-    ), gap=0)  # fmt: skip
+    ), gap=0, high=high)  # fmt: skip
 
 
 def foot(tone: Tone, words: str, high: float) -> Row:
@@ -164,4 +169,4 @@ def foot(tone: Tone, words: str, high: float) -> Row:
         for part in (Dots(n, tone), Box(wide=10), Text(level, "muted", size=14.5), Box(wide=25))
     )  # fmt: skip
     said = Text(words, "muted", RIGHT, size=14.5, may_go=True)
-    return Row((*levels, Box(grow=1, high=high), said), gap=0)
+    return Row((*levels, Box(grow=1), said), gap=0, high=high)

@@ -23,7 +23,7 @@ COURSE = course_now()
 
 def places(size: tuple[int, int], text: float = 1.0, scrolled: float = 0.0) -> CoverScene:
     style = Style(DARK, text * growth(*size))
-    return map_scene(COURSE, style, QSizeF(*size), scrolled)
+    return map_scene(COURSE, style, QSizeF(*size)).moved(scrolled)
 
 
 def paths(found: CoverScene) -> list[QRectF]:

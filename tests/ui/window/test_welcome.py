@@ -52,7 +52,7 @@ def page_of(window: MainWindow) -> WelcomePage:
 
 def places(size: tuple[int, int], text: float = 1.0, scrolled: float = 0.0) -> CoverScene:
     style = Style(DARK, text * growth(*size))
-    return welcome_scene(ENTRIES, parts(), style, QSizeF(*size), scrolled)
+    return welcome_scene(ENTRIES, parts(), style, QSizeF(*size)).moved(scrolled)
 
 
 def rects(found: CoverScene) -> dict[int, QRectF]:

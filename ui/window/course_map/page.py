@@ -37,7 +37,7 @@ class CoursePage(Cover):
         self.choose(self.course.next or 0)
 
     def places_at(self, size: QSizeF) -> CoverScene:
-        return map_scene(self.course, self._style, size, self.scrolled, self.focused)
+        return map_scene(self.course, self._style, size, self.focused)
 
     def said(self, number: int) -> str:
         return self.course.said(number)

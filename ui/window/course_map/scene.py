@@ -59,14 +59,8 @@ class PartSpot(NamedTuple):
     part: int
 
 
-def map_scene(
-    course: Course, style: Style, size: QSizeF, scrolled: float = 0.0, focused: int = -1
-) -> CoverScene:
-    """Return where everything is on a page; lessons have their numbers.
-
-    style: that of the window.
-    scrolled: how far the lessons are scrolled.
-    """
+def map_scene(course: Course, style: Style, size: QSizeF, focused: int = -1) -> CoverScene:
+    """Return where everything is on a page, in a window of a style; lessons have their numbers."""
     style = cover_style(style, size)
     wide, high = min(size.width() / style.scale, _WIDEST), size.height() / style.scale
     inner = wide - 2 * min(_MARGIN, 0.03 * wide)
@@ -75,7 +69,7 @@ def map_scene(
     about = ABOUT.format(len(course.lessons), course.minutes)
     beside = Column((Box(high=4), some(about, "muted", 20)), gap=0, grow=1)
     still = (
-        Row((Text(TITLE, size=34, bold=True, high=top), Box(wide=21), beside), gap=0),
+        Row((Text(TITLE, size=34, bold=True), Box(wide=21), beside), gap=0, high=top),
         even([_path(course, n, path) for n in range(len(course.paths))], _GAP, inner, path),
         Box(high=6), Box(name=AREA, grow=1), foot("current", KEYS, _FOOT),
     )  # fmt: skip
@@ -93,7 +87,7 @@ def map_scene(
             number += len(rows)
         groups.append(even(columns, _GAP, inner))
     listed = Column((*groups, Box(high=_BELOW)), gap=0)
-    return cover_scene(still, listed, style, size, inner, scrolled)
+    return cover_scene(still, listed, style, size, inner)
 
 
 def _path(course: Course, number: int, high: float) -> Row:

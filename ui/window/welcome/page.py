@@ -66,7 +66,7 @@ class WelcomePage(Cover):
     # --- entries --------------------------------------------------------------------------
 
     def places_at(self, size: QSizeF) -> CoverScene:
-        return welcome_scene(self.entries, self._parts, self._style, size, self.scrolled)
+        return welcome_scene(self.entries, self._parts, self._style, size)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         self._painted.clear()

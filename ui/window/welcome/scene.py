@@ -44,14 +44,9 @@ _RADIUS, _SMALL_RADIUS, _ROW_RADIUS = 14, 9, 6
 
 
 def welcome_scene(
-    entries: Sequence[PageEntry], parts: Sequence[Part], style: Style, size: QSizeF,
-    scrolled: float = 0.0,
-) -> CoverScene:  # fmt: skip
-    """Return where everything is on a page; entries have their numbers.
-
-    style: that of the window.
-    scrolled: how far the lessons are scrolled.
-    """
+    entries: Sequence[PageEntry], parts: Sequence[Part], style: Style, size: QSizeF
+) -> CoverScene:
+    """Return where everything is on a page, in a window of a style; entries have their numbers."""
     style = cover_style(style, size)
     wide, high = size.width() / style.scale, size.height() / style.scale
     wide = min(wide, _WIDEST)
@@ -85,7 +80,7 @@ def welcome_scene(
         number += len(lessons)
     count = next(n for n in (4, 2, 1) if n == 1 or (inner + _APART) / n >= _COLUMN + _APART)
     beside = (even(lists[n : n + count], _APART, inner) for n in range(0, len(lists), count))
-    return cover_scene(still, Column(tuple(beside), gap=_GAP), style, size, inner, scrolled)
+    return cover_scene(still, Column(tuple(beside), gap=_GAP), style, size, inner)
 
 
 def _title(entries: Sequence[PageEntry], inner: float) -> Row:
@@ -95,9 +90,9 @@ def _title(entries: Sequence[PageEntry], inner: float) -> Row:
     field = (Canvas(_lens, wide=48), some(search.title, "muted", 17), Cap(search.key), Box(wide=14))
     wide = min(420, 0.4 * inner) / inner
     return Row((
-        Text(NAME, size=34, bold=True, high=_SEARCH), Box(wide=21), tagline, Box(grow=1),
+        Text(NAME, size=34, bold=True), Box(wide=21), tagline, Box(grow=1),
         Row(field, gap=0, share=wide, id=number),
-    ), gap=0)  # fmt: skip
+    ), gap=0, high=_SEARCH)  # fmt: skip
 
 
 def _lens(painter: QPainter, style: Style, rect: QRectF) -> None:
@@ -144,14 +139,14 @@ def _arrow_key(painter: QPainter, style: Style, rect: QRectF) -> None:
 
 def _row(number: int, count: int, entry: PageEntry) -> Row:
     """Return the row of a lesson; count: its number in its part."""
-    before: Text = FigureText(str(count), "faint", RIGHT, size=15, wide=20, high=_ROW)
+    before: Text = FigureText(str(count), "faint", RIGHT, size=15, wide=20)
     if entry.done:
-        before = Text("✓", "good", RIGHT, size=15, bold=True, wide=20, high=_ROW)
+        before = Text("✓", "good", RIGHT, size=15, bold=True, wide=20)
     minutes = Text(str(entry.minutes), "muted", RIGHT, size=15, wide=34)
     return Row((
         before, Box(wide=14), some(entry.title, "text", 17), minutes, Box(wide=12),
         Dots(entry.dots),
-    ), gap=0, id=number)  # fmt: skip
+    ), gap=0, high=_ROW, id=number)  # fmt: skip
 
 
 def _rule(painter: QPainter, style: Style, rect: QRectF) -> None:

@@ -90,10 +90,7 @@ def paint_scene(
     ground: bool = True,
     points: Collection[Pointer] = (),
 ) -> None:
-    """Draw the whole picture.
-
-    ground: whether to fill the space between and around the parts.
-    """
+    """Draw the whole picture; `ground`: also what is between and around the parts."""
     lay = _paint_still(painter, snapshot, report, style, rect, ground=ground)
     paint_still_board(painter, snapshot, style, lay)
     paint_live_board(painter, snapshot, style, lay, Marks(report.row, points=tuple(points)))
@@ -123,11 +120,7 @@ def paint_moving_scene(
     ground: bool = True,
     over: bool = False,
 ) -> None:
-    """Draw what moves, over what stays of the state after the op.
-
-    painter: on what `paint_still_scene` has drawn of ``motion.after``.
-    over: whether what stays of its board is there too.
-    """
+    """Draw what moves over what `paint_still_scene` has drawn; `over`: its board is there, too."""
     places, after = scene_places(style, rect), motion.after
     board, memory, softmax = (inside(box, style.px(8)) for box in places.cards[:3])
     view = at_row(motion, share, Viewport(), report.row)

@@ -64,10 +64,7 @@ class Film:
         self._written = 0
 
     def make(self, report: Report) -> None:
-        """Make the whole film.
-
-        report: is given the share done; an error in it ends the work, and so does an interrupt.
-        """
+        """Make the whole film; an error in `report` ends the work, and so does an interrupt."""
         here = self._source.in_gui
         parts: dict[str, Callable[[], None]] = {"encode": self._encode}
         if not here:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import Protocol
 
-from PySide6.QtCore import QRectF, QSizeF, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage, QPainter
 
 from simulator.program.op import Gesture
@@ -19,8 +19,7 @@ from simulator.run.motion import Motion
 from simulator.run.row_report import RowReport, row_report
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
-from ui.export.composed import scene_style
-from ui.export.scenes import moments_of, paint_moment
+from ui.export.scenes import SceneMoment, moments_of
 from ui.export.timeline import FrameMoment, Still, Timeline
 from ui.look.theme import Theme
 
@@ -83,11 +82,7 @@ class RunStates:
 
 
 class RunFrames:
-    """The frames of a run.
-
-    trace: the run; nobody else may use it in the meantime.
-    size: width and height in pixels.
-    """
+    """The frames of a run; nobody else may use its trace in the meantime."""
 
     in_gui = False
 
@@ -131,6 +126,9 @@ class RunFrames:
     def make_ready(self, k: int, look: Callable[[], None]) -> None:
         """Do nothing, because a frame takes little time."""
 
+    def _shown(self, cursor: Cursor) -> SceneMoment:
+        return SceneMoment(self._scene, *self._state(cursor), self._theme, self.size)
+
     def close(self) -> None:
         """Forget the picture of what stays."""
         self._still = self._motion = None
@@ -139,17 +137,14 @@ class RunFrames:
         """Draw frame `k`."""
         moment, ground = self._moment(k), not self.transparent
         if moment.before is None or not 0 < moment.phase < 1:
-            snapshot, report = self._state(moment.cursor)
-            paint_moment(
-                painter, self._scene, snapshot, report, self._theme, self.size, ground=ground
-            )
+            self._shown(moment.cursor).paint(painter, ground=ground)
             return
         before, _ = self._state(moment.before)
-        after, report = self._state(moment.cursor)
+        shown = self._shown(moment.cursor)
+        after, report, style, rect = shown.snapshot, shown.report, shown.style, shown.rect
         if self._motion is None or self._motion.after is not after:
             self._motion = Motion(before, after)
-        spec, style = moments_of(self._scene), scene_style(self._theme, QSizeF(*self.size))
-        rect = QRectF(0, 0, *self.size)
+        spec = moments_of(self._scene)
         if self._still is None or self._still[0] != moment.cursor:
             image = new_image(self)
             image.fill(Qt.GlobalColor.transparent)

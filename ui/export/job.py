@@ -83,10 +83,7 @@ def prepare(
     version: str,
     new_window: WindowFactory | None = None,
 ) -> Export:
-    """Return the export of a run.
-
-    trace: the run; nobody else may use it until the export is made.
-    """
+    """Return the export of a run, whose trace nobody else may use until it is made."""
     options.check()
     source: FrameSource
     view = partial(_view, trace, options)

@@ -28,10 +28,7 @@ BETWEEN = (0.3, 0.6)  # how far an op has come in the pictures of it under way
 
 
 class LessonPages:
-    """Some steps of a lesson; each is computed when it is asked for.
-
-    size: width and height of the window that draws it, in pixels.
-    """
+    """Some steps of a lesson, each computed when it is asked for; `size`: of its window."""
 
     in_gui = True
 
@@ -165,10 +162,7 @@ def _shots(board: Storyboard, number: int) -> list[Shot]:
 
 
 def _moments(board: Storyboard, number: int, asks: bool) -> list[LessonFrame]:
-    """Return the pictures of a step: some of the way to its place, and its place.
-
-    asks: whether it is the question before the step instead, which has one picture.
-    """
+    """Return the pictures of a step, its place last; `asks`: of the question before it."""
     if asks:
         found = next(shot for shot in board.shots if shot.step == number and shot.asks)
         return [LessonFrame(found, 1.0, math.inf)]

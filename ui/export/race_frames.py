@@ -68,10 +68,7 @@ class RaceTimes:
 def race_times(
     program: TileProgram, *, film: bool, fps: int, length: float | None = None
 ) -> RaceTimes:
-    """Return the times of a still or of a film.
-
-    length: seconds in all; by default `FILM_SECONDS`.
-    """
+    """Return the times of a still or a film, of `length` or `FILM_SECONDS` seconds."""
     frames = (
         frames_in(length or FILM_SECONDS, fps, "--length", length or FILM_SECONDS) if film else 1
     )

@@ -53,10 +53,7 @@ class Paint(Protocol):
 
 
 class PaintMoving(Protocol):
-    """Draws what moves, over what stays of the state after the op.
-
-    over: whether that is there with what stays of its board, as `paint_still_moment` draws it.
-    """
+    """Draws what moves over what stays of a state; `over`: its board stays there, too."""
 
     def __call__(
         self,
@@ -166,13 +163,6 @@ SCENES = {
 }  # fmt: skip
 
 
-def board_rect(scene: str, snapshot: Snapshot, style: Style, rect: QRectF) -> QRectF:
-    """Return where the board is in a scene that shows moments."""
-    if scene == "board":
-        return _board_place(snapshot, style, rect)[0]
-    return inside(scene_places(style, rect).board, style.px(8))
-
-
 def moments_of(scene: str) -> Moments:
     """Return how a scene that shows moments draws them."""
     found = SCENES[scene].moments
@@ -180,71 +170,56 @@ def moments_of(scene: str) -> Moments:
     return found
 
 
-def _placed(
-    scene: str, snapshot: Snapshot, theme: Theme, size: tuple[int, int]
-) -> tuple[Style, QRectF, BoardLayout]:
-    """Return the style of a picture, its place, and the places on its board."""
-    style, rect = scene_style(theme, QSizeF(*size)), QRectF(0, 0, *size)
-    place = board_rect(scene, snapshot, style, rect)
-    return style, rect, board_layout(snapshot.program.workload, style, place)
+@dataclass(frozen=True, slots=True)
+class SceneMoment:
+    """A state of a run in a scene that shows moments: a picture from the painter's corner."""
 
+    scene: str
+    snapshot: Snapshot
+    report: RowReport
+    theme: Theme
+    size: tuple[int, int]
 
-def paint_still_moment(
-    painter: QPainter,
-    scene: str,
-    snapshot: Snapshot,
-    report: RowReport,
-    theme: Theme,
-    size: tuple[int, int],
-) -> None:
-    """Draw what stays of a state while the op that leads to it is being done, its board too."""
-    style, rect, lay = _placed(scene, snapshot, theme, size)
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    moments_of(scene).still(painter, snapshot, report, style, rect, ground=True)
-    paint_still_board(painter, snapshot, style, lay)
+    @property
+    def style(self) -> Style:
+        """Its colours and sizes."""
+        return scene_style(self.theme, QSizeF(*self.size))
 
+    @property
+    def rect(self) -> QRectF:
+        """Its place."""
+        return QRectF(0, 0, *self.size)
 
-def paint_live_moment(
-    painter: QPainter,
-    scene: str,
-    snapshot: Snapshot,
-    report: RowReport,
-    theme: Theme,
-    size: tuple[int, int],
-) -> None:
-    """Draw what moves on the board of a state over what stays of it."""
-    style, _, lay = _placed(scene, snapshot, theme, size)
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    paint_live_board(painter, snapshot, style, lay, Marks(report.row))
+    @property
+    def board(self) -> BoardLayout:
+        """The places on its board."""
+        style = self.style
+        if self.scene == "board":
+            place = _board_place(self.snapshot, style, self.rect)[0]
+        else:
+            place = inside(scene_places(style, self.rect).board, style.px(8))
+        return board_layout(self.snapshot.program.workload, style, place)
 
+    def paint(self, painter: QPainter, *, ground: bool = True) -> None:
+        """Draw all of it."""
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        draw = moments_of(self.scene).paint
+        draw(painter, self.snapshot, self.report, self.style, self.rect, ground=ground)
 
-def paint_moving_moment(
-    painter: QPainter,
-    scene: str,
-    motion: Motion,
-    share: float,
-    report: RowReport,
-    theme: Theme,
-    size: tuple[int, int],
-) -> None:
-    """Draw what moves over what `paint_still_moment` has drawn of the state after the op."""
-    style, rect = scene_style(theme, QSizeF(*size)), QRectF(0, 0, *size)
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    spec = moments_of(scene)
-    spec.moving(painter, motion, share, report, style, rect, ground=True, over=True)
+    def paint_still(self, painter: QPainter) -> None:
+        """Draw what stays while the op that leads to it is being done, its board too."""
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        draw = moments_of(self.scene).still
+        draw(painter, self.snapshot, self.report, self.style, self.rect, ground=True)
+        paint_still_board(painter, self.snapshot, self.style, self.board)
 
+    def paint_live(self, painter: QPainter) -> None:
+        """Draw what moves on its board over what stays of it."""
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        paint_live_board(painter, self.snapshot, self.style, self.board, Marks(self.report.row))
 
-def paint_moment(
-    painter: QPainter,
-    scene: str,
-    snapshot: Snapshot,
-    report: RowReport,
-    theme: Theme,
-    size: tuple[int, int],
-    *,
-    ground: bool = True,
-) -> None:
-    """Draw a state in a scene over a picture of that size, from its corner."""
-    style = scene_style(theme, QSizeF(*size))
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    moments_of(scene).paint(painter, snapshot, report, style, QRectF(0, 0, *size), ground=ground)
+    def paint_moving(self, painter: QPainter, motion: Motion, share: float) -> None:
+        """Draw what moves until this state over what `paint_still` has drawn of it."""
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        draw = moments_of(self.scene).moving
+        draw(painter, motion, share, self.report, self.style, self.rect, ground=True, over=True)

@@ -34,10 +34,7 @@ class Landing(NamedTuple):
 
 
 def landings_of_run(timeline: Timeline) -> list[Landing]:
-    """Return when tiles land in the film of a run, in order of time.
-
-    By tile, ops are jumped over: what a tile moves lands when it is first shown.
-    """
+    """Return when tiles land in the film of a run; by tile, when the tile is first shown."""
     if timeline.until is None:
         return _apart(_by_tile(timeline))
     stretch = timeline.seconds / int(timeline.until[-1])

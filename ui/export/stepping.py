@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from PySide6.QtCore import QRectF, QSizeF
 from PySide6.QtGui import QPainter
 
 from simulator.lesson.predict import Prediction
@@ -24,12 +23,10 @@ from simulator.program.playback import (
 from simulator.program.tile_program import TileProgram
 from simulator.run.motion import Motion
 from simulator.run.trace import Trace
-from ui.board.board import board_layout
 from ui.board.words import header_choices
 from ui.export.cell_sheets import CellSheets, Place, place_of
-from ui.export.composed import scene_style
 from ui.export.frames import FrameSource, RunFrames, RunStates
-from ui.export.scenes import board_rect, paint_live_moment, paint_moving_moment, paint_still_moment
+from ui.export.scenes import SceneMoment
 from ui.export.timeline import make_timeline
 from ui.look.run_words import scenario_words
 from ui.look.theme import THEMES
@@ -191,13 +188,7 @@ def _thinned(visits: range, most: int) -> Iterator[int]:
 
 
 class RunPages:
-    """The steps of a run.
-
-    trace: the run; nobody else may use it in the meantime.
-    by: what one step is; None: an op while there are few.
-    slides: whether they are slides, of which there are fewer.
-    moving: whether ops are seen under way.
-    """
+    """The steps of a run; nobody else may use its trace in the meantime."""
 
     in_gui = False
 
@@ -253,14 +244,11 @@ class RunPages:
 
     def values(self, n: int) -> Values | None:
         """Return the numbers under the pointer at step `n`."""
-        sheets, (snapshot, _) = self.sheets[0], self._state(self._stops[n].cursor)
+        sheets, (snapshot, report) = self.sheets[0], self._state(self._stops[n].cursor)
         if not sheets.small:
             return None
-        rect = QRectF(0, 0, *self.size)
-        style = scene_style(THEMES["dark"], QSizeF(*self.size))
-        box = board_rect(self._scene, snapshot, style, rect)
-        lay = board_layout(self.trace.workload, style, box)
-        return Values(place_of(lay), 0, sheets.take(snapshot))
+        shown = SceneMoment(self._scene, snapshot, report, THEMES["dark"], self.size)
+        return Values(place_of(shown.board), 0, sheets.take(snapshot))
 
     def description(self, n: int) -> str:
         """Return what the board shows at step `n`."""
@@ -275,20 +263,14 @@ class RunPages:
         stop = self._stops[n]
         before, _ = self._state(stop.before or stop.cursor)
         after, report = self._state(stop.cursor)
-        state = self._scene, after, report, THEMES[theme], self.size
-        still = PictureLayer(
-            lambda painter: paint_still_moment(painter, *state), (theme, stop.cursor)
-        )
+        shown = SceneMoment(self._scene, after, report, THEMES[theme], self.size)
+        still = PictureLayer(shown.paint_still, (theme, stop.cursor))
         if stop.before is None or k == BETWEEN:
-            return still, PictureLayer(lambda painter: paint_live_moment(painter, *state))
+            return still, PictureLayer(shown.paint_live)
         if self._motion is None or self._motion.after is not after:
             self._motion = Motion(before, after)
-        moving = partial(
-            paint_moving_moment, scene=self._scene, motion=self._motion,
-            share=moved(MOVING * (k + 0.5) / BETWEEN), report=report, theme=THEMES[theme],
-            size=self.size,
-        )  # fmt: skip
-        return still, PictureLayer(moving)
+        share = moved(MOVING * (k + 0.5) / BETWEEN)
+        return still, PictureLayer(partial(shown.paint_moving, motion=self._motion, share=share))
 
     def film(self, n: int, theme: str) -> FrameSource | None:
         """Return what happens in step `n`: all ops of a tile; None where it is less or more."""

@@ -132,10 +132,7 @@ def _question(lesson: Lesson, number: int) -> Shot | None:
 def handout(
     lesson: Lesson, steps: Sequence[int], *, revealed: bool = True, questions: bool = False
 ) -> Storyboard:
-    """Return one picture for each step, as it ends, with its answer shown or not.
-
-    questions: whether what is asked before a step is a picture of its own, before that of the step.
-    """
+    """Return a picture of each step's end; `questions`: before it, one of what is asked."""
     shots = []
     for n in steps:
         if questions and (question := _question(lesson, n)) is not None:

@@ -45,10 +45,7 @@ class CodedFrame(NamedTuple):
 
 
 class SegmentEncoder:
-    """Encodes one segment of a film, which needs no frame of another.
-
-    So a segment is the same wherever, and after whichever other, it is made.
-    """
+    """Encodes a segment of a film: the same wherever, and after whichever other, it is made."""
 
     def __init__(self, ending: str, size: tuple[int, int], fps: int) -> None:
         _, codec, options = _OPTIONS[ending]

@@ -38,10 +38,7 @@ def cache_folder() -> Path:
 
 
 def kept(name: str, make: Callable[[Path], None], *, again: bool = False, most: int = KEPT) -> Path:
-    """Return a file of the cache.
-
-    make: writes it under another path; it is then moved, so that it is whole or not there.
-    """
+    """Return a file of the cache; `make` writes it under another path, so that it is whole."""
     folder = cache_folder()
     path = folder / name
     if again or not path.exists():

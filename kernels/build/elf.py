@@ -19,10 +19,7 @@ def architecture(cubin: bytes) -> int:
 
 
 def elf_size(elf: bytes) -> int:
-    """Return the bytes that an ELF file must have, as its headers say.
-
-    elf: a 64-bit little-endian one that has its section headers.
-    """
+    """Return the bytes that a 64-bit little-endian ELF file must have, as its headers say."""
     programs, sections = struct.unpack_from("<QQ", elf, 32)
     each_program, count, each_section, many = struct.unpack_from("<HHHH", elf, 54)
     size = max(programs + each_program * count, sections + each_section * many)

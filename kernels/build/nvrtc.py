@@ -71,10 +71,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Most that a build of a kernel may take on any architecture, as its source says.
-
-    It holds for the tilings of the compile gate (tests/kernels/test_compile_gate.py).
-    """
+    """Most that a build may take on any architecture, in the tilings of the compile gate."""
 
     registers: int  # registers, stack, spilled: as in `Usage`
     stack: int
@@ -161,10 +158,7 @@ def compile_cubin(
 
 
 def compile_ptx(text: str, name: str, arch: str, options: Sequence[str] = ()) -> str:
-    """Compile a source to PTX, which drivers of later GPUs compile further.
-
-    Raises KernelError: as for `compile_cubin`.
-    """
+    """Compile a source to PTX, which drivers of later GPUs compile further."""
     return _compile(text, name, (f"-arch={arch}", *options), ptx=True)[1]
 
 

@@ -48,10 +48,7 @@ there for a short time only."""
 def outcome_apart(
     name: str, *, quick: bool, seconds: float = SECONDS, most: float = SECONDS
 ) -> Outcome:
-    """Do a check in its own process.
-
-    most: seconds that it may take. If it is stopped before, it is not to blame.
-    """
+    """Do one of `CHECKS` in its own process; stopped before `most` seconds, it is not to blame."""
     with tempfile.TemporaryDirectory(prefix="tilescope-check-") as folder:
         path = Path(folder) / "outcome.json"
         command = [sys.executable, "-m", f"{__package__}.apart", name, str(path)]

@@ -38,10 +38,7 @@ def of_any_order(w: Workload) -> frozenset[str]:
 
 
 def differing(w: Workload, got: Left, want: Left) -> list[str]:
-    """Return the tensors of which two runs have left other numbers.
-
-    To the last bit; of what is added up in any order, to what the order explains.
-    """
+    """Return the tensors of which two runs left other numbers, but for the order of sums."""
     if set(got) != set(want):
         return [f"{sorted(got)}, where {sorted(want)} were expected"]
     loose = of_any_order(w)

@@ -47,10 +47,7 @@ def device(on: Setting) -> Finding:
 
 
 def driver(place: str) -> str:
-    """Return the version of the driver of a GPU.
-
-    place: its place on the bus, as CUDA says it: nvidia-smi counts GPUs in another order.
-    """
+    """Return the version of a GPU's driver, by its place on the bus as CUDA says it."""
     return said(
         "nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader", f"--id={place}"
     )

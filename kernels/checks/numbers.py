@@ -162,10 +162,7 @@ def conformance(on: Setting, folder: Path = CONFORMANCE) -> Finding:
 
 
 def against_float64(on: Setting, chosen: Scenarios | None = None) -> Finding:
-    """Compare every op of every tile of the scenarios with the float64 interpreter.
-
-    chosen: by name; none: the demos.
-    """
+    """Compare every op of every tile of the scenarios, or of the demos, with float64."""
     shares: dict[str, float] = {}
     faults = []
     visits = 0
@@ -189,10 +186,7 @@ def against_float64(on: Setting, chosen: Scenarios | None = None) -> Finding:
 
 
 def same_bits(on: Setting, chosen: Scenarios | None = None) -> Finding:
-    """Compare fast and trace build to the last bit, and the fast build with itself.
-
-    chosen: by name; none: all of `scenarios` and `variants`.
-    """
+    """Compare fast and trace build to the last bit, and the fast build with itself."""
 
     def found(scenario: Scenario) -> list[str]:
         workload, inputs = numbers_of(scenario)
@@ -207,10 +201,7 @@ def same_bits(on: Setting, chosen: Scenarios | None = None) -> Finding:
 
 
 def counted(on: Setting, chosen: Scenarios | None = None) -> Finding:
-    """Compare the bytes that the kernels count with the tile program's, tensor by tensor.
-
-    chosen: by name; none: all of `scenarios` and `variants`.
-    """
+    """Compare the bytes that the kernels count with the tile program's, tensor by tensor."""
 
     def found(scenario: Scenario) -> list[str]:
         trace, engine = traced(scenario, on)
@@ -224,10 +215,7 @@ def counted(on: Setting, chosen: Scenarios | None = None) -> Finding:
 
 
 def tensor_cores(on: Setting, cases: Mapping[str, dict[str, Any]] = TENSOR_CASES) -> Finding:
-    """Compare each of the tensor-core kernel's builds with float64.
-
-    on: the device; a GPU runs `CROWDED`, too.
-    """
+    """Compare the tensor-core kernel's builds with float64; a GPU runs `CROWDED`, too."""
     able = capability(on)
     if able is not None and able < CAPABILITY:
         raise CannotRunError(
@@ -410,10 +398,7 @@ def samples(w: Workload, inputs: Inputs) -> list[Sample]:
 
 
 def sample_fault(wanted: list[Sample], output: Callable[[int], F32]) -> str:
-    """Return where the error of O is more than rounding to float16 explains, or "".
-
-    output: returns O of a head, (Nq, dv).
-    """
+    """Return where O of a head, (Nq, dv), is off by more than rounding to float16, or ""."""
     for sample in wanted:
         exact, rows = sample.exact, sample.rows
         off = np.abs(output(sample.head)[rows.start : rows.stop] - exact)

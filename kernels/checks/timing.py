@@ -106,10 +106,7 @@ def summary(times: Sequence[float], launches: int) -> Timing:
 
 
 def visible_pairs(w: Workload) -> int:
-    """Return how many pairs of query and key a causal mask, or none, leaves of one head.
-
-    Raises ValueError: the workload has a window.
-    """
+    """Return the visible pairs of one head; ValueError if the workload has a window."""
     if w.mask.window:
         raise ValueError(f"window {window_text(w.mask.window)}: only causal or no mask is timed")
     return w.mask.pairs

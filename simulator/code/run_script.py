@@ -247,10 +247,7 @@ class ShownRow:
 
 
 def shown_rows(trace: Trace, head: int, row: int) -> tuple[ShownRow, ...]:
-    """Return a row and some others of its row block, from the engine.
-
-    head, row: as tiles have them: of packed heads the row among all of them.
-    """
+    """Return a row, of packed heads among all of them, and some others of its row block."""
     w = trace.workload
     i = row // w.rows
     rows, block = w.grid.row_range(i), trace.row_block(head, i)

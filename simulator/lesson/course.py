@@ -98,10 +98,7 @@ class CoursePath:
         return sum(lesson.minutes for lesson in self.lessons)
 
     def next_lesson(self, done: Collection[str]) -> LessonTitle | None:
-        """Return the first lesson that is not done and whose needs on this path are.
-
-        done: stems of the files of lessons that were seen to their end.
-        """
+        """Return the first lesson not in `done` (stems of files) whose needs on this path are."""
         open_ = {lesson.name for lesson in self.lessons if lesson.path.stem not in done}
         return next(
             (each for each in self.lessons if each.name in open_ and not open_ & {*each.needs}),

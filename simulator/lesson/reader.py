@@ -78,10 +78,7 @@ def load_lesson(path: str | os.PathLike[str], layouts: Collection[str] = ()) -> 
 def parse_lesson(
     text: str, source: str = "lesson", folder: Path | None = None, layouts: Collection[str] = ()
 ) -> Lesson:
-    """Return the lesson in a text, as `load_lesson` does.
-
-    folder: where relative paths start; the working folder if None.
-    """
+    """Return the lesson in a text; paths start in `folder`, or in the working folder."""
     lines = text.split("\n")
     front, begin, mistakes = front_matter(lines, source)
     reader = _Reader(source, folder or Path(), layouts)

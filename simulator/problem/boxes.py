@@ -69,10 +69,7 @@ PAIRS_AT_ONCE = 2**20  # pairs that are looked at together, unless a row block h
 
 
 def seen(mask: Mask, rows: int, cols: int, *, every: bool) -> Intervals:
-    """Return the column blocks of which each row block sees anything, or everything.
-
-    Of heads that see different pairs it is what any of them sees, or what all see.
-    """
+    """Return the column blocks of which each row block, in any head or all, sees some or all."""
     join = np.logical_and if every else np.logical_or
     keys, starts = range(mask.seqlen_k), np.arange(0, mask.seqlen_k, cols)
     step = rows * max(1, PAIRS_AT_ONCE // (rows * mask.seqlen_k))

@@ -59,10 +59,7 @@ def dtype_of(elements: Iterable[Element], said: DType | None = None) -> DType:
 
 
 def values_of(stored: NDArray[np.generic], element: Element, dtype: DType) -> F32:
-    """Return stored numbers as float32, rounded to the dtype of a run (any shape).
-
-    F8 is not rounded yet: its scale comes first.
-    """
+    """Return stored numbers as float32, rounded to a run's dtype; of F8 the scale comes first."""
     values: F32
     if element in F8:
         values = _F8_VALUES[element][stored.view(np.uint8)]

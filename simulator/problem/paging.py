@@ -107,10 +107,7 @@ class PageTable:
 
 
 class PagedTensor:
-    """K or V in pages, as ops read it: by place. Nothing is copied until it is read.
-
-    tensor: (kv_heads, tokens, width), in the order of the tokens.
-    """
+    """K or V in pages, copied when it is read, by place; `tensor`: (kv_heads, tokens, width)."""
 
     def __init__(self, tensor: NDArray[np.floating], table: PageTable) -> None:
         self._tensor = tensor

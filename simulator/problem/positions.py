@@ -55,10 +55,7 @@ class Rotary:
         return column // 2 if self.interleaved else column % (self.width // 2)
 
     def turned(self, x: F32, first: int, dtype: DType, *, back: bool = False) -> F32:
-        """Return rows that stand one after the other, turned in float64 and rounded once.
-
-        x: (heads, rows, d) float32.
-        """
+        """Return rows, (heads, rows, d), from place `first` on, turned in float64, rounded once."""
         out = np.empty(x.shape, dtype=np.float32)
         at_once = max(1, AT_ONCE // (x.shape[0] * x.shape[2]))
         for start in range(0, x.shape[1], at_once):
@@ -69,10 +66,7 @@ class Rotary:
         return out
 
     def both(self, q: F32, k: F32, dtype: DType) -> tuple[F32, F32]:
-        """Return queries and keys turned, the last query where the last key stands.
-
-        q, k: (H, Nq, d) and (Hkv, Nk, d) float32.
-        """
+        """Return Q, (H, Nq, d), and K, (Hkv, Nk, d), turned, the last rows at the same place."""
         return self.turned(q, k.shape[1] - q.shape[1], dtype), self.turned(k, 0, dtype)
 
     def rotated(self, x: NDArray[np.floating], angles: F64) -> F64:

@@ -399,10 +399,7 @@ class _FaultyChip(dict[str, Values]):
 
 
 def apply_with_faults(op: Op, state: State, w: Workload, visit: Visit, last_use: bool) -> None:
-    """Do an op with the faults of a workload.
-
-    last_use: whether the op is the one before which a late scale or mask changes P.
-    """
+    """Do an op with faults; `last_use`: the op before which a late scale or mask changes P."""
     on = (fault for fault in FAULTS if fault.name in w.faults.on)
     faults = tuple(fault for fault in on if w.algorithm in fault.algorithms)
     if last_use:
@@ -427,10 +424,7 @@ def late_op(ops: tuple[Op, ...]) -> int | None:
 
 
 def fault_labels(scenario: Scenario) -> tuple[str, ...]:
-    """Return the words that mark a picture of a run with faults, longest first; none without any.
-
-    ``FAULT: forget alpha``, then shorter forms for small places.
-    """
+    """Return what marks a run with faults, longest first, such as ``FAULT: forget alpha``."""
     titles = [fault.title for fault in FAULTS if fault.name in scenario.faults.on]
     if not titles:
         return ()

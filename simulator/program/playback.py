@@ -181,11 +181,7 @@ def seconds_along(
 
 
 def advanced(program: TileProgram, head: Playhead, seconds: float, by: Granularity) -> Playhead:
-    """Return the playhead some time later, in the time that the steps on the way take.
-
-    seconds: how much later, at speed 1.
-    Returns: the place; at the end of the run, the whole last step has been done.
-    """
+    """Return the playhead some seconds later, at speed 1; at the end the last step is done."""
     cursor, done = head.cursor, head.done + seconds
     if by is Granularity.OP:
         return _advanced_by_ops(program, cursor, done)

@@ -23,10 +23,7 @@ def compulsory_bytes(w: Workload) -> int:
 
 
 def bytes_touching(w: Workload, rows: int, keys: int) -> int:
-    """Return the compulsory bytes if tiles are visited in blocks of so many rows and keys.
-
-    Naive visits every tile, so the numbers do not matter to it.
-    """
+    """Return the compulsory bytes of tiles in blocks of such rows and keys; naive: the same."""
     b, d, dv = w.width, w.head_dim, w.value_dim
     Nq, Nk, heads = w.seqlen_q, w.seqlen_k, w.heads
     sinks = STATISTIC_WIDTH * len(w.sink_logits)

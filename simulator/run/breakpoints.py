@@ -227,10 +227,7 @@ class TileSkipped(Condition):
 
 @dataclass(frozen=True)
 class OverLimit(OpCondition):
-    """Stops when an op makes the tiles in shared memory larger than the GPU's limit for a block.
-
-    It does not stop at the following ops as long as they stay larger.
-    """
+    """Stops where an op first makes tiles in shared memory larger than a block may have."""
 
     @property
     def words(self) -> str:
@@ -291,10 +288,7 @@ class Hit:
 
 
 class Finder:
-    """Searches a run, and keeps what it has found out for the next search.
-
-    trace: the run; its engine is asked only if a condition needs numbers.
-    """
+    """Searches a run, its engine only for numbers, and keeps what it finds for the next search."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -378,10 +372,7 @@ class Finder:
     # --- what conditions ask ----------------------------------------------------------------
 
     def codes(self, block: LoopTurn) -> I64:
-        """Return the class of each visit of a block, (visits,) int64.
-
-        Visits of one class have the same ops, costs and tiles on chip.
-        """
+        """Return the class of each visit, (visits,): those of one have the same ops and costs."""
         launch = self.program.launches[block.launch]
         grid = self.program.workload.grid
         full = (block.outer, block.inner) if launch.by_rows else (block.inner, block.outer)

@@ -209,10 +209,7 @@ def fill_errors(
 
 
 def first_wrong_step(trace: Trace, progress: Progress, effort: Effort = EFFORT) -> Verdict | None:
-    """Return what `verify` finds in a run with faults, on a separate engine.
-
-    Returns: none if naive's S and P of all heads are too large for float64 in memory.
-    """
+    """Return what `verify` finds of faults on an engine of its own; None if memory is too small."""
     w = trace.workload
     if not effort.searches(w):
         return None

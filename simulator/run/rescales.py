@@ -69,10 +69,7 @@ def skips(now: Snapshot) -> Skips | None:
 
 
 def shrinking(now: Snapshot) -> NDArray[np.bool_]:
-    """Return of which rows the rescale of this visit makes O smaller, (r,).
-
-    In a row that has seen no key there is nothing to rescale, whatever its factor is.
-    """
+    """Return the rows, (r,), whose O this rescale makes smaller: none that has seen no key."""
     return has_seen(now) & np.asarray(now.rescale_factor < 1)
 
 

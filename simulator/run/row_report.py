@@ -33,10 +33,7 @@ class RowReport:
 
 
 def row_report(snapshot: Snapshot, row: int) -> RowReport:
-    """Return the report of a row of the snapshot's row block.
-
-    row: query row; if it is outside the current row block, the nearest row inside is taken.
-    """
+    """Return the report of a row, or of the nearest one in the snapshot's row block."""
     w, visit = snapshot.program.workload, snapshot.visit
     row = min(max(row, visit.rows.start), visit.rows.stop - 1)
     local = row - visit.rows.start

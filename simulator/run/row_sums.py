@@ -134,10 +134,7 @@ def row_weights(
 def pair_scores(
     w: Workload, q: F64, k: F64, projection: F32 | None, head: int, rows: range, keys: range
 ) -> F64:
-    """Return the scores of rows and keys, (rows, keys), before the mask.
-
-    In linear attention they are ln φ(q)·φ(k): with these it is a softmax, too.
-    """
+    """Return scores before the mask, (rows, keys); in linear attention they are ln φ(q)·φ(k)."""
     if w.feature_map is None:
         return w.changed(head, rows, keys, matmul(w.scoring.queries(q), k.T))
     with np.errstate(divide="ignore"):  # all features of a row may have become 0

@@ -53,10 +53,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class HeadNumbers:
-    """All numbers of one head at a cursor, if the problem is small enough to draw every cell.
-
-    NaN marks what does not exist yet, or does not exist any more: nothing is drawn there.
-    """
+    """All numbers of a head at a cursor, if it is small enough to draw; NaN: not there now."""
 
     # (Nq, Nk) float32, masked scaled scores of every visited tile of the run (-inf hidden, NaN
     # skipped); the tile states say which of them exist at the cursor

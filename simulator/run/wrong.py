@@ -58,10 +58,7 @@ def exact_engine(workload: Workload, inputs: Inputs) -> Engine:
 
 
 def wrong_numbers(now: Snapshot, exact: Snapshot) -> WrongNumbers:
-    """Return what is wrong in a snapshot.
-
-    exact: that of the run without faults in float64, at the same cursor.
-    """
+    """Return what is wrong in a snapshot; `exact`: the same without faults, in float64."""
     s = _scores(exact)
     size = max(_terms(exact), float(np.max(np.abs(s), initial=1.0, where=np.isfinite(s))))
     pairs = now.program.workload.pair_dtype

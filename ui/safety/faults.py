@@ -140,10 +140,7 @@ def raising() -> Iterator[None]:
 
 
 class Errand(threading.Thread, Generic[Result]):
-    """Work in another thread; its error is raised when its result is asked for.
-
-    failed: called in the thread where the work fails.
-    """
+    """Work in another thread, whose error is raised with its result; `failed` is called there."""
 
     def __init__(
         self, name: str, job: Callable[[], Result], failed: Callable[[], Any] = lambda: None

@@ -80,10 +80,7 @@ class RunUntil(QObject):
     def run_until(
         self, conditions: Sequence[Condition], words: str = "", forward: bool = True
     ) -> None:
-        """Go to the nearest place, after or before the cursor, that meets a condition.
-
-        If there is none, the cursor stays, and `said` says so.
-        """
+        """Go to the nearest place that meets a condition; if there is none, `said` says so."""
         session, trace = self._session, self._session.trace
         if trace is None:
             return
@@ -114,10 +111,7 @@ class RunUntil(QObject):
     # --- playing ----------------------------------------------------------------------------
 
     def step_to(self, trace: Trace, start: Cursor, target: Cursor) -> Callable[[], Stop]:
-        """Return the search for the end of a step of playing, for another thread.
-
-        The end is its target, or the first breakpoint before the target.
-        """
+        """Return the search, for another thread, for a step's target or a breakpoint before it."""
         finder, conditions = self._finders(trace)[0], self.breakpoints
 
         def go_on(share: float) -> None:

@@ -20,10 +20,7 @@ APART = 0.03  # least seconds between two sounds: more of them, at a high speed,
 
 
 class TickPlayer(QObject):
-    """Plays ticks while it is on, on a device that is open only then.
-
-    The device is opened and closed beside the window, because a sound server may take its time.
-    """
+    """Plays ticks while it is on; its device opens and closes beside the window."""
 
     failed = Signal(str)  # why there is no sound; it is off then
 

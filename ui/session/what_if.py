@@ -95,10 +95,7 @@ class WhatIfs(QObject):
         self.changed.emit()
 
     def restore(self) -> bool:
-        """Show what was shown before the last changes, at the same place; return whether it can.
-
-        A change that is still awaited is called off.
-        """
+        """Go back before the last changes, or call off an awaited one; return whether it can."""
         before, waits = self.before, self.wanted is not None
         self.wanted = None
         if before is not None and before.steps is not self._session.undo_stack:

@@ -184,10 +184,7 @@ class _Counted(ctypes.Structure):
 
 
 class WatchedModule(HostModule):
-    """A module of which everything that its kernels read and write is watched.
-
-    code, options, schedule: as of `HostModule`; one worker runs all blocks.
-    """
+    """A module whose kernels' reads and writes are watched; one worker runs all blocks."""
 
     def __init__(
         self, code: str, options: Sequence[str], schedule: ThreadSchedule, faults: list[KernelFault]

@@ -66,10 +66,7 @@ def round_scores(w: Workload, cites: str) -> list[RoundScoreGradient]:
 
 
 def error_size(name: str, chip: Numbers, largest: float) -> float:
-    """Return the size of the terms of a number, to which its rounding errors are relative.
-
-    largest: what no product of a row of dO and one of V exceeds.
-    """
+    """Return the size of a number's terms; `largest`: what no product of dO and V exceeds."""
     finite = np.abs(chip.get("S", np.ones((1, 1))))
     exponent = float(np.max(finite, initial=1.0, where=np.isfinite(finite)))
     of_dots = max(1.0, largest)

@@ -107,10 +107,7 @@ def store_starts(
     sinks: int | None,
     loads: str,
 ) -> list[Op]:
-    """Return the ops that write what rows have that have seen no key.
-
-    sinks: how many sink logits are loaded for them; None if a sink does not count there.
-    """
+    """Return the ops that write what rows have that have seen no key; `sinks`: logits loaded."""
     if not w.sink_logits or sinks is None:
         return [StoreConstants(cites=cites, moves=moves)]
     load = load_sink(visit.head, range(w.group), sinks, loads)

@@ -431,3 +431,10 @@ def test_lessons_are_listed_by_part_with_their_minutes(capsys):
         assert find_lesson(row[1]).exists()
     minutes = [int(line.split()[-2]) for line in lines if not line.startswith(" ")]
     assert sum(minutes) == sum(int(row[2]) for row in rows)
+
+
+def test_a_sweep_without_times_says_why(capsys):
+    assert main(["sweep", str(SCENARIOS / "gla.toml"), "--over", "d"]) == 0
+    *_, line, last = capsys.readouterr().out.splitlines()
+    assert line.endswith("–")
+    assert last == "no times: The time of gated linear attention is not modelled."

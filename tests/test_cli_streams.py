@@ -42,6 +42,12 @@ def test_any_encoding_of_the_output_will_do(arguments, encoding):
         assert line.replace("\u2009", " ") in printed
 
 
+def test_a_unit_is_told_in_any_encoding():
+    told = run(["sweep", DEMO], PYTHONIOENCODING="ascii")
+    assert b" us\n" in told.stdout.replace(b"\r", b"")
+    assert b"?" not in told.stdout
+
+
 def test_letters_that_the_output_lacks_are_question_marks(tmp_path):
     target = tmp_path / "\u6f22.npz"
     told = run(["run", DEMO, "-o", str(target)], PYTHONIOENCODING="ascii")

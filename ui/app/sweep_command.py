@@ -41,6 +41,8 @@ def run(options: argparse.Namespace) -> int:
         return 0
     head = (over, "algorithm", "bytes", "held in HBM", "FLOPs", "shared memory", "time")
     print("\n".join(in_columns([head, *map(_line, told(found))], names=2)))
+    if found.why:
+        print(f"no times: {found.why}")
     return 0
 
 

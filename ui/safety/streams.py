@@ -11,6 +11,9 @@ from collections.abc import Callable
 from simulator.base.errors import reason, safe_text
 from ui.safety.system_libraries import why_not_imported
 
+_ALIKE = {"µ": "u", "–": "-", "−": "-", "×": "x"}
+"""What stands for letters in units and tables."""
+
 
 def fit_encoding() -> None:
     """Let standard output accept every letter in any encoding: pipes of Windows use cp1252."""
@@ -20,10 +23,12 @@ def fit_encoding() -> None:
 
 
 def _stand_in(error: UnicodeError) -> tuple[str, int]:
-    """Return a replacement of letters that an encoding lacks: a space for a thin space, else ?."""
+    """Return a replacement of letters that an encoding lacks: a likeness, a space, or else ?."""
     assert isinstance(error, UnicodeEncodeError)
     lost = error.object[error.start : error.end]
-    return "".join(" " if letter.isspace() else "?" for letter in lost), error.end
+    return "".join(
+        " " if letter.isspace() else _ALIKE.get(letter, "?") for letter in lost
+    ), error.end
 
 
 def send_off() -> bool:

@@ -301,7 +301,7 @@ class ExercisesDialog(QDialog):
         if e is None:
             self.ask.setText("This lesson has no exercises.")
             return
-        self._asked = self._key(e)
+        opens, self._asked = not self._asked[0], self._key(e)
         given = self._given.get(self._asked, "")
         self._count()
         self.check.setEnabled(True)
@@ -323,6 +323,8 @@ class ExercisesDialog(QDialog):
         if e.op is not None:
             self.code.setPlainText(given or f"{e.op.head}\n    return ")
         self._say("")
+        if opens or self.focusWidget() not in (self.lessons, self.seed):
+            (self.options or [self.line if e.op is None else self.code])[0].setFocus()
 
     def _count(self) -> None:
         """Say which exercise it is, and how many have been answered."""

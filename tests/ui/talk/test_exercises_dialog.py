@@ -74,6 +74,7 @@ def test_the_lessons_bar_opens_the_box_of_its_lesson_and_the_stage_has_no_button
 
 def test_a_typed_number_is_right_or_told_what_is_wrong_and_is_remembered(window):
     dialog = opened(window, "kv-cache")
+    assert dialog.focusWidget() is dialog.line
     e = asked(window, dialog, "per-token")
     assert judged(window, dialog) == "Nothing is typed or chosen yet."
     QTest.keyClicks(dialog.line, str(e.answer // 2))

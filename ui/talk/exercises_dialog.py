@@ -324,7 +324,8 @@ class ExercisesDialog(QDialog):
             self.code.setPlainText(given or f"{e.op.head}\n    return ")
         self._say("")
         if opens or self.focusWidget() not in (self.lessons, self.seed):
-            (self.options or [self.line if e.op is None else self.code])[0].setFocus()
+            field: QWidget = self.line if e.op is None else self.code
+            (self.options[0] if self.options else field).setFocus()
 
     def _count(self) -> None:
         """Say which exercise it is, and how many have been answered."""

@@ -23,7 +23,13 @@ from simulator.lesson.course import find_lesson
 from simulator.lesson.expressions import Formats, computed, fill
 from simulator.lesson.places import cursor_of
 from simulator.lesson.tables import Place
-from simulator.problem.scenario import Scenario, load_scenario, parse_scenario, scenario_tables
+from simulator.problem.scenario import (
+    Scenario,
+    load_scenario,
+    merged,
+    parse_scenario,
+    scenario_tables,
+)
 from simulator.program.faults import FAULTS
 from simulator.program.playback import Cursor, first_cursor
 from simulator.study.captions import Numbers, program_of
@@ -234,11 +240,7 @@ _demo = cache(load_scenario)
 
 
 def _with(scenario: Scenario, change: Mapping[str, Any]) -> Scenario:
-    data = scenario_tables(scenario)
-    for table, values in change.items():
-        both = isinstance(values, dict) and isinstance(data.get(table, {}), dict)
-        data[table] = {**data.get(table, {}), **values} if both else values
-    return parse_scenario(data)
+    return parse_scenario(merged(scenario_tables(scenario), change))
 
 
 def _value(text: Any, numbers: Numbers) -> float | int | str:

@@ -40,6 +40,7 @@ from simulator.lesson.tables import ChooseTable, PredictTable, StepTable
 from simulator.problem.scenario import (
     Scenario,
     load_scenario,
+    merged,
     parse_scenario,
     scenario_tables,
     with_values,
@@ -212,10 +213,7 @@ class _Reader:
                 data.get(table, {}).pop(key, None)
             else:
                 data.pop(table, None)
-        for table, values in said.change.items():
-            both = isinstance(values, dict) and isinstance(data.get(table, {}), dict)
-            data[table] = {**data.get(table, {}), **values} if both else values
-        scenario = _keyed("change", lambda: parse_scenario(data))
+        scenario = _keyed("change", lambda: parse_scenario(merged(data, said.change)))
         path = said.change.get("input", {}).get("path")
         if path:
             absolute = os.path.normpath((self._folder / path).absolute())

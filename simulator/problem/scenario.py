@@ -546,6 +546,15 @@ def with_values(scenario: Scenario, changes: Mapping[str, Mapping[str, Any] | st
     return parse_scenario(data)
 
 
+def merged(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return plain tables with some keys changed, or replaced by what is no table."""
+    out = dict(tables)
+    for table, values in changes.items():
+        both = isinstance(values, dict) and isinstance(out.get(table, {}), dict)
+        out[table] = {**out.get(table, {}), **values} if both else values
+    return out
+
+
 def scenario_tables(scenario: Scenario) -> dict[str, Any]:
     """Return what the author set, as plain tables ready for TOML."""
     data = scenario.model_dump(exclude_none=True, exclude_unset=True)

@@ -132,9 +132,9 @@ def fa2_tiles(head_dim: int, causal: bool, window: bool, gpu: Gpu) -> tuple[int,
 def fa3_tiles(head_dim: int, value_dim: int, causal: bool, window: bool) -> tuple[int, int]:
     """Return (Br, Bc) of the fp16/bf16 forward kernels that FlashAttention-3 ships for Hopper.
 
-    References ---------- Dao-AILab/flash-attention, hopper/tile_size.h, ``tile_size_fwd_sm90``,
-    element_size 2; hopper/flash_api.cpp: with a window a kernel is local and not causal, and if d
-    <= 64, values are padded to 64, 256 or 512.
+    References: Dao-AILab/flash-attention, hopper/tile_size.h, ``tile_size_fwd_sm90``, element_size
+    2; hopper/flash_api.cpp: with a window a kernel is local and not causal, and if d <= 64, values
+    are padded to 64, 256 or 512.
     """
     if head_dim <= 64 and value_dim > 64:
         return (128, 112) if value_dim <= 256 else (64, 64)

@@ -143,9 +143,7 @@ class AtTurn(OpCondition):
 class AtEnd(Condition):
     """Stops when everything has been done."""
 
-    @property
-    def words(self) -> str:
-        return "end of the run"
+    words = "end of the run"
 
     def cursors(self, finder: Finder, block: LoopTurn, forward: bool) -> Iterator[Cursor]:
         last = last_cursor(finder.program)
@@ -214,9 +212,7 @@ class TileSkipped(Condition):
     Naive visits every tile. Nothing stops after the last visit, whatever is skipped there.
     """
 
-    @property
-    def words(self) -> str:
-        return "a skipped tile"
+    words = "a skipped tile"
 
     def cursors(self, finder: Finder, block: LoopTurn, forward: bool) -> Iterator[Cursor]:
         passed = np.diff(finder.places(block), prepend=finder.place_before(block)) > 1
@@ -229,9 +225,7 @@ class TileSkipped(Condition):
 class OverLimit(OpCondition):
     """Stops where an op first makes tiles in shared memory larger than a block may have."""
 
-    @property
-    def words(self) -> str:
-        return "SRAM over the limit"
+    words = "SRAM over the limit"
 
     def ops(self, program: TileProgram, visit: Visit) -> tuple[int, ...]:
         limit = program.workload.gpu.smem_bytes
@@ -259,9 +253,7 @@ class MaximumChanged(OpCondition):
 
     numeric: ClassVar[bool] = True
 
-    @property
-    def words(self) -> str:
-        return "a maximum changed"
+    words = "a maximum changed"
 
     def ops(self, program: TileProgram, visit: Visit) -> tuple[int, ...]:
         ops = program.algorithm.ops(program.workload, visit)

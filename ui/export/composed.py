@@ -91,22 +91,9 @@ def paint_scene(
     points: Collection[Pointer] = (),
 ) -> None:
     """Draw the whole picture; `ground`: also what is between and around the parts."""
-    lay = _paint_still(painter, snapshot, report, style, rect, ground=ground)
+    lay = paint_still_scene(painter, snapshot, report, style, rect, ground=ground)
     paint_still_board(painter, snapshot, style, lay)
     paint_live_board(painter, snapshot, style, lay, Marks(report.row, points=tuple(points)))
-
-
-def paint_still_scene(
-    painter: QPainter,
-    snapshot: Snapshot,
-    report: RowReport,
-    style: Style,
-    rect: QRectF,
-    *,
-    ground: bool = True,
-) -> None:
-    """Draw what stays while the op that leads to a state is being done: all around the board."""
-    _paint_still(painter, snapshot, report, style, rect, ground=ground)
 
 
 def paint_moving_scene(
@@ -138,15 +125,19 @@ def paint_moving_scene(
     paint_flights(painter, motion, share, style, lay, berths)
 
 
-def _paint_still(
+def paint_still_scene(
     painter: QPainter,
     snapshot: Snapshot,
     report: RowReport,
     style: Style,
     rect: QRectF,
     *,
-    ground: bool,
+    ground: bool = True,
 ) -> BoardLayout:
+    """Draw what stays while the op that leads to a state is being done: all around the board.
+
+    Returns: the places on the board.
+    """
     places = scene_places(style, rect)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     if ground:

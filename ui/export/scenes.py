@@ -49,7 +49,7 @@ class Paint(Protocol):
         rect: QRectF,
         *,
         ground: bool,
-    ) -> None: ...
+    ) -> object: ...
 
 
 class PaintMoving(Protocol):

@@ -15,18 +15,19 @@ import zlib
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from simulator.base.assets import ASSETS
 from simulator.base.errors import InputError, refuse
-from simulator.base.limits import TITLE_LETTERS
-from simulator.base.tables import Table, input_error
-from simulator.lesson.tables import ChooseTable
+from simulator.base.tables import input_error
 from simulator.problem.filling import capture_names
 from simulator.problem.scenario import Scenario, parse_scenario, scenario_tables, with_values
 from simulator.program.playback import Cursor, first_cursor
+
+if TYPE_CHECKING:
+    from simulator.lesson.tables import ChooseTable
 
 SCHEME = "tilescope:"
 HEAD = f"{SCHEME}1/"  # what a link begins with; the number is that of what follows
@@ -50,20 +51,11 @@ _KNOWN = (
     b'"panel":"softmax","visit":0,"op":0,"row":0,'
 )
 
-_Place = Annotated[int, Field(ge=0, lt=2**63)]
-_Name = Annotated[str, Field(max_length=TITLE_LETTERS)]
 
+def _no_choices() -> ChooseTable:
+    from simulator.lesson.tables import ChooseTable  # it knows the choices of every study
 
-class _View(Table):
-    """What a link says."""
-
-    scenario: dict[str, Any] = Field(default_factory=dict)
-    visit: _Place = 0
-    op: _Place = 0
-    row: _Place = 0
-    layout: _Name = ""
-    panel: _Name = ""
-    choose: ChooseTable = ChooseTable()
+    return ChooseTable()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +68,7 @@ class ViewLink:
     # layout, panel: name of the layout, and of its panel in front of others; "" for what is there
     layout: str = ""
     panel: str = ""
-    choices: ChooseTable = field(default_factory=ChooseTable)  # what is chosen in panels
+    choices: ChooseTable = field(default_factory=_no_choices)  # what is chosen in panels
 
     @property
     def text(self) -> str:
@@ -105,15 +97,17 @@ def is_link(text: str) -> bool:
 
 def read_link(text: str) -> ViewLink:
     """Return the view of a link."""
+    from simulator.lesson.tables import LinkTable
+
     text = text.strip()
     if not text.startswith(HEAD):
         raise refuse("link", "", text, f"a link that begins with {HEAD}")
     if len(text) > MOST_LETTERS:
         raise refuse("link", "", "", f"at most {MOST_LETTERS} letters, not {len(text)}")
     try:
-        said = _View.model_validate(_unpacked(text.removeprefix(HEAD)))
+        said = LinkTable.model_validate(_unpacked(text.removeprefix(HEAD)))
     except ValidationError as error:
-        raise input_error("link", error, _View) from None
+        raise input_error("link", error, LinkTable) from None
     return ViewLink(
         _with_place(parse_scenario(said.scenario, "link")),
         Cursor(said.visit, said.op), said.row, said.layout, said.panel, said.choose,

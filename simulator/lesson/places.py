@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from simulator.base.errors import refuse
 from simulator.code.paper import PAPERS
-from simulator.lesson.tables import CameraTable, PlaceTable, PointTable
 from simulator.program.playback import Cursor, end_of_visit, first_cursor, last_cursor
 from simulator.program.tile_program import TileProgram
 from simulator.run.cell_values import cell_shape, exists
 from simulator.run.snapshot import Cell
+
+if TYPE_CHECKING:
+    from simulator.lesson.tables import CameraTable, PlaceTable, PointTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from simulator.base.errors import InputError, Mistake
 from simulator.lesson.places import Framing, NumberPlace, Pointer
 from simulator.lesson.predict import Prediction
-from simulator.lesson.tables import ChooseTable, StepTable
 from simulator.problem.scenario import Scenario
-from simulator.program.playback import Cursor
+from simulator.program.playback import Cursor, first_cursor
+
+if TYPE_CHECKING:
+    from simulator.lesson.tables import ChooseTable, StepTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,3 +135,28 @@ class Part:
     def minutes(self) -> int:
         """How long its lessons take together."""
         return sum(lesson.minutes for lesson in self.lessons)
+
+
+def place_of_question(lesson: Lesson, number: int) -> Step:
+    """Return what is shown while the question before a step waits.
+
+    A step that plays waits where its playing starts. Any other shows what was there before it: the
+    picture of the step before, or for the first step its own run at the beginning.
+    """
+    step = lesson.steps[number]
+    if step.start is not None:
+        return replace(step, cursor=step.start, start=None, points=())
+    if number == 0:
+        return replace(step, cursor=first_cursor(), points=())
+    return replace(lesson.steps[number - 1], start=None, points=())
+
+
+def waiting(lesson: Lesson, step: ResolvedStep) -> ResolvedStep:
+    """Return the moment before a step, in which its question waits: the question is its caption."""
+    assert step.prediction is not None
+    place = place_of_question(lesson, step.number)
+    names = ("scenario", "cursor", "row", "layout", "panel", "choices", "camera", "points", "start")
+    kept = {name: getattr(place, name) for name in names}
+    return replace(
+        step, **kept, caption=step.prediction.ask, question="", answer="", waits=True, places=()
+    )

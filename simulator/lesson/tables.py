@@ -1,4 +1,4 @@
-"""The TOML of lessons: front matter, and what a step may say."""
+"""The TOML of lessons: what a step may say; and what a link says."""
 
 from __future__ import annotations
 
@@ -251,3 +251,19 @@ class StepTable(Table):
         if self.predict and self.question:
             raise wrong("either question or predict", "predict", self.predict.ask)
         return self
+
+
+_Counted = Annotated[int, Field(ge=0, lt=2**63)]
+_Name = Annotated[str, Field(max_length=TITLE_LETTERS)]
+
+
+class LinkTable(Table):
+    """What a link says."""
+
+    scenario: dict[str, Any] = Field(default_factory=dict)
+    visit: _Counted = 0
+    op: _Counted = 0
+    row: _Counted = 0
+    layout: _Name = ""
+    panel: _Name = ""
+    choose: ChooseTable = ChooseTable()

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from PySide6.QtGui import QImage, QPainter
 
-from simulator.lesson.reader import place_of_question, resolve_step, waiting
-from simulator.lesson.steps import Lesson, ResolvedStep
+from simulator.lesson.reader import resolve_step
+from simulator.lesson.steps import Lesson, ResolvedStep, place_of_question, waiting
 from simulator.program.op import Gesture
 from simulator.program.playback import eased, moved, played
 from simulator.study.captions import program_of

@@ -11,8 +11,7 @@ from itertools import accumulate
 from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QWidget
 
-from simulator.lesson.reader import waiting
-from simulator.lesson.steps import Lesson
+from simulator.lesson.steps import Lesson, waiting
 from simulator.problem.scenario import Scenario
 from ui.board.panel import BoardPanel
 from ui.export.cell_sheets import CellSheets, place_of

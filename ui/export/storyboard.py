@@ -11,9 +11,8 @@ from pathlib import Path
 
 from simulator.base.assets import LESSONS
 from simulator.exercises.made import lesson_name, raw_exercises
-from simulator.lesson.reader import place_of_question
 from simulator.lesson.record import word_count
-from simulator.lesson.steps import Lesson, Step
+from simulator.lesson.steps import Lesson, Step, place_of_question
 from simulator.program.playback import SECONDS_PER_OP, Cursor, follows, path_between, seconds_along
 from simulator.run.rescales import rescale_seconds_at
 from simulator.study.captions import program_of, usual_run

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication, QEvent, QPoint, QSize, Qt
 from PySide6.QtGui import QColor, QImage, QPainter, QRegion
@@ -15,7 +16,6 @@ from PySide6.QtWidgets import QWidget
 
 from simulator.lesson.places import Framing, Pointer
 from simulator.lesson.steps import ResolvedStep
-from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import Scenario
 from simulator.program.playback import MOVING, Cursor, Granularity, eased, seconds_to
 from simulator.run.trace import Trace
@@ -31,6 +31,9 @@ from ui.session.session import Session
 from ui.talk.caption import LessonEnd
 from ui.talk.window import LessonWindow
 from ui.widgets.application import application
+
+if TYPE_CHECKING:
+    from simulator.lesson.tables import ChooseTable
 
 Look = Callable[[], None]
 """Called often while something is waited for; an error in it ends the waiting."""

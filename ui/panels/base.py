@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from PySide6.QtCore import QRectF, QSize
 from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QWidget
 
-from simulator.lesson.tables import ChooseTable
 from simulator.program.playback import moved, rescaling
 from simulator.run.motion import Motion
 from simulator.run.rescales import rescales
@@ -18,6 +17,9 @@ from ui.look.theme import Style
 from ui.session.view import Model, View
 from ui.widgets.choice_bar import PlotBar
 from ui.widgets.painted import Painted
+
+if TYPE_CHECKING:
+    from simulator.lesson.tables import ChooseTable
 
 State = TypeVar("State")
 SMALLEST = QSize(320, 150)

@@ -13,8 +13,7 @@ from simulator.base.assets import LESSONS
 from simulator.base.errors import InputError, refuse
 from simulator.lesson.course import lesson_after, lesson_before
 from simulator.lesson.predict import GuessOutcome, outcome
-from simulator.lesson.reader import load_lesson, resolve_step, waiting
-from simulator.lesson.steps import Lesson, LessonTitle, ResolvedStep
+from simulator.lesson.steps import Lesson, LessonTitle, ResolvedStep, waiting
 from simulator.problem.scenario import Scenario
 from simulator.program.playback import SECONDS_PER_OP, Cursor, path_between, seconds_along
 from simulator.run.rescales import rescale_seconds_at
@@ -39,6 +38,8 @@ def load(path: Path) -> Lesson:
 
     Raises InputError: the file cannot be read.
     """
+    from simulator.lesson.reader import load_lesson
+
     return load_lesson(path, LAYOUT_PANELS)
 
 
@@ -550,6 +551,7 @@ def _resolved(
 ) -> ResolvedStep:
     """Return a step with its numbers and formulas: of NumPy's run where a device has failed."""
     from kernels.devices.barriers import race_without
+    from simulator.lesson.reader import resolve_step
     from ui.look.lesson_text import FORMATS
 
     try:

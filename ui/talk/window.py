@@ -10,13 +10,13 @@ from PySide6.QtWidgets import QDockWidget, QMainWindow
 
 from simulator.base.errors import InputError
 from simulator.lesson.places import Framing
-from simulator.lesson.tables import ChooseTable
 from ui.look.theme import Style
 from ui.safety.settings import Settings
 from ui.session.session import Session
 from ui.widgets.message_bar import MessageKind
 
 if TYPE_CHECKING:
+    from simulator.lesson.tables import ChooseTable
     from ui.talk.lessons import Lessons
 
 

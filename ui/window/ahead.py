@@ -8,7 +8,6 @@ from PySide6.QtCore import QObject, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QPixmap
 
 from simulator.lesson.steps import ResolvedStep
-from ui.export.unseen_window import Unwritten
 from ui.safety.settings import Settings
 from ui.session.calm import Calm
 from ui.session.session import Session
@@ -70,6 +69,8 @@ class StepAhead(QObject):
         """Return the unseen window, in the size and theme of the one that is seen."""
         window, other = self._window, self._other
         if other is None:
+            from ui.export.unseen_window import Unwritten
+
             settings = Settings(store=Unwritten())
             settings.theme, settings.motion = window.settings.theme, False
             settings.text_scale = window.text_scale

@@ -11,7 +11,6 @@ from PySide6.QtCore import QByteArray, QCoreApplication, QEvent, QObject, QPoint
 from PySide6.QtGui import QAction, QCursor, QMouseEvent
 from PySide6.QtWidgets import QDockWidget, QTabWidget, QWidget
 
-from simulator.lesson.tables import ChooseTable
 from ui.look.layouts import AT_LEFT, LayoutSpec, layout_named
 from ui.look.theme import DARK, Style
 from ui.panels.base import Panel
@@ -27,6 +26,7 @@ from ui.window.panel_specs import GROUPED, GROUPS, PANELS, GroupSpec, PanelSpec
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
+    from simulator.lesson.tables import ChooseTable
     from ui.window.main_window import MainWindow
 
 _Panel = TypeVar("_Panel", bound=Panel[Any])

@@ -11,11 +11,11 @@ from PySide6.QtGui import QGuiApplication
 
 from simulator.base.errors import InputError, refuse
 from simulator.lesson.link import ViewLink, is_link, read_link
-from simulator.lesson.tables import ChooseTable
 from ui.look.layouts import LAYOUT_PANELS, layout_named
 from ui.look.units import count_text
 
 if TYPE_CHECKING:
+    from simulator.lesson.tables import ChooseTable
     from ui.window.main_window import MainWindow
 
 
@@ -42,6 +42,8 @@ class Links(QObject):
 
     def _choices(self, layout: str) -> ChooseTable:
         """Return what is chosen in the panels on show; of two that share a key, the first."""
+        from simulator.lesson.tables import ChooseTable  # it knows the choices of every study
+
         docks = self._window.docks
         found: dict[str, Any] = {}
         for name in layout_named(layout).docks:

@@ -6,8 +6,8 @@ import pytest
 
 from simulator import InputError
 from simulator.lesson.predict import Prediction, outcome, read_number
-from simulator.lesson.reader import parse_lesson, place_of_question, resolve_step, waiting
-from simulator.lesson.steps import Lesson, ResolvedStep
+from simulator.lesson.reader import parse_lesson, resolve_step
+from simulator.lesson.steps import Lesson, ResolvedStep, place_of_question, waiting
 from simulator.program.playback import first_cursor
 from tests.helpers.lesson_texts import FRONT, good, opened, step
 from ui.look.lesson_text import FORMATS

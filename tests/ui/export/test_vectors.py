@@ -15,8 +15,8 @@ import pytest
 from PySide6.QtWidgets import QApplication, QDockWidget
 
 from simulator.base.assets import LESSONS, SCENARIOS
-from simulator.lesson.reader import resolve_step, waiting
-from simulator.lesson.steps import Lesson
+from simulator.lesson.reader import resolve_step
+from simulator.lesson.steps import Lesson, waiting
 from simulator.run.trace import simulate
 from tests.helpers.shown_lessons import shipped_lessons, some_steps
 from tests.ui.export.helpers import MOST, make, off, picture, still

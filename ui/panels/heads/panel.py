@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QRectF, QSignalBlocker, QSizeF, Qt
 from PySide6.QtWidgets import QLabel, QSlider
 
 from simulator.base.choices import Choice, Option
-from simulator.lesson.tables import ChooseTable
 from simulator.problem.models import models
 from simulator.problem.scenario import with_values
 from simulator.problem.workload import Workload
@@ -29,6 +28,9 @@ from ui.session.model_choice import LESSON_TOKENS
 from ui.session.session import Session
 from ui.session.view import View
 from ui.widgets.choice_bar import PlotBar
+
+if TYPE_CHECKING:
+    from simulator.lesson.tables import ChooseTable
 
 _SIDE = 8
 _ROOM = QSizeF(480, 360)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
 
 from simulator.base.dtypes import F32
 from simulator.base.errors import InputError
-from simulator.lesson.tables import ChooseTable
 from simulator.problem.scenario import with_values
 from simulator.problem.workload import Workload
 from simulator.run.trace import Trace
@@ -46,6 +45,9 @@ from ui.panels.inspector.settings import (
 from ui.session.session import Session
 from ui.session.tasks import Report
 from ui.session.view import View
+
+if TYPE_CHECKING:
+    from simulator.lesson.tables import ChooseTable
 
 _SIDE = 8
 _ROOM = QSizeF(520, 400)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QRect, QSignalBlocker, QSizeF, Qt, QTimer, Signal
 from PySide6.QtGui import QHideEvent
@@ -13,7 +13,6 @@ from PySide6.QtWidgets import QDoubleSpinBox, QFileDialog, QStackedLayout, QWidg
 
 from simulator.base.choices import one_of
 from simulator.base.errors import InputError
-from simulator.lesson.tables import ChooseTable
 from simulator.problem.hardware import gpus
 from simulator.problem.models import load_model, models
 from simulator.run.row_report import RowReport
@@ -42,6 +41,9 @@ from ui.safety.overrides import guarded
 from ui.session.model_choice import LESSON_MODEL, LESSON_TOKENS
 from ui.session.session import Session
 from ui.session.view import View
+
+if TYPE_CHECKING:
+    from simulator.lesson.tables import ChooseTable
 
 _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "axes": ("log", lambda value: value == "log"),

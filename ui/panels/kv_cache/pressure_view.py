@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QSignalBlocker, QSizeF, Qt
 from PySide6.QtWidgets import QLabel, QSlider
 
 from simulator.base.choices import Choice, Option
-from simulator.lesson.tables import ChooseTable
 from simulator.run.trace import Trace
 from simulator.study.kv_cache.costs import Evicted, Pressure, pressure, shown_run
 from simulator.study.kv_cache.decoding import Decoded
@@ -23,6 +22,9 @@ from ui.panels.plot_panel import PlotPanel
 from ui.plots.widget import load_plots
 from ui.session.session import Session
 from ui.session.tasks import Report
+
+if TYPE_CHECKING:
+    from simulator.lesson.tables import ChooseTable
 
 BYTES, PRESSURE = "bytes", "pressure"
 VIEWS = Choice("view", (

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QRectF, QSize
 from PySide6.QtGui import QPainter
 
-from simulator.lesson.tables import ChooseTable
 from simulator.program.playback import moved
 from simulator.program.tile_program import TileProgram
 from simulator.run.motion import Motion
@@ -20,6 +19,9 @@ from ui.panels.memory.views import CHOICE, berths_of, paint_view
 from ui.session.session import Session
 from ui.session.view import View
 from ui.widgets.choice_bar import PlotBar
+
+if TYPE_CHECKING:
+    from simulator.lesson.tables import ChooseTable
 
 
 class MemoryPanel(MovingPanel[None]):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, QSignalBlocker, Qt
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QLabel, QSlider, QWidget
 
-from simulator.lesson.tables import ChooseTable
 from simulator.problem.masked_file import needs_file
 from simulator.study.sparse.patterns import NAMES, blocks_of
 from ui.look.draw import text_width
@@ -21,6 +20,9 @@ from ui.session.session import Session
 from ui.widgets.choice_bar import Button, bar_sheet
 from ui.widgets.mask_file import use_mask
 from ui.widgets.sheet import set_sheet
+
+if TYPE_CHECKING:
+    from simulator.lesson.tables import ChooseTable
 
 _GAP = 6
 _SMALLEST = 0.92

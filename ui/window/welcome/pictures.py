@@ -17,7 +17,6 @@ from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPen, QPolygon
 from simulator.base.assets import DEMO
 from simulator.base.dtypes import F32, frozen
 from simulator.lesson.places import Pointer
-from simulator.lesson.reader import load_lesson
 from simulator.problem.scenario import Scenario, load_scenario
 from simulator.program.op import Gesture
 from simulator.program.playback import first_cursor
@@ -65,6 +64,8 @@ def picture_of(name: PictureName, run_of: Callable[[Scenario], Trace]) -> Welcom
 
 def _of_step(path: Path, number: int, run_of: Callable[[Scenario], Trace]) -> WelcomePicture:
     """Return the picture of a step, or of the first after it that has one."""
+    from simulator.lesson.reader import load_lesson
+
     lesson = load_lesson(path, LAYOUT_PANELS)
     steps = lesson.steps[number:] + lesson.steps[:number]
     drawn = [step for step in steps if step.layout == "layer" or layout_named(step.layout).board]

@@ -19,7 +19,6 @@ from ui.safety.log import log_start, start_log, stop_log
 from ui.safety.overrides import guarded
 from ui.safety.settings import Settings
 from ui.safety.streams import lack
-from ui.safety.system_motion import system_reduces_motion
 from ui.session.log_lines import follow
 from ui.session.session import Session
 from ui.widgets.application import application
@@ -127,6 +126,8 @@ def ask_system(window: MainWindow) -> None:
     """
 
     def ask() -> None:
+        from ui.safety.system_motion import system_reduces_motion
+
         window.session.tasks.start(
             "motion",
             "asking the system whether to move",

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from simulator.program.playback import Cursor
-from simulator.run.breakpoints import Condition, Finder, Hit
 from simulator.run.trace import Trace
 from ui.session.tasks import Cancelled, Report
 
 if TYPE_CHECKING:
+    from simulator.run.breakpoints import Condition, Finder, Hit
     from ui.session.session import Session
 
 _KIND = "run until"
@@ -139,5 +139,7 @@ class RunUntil(QObject):
 
     def _finders(self, trace: Trace) -> tuple[Finder, Finder]:
         if self._player is None or self._runner is None or self._trace is not trace:
+            from simulator.run.breakpoints import Finder
+
             self._trace, self._player, self._runner = trace, Finder(trace), Finder(trace)
         return self._player, self._runner

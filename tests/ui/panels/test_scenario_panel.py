@@ -20,6 +20,7 @@ from simulator.program.playback import Cursor
 from simulator.run.snapshot import Cell
 from tests.helpers.scenario_desk import CAPTURE, RANDOM, Desk, save_npz
 from tests.helpers.small_language_model import put_in_place
+from tests.helpers.waiting import wait_until
 from ui.panels.scenario.blanks import blanks
 from ui.panels.scenario.fields import FIELDS, GROUPS, FieldKind, tables, texts
 from ui.panels.scenario.panel import ScenarioPanel
@@ -548,3 +549,18 @@ def test_qt_takes_the_order_of_the_fields(qtbot: QtBot) -> None:
     finally:
         qInstallMessageHandler(before)
     assert said == []
+
+
+def test_another_scenario_leaves_nothing_of_the_one_before(open_window) -> None:
+    window = open_window("causal")
+    for name in ("scenario", "inspector"):
+        window.docks.open(name)
+        window.session.settle()
+    window.files.open_path(SCENARIOS / "flash2.toml")
+    wait_until(lambda: "sentence" in window.session.scenario.title, QTest.qWait)
+    window.session.settle()
+    assert not window.docks.panel("inspector").settings.causal  # nobody has chosen it there
+    maps = window.docks.panel("scenario").fields["input.head"].maps
+    last = maps.list.rows.index(11, 0)
+    wait_until(lambda: not maps.list.visualRect(last).isEmpty(), QTest.qWait)
+    assert maps.list.viewport().rect().contains(maps.list.visualRect(last))

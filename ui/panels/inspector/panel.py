@@ -165,8 +165,9 @@ class InspectorPanel(Panel[None]):
             self.canvas.fit()
         said = settings_of(w)
         # Settings that were put into the scenario come back as its own; only causal may differ
-        # then.
-        if old is None or (said != settings_of(old) and not same_but_causal(said, self.settings)):
+        # then. Those that nobody has changed follow the scenario.
+        before = None if old is None else settings_of(old)
+        if said != before and (self.settings == before or not same_but_causal(said, self.settings)):
             self.settings = said
         self.head = min(self.head, w.heads - 1)
         if self.other is not None and self.other >= w.heads:

@@ -336,8 +336,10 @@ class HeadMaps(QWidget):
         self._fit()
 
     def _fit(self) -> None:
-        grid = self.list.gridSize()
-        across = max(self.list.viewport().width() // max(grid.width(), 1), 1)
+        grid, row = self.list.gridSize(), self.layout()
+        assert row is not None
+        room = self.width() - self.all.width() - row.spacing()  # the list has it only later
+        across = max(room // max(grid.width(), 1), 1)
         lines = math.ceil(max(len(self._maps), 1) / across)
         self.list.setFixedHeight(lines * grid.height() + 2)
 

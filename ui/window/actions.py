@@ -56,9 +56,7 @@ def _search(window: MainWindow) -> None:
 
 def _play(window: MainWindow, on: bool) -> None:
     """Play what is shown: the race where it is shown without the board, else the run."""
-    from ui.panels.compare.panel import ComparePanel
-
-    panel = window.docks.in_sight(ComparePanel)
+    panel = window.docks.in_sight("compare")
     if on and panel is not None and panel.view == "race" and not window.board.isVisible():
         panel.play_race()
         window.actions_by_name["play"].setChecked(False)  # the run does not play

@@ -169,10 +169,9 @@ class Docks(QObject):
             if self.by_name[name].isHidden() and panel.parent() is not self._aside:
                 panel.setParent(self._aside)
 
-    def in_sight(self, which: type[_Panel]) -> _Panel | None:
-        """Return a panel of a class if it can be seen now."""
-        seen = (self._panels[name] for name in self._seen)
-        return next((panel for panel in seen if isinstance(panel, which)), None)
+    def in_sight(self, name: str) -> Any:
+        """Return a panel if it can be seen now, else None."""
+        return self._panels.get(name) if name in self._seen else None
 
     # --- what they show -------------------------------------------------------------------
 

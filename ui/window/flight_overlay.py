@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QPaintEvent, QRegion
 from PySide6.QtWidgets import QWidget
@@ -10,9 +12,11 @@ from simulator.program.playback import moved
 from simulator.run.motion import Motion
 from ui.board.flights import Berths, in_flight, paint_flights
 from ui.board.panel import BoardPanel
-from ui.panels.memory.panel import MemoryPanel
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
+
+if TYPE_CHECKING:
+    from ui.panels.memory.panel import MemoryPanel
 
 _AROUND = 12
 """Pixels around a tile in flight that are painted again: its shadow and its outline."""

@@ -44,7 +44,6 @@ from ui.look.theme import (
     stage_scale,
     stylesheet,
 )
-from ui.panels.memory.panel import MemoryPanel
 from ui.panels.transport.bar import TransportBar
 from ui.panels.values.panel import ValuesPanel
 from ui.safety.overrides import guarded
@@ -314,7 +313,7 @@ class MainWindow(LessonWindow):
                 bar.show_snapshot(view.snapshot)
         self.docks.show_view(view)
         self.stage.show_view(view)
-        memory = None if self._blank.isVisible() else self.docks.in_sight(MemoryPanel)
+        memory = None if self._blank.isVisible() else self.docks.in_sight("memory")
         self.flights.show_motion(memory)
 
     def _show_trace(self, trace: Trace) -> None:

@@ -79,7 +79,7 @@ class RingStudy(Study[RingFound, RingState]):
         work, link = found.work, links()[chosen["link"]]
         times = None if work is None else ring_timeline(work, link, chosen["sending"] != "after")
         state = RingState(found, times, chosen["shows"])
-        if before is not None:
+        if before is not None and before.found.work is not None:
             return state.at(before.step, before.device)
         if work is None:
             return state

@@ -306,3 +306,18 @@ def test_a_choice_between_a_new_run_and_its_view_is_of_the_new_run(session, pane
     assert not failed
     assert panel.chosen["devices"] == "2"
     assert panel.state is not None
+
+
+def test_after_a_run_that_no_ring_can_do_the_busiest_device_is_marked(session):
+    def found(scenario):
+        session.propose(scenario, "another")
+        session.settle()
+        chosen = {name: str(value) for name, value in RING.said(session.trace).items()}
+        chosen |= {"shows": "time", "link": "NVLink-4", "sending": "overlapped"}
+        needs = RING.needs(session.trace, session.view, chosen)
+        return RING.compute(session.trace, needs, lambda share: None), chosen
+
+    without = with_values(run(), {"attention": {"algorithm": "gla"}})
+    before = RING.state(*found(without), None, "")
+    assert before.found.work is None
+    assert RING.state(*found(run()), before, "").device == DEVICES - 1

@@ -142,6 +142,17 @@ def _shares(align: Qt.AlignmentFlag) -> tuple[float, float]:
     return across, 0.0 if align & Qt.AlignmentFlag.AlignTop else down
 
 
+@lru_cache(maxsize=64)
+def squares(count: int, width: float, height: float) -> tuple[int, float]:
+    """Return how many columns of so many squares fill a place best, and the side of a square."""
+
+    def side(columns: int) -> float:
+        return min(width / columns, height / -(-count // columns))
+
+    best = max(range(1, count + 1), key=side)
+    return best, side(best)
+
+
 def hairline(style: Style) -> int:
     """Return the width of the thinnest lines, in whole pixels: 2 on a picture twice as large."""
     return max(int(style.px(1)), 1)

@@ -108,6 +108,26 @@ def head_words(w: Workload, head: int) -> str:
     return f"head{'s' * (w.group > 1)} {w.head_name(head)}"
 
 
+def row_label(w: Workload, row: int) -> str:
+    """Return a row of queries in one word: its token, or its number."""
+    return w.query_token(row) or count_text(row)
+
+
+def key_label(w: Workload, key: int) -> str:
+    """Return a key in one word: its token, or its number."""
+    return w.key_token(key) or count_text(key)
+
+
+def row_name(w: Workload, row: int) -> str:
+    """Return a row of queries in words: ``row 8 “it”``."""
+    return f"row {count_text(row)}" + (f" “{token}”" if (token := w.query_token(row)) else "")
+
+
+def key_name(w: Workload, key: int) -> str:
+    """Return a key in words: ``key 8 “it”``."""
+    return f"key {count_text(key)}" + (f" “{token}”" if (token := w.key_token(key)) else "")
+
+
 def weights_words(algorithm: TileAlgorithm) -> tuple[str, ...]:
     """Return where a backward pass has P from, from long to short."""
     if algorithm.reads_weights:

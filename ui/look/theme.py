@@ -6,7 +6,8 @@ import dataclasses
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontMetricsF, QPalette
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontMetricsF, QPalette, QPen
 
 from simulator.base.assets import ASSETS
 from simulator.program.algorithms import TENSORS
@@ -186,6 +187,17 @@ class Style:
     def px(self, size: float) -> float:
         """Return a length given at scale 1."""
         return size * self.scale
+
+    def inset(self, rect: QRectF, left: float, top: float, right: float, bottom: float) -> QRectF:
+        """Return what is left of a place inside edges given at scale 1."""
+        px = self.px
+        return rect.adjusted(px(left), px(top), -px(right), -px(bottom))
+
+    def pen(
+        self, colour: QColor | str, width: float, line: Qt.PenStyle = Qt.PenStyle.SolidLine
+    ) -> QPen:
+        """Return a pen of a width given at scale 1."""
+        return QPen(QColor(colour), self.px(width), line)
 
     def text_font(self, size: float, *, bold: bool = False, italic: bool = False) -> QFont:
         """Return the text font at `size` pixels (scale 1); figures are of equal width."""

@@ -11,7 +11,6 @@ from simulator.base.choices import Choice, Option
 from simulator.problem.scenario import Scenario
 from simulator.run.trace import Trace
 from ui.kit.boxes import Box
-from ui.kit.shapes import Wordings
 from ui.plots.model import PlotModel
 from ui.session.tasks import Report
 from ui.session.view import View
@@ -25,8 +24,8 @@ Chosen = Mapping[str, str]
 class Words(NamedTuple):
     """What stands above a picture, right below it, and below that, the most important first."""
 
-    title: Wordings
-    told: Wordings = ""
+    title: str
+    told: str = ""
     sentences: tuple[str, ...] = ()
 
 
@@ -191,4 +190,4 @@ class Study(Generic[Found, State]):
     def described(self, state: State) -> tuple[str, ...]:
         """Return the sentences that are read aloud."""
         title, told, sentences = self.words(state)
-        return *(each if isinstance(each, str) else each[0] for each in (title, told)), *sentences
+        return title, told, *sentences

@@ -10,13 +10,7 @@ from typing import Any, Generic
 
 from pydantic import ValidationError
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSignalBlocker, Qt, Signal
-from PySide6.QtGui import (
-    QHideEvent,
-    QKeyEvent,
-    QMouseEvent,
-    QPainter,
-    QResizeEvent,
-)
+from PySide6.QtGui import QHideEvent, QKeyEvent, QMouseEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import QSlider, QWidget
 
 from simulator.base.choices import Choice, one_of
@@ -142,16 +136,13 @@ class StudyPicture(Painted, Generic[State]):
     def key(self, event: QKeyEvent) -> bool:
         after = self._after(event)
         enters = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
-        term = self._first_term() if enters and after is None else None
+        placed = self.scene.placed if self.scene is not None and enters and after is None else ()
+        term = next((box.id for box, _ in placed if isinstance(box.id, TermSpot)), None)
         if term is not None:
             self.word_asked.emit(term.name)
         elif after is not None:
             self.changed.emit(after)
         return term is not None or after is not None
-
-    def _first_term(self) -> TermSpot | None:
-        placed = () if self.scene is None else self.scene.placed
-        return next((box.id for box, _ in placed if isinstance(box.id, TermSpot)), None)
 
     def _after(self, event: QKeyEvent) -> State | None:
         """Return the state after a key; None if the study has none for it."""

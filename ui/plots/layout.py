@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -102,14 +102,9 @@ def line_height(style: Style) -> float:
 # --- layout ------------------------------------------------------------------------------------
 
 
-def fitted_style(style: Style, rect: QRectF) -> Style:
-    """Return the style at the text scale that suits a place."""
-    return readable(fitting(style, rect, MIN_SIZE))
-
-
 def plot_layout(model: PlotModel, style: Style, rect: QRectF, x: Range, y: Range) -> PlotLayout:
     """Return where everything of a plot is."""
-    style = fitted_style(style, rect)
+    style = readable(fitting(style, rect, MIN_SIZE))
     px, font, line = style.px, style.text_font(11), line_height(style)
     note = _wrapped(model.note, font, rect.width(), 2 if rect.height() > 16 * line else 1)
     top = rect.top() + 1.5 * line
@@ -124,14 +119,17 @@ def plot_layout(model: PlotModel, style: Style, rect: QRectF, x: Range, y: Range
         right = rect.right() - words - px(4 + _BAR + 8)
     elif model.curves:
         curves = (*model.curves, *model.beside)
-        widths = [_end_width(curves, style, long=long) for long in (True, False)]
+        names = [[curve.name for curve in curves], [curve.short for curve in curves]]
+        widths = [px(32) + max(text_width(font, each) for each in texts) for texts in names]
         long = widths[0] < 0.3 * rect.width()
         right -= widths[0 if long else 1]
     plot = QRectF(QPointF(left, top), QPointF(max(right, left + 20), max(bottom, top + 20)))
     frame = Frame(plot, x, y)
     x_ticks = _level_ticks(model.x.ticks(*x), frame, font, style, rect)
     under = plot.bottom() + px(4) + line
-    x_title = _title_box(plot.center().x(), under, model.x.title, font, rect, line)
+    wide = min(text_width(font, model.x.title), rect.width())
+    x_title = QRectF(plot.center().x() - wide / 2, under, wide + 1, line)
+    x_title.moveLeft(min(max(x_title.left(), rect.left()), rect.right() - wide))
     wide = text_width(style.text_font(11, bold=True), model.y.title)
     title_right = plot.right() if rect.left() + wide < plot.right() else rect.right()
     # Names of curves have a column of their own: in a low plot it is as high as all around it.
@@ -167,14 +165,6 @@ def plot_layout(model: PlotModel, style: Style, rect: QRectF, x: Range, y: Range
         bar_ticks=bar_ticks,
         bar_title=bar_title,
     )  # fmt: skip
-
-
-def _title_box(
-    middle: float, top: float, text: str, font: QFont, rect: QRectF, line: float
-) -> QRectF:
-    width = min(text_width(font, text), rect.width())
-    left = min(max(middle - width / 2, rect.left()), rect.right() - width)
-    return QRectF(left, top, width + 1, line)
 
 
 _END = re.compile(r"(?<! al)[.;] ")
@@ -240,12 +230,6 @@ def _level_ticks(
         if all(gap >= style.px(9) for gap in gaps):
             return tuple(whole)
     return ()
-
-
-def _end_width(curves: Sequence[Curve], style: Style, *, long: bool) -> float:
-    font = style.text_font(11)
-    texts = [curve.name if long else curve.short for curve in curves]
-    return style.px(32) + max(text_width(font, text) for text in texts)
 
 
 def _end_labels(

@@ -102,7 +102,7 @@ def _paint_levels(painter: QPainter, model: PlotModel, layout: PlotLayout) -> No
     theme, frame = layout.style.theme, layout.frame
     for level in model.levels:
         at = (model.y if level.across else model.x).place(level.value)
-        pen = QPen(ink(theme, level.role), layout.style.px(1.4), Qt.PenStyle.DashLine)
+        pen = layout.style.pen(ink(theme, level.role), 1.4, Qt.PenStyle.DashLine)
         painter.setPen(pen)
         if level.across:
             line = QLineF(frame.point(frame.x[0], at), frame.point(frame.x[1], at))
@@ -113,7 +113,7 @@ def _paint_levels(painter: QPainter, model: PlotModel, layout: PlotLayout) -> No
 
 def _paint_beyond(painter: QPainter, heat: HeatMap, layout: PlotLayout) -> None:
     """Hatch the cells that are beyond the limit and fence them off."""
-    theme, frame, px = layout.style.theme, layout.frame, layout.style.px
+    theme, frame = layout.style.theme, layout.frame
     left, _, low, _ = heat.bounds
     painter.setPen(Qt.PenStyle.NoPen)
     brush = patterned(theme.window, Qt.BrushStyle.BDiagPattern, layout.style)
@@ -123,7 +123,7 @@ def _paint_beyond(painter: QPainter, heat: HeatMap, layout: PlotLayout) -> None:
         painter.fillRect(QRectF(one, two).normalized(), brush)
     fence = [QLineF(frame.point(x0, y0), frame.point(x1, y1)) for x0, y0, x1, y1 in heat.fence()]
     for colour, width in ((theme.window, 4.0), (theme.bad, 2.0)):
-        painter.setPen(QPen(QColor(colour), px(width)))
+        painter.setPen(layout.style.pen(colour, width))
         painter.drawLines(fence)
 
 
@@ -153,12 +153,12 @@ def _paint_labels(painter: QPainter, model: PlotModel, layout: PlotLayout) -> No
 
 def _paint_leaders(painter: QPainter, layout: PlotLayout) -> None:
     """Draw the lines from labels that stand far off to what they name."""
-    theme, px = layout.style.theme, layout.style.px
+    theme = layout.style.theme
     for label in layout.labels:
         if label.anchor is not None and label.curve is None:
             colour = mixed(theme.panel, ink(theme, label.role), 0.8)
             for edge, width in ((QColor(theme.window), 3.0), (colour, 1.0)):
-                painter.setPen(QPen(edge, px(width)))
+                painter.setPen(layout.style.pen(edge, width))
                 painter.drawLine(label.anchor, nearest(label.box, label.anchor))
 
 
@@ -173,7 +173,7 @@ def _paint_end(painter: QPainter, label: Label, layout: PlotLayout) -> None:
         painter.setPen(QPen(mixed(theme.panel, colour, 0.5), hairline(style)))
         start = QPointF(layout.frame.plot.right(), label.anchor.y())
         painter.drawLine(start, QPointF(box.left() - px(1), middle))
-    painter.setPen(QPen(colour, px(curve.width), DASHES[curve.dash]))
+    painter.setPen(layout.style.pen(colour, curve.width, DASHES[curve.dash]))
     painter.drawLine(QPointF(box.left(), middle), QPointF(box.left() + px(18), middle))
     if curve.marker is not None:
         at = QPointF(box.left() + px(9), middle)
@@ -270,7 +270,7 @@ def paint_readout(
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setBrush(Qt.BrushStyle.NoBrush)
     for colour, width in ((theme.window, 4.0), (theme.current, 2.0)):
-        painter.setPen(QPen(QColor(colour), px(width)))
+        painter.setPen(layout.style.pen(colour, width))
         if spot.series < 0 and model.heat is not None:
             dx, dy = model.heat.step_x / 2, model.heat.step_y / 2
             one, two = frame.point(spot.x - dx, spot.y - dy), frame.point(spot.x + dx, spot.y + dy)

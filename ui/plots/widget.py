@@ -209,7 +209,7 @@ class PlotView(Painted):
             if curve.bar:
                 self._items.append(self._bars(curve))
                 continue
-            pen = QPen(ink(style.theme, curve.role), style.px(curve.width), DASHES[curve.dash])
+            pen = style.pen(ink(style.theme, curve.role), curve.width, DASHES[curve.dash])
             pen.setCosmetic(True)
             pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
             item = pyqtgraph.PlotCurveItem(

@@ -32,7 +32,7 @@ from ui.widgets.replace import ask_replace
 
 if TYPE_CHECKING:
     from ui.export.picture import WidgetPicture
-    from ui.panels.schedule.panel import SchedulePanel
+    from ui.panels.schedule.study import SchedulePanel
     from ui.window.main_window import MainWindow
 
 READS = (".toml", ".md", ".safetensors", ".npz", *EXPORTS)
@@ -207,7 +207,7 @@ class Files(QObject):
 
     def open_trace(self) -> None:
         """Ask for a trace and set it beside the schedule."""
-        from ui.panels.schedule.panel import LOGS
+        from ui.panels.schedule.study import LOGS
 
         panel = self._schedule()
         kinds = f"Traces and logs (*.json {' '.join(f'*{each}' for each in LOGS)})"
@@ -216,7 +216,7 @@ class Files(QObject):
             panel.open(Path(name), self._window.show_error)
 
     def _schedule(self) -> SchedulePanel:
-        from ui.panels.schedule.panel import SchedulePanel
+        from ui.panels.schedule.study import SchedulePanel
 
         self._window.docks.open("schedule")
         return self._window.docks.panel(SchedulePanel)

@@ -107,7 +107,7 @@ PANELS = (
     PanelSpec(
         "schedule", "Schedule",
         "A model of which thread block runs on which multiprocessor when (Dao 2023, section 3.2).",
-        "schedule.panel:SchedulePanel", large=True,
+        "schedule.study:SchedulePanel", large=True,
     ),
     PanelSpec(
         "merge", "Merge",
@@ -145,7 +145,7 @@ PANELS = (
     PanelSpec(
         "jobs", "Jobs of heads",
         "What each head reads, and when an induction head appears (Olsson et al. 2022).",
-        "jobs.panel:JobsPanel", large=True,
+        "jobs.study:JobsPanel", large=True,
     ),
     PanelSpec(
         "sqrt_d", "Why √d",
@@ -156,13 +156,13 @@ PANELS = (
         "layer", "Layer",
         "From X through Q, K, V and the tiles to Y, and what each head gives "
         "(Vaswani et al. 2017, section 3.2.2).",
-        "layer.panel:LayerPanel", large=True,
+        "layer.study:LayerPanel", large=True,
     ),
     PanelSpec(
         "masks", "Masks",
         "Longformer, BigBird, packed documents, NSA, DSA: price and error beside dense "
         "(Beltagy et al. 2020).",
-        "sparse.panel:SparsePanel", large=True,
+        "sparse.study:SparsePanel", large=True,
     ),
     PanelSpec(
         "kernel", "Kernel smoother",
@@ -192,7 +192,7 @@ PANELS = (
         "generation", "Generation",
         "A prompt, then token by token: what a step brings, reads and costs, with a cache and "
         "without (Shazeer 2019).",
-        "generation.panel:GenerationPanel", large=True,
+        "generation.study:GenerationPanel", large=True,
     ),
     PanelSpec(
         "ring", "Ring",

@@ -21,7 +21,7 @@ from ui.kit.boxes import Scene, scene
 from ui.look.theme import DARK, THEMES, Style
 from ui.look.units import bytes_of_text, clock_text
 from ui.panels.compare.panel import ComparePanel
-from ui.panels.compare.race_words import idle_words, race_notes, verdict
+from ui.panels.compare.race import idle_words, race_notes, verdict
 from ui.panels.compare.study import COMPARE, CompareFound, CompareState
 from ui.panels.compare.words import SAME
 from ui.panels.study_panel import whole

@@ -12,7 +12,7 @@ from simulator.study.roofline import roofline_of
 from simulator.timing.duration import duration_of
 from ui.look.durations import duration_text
 from ui.look.units import time_text
-from ui.panels.roofline.plot import UnderRoof, roofline_plot
+from ui.panels.roofline.study import UnderRoof, roofline_plot
 
 
 def show(window, qapp):

@@ -13,8 +13,7 @@ from simulator.study.sqrt_d.experiment import DIMS, one_draw, sqrt_d_experiment
 from simulator.study.sqrt_d.trained_scores import shipped_scores, trained_scores
 from tests.helpers.runs import scenario, trace_of
 from ui.look.units import number_text
-from ui.panels.sqrt_d.plot import sqrt_d_plot, verdict
-from ui.panels.sqrt_d.study import SqrtD
+from ui.panels.sqrt_d.study import SqrtD, sqrt_d_plot, verdict
 from ui.panels.study_panel import StudyPanel
 from ui.plots.widget import PlotView
 from ui.session.session import Session

@@ -236,7 +236,7 @@ def test_what_is_shown_is_said_and_keys_reach_everything(
     for chosen in in_turn(panel, session):
         said, plotted = panel.accessibleDescription(), panel.picture.isHidden()
         title = panel.plot.model.note if plotted else panel.study.words(panel.state).title
-        assert said.startswith(title if isinstance(title, str) else title[0]), chosen
+        assert said.startswith(title), chosen
         sentences = re.split(r"(?<=\.) |\n", said)
         if new := [each for each in sentences if each not in usual]:
             told += [f"# {chosen}", *new, ""]

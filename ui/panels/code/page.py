@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPolygonF
 
 from simulator.code.paper import Paper, Role
 from ui.board.point_marks import paint_arrow
@@ -153,7 +153,7 @@ def paint_paper(
         elif n == hover:
             painter.fillRect(box, mixed(theme.panel, theme.text, 0.06))
         if n == focus:
-            pen = QPen(QColor(theme.text), style.px(1), Qt.PenStyle.DotLine)
+            pen = style.pen(theme.text, 1, Qt.PenStyle.DotLine)
             painter.setPen(pen)
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(box.adjusted(1, 1, -1, -1))
@@ -198,7 +198,7 @@ def paint_margin(
     painter.setPen(Qt.PenStyle.NoPen)
     if marked:
         place, size = (4.5, 3.5) if pointed else (9.0, 4.5)
-        painter.setPen(QPen(QColor(theme.text), px(1)))
+        painter.setPen(style.pen(theme.text, 1))
         painter.setBrush(QColor(theme.bad))
         painter.drawEllipse(QPointF(box.left() + px(place), middle), px(size), px(size))
         painter.setPen(Qt.PenStyle.NoPen)

@@ -6,14 +6,7 @@ from collections.abc import Collection
 from itertools import pairwise
 
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import (
-    QFocusEvent,
-    QKeyEvent,
-    QMouseEvent,
-    QMoveEvent,
-    QPainter,
-    QResizeEvent,
-)
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QMoveEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import QScrollArea
 
 from simulator.code.paper import PAPERS, Paper, Role

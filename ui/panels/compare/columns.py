@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from PySide6.QtCore import QLineF, QRectF
-from PySide6.QtGui import QColor, QPainter, QPen, Qt
+from PySide6.QtGui import QColor, QPainter, Qt
 
 from simulator.program.algorithms import ALGORITHMS
 from simulator.study.compare import Comparison, Position, Totals
@@ -168,6 +168,6 @@ def _bar(meter: Meter, painter: QPainter, style: Style, rect: QRectF) -> None:
         painter.fillRect(stored, mixed(ground, line, 0.4))
         painter.fillRect(stored, patterned(line, Qt.BrushStyle.BDiagPattern, style))
     if meter.limit:
-        painter.setPen(QPen(QColor(theme.bad), style.px(2)))
+        painter.setPen(style.pen(theme.bad, 2))
         x = min(bar.x() + meter.limit * across, bar.right() - style.px(1))
         painter.drawLine(QLineF(x, bar.y(), x, bar.bottom() + style.px(3)))

@@ -66,7 +66,12 @@ def costs_of(program: TileProgram) -> Costs:
             unmasked(comparison.programs[name].workload).bytes for name in (base_of.name, shown)
         )
         of_it = mask_words(first / last, times * last / first)
-    return Costs(rows, factor_text(times), meaning, of_it, _long(program))
+    scale, long = at_scale(program), ""
+    if scale is not None and shown != scale.baseline:
+        tiles = f"{count_text(scale.rows)} × {count_text(scale.cols)} tiles"
+        factor = factor_text(scale.times(shown))
+        long = f"At N = {count_text(scale.keys)} in {tiles} it is {factor}"
+    return Costs(rows, factor_text(times), meaning, of_it, long)
 
 
 def _notes(total: Totals) -> tuple[str, ...]:
@@ -77,19 +82,9 @@ def _notes(total: Totals) -> tuple[str, ...]:
     return square, spent, f"{count_text(total.counters.flops)} FLOPs"
 
 
-def _long(program: TileProgram) -> str:
-    scale, shown = at_scale(program), program.workload.algorithm
-    if scale is None or shown == scale.baseline:
-        return ""
-    return (
-        f"At N = {count_text(scale.keys)} in {count_text(scale.rows)} × {count_text(scale.cols)} "
-        f"tiles it is {factor_text(scale.times(shown))}"
-    )
-
-
 def paint_costs(painter: QPainter, costs: Costs, style: Style, rect: QRectF) -> None:
     """Draw the slide; the place is at least about 500 × 260 times the scale."""
-    place = rect.adjusted(style.px(22), style.px(11), -style.px(22), -style.px(11))
+    place = style.inset(rect, 22, 11, 22, 11)
     painter.save()
     scene(_slide(costs), style, place).paint(painter)
     painter.restore()

@@ -135,5 +135,5 @@ def _lines(
         painter.setPen(QPen(theme.role("current"), 1))
         painter.drawLine(place(here, low), place(here, high))
     for n, passes in enumerate(lengths[-1][1].both):
-        painter.setPen(QPen(ink(style, _tones(passes)[1]), style.px(2)))
+        painter.setPen(style.pen(ink(style, _tones(passes)[1]), 2))
         painter.drawPolyline([place(keys, y) for (keys, _), y in zip(lengths, ys[n], strict=True)])

@@ -17,8 +17,14 @@ from simulator.study.recompute import over_lengths, trade_of
 from ui.kit.boxes import Box
 from ui.look.units import bytes_text
 from ui.panels.compare.columns import columns
-from ui.panels.compare.race import RaceMoment, race_boxes
-from ui.panels.compare.race_words import pace_words_of, race_notes, race_results, race_title
+from ui.panels.compare.race import (
+    RaceMoment,
+    pace_words_of,
+    race_boxes,
+    race_notes,
+    race_results,
+    race_title,
+)
 from ui.panels.compare.recompute import recompute_boxes, trade_sentences
 from ui.panels.compare.words import legend_words, pace_words, place_words, title, verdicts
 from ui.panels.study import Act, Chosen, Study, Words

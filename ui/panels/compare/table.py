@@ -7,7 +7,6 @@ from math import isnan, nan
 from typing import NamedTuple
 
 from simulator.study.compare import Comparison, EngineRun, Totals
-from simulator.timing.duration import Duration
 from ui.look.durations import duration_text, limit_text
 from ui.look.units import bytes_text, count_text, factor_text, flops_text, time_text
 from ui.panels.compare.words import SAME, title
@@ -55,7 +54,11 @@ def table_rows(
         size("minimum (each launch, once)", lambda t: t.compulsory),
         row("matmul FLOPs", lambda t: t.counters.flops, lambda t: flops_text(t.counters.flops)),
         note("FLOPs for each requested byte", lambda t: f"{t.intensity:.1f}"),
-        note("DRAM, by model", lambda t: _dram_text(t.duration)),
+        note(
+            "DRAM, by model",
+            lambda t: limit_text(t.duration) if t.duration.dram_bytes is None else
+            bytes_text(t.duration.dram_bytes),
+        ),
         row(
             f"time on {gpu.name}",
             lambda t: t.duration.seconds if t.duration.model or not modelled else nan,
@@ -70,11 +73,6 @@ def table_rows(
         TableRow(f"seconds of the {engine}",
                  tuple(time_text(r.seconds) if r else "not run" for r in found)),
     )  # fmt: skip
-
-
-def _dram_text(duration: Duration) -> str:
-    moved = duration.dram_bytes
-    return limit_text(duration) if moved is None else bytes_text(moved)
 
 
 def _error_text(error: float) -> str:

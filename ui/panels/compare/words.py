@@ -161,28 +161,20 @@ def _more_than_expected(comparison: Comparison, name: str, other: str) -> str:
         pace = f" and takes {factor_text(slower)} as long by model"
     else:
         pace = ", yet takes no longer by model"
+    w, read = comparison.programs[one.algorithm].workload, one.counters.read
+    if ALGORITHMS[name].normalises_each_tile:
+        times = read["O"] / (w.heads * w.seqlen_q * w.value_dim * STATISTIC_WIDTH)
+        reason = f"d = {w.head_dim} and Bc = {w.cols} make it read O"
+    else:
+        times = read[ALGORITHMS[name].keys] / (w.heads * w.seqlen_k * w.head_dim * w.width)
+        reason = f"Br = {w.rows} makes it read K and V"
+    often = f"{times:.1f} times on average"
+    if times == round(times):
+        often = "once" if times == 1 else f"{count_text(times)} times"
     return (
         f"{title(name)} requests {factor_text(ratio)} as much as {named(other)} here{pace}: "
-        f"{_reason(comparison, name)}."
+        f"{reason} {often}."
     )
-
-
-def _reason(comparison: Comparison, name: str) -> str:
-    total = _of(comparison, name)
-    w = comparison.programs[total.algorithm].workload
-    keys = ALGORITHMS[name].keys
-    if ALGORITHMS[name].normalises_each_tile:
-        size = w.heads * w.seqlen_q * w.value_dim * STATISTIC_WIDTH
-        times = _count(total.counters.read["O"] / size)
-        return f"d = {w.head_dim} and Bc = {w.cols} make it read O {times}"
-    size = w.heads * w.seqlen_k * w.head_dim * w.width
-    return f"Br = {w.rows} makes it read K and V {_count(total.counters.read[keys] / size)}"
-
-
-def _count(times: float) -> str:
-    if times == round(times):
-        return "once" if times == 1 else f"{count_text(times)} times"
-    return f"{times:.1f} times on average"
 
 
 def _why_baseline(comparison: Comparison) -> str:

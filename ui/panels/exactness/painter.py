@@ -312,7 +312,7 @@ def _paint_scale(painter: QPainter, lay: ExactnessLayout, n: int, rounding: floa
             last = y
     if rounding is not None:
         y = round(_height(box, float(np.log10(rounding))))
-        painter.setPen(QPen(QColor(theme.muted), lay.style.px(1.2), Qt.PenStyle.DashLine))
+        painter.setPen(lay.style.pen(theme.muted, 1.2, Qt.PenStyle.DashLine))
         painter.drawLine(QLineF(box.left(), y, box.right(), y))
 
 

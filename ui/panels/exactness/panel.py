@@ -6,14 +6,7 @@ from dataclasses import replace
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPalette
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QGridLayout,
-    QPushButton,
-    QScrollArea,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QCheckBox, QGridLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from simulator.problem.scenario import with_values
 from simulator.program.algorithms import algorithm_of

@@ -54,18 +54,14 @@ def formula_model(snapshot: Snapshot, report: RowReport) -> FormulaModel:
     where = "before the tiles" if op.before_tiles else snapshot.launch.where(visit.i, visit.j)
     name = op_label(op, w)
     title = (f"{name} · {where} · row {report.row}", f"{name} · row {report.row}", name)
-    model = FormulaModel(title, _cites(op), formula_lines(snapshot, report))
+    parts = op.cites.split(", ")
+    cites = tuple(", ".join(parts[n:]) for n in range(len(parts)))
+    model = FormulaModel(title, cites, formula_lines(snapshot, report))
     typeset(one.latex for one in model.lines)
     if rescales(snapshot):
         typeset(one.part for one in model.lines if one.part)
         typeset_alpha(one.latex for one in model.lines)
     return model
-
-
-def _cites(op: Op) -> tuple[str, ...]:
-    """Return paper, algorithm and line of an op; shorter if there is no space."""
-    parts = op.cites.split(", ")
-    return tuple(", ".join(parts[n:]) for n in range(len(parts)))
 
 
 def formula_lines(snapshot: Snapshot, report: RowReport) -> tuple[UpdateLine, ...]:
@@ -82,9 +78,11 @@ def formula_lines(snapshot: Snapshot, report: RowReport) -> tuple[UpdateLine, ..
     if snapshot.launch.combines:
         if snapshot.normalised:
             lines.append(_lse_line(snapshot, row, r))
-    elif _shows_scores(snapshot):
-        scores = _scores_line(snapshot, row, r)
-        lines[:0] = [scores, *_change_lines(snapshot, row, r)]
+    elif not (snapshot.stores_scores or snapshot.launch.carries) and any(
+        op.makes_scores for op in snapshot.ops
+    ):  # S is made and gone on with at once
+        scores = _some_scores(snapshot, row, snapshot.tile.s[r])
+        lines[:0] = [line(snapshot, "scores", _SCORES, *scores), *_change_lines(snapshot, row, r)]
         if snapshot.normalised:
             lines.append(_lse_line(snapshot, row, r))
     elif snapshot.stores_scores and snapshot.op.change:
@@ -93,12 +91,6 @@ def formula_lines(snapshot: Snapshot, report: RowReport) -> tuple[UpdateLine, ..
     if not any(one.current for one in lines):
         lines.insert(0, _moving_line(snapshot, row))
     return tuple(lines)
-
-
-def _shows_scores(snapshot: Snapshot) -> bool:
-    """Return whether S has a line: of a visit that makes it and goes on with it at once."""
-    goes_on = not (snapshot.stores_scores or snapshot.launch.carries)
-    return goes_on and any(op.makes_scores for op in snapshot.ops)
 
 
 def _turning_lines(snapshot: Snapshot, row: int) -> tuple[UpdateLine, ...]:
@@ -167,10 +159,6 @@ def _some_scores(snapshot: Snapshot, row: int, values: F32) -> tuple[Pieces, ...
         vector(values, [Cell("S", row, first + n) for n in range(count)], "S")
         for count in (6, 4, 3, 2, 1)
     )
-
-
-def _scores_line(snapshot: Snapshot, row: int, r: int) -> UpdateLine:
-    return line(snapshot, "scores", _SCORES, *_some_scores(snapshot, row, snapshot.tile.s[r]))
 
 
 def _change_lines(snapshot: Snapshot, row: int, r: int) -> list[UpdateLine]:

@@ -9,19 +9,8 @@ from simulator.run.row_report import RowReport
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
 from ui.panels.base import AlphaLight, Panel
-from ui.panels.formula.lines import (
-    ExplanationText,
-    FormulaModel,
-    explanation_text,
-    formula_model,
-)
-from ui.panels.formula.view import (
-    MIN_SIZE,
-    CellLink,
-    FormulaLayout,
-    formula_layout,
-    paint_formula,
-)
+from ui.panels.formula.lines import ExplanationText, FormulaModel, explanation_text, formula_model
+from ui.panels.formula.view import MIN_SIZE, CellLink, FormulaLayout, formula_layout, paint_formula
 from ui.safety.overrides import guarded
 from ui.session.session import Session
 from ui.session.view import View

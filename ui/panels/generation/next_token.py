@@ -77,17 +77,10 @@ def next_box(said: Continuation, tokens: tuple[str, ...], rows: range) -> Box:
 def next_words(said: Continuation, rows: range) -> Words:
     """Return what stands around the chances."""
     token, number, count = _token(said, rows), rows.stop - said.prompt, len(said.tokens)
-    title: tuple[str, ...] = (
-        f"Your text, {plural(said.prompt, 'token')}: what may come next",
-        "What may come next",
-    )
+    title = f"Your text, {plural(said.prompt, 'token')}: what may come next"
     if number:
-        name, chance = quoted(token.text), chance_text(token.chance)
-        title = (
-            f"Token {number} of {count}: {name} was drawn, with a probability of {chance}",
-            f"Token {number} of {count}: {name}, {chance}",
-            f"{name}, {chance}",
-        )
+        drawn = f"{quoted(token.text)} was drawn, with a probability of {chance_text(token.chance)}"
+        title = f"Token {number} of {count}: {drawn}"
     text = "" if math.isnan(said.loss) else (
         f" Its loss on your text is {number_text(said.loss)} nats a token: it is as unsure as "
         f"among {count_text(math.exp(min(said.loss, 30)))} equally probable tokens."

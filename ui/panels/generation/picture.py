@@ -61,34 +61,23 @@ class GenerationState:
         return eased(max((self.share - _LEAVES) / (1 - _LEAVES), 0.0))
 
     @property
-    def words(self) -> tuple[str, ...]:
-        """What the step does, longest first."""
+    def words(self) -> str:
+        """What the step does."""
         step, w = self.step, self.found.workload
         keys, last = count_text(step.keys), len(self.found.steps) - 1
         if not self.at:
-            return (
-                f"The prompt: {keys} rows in one pass; K and V of all are kept",
-                f"The prompt: {keys} rows in one pass",
-                "The prompt",
-            )
+            return f"The prompt: {keys} rows in one pass; K and V of all are kept"
         names = [w.key_token(row) for row in step.rows]
         said = f" “{' '.join(names).replace(' ##', '')}”" if any(names) else ""
-        whole = f"Step {self.at} of {last}"
+        whole = f"Step {self.at} of {last}{said}"
         if self.way == "again":
-            return (
-                f"{whole}{said}, without a cache: K and V of {keys} tokens and all their rows "
-                "are computed again",
-                f"{whole}, without a cache: all {keys} rows again",
-                whole,
-            )
+            again = f"K and V of {keys} tokens and all their rows are computed again"
+            return f"{whole}, without a cache: {again}"
         if self.way == "no mask":
             moved = share_text(float(self.found.moved[self.at].max()))
             return (
-                f"{whole}{said}, without the mask: old rows of O move by up to {moved}, so K and "
-                "V of the next layer would have to be made again",
-                f"{whole}, without the mask: old rows of O move by up to {moved}",
-                f"{whole}: old rows move by up to {moved}",
-                whole,
+                f"{whole}, without the mask: old rows of O move by up to {moved}, so K and V of "
+                "the next layer would have to be made again"
             )
         one = len(step.rows) == 1
         brought = "one query" if one else f"{len(step.rows)} queries at once"
@@ -97,11 +86,7 @@ class GenerationState:
         else:
             new = "a column of K and V joins" if one else "as many columns of K and V join"
             new += " the cache"
-        return (
-            f"{whole}{said}: {brought}, {keys} keys; {new}",
-            f"{whole}: {brought}, {keys} keys",
-            whole,
-        )
+        return f"{whole}: {brought}, {keys} keys; {new}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""A prompt in one pass, then steps (Shazeer 2019): the step at hand, and what all of them cost."""
+"""A prompt in one pass, then steps (Shazeer 2019), of which one may follow the other: the dock."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QSizeF
+from PySide6.QtGui import QHideEvent
 
 from simulator.base.choices import Option, one_of
 from simulator.run.trace import Trace
@@ -18,8 +19,11 @@ from ui.panels.generation.next_token import next_box, next_words
 from ui.panels.generation.picture import GenerationState, paint_generation
 from ui.panels.generation.plots import QUANTITIES, cost_plot, equal_plot
 from ui.panels.study import Act, Chosen, Slider, Study, Words
+from ui.panels.study_panel import StudyPanel
 from ui.plots.model import PlotModel
 from ui.plots.widget import load_plots
+from ui.safety.overrides import guarded
+from ui.session.session import Session
 from ui.session.tasks import Report
 from ui.session.view import View
 
@@ -114,3 +118,48 @@ class GenerationStudy(Study[GenerationState, GenerationState]):
 
 
 GENERATION = GenerationStudy()
+
+
+@guarded
+class GenerationPanel(StudyPanel[GenerationState, GenerationState]):
+    """The study of generation; its button lets all steps happen."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session, GENERATION)
+        self.play_button = self.buttons["play"]
+        self.play_button.setCheckable(True)
+
+    @property
+    def playing(self) -> bool:
+        """Whether one step follows the other."""
+        return self.play_button.isChecked()
+
+    def play(self, on: bool) -> None:
+        """Let steps follow each other, from the prompt if all have been seen, or stop."""
+        self.play_button.setChecked(on and self._session.motion)
+        if on:
+            last = self.slider.maximum()
+            if self.slider.value() == last:
+                self.slider.setValue(0)
+            self.slider.setValue(self.slider.value() + 1 if self._session.motion else last)
+
+    def choose(self, name: str, value: str) -> None:
+        if name == "at once":
+            self.play(False)
+        super().choose(name, value)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        self.play(False)
+        super().hideEvent(event)
+
+    def _act(self, act: Act) -> None:
+        self.play(self.play_button.isChecked())
+
+    def _moved(self) -> None:
+        super()._moved()
+        if self.clock.running or not self.playing:
+            return
+        if self.slider.value() == self.slider.maximum() or not self._session.motion:
+            self.play(False)
+        else:
+            self.slider.setValue(self.slider.value() + 1)

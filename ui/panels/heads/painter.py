@@ -208,7 +208,10 @@ def _note_lines(state: HeadsState, style: Style, width: float, most: int) -> lis
     """Return the notes in lines; those at the end are left out if there is no space."""
     font, out = style.text_font(11.5), [""]
     found = rows(state)
-    said = [] if _columns(found, style, width)[3:4] == [(PARTS[0], 3)] else _matrix_words(state)
+    counts = {part: state.way.parameters(part) for part in PARTS}
+    if _columns(found, style, width)[3:4] == [(PARTS[0], 3)]:  # the table has them
+        counts = {}
+    said = [f"{part} {count_text(n)}" for part, n in counts.items() if n is not None]
     for note in (*said, *notes(state)):
         note = fitted(font, note, width)
         longer = f"{out[-1]}  ·  {note}" if out[-1] else note
@@ -219,12 +222,6 @@ def _note_lines(state: HeadsState, style: Style, width: float, most: int) -> lis
         else:
             break
     return out
-
-
-def _matrix_words(state: HeadsState) -> list[str]:
-    """Return the counts of the matrices, if the table has no space for them."""
-    counts = {part: state.way.parameters(part) for part in PARTS}
-    return [f"{part} {count_text(n)}" for part, n in counts.items() if n is not None]
 
 
 def _paint_groups(painter: QPainter, state: HeadsState, style: Style, rect: QRectF) -> None:
@@ -277,7 +274,7 @@ def _paint_groups(painter: QPainter, state: HeadsState, style: Style, rect: QRec
 
 def _mark(painter: QPainter, style: Style, box: QRectF, start: QPointF, end: QPointF) -> None:
     """Frame the head that is on the board, and draw the line to its KV head."""
-    painter.setPen(QPen(QColor(style.theme.current), style.px(2)))
+    painter.setPen(style.pen(style.theme.current, 2))
     painter.drawLine(start, end)
     outline(painter, box, style.theme.current, style.px(2.5))
 
@@ -332,7 +329,7 @@ def _paint_latent(
         (QRectF(split, block.top(), block.right() - split, block.height()),
          (f"kᴿ: {turned}", str(turned))),
     )  # fmt: skip
-    painter.setPen(QPen(theme.tensor("S"), px(1.5)))
+    painter.setPen(style.pen(theme.tensor("S"), 1.5))
     painter.drawLine(QPointF(split, block.top()), QPointF(split, block.bottom()))
     for box, texts in parts:
         text = first_that_fits(texts, box.width() - px(4), font)

@@ -11,7 +11,7 @@ from PySide6.QtGui import QPainter
 
 from ui.look.draw import CENTRE, RIGHT, draw_text, outline, text_width
 from ui.look.heat import diverging, heat_image
-from ui.look.names import first_that_fits
+from ui.look.names import first_that_fits, key_label, row_name
 from ui.look.theme import Style
 from ui.look.units import count_text, number_text
 from ui.panels.inspector.model import InspectorModel
@@ -38,8 +38,8 @@ def parts_of(model: InspectorModel, row: int, most: int) -> list[BlendPart]:
     order = np.argsort(-weights, kind="stable")
     kept = order if len(order) <= most else order[: max(most - 1, 0)]
     parts = [
-        BlendPart(model.key_label(int(key)), float(weights[key]), model.v[key].astype(np.float64),
-             shares[key])
+        BlendPart(key_label(model.workload, int(key)), float(weights[key]),
+                  model.v[key].astype(np.float64), shares[key])
         for key in kept
     ]  # fmt: skip
     rest = order[len(kept) :]
@@ -51,7 +51,7 @@ def parts_of(model: InspectorModel, row: int, most: int) -> list[BlendPart]:
 
 def blend_words(model: InspectorModel, row: int) -> tuple[str, ...]:
     """Return the heading, longest first."""
-    name = model.row_name(row)
+    name = row_name(model.workload, row)
     return (f"Output of {name}: each value times its weight, and their sum",
             f"Output of {name}: Σ p·v", "Σ p·v")  # fmt: skip
 
@@ -102,6 +102,6 @@ def paint_parts(
     draw_text(painter, QRectF(weight, y, number, high), "Σ", font, t.text, CENTRE)
     paint_strip(share, y, total)
     place = QRectF(box.x(), y, wide + strip - px(6), high)
-    name = f"the sum, O of {model.row_name(row)}"
+    name = f"the sum, O of {row_name(model.workload, row)}"
     said = first_that_fits((name, "the sum, O", "O"), place.width(), font)
     draw_text(painter, place, said, font, t.tensor("O"), RIGHT)

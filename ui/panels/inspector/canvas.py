@@ -51,7 +51,7 @@ class InspectorCanvas(Painted):
             paint_inspector(painter, panel.model, panel.pointer, style, self.place(), self.view)
         elif panel.stopped:
             font, line = style.text_font(13), style.px(19)
-            place = self.place().adjusted(style.px(8), 0, -style.px(8), 0)
+            place = style.inset(self.place(), 8, 0, 8, 0)
             for n, words in enumerate(wrapped(STOPPED, font, place.width())):
                 box = QRectF(place.x(), place.y() + n * line, place.width(), line)
                 draw_text(painter, box, words, font, style.theme.text)

@@ -9,7 +9,7 @@ from PySide6.QtGui import QPainter
 from simulator.study.jacobian import RowJacobian, row_jacobian
 from ui.look.draw import LEFT, RIGHT, draw_text, outline, text_width
 from ui.look.heat import U32, diverging, heat_image, word_image
-from ui.look.names import first_that_fits
+from ui.look.names import first_that_fits, key_label, row_name
 from ui.look.theme import Style
 from ui.look.units import count_text, number_text
 from ui.panels.inspector.model import InspectorModel
@@ -32,10 +32,7 @@ def jacobian_of(model: InspectorModel, row: int, most: int = MOST) -> RowJacobia
 def jacobian_words(model: InspectorModel, found: RowJacobian, row: int) -> tuple[str, ...]:
     """Return the heading, longest first."""
     figures = f"norm {number_text(found.norm)}, trace {number_text(found.trace)}"
-    return (
-        f"Jacobian diag(p) − p pᵀ of {model.row_name(row)}: {figures}",
-        figures,
-    )
+    return (f"Jacobian diag(p) − p pᵀ of {row_name(model.workload, row)}: {figures}", figures)
 
 
 def part_words(found: RowJacobian) -> tuple[str, ...]:
@@ -66,7 +63,7 @@ def paint_jacobian(
         return
     words = first_that_fits(part_words(found), box.width(), font)
     draw_text(painter, second, words, font, t.muted)
-    labels = [model.key_label(int(key)) for key in found.keys]
+    labels = [key_label(model.workload, int(key)) for key in found.keys]
     wide = min(max(text_width(font, label) for label in labels), px(72)) + px(8)
     size = side / len(labels)
     wide = wide if size >= px(13) else 0.0

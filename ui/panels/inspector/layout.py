@@ -10,6 +10,7 @@ from PySide6.QtCore import QPointF, QRectF
 from ui.board.layout import Viewport
 from ui.kit.boxes import Box, Column
 from ui.look.draw import text_width
+from ui.look.names import key_label, row_label
 from ui.look.pieces import GAP, picture_place
 from ui.look.theme import Style
 from ui.panels.inspector.model import Grid, InspectorModel, grid_of, map_view
@@ -236,8 +237,8 @@ def _map(
     line = px(18)
     caption = QRectF(area.x(), area.y(), area.width(), 0 if small else line)
     bar_h = 0.0 if small else px(32)
-    names = [model.row_label(row) for row in _few(model.rows)]
-    keys = [model.key_label(key) for key in _few(range(model.keys))]
+    names = [row_label(model.workload, row) for row in _few(model.rows)]
+    keys = [key_label(model.workload, key) for key in _few(range(model.keys))]
     piece = px(LINE) * (1 + GAP) if model.picture else 0.0
     left = min(max(text_width(font, name) for name in names), px(84)) + px(8) + piece
     # Words that fit side by side are horizontal; others are vertical.

@@ -16,6 +16,7 @@ from simulator.problem.workload import Workload
 from simulator.study.attention_map import AttentionMaps, HeadDifference, MapSettings, pool_block
 from ui.board.layout import Viewport, clamped, visible_count
 from ui.look.heat import ResultCache
+from ui.look.names import key_name, row_name
 from ui.look.pieces import picture_of
 from ui.look.units import count_text, exact_text, number_text
 
@@ -73,24 +74,6 @@ class InspectorModel:
     def tokens(self) -> bool:
         """Whether the input has its tokens."""
         return self.workload.has_tokens
-
-    def row_label(self, row: int) -> str:
-        """Return the label of a row: its token, or its number."""
-        return self.workload.query_token(row) or count_text(row)
-
-    def key_label(self, key: int) -> str:
-        """Return the label of a column."""
-        return self.workload.key_token(key) or count_text(key)
-
-    def row_name(self, row: int) -> str:
-        """Return a row in words: ``row 8 “it”``."""
-        token = self.workload.query_token(row)
-        return f"row {row} “{token}”" if token else f"row {count_text(row)}"
-
-    def key_name(self, key: int) -> str:
-        """Return a key in words."""
-        token = self.workload.key_token(key)
-        return f"key {key} “{token}”" if token else f"key {count_text(key)}"
 
     def sees(self, row: int, key: int) -> bool:
         """Return whether the mask lets a row see a key."""
@@ -254,11 +237,16 @@ def reading(model: InspectorModel, pointer: MapPointer) -> str:
     row, key = pointer.row, pointer.key
     head = model.name_of(model.head)
     if key is None:
-        both = model.other is not None
-        return moved_words(model, row) if both else f"{head}, {entropy_words(model, row)}"
-    pair = f"{model.row_name(row)} reads {model.key_name(key)}"
+        if model.other is None or model.difference is None:
+            return f"{head}, {entropy_words(model, row)}"
+        moved = number_text(float(model.difference.moved[model.rows.index(row)]), 2)
+        both = f"{head} less {model.name_of(model.other)}, {row_name(model.workload, row)}"
+        return f"{both}: {moved} of the weight lies on other keys"
+    pair = f"{row_name(model.workload, row)} reads {key_name(model.workload, key)}"
     if not model.sees(row, key):
-        return f"{head}, {model.row_name(row)} does not see {model.key_name(key)}"
+        return (
+            f"{head}, {row_name(model.workload, row)} does not see {key_name(model.workload, key)}"
+        )
     local = model.rows.index(row)
     weight = model.maps.of(model.head)[local, key]
     if model.other is None:
@@ -273,7 +261,7 @@ def reading(model: InspectorModel, pointer: MapPointer) -> str:
 def entropy_words(model: InspectorModel, row: int) -> str:
     """Return the entropy of a row in words."""
     found = model.maps.row(model.head, row, most=1)
-    name = model.row_name(row)
+    name = row_name(model.workload, row)
     if not found.visible:
         return f"{name} sees no key: its output is 0"
     words = f"{name}: entropy {number_text(found.entropy, 2)} bits"
@@ -281,17 +269,6 @@ def entropy_words(model: InspectorModel, row: int) -> str:
         most = number_text(math.log2(found.visible), 2)
         words += f" of at most {most}, over {count_text(found.visible)} keys"
     return words
-
-
-def moved_words(model: InspectorModel, row: int) -> str:
-    """Return which share of a row's weight two heads give to different keys."""
-    assert model.difference is not None
-    assert model.other is not None
-    moved = float(model.difference.moved[model.rows.index(row)])
-    return (
-        f"{model.name_of(model.head)} less {model.name_of(model.other)}, {model.row_name(row)}: "
-        f"{number_text(moved, 2)} of the weight lies on other keys"
-    )
 
 
 def short_entropy(model: InspectorModel, row: int) -> str:

@@ -24,7 +24,7 @@ from ui.look.heat import (
     rooted,
     word_image,
 )
-from ui.look.names import first_that_fits
+from ui.look.names import first_that_fits, key_label, key_name, row_label, row_name
 from ui.look.pieces import (
     GAP,
     key_at,
@@ -199,13 +199,18 @@ class _Picture:
             piece = query_piece(model.workload, row)
             if picture and piece:
                 box = paint_beside(self.painter, picture, piece, box, need - 1, Qt.Edge.RightEdge)
-            self.write(box, model.row_label(row), self.theme.current if n == here else None, RIGHT)
+            self.write(
+                box,
+                row_label(model.workload, row),
+                self.theme.current if n == here else None,
+                RIGHT,
+            )
         deep = layout.key_labels.height()
         if deep < px(12):
             return
         if not model.tokens:
             need = px(8) + max(
-                text_width(self.font, model.key_label(k)) for k in (0, model.keys - 1)
+                text_width(self.font, key_label(model.workload, k)) for k in (0, model.keys - 1)
             )
         for n in _shown(grid.cols, label_step(wide, need), wide, need, at):
             key = self.pointer.key if n == at and self.pointer.key is not None else grid.key_at(n)
@@ -215,7 +220,7 @@ class _Picture:
                 first = layout.row_labels.x()
                 left = max(min(max(x - need / 2, first), layout.cells.right() - need), first)
                 box = QRectF(left, layout.key_labels.y(), need, deep)
-                self.write(box, model.key_label(key), ink, CENTRE)
+                self.write(box, key_label(model.workload, key), ink, CENTRE)
                 continue
             box = QRectF(x - need / 2, layout.key_labels.y(), need, deep)
             piece = key_piece(model.workload, key)
@@ -224,7 +229,9 @@ class _Picture:
             self.painter.save()
             self.painter.translate(x, box.bottom())
             self.painter.rotate(-90)
-            self.write(QRectF(0, -need / 2, box.height(), need), model.key_label(key), ink, RIGHT)
+            self.write(
+                QRectF(0, -need / 2, box.height(), need), key_label(model.workload, key), ink, RIGHT
+            )
             self.painter.restore()
 
     def paint_bar(self, box: QRectF) -> None:
@@ -294,7 +301,7 @@ class _Picture:
         short = short_entropy(model, row)
         texts = f"{self.head}, {entropy_words(model, row)}", f"{self.head}: {short}", short
         if self.pointer.key is None and not self.signed:  # the line above everything says so
-            most = f"what {model.row_name(row)} reads most"
+            most = f"what {row_name(model.workload, row)} reads most"
             texts = f"{self.head}: {most}", most, "reads most"
         self.write(self.row_of(box), texts)
         room = box.adjusted(0, self.line, 0, 0)
@@ -307,13 +314,15 @@ class _Picture:
         keys = sorted(int(key) for key in found.strongest)
         pitch, code = min(room.height() / (len(keys) + 1), px(30)), self.style.code_font(LABEL)
         number = text_width(code, "0.0e−00") + px(6)  # also if one of them is tiny
-        names = [f"{model.key_label(k)}  ({k})" if model.tokens else model.key_name(k)
-                 for k in keys]  # fmt: skip
+        w = model.workload
+        names = [f"{key_label(w, k)}  ({k})" if model.tokens else key_name(w, k) for k in keys]
         widest = max(text_width(self.font, each) for each in names)
         side = min(pitch - 1, px(20)) if model.picture else 0.0
         start = None
         if self.layout.picture.isEmpty():
-            token = model.row_label(row) if model.tokens else model.row_name(row)
+            token = (
+                row_label(model.workload, row) if model.tokens else row_name(model.workload, row)
+            )
             bold = self.style.text_font(14, bold=True)
             left = min(text_width(bold, token) + px(8), 0.3 * box.width())
             start = QPointF(room.x() + left, room.y() + pitch * (len(keys) + 1) / 2)
@@ -326,7 +335,7 @@ class _Picture:
             self.paint_picture(row)
             right = room.x()
         if right + px(5) + number + (1 + GAP) * side + widest > room.right():
-            names = [model.key_label(k) for k in keys]
+            names = [key_label(model.workload, k) for k in keys]
 
         def line(n: int, weight: float, ink: str | None) -> QRectF:
             """Write the weight of a line, and return the place of its name."""
@@ -386,7 +395,7 @@ class _Picture:
                            for name, each in parts.items())  # fmt: skip
             second = f"dimension {dim}: {at}"
         self.write(self.row_of(box, 1), second, None if dim is None else t.text)
-        key = model.key_name(found.key).partition(" “")[0] if found.key >= 0 else "no key"
+        key = key_name(model.workload, found.key).partition(" “")[0] if found.key >= 0 else "no key"
         names = "soft: Σ p·v", f"hard: {key}", "soft − hard"
         for name, part, strip in zip(names, parts.values(), self.layout.strips, strict=True):
             image = heat_image(part[None, :].astype(np.float32), -limit, limit, diverging(t))

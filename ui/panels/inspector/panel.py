@@ -36,18 +36,45 @@ from ui.panels.inspector.model import (
     with_hidden,
 )
 from ui.panels.inspector.painter import pointed
-from ui.panels.inspector.settings import (
-    bound_by_file,
-    changes_of,
-    same_but_causal,
-    same_scores,
-)
 from ui.session.session import Session
 from ui.session.tasks import Report
 from ui.session.view import View
 
 if TYPE_CHECKING:
     from simulator.lesson.tables import ChooseTable
+
+def same_scores(one: Trace, other: Trace) -> bool:
+    """Return whether two traces have the same scores, whatever their temperature and mask."""
+    a, b = one.workload, other.workload
+    same = one.inputs.q is other.inputs.q and one.inputs.k is other.inputs.k
+    alike = replace(a.scoring, temperature=1.0) == replace(b.scoring, temperature=1.0)
+    return same and alike and a.biases == b.biases and a.heads == b.heads
+
+
+def bound_by_file(w: Workload, settings: MapSettings) -> str:
+    """Return why the scenario cannot have all of these settings; empty if it can."""
+    if w.file is None or w.file.said.causal is None or w.file.said.causal == settings.causal:
+        return ""
+    word = "causal" if w.file.said.causal else "not causal"
+    return f"{w.file.path.name} says that its attention is {word}, and a scenario cannot differ"
+
+
+def changes_of(w: Workload, settings: MapSettings) -> dict[str, dict[str, object]]:
+    """Return which settings differ from the scenario's, by table and key."""
+    said = settings_of(w)
+    out: dict[str, dict[str, object]] = {}
+    if settings.temperature != said.temperature:
+        out["attention"] = {"temperature": settings.temperature}
+    mask: dict[str, object] = {
+        key: getattr(settings, key)
+        for key in ("causal", "window", "sinks")
+        if getattr(settings, key) != getattr(said, key)
+        and not (key == "causal" and bound_by_file(w, settings))
+    }
+    if mask:
+        out["mask"] = mask
+    return out
+
 
 _SIDE = 8
 _ROOM = QSizeF(520, 400)
@@ -167,7 +194,8 @@ class InspectorPanel(Panel[None]):
         # Settings that were put into the scenario come back as its own; only causal may differ
         # then. Those that nobody has changed follow the scenario.
         before = None if old is None else settings_of(old)
-        if said != before and (self.settings == before or not same_but_causal(said, self.settings)):
+        alike = replace(said, causal=self.settings.causal) == self.settings
+        if said != before and (self.settings == before or not alike):
             self.settings = said
         self.head = min(self.head, w.heads - 1)
         if self.other is not None and self.other >= w.heads:

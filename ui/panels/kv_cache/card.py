@@ -96,7 +96,8 @@ class CardPicture(Box):
             yield Placed(self, rect)
             yield from page.placed
             return
-        half = QRectF(rect.x(), top, 0.385 * rect.width(), _answer_height(page))
+        high = max(256 * page.u, _LARGEST * page.u + page.line(21) + page.line(17))
+        half = QRectF(rect.x(), top, 0.385 * rect.width(), high)
         _number(page, self.choice, found, half)
         right = QRectF(half.right() + 0.02 * rect.width(), top, 0, half.height())
         right.setRight(rect.right())
@@ -166,10 +167,6 @@ def _word(page: Page, c: CacheChoice, place: QRectF, words: str, key: str, size:
         )
     else:
         page.say(place, words, size, "muted")
-
-
-def _answer_height(page: Page) -> float:
-    return max(256 * page.u, _LARGEST * page.u + page.line(21) + page.line(17))
 
 
 def _number(page: Page, c: CacheChoice, found: MemoryNeed, rect: QRectF) -> None:

@@ -182,6 +182,6 @@ def _paint_legend(painter: QPainter, state: KeptState, style: Style, place: QRec
         f"kept by none to all of {plural(heads, 'KV head')};  −9: so many are gone",
         f"kept by 0 to {heads} KV heads",
     )
-    words = place.adjusted(px(50), 0, 0, 0)
+    words = style.inset(place, 50, 0, 0, 0)
     text = first_that_fits(texts, words.width(), font)
     draw_text(painter, words, text, font, theme.muted, LEFT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from PySide6.QtCore import QLineF, QRectF, Qt
-from PySide6.QtGui import QFont, QPainter, QPen
+from PySide6.QtGui import QFont, QPainter
 
 from ui.kit.boxes import Box, Placed, Tone, ink
 from ui.kit.shapes import Text, Wordings
@@ -48,7 +48,7 @@ class Divider(Box):
     dashed: bool = False
 
     def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
-        pen = QPen(ink(style, "grid"), style.px(1))
+        pen = style.pen(ink(style, "grid"), 1)
         pen.setStyle(Qt.PenStyle.DashLine if self.dashed else Qt.PenStyle.SolidLine)
         painter.setPen(pen)
         end = rect.bottomLeft() if self.down else rect.topRight()

@@ -41,7 +41,15 @@ def ways(model: AttentionModel) -> tuple[Way, ...]:
     own_name = "windowed" if model.windowed_layers else model.kind
     window = model.window or _SUPPOSED_WINDOW, model.windowed_layers or model.layers
     found = {**sharings(with_window(model, 0, 0)), "windowed": with_window(model, *window)}
-    return tuple(Way(name, _shape(name, way), way, name == own_name) for name, way in found.items())
+    return tuple(
+        Way(
+            name,
+            f"window {count_text(way.window)} in {way.windowed_layers} of {way.layers} layers"
+            if name == "windowed" else shape_words(way),
+            way, name == own_name,
+        )
+        for name, way in found.items()
+    )  # fmt: skip
 
 
 def shape_words(model: AttentionModel) -> str:
@@ -49,21 +57,6 @@ def shape_words(model: AttentionModel) -> str:
     if model.is_latent:
         return f"latent {model.latent_dim} + {model.rope_dim}"
     return plural(model.kv_heads or 0, "KV head")
-
-
-def _shape(name: str, model: AttentionModel) -> str:
-    if name == "windowed":
-        layers = f"{model.windowed_layers} of {model.layers} layers"
-        return f"window {count_text(model.window)} in {layers}"
-    return shape_words(model)
-
-
-def _brief(way: Way) -> str:
-    model = way.model
-    if way.name == "windowed":
-        return f"window {count_text(model.window)}"
-    size = f"{model.latent_dim} + {model.rope_dim}" if model.is_latent else str(model.kv_heads)
-    return f"{way.name} {size}"
 
 
 def cache_plot(choice: CacheChoice) -> PlotModel:
@@ -94,7 +87,9 @@ def cache_plot(choice: CacheChoice) -> PlotModel:
     return PlotModel(
         name=f"KV cache of {choice.model.name}",
         x=Axis("tokens of each conversation", count_text, log=choice.log, base=2, whole=True),
-        y=Axis(f"cache, {name}{many}", _amount, log=choice.log),
+        y=Axis(
+            f"cache, {name}{many}", lambda n: rate_text(n, "B") if n >= 1 else "0 B", log=choice.log
+        ),
         curves=curves,
         marks=(here,),
         levels=tuple(levels),
@@ -129,9 +124,16 @@ def _curves(choice: CacheChoice) -> tuple[Curve, ...]:
         role, dash, marker = _LINES[way.name]
         xs = _places(choice, way.model)
         found = cache_curve(way.model, xs, choice.dtype, choice.batch, choice.page_size)
+        model = way.model
+        size = f"{model.latent_dim} + {model.rope_dim}" if model.is_latent else str(model.kv_heads)
+        brief = f"window {count_text(model.window)}" if way.name == "windowed" else (
+            f"{way.name} {size}")  # fmt: skip
+        names = (f"{brief}, its own", f"{way.name} (own)") if way.own else (f"if {brief}", way.name)
+        if choice.slide:
+            names = (choice.model.name if way.own else "without a window",) * 2
         out.append(
             Curve(
-                *_names(way, choice),
+                *names,
                 role,
                 tuple(float(n) for n in xs),
                 tuple(getattr(found, choice.convention).tolist()),
@@ -143,15 +145,6 @@ def _curves(choice: CacheChoice) -> tuple[Curve, ...]:
             )
         )
     return tuple(out)
-
-
-def _names(way: Way, choice: CacheChoice) -> tuple[str, str]:
-    """Return the name of a way's curve, and the same in short."""
-    if choice.slide:
-        return (choice.model.name if way.own else "without a window",) * 2
-    if way.own:
-        return f"{_brief(way)}, its own", f"{way.name} (own)"
-    return f"if {_brief(way)}", way.name
 
 
 def _places(choice: CacheChoice, model: AttentionModel) -> list[int]:
@@ -188,7 +181,3 @@ def _details(way: Way, choice: CacheChoice) -> tuple[str, ...]:
 def _exact(count: int) -> str:
     short = decimal_bytes_text(count)
     return short if count < 1000 else f"{short} = {count_text(count)} B"
-
-
-def _amount(count: float) -> str:
-    return rate_text(count, "B") if count >= 1 else "0 B"

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from simulator.program.algorithms import LATENT
 from simulator.study.latent.sharing import Family, SharedLayer, SmallerCache
-from simulator.study.latent.two_ways import LatentLayer, Price, Quantity, TwoWays, Way
+from simulator.study.latent.two_ways import Quantity, TwoWays, Way
 from ui.look.units import (
     bytes_text,
     count_text,
@@ -31,7 +31,6 @@ _FAMILIES: dict[Family, Curve] = {
 _LEAST = 1e-6
 """Errors below this are rounding: a logarithmic axis ends there."""
 
-
 _QUANTITIES: dict[Quantity, tuple[str, str, Words]] = {
     "flops": ("FLOPs", "fewer FLOPs", flops_text),
     "bytes": ("requested bytes", "fewer bytes", bytes_text),
@@ -48,7 +47,13 @@ def ways_plot(found: TwoWays, quantity: Quantity) -> PlotModel:
     for way, curve in _WAYS.items():
         priced = list(zip(layer.counts, found.prices[way], strict=True))
         xs, ys = tuple(map(float, layer.counts)), tuple(each.of(quantity) for _, each in priced)
-        details = tuple(_price_lines(layer, curve.name, n, price) for n, price in priced)
+        details = tuple(
+            (f"{_queries(n)}, {curve.name}",
+             _parts(flops_text, price.flops, price.attention.flops),
+             _parts(bytes_text, price.bytes, price.attention.bytes),
+             estimate_text(price.time.seconds, layer.workload.gpu.name))
+            for n, price in priced
+        )  # fmt: skip
         curves.append(replace(curve, xs=xs, ys=ys, details=details))
     levels, takes = [], f"Making K and V never takes {fewer}"
     if at is not None:
@@ -56,8 +61,16 @@ def ways_plot(found: TwoWays, quantity: Quantity) -> PlotModel:
         takes = f"From {_queries(at)} on making K and V takes {fewer}"
     if found.queries is not None:
         levels.append(Level(float(found.queries), "this run", "run", "muted", across=False))
-    same, computed = _same(found)
-    note = f"{same}. {takes}. {computed}. {_whose(layer)}."
+    both, w = found.both, layer.workload
+    source = "projections of the seed" if both.drawn else "the file's projections"
+    note = (
+        f"Both ways have the same O, up to {number_text(both.apart, 2)} of its largest number. "
+        f"{takes}. O is that of {'one' if both.heads == 1 else both.heads} "
+        f"head{'s' * (both.heads != 1)} with {source}. "
+        f"{'This run' if layer.model is None else layer.model.name}: {plural(w.heads, 'head')}, "
+        f"{count_text(w.seqlen_k)} keys, latent {w.value_dim} + {layer.rope}, K and V of a head "
+        f"{layer.nope} + {layer.rope} and {layer.value}."
+    )
     ends = ", ".join(f"{each.name} {text(each.ys[n])}" for n in (0, -1) for each in curves)
     return PlotModel(
         name="A latent attended to in two ways, over the number of queries",
@@ -67,33 +80,6 @@ def ways_plot(found: TwoWays, quantity: Quantity) -> PlotModel:
         levels=tuple(levels),
         note=note,
         summary=f"{note} At one query and at all: {ends}.",
-    )
-
-
-def _same(found: TwoWays) -> tuple[str, str]:
-    """Return how far the two ways are apart, and what was computed in both."""
-    both, heads = found.both, "one head" if found.both.heads == 1 else f"{found.both.heads} heads"
-    source = "projections of the seed" if both.drawn else "the file's projections"
-    apart = f"Both ways have the same O, up to {number_text(both.apart, 2)} of its largest number"
-    return apart, f"O is that of {heads} with {source}"
-
-
-def _whose(layer: LatentLayer) -> str:
-    """Return whose layer it is, and its shapes."""
-    w, whose = layer.workload, "This run" if layer.model is None else layer.model.name
-    return (
-        f"{whose}: {plural(w.heads, 'head')}, {count_text(w.seqlen_k)} keys, latent {w.value_dim} "
-        f"+ {layer.rope}, K and V of a head {layer.nope} + {layer.rope} and {layer.value}"
-    )
-
-
-def _price_lines(layer: LatentLayer, way: str, queries: int, price: Price) -> tuple[str, ...]:
-    own = price.attention
-    return (
-        f"{_queries(queries)}, {way}",
-        _parts(flops_text, price.flops, own.flops),
-        _parts(bytes_text, price.bytes, own.bytes),
-        estimate_text(price.time.seconds, layer.workload.gpu.name),
     )
 
 
@@ -112,7 +98,13 @@ def sharing_plot(found: SharedLayer) -> PlotModel:
         kept = found.family(family)[::-1]
         xs = tuple(float(each.bytes) for each in kept)
         ys = tuple(max(each.error, _LEAST) for each in kept)
-        details = tuple(_kept_lines(found, each) for each in kept)
+        details = tuple(
+            (_size(each, f"latent of {each.size} numbers", f" in place of {found.kv_heads}"),
+             f"{bytes_text(each.bytes)} a token, "
+             f"{number_text(100 * each.numbers / found.numbers, 2)} % of the layer's own",
+             f"O is off by {number_text(100 * each.error, 3)} % of its norm, without retraining")
+            for each in kept
+        )  # fmt: skip
         curves.append(replace(curve, xs=xs, ys=ys, details=details))
         for each in kept[::-1]:
             said.append(f"{curve.name} {bytes_text(each.bytes)}: {number_text(each.error, 2)}")
@@ -142,15 +134,6 @@ def _named(found: SharedLayer) -> Iterator[PlotMark]:
         if each.numbers in (pooled[0].numbers, pooled[-1].numbers):
             label, role = _size(each, f"latent {each.size}"), _FAMILIES[each.family].role
             yield PlotMark(float(each.bytes), each.error, label, str(each.size), role, None)
-
-
-def _kept_lines(found: SharedLayer, kept: SmallerCache) -> tuple[str, ...]:
-    share = number_text(100 * kept.numbers / found.numbers, 2)
-    return (
-        _size(kept, f"latent of {kept.size} numbers", f" in place of {found.kv_heads}"),
-        f"{bytes_text(kept.bytes)} a token, {share} % of the layer's own",
-        f"O is off by {number_text(100 * kept.error, 3)} % of its norm, without retraining",
-    )
 
 
 def _size(kept: SmallerCache, latent: str, of: str = "") -> str:

@@ -50,12 +50,11 @@ def words_of_head(state: LayerState) -> Words:
     if wide > _MOST_WIDE:
         return Words(f"D = {wide}: matrices of D × D are made up to D = {_MOST_WIDE}.")
     apart = asymmetry_of(circuit(state.run, head)[0])
-    said = f"‖A − Aᵀ‖ / ‖A‖ = {cell_words(apart)}"
     told = "symmetric in this layer, so i scores j exactly as j scores i"
     if apart:
         told = "not symmetric, so i scores j otherwise than j scores i"
-    title = f"Head {head}: W_Q W_Kᵀ and W_V W_O"
-    return Words((f"{title}, {wide} × {wide}", title), (f"{said}: {told}", said))
+    title = f"Head {head}: W_Q W_Kᵀ and W_V W_O, {wide} × {wide}"
+    return Words(title, f"‖A − Aᵀ‖ / ‖A‖ = {cell_words(apart)}: {told}")
 
 
 def head_picture(state: LayerState) -> Box | None:
@@ -88,7 +87,7 @@ def head_picture(state: LayerState) -> Box | None:
 
 def _paint_scale(apart: float, painter: QPainter, style: Style, rect: QRectF) -> None:
     """Paint a number between 0 and 2, and a mark at √2."""
-    px, y, ends = style.px, rect.center().y(), rect.adjusted(style.px(8), 0, -style.px(8), 0)
+    px, y, ends = style.px, rect.center().y(), style.inset(rect, 8, 0, 8, 0)
     middle = ends.x() + ends.width() * math.sqrt(0.5)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setPen(QPen(ink(style, "muted"), px(2)))

@@ -14,7 +14,7 @@ from simulator.study.layer.heads import HeadCount, head_counts
 from ui.kit.boxes import Box, Canvas, Column, Row, ink
 from ui.kit.shapes import Bar, Bars, Image, Text
 from ui.kit.table import BoxRow, BoxTable, FigureText, Head
-from ui.look.draw import RIGHT, outline
+from ui.look.draw import RIGHT, outline, squares
 from ui.look.heat import word_image
 from ui.look.theme import Style
 from ui.look.units import count_text, factor_text
@@ -120,19 +120,9 @@ def _weight(heads: int, style: Style) -> QImage:
     return word_image(np.array([colours], np.uint32))
 
 
-def columns_of(count: int, box: QRectF) -> int:
-    """Return in how many columns so many squares are largest in a box."""
-
-    def size(across: int) -> float:
-        return min(box.width() / across, box.height() / -(-count // across))
-
-    return max(range(1, count + 1), key=size)
-
-
 def _paint_maps(now: HeadCount, painter: QPainter, style: Style, box: QRectF) -> None:
     """Paint the map of each head, all of one size: as large as the most of them let it be."""
-    across = columns_of(now.width, box)
-    step = min(box.width() / across, box.height() / -(-now.width // across))
+    across, step = squares(now.width, box.width(), box.height())
     size = max(step - min(style.px(3), 0.25 * step), 1.0)
     for head in range(now.heads):
         x, y = box.x() + head % across * step, box.y() + head // across * step

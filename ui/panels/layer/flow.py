@@ -128,7 +128,7 @@ class FlowPicture(Box):
         yield Placed(Canvas(partial(_paint_tiles, now)), box)
         visit, visits = count_text(now.cursor.visit + 1), count_text(len(program))
         head = head_words(w, now.visit.head)
-        wide = _name_place(style, box).adjusted(-style.px(5), 0, style.px(5), 0).intersected(rect)
+        wide = style.inset(_name_place(style, box), -5, 0, -5, 0).intersected(rect)
         for n, words in enumerate((
             (f"{head} of {len(w.picked)}", head, ""),
             (f"visit {visit} of {visits}", f"{visit} of {visits}", visit),
@@ -174,7 +174,7 @@ def flow_places(run: LayerRun, style: Style, rect: QRectF) -> dict[str, QRectF]:
 
 def _with_name(style: Style, box: QRectF) -> QRectF:
     """Return a matrix with the width that its name may have."""
-    return box.adjusted(-style.px(3), 0, style.px(3), 0)
+    return style.inset(box, -3, 0, -3, 0)
 
 
 def _name_place(style: Style, box: QRectF) -> QRectF:

@@ -100,36 +100,31 @@ def _tiles(state: LayerState) -> Iterator[Item]:
 
 def words_of_stage(state: LayerState) -> Words:
     """Return what a stage does, and how one number is made."""
-    title, items = title_of(state.run, state.shown), items_of(state)
-    titles = (f"{title}: head {state.head}", title) if state.shown == "o" else title
-    return Words(titles, tuple(total_words(state, items, *cell_of(state, items))))
+    items, head = items_of(state), f": head {state.head}" * (state.shown == "o")
+    made = total_words(state, items, *cell_of(state, items))
+    return Words(title_of(state.run, state.shown) + head, made)
 
 
-def total_words(state: LayerState, items: tuple[Item, ...], row: int, col: int) -> Iterator[str]:
-    """Yield how one number is made, longest first."""
+def total_words(state: LayerState, items: tuple[Item, ...], row: int, col: int) -> str:
+    """Return how one number is made."""
     run, stage, last = state.run, state.shown, items[-1].matrix
     name = f"{'O' if stage == 'o' else NAMES[stage]}[{row}, {col}]"
     if last.rows is not None and not last.rows[row]:
-        yield f"row {row} is not there yet: the tiles make it"
-        yield "not there yet"
-    elif stage == "o":
+        return f"row {row} is not there yet: the tiles make it"
+    if stage == "o":
         values = items[-2].matrix.values
-        if state.weights is not None and len(values) <= MOST_TERMS:
-            terms = zip(state.weights[row], values[:, col], strict=True)
-            yield sum_words(name, terms, (), float(last.values[row, col]))
-        yield f"a row of O is the average of the rows of V with the weights of row {row}"
-        yield f"row {row}: V averaged"
-    else:
-        short, weight = f"{name} = {tick_text(float(last.values[row, col]))}", weight_of(run, stage)
-        if written := sum_text(run, stage, row, col):
-            yield written
-        more = " and a bias" if len(run.stage(stage).takes) > 2 else ""
-        more += ", turned by its place" if run.layer.turns(stage) else ""
-        made = f"from head {col // run.shapes['o'][2]}"
-        if weight is not None:
-            made = f"a sum of {len(weight)} products{more}"
-        yield f"{short}, {made}"
-        yield short
+        if state.weights is None or len(values) > MOST_TERMS:
+            return f"a row of O is the average of the rows of V with the weights of row {row}"
+        terms = zip(state.weights[row], values[:, col], strict=True)
+        return sum_words(name, terms, (), float(last.values[row, col]))
+    if written := sum_text(run, stage, row, col):
+        return written
+    more = " and a bias" if len(run.stage(stage).takes) > 2 else ""
+    more += ", turned by its place" if run.layer.turns(stage) else ""
+    weight, made = weight_of(run, stage), f"from head {col // run.shapes['o'][2]}"
+    if weight is not None:
+        made = f"a sum of {len(weight)} products{more}"
+    return f"{name} = {tick_text(float(last.values[row, col]))}, {made}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +137,7 @@ class StagePicture(Box):
         px, band, items = style.px, band_of(style), items_of(self.state)
         row, col = cell_of(self.state, items)
         shapes = [item.matrix.values.shape for item in items]
-        gap, within = min(px(36), 0.07 * rect.width()), rect.adjusted(0, px(30), 0, -px(10))
+        gap, within = min(px(36), 0.07 * rect.width()), style.inset(rect, 0, 30, 0, 10)
         largest = max(rows for rows, _ in shapes), max(cols for _, cols in shapes)
         places = [place for place, in laid(
             [[each] for each in shapes], largest, style, within, cell=_CELL, least=_LEAST, gap=gap,

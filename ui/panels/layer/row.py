@@ -16,6 +16,7 @@ from simulator.study.layer.heads import RowShares, row_shares
 from ui.kit.boxes import Box, Column, Placed, Row
 from ui.kit.shapes import LINE, Legend, Text
 from ui.look.draw import CENTRE, RIGHT, draw_text, outline, text_width
+from ui.look.names import row_name
 from ui.look.theme import LABEL, Style
 from ui.look.units import exact_text, number_text
 from ui.panels.layer.matrices import Matrix
@@ -33,12 +34,11 @@ _NAMED = 8
 
 def words_of_row(state: LayerState) -> Words:
     """Return what is shown, and how the stacks are read."""
-    name = f"{state.row_name(state.shown_row)} of Y"
+    name = f"{row_name(state.snapshot.program.workload, state.shown_row)} of Y"
     less = ", less its bias" if "bo" in state.run.layer.weights else ""
     heads, given = len(state.finished), len(state.done)
-    has = f"{given} of {heads} heads have this row"
-    told = (f"{has}: Y is not whole yet", has) if given < heads else ""
-    return Words((f"What each head gives to {name}{less}", name), told, (
+    has = f"{given} of {heads} heads have this row: Y is not whole yet"
+    return Words(f"What each head gives to {name}{less}", has if given < heads else "", (
         "One stack for each dimension: positive pieces upwards, negative ones downwards.",
         "The line is their sum, Y; per cent: what a head gives in the direction of the row.",
     ))  # fmt: skip
@@ -179,7 +179,7 @@ def _paint_sum(painter: QPainter, style: Style, column: QRectF, at: float, words
     theme, px, font = style.theme, style.px, style.code_font(LABEL, bold=True)
     edge, wide = 0.04 * column.width(), text_width(font, words) + px(6)
     for colour, thick in ((theme.panel, 4), (theme.text, 2)):
-        painter.setPen(QPen(QColor(colour), px(thick)))
+        painter.setPen(style.pen(colour, thick))
         painter.drawLine(QLineF(column.left() + edge, at, column.right() - edge, at))
     if wide <= column.width():
         above = at - px(18) if at >= column.top() - px(1) else at + px(2)

@@ -113,11 +113,6 @@ class LayerState:
         """The heads that have finished the row of Y that is shown."""
         return [int(head) for head in np.flatnonzero(self.finished[:, self.shown_row])]
 
-    def row_name(self, row: int) -> str:
-        """Return a row in words: ``row 8 “it”``."""
-        token = self.snapshot.program.workload.query_token(row)
-        return f"row {row} “{token}”" if token else f"row {row}"
-
     @cached_property
     def weights(self) -> F32 | None:
         """The softmax of the head at work, (N, N) float32; None where a run is too large."""

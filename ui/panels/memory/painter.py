@@ -236,7 +236,7 @@ def _paint_chips(
             pen.setStyle(Qt.PenStyle.DashLine)
         painter.setPen(pen)
         painter.setBrush(mixed(theme.sram_ground, colour, 0.28) if solid else Qt.BrushStyle.NoBrush)
-        painter.drawRoundedRect(box.adjusted(px(1), px(1), -px(1), -px(1)), px(4), px(4))
+        painter.drawRoundedRect(style.inset(box, 1, 1, 1, 1), px(4), px(4))
         write_chip(painter, chip, box, style, colour, theme.muted)
         painter.setOpacity(1.0)
 
@@ -321,9 +321,9 @@ def _paint_way(
     begin, end = (hbm, chip) if lane.loads else (chip, hbm)
     on = (end - begin) * (1 / (hypot(end.x() - begin.x(), end.y() - begin.y()) or 1.0))
     at = begin + on * (size / 2) + (end - begin - on * size) * way
-    painter.setPen(QPen(mixed(style.theme.panel, colour, 0.55), px(1.2), Qt.PenStyle.DashLine))
+    painter.setPen(style.pen(mixed(style.theme.panel, colour, 0.55), 1.2, Qt.PenStyle.DashLine))
     painter.drawLine(hbm, chip)
-    painter.setPen(QPen(colour, px(1.6)))
+    painter.setPen(style.pen(colour, 1.6))
     painter.drawLine(begin, at)
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(colour)
@@ -340,7 +340,7 @@ def _paint_quiet_lane(painter: QPainter, layout: MemoryLayout) -> None:
     if layout.tall:
         draw_text(painter, place, "no tile moves", font, style.theme.muted, CENTRE)
         return
-    painter.setPen(QPen(QColor(style.theme.faint), style.px(1.2), Qt.PenStyle.DashLine))
+    painter.setPen(style.pen(style.theme.faint, 1.2, Qt.PenStyle.DashLine))
     y = place.center().y() + style.px(8)
     painter.drawLine(QPointF(place.x(), y), QPointF(place.right(), y))
     label = QRectF(place.x(), y - style.px(17), place.width(), style.px(14))

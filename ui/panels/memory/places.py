@@ -121,7 +121,7 @@ def title_row(ground: QRectF, style: Style) -> QRectF:
 def inside(ground: QRectF, style: Style) -> QRectF:
     """Return the place under the title of a memory."""
     px = style.px
-    inner = ground.adjusted(px(7), 0, -px(7), -px(6))
+    inner = style.inset(ground, 7, 0, 7, 6)
     inner.setTop(title_row(ground, style).bottom() + px(3))
     return inner
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import ceil, sqrt
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtGui import QColor, QPainter
 
 from simulator.problem.hardware import GB, Gpu
 from simulator.program.traffic import stored_bytes
@@ -22,14 +22,7 @@ from ui.look.draw import CENTRE, RIGHT, draw_text, mixed, outline, text_width
 from ui.look.names import first_that_fits
 from ui.look.theme import Style
 from ui.look.units import bytes_text, count_text
-from ui.panels.memory.model import (
-    Chip,
-    MemoryModel,
-    MemoryState,
-    memory_model,
-    requested,
-    slot_of,
-)
+from ui.panels.memory.model import Chip, MemoryModel, MemoryState, memory_model, requested, slot_of
 from ui.panels.memory.painter import paint_ground
 from ui.panels.memory.places import SLOT_COUNT, arranged, inside, short_name, two_lines
 
@@ -136,7 +129,7 @@ def scale_layout(rect: QRectF, style: Style, model: ScaleModel) -> ScaleLayout:
         store = QRectF(room.x(), room.y(), 0.36 * room.width(), room.height())
         lens = QRectF(store.right() + px(18), room.y(), 0, room.height())
         lens.setRight(room.right())
-    field = inside(store, style).adjusted(0, 0, 0, -px(18))
+    field = style.inset(inside(store, style), 0, 0, 0, 18)
     cells, side = _cells(field, model.gpu.memory_gb, from_right=not tall)
     per_byte = side * side / GB
     small_desk = sqrt(model.gpu.smem_bytes * per_byte)
@@ -327,7 +320,7 @@ def _paint_lens(painter: QPainter, model: ScaleModel, layout: ScaleLayout) -> No
     beside = layout.beside
     mark = QRectF(first.right() - size if beside else first.x(), first.y(), size, size)
     line = QColor(theme.current)
-    painter.setPen(QPen(line, px(1), Qt.PenStyle.DashLine))
+    painter.setPen(layout.style.pen(line, 1, Qt.PenStyle.DashLine))
     edge, reach = (QPointF(0, px(9)), QPointF(0, px(4))) if beside else (QPointF(px(9), 0),) * 2
     centre = mark.center()
     end = (
@@ -402,7 +395,7 @@ def _paint_desk(painter: QPainter, model: ScaleModel, layout: ScaleLayout) -> No
             box = box.intersected(place) if box.height() > place.height() else box
             painter.fillRect(box, colour)
             if chip.fresh:
-                ring = box.adjusted(-px(2), -px(2), px(2), px(2))
+                ring = layout.style.inset(box, -2, -2, -2, -2)
                 outline(painter, ring, theme.current, px(1))
             slot = layout.slot(chip.slot, registers=registers)
             under = QRectF(slot.x(), place.bottom() + px(1), slot.width(), px(14))
@@ -425,11 +418,11 @@ def paint_grains(painter: QPainter, motion: Motion, share: float, layout: ScaleL
         colour = style.theme.tensor(flight.move.tensor)
         line = QColor(colour)
         line.setAlphaF(0.4)
-        painter.setPen(QPen(line, px(1), Qt.PenStyle.DashLine))
+        painter.setPen(layout.style.pen(line, 1, Qt.PenStyle.DashLine))
         painter.drawLine(start, end)
         side = sqrt(flight.move.bytes * per_byte)
         painter.fillRect(QRectF(at.x() - side / 2, at.y() - side / 2, side, side), colour)
         if side < px(10):  # a grain
-            painter.setPen(QPen(QColor(style.theme.current), px(1.2)))
+            painter.setPen(layout.style.pen(style.theme.current, 1.2))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawEllipse(at, px(6), px(6))

@@ -23,14 +23,7 @@ from ui.look.draw import CENTRE, LEFT, RIGHT, draw_text, mixed, text_width
 from ui.look.names import first_that_fits, fitting
 from ui.look.theme import Style
 from ui.look.units import bytes_text
-from ui.panels.memory.model import (
-    Chip,
-    MemoryModel,
-    MemoryState,
-    memory_model,
-    requested,
-    slot_of,
-)
+from ui.panels.memory.model import Chip, MemoryModel, MemoryState, memory_model, requested, slot_of
 from ui.panels.memory.painter import paint_whole_run, write_chip
 from ui.panels.memory.places import MIN_SIZE, SLOT_COUNT, short_name, two_lines
 
@@ -186,7 +179,7 @@ def _paint_sides(painter: QPainter, board: Slant, thick: float) -> None:
 
 def _paint_board(painter: QPainter, board: Slant, fill: str, line: str, style: Style) -> None:
     """Paint a board with its two visible sides."""
-    painter.setPen(QPen(QColor(line), style.px(1)))
+    painter.setPen(style.pen(line, 1))
     painter.setBrush(mixed(fill, line, 0.5))
     _paint_sides(painter, board, style.px(5))
     painter.setBrush(QColor(fill))
@@ -200,14 +193,14 @@ def _title(board: Slant, style: Style) -> QRectF:
 
 
 def _paint_hbm(painter: QPainter, now: Snapshot, model: MemoryModel, layout: TiltedLayout) -> None:
-    style, theme, px = layout.style, layout.style.theme, layout.style.px
+    style, theme = layout.style, layout.style.theme
     _paint_board(painter, layout.hbm, theme.hbm_ground, theme.hbm_line, style)
     title = Text(f"HBM  {model.tbps:g} TB/s", ("hbm_line", "text", 0.55), size=12, bold=True)
     title.paint(painter, style, _title(layout.hbm, style))
     w = now.program.workload
     for traffic in model.tensors:
         place, colour = layout.tensors[traffic.tensor], theme.tensor(traffic.tensor)
-        painter.setPen(QPen(colour, px(1)))
+        painter.setPen(layout.style.pen(colour, 1))
         painter.setBrush(mixed(theme.hbm_ground, colour, 0.32))
         painter.drawPolygon(place.polygon)
         axis = next((a for a in TENSORS[traffic.tensor].axes if a != "split"), "row")
@@ -272,7 +265,7 @@ def _paint_slot(
     theme, px = style.theme, style.px
     faint = mixed(theme.sram_ground, theme.sram_line, 0.45)
     kind = Qt.PenStyle.DashLine if registers else Qt.PenStyle.SolidLine
-    painter.setPen(QPen(faint, px(1), kind))
+    painter.setPen(style.pen(faint, 1, kind))
     painter.setBrush(Qt.BrushStyle.NoBrush)
     painter.drawPolygon(place.polygon)
     if chip is None:
@@ -308,7 +301,7 @@ def _paint_rising(
     colour = theme.tensor(flight.move.tensor)
     line = QColor(colour)
     line.setAlphaF(0.5)
-    painter.setPen(QPen(line, px(1), Qt.PenStyle.DashLine))
+    painter.setPen(layout.style.pen(line, 1, Qt.PenStyle.DashLine))
     for x, y in ((0, 1), (1, 1)):
         painter.drawLine(low.point(x, y), high.point(x, y))
     now = low.towards(high, way if flight.loads else 1 - way)
@@ -323,5 +316,5 @@ def _paint_rising(
         painter.drawPolygon(now.polygon)
     painter.restore()
     painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.setPen(QPen(colour, px(2)))
+    painter.setPen(layout.style.pen(colour, 2))
     painter.drawPolygon(now.polygon)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from string import ascii_lowercase
 from typing import Literal
 
@@ -21,26 +21,52 @@ _SAID = (
 """The parts of a bar, longest first."""
 
 
-def title(state: PagesState) -> tuple[str, ...]:
-    """Return the picture's title, longest first."""
+def title(state: PagesState) -> str:
+    """Return the picture's title."""
+    sequences = plural(len(state.now.running), "sequence")
     if state.of_run:
-        sequences = plural(len(state.now.running), "sequence")
-        return (f"The cache of this run: {sequences}", sequences)
+        return f"The cache of this run: {sequences}"
     if state.by_hand:
-        taken = len(state.now.counts)
-        pages = f"{taken} of {plural(state.server.places, 'page')} taken"
-        return (
-            f"By hand: {plural(len(state.now.running), 'sequence')}, {pages}", pages
-        )  # fmt: skip
-    end = f"step {state.step} of {state.steps - 1}"
-    return (f"A server's cache of {state.server.slots} tokens, {end}", f"Cache, {end}", end)
+        pages = plural(state.server.places, "page")
+        return f"By hand: {sequences}, {len(state.now.counts)} of {pages} taken"
+    slots, last = state.server.slots, state.steps - 1
+    return f"A server's cache of {slots} tokens, step {state.step} of {last}"
 
 
-def sentences(state: PagesState) -> tuple[str, ...]:
-    """Return what has happened, and what the two ways come to."""
+def sentences(state: PagesState) -> Iterator[str]:
+    """Yield what has happened, and what the two ways come to."""
     if state.by_hand:
-        return (_last_move(state), _shared(state))
-    return (_of_run(state),) if state.of_run else (_events(state), _ends(state))
+        yield _last_move(state)
+        waste, counts = state.wastes[0], state.now.counts.values()
+        yield (
+            f"{plural(sum(count > 1 for count in counts), 'page')} read by several sequences, "
+            f"which saves {plural(waste.saved, 'slot')}; {plural(waste.inside, 'slot')} reserved "
+            "but empty. Click a sequence to choose it."
+        )
+    elif state.of_run:
+        pages, stretches = state.wastes
+        longest = max(each.tokens for each in state.now.running)
+        yield (
+            f"Contiguous, each sequence has room for {longest} slots. In pages "
+            f"{plural(pages.inside, 'slot')} of {pages.used + pages.inside} "
+            f"{'is' if pages.inside == 1 else 'are'} reserved but empty; "
+            f"contiguous {stretches.inside} of {stretches.used + stretches.inside}."
+        )
+    else:
+        said = _changes(state.now)
+        if state.step >= len(state.in_pages):
+            yield f"In pages all was answered after {len(state.in_pages)} steps."
+        else:
+            yield f"This step: {', '.join(said) or 'no page was taken or given'}."
+        one, other = (
+            max(len(moment.running) for moment in moments)
+            for moments in (state.in_pages, state.in_stretches)
+        )
+        yield (
+            f"In pages up to {one} sequences run at once and all is answered after "
+            f"{len(state.in_pages)} steps; contiguous up to {other}, after "
+            f"{len(state.in_stretches)}."
+        )
 
 
 def waits(state: PagesState) -> tuple[str, ...]:
@@ -68,30 +94,10 @@ def stretches(state: PagesState) -> tuple[str, ...]:
             f"contiguous: {running}", "contiguous")  # fmt: skip
 
 
-def _of_run(state: PagesState) -> str:
-    """Return in words what pages and stretches hold without a token."""
-    pages, stretches = state.wastes
-    longest = max(each.tokens for each in state.now.running)
-    return (
-        f"Contiguous, each sequence has room for {longest} slots. In pages "
-        f"{plural(pages.inside, 'slot')} of {pages.used + pages.inside} "
-        f"{'is' if pages.inside == 1 else 'are'} reserved but empty; "
-        f"contiguous {stretches.inside} of {stretches.used + stretches.inside}."
-    )
-
-
 def sequence_name(server: Server, each: Running) -> str:
     """Return the number of a request, with a letter for its sample if it has several."""
     several = len(server.requests[each.request].answers) > 1
     return f"{each.request}{ascii_lowercase[each.sample] if several else ''}"
-
-
-def _events(state: PagesState) -> str:
-    """Return in words what the step has done in pages."""
-    if state.step >= len(state.in_pages):
-        return f"In pages all was answered after {len(state.in_pages)} steps."
-    said = _changes(state.now)
-    return f"This step: {', '.join(said)}." if said else "This step: no page was taken or given."
 
 
 def _changes(now: CacheStep) -> list[str]:
@@ -127,29 +133,6 @@ def _last_move(state: PagesState) -> str:
         begins = _DONE[kind]
     said = _changes(now)
     return f"{begins}: {', '.join(said)}." if said else f"{begins}. No page was taken or given."
-
-
-def _shared(state: PagesState) -> str:
-    """Return in words what sharing saves, and what pages hold without a token."""
-    waste = state.wastes[0]
-    shared = sum(count > 1 for count in state.now.counts.values())
-    return (
-        f"{plural(shared, 'page')} read by several sequences, which saves "
-        f"{plural(waste.saved, 'slot')}; {plural(waste.inside, 'slot')} reserved but empty. "
-        "Click a sequence to choose it."
-    )
-
-
-def _ends(state: PagesState) -> str:
-    """Return when each of the two is done, and how many ran at once."""
-    one, other = (
-        max(len(moment.running) for moment in moments)
-        for moments in (state.in_pages, state.in_stretches)
-    )
-    return (
-        f"In pages up to {one} sequences run at once and all is answered after "
-        f"{len(state.in_pages)} steps; contiguous up to {other}, after {len(state.in_stretches)}."
-    )
 
 
 def places_words(server: Server, numbers: Numbers) -> tuple[str, ...]:

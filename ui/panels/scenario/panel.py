@@ -519,8 +519,9 @@ class ScenarioPanel(Panel[None]):
             self._choose_rows()
         for name, field in self.fields.items():
             mistake = wrong.get(name)
-            field.say(*(_expected(mistake), mistake.remedy) if mistake else ("",))
-        rest = [f"{name}: {_expected(it)}" for name, it in wrong.items() if name not in SPECS]
+            said = (f"expected {mistake.expected}", mistake.remedy) if mistake else ("",)
+            field.say(*said)
+        rest = [f"{at}: expected {it.expected}" for at, it in wrong.items() if at not in SPECS]
         self.banner.say("\n".join(filter(None, [self._notice, *rest])))
         shown = texts(self._workload.scenario) if self._workload else self._draft
         holds = bool(wrong) or bool(self._notice and self._draft != shown)
@@ -574,10 +575,6 @@ def _typed(event: QKeyEvent) -> bool:
 
 def _untitled(scenario: Scenario) -> dict[str, object]:
     return scenario.model_dump(exclude={"title"})
-
-
-def _expected(mistake: Mistake) -> str:
-    return f"expected {mistake.expected}"
 
 
 def _summary(workload: Workload, visits: int | None) -> str:

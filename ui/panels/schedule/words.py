@@ -13,7 +13,6 @@ from simulator.study.schedule.placing import placed
 from simulator.study.schedule.schedule import LaunchSchedule, Schedule
 from simulator.study.schedule.splits import packing_reasons, splitting
 from simulator.study.schedule.state import ScheduleState, TimelineRow
-from ui.kit.shapes import Wordings
 from ui.look.durations import MODEL
 from ui.look.units import (
     bytes_text,
@@ -30,12 +29,11 @@ _UNEVEN = 1.2
 """Blocks whose longest takes this many times as long as the shortest are told to be uneven."""
 
 
-def title(state: ScheduleState) -> tuple[str, ...]:
-    """Return the title, and in short."""
+def title(state: ScheduleState) -> str:
+    """Return the title."""
     gpu = state.program.workload.gpu
     where = f"thread blocks on the {plural(gpu.sms, 'multiprocessor')} of {gpu.name}"
-    full = f"A model, nothing measured: {where}; a stronger colour is more work"
-    return full, f"A model, not measured: thread blocks on {gpu.name}"
+    return f"A model, nothing measured: {where}; a stronger colour is more work"
 
 
 def figures(state: ScheduleState, row: TimelineRow) -> tuple[str, ...]:
@@ -79,8 +77,8 @@ def _counted(row: TimelineRow) -> tuple[str, ...]:
     return f"{said} after each block's first: the log has no times", f"{said}, no times"
 
 
-def told(state: ScheduleState) -> Wordings:
-    """Return the event under the mouse, or the one at work, and in short."""
+def told(state: ScheduleState) -> str:
+    """Return the event under the mouse, or the one at work."""
     found, begins = [each for each in state.rows if state.working(each)], ""
     if state.pointed is not None:
         row, event = state.shown[state.pointed[0]], state.pointed[1]
@@ -96,10 +94,10 @@ def told(state: ScheduleState) -> Wordings:
     end = float(events.end[event])
     where = f"{begins}{events.names[event]}: {events.lanes[events.lane[event]]}"
     if not events.timed:
-        return f"{where}, turn {end:.0f}", where
+        return f"{where}, turn {end:.0f}"
     if not state.seconds:
         return where
-    return f"{where}, {clock_text(float(events.start[event]), end)} to {time_text(end)}", where
+    return f"{where}, {clock_text(float(events.start[event]), end)} to {time_text(end)}"
 
 
 def sentences(state: ScheduleState) -> Iterator[str]:

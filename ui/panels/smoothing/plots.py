@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from simulator.base.matmul import matmul
 from simulator.study.smoothing.regression import BANDWIDTHS, EXAMPLES, Regression
 from simulator.study.smoothing.repeated import RANKED, TIMES
+from ui.look.names import key_name, row_name
 from ui.look.units import count_text, number_text, tick_text
 from ui.panels.smoothing.state import COUNTS, DRAWS, HOT, SmoothingState
 from ui.plots.model import Axis, Curve, Level, PlotMark, PlotModel
@@ -34,7 +35,9 @@ def keys_plot(state: SmoothingState) -> PlotModel:
     weights = points.weights[at] if moved is None else moved.weights
     x, y = plane.queries[at] if moved is None else moved.place
     q = points.q[at] + matmul(np.array((x, y)) - plane.queries[at], plane.axes)
-    whose = f"query of {state.row_name(state.row)}" + (", moved" if moved is not None else "")
+    whose = f"query of {row_name(state.workload, state.row)}" + (
+        ", moved" if moved is not None else ""
+    )
     marks = [
         PlotMark(float(x), float(y), whose, "query", "Q", "star", 7.0,
              (f"{whose}, {state.head_name}", f"|q| = {number_text(size_of(q))}",
@@ -56,7 +59,7 @@ def keys_plot(state: SmoothingState) -> PlotModel:
         far = size_of(q - points.k[n])
         label = f"{state.key_label(n)}: {number_text(p, 2)}" if n in strongest else ""
         lines: tuple[str, ...] = (
-            state.key_name(n),
+            key_name(state.workload, state.points.keys[n]),
             f"weight {number_text(p, 4)}" if seen else "hidden by the mask",
             f"|q − k| = {number_text(far)}, |k| = {number_text(size_of(points.k[n]))}",
         )
@@ -68,14 +71,14 @@ def keys_plot(state: SmoothingState) -> PlotModel:
         for n, row in enumerate(points.rows):
             if n != at or moved is not None:
                 qx, qy = plane.queries[n]
-                lines = (f"query of {state.row_name(row)}", "click: explain this row")
+                lines = (f"query of {row_name(state.workload, row)}", "click: explain this row")
                 marks.append(
                     PlotMark(float(qx), float(qy), "", "", "Q", "cross", 3.0, lines, pick=row)
                 )
         seeing = np.asarray(points.seen.any(axis=1))
         path = plane.blends[seeing]
         if 1 < len(path) <= _MOST_PATH:
-            names = [state.row_name(points.rows[n]) for n in np.flatnonzero(seeing)]
+            names = [row_name(state.workload, points.rows[n]) for n in np.flatnonzero(seeing)]
             curves.append(
                 Curve("means, row by row", "means", "O", tuple(path[:, 0].tolist()),
                       tuple(path[:, 1].tolist()), "dot", "ring", 1.0,
@@ -97,7 +100,8 @@ def keys_plot(state: SmoothingState) -> PlotModel:
     )
     low, high = places.min(axis=0).tolist(), places.max(axis=0).tolist()
     top = int(weights.argmax())
-    said = f"{state.key_name(top)} has most, {number_text(float(weights[top]))}"
+    name = key_name(state.workload, state.points.keys[top])
+    said = f"{name} has most, {number_text(float(weights[top]))}"
     return PlotModel(
         name=f"Keys of {state.head_name} in two dimensions",
         x=Axis(f"first component, {100 * first:.0f} %", tick_text),
@@ -107,7 +111,7 @@ def keys_plot(state: SmoothingState) -> PlotModel:
         note=note,
         x_range=(low[0], high[0]),
         y_range=(low[1], high[1]),
-        summary=f"{note} Of {state.row_name(state.row)} {said}.",
+        summary=f"{note} Of {row_name(state.workload, state.row)} {said}.",
     )
 
 

@@ -91,26 +91,10 @@ class SmoothingState:
         """The head in words."""
         return f"head {self.workload.picked[self.points.head]}"
 
-    def row_name(self, row: int) -> str:
-        """Return a row in words: ``row 8 “it”``."""
-        token = self.workload.query_token(row)
-        return f"row {count_text(row)} “{token}”" if token else f"row {count_text(row)}"
-
-    def key_name(self, n: int) -> str:
-        """Return the n-th of the keys that were taken in words."""
-        key = self.points.keys[n]
-        token = self.workload.key_token(key)
-        return f"key {count_text(key)} “{token}”" if token else f"key {count_text(key)}"
-
     def key_label(self, n: int) -> str:
         """Return the n-th of the keys in short."""
         key = self.points.keys[n]
         return self.workload.key_token(key) or f"key {count_text(key)}"
-
-    def row_label(self, n: int) -> str:
-        """Return the n-th of the rows in one word."""
-        row = self.points.rows[n]
-        return self.workload.query_token(row) or count_text(row)
 
     @property
     def part_words(self) -> str:

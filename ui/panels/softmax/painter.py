@@ -33,7 +33,7 @@ from ui.look.draw import (
 from ui.look.formula import draw_part, formula
 from ui.look.kept import draw_kept, kept, place_key
 from ui.look.lit import alpha_boxes, paint_lit
-from ui.look.names import first_that_fits, font_that_fits, weights_words
+from ui.look.names import first_that_fits, font_that_fits, row_name, weights_words
 from ui.look.theme import Style
 from ui.look.units import count_text, number_text, plural, ulp_text
 from ui.panels.softmax.model import (
@@ -53,11 +53,7 @@ from ui.panels.softmax.model import (
     weights_by_now,
 )
 from ui.panels.softmax.places import SoftmaxLayout, height_of, legend_places, softmax_layout
-from ui.panels.softmax.rescale import (
-    RescaleScene,
-    paint_excess,
-    paint_rescale,
-)
+from ui.panels.softmax.rescale import RescaleScene, paint_excess, paint_rescale
 from ui.panels.softmax.weights import paint_weights
 from ui.panels.update_lines import UpdateLine, softmax_lines
 
@@ -250,8 +246,7 @@ def elsewhere_words(snapshot: Snapshot, row: int) -> tuple[str, ...]:
 def _paint_title(painter: QPainter, picture: _RowPicture) -> None:
     snapshot, report, layout = picture.snapshot, picture.report, picture.layout
     style, w = layout.style, snapshot.program.workload
-    token = w.query_token(report.row)
-    words = f"row {count_text(report.row)}" + (f" “{token}”" if token else "")
+    words = row_name(w, report.row)
     if w.group > 1:
         words = w.row_name(snapshot.visit.head, report.row)
     font, small = style.text_font(12, bold=True), style.text_font(11)
@@ -433,7 +428,7 @@ def _paint_maximum(painter: QPainter, picture: _RowPicture, phase: float) -> Non
     if maximum.old is not None:
         y_old, name = height_of(bars, plot, maximum.old), r"m_{\mathrm{old}}"
         faded = mixed(theme.panel, colour, 0.8).name()
-        painter.setPen(QPen(QColor(faded), px(1.2), Qt.PenStyle.DashLine))
+        painter.setPen(layout.style.pen(faded, 1.2, Qt.PenStyle.DashLine))
         painter.drawLine(QPointF(plot.x(), y_old), QPointF(plot.right(), y_old))
         if named:
             left = _free_place(bars, plot, y_old + 2 * high, px(112))
@@ -446,7 +441,7 @@ def _paint_maximum(painter: QPainter, picture: _RowPicture, phase: float) -> Non
             _paint_statistic(painter, name, maximum.old, at, faded, layout)
         if jumps:
             y = y_old + (y - y_old) * phase
-    painter.setPen(QPen(QColor(colour), px(1.6)))
+    painter.setPen(layout.style.pen(colour, 1.6))
     painter.drawLine(QPointF(plot.x(), y), QPointF(plot.right(), y))
     write(painter, "m", maximum.now, y - high if named else label_y, colour, layout)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF
-from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtGui import QPainter
 
 from simulator.program.playback import Rescaling
 from ui.board.scores import clipped
@@ -48,7 +48,7 @@ def paint_rescale(painter: QPainter, scene: RescaleScene) -> None:
     paint_excess(painter, scene.layout, scene.bars, scene.maximum, scene.moments.passed)
     y = scene.line
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    painter.setPen(QPen(QColor(style.theme.current), style.px(2.4)))
+    painter.setPen(style.pen(style.theme.current, 2.4))
     painter.drawLine(QPointF(plot.x(), y), QPointF(plot.right(), y))
     if scene.moments.named > 0 and scene.moments.gone < 1:
         _paint_chip(painter, scene)
@@ -70,7 +70,7 @@ def paint_excess(
         wide = max(slot * (0.84 if slot >= 3 else 1.0), 1.0)
         box = QRectF(plot.x() + n * slot, top, wide, bottom - top)
         outline(painter, box, style.theme.current, hairline(style))
-        painter.setPen(QPen(QColor(style.theme.current), style.px(1.4)))
+        painter.setPen(style.pen(style.theme.current, 1.4))
         with clipped(painter, box):  # lines, which are the same in pictures and on pages
             for k in range(int((box.width() + box.height()) / gap) + 1):
                 start = QPointF(box.left() + k * gap, box.top())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
@@ -189,7 +188,14 @@ def map_plot(found: TilingMap, w: Workload, quantity: Quantity) -> PlotModel:
         beyond=beyond,
         beyond_label=f"hatched: over {limit} a block",
         beyond_short=f"over {limit}",
-        details=partial(_cell_lines, found, w),
+        details=lambda row, column: (
+            *figure_lines(
+                f"{_title(found.algorithm)}, {_tiles(found.rows[row], found.cols[column])} tiles",
+                found.figures[row][column],
+                w,
+            ),
+            "click: make it the scenario",
+        ),
     )
     marks, off = _choice_marks(found, w, heat)
     said = [_note(w, None), *([f"Off the map: {', '.join(off)}."] if off else [])]
@@ -219,12 +225,6 @@ def map_plot(found: TilingMap, w: Workload, quantity: Quantity) -> PlotModel:
 
 def _tiles(rows: int, cols: int) -> str:
     return f"{count_text(rows)} × {count_text(cols)}"
-
-
-def _cell_lines(found: TilingMap, w: Workload, row: int, column: int) -> tuple[str, ...]:
-    heading = f"{_title(found.algorithm)}, {_tiles(found.rows[row], found.cols[column])} tiles"
-    lines = figure_lines(heading, found.figures[row][column], w)
-    return (*lines, "click: make it the scenario")
 
 
 def _choice_marks(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from PySide6.QtCore import QSizeF
+from PySide6.QtCore import QRectF, QSizeF
+from PySide6.QtGui import QPainter
 
 from simulator.base.choices import one_of
 from simulator.problem.scenario import Scenario, with_values
@@ -26,16 +27,135 @@ from simulator.study.sweep import (
     tiling_map,
 )
 from simulator.study.sweep_choices import CHOICES, KERNELS, MAP, VARIANTS
-from simulator.study.variants import VariantTable, variant_table
-from ui.kit.boxes import Box
-from ui.look.units import count_text
+from simulator.study.variants import HEADS, Variant, VariantCost, VariantTable, variant_table
+from ui.kit.boxes import Box, Column, Row
+from ui.kit.shapes import Text
+from ui.look.draw import LEFT, RIGHT, card, draw_text, text_width
+from ui.look.theme import Style
+from ui.look.units import bytes_text, count_text, time_text
 from ui.panels.study import Chosen, Study, Words
-from ui.panels.sweep.plot import QUANTITIES, CurvePick, Quantity, map_plot, sweep_plot
-from ui.panels.sweep.table import variants_picture, variants_said, variants_words
+from ui.panels.sweep.plot import ONE_LENGTH, QUANTITIES, CurvePick, Quantity, map_plot, sweep_plot
 from ui.plots.model import PlotModel
 from ui.plots.widget import load_plots
 from ui.session.tasks import Report
 from ui.session.view import View
+
+_HEADINGS = ("time", "held in HBM", "cached", "weights W")
+_LINE, _HIGHEST = 14.0, 44.0
+"""Height of a line and most of a row, pixels at scale 1."""
+
+
+def variants_words(t: VariantTable, w: Workload) -> Words:
+    """Return what has to be known to read the table."""
+    queries = "" if w.queries == w.seqlen_k else f"{count_text(w.queries)} queries, "
+    first = (
+        f"{queries}N = {count_text(w.seqlen_k)}, d = {w.head_dim}, one layer of {t.heads} heads, "
+        f"D = {count_text(t.width)}, {w.gpu.name}."
+    )
+    more = [f"{ONE_LENGTH}."]
+    if t.lengths:
+        low, high = (count_text(n) for n in (t.lengths[0], t.lengths[-1]))
+        more = [f"Exponents fitted from N = {low} to {high}."]
+    if t.heads == HEADS != w.input_heads[0]:
+        more.append(f"{HEADS} heads because a single one shares nothing.")
+    more.append("Times: the least that the data sheet allows.")
+    if w.dtype == "float32":
+        more.append("Times are of bytes alone: no float32 rate in the presets.")
+    return Words(first, "", tuple(more))
+
+
+def exponent_text(cost: VariantCost) -> str:
+    """Return a fitted exponent with two digits; "" where none could be fitted."""
+    if cost.power is None:
+        return ""
+    return f"{cost.power.exponent + 0.0:.2f}".replace("-0.00", "0.00").replace("-", "−")
+
+
+def cells_of(row: Variant) -> tuple[tuple[VariantCost, Callable[[float], str]], ...]:
+    """Return the costs of a variant in the order of the columns, with how they are written."""
+    return (
+        (row.seconds, time_text),
+        (row.held, bytes_text),
+        (row.cached, bytes_text),
+        (row.parameters, count_text),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Power(Box):
+    """N with a raised exponent, at the right."""
+
+    exponent: str
+
+    def height(self, style: Style, width: float) -> float:
+        return style.px(_LINE)
+
+    def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
+        code, small, ink = style.code_font(12), style.code_font(11), style.theme.tensor("S")
+        raised, letter = text_width(small, self.exponent), text_width(code, "N")
+        base = rect.adjusted(0, 0, -raised - style.px(1), 0)
+        draw_text(painter, base.adjusted(base.width() - letter, 0, 0, 0), "N", code, ink, LEFT)
+        top = rect.translated(0, -style.px(3))
+        draw_text(painter, top, self.exponent, small, ink, RIGHT)
+
+
+@dataclass(frozen=True, eq=False)
+class _Cell(Column):
+    """A cell as wide as the widest of its column, in the middle of its row."""
+
+    of: tuple[str, ...] = ()  # all words of the column
+
+    def width(self, style: Style) -> float:
+        return max(text_width(style.text_font(12), each) for each in self.of) + style.px(10)
+
+
+class _OwnRow(Row):
+    """The row of the scenario's own variant, framed."""
+
+    def paint(self, painter: QPainter, style: Style, rect: QRectF) -> None:
+        theme, frame = style.theme, rect.adjusted(1, 0, -1, 0)
+        card(painter, frame, theme.accent, theme.current, style.px(4), style.px(1.2))
+
+
+class _Rows(Column):
+    """The rows of the table, at most so high."""
+
+    def most_height(self, style: Style) -> float:
+        return style.px(_HIGHEST) * len(self.parts)
+
+
+def variants_picture(t: VariantTable) -> Box:
+    """Return a row for each variant; where there is little room the last columns go."""
+    names = ["variant", *(part for row in t.rows for part in row.name.split(", "))]
+    columns = [
+        [heading, *(text(cost.here) for cost, text in each)]
+        for heading, each in zip(_HEADINGS, zip(*map(cells_of, t.rows), strict=True), strict=True)
+    ]
+
+    def line(kind: type[Row], name: Box, cells: list[Box], grow: float = 0.0) -> Row:
+        first = _Cell((name,), 0, of=tuple(names))
+        rest = (
+            _Cell((each,), 0, of=tuple(column), grow=1, may_go=n > 0)
+            for n, (each, column) in enumerate(zip(cells, columns, strict=True))
+        )
+        return kind((Box(wide=6), first, *rest, Box(wide=6)), gap=0, grow=grow)
+
+    def middle(*parts: Box) -> Column:
+        return Column((Box(grow=1), *parts, Box(grow=1)), gap=0, grow=1)
+
+    heads: list[Box] = [Text(each, "muted", RIGHT, size=11) for each in _HEADINGS]
+    rows = []
+    for row in t.rows:
+        cells: list[Box] = [
+            middle(Text(text(cost.here), align=RIGHT, high=_LINE), *powers)
+            for cost, text in cells_of(row)
+            for powers in [[_Power(exponent_text(cost), may_go=True)] if cost.power else []]
+        ]
+        name = middle(*(Text(part, high=_LINE) for part in row.name.split(", ")))
+        rows.append(line(_OwnRow if row.own else Row, name, cells, 1))
+    head = line(Row, Text("variant", "muted", size=11), heads)
+    return Column((head, _Rows(tuple(rows), gap=0, grow=1)), gap=0)
+
 
 _AXES: tuple[Axis, ...] = get_args(Axis)
 
@@ -123,8 +243,17 @@ class SweepStudy(Study[Swept, Swept]):
         return variants_words(state.found, state.workload)
 
     def described(self, state: Swept) -> tuple[str, ...]:
-        rows = variants_said(state.found) if isinstance(state.found, VariantTable) else ()
-        return *super().described(state), *rows
+        rows = state.found.rows if isinstance(state.found, VariantTable) else ()
+        said = (
+            f"{row.name}: "
+            + ", ".join(
+                f"{heading} {text(cost.here)}"
+                + (f", as N to the {exponent_text(cost)}" if cost.power else "")
+                for heading, (cost, text) in zip(_HEADINGS, cells_of(row), strict=True)
+            )
+            for row in rows
+        )
+        return *super().described(state), *said
 
 
 SWEEP = SweepStudy()

@@ -319,7 +319,7 @@ def tick_labels(program: TileProgram, lay: TrafficLayout) -> list[tuple[str, QRe
     for n in sorted(range(len(edges)), key=lambda n: -parts[n]):
         x, width = round(lay.x(edges[n].visit)), text_width(font, edges[n].label) + 1
         box = QRectF(x, lay.ticks.y(), width, px(_LINE))
-        around = box.adjusted(-px(5), 0, px(5), 0)
+        around = lay.style.inset(box, -5, 0, -5, 0)
         if box.right() <= lay.plot.right() and not any(around.intersects(b) for _, b in out):
             out.append((edges[n].label, box))
     return out
@@ -362,13 +362,13 @@ def _paint_line(
     """Draw a run's total; another algorithm's run is stretched to the same width."""
     x = lay.plot.x() + curve.visits * (lay.plot.width() / curve.length)
     colour = lay.style.theme.role(curve.algorithm)
-    painter.setPen(QPen(colour, lay.style.px(width), pen))
+    painter.setPen(lay.style.pen(colour, width, pen))
     painter.drawPolyline(_polygon(x, heights(curve.totals, lay)))
 
 
 def _paint_level(painter: QPainter, amount: int, lay: TrafficLayout, colour: str) -> None:
     y = lay.y(amount)
-    painter.setPen(QPen(QColor(colour), lay.style.px(1.2), Qt.PenStyle.DotLine))
+    painter.setPen(lay.style.pen(colour, 1.2, Qt.PenStyle.DotLine))
     painter.drawLine(QLineF(lay.plot.left(), y, lay.plot.right(), y))
 
 

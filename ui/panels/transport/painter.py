@@ -61,7 +61,11 @@ def paint_scrubber(painter: QPainter, snapshot: Snapshot, style: Style, rect: QR
     layout = scrubber_layout(snapshot.program, style, rect)
     painter.save()
     if layout.cells:
-        _paint_cells(painter, snapshot, style, layout)
+        now, program = snapshot.cursor.visit, snapshot.program
+        _paint_each_cell(painter, program, style, layout, now)
+        if _cell_font(program, style, layout.rect.width() / layout.visits) is None:
+            here = layout.cell(now)
+            _paint_boundaries(painter, program, style, layout, (here.left(), here.right()))
     else:
         _paint_strip(painter, snapshot, style, layout)
     painter.restore()
@@ -76,16 +80,6 @@ def _cell_marks(program: TileProgram) -> tuple[tuple[str, bool, bool], ...]:
         label = program.launches[visit.launch].mark(visit.i, visit.j)
         out.append((label, visit.first, visit.opens))
     return tuple(out)
-
-
-def _paint_cells(
-    painter: QPainter, snapshot: Snapshot, style: Style, layout: ScrubberLayout
-) -> None:
-    now, program = snapshot.cursor.visit, snapshot.program
-    _paint_each_cell(painter, program, style, layout, now)
-    if _cell_font(program, style, layout.rect.width() / layout.visits) is None:
-        here = layout.cell(now)
-        _paint_boundaries(painter, program, style, layout, (here.left(), here.right()))
 
 
 def _paint_each_cell(
@@ -217,7 +211,10 @@ def _paint_strip(
     painter.drawImage(rect, image)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
     _paint_boundaries(painter, program, style, layout, (now - style.px(2), now + style.px(2)))
-    _paint_marker(painter, style, rect, now)
+    px = style.px
+    box = QRectF(round(now - px(2)), rect.y() - px(2), round(px(4)), rect.height() + px(4))
+    painter.fillRect(box.adjusted(-1, 0, 1, 0), QColor(theme.panel))
+    painter.fillRect(box, QColor(theme.current))
 
 
 def _paint_boundaries(
@@ -248,13 +245,6 @@ def _paint_boundaries(
         if needs <= right - left:
             place = QRectF(left + px(4), rect.y(), needs, rect.height())
             draw_text(painter, place, edge.label, font, theme.text)
-
-
-def _paint_marker(painter: QPainter, style: Style, rect: QRectF, x: float) -> None:
-    px, theme = style.px, style.theme
-    box = QRectF(round(x - px(2)), rect.y() - px(2), round(px(4)), rect.height() + px(4))
-    painter.fillRect(box.adjusted(-1, 0, 1, 0), QColor(theme.panel))
-    painter.fillRect(box, QColor(theme.current))
 
 
 # --- the chips -------------------------------------------------------------------------------
@@ -331,7 +321,7 @@ def paint_chips(painter: QPainter, snapshot: Snapshot, style: Style, rect: QRect
             ground = mixed(theme.panel, theme.window, 0.6)
             card(painter, chip.rect, ground, theme.border, px(4), px(1))
         ink = theme.text if chip.op <= now else theme.muted
-        inner = chip.rect.adjusted(px(2), 0, -px(2), 0)
+        inner = style.inset(chip.rect, 2, 0, 2, 0)
         draw_text(painter, inner, chip.text, bold if chip.op == now else font, ink, CENTRE)
     painter.restore()
 

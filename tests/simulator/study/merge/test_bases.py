@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from simulator.problem.workload import read_inputs, resolve
-from simulator.study.merge.bases import two_states
-from simulator.study.merge.by_hand import row_merge
+from simulator.study.merge.by_hand import row_merge, two_states
 from simulator.study.merge.choices import BASE_2, BASE_E, BASES, EMPTY, MIXED
 from simulator.study.merge.merging import ORDERS, parts_of
 from tests.helpers.runs import scenario, trace_of

@@ -9,7 +9,7 @@ from simulator.problem.scenario import with_values
 from simulator.problem.workload import resolve
 from simulator.program.algorithms import tile_program
 from simulator.program.tile_program import TileProgram
-from simulator.study.merge.turns import turns_of
+from simulator.study.merge.block_sums import turns_of
 from tests.helpers.runs import scenario
 
 

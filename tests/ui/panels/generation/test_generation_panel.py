@@ -49,7 +49,7 @@ def test_it_is_made_when_it_is_opened_with_the_first_step(window):
     assert window.docks["generation"].isVisible()
     assert panel.state.at == panel.slider.value() == 1
     assert [len(step.rows) for step in panel.state.found.steps] == [9] + [1] * 9
-    assert "one query, 10 keys" in panel.state.words[0]
+    assert "one query, 10 keys" in panel.state.words
 
 
 def test_curves_are_the_steps(window):
@@ -86,7 +86,7 @@ def test_a_click_on_a_point_and_the_slider_show_a_step(window):
     assert panel.plot.model.levels[0].label == "step 5"
     assert pixels(panel.picture) != before
     panel.slider.setValue(0)
-    assert panel.state.words[0].startswith("The prompt")
+    assert panel.state.words.startswith("The prompt")
 
 
 def test_several_queries_at_once(window):
@@ -94,7 +94,7 @@ def test_several_queries_at_once(window):
     panel.choose("at once", "4")
     window.session.settle()
     assert [len(step.rows) for step in panel.state.found.steps] == [9, 4, 4, 1]
-    assert "4 queries at once" in panel.state.words[0]
+    assert "4 queries at once" in panel.state.words
 
 
 def test_rows_are_those_of_one_pass(window):
@@ -188,7 +188,7 @@ def test_generate_goes_to_the_last_step_and_begins_again_with_the_prompt(window)
         session.clock.now = lambda n=n: at + 2 * n * panel.clock.seconds
         panel.clock.tick()
     assert (panel.playing, panel.state.at) == (False, 9)
-    assert "that of one causal pass" in panel.state.words[0]
+    assert "that of one causal pass" in panel.state.words
     panel.play_button.click()
     assert panel.state.at == 1
     window.set_motion(False)

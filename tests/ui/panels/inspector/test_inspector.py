@@ -21,7 +21,7 @@ from ui.look.units import exact_text, number_text
 from ui.panels.inspector.blend import parts_of
 from ui.panels.inspector.jacobian import jacobian_of, part_words
 from ui.panels.inspector.model import grid_of, peak, reading, shrunk
-from ui.panels.inspector.settings import same_scores
+from ui.panels.inspector.panel import same_scores
 
 SLIDERS = ("temperature", "window", "sinks")
 

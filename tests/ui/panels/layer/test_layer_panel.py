@@ -22,9 +22,9 @@ from ui.kit.boxes import Scene
 from ui.panels.layer.circuits import circuit
 from ui.panels.layer.counts import count_at, counts_of, lines
 from ui.panels.layer.matrices import Matrix
-from ui.panels.layer.panel import LayerPanel
 from ui.panels.layer.product import cell_of, items_of
 from ui.panels.layer.state import NO_LAYER, LayerState
+from ui.panels.layer.study import LayerPanel
 from ui.panels.layer.words import facts
 from ui.safety.settings import Settings
 from ui.window.main_window import MainWindow

@@ -253,7 +253,7 @@ def test_a_stage_at_large_says_the_sum_of_a_number(traces: dict[str, Trace]) -> 
 
 
 def total_of(state: LayerState) -> str:
-    return words_of_stage(state).told[0]
+    return words_of_stage(state).told
 
 
 # --- motion -------------------------------------------------------------------------------------

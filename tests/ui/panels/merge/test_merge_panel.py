@@ -16,7 +16,7 @@ from simulator.study.merge.by_hand import row_merge
 from simulator.study.merge.merging import ORDERS, as_tree
 from tests.helpers.runs import scenario, trace_of
 from tests.helpers.waiting import settle
-from ui.panels.merge.words import words_of_partials
+from ui.panels.merge.study import words_of_partials
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_it_says_where_partials_come_from(qapp, algorithm, splits, words) -> Non
     state = row_merge(trace, 0, 0)
     for each in (state, state.ordered("tree")):
         assert words_of_partials(each).sentences[0].startswith(words)
-    assert f"{len(state.parts.partials)} partials" in words_of_partials(state).title[0]
+    assert f"{len(state.parts.partials)} partials" in words_of_partials(state).title
     assert len(state.parts.partials) == (3 if splits == 3 else 5)
 
 

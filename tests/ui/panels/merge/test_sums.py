@@ -14,7 +14,7 @@ from simulator.study.merge.gradient_sums import ORDERS, added_up
 from tests.helpers.changes import choose_algorithm
 from tests.helpers.runs import scenario, trace_of
 from tests.helpers.waiting import settle
-from ui.panels.merge.words import words_of_sums
+from ui.panels.merge.study import words_of_sums
 
 TRACE = trace_of(scenario("flash2-backward", nq=24, d=8, rows=4, cols=3, mask={"causal": True}))
 STATE = block_sums(TRACE, 0, 5)

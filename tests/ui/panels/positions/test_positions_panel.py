@@ -17,7 +17,7 @@ from simulator.study.positions.scores import positions_state
 from tests.helpers.painted import painted
 from ui.kit.shapes import LINE
 from ui.look.theme import DARK, Style
-from ui.panels.positions.pictures import Clocks, Dials, Maps, shown_pairs, shown_rows
+from ui.panels.positions.study import Clocks, Dials, Maps, shown_pairs, shown_rows
 
 
 @pytest.fixture

@@ -82,7 +82,7 @@ def test_it_begins_with_the_first_step_of_the_usual_ring(panel):
     ring = panel.state.found.work.ring
     assert (ring.devices, ring.layout) == (DEVICES, LAYOUTS[0])
     assert (panel.state.step, panel.slider.maximum()) == (0, DEVICES - 1)
-    assert around(panel.state).title[0].startswith("A model, not measured")
+    assert around(panel.state).title.startswith("A model, not measured")
 
 
 def test_it_begins_with_a_device_to_which_something_is_merged(session, panel):
@@ -116,9 +116,9 @@ def test_a_click_marks_a_device_and_keys_mark_steps(panel, qapp):
         assert (panel.state.step, panel.state.device) == marked
     panel.slider.setValue(3)
     assert panel.state.step == 3
-    assert "sends nothing on" in around(panel.state).told[0]
+    assert "sends nothing on" in around(panel.state).told
     panel.slider.setValue(0)
-    assert " kFLOP, " in around(panel.state).told[0]
+    assert " kFLOP, " in around(panel.state).told
     assert "NVLink 4 at 450 GB/s" in " ".join(around(panel.state).sentences)
 
 

@@ -71,7 +71,7 @@ def test_a_batch_has_the_blocks_of_all_its_sequences():
         sizes = [count_all([each]) for each in row.schedule.programs]
         assert len(sizes) == len(batch.batch.lengths)
         assert len(row.events.names) == sum(sizes)
-        assert f"sequence {sequence}, KV head 0" in told(state)[0]
+        assert f"sequence {sequence}, KV head 0" in told(state)
         assert "3 sequences of the batch run in the same launches" in state.sentences[0]
     state = schedule_state(program, "splits", "index")
     assert "for all sequences of the batch" in " ".join(state.sentences)
@@ -97,9 +97,7 @@ def test_the_block_at_work_is_that_of_the_cursor(window):
     seen = set()
     for _ in range(4):
         visit = session.view.snapshot.visit
-        assert told(panel.state)[0].startswith(
-            f"At work: head {visit.head}, row block {visit.i}: SM"
-        )
+        assert told(panel.state).startswith(f"At work: head {visit.head}, row block {visit.i}: SM")
         seen.add(visit.i)
         window.actions_by_name["row_block_forward"].trigger()
         settle(window)
@@ -124,7 +122,7 @@ def test_what_the_mouse_points_at_is_told(window):
     settle(window)
     assert panel.state.pointed == (0, 3)
     # The longest of the head begins first, when the launch has started.
-    assert told(panel.state)[0].startswith("head 0, row block 3: SM 0, 4.0 µs to ")
+    assert told(panel.state).startswith("head 0, row block 3: SM 0, 4.0 µs to ")
     QTest.mouseMove(picture, picture.scene.where(0).toRect().bottomLeft())
     assert panel.state.pointed is None
 
@@ -162,7 +160,7 @@ def test_a_log_without_times_has_turns_beside_the_times(window, tmp_path):
     assert "the log has no times" in figures(panel.state, log)[0]
     assert panel.state.seconds == alone == model.events.seconds  # turns are no seconds
     QTest.mouseMove(panel.picture, bar_at(panel, 1, 2).toPoint())
-    assert told(panel.state)[0] == "m_blk 2, h 1, b 0, s 0, taken by cta 4: SM 4, turn 2"
+    assert told(panel.state) == "m_blk 2, h 1, b 0, s 0, taken by cta 4: SM 4, turn 2"
 
 
 def test_what_is_no_trace_is_said(window, tmp_path):
@@ -183,7 +181,7 @@ def test_every_algorithm_has_a_schedule(algorithm: str) -> None:
     (row,) = state.rows
     assert row.schedule.seconds > 0
     assert len(state.working(row)) >= 1
-    assert told(state)[0].startswith("At work: ")
+    assert told(state).startswith("At work: ")
 
 
 def test_one_query_and_a_long_cache_leave_a_gpu_empty_without_splits() -> None:

@@ -30,6 +30,7 @@ from ui.session.panel_clock import PanelClock
 from ui.session.session import Session
 from ui.session.view import View
 from ui.widgets.choice_bar import Button, PlotBar, bar_sheet, lines_of, put_in_lines
+from ui.widgets.named import named
 from ui.widgets.painted import Painted
 from ui.widgets.sheet import set_sheet
 
@@ -204,9 +205,7 @@ class StudyPanel(Panel[None], Generic[Found, State]):
         self.slider.setPageStep(1)
         self.slider.setVisible(study.slider is not None)
         if study.slider is not None:
-            self.slider.setObjectName(study.slider.name)
-            self.slider.setAccessibleName(study.slider.title)
-            self.slider.setToolTip(study.slider.tip)
+            named(self.slider, study.slider.name, study.slider.title, study.slider.tip)
         self.slider.valueChanged.connect(self._slide)
         self.buttons = {each.name: Button(self) for each in study.acts}
         for act in study.acts:

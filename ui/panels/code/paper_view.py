@@ -14,6 +14,7 @@ from simulator.program.algorithms import USUAL
 from ui.look.theme import Style
 from ui.panels.code.page import PaperLayout, paint_paper, paper_layout
 from ui.safety.overrides import guarded
+from ui.widgets.named import named
 from ui.widgets.painted import Painted
 
 _TIPS = {
@@ -111,8 +112,7 @@ class _Page(Painted):
         self.lit = False
         self._hover: int | None = None
         self._laid: tuple[tuple[Paper, Style, int], PaperLayout] | None = None
-        self.setObjectName("paper")
-        self.setAccessibleName("The paper's algorithm")
+        named(self, "paper", "The paper's algorithm")
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 

@@ -27,6 +27,7 @@ from ui.safety.overrides import guarded
 from ui.session.session import Session
 from ui.widgets.choice_bar import Button, bar_sheet, lines_of
 from ui.widgets.choice_box import ChoiceBox
+from ui.widgets.named import named
 from ui.widgets.sheet import set_sheet
 
 
@@ -84,9 +85,7 @@ class RunBar(QWidget):
         self.style_now = Style(DARK)
         self.setObjectName("run_bar")
         self._words = QLabel("Run until", self)
-        self.until = ChoiceBox(self)
-        self.until.setObjectName("until")
-        self.until.setAccessibleName("Run until")
+        self.until = named(ChoiceBox(self), "until", "Run until")
         for choice in _CHOICES:
             self.until.addItem(choice.text)
             self.until.setItemData(self.until.count() - 1, choice.tip, Qt.ItemDataRole.ToolTipRole)
@@ -94,9 +93,7 @@ class RunBar(QWidget):
             name: self._field(name, words)
             for name, words in (("i", "Row block i"), ("j", "Column block j"), ("row", "Query row"))
         }
-        self.op: ChoiceBox = ChoiceBox(self)
-        self.op.setObjectName("op")
-        self.op.setAccessibleName("Op")
+        self.op: ChoiceBox = named(ChoiceBox(self), "op", "Op")
         self.run_button = self._button("run", "Run", "Run to it (Enter)", self.run)
         self.stop_button = self._button(
             "stop", "Stop there", "Make it a breakpoint: playing stops there, and so does F8.",
@@ -119,21 +116,15 @@ class RunBar(QWidget):
         self.set_style(self.style_now)
 
     def _field(self, name: str, words: str) -> QSpinBox:
-        box = QSpinBox(self)
-        box.setObjectName(name)
-        box.setAccessibleName(words)
-        box.setToolTip(f"{words}, counted from 0")
+        box = named(QSpinBox(self), name, words, f"{words}, counted from 0")
         box.setPrefix(f"{name} ")
         box.setMaximum(0)
         box.lineEdit().returnPressed.connect(self.run)
         return box
 
     def _button(self, name: str, text: str, tip: str, press: Callable[[], None]) -> Button:
-        button = Button(self)
-        button.setObjectName(name)
+        button = named(Button(self), name, text, tip)
         button.setText(text)
-        button.setAccessibleName(text)
-        button.setToolTip(tip)
         button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         button.clicked.connect(lambda _=False: press())

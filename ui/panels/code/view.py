@@ -34,6 +34,7 @@ from ui.look.theme import DARK, Style
 from ui.panels.code.page import CURRENT_SHARE, paint_margin
 from ui.safety.overrides import guarded
 from ui.safety.painting import painting
+from ui.widgets.named import named
 from ui.widgets.sheet import set_sheet
 
 _LETTERS = 12.0
@@ -334,9 +335,8 @@ class _Margin(QWidget):
     def __init__(self, view: CodeView) -> None:
         super().__init__(view)
         self._view = view
-        self.setObjectName("margin")
-        self.setAccessibleName("Breakpoints")
-        self.setToolTip("Click: a breakpoint at this line, or none. F9 does it for the line.")
+        tip = "Click: a breakpoint at this line, or none. F9 does it for the line."
+        named(self, "margin", "Breakpoints", tip)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
 
     def sizeHint(self) -> QSize:

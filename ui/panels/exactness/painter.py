@@ -12,6 +12,7 @@ from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 from simulator.program.faults import fault_note
 from simulator.run.exactness import EXP_OVERFLOW, HALF_OVERFLOW, ErrorStrip, Exactness, RowError
 from simulator.run.snapshot import Snapshot
+from ui.kit.shapes import Text
 from ui.look.draw import LEFT, RIGHT, draw_text, mixed, outline, patterned, text_width
 from ui.look.heat import hatching
 from ui.look.names import first_that_fits, fitting, weights_words
@@ -386,13 +387,12 @@ def _paint_figure(
     texts: Sequence[str],
     bad: bool,
 ) -> None:
-    theme, px = lay.style.theme, lay.style.px
-    font = lay.style.text_font(11.5)
-    width = text_width(font, "rescale") + px(12)
-    draw_text(painter, QRectF(place.x(), place.y(), width, place.height()), name, font, theme.muted)
-    room = place.adjusted(width, 0, 0, 0)
-    text = first_that_fits(texts, room.width(), font)
-    draw_text(painter, room, text, font, theme.bad if bad else theme.text)
+    style = lay.style
+    width = text_width(style.text_font(11.5), "rescale") + style.px(12)
+    left = QRectF(place.x(), place.y(), width, place.height())
+    Text(name, "muted", size=11.5).paint(painter, style, left)
+    said = Text(tuple(texts), "bad" if bad else "text", size=11.5)
+    said.paint(painter, style, place.adjusted(width, 0, 0, 0))
 
 
 def row_at(rect: QRectF, style: Style, point: QPointF, model: Exactness) -> tuple[int, int] | None:

@@ -12,9 +12,9 @@ from simulator.base.dtypes import F32
 from simulator.program.playback import eased
 from simulator.study.generation.choices import Way
 from simulator.study.generation.steps import Generation, GenerationStep, Quantity
+from ui.kit.shapes import Text
 from ui.look.draw import LEFT, RIGHT, draw_text, outline, text_width
 from ui.look.heat import colour_map, heat_image, signed_limit
-from ui.look.names import first_that_fits
 from ui.look.theme import LABEL, Style
 from ui.look.units import count_text, factor_text
 from ui.panels.generation.plots import QUANTITIES, figure_text, share_text
@@ -240,10 +240,8 @@ def _paint_moved(
     px, theme, moved = style.px, style.theme, state.found.moved[state.at]
     x = lay.box.right() + px(5)
     most = max(float(each.max(initial=0.0)) for each in state.found.moved) or 1.0
-    small = style.text_font(LABEL)
     place = QRectF(x, lay.keys.y(), rect.right() - x, lay.keys.height())
-    title = first_that_fits(("O moves", "O"), place.width(), small)
-    draw_text(painter, place, title, small, theme.bad, LEFT)
+    Text(("O moves", "O"), "bad").paint(painter, style, place)
     for row, far in enumerate(moved[: round(state.down * len(moved))]):
         bar = lay.part(range(row, row + 1), range(1))
         wide = (rect.right() - x) * float(far) / most
@@ -265,7 +263,7 @@ _NAMES: dict[Quantity, str] = {"bytes": "bytes", "flops": "FLOPs", "time": "time
 
 def _paint_costs(painter: QPainter, state: GenerationState, style: Style, lay: _Places) -> float:
     """Write what the step costs where the mask leaves room; return where the words end."""
-    px, theme, small = style.px, style.theme, style.text_font(LABEL)
+    px, small = style.px, style.text_font(LABEL)
     lines, line, gap = _cost_lines(state), px(16), px(12)
     sizes = [max(text_width(small, each[n]) for each in lines) for n in range(4)]
     wide = sum(sizes) + 5 * gap
@@ -280,9 +278,8 @@ def _paint_costs(painter: QPainter, state: GenerationState, style: Style, lay: _
         x = place.x() + gap
         for column, (text, size) in enumerate(zip(texts, sizes, strict=True)):
             box = QRectF(x, place.y() + n * line, size, line)
-            ink = theme.text if column == chosen else theme.muted
-            if text:
-                draw_text(painter, box, text, small, ink, RIGHT if column else LEFT)
+            tone = "text" if column == chosen else "muted"
+            Text(text, tone, RIGHT if column else LEFT).paint(painter, style, box)
             x += size + gap
     return place.bottom()
 

@@ -11,10 +11,11 @@ from PySide6.QtGui import QColor, QPainter, QPen
 from simulator.problem.models import AttentionModel
 from simulator.problem.workload import Workload
 from simulator.study.heads.sharing import HeadSharing, all_sharings, head_sharing
+from ui.kit.shapes import Text
 from ui.look.draw import CENTRE, LEFT, RIGHT, draw_text, fitted, mixed, outline, text_width
 from ui.look.names import first_that_fits, fitting
 from ui.look.theme import Style, Theme
-from ui.look.units import count_text, decimal_bytes_text
+from ui.look.units import count_text, decimal_bytes_text, plural
 
 MIN_SIZE = QSizeF(300, 140)
 PARTS = ("W_Q", "W_K", "W_V", "W_O")
@@ -119,12 +120,11 @@ def rows(state: HeadsState) -> tuple[SharingRow, ...]:
     return tuple(out)
 
 
-def title_words(state: HeadsState) -> list[str]:
+def title_words(state: HeadsState) -> tuple[str, ...]:
     """Return the current way in words, longest first."""
-    way = state.way
-    name = f"{state.title}: {way_name(way)}"
-    return [f"{name}, {_KINDS[way.kind]}", f"{way_name(way)}, {_KINDS[way.kind]}", name,
-            way_name(way)]  # fmt: skip
+    name, kind = way_name(state.way), _KINDS[state.way.kind]
+    whole = f"{state.title}: {name}"
+    return f"{whole}, {kind}", f"{name}, {kind}", whole, name
 
 
 def notes(state: HeadsState) -> list[str]:
@@ -177,10 +177,8 @@ def paint_heads(painter: QPainter, state: HeadsState, style: Style, rect: QRectF
     """
     style = fitting(style, rect, MIN_SIZE)
     px, line = style.px, style.px(_LINE)
-    font = style.text_font(13, bold=True)
     top = QRectF(rect.left(), rect.top(), rect.width(), line)
-    title = first_that_fits(title_words(state), rect.width(), font)
-    draw_text(painter, top, title, font, style.theme.text, LEFT)
+    Text(title_words(state), size=13, bold=True).paint(painter, style, top)
     picture_least, table_least = px(84), 3 * line
     room = rect.height() - line
     lines = _note_lines(state, style, rect.width(), 3 if room > px(330) else 2)
@@ -197,11 +195,9 @@ def paint_heads(painter: QPainter, state: HeadsState, style: Style, rect: QRectF
     start = place.bottom()
     if table >= 2 * line:
         _paint_table(painter, state, style, QRectF(rect.left(), start, rect.width(), table))
-    y = start + table
-    for text in lines:
-        place = QRectF(rect.left(), y, rect.width(), line)
-        draw_text(painter, place, text, style.text_font(11.5), style.theme.muted, LEFT)
-        y += line
+    for n, text in enumerate(lines):
+        place = QRectF(rect.left(), start + table + n * line, rect.width(), line)
+        Text(text, "muted", size=11.5).paint(painter, style, place)
 
 
 def _note_lines(state: HeadsState, style: Style, width: float, most: int) -> list[str]:
@@ -236,9 +232,8 @@ def _paint_groups(painter: QPainter, state: HeadsState, style: Style, rect: QRec
     kv_top = rect.bottom() - label - high
     painter.save()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    said = f"{count_text(heads)} query heads" if heads > 1 else "1 query head"
-    draw_text(painter, QRectF(rect.left(), rect.top(), rect.width(), label), said, font,
-              theme.tensor("Q"), LEFT)  # fmt: skip
+    above = QRectF(rect.left(), rect.top(), rect.width(), label)
+    Text(plural(heads, "query head"), "Q").paint(painter, style, above)
     numbered = text_width(font, count_text(heads - 1)) + px(4) <= one
     for group, members in enumerate(way.shared_by):
         colour = group_colour(theme, "Q", group)
@@ -268,7 +263,7 @@ def _paint_groups(painter: QPainter, state: HeadsState, style: Style, rect: QRec
             if state.current in members:
                 outline(painter, block.adjusted(-1, -1, 1, 1), theme.current, px(2.5))
     below = QRectF(rect.left(), kv_top + high, rect.width(), label)
-    draw_text(painter, below, _kept_words(way, style, rect.width()), font, theme.muted, LEFT)
+    Text(_kept_words(way), "muted").paint(painter, style, below)
     painter.restore()
 
 
@@ -279,19 +274,15 @@ def _mark(painter: QPainter, style: Style, box: QRectF, start: QPointF, end: QPo
     outline(painter, box, style.theme.current, style.px(2.5))
 
 
-def _kept_words(way: HeadSharing, style: Style, width: float) -> str:
-    members, groups = way.shared_by[0], len(way.shared_by)
+def _kept_words(way: HeadSharing) -> tuple[str, ...]:
+    """Return what is cached, longest first."""
     if way.kind == "MLA":
-        choices = [
-            f"cached: one row for all heads, {way.model.latent_dim} numbers of the latent and "
-            f"{way.model.rope_dim} of the key with RoPE",
-            "cached: one row for all heads",
-        ]
-    else:
-        each = f"{len(members)} query head{'' if len(members) == 1 else 's'} each"
-        kept = f"{count_text(groups)} KV head{'' if groups == 1 else 's'}"
-        choices = [f"cached: K and V of {kept}, read by {each}", f"cached: {kept}, {each}", kept]
-    return first_that_fits(choices, width, style.text_font(11))
+        row = "cached: one row for all heads"
+        latent, key = way.model.latent_dim, way.model.rope_dim
+        return f"{row}, {latent} numbers of the latent and {key} of the key with RoPE", row
+    each = f"{plural(len(way.shared_by[0]), 'query head')} each"
+    kept = plural(len(way.shared_by), "KV head")
+    return f"cached: K and V of {kept}, read by {each}", f"cached: {kept}, {each}", kept
 
 
 def _paint_kv(painter: QPainter, group: int, style: Style, block: QRectF) -> None:

@@ -28,6 +28,7 @@ from ui.session.model_choice import LESSON_TOKENS
 from ui.session.session import Session
 from ui.session.view import View
 from ui.widgets.choice_bar import PlotBar
+from ui.widgets.named import named
 
 if TYPE_CHECKING:
     from simulator.lesson.tables import ChooseTable
@@ -66,9 +67,8 @@ class HeadsPanel(Panel[None]):
         self.bar.setParent(self)
         self.bar.fit_button.setVisible(False)
         self.bar.chosen.connect(self.choose)
-        self.slider = QSlider(Qt.Orientation.Horizontal, self)
-        self.slider.setObjectName("kv_heads")
-        self.slider.setAccessibleName("KV heads, from MHA through GQA to MQA")
+        what = "KV heads, from MHA through GQA to MQA"
+        self.slider = named(QSlider(Qt.Orientation.Horizontal, self), "kv_heads", what)
         self.slider.setPageStep(1)
         self.slider.setTickPosition(QSlider.TickPosition.TicksBelow)
         self.slider.valueChanged.connect(self._slid)

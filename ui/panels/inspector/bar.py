@@ -17,6 +17,7 @@ from ui.look.theme import DARK, Style
 from ui.look.units import count_text
 from ui.safety.overrides import guarded
 from ui.widgets.choice_bar import Button, bar_sheet, lines_of, put_in_lines
+from ui.widgets.named import named
 from ui.widgets.sheet import set_sheet
 
 TEMPERATURE_ENDS = -100, 100
@@ -95,24 +96,19 @@ class InspectorBar(QWidget):
 
     def _make_slider(self, name: str) -> None:
         self.labels[name] = QLabel(self)
-        slider = self.sliders[name] = _KeyedSlider(self)
-        slider.setObjectName(name)
-        slider.setAccessibleName(name)
-        for widget in (slider, self.labels[name]):
-            widget.setToolTip(f"{_TIPS[name]} Up and Down move it.")
+        tip = f"{_TIPS[name]} Up and Down move it."
+        slider = self.sliders[name] = named(_KeyedSlider(self), name, name, tip)
+        self.labels[name].setToolTip(tip)
         warm = name == "temperature"
         if warm:
             slider.setRange(*TEMPERATURE_ENDS)
         slider.valueChanged.connect(lambda at: self._take(name, temperature_at(at) if warm else at))
 
     def _make_button(self, name: str, words: str) -> QToolButton:
-        button = Button(self)
+        button = named(Button(self), name, words, _TIPS[name])
         button.setText(words)
-        button.setObjectName(name)
         button.setCheckable(name not in ("reset", "put"))
-        button.setAccessibleName(words)
         button.setAccessibleDescription(_TIPS[name])
-        button.setToolTip(_TIPS[name])
         button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         return button
 

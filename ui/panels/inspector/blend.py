@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QPainter
 
+from ui.kit.shapes import Text
 from ui.look.draw import CENTRE, RIGHT, draw_text, outline, text_width
 from ui.look.heat import diverging, heat_image
-from ui.look.names import first_that_fits, key_label, row_name
+from ui.look.names import key_label, row_name
 from ui.look.theme import Style
 from ui.look.units import count_text, number_text
 from ui.panels.inspector.model import InspectorModel
@@ -51,9 +52,8 @@ def parts_of(model: InspectorModel, row: int, most: int) -> list[BlendPart]:
 
 def blend_words(model: InspectorModel, row: int) -> tuple[str, ...]:
     """Return the heading, longest first."""
-    name = row_name(model.workload, row)
-    return (f"Output of {name}: each value times its weight, and their sum",
-            f"Output of {name}: Σ p·v", "Σ p·v")  # fmt: skip
+    whole = f"Output of {row_name(model.workload, row)}"
+    return f"{whole}: each value times its weight, and their sum", f"{whole}: Σ p·v", "Σ p·v"
 
 
 def paint_parts(
@@ -62,8 +62,8 @@ def paint_parts(
     """Paint a line for each key, its value, weight and share of the output, and their sum."""
     t, px, font = style.theme, style.px, style.text_font(_LABEL)
     line = px(_LINE)
-    head = first_that_fits(blend_words(model, row), box.width(), font)
-    draw_text(painter, QRectF(box.x(), box.y(), box.width(), line), head, font, t.muted)
+    head = Text(blend_words(model, row), "muted", size=_LABEL)
+    head.paint(painter, style, QRectF(box.x(), box.y(), box.width(), line))
     room = int((box.height() - 2 * line) / line) - 1
     if room < 2:
         return
@@ -85,10 +85,10 @@ def paint_parts(
         outline(painter, place, t.border)
 
     for x, across, forms in (
-        (value, strip, ("value v", "v")), (weight, number, ("× p",)), (share, strip, ("= p·v",)),
+        (value, strip, ("value v", "v")), (weight, number, "× p"), (share, strip, "= p·v"),
     ):  # fmt: skip
         place = QRectF(x, box.y() + line, across, line)
-        draw_text(painter, place, first_that_fits(forms, across, font), font, t.muted, CENTRE)
+        Text(forms, "muted", CENTRE, _LABEL).paint(painter, style, place)
     for n, part in enumerate(parts):
         y = top + n * high
         label = QRectF(box.x(), y, wide - px(6), high)
@@ -102,6 +102,5 @@ def paint_parts(
     draw_text(painter, QRectF(weight, y, number, high), "Σ", font, t.text, CENTRE)
     paint_strip(share, y, total)
     place = QRectF(box.x(), y, wide + strip - px(6), high)
-    name = f"the sum, O of {row_name(model.workload, row)}"
-    said = first_that_fits((name, "the sum, O", "O"), place.width(), font)
-    draw_text(painter, place, said, font, t.tensor("O"), RIGHT)
+    said = f"the sum, O of {row_name(model.workload, row)}", "the sum, O", "O"
+    Text(said, "O", RIGHT, _LABEL).paint(painter, style, place)

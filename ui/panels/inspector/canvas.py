@@ -14,6 +14,7 @@ from ui.look.draw import draw_text, wrapped
 from ui.panels.inspector.layout import InspectorLayout, panned_map, revealing_row, zoomed_map
 from ui.panels.inspector.painter import paint_inspector
 from ui.safety.overrides import guarded
+from ui.widgets.named import named
 from ui.widgets.painted import Painted
 
 if TYPE_CHECKING:
@@ -36,8 +37,7 @@ class InspectorCanvas(Painted):
         """What part of the map is shown: x counts keys, y rows of the map."""
         self._pressed: tuple[QPointF, InspectorLayout, Viewport] | None = None
         self._dragging = False
-        self.setObjectName("inspector_canvas")
-        self.setAccessibleName("Attention weights")
+        named(self, "inspector_canvas", "Attention weights")
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 

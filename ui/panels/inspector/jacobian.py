@@ -7,9 +7,10 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QPainter
 
 from simulator.study.jacobian import RowJacobian, row_jacobian
+from ui.kit.shapes import Text
 from ui.look.draw import LEFT, RIGHT, draw_text, outline, text_width
 from ui.look.heat import U32, diverging, heat_image, word_image
-from ui.look.names import first_that_fits, key_label, row_name
+from ui.look.names import key_label, row_name
 from ui.look.theme import Style
 from ui.look.units import count_text, number_text
 from ui.panels.inspector.model import InspectorModel
@@ -56,13 +57,12 @@ def paint_jacobian(
     side = min(box.height() - 2 * line - px(4), 0.62 * box.width())
     most = max(2, min(MOST, int(side / px(_LEAST_CELL))))
     found = jacobian_of(model, row, most)
-    head = first_that_fits(jacobian_words(model, found, row), box.width(), font)
-    draw_text(painter, QRectF(box.x(), box.y(), box.width(), line), head, font, t.muted)
-    second = QRectF(box.x(), box.y() + line, box.width(), line)
+    first = QRectF(box.x(), box.y(), box.width(), line)
+    second = first.translated(0, line)
+    Text(jacobian_words(model, found, row), "muted", size=_LABEL).paint(painter, style, first)
     if not found.visible or side < px(24):
         return
-    words = first_that_fits(part_words(found), box.width(), font)
-    draw_text(painter, second, words, font, t.muted)
+    Text(part_words(found), "muted", size=_LABEL).paint(painter, style, second)
     labels = [key_label(model.workload, int(key)) for key in found.keys]
     wide = min(max(text_width(font, label) for label in labels), px(72)) + px(8)
     size = side / len(labels)

@@ -43,6 +43,7 @@ from ui.session.view import View
 if TYPE_CHECKING:
     from simulator.lesson.tables import ChooseTable
 
+
 def same_scores(one: Trace, other: Trace) -> bool:
     """Return whether two traces have the same scores, whatever their temperature and mask."""
     a, b = one.workload, other.workload

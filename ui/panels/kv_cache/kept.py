@@ -12,9 +12,10 @@ from PySide6.QtGui import QColor, QFont, QPainter
 from simulator.base.dtypes import F32
 from simulator.study.kv_cache.costs import Evicted, Pressure
 from simulator.study.kv_cache.decoding import Decoded
+from ui.kit.shapes import Text
 from ui.look.draw import LEFT, RIGHT, draw_text, mixed, outline, text_width
 from ui.look.heat import colour_map, heat_image
-from ui.look.names import first_that_fits, fitting, readable
+from ui.look.names import fitting, readable
 from ui.look.theme import LABEL, Style
 from ui.look.units import count_text, plural
 
@@ -53,19 +54,16 @@ class KeptState:
         """What the step reads, longest first."""
         read = int(self.decoded.kept[0, self.step].sum())
         so_far = self.step + 1
-        name = self.chosen.policy.name
+        name = f"{self.chosen.policy.name[0].upper()}{self.chosen.policy.name[1:]}"
+        room = plural(self.chosen.budget, "token")
         at = f"token {count_text(so_far)} of {count_text(self.found.layer.tokens)}"
         what = (
             "reads all so far"
             if read == so_far
             else f"reads {count_text(read)} of {count_text(so_far)}"
         )
-        return (
-            f"{name[0].upper()}{name[1:]}, space for {plural(self.chosen.budget, 'token')} in each "
-            f"KV head: {at} {what}",
-            f"{name[0].upper()}{name[1:]}, {plural(self.chosen.budget, 'token')}: {at} {what}",
-            f"{at} {what}",
-        )
+        at = f"{at} {what}"
+        return f"{name}, space for {room} in each KV head: {at}", f"{name}, {room}: {at}", at
 
     @property
     def pieces(self) -> list[tuple[str, float]]:
@@ -86,22 +84,21 @@ class KeptState:
 def paint_kept(painter: QPainter, state: KeptState, style: Style, rect: QRectF) -> None:
     """Paint the map of all steps with one marked, and the tokens that this one reads."""
     style = readable(fitting(style, rect, MIN_SIZE))
-    px, theme = style.px, style.theme
-    bold, small = style.text_font(12.5, bold=True), style.text_font(LABEL)
+    px = style.px
     line = px(17)
-    title = first_that_fits(state.words, rect.width(), bold)
-    draw_text(painter, QRectF(rect.x(), rect.y(), rect.width(), line), title, bold, theme.text)
+    title = Text(state.words, size=12.5, bold=True)
+    title.paint(painter, style, QRectF(rect.x(), rect.y(), rect.width(), line))
     top, bottom = rect.y() + line + px(4), rect.bottom() - line
-    left = text_width(small, "steps") + px(8)
+    left = text_width(style.text_font(LABEL), "steps") + px(8)
     side = min(bottom - top - line, _MAP * rect.width() - left)
     if side < px(30):
         return
     box = QRectF(rect.x() + left, top + line, side, side)
     _paint_map(painter, state, style, box)
     across = QRectF(box.x(), top, side, line - px(2))
-    draw_text(painter, across, "tokens", small, theme.muted, LEFT)
+    Text("tokens", "muted").paint(painter, style, across)
     down = QRectF(rect.x(), box.y(), left - px(6), line)
-    draw_text(painter, down, "steps", small, theme.muted, RIGHT)
+    Text("steps", "muted", RIGHT).paint(painter, style, down)
     beside = box.right() + px(16)
     place = QRectF(beside, top, rect.right() - beside, bottom - top)
     _paint_words(painter, state, style, place)
@@ -169,19 +166,16 @@ def _paint_words(painter: QPainter, state: KeptState, style: Style, place: QRect
 
 def _paint_legend(painter: QPainter, state: KeptState, style: Style, place: QRectF) -> None:
     """Say what colours mean."""
-    theme, px, font = style.theme, style.px, style.text_font(LABEL)
+    theme, px = style.theme, style.px
     heads = state.found.layer.workload.kv_heads
     bar = QRectF(place.x(), place.y() + px(4), px(42), place.height() - px(8))
     shades = np.linspace(0, 1, heads + 1, dtype=np.float32)[None]
     painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, False)
     painter.drawImage(bar, heat_image(shades, 0.0, 1.0, colour_map(theme, "K")))
     outline(painter, bar, theme.grid)
+    kept = f"kept by none to all of {plural(heads, 'KV head')};  −9: so many"
     texts = (
-        f"kept by none to all of {plural(heads, 'KV head')};  −9: so many tokens are gone;  "
-        "framed: the step and its own token",
-        f"kept by none to all of {plural(heads, 'KV head')};  −9: so many are gone",
+        f"{kept} tokens are gone;  framed: the step and its own token", f"{kept} are gone",
         f"kept by 0 to {heads} KV heads",
-    )
-    words = style.inset(place, 50, 0, 0, 0)
-    text = first_that_fits(texts, words.width(), font)
-    draw_text(painter, words, text, font, theme.muted, LEFT)
+    )  # fmt: skip
+    Text(texts, "muted").paint(painter, style, style.inset(place, 50, 0, 0, 0))

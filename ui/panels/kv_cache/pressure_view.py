@@ -23,6 +23,7 @@ from ui.plots.model import Axis, Curve, Dash, Level, Marker, PlotMark, PlotModel
 from ui.plots.widget import load_plots
 from ui.session.session import Session
 from ui.session.tasks import Report
+from ui.widgets.named import named
 
 if TYPE_CHECKING:
     from simulator.lesson.tables import ChooseTable
@@ -189,10 +190,7 @@ class PressureView(PlotPanel[None]):
         self.bar.show_chosen("policy", self.policy.name)
 
     def _slider(self, name: str, title: str, tip: str) -> tuple[QSlider, QLabel]:
-        slider = QSlider(Qt.Orientation.Horizontal, self)
-        slider.setObjectName(name)
-        slider.setAccessibleName(title)
-        slider.setToolTip(tip)
+        slider = named(QSlider(Qt.Orientation.Horizontal, self), name, title, tip)
         slider.setMinimum(1)
         slider.setPageStep(16)
         return slider, QLabel(self)

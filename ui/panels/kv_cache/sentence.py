@@ -27,6 +27,7 @@ from ui.safety.overrides import guarded
 from ui.safety.painting import painting
 from ui.widgets.choice_box import ChoiceBox
 from ui.widgets.focus import has_ring
+from ui.widgets.named import named
 
 _PAUSE_MS = 1000
 """After which letters begin another name."""
@@ -80,9 +81,7 @@ class WordBox(ChoiceBox):
         self._letters = QFont()
         for option in choice.options:
             self.addItem(option.text, option.value)
-        self.setObjectName(choice.name)
-        self.setAccessibleName(choice.name)
-        self.setToolTip(choice.options[0].tip)
+        named(self, choice.name, choice.name, choice.options[0].tip)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self._typed = ""
         self._pause = QTimer(self, interval=_PAUSE_MS, singleShot=True)
@@ -161,9 +160,8 @@ class TokenBox(QSpinBox):
         self.setKeyboardTracking(False)
         self.setFrame(False)
         self.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)
-        self.setObjectName("tokens")
-        self.setAccessibleName("Tokens of each conversation")
-        self.setToolTip("Tokens of each conversation. Up and Down, or the wheel: twice, half.")
+        what = "Tokens of each conversation"
+        named(self, "tokens", what, f"{what}. Up and Down, or the wheel: twice, half.")
         self.lineEdit().setTextMargins(0, 0, 0, 0)
         self.valueChanged.connect(self.entered)
 

@@ -11,6 +11,7 @@ from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 from simulator.problem.paging import TABLE
 from simulator.run.motion import Motion
 from simulator.study.compare import at_scale
+from ui.kit.shapes import Text
 from ui.look.draw import CENTRE, LEFT, RIGHT, card, draw_text, mixed, outline, patterned, text_width
 from ui.look.kept import kept
 from ui.look.names import first_that_fits, font_that_fits, tensor_names
@@ -65,12 +66,10 @@ def _paint_lanes(
 
 def paint_whole_run(painter: QPainter, state: MemoryState, style: Style, place: QRectF) -> None:
     """Write what the whole run requests, and the baseline if its bytes are given."""
-    program, font = state.snapshot.program, style.text_font(11)
-    baseline = state.baseline_bytes
+    program, baseline = state.snapshot.program, state.baseline_bytes
     scale = None if baseline is None else at_scale(program)
     texts = comparison(program.totals.bytes, baseline, scale, program.workload.algorithm)
-    text = first_that_fits(texts, place.width(), font)
-    draw_text(painter, place, text, font, style.theme.muted, CENTRE)
+    Text(texts, "muted", CENTRE).paint(painter, style, place)
 
 
 def paint_ground(
@@ -207,7 +206,7 @@ def _paint_sram(painter: QPainter, model: MemoryModel, layout: MemoryLayout, pha
     )  # fmt: skip
     _paint_chips(painter, model.shared, layout.shared, style, phase, solid=True)
     words = f"registers  {bytes_text(model.register_bytes)}"
-    draw_text(painter, layout.between, words, style.text_font(11), theme.muted)
+    Text(words, "muted").paint(painter, style, layout.between)
     _paint_chips(painter, model.registers, layout.registers, style, phase, solid=False)
     _paint_occupancy(painter, model, layout.bar, style)
 
@@ -269,12 +268,11 @@ def write_chip(
 def _paint_occupancy(painter: QPainter, model: MemoryModel, bar: QRectF, style: Style) -> None:
     px, theme = style.px, style.theme
     if model.over:
-        font = style.text_font(11, bold=True)
-        words = "over the limit"
-        width = text_width(font, words) + px(4)
-        label = QRectF(bar.right() - width, bar.center().y() - px(7), width, px(14))
-        draw_text(painter, label, words, font, theme.bad, RIGHT)
-        bar = QRectF(bar.x(), bar.y(), bar.width() - width - px(3), bar.height())
+        words = Text("over the limit", "bad", RIGHT, bold=True)
+        width = words.width(style) + px(3)
+        place = QRectF(bar.right() - width, bar.center().y() - px(7), width, px(14))
+        words.paint(painter, style, place)
+        bar = bar.adjusted(0, 0, -width - px(3), 0)
     painter.fillRect(bar, mixed(theme.sram_ground, theme.sram_line, 0.22))
     share = min(model.shared_bytes / model.limit, 1.0)
     if share:
@@ -283,12 +281,11 @@ def _paint_occupancy(painter: QPainter, model: MemoryModel, bar: QRectF, style: 
 
 
 def _paint_lane(painter: QPainter, lane: TileLane, style: Style, place: QRectF, way: float) -> None:
-    px, font = style.px, style.text_font(11)
-    label = QRectF(place.x(), place.y(), place.width(), px(14))
-    text = first_that_fits(lane.labels, label.width(), font)
-    draw_text(painter, label, text, font, style.theme.tensor(lane.tensor), CENTRE)
+    px, line = style.px, style.px(14)
+    label = QRectF(place.x(), place.y(), place.width(), line)
+    Text(lane.labels, style.theme.tensor(lane.tensor), CENTRE).paint(painter, style, label)
     y = (label.bottom() + place.bottom()) / 2
-    size = min(place.height() - label.height() - px(2), px(24))
+    size = min(place.height() - line - px(2), px(24))
     _paint_way(painter, lane, style, QPointF(place.x(), y), QPointF(place.right(), y), size, way)
 
 
@@ -336,15 +333,12 @@ def _paint_way(
 
 def _paint_quiet_lane(painter: QPainter, layout: MemoryLayout) -> None:
     style, place = layout.style, layout.lanes[0]
-    font = style.text_font(11)
-    if layout.tall:
-        draw_text(painter, place, "no tile moves", font, style.theme.muted, CENTRE)
-        return
-    painter.setPen(style.pen(style.theme.faint, 1.2, Qt.PenStyle.DashLine))
-    y = place.center().y() + style.px(8)
-    painter.drawLine(QPointF(place.x(), y), QPointF(place.right(), y))
-    label = QRectF(place.x(), y - style.px(17), place.width(), style.px(14))
-    draw_text(painter, label, "no tile moves", font, style.theme.muted, CENTRE)
+    if not layout.tall:
+        painter.setPen(style.pen(style.theme.faint, 1.2, Qt.PenStyle.DashLine))
+        y = place.center().y() + style.px(8)
+        painter.drawLine(QPointF(place.x(), y), QPointF(place.right(), y))
+        place = QRectF(place.x(), y - style.px(17), place.width(), style.px(14))
+    Text("no tile moves", "muted", CENTRE).paint(painter, style, place)
 
 
 def _paint_figures(painter: QPainter, model: MemoryModel, layout: MemoryLayout) -> None:

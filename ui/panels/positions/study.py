@@ -158,8 +158,7 @@ class Clocks(Box):
         pairs = shown_pairs(state, int(room / px(34)))
         size = min(down / len(rows), room / len(pairs), px(_LARGEST))
         pitch = min(room / len(pairs), max(size * 1.6, px(40)))
-        words = first_that_fits(_TURNS, len(pairs) * pitch, font)
-        draw_text(painter, QRectF(left, rect.y(), room, line), words, font, theme.muted)
+        Text(_TURNS, "muted").paint(painter, style, QRectF(left, rect.y(), room, line))
         for n, pair in enumerate(pairs):
             place = QRectF(left + n * pitch, rect.y() + line, pitch, line)
             draw_text(painter, place, turn_text(state.turn(pair)), font, theme.text, CENTRE)
@@ -203,8 +202,7 @@ class Dials(Box):
         down = rect.height() - 2 * line - px(2)
         pitch = max(min(room / len(pairs), px(_LARGEST)), 1.0)
         high = max(min(down / len(ways), px(_LARGEST)), 1.0)
-        words = first_that_fits(_TURNS, len(pairs) * pitch, font)
-        draw_text(painter, QRectF(left, rect.y(), room, line), words, font, theme.muted)
+        Text(_TURNS, "muted").paint(painter, style, QRectF(left, rect.y(), room, line))
         step = -(-px(38) // pitch)
         for n, pair in enumerate(pairs[:: int(step)]):
             place = QRectF(left + n * step * pitch, rect.y() + line, pitch * step, line)
@@ -213,9 +211,8 @@ class Dials(Box):
         radius = 0.44 * min(pitch, high)
         for r, (way, name) in enumerate(zip(ways, names, strict=True)):
             y = rect.y() + 2 * line + px(2) + r * high
-            said = first_that_fits(name, wide - px(6), font)
             label = QRectF(rect.x(), y, wide - px(6), high)
-            draw_text(painter, label, said, font, theme.text, RIGHT)
+            Text(name, align=RIGHT).paint(painter, style, label)
             seen, reached = way.arcs(state.trained, state.factor, state.speeds)
             for n, pair in enumerate(pairs):
                 middle = QPointF(left + (n + 0.5) * pitch, y + high / 2)

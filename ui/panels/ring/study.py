@@ -51,8 +51,7 @@ def title(state: RingState) -> str:
     if state.shows == "numbers":
         if state.stays:
             return f"{said}: what each device has made of its own keys; not timed here"
-        has = f"{said}: what the rows of a device have after each step"
-        return f"{has}; times are a model, not measured"
+        return f"{said}: the rows of a device after each step; a model, not measured"
     percent = 100 * found.idle
     figures = f"idle {percent:.{int(0 < percent < 1)}f} %"
     if found.alone >= LAUNCH_SECONDS:  # below it times say nothing of how fast a ring is
@@ -243,7 +242,7 @@ class RingStudy(Study[RingFound, RingState]):
         names = _NAMES_STAYING if state.stays else _NAMES
         named = [(_TONES[kind], name) for kind, name in names]
         mask = Column((
-            Text(("rows down, keys across", "rows, keys"), "muted", CENTRE, wide=0, may_go=True),
+            Text(("rows down, keys across", "rows, keys", ""), "muted", CENTRE, may_go=True),
             Image(partial(_mask, state), square=True, grow=1),
         ), gap=0, share=0.34 if state.stays else 0.42)  # fmt: skip
         beside = replace(_lanes(state) if timed else _numbers(state), grow=1)

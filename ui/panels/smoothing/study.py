@@ -28,9 +28,9 @@ from simulator.study.smoothing.regression import regression
 from ui.kit.boxes import Box, Canvas, Placed, ink
 from ui.kit.shapes import LINE, Image, Text
 from ui.kit.table import BoxRow, BoxTable, FigureText, Head
-from ui.look.draw import CENTRE, LEFT, RIGHT, card, draw_text, mixed, outline, text_width
+from ui.look.draw import CENTRE, RIGHT, card, draw_text, mixed, outline, text_width
 from ui.look.heat import HIDDEN, colour_map, hatching, heat_image, word_image
-from ui.look.names import first_that_fits, key_name, row_label, row_name
+from ui.look.names import key_name, row_label, row_name
 from ui.look.theme import LABEL, Style
 from ui.look.units import count_text, number_text
 from ui.panels.smoothing.plots import again_plot, features_plot, keys_plot, regression_plot
@@ -118,7 +118,7 @@ def _weights(
     painter: QPainter, style: Style, rect: QRectF,
 ) -> None:  # fmt: skip
     """Paint the weights as bars over the keys, the strongest with its name."""
-    px, theme, font = style.px, style.theme, style.text_font(LABEL)
+    px, theme = style.px, style.theme
     box = style.inset(rect, 0, 0, 4, 4)
     card(painter, box, theme.field, theme.border, px(3))
     named = box.height() >= px(28)
@@ -137,8 +137,7 @@ def _weights(
         best = f"{state.key_label(strongest)}: {figure}"
         words = (f"{best}, {number_text(each.entropy, 2)} bits", best, figure)
         place = QRectF(box.x() + px(4), box.y(), box.width() - px(8), px(14))
-        said = first_that_fits(words, place.width(), font)
-        draw_text(painter, place, said, font, theme.muted, LEFT)
+        Text(words, "muted").paint(painter, style, place)
 
 
 _TICKS = (0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0)

@@ -22,6 +22,7 @@ from ui.panels.softmax.places import MIN_SIZE
 from ui.panels.update_lines import softmax_lines
 from ui.session.session import Session
 from ui.session.view import View
+from ui.widgets.named import named
 from ui.widgets.sheet import set_sheet
 
 MOST_THRESHOLD = 16
@@ -44,8 +45,8 @@ class SoftmaxPanel(MovingPanel[None]):
         """The row that was chosen, if it is in another row block."""
         self._session, self._controls = session, True
         self.slider, self.words = QSlider(Qt.Orientation.Horizontal, self), QLabel(self)
-        self.slider.setObjectName("rescale_threshold")
-        self.slider.setAccessibleName("Rescale threshold, log2 of the factor that m must grow by")
+        what = "Rescale threshold, log2 of the factor that m must grow by"
+        named(self.slider, "rescale_threshold", what)
         self.slider.setRange(0, MOST_THRESHOLD)
         self.slider.setPageStep(4)
         self.slider.valueChanged.connect(self._slid)

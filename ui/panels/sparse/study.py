@@ -46,6 +46,7 @@ from ui.session.tasks import Report
 from ui.session.view import View
 from ui.widgets.choice_bar import Button, bar_sheet
 from ui.widgets.mask_file import use_mask
+from ui.widgets.named import named
 from ui.widgets.sheet import set_sheet
 
 if TYPE_CHECKING:
@@ -294,9 +295,7 @@ class SparsePanel(StudyPanel[SparseState, SparseState]):
 
     def _set_up(self, widget: QWidget, name: str = "", title: str = "", tip: str = "") -> None:
         widget.setParent(self)
-        widget.setObjectName(name)
-        widget.setAccessibleName(title)
-        widget.setToolTip(tip)
+        named(widget, name, title, tip)
 
     # --- what is shown --------------------------------------------------------------------
 

@@ -18,9 +18,10 @@ from simulator.program.tile_program import TileProgram
 from simulator.study.compare import at_scale
 from simulator.study.traffic_curve import RunTraffic, TrafficCurve
 from ui.board.scores import clipped
+from ui.kit.shapes import Text
 from ui.look.boundaries import boundaries
 from ui.look.draw import CENTRE, RIGHT, draw_text, hairline, mixed, patterned, text_width
-from ui.look.names import first_that_fits, fitting
+from ui.look.names import fitting
 from ui.look.theme import Style
 from ui.look.units import bytes_text, count_text, factor_text
 
@@ -283,9 +284,8 @@ def _paint_axes(painter: QPainter, program: TileProgram, lay: TrafficLayout) -> 
         draw_text(painter, box, words, font, theme.muted)
     if lay.note.height():
         said = notes(program)
-        wordings = [_BETWEEN.join(said[:n]) for n in range(len(said), 0, -1)]
-        note = first_that_fits(wordings, lay.note.width(), font)
-        draw_text(painter, lay.note, note, font, theme.muted)
+        wordings = tuple(_BETWEEN.join(said[:n]) for n in range(len(said), 0, -1))
+        Text(wordings, "muted").paint(painter, style, lay.note)
 
 
 def notes(program: TileProgram) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeVar
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPainter
@@ -27,10 +26,10 @@ from ui.panels.transport.painter import (
     time_words,
 )
 from ui.widgets.choice_box import ChoiceBox
+from ui.widgets.named import named
 from ui.widgets.painted import Painted
 from ui.widgets.sheet import set_sheet
 
-W = TypeVar("W", bound=QWidget)
 ROOMY_WIDTH = 900
 """Pixels for each unit of text scale that the bar needs; if there are fewer, its text is
 smaller."""
@@ -53,7 +52,7 @@ class _BarPart(Painted):
 
     def __init__(self, name: str, tip: str) -> None:
         super().__init__()
-        _named(self, name, tip)
+        named(self, name, tip)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -175,23 +174,23 @@ class TransportBar(Painted):
         self._playing = False
         self._snapshot: Snapshot | None = None
         self.buttons = {
-            name: _named(QToolButton(), name, tip, f"{tip} ({key})") for name, tip, key in _BUTTONS
+            name: named(QToolButton(), name, tip, f"{tip} ({key})") for name, tip, key in _BUTTONS
         }
         for button in self.buttons.values():
             button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.scrubber, self.chips = Scrubber(), OpChips()
-        self.place = _named(QLabel(), "place", "Place in the run")
-        self.time = _named(QLabel(), "time", "Simulated time")
+        self.place = named(QLabel(), "place", "Place in the run")
+        self.time = named(QLabel(), "time", "Simulated time")
         tip = "Step by op, tile, row block or head"
-        self.step_box = _named(ChoiceBox(), "step", "What one step is", tip)
+        self.step_box = named(ChoiceBox(), "step", "What one step is", tip)
         for granularity in Granularity:
             self.step_box.addItem(f"by {granularity.value}", granularity)
-        self.speed_box = _named(ChoiceBox(), "speed", "Playing speed", "Playing speed: + and −")
+        self.speed_box = named(ChoiceBox(), "speed", "Playing speed", "Playing speed: + and −")
         for speed in SPEEDS:
             self.speed_box.addItem(f"{speed:g}×", speed)
         self.set_speed(1.0)
         tip = "Sequence of the batch"
-        self.sequence_box = _named(ChoiceBox(), "sequence", "Sequence", tip)
+        self.sequence_box = named(ChoiceBox(), "sequence", "Sequence", tip)
         self.sequence_box.hide()
         self._lay_out()
         self._connect()
@@ -335,11 +334,3 @@ class TransportBar(Painted):
             button.setIcon(icon(shown, style.theme.text))
             button.setIconSize(QSize(glyph, glyph))
             button.setFixedSize(side, side)
-
-
-def _named(widget: W, name: str, meaning: str, tip: str = "") -> W:
-    """Return a part of the bar with its object name, its name for screen readers, and its tip."""
-    widget.setObjectName(name)
-    widget.setAccessibleName(meaning)
-    widget.setToolTip(tip)
-    return widget

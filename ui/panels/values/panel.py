@@ -31,6 +31,7 @@ from ui.panels.base import Panel
 from ui.safety.overrides import guarded
 from ui.session.session import Session
 from ui.session.view import View
+from ui.widgets.named import named
 
 COLUMNS = ("Cell", "Value", "Exactly", "Tile", "State")
 NO_VALUE = "—"
@@ -71,8 +72,7 @@ class LiveValue(QLabel):
 
     def __init__(self) -> None:
         super().__init__()
-        self.setObjectName("live_value")
-        self.setAccessibleName("Cell under the pointer")
+        named(self, "live_value", "Cell under the pointer")
         self.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.setTextFormat(Qt.TextFormat.RichText)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
@@ -152,8 +152,7 @@ class ValuesPanel(Panel[None]):
 
     def _set_up_table(self) -> None:
         table = self.table
-        table.setObjectName("pinned")
-        table.setAccessibleName("Pinned cells")
+        named(table, "pinned", "Pinned cells")
         table.setAccessibleDescription("Enter selects the cell on the board, Delete unpins it")
         table.setHorizontalHeaderLabels(COLUMNS)
         table.verticalHeader().hide()

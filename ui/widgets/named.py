@@ -1,0 +1,17 @@
+"""What a control is called: for tests and style sheets, for screen readers, and in its tip."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from PySide6.QtWidgets import QWidget
+
+W = TypeVar("W", bound=QWidget)
+
+
+def named(widget: W, name: str, meaning: str, tip: str = "") -> W:
+    """Return a widget with its object name, its name for screen readers, and its tip."""
+    widget.setObjectName(name)
+    widget.setAccessibleName(meaning)
+    widget.setToolTip(tip)
+    return widget

@@ -196,7 +196,7 @@ class InspectorPanel(Panel[None]):
         # then. Those that nobody has changed follow the scenario.
         before = None if old is None else settings_of(old)
         alike = replace(said, causal=self.settings.causal) == self.settings
-        if said != before and (self.settings == before or not alike):
+        if said != before and (before in (None, self.settings) or not alike):
             self.settings = said
         self.head = min(self.head, w.heads - 1)
         if self.other is not None and self.other >= w.heads:

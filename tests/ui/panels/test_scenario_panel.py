@@ -556,6 +556,7 @@ def test_another_scenario_leaves_nothing_of_the_one_before(open_window) -> None:
     for name in ("scenario", "inspector"):
         window.docks.open(name)
         window.session.settle()
+    assert window.docks.panel("inspector").settings.causal
     window.files.open_path(SCENARIOS / "flash2.toml")
     wait_until(lambda: "sentence" in window.session.scenario.title, QTest.qWait)
     window.session.settle()
@@ -564,3 +565,9 @@ def test_another_scenario_leaves_nothing_of_the_one_before(open_window) -> None:
     last = maps.list.rows.index(11, 0)
     wait_until(lambda: not maps.list.visualRect(last).isEmpty(), QTest.qWait)
     assert maps.list.viewport().rect().contains(maps.list.visualRect(last))
+    window.files.open_path(SCENARIOS / "window-sinks.toml")
+    wait_until(lambda: "Sliding" in window.session.scenario.title, QTest.qWait)
+    window.session.settle()
+    sentences = window.docks.panel("scenario").fields["input.name"].editor.list.rows
+    assert sentences.item(sentences.rowCount() - 1).accessibleText() == "random numbers, seed 2"
+    assert window.docks.panel("inspector").settings.causal

@@ -139,7 +139,7 @@ class SentenceEditor(QWidget):
         super().__init__()
         self.list, self.own = _List(), LineEditor()
         self._rows = _PictureRows()
-        self._wanted: dict[tuple[str, str], str] = {}
+        self._offered: list[tuple[str, str, tuple[str, str]]] = []
         self.list.setItemDelegate(self._rows)
         self.list.setAccessibleName("Sentences")
         self.list.chosen.connect(self._choose)
@@ -186,7 +186,8 @@ class SentenceEditor(QWidget):
             rows.append((workload.file.path.name, tokens, ("input.source", source)))
         chosen = ("input.name", name) if source == "capture" else ("input.source", source)
         model = self.list.rows
-        if [model.item(n).data(_CHANGE) for n in range(model.rowCount())] != [r[2] for r in rows]:
+        if self._offered != rows:
+            self._offered = rows
             model.clear()
             for words, aside, change in rows:
                 item = QStandardItem(words)

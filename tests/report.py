@@ -107,11 +107,15 @@ def kind_questions(paths: Iterable[Path]) -> Counter[str]:
 
 
 def private_names(paths: Iterable[Path]) -> int:
-    """Return how often code uses a private name of something other than itself."""
+    """Return how often code uses a private name of something other than itself.
+
+    Python documents those of `os` and `sys`, IPython those that end in an underscore.
+    """
     return sum(
         node.attr.startswith("_")
         and not node.attr.startswith("__")
-        and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"))
+        and not node.attr.endswith("_")
+        and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls", "os", "sys"))
         for node in nodes(paths, ast.Attribute)
     )
 

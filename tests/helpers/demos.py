@@ -8,6 +8,8 @@ from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import load_scenario
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.op import Op
+from simulator.program.playback import Cursor
+from simulator.program.tile_program import TileProgram
 from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
 from tests.helpers.runs import program_of
@@ -18,10 +20,12 @@ def demo(name: str) -> Trace:
     return simulate(SCENARIOS / f"{name}.toml")
 
 
+def every_cursor(program: TileProgram) -> list[Cursor]:
+    return [Cursor(n, op) for n in range(len(program)) for op in range(len(program.ops(n)))]
+
+
 def every_op(trace: Trace) -> Iterator[Snapshot]:
-    for visit in range(len(trace)):
-        for op in range(len(trace.program.ops(visit))):
-            yield trace.snapshot(visit, op)
+    return (trace.snapshot(at.visit, at.op) for at in every_cursor(trace.program))
 
 
 @cache

@@ -7,7 +7,6 @@ from simulator.problem.scenario import Scenario, with_values
 from simulator.problem.workload import read_inputs, resolve
 from simulator.program.algorithms import tile_program
 from simulator.program.faults import FAULTS
-from simulator.run.snapshot import Snapshot
 from simulator.run.trace import Trace
 from tests.helpers.runs import scenario
 
@@ -37,11 +36,3 @@ def causal(algorithm: str, **more: Any) -> Scenario:
     """Return a small run in which maxima rise, tiles are cut and rows see nothing in some."""
     shape = {"nq": 24, "d": 8, "heads": 2, "kv_heads": 1, "rows": 8, "cols": 6}
     return scenario(algorithm, **{**shape, "mask": {"causal": True}, **more})
-
-
-def every_snapshot(trace: Trace) -> list[Snapshot]:
-    return [
-        trace.snapshot(visit, op)
-        for visit in range(len(trace))
-        for op in range(len(trace.program.ops(visit)))
-    ]

@@ -55,7 +55,6 @@ def test_nothing_is_read_but_the_tokens_of_the_sequence(schedule) -> None:
     table = [*np.random.default_rng(1).permutation(PAGES + 5)[:PAGES].tolist(), -1, 2**31 - 1]
     table += [-(2**31), 7, 10**6]
     poisoned, inputs = lying(w, table), read_inputs(w)
-    assert poisoned.pages is not None
     assert np.isnan(poisoned.pages.scattered(inputs.k)).any()
     assert faults(poisoned, inputs, (schedule,)) == []
     got = np.frombuffer(output(poisoned), dtype=np.float32)
@@ -71,7 +70,6 @@ def test_pages_of_other_sequences_are_not_read() -> None:
     )
     w = resolve(chosen)
     inputs = read_inputs(w)
-    assert w.pages is not None
     assert len(w.pages.others) == PAGES + 23
     assert faults(w, inputs, SCHEDULES[:1]) == []
     alone = replace(w)

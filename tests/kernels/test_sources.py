@@ -30,6 +30,7 @@ from simulator.engines.numpy_engine import NumpyEngine
 from simulator.problem.intervals import Intervals
 from simulator.problem.scenario import Scenario
 from simulator.problem.workload import Variant, resolve
+from tests.helpers.refused import refused
 from tests.helpers.runs import program_of
 from tests.kernels.helpers import (
     ALGORITHMS,
@@ -203,9 +204,9 @@ def test_a_byte_less_of_shared_memory_is_too_little(
 def test_tiles_that_do_not_fit(algorithm: str, sizes: dict[str, int], message: str) -> None:
     workload, inputs = workload_of(scenario(algorithm, nq=4, **sizes))
     need = most_shared_bytes(workload)
-    with pytest.raises(InputError, match=message) as refused:
-        make_engine("host", workload, inputs)
-    assert f"need {need / 1024:.0f} KiB of shared memory, a block has 512 KiB" in str(refused.value)
+    told = refused(make_engine, "host", workload, inputs)
+    assert message in told
+    assert f"need {need / 1024:.0f} KiB of shared memory, a block has 512 KiB" in told
 
 
 def test_host_without_a_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

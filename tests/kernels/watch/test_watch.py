@@ -101,7 +101,6 @@ def test_a_missing_barrier_is_named_with_its_lines(
         return
     for fault in faults:
         first, second = fault.first, fault.second
-        assert first is not None
         assert fault.missing == missing
         assert {first.place.line: first.verb, second.place.line: second.verb} == {
             5: "writes", 9: "reads"

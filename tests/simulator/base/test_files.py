@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from simulator.base import files
-from simulator.base.errors import InputError
 from simulator.base.files import clear_stale, part_of, write_atomically
+from tests.helpers.refused import refused
 
 HOUR = 3600.0
 
@@ -90,8 +90,7 @@ def test_writing_takes_the_old_parts_away_and_leaves_none(tmp_path: Path) -> Non
         out.write(b"other")
         raise OSError(28, "No space left on device")
 
-    with pytest.raises(InputError, match="No space left on device"):
-        write_atomically(path, fail)
+    assert "No space left on device" in refused(write_atomically, path, fail)
     assert [each.name for each in tmp_path.iterdir()] == ["a.toml"]
     assert path.read_bytes() == b"whole"
 
@@ -159,7 +158,6 @@ def test_the_longest_name_can_be_written_and_cleared_up(tmp_path: Path) -> None:
 def test_what_is_no_file_is_not_replaced_by_one(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
-    with pytest.raises(InputError, match="pipe"):
-        write_atomically(path, lambda out: out.write(b"new"))
+    assert "pipe" in refused(write_atomically, path, lambda out: out.write(b"new"))
     assert path.is_fifo()
     assert [each.name for each in tmp_path.iterdir()] == ["pipe"]

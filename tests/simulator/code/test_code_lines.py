@@ -205,29 +205,25 @@ def test_a_move_stands_on_the_lines_of_cuda_that_move_its_tensors(algorithm, op,
 def test_the_lines_of_numpy_are_those_that_run(algorithm):
     """Run every op under a tracer, and see which lines of its file it goes through."""
     for trace in traces(algorithm):
-        check_lines_that_run(algorithm, trace)
-
-
-def check_lines_that_run(algorithm: str, trace: Trace) -> None:
-    machine = State(
-        trace.inputs.q, trace.inputs.k, trace.inputs.v,
-        tensors=trace.program.algorithm.tensors, splits=trace.workload.splits,
-        features=trace.workload.sizes["feature"], projection=trace.inputs.projection,
-        given=trace.inputs.given(trace.workload), inputs=trace.program.algorithm.inputs,
-        pages=trace.workload.pages,
-    )  # fmt: skip
-    code = code_of(algorithm)
-    for index in range(len(trace.program)):
-        for op in trace.program.ops(index):
-            ran, called = lines_gone_through(op, machine)
-            ran = {n for n in ran if numpy_lines.source()[n - 1].strip() not in UNPACKS}
-            shown = set(code.lines(Tab.NUMPY, op))
-            assert ran <= shown, op.name
-            starts = {n for n in shown if n in ran or numpy_lines.source()[n - 1].strip()}
-            assert shown == starts
-            assert called == numpy_lines.helpers_called(op), op.name
-            # What is shown and is no beginning of a statement goes on with the line above.
-            assert all(n in ran or n - 1 in shown for n in shown), (op.name, ran, shown)
+        machine = State(
+            trace.inputs.q, trace.inputs.k, trace.inputs.v,
+            tensors=trace.program.algorithm.tensors, splits=trace.workload.splits,
+            features=trace.workload.sizes["feature"], projection=trace.inputs.projection,
+            given=trace.inputs.given(trace.workload), inputs=trace.program.algorithm.inputs,
+            pages=trace.workload.pages,
+        )  # fmt: skip
+        code = code_of(algorithm)
+        for index in range(len(trace.program)):
+            for op in trace.program.ops(index):
+                ran, called = lines_gone_through(op, machine)
+                ran = {n for n in ran if numpy_lines.source()[n - 1].strip() not in UNPACKS}
+                shown = set(code.lines(Tab.NUMPY, op))
+                assert ran <= shown, op.name
+                starts = {n for n in shown if n in ran or numpy_lines.source()[n - 1].strip()}
+                assert shown == starts
+                assert called == numpy_lines.helpers_called(op), op.name
+                # What is shown and is no beginning of a statement goes on with the line above.
+                assert all(n in ran or n - 1 in shown for n in shown), (op.name, ran, shown)
 
 
 def lines_gone_through(op, machine) -> tuple[set[int], set[str]]:

@@ -27,7 +27,8 @@ from simulator.program.faults import FAULTS, without_effect
 from simulator.program.ops import over
 from simulator.run.cosimulation import verify
 from simulator.run.row_report import row_report
-from tests.helpers.faulty_runs import EVERY, NAMES, causal, every_snapshot, faulty
+from tests.helpers.demos import every_op
+from tests.helpers.faulty_runs import EVERY, NAMES, causal, faulty
 from tests.helpers.runs import ALGORITHMS, check_close, pairs_of, scenario, scenarios, trace_of
 from tests.helpers.tiles import NUMBERS
 
@@ -193,7 +194,6 @@ def test_verify_names_the_first_step(fault: str, algorithm: str, temperature: fl
         assert without_effect(spec, resolve(chosen))
         return
     assert not without_effect(spec, resolve(chosen))
-    assert found is not None
     op, quantity = FIRST[fault, algorithm]
     assert (found.op, found.quantity.split("[")[0]) == (op, quantity)
 
@@ -224,7 +224,7 @@ def test_overflow_is_quiet_and_its_summary_is_json(algorithm: str) -> None:
         assert summary["max_abs_error"] is None
         text = json.dumps(summary, allow_nan=False)
         assert json.loads(text)["engine"] == "numpy"
-        for now in every_snapshot(trace):
+        for now in every_op(trace):
             assert now.wrong is not None
             row_report(now, now.visit.rows.start)
 

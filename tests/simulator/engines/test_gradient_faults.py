@@ -50,7 +50,6 @@ def with_fault(fault: str, chosen: Scenario) -> Trace:
 def by_hand(trace: Trace, fault: str) -> dict[str, np.ndarray]:
     """Return the gradients with one fault, in float64, as its sentence says it."""
     w, inputs = trace.workload, trace.inputs
-    assert inputs.upstream is not None
     rows, keys = range(w.seqlen_q), range(w.seqlen_k)
     seen = w.mask.visible(rows, keys)
     dq, dk, dv = (np.zeros(x.shape) for x in (inputs.q, inputs.k, inputs.v))
@@ -97,7 +96,6 @@ def test_the_first_wrong_step_is_named(fault: Fault, algorithm: str) -> None:
         assert found is None
         assert without_effect(fault, resolve(chosen)) == "P is that of the forward pass"
         return
-    assert found is not None
     assert (found.op, found.quantity.split("[")[0]) == FIRST[fault.name]
 
 
@@ -112,9 +110,6 @@ def test_what_is_wrong_is_marked(fault: Fault, algorithm: str) -> None:
     for index in range(len(wrong)):
         for op in range(len(wrong.program.ops(index))):
             now, good = wrong.snapshot(index, op), right.snapshot(index, op)
-            assert now.wrong is not None
-            assert now.head is not None
-            assert good.head is not None
             for name, marks in now.wrong.others.items():
                 ours, theirs = now.head.results[name], good.head.results[name]
                 there = ~np.isnan(theirs)

@@ -125,22 +125,13 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, n
     return path, read
 
 
-def test_every_number_is_what_the_format_says(written: tuple[Path, dict[str, np.ndarray]]) -> None:
-    path, expected = written
-    model = read_gguf(path)
-    weights = model._weights
-    assert set(weights) == set(expected)
-    for name, values in expected.items():
-        np.testing.assert_array_equal(weights[name], values, err_msg=name)
-    assert (model.shape.heads, model.shape.kv_heads, model.shape.base) == (4, 2, 5000.0)
-    assert model.shape.parameters == sum(values.size for values in expected.values())
-
-
 def test_it_computes_what_the_same_weights_compute(
     written: tuple[Path, dict[str, np.ndarray]],
 ) -> None:
     path, expected = written
     model = read_gguf(path)
+    assert (model.shape.heads, model.shape.kv_heads, model.shape.base) == (4, 2, 5000.0)
+    assert model.shape.parameters == sum(values.size for values in expected.values())
     tokens = model.tokenizer.encode("the the cat")
     other = LanguageModel(model.shape, expected, model.tokenizer)
     np.testing.assert_array_equal(model.run(tokens).logits, other.run(tokens).logits)
@@ -164,7 +155,6 @@ def test_a_scenario_runs_with_it(
     trace, found = trace_of(scenario), computed(scenario.input)
     w, v = trace.workload, np.repeat(found.v[1], 2, axis=0)
     assert w.tokens[:2] == ("<|endoftext|>", "t")
-    assert w.file is not None
     assert w.file.title == "SmolLM2-135M, layer 1"
     o = np.concatenate([trace.row_block(3, i).o for i in range(w.grid.Tr)])
     np.testing.assert_allclose(o, found.weights[1][3] @ v[3], rtol=2e-3, atol=2e-4)

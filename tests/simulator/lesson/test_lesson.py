@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator import InputError
 from simulator.base.limits import LESSON_STEPS, TEXT_LETTERS, TITLE_LETTERS
 from simulator.code.paper import PAPERS
 from simulator.lesson.course import course, find_lesson, lesson_after, lesson_before, list_lessons
@@ -16,6 +15,7 @@ from simulator.lesson.reader import FIRST_LAYOUT, load_lesson, parse_lesson, res
 from simulator.program.playback import Cursor, first_cursor
 from simulator.run.snapshot import Cell
 from tests.helpers.lesson_texts import FRONT, good, opened, step
+from tests.helpers.refused import refused
 from tests.helpers.runs import program_of
 from ui.look.lesson_text import FORMATS
 
@@ -287,11 +287,10 @@ def test_expressions_are_a_closed_set(content, words):
 )  # fmt: skip
 def test_numbers_that_cannot_be_computed_name_file_line_and_expression(content):
     lesson = good(step("One", BASE + 'at = { tile = [2, 0], op = "load" }', f"{{{{ {content} }}}}"))
-    with pytest.raises(InputError) as error:
-        resolve_step(lesson, 0, FORMATS)
-    assert str(error.value).startswith("a.md:7: {{ ")
-    assert content[:20] in str(error.value)
-    assert str(error.value).isprintable()
+    line = refused(resolve_step, lesson, 0, FORMATS)
+    assert line.startswith("a.md:7: {{ ")
+    assert content[:20] in line
+    assert line.isprintable()
 
 
 @pytest.mark.parametrize(
@@ -373,8 +372,7 @@ def test_files_that_cannot_be_read(tmp_path, content):
     path = tmp_path / "a.md"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(InputError, match=r"a\.md"):
-        load_lesson(path)
+    assert "a.md" in refused(load_lesson, path)
 
 
 @given(st.text(alphabet=st.sampled_from('+#`tomlsep ="{}[]|\n\r\x00é𝄞0'), max_size=200))
@@ -394,8 +392,7 @@ def test_lessons_are_found_by_name_with_or_without_their_number(tmp_path):
     ):  # fmt: skip
         assert find_lesson(name, tmp_path) == tmp_path / f"{stem}.md"
     assert find_lesson("elsewhere/x.MD", tmp_path) == Path("elsewhere/x.MD")
-    with pytest.raises(InputError, match="one of 02-two, 03-broken, 10-two-more, plain"):
-        find_lesson("three", tmp_path)
+    assert "one of 02-two, 03-broken, 10-two-more, plain" in refused(find_lesson, "three", tmp_path)
     assert [found.path.stem for found in list_lessons(tmp_path)] == [
         "02-two", "10-two-more", "plain",
     ]  # fmt: skip

@@ -12,6 +12,7 @@ from simulator.lesson.record import word_count
 from simulator.lesson.steps import Lesson
 from simulator.program.playback import first_cursor
 from simulator.study.captions import FUNCTIONS, Numbers
+from tests.helpers.refused import refused
 from ui.look.lesson_text import FORMATS
 
 FRONT = '+++\ntitle = "T"\n+++\n'
@@ -49,9 +50,7 @@ def lesson_of(caption: str) -> Lesson:
     ],
 )
 def test_what_is_no_number_is_one_line(content: str, words: str) -> None:
-    with pytest.raises(InputError) as error:
-        resolve_step(lesson_of(f"{{{{ {content} }}}}"), 0, FORMATS)
-    told = str(error.value)
+    told = refused(resolve_step, lesson_of(f"{{{{ {content} }}}}"), 0, FORMATS)
     assert told.startswith("a.md:5: {{ ")
     assert words in told
     assert told.isprintable()

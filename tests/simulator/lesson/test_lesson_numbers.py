@@ -20,22 +20,17 @@ from simulator.problem.filling import MAX_BLOCKS
 from simulator.problem.hardware import gpus
 from simulator.problem.scenario import Scenario, load_scenario, parse_scenario, with_values
 from simulator.program.algorithms import ALGORITHMS
-from simulator.program.playback import Cursor, first_cursor, last_cursor
+from simulator.program.playback import Cursor, first_cursor
 from simulator.run.trace import simulate
 from simulator.study.captions import Numbers
 from simulator.study.jobs.attention_only import figures, read_model
 from simulator.study.sqrt_d.experiment import sqrt_d_experiment
 from tests.docs_tables import DOCS, PAGES, renewed
+from tests.helpers.lesson_texts import computed
+from tests.helpers.refused import refused
 from tests.helpers.runs import fitted, needed_mask, pairs_of, program_of, textbook
 from tests.helpers.runs import scenario as drawn
 from ui.look.lesson_text import FORMATS
-
-
-def computed(expression: str, scenario: Scenario, cursor: Cursor | None = None) -> float:
-    """Return an expression with all its digits."""
-    at = cursor or last_cursor(program_of(scenario))
-    written = {"number": lambda value, _: repr(value)}
-    return float(fill(f"{{{{ {expression} | number }}}}", Numbers(scenario, at), written))
 
 
 def test_numbers_of_the_run_are_those_of_a_textbook(sentence):
@@ -101,12 +96,6 @@ def test_other_tiles_are_those_of_another_scenario(sentence):
     assert computed("shared_with(7, 2)", sentence) == computed("shared()", other)
 
 
-def refused(expression: str, scenario: Scenario, cursor: Cursor | None = None) -> str:
-    with pytest.raises(InputError) as error:
-        computed(expression, scenario, cursor)
-    return str(error.value)
-
-
 def odd_scenario(**words) -> Scenario:
     """Return a scenario in which no two quantities are the same."""
     mask = {"causal": True, "window": 6, "sinks": 1}
@@ -162,7 +151,8 @@ def test_counts_of_a_masked_run():
     assert computed('compute_seconds("naive")', scenario) == pytest.approx(
         computed('flops("naive")', scenario) / 989e12, rel=1e-3
     )
-    assert "float16 or bfloat16" in refused("compute_seconds()", odd_scenario(dtype="float32"))
+    told = refused(computed, "compute_seconds()", odd_scenario(dtype="float32"))
+    assert "float16 or bfloat16" in told
     assert [computed(f"visible({row})", scenario) for row in range(20)] == [
         sum(pairs_of(w).sees(row, key) for key in range(23)) for row in range(20)
     ]
@@ -172,7 +162,7 @@ def test_tiles_as_small_as_blocks_can_be_many():
     scenario = drawn(nq=4, nk=MAX_BLOCKS)
     assert computed("requested_with(4, 1)", scenario) > 0
     longer = drawn(nq=4, nk=MAX_BLOCKS + 1)
-    told = refused("requested_with(4, 1)", longer)
+    told = refused(computed, "requested_with(4, 1)", longer)
     assert f"cols = 1: expected tiles that cut {MAX_BLOCKS + 1} into at most" in told
 
 
@@ -191,7 +181,7 @@ def test_figures_of_gpus(sentence):
     assert computed('sms("A100-80-SXM")', sentence) == 108
     assert computed("sms()", sentence) == 132
     assert computed('flops_per_byte("A100-80-SXM")', sentence) == a100.tflops / a100.tbps
-    assert "expected one of" in refused('sms("A1000")', sentence)
+    assert "expected one of" in refused(computed, 'sms("A1000")', sentence)
 
 
 def test_weights_are_those_of_the_rows_that_see():
@@ -204,7 +194,7 @@ def test_weights_are_those_of_the_rows_that_see():
         [math.fsum(row[key] for row in w) / 5 for key in range(3)], rel=1e-12
     )
     assert computed("strongest(4)", scenario) == max(range(3), key=lambda key: w[4][key])
-    assert "a row that sees a key" in refused("strongest(1)", scenario)
+    assert "a row that sees a key" in refused(computed, "strongest(1)", scenario)
     bits = -sum(x * math.log2(x) for x in w[4])
     assert computed("entropy(4)", scenario) == pytest.approx(bits, rel=1e-5)
     assert computed("error(4)", scenario) < 1e-6
@@ -224,7 +214,7 @@ def test_rows_and_keys_are_those_of_the_matrix(function, rows, cols):
         {(-1, 0), (rows, 0), (0, -1), (0, cols)} if cols else {(-1, None), (rows, None)}
     ):
         at = f"{row}" if col is None else f"{row}, {col}"
-        assert "expected a cell of a matrix of " in refused(f"{function}({at})", scenario)
+        assert "expected a cell of a matrix of " in refused(computed, f"{function}({at})", scenario)
 
 
 def test_rows_of_the_current_block(sentence):
@@ -232,7 +222,7 @@ def test_rows_of_the_current_block(sentence):
     for row in (8, 11):
         computed(f"alpha({row})", sentence, jump)
     for row in (7, 12):
-        told = refused(f"old_maximum({row})", sentence, jump)
+        told = refused(computed, f"old_maximum({row})", sentence, jump)
         assert "expected a row of the current block, 8 to 11" in told
 
 
@@ -244,7 +234,7 @@ def test_tokens_are_counted_from_the_first(sentence):
         f"{tokens[0]} {tokens[last]}"
     )
     for key in (-1, last + 1):
-        assert "a key with a token" in refused(f"token({key})", sentence)
+        assert "a key with a token" in refused(computed, f"token({key})", sentence)
 
 
 def test_the_experiment_is_the_one_that_is_shown(sentence):
@@ -256,16 +246,15 @@ def test_the_experiment_is_the_one_that_is_shown(sentence):
         assert computed(f"score_gradient({words})", sentence) == point.gradient.mean
     assert computed("score_keys()", sentence) == last.keys
     assert computed("score_variance(1024)", sentence) == pytest.approx(1024, rel=0.1)
-    assert "d = 1025: expected a whole number from 1 to 1024" in refused(
-        "score_variance(1025)", sentence
-    )
+    told = refused(computed, "score_variance(1025)", sentence)
+    assert "d = 1025: expected a whole number from 1 to 1024" in told
 
 
 def test_caches_of_models(sentence):
     llama = '"Llama-3-8B"'  # 32 layers of 8 KV heads of 128 numbers, K and V, two bytes each
     token = 32 * 2 * 8 * 128 * 2
     assert computed(f'model({llama}, "kv_heads")', sentence) == 8
-    assert "a whole number" in refused(f'model({llama}, "learned_sinks")', sentence)
+    assert "a whole number" in refused(computed, f'model({llama}, "learned_sinks")', sentence)
     assert computed(f"kv_per_token({llama})", sentence) == token
     assert computed(f"kv_per_token({llama}, 1)", sentence) == token / 8
     assert computed(f"kv_share({llama})", sentence) == 8 / 32
@@ -284,8 +273,8 @@ def test_caches_of_models(sentence):
     assert computed(f'sequences({llama}, 8192, "H200")', sentence) == (
         (141e9 - 2 * 8.03e9) // (8192 * token)
     )
-    assert "expected one of Llama-2-7B" in refused('kv_per_token("Llama-9")', sentence)
-    assert "a divisor of heads = 32" in refused(f"kv_per_token({llama}, 5)", sentence)
+    assert "expected one of Llama-2-7B" in refused(computed, 'kv_per_token("Llama-9")', sentence)
+    assert "a divisor of heads = 32" in refused(computed, f"kv_per_token({llama}, 5)", sentence)
 
 
 def test_formats(sentence):

@@ -11,7 +11,7 @@ import pytest
 
 from simulator.base.assets import LESSONS
 from simulator.lesson.course import course, list_lessons, parts
-from simulator.lesson.expressions import fill, placeholders
+from simulator.lesson.expressions import placeholders
 from simulator.lesson.front import PARTS, Level
 from simulator.lesson.reader import load_lesson, resolve_step
 from simulator.lesson.record import MOST_WORDS, NewStep, record_step, word_count
@@ -20,8 +20,9 @@ from simulator.problem.masks import Mask
 from simulator.problem.models import models
 from simulator.problem.scenario import Scenario
 from simulator.run.trace import simulate
-from simulator.study.captions import Numbers, program_of
+from simulator.study.captions import program_of
 from simulator.study.sweep import figures_of
+from tests.helpers.lesson_texts import computed
 from tests.helpers.shown_lessons import shipped_lessons, shipped_step
 from ui.look.layouts import LAYOUT_PANELS, layout_named
 from ui.look.lesson_text import FORMATS
@@ -217,12 +218,7 @@ def test_bare_constants_are_rows_of_the_step(stem, n):
 def exact(stem: str, title: str, expression: str) -> float:
     """Return an expression at a step, with all its digits."""
     step = next(s for s in LOADED[stem].steps if s.title == title)
-    text = fill(
-        f"{{{{ {expression} | number }}}}",
-        Numbers(step.scenario, step.cursor),
-        {"number": lambda value, _: repr(value)},
-    )
-    return float(text)
+    return computed(expression, step.scenario, step.cursor)
 
 
 CLAIMS = [

@@ -61,22 +61,18 @@ def test_a_step_has_a_question_or_a_prediction():
 
 def test_the_answer_is_computed_at_the_place_of_the_step():
     asked = resolved('answer = "{{ alpha(8) }}", within = 0.05').prediction
-    assert asked is not None
     # exp(m_old - m) of the caption's own numbers, to their three digits
     assert asked.truth == pytest.approx(math.exp(3.317 - 4.499), abs=1e-3)
     assert (asked.digits, asked.unit, asked.is_number) == (3, "", True)
     share = resolved('answer = "{{ alpha(8) | percent 1 }}", within = 5').prediction
-    assert share is not None
     assert share.truth == pytest.approx(100 * asked.truth)
     assert (share.digits, share.unit) == (1, "%")
     words = resolved(
         "answer = \"{{ compared(alpha(8), 1, 'it shrinks', 'it stays', 'it grows') }}\", "
         'choices = ["it grows", "it stays", "it shrinks"]'
     ).prediction
-    assert words is not None
     assert words.choices[int(words.truth)] == "it shrinks"
     cell = resolved('answer = "{{ strongest(8) }}", click = ["S", 8]').prediction
-    assert cell is not None
     assert (cell.truth, cell.click) == (10, ("S", 8))
 
 

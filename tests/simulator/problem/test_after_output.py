@@ -55,10 +55,8 @@ def test_the_gate_of_the_picked_heads_is_read(write: Write, dtype: str) -> None:
     tensors = numbers(dtype, gate=GATE)
     path = write(tensors)
     inputs = read(path)[1]
-    assert inputs.output_gate is not None
     np.testing.assert_array_equal(inputs.output_gate, as_float32(tensors["gate"]))
     inputs = read(path, input={"head": [3, 1]})[1]
-    assert inputs.output_gate is not None
     np.testing.assert_array_equal(inputs.output_gate, as_float32(tensors["gate"])[[3, 1]])
     assert not inputs.output_gate.flags.writeable
 
@@ -67,7 +65,6 @@ def test_of_packed_heads_each_row_keeps_its_own(write: Write) -> None:
     tensors = numbers(gate=GATE)
     trace = simulate(file_scenario(write(tensors), attention={"algorithm": "split-kv"}))
     gate, single = trace.inputs.output_gate, trace.single_heads[1].output_gate
-    assert gate is not None
     assert single is not None
     assert gate.shape == (2, 10, 2)
     np.testing.assert_array_equal(single, tensors["gate"])

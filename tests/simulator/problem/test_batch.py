@@ -21,6 +21,7 @@ from simulator.run.batch_run import blind_of, run_all, traces_of
 from simulator.study.pages.pages import paged_waste, stretched_waste
 from simulator.study.pages.run_cache import run_cache
 from simulator.study.sweep import scenario_at, workload_at
+from tests.helpers.refused import refused
 from ui.app.cli import main
 
 LENGTHS = st.lists(st.integers(1, 40), min_size=1, max_size=5)
@@ -56,7 +57,6 @@ def test_each_place_of_the_cache_has_one_page_of_one_sequence(
     for n, table in enumerate(tables):
         assert (table.pages, table.places) == (counts[n], sum(counts))
         assert table.others == set(range(sum(counts))) - set(table.used.tolist())
-        assert table.owners is not None
         for place, owner in enumerate(table.owners.tolist()):
             assert (owner == n) == (table.page_at(place) is not None)
 
@@ -79,7 +79,6 @@ def test_what_others_have_is_never_read() -> None:
     """In the memory of a kernel it is NaN, and the sequence does not notice how many they are."""
     alone, among = workloads([37])[0], workloads([37, 5, 90])[0]
     inputs = read_inputs(among)
-    assert among.pages is not None
     free = among.pages.others
     scattered = among.pages.scattered(inputs.k).reshape(2, among.pages.places, -1)
     assert len(free) == 2 + 23
@@ -374,8 +373,6 @@ def test_errors_name_the_key_and_what_was_expected(
     changes: dict[str, Any], words: list[str]
 ) -> None:
     scenario = parse_scenario(batch([3, 9]))
-    with pytest.raises(InputError) as error:
-        resolve(with_values(scenario, changes))
-    assert "\n" not in str(error.value)
+    told = refused(lambda: resolve(with_values(scenario, changes)))
     for word in words:
-        assert word in str(error.value)
+        assert word in told

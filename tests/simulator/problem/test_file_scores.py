@@ -14,6 +14,7 @@ from simulator.base.errors import InputError
 from simulator.code.run_script import run_script
 from simulator.problem.scenario import parse_scenario
 from simulator.run.trace import Trace, simulate
+from tests.helpers.refused import refused
 
 HEADS, KV_HEADS, NQ, NK, D = 4, 2, 9, 13, 8
 
@@ -95,20 +96,16 @@ def test_the_script_of_a_run_has_the_bias(file: Any, tmp_path: Path) -> None:
     ],
 )
 def test_a_text_that_cannot_be_used_is_named(texts: dict[str, str], line: str, file: Any) -> None:
-    with pytest.raises(InputError) as error:
-        opened(file(**texts))
-    assert line in str(error.value)
+    assert line in refused(opened, file(**texts))
 
 
 def test_a_bias_of_another_shape_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "mine.safetensors"
     all_of_it = tensors()
     save_file(all_of_it | {"bias": np.zeros((HEADS, NQ), np.float32)}, path)
-    with pytest.raises(InputError, match=r"shape of bias = \(4, 9\): expected \(4, 21\)"):
-        opened(path)
+    assert "shape of bias = (4, 9): expected (4, 21)" in refused(opened, path)
     save_file(all_of_it | {"bias": np.full((HEADS, NQ + NK - 1), np.nan, np.float32)}, path)
-    with pytest.raises(InputError, match="tensor bias, row 0, column 0"):
-        opened(path)
+    assert "tensor bias, row 0, column 0" in refused(opened, path)
     del all_of_it["bias"]
     save_file(all_of_it, path)
     with pytest.raises(InputError, match=r"scores\.bias = true: expected an input file with"):

@@ -103,7 +103,6 @@ def test_a_file_is_read_as_its_author_meant_it(name: str, tmp_path: Path) -> Non
             expected = round_to(expected, "bfloat16")
         np.testing.assert_array_equal(got, expected)
         assert got.flags.c_contiguous
-    assert workload.file is not None
     assert " ".join(workload.file.notes).startswith(note)
     assert bool(workload.file.notes) == bool(note)
 
@@ -155,17 +154,14 @@ def test_shapes_that_fit_both_ways_are_said_with_both_numbers(tmp_path: Path) ->
     tensors = {name: np.zeros((70, 7, 3), np.float32) for name in "qkv"}
     path = write(tmp_path / "x.npz", tensors)
     file = read(path)[0].file
-    assert file is not None
     assert file.notes == (
         'q has 70 heads of 7 tokens; with [input] layout = "nhd" it would have 7 heads of 70 '
         "tokens.",
     )
     file = read(path, **NHD)[0].file  # seven heads of seventy tokens: as usual
-    assert file is not None
     assert file.notes == ()
     np.savez(path, **tensors, tokens=np.array(list("abcdefg")))  # which say how many there are
     file = read(path)[0].file
-    assert file is not None
     assert file.notes == ()
 
 

@@ -4,11 +4,9 @@ import json
 import re
 import tracemalloc
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import psutil
 import pytest
 from safetensors.numpy import save_file
 
@@ -19,7 +17,9 @@ from simulator.problem.positions import AT_ONCE
 from simulator.problem.scenario import Scenario, parse_scenario
 from simulator.problem.workload import read_inputs, resolve
 from simulator.program.algorithms import ALGORITHMS
+from tests.helpers.refused import refused
 from tests.helpers.runs import scenario
+from tests.helpers.scarce import free_memory
 from tests.helpers.written_files import SHAPES, as_float32, numbers, read, write_safetensors
 
 # --- what can be read ----------------------------------------------------------------------
@@ -58,7 +58,6 @@ def test_the_librarys_own_files(tmp_path: Path) -> None:
     save_file(tensors, path, metadata={"model": "m", "layer": "3", "unknown": "kept out"})
     workload, inputs = read(path)
     np.testing.assert_array_equal(inputs.v, tensors["v"].astype(np.float32))
-    assert workload.file is not None
     assert (workload.file.said.model, workload.file.said.layer) == ("m", "3")
 
 
@@ -165,38 +164,27 @@ def test_scales_are_those_that_float32_holds() -> None:
 # --- too large -----------------------------------------------------------------------------
 
 
-def test_inputs_that_do_not_fit_are_refused_with_the_figure(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=2**33))
-    chosen = scenario(nq=2**20, nk=8, d=128, heads=32, rows=64, cols=64)
-    with pytest.raises(InputError) as error:
-        resolve(chosen)
-    # Q alone: 2**20 * 128 * 32 elements of 4 bytes are 16 GiB, all else is little.
-    assert str(error.value) == (
-        "scenario: attention.seqlen_q = 1048576: expected a run that fits in memory: "
-        "this one needs 16.0 GiB, 8.0 GiB are free"
-    )
-    rounded = scenario(nq=2**20, nk=8, d=128, heads=32, rows=64, cols=64, dtype="bfloat16")
-    with pytest.raises(InputError, match=r"needs 40\.0 GiB"):  # a kernel's 2 bytes, made of 4
-        resolve(rounded)
-    keys = scenario(nq=8, nk=2**20, d=128, heads=32, rows=64, cols=64)
-    with pytest.raises(InputError, match=r"needs 32\.2 GiB"):
-        resolve(keys)
-    assert resolve(scenario(nq=2**14, d=128, rows=64, cols=64)).seqlen_q == 2**14
-
-
-def test_a_tenth_of_the_free_memory_stays_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    need = run_bytes(resolve(scenario()))
-    for free, fits in ((need / 0.9 + 1, True), (need / 0.9 - 1, False)):
-        monkeypatch.setattr(
-            psutil, "virtual_memory", lambda free=free: SimpleNamespace(available=free)
+def test_inputs_that_do_not_fit_are_refused_with_the_figure() -> None:
+    with free_memory(2**33):
+        chosen = scenario(nq=2**20, nk=8, d=128, heads=32, rows=64, cols=64)
+        # Q alone: 2**20 * 128 * 32 elements of 4 bytes are 16 GiB, all else is little.
+        assert refused(resolve, chosen) == (
+            "scenario: attention.seqlen_q = 1048576: expected a run that fits in memory: "
+            "this one needs 16.0 GiB, 8.0 GiB are free"
         )
-        if fits:
-            resolve(scenario())
-        else:
-            with pytest.raises(InputError, match="a run that fits in memory"):
-                resolve(scenario())
+        rounded = scenario(nq=2**20, nk=8, d=128, heads=32, rows=64, cols=64, dtype="bfloat16")
+        assert "needs 40.0 GiB" in refused(resolve, rounded)  # a kernel's 2 bytes, made of 4
+        keys = scenario(nq=8, nk=2**20, d=128, heads=32, rows=64, cols=64)
+        assert "needs 32.2 GiB" in refused(resolve, keys)
+        assert resolve(scenario(nq=2**14, d=128, rows=64, cols=64)).seqlen_q == 2**14
+
+
+def test_a_tenth_of_the_free_memory_stays_free() -> None:
+    need = run_bytes(resolve(scenario()))
+    with free_memory(need / 0.9 + 1):
+        resolve(scenario())
+    with free_memory(need / 0.9 - 1):
+        assert "a run that fits in memory" in refused(resolve, scenario())
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
@@ -266,6 +254,5 @@ def test_values_are_of_the_latent_whatever_else_is_drawn(algorithm: str) -> None
         inputs = read_inputs(w)
         np.testing.assert_array_equal(inputs.v, inputs.k[..., :3])
         if w.backward:
-            assert inputs.upstream is not None
             assert inputs.upstream.shape == (2, queries, 3)
             assert not np.isin(inputs.upstream, inputs.v).any()

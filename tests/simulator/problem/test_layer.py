@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from simulator.base.errors import InputError
 from simulator.problem.facts import RULES
 from simulator.problem.linear import fitting
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import read_inputs, resolve
 from simulator.run.trace import simulate
+from tests.helpers.refused import refused
 
 ARRAYS = {"x": (6, 10), "wq": (10, 8), "wk": (10, 4), "wv": (10, 6), "wo": (12, 10)}
 """Four heads of 2 on two KV heads, values of 3."""
@@ -52,7 +52,6 @@ def test_y_is_the_heads_side_by_side_times_wo(file: Path) -> None:
     flops = {"q": 2 * 6 * 80, "k": 2 * 6 * 40, "v": 2 * 6 * 60, "y": 2 * 6 * 120}
     assert summary["layer"]["matmul_flops"] == {**flops, "total": sum(flops.values())}
     layer = trace.inputs.layer
-    assert layer is not None
     shares = layer.shares(found["o"])
     assert shares.shape == (4, 6, 10)
     np.testing.assert_allclose(shares.sum(axis=0) + stored["bo"], found["y"], rtol=1e-4, atol=1e-5)
@@ -109,18 +108,13 @@ def test_a_file_that_is_no_layer_is_refused_in_one_line(
     save_file(arrays(**shapes), path)
     said = {name: value for name, value in {"heads": 4, **attention}.items() if value is not None}
     tables = scenario(path).model_dump(exclude_unset=True) | {"attention": said}
-    with pytest.raises(InputError) as error:
-        resolve(parse_scenario(tables))
-    assert told in str(error.value)
-    assert "\n" not in str(error.value)
+    assert told in refused(resolve, parse_scenario(tables))
 
 
 def test_a_missing_weight_and_a_number_that_is_none_are_named(tmp_path: Path) -> None:
     path, stored = tmp_path / "layer.safetensors", arrays()
     save_file({name: values for name, values in stored.items() if name != "wo"}, path)
-    with pytest.raises(InputError, match="tensor wo: expected tensors x, wq, wk, wv, wo"):
-        resolve(scenario(path))
+    assert "tensor wo: expected tensors x, wq, wk, wv, wo" in refused(resolve, scenario(path))
     stored["wk"][3, 1] = np.nan
     save_file(stored, path)
-    with pytest.raises(InputError, match=r"wk\[3, 1\]"):
-        read_inputs(resolve(scenario(path)))
+    assert "wk[3, 1]" in refused(read_inputs, resolve(scenario(path)))

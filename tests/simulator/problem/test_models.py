@@ -17,6 +17,7 @@ from simulator.problem.models import (
     with_latent,
     with_window,
 )
+from tests.helpers.refused import refused
 
 GOOD = """
 layers = 4
@@ -102,15 +103,13 @@ def test_sizes_are_from_a_least_to_a_most(keys, key, least, most):
         (0.0, math.nextafter(most, math.inf)) if isinstance(most, float) else (least - 1, most + 1)
     )
     for bad in (below, above):
-        with pytest.raises(InputError):
-            parse_model("x", {**row, key: bad}, "x")
+        assert refused(parse_model, "x", {**row, key: bad}, "x")
 
 
 def test_names_are_as_long_as_a_line():
     row = {"layers": 4, "heads": 8, "kv_heads": 2, "head_dim": 16}
     assert parse_model("x" * 80, row, "x").name == "x" * 80
-    with pytest.raises(InputError, match="1 to 80 characters"):
-        parse_model("x" * 81, row, "x")
+    assert "1 to 80 characters" in refused(parse_model, "x" * 81, row, "x")
 
 
 @pytest.mark.parametrize(
@@ -125,21 +124,15 @@ def test_names_are_as_long_as_a_line():
     ],
 )
 def test_an_unknown_model_names_those_like_it(name, words):
-    with pytest.raises(InputError) as error:
-        find_model(name)
-    message = str(error.value)
+    message = refused(find_model, name)
     assert "\n" not in message
     for word in words:
         assert word in message
 
 
 def test_names_like_it_are_not_all_names():
-    with pytest.raises(InputError) as error:
-        find_model("Llama-3-9B")
-    assert "Gemma" not in str(error.value)
-    with pytest.raises(InputError) as error:
-        find_model("llama")
-    assert sum(name in str(error.value) for name in models()) == 4
+    assert "Gemma" not in refused(find_model, "Llama-3-9B")
+    assert sum(name in refused(find_model, "llama") for name in models()) == 4
 
 
 @pytest.mark.parametrize(
@@ -177,9 +170,7 @@ def test_a_wrong_model_file_names_key_and_value_in_one_line(change, words, tmp_p
     keys = {line.partition(" ")[0] for line in change.splitlines()}
     kept = [line for line in GOOD.splitlines() if line.partition(" ")[0] not in keys]
     path.write_text("\n".join([*kept, change]))
-    with pytest.raises(InputError) as error:
-        load_model(path)
-    message = str(error.value)
+    message = refused(load_model, path)
     assert "\n" not in message
     for word in ["wrong.toml", *words]:
         assert word in message
@@ -198,15 +189,13 @@ def test_mla_needs_its_rope_dim(tmp_path):
     path.write_text(LATENT)
     assert load_model(path).cached_numbers == 72
     path.write_text(LATENT.replace("rope_dim = 8\n", ""))
-    with pytest.raises(InputError, match="rope_dim: expected a whole number beside latent_dim"):
-        load_model(path)
+    assert "rope_dim: expected a whole number beside latent_dim" in refused(load_model, path)
 
 
 def test_one_file_holds_one_model(tmp_path):
     path = tmp_path / "two.toml"
     path.write_text(f"[a]\n{GOOD}\n[b]\n{GOOD}")
-    with pytest.raises(InputError, match=r"two.toml: expected one model; it holds 2: a, b"):
-        load_model(path)
+    assert "two.toml: expected one model; it holds 2: a, b" in refused(load_model, path)
     path.write_text(f"{GOOD}\n[a]\n{GOOD}\n[b]\n{GOOD}")
     with pytest.raises(InputError, match=r"two.toml: a = .*: expected one of layers, heads"):
         load_model(path)
@@ -214,11 +203,9 @@ def test_one_file_holds_one_model(tmp_path):
     with pytest.raises(InputError, match=r"two.toml: a = .*: expected one of layers, heads"):
         load_model(path)
     path.write_text("")
-    with pytest.raises(InputError, match=r"two.toml: layers: expected a value"):
-        load_model(path)
+    assert "two.toml: layers: expected a value" in refused(load_model, path)
     path.write_bytes(b"\xff")
-    with pytest.raises(InputError, match="UTF-8"):
-        load_model(path)
+    assert "UTF-8" in refused(load_model, path)
 
 
 def test_a_stated_size_may_be_rounded_but_not_wrong():
@@ -271,5 +258,4 @@ def test_other_ways_of_sharing():
     ],
 )
 def test_a_choice_that_does_not_fit_is_refused(change):
-    with pytest.raises(InputError, match="Llama-2-70B: "):
-        change(models()["Llama-2-70B"])
+    assert "Llama-2-70B: " in refused(change, models()["Llama-2-70B"])

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.base.errors import InputError
 from simulator.engines.numpy_engine import op_engine
 from simulator.problem.scenario import Scenario, parse_scenario, with_values
 from simulator.problem.workload import Inputs, read_inputs, resolve
@@ -24,6 +23,7 @@ from simulator.run.row_report import row_report
 from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace, tile_counts
 from simulator.study.roofline import roofline_of
+from tests.helpers.refused import refused
 from tests.helpers.runs import WIDTHS, check_close, scenario, textbook, trace_of
 from tests.helpers.state_runs import check_visits_alone, output_of
 
@@ -100,7 +100,6 @@ def test_errors_are_those_of_linear_attention() -> None:
         assert (last, "read state", False) in told
         assert (last, "features", True) in told
         end = trace.snapshot(len(trace) - 1)
-        assert end.head is not None
         exact = textbook(trace.workload, trace.inputs, 1)[0]
         np.testing.assert_allclose(end.head.o, exact, atol=1e-5)
 
@@ -245,10 +244,7 @@ def tables(**changes: dict[str, Any]) -> dict[str, Any]:
 )  # fmt: skip
 def test_what_cannot_be_used_is_told_in_one_line(changes: dict[str, Any], line: str) -> None:
     chosen = parse_scenario(tables(**changes))  # a click on the algorithm comes as far as that
-    with pytest.raises(InputError) as error:
-        resolve(chosen)
-    assert line in str(error.value)
-    assert str(error.value).isprintable()
+    assert line in refused(resolve, chosen)
 
 
 def test_directions_come_from_the_file_or_from_the_seed(tmp_path: Any) -> None:
@@ -268,8 +264,7 @@ def test_directions_come_from_the_file_or_from_the_seed(tmp_path: Any) -> None:
     drawn = inputs("without.npz").projection
     expected = np.random.default_rng(7).standard_normal((3, 4)).astype(np.float32)
     np.testing.assert_array_equal(drawn, expected)
-    with pytest.raises(InputError, match=r"shape of projection = \(4, 3\): expected \(3, 4\)"):
-        inputs("wrong.npz")
+    assert "shape of projection = (4, 3): expected (3, 4)" in refused(inputs, "wrong.npz")
 
 
 def test_row_blocks_are_the_chunks_if_a_state_goes_on() -> None:
@@ -297,7 +292,6 @@ def test_only_mistakes_that_it_can_make_change_it(fault: Fault) -> None:
     assert same is bool(without_effect(fault, wrong.workload))
     assert (fault.name in ("late_mask", "half_accumulator")) is not same
     marks = wrong.snapshot(len(wrong) - 1).wrong
-    assert marks is not None
     if same or fault.name == "late_mask":  # O is marked unless float32 might be as far off
         assert marks.o.any() == (not same)
 
@@ -314,8 +308,7 @@ def test_a_late_mask_leaves_later_keys_in_the_sum_of_the_weights() -> None:
 def test_a_run_that_it_cannot_have_is_refused_as_one_of_another_algorithm() -> None:
     for said in ({"mask": {"window": 3}}, {"nk": 9, "mask": {"causal": True}}):
         w = resolve(scenario("flash2", nq=8, **said))
-        with pytest.raises(InputError):
-            w.as_algorithm("linear")
+        assert refused(w.as_algorithm, "linear")
     w = resolve(scenario("linear", nq=8, cols=2, mask={"causal": True}))
     places = roofline_of(tile_program(w)).places
     assert [p.phase for p in places if p.algorithm == "linear"] == ["prefill"]
@@ -324,5 +317,4 @@ def test_a_run_that_it_cannot_have_is_refused_as_one_of_another_algorithm() -> N
 
 def test_random_features_are_twice_as_many_as_numbers_of_a_key() -> None:
     w = resolve(scenario("linear", nq=4, d=6, feature_map="performer"))
-    assert w.feature_map is not None
     assert w.feature_map.features == 12

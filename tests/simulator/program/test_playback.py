@@ -27,6 +27,7 @@ from simulator.program.playback import (
     step,
 )
 from simulator.program.tile_program import TileProgram
+from tests.helpers.demos import every_cursor
 from tests.helpers.runs import program_of, scenario, scenarios, visits_in_order
 
 SMALL = scenarios(longest=10)
@@ -56,7 +57,7 @@ def any_cursor(program: TileProgram, data: st.DataObject) -> Cursor:
 @example(scenario("flash2", **SOME))
 def test_steps_by_op_go_through_every_cursor(chosen: Scenario) -> None:
     program = program_of(chosen)
-    every = [Cursor(v, op) for v in range(len(program)) for op in range(len(program.ops(v)))]
+    every = every_cursor(program)
     assert walk(program, first_cursor(), Granularity.OP, forward=True) == every
     back = walk(program, last_cursor(program), Granularity.OP, forward=False)
     assert back == every[::-1]
@@ -132,7 +133,7 @@ def test_a_walk_goes_op_by_op_then_by_tiles_then_evenly(
 ) -> None:
     program = program_of(chosen)
     start, end = any_cursor(program, data), any_cursor(program, data)
-    every = [Cursor(v, op) for v in range(len(program)) for op in range(len(program.ops(v)))]
+    every = every_cursor(program)
     one, two = every.index(start), every.index(end)
     between = every[one + 1 : two + 1] if two >= one else every[two:one][::-1]
     path = path_between(program, start, end, most)

@@ -3,10 +3,8 @@
 import tracemalloc
 from collections import Counter
 from itertools import product
-from types import SimpleNamespace
 
 import numpy as np
-import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,6 +29,7 @@ from tests.helpers.runs import (
     scenarios,
     visits_in_order,
 )
+from tests.helpers.scarce import free_memory
 
 # --- visits --------------------------------------------------------------------------------
 
@@ -80,11 +79,6 @@ def test_visits_are_those_of_plain_loops(chosen: Scenario) -> None:
 
 @given(scenarios())
 def test_index_inverts_visit(chosen: Scenario) -> None:
-    check_index(chosen)
-
-
-def check_index(chosen: Scenario) -> None:
-    """Ask for every tile, and for some that are none."""
     program = program_of(chosen)
     w = program.workload
     where = {place: index for index, place in enumerate(visits_in_order(w))}
@@ -456,11 +450,11 @@ def test_a_hundred_thousand_tokens_take_no_list_of_visits(algorithm: str) -> Non
         assert program.counters(index + 1) == after
 
 
-def test_counts_beyond_what_floats_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=2**60))
+def test_counts_beyond_what_floats_hold() -> None:
     N, d, heads, tiles = 2**22, 128, 4096, 2**12
     chosen = scenario("flash1", nq=N, d=d, heads=heads, rows=N // tiles, cols=N // tiles)
-    program = program_of(chosen)
+    with free_memory(2**60):
+        program = program_of(chosen)
     elements_of_a_head = tiles * (3 * N * d + 4 * N) + 3 * N * d + 2 * N
     assert program.totals.bytes == 4 * heads * elements_of_a_head > 2**53
     assert program.totals.flops == heads * 4 * N * N * d

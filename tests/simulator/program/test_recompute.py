@@ -76,7 +76,6 @@ def test_backward_passes_stand_beside_their_forward_passes_and_are_ranked_apart(
     program = program_of(scenario(name, nq=64, d=16, rows=8, cols=8))
     assert [lane.algorithm for lane in race_of(program).lanes] == BACKWARD
     scale = at_scale(program)
-    assert scale is not None
     assert set(scale.bytes) == set(BACKWARD)
     places = {(place.algorithm, place.phase) for place in roofline_of(program).places}
     assert {each for each, phase in places if phase != "decode"} == set(beside(name))

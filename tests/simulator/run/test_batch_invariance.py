@@ -94,7 +94,6 @@ def test_a_full_split_stays_as_it_is_while_the_cache_grows(
         joining = tile_program(w).joining(0, 0)
         assert joining is not None
         left = trace.snapshot(joining, 0).partials
-        assert left is not None
         return left.o, left.lse
 
     full = keys // (4 * blocks)

@@ -26,6 +26,7 @@ from simulator.run.breakpoints import (
     TileSkipped,
 )
 from simulator.run.trace import Trace
+from tests.helpers.demos import every_cursor
 from tests.helpers.runs import ALGORITHMS, pairs_of, scenario, scenarios, trace_of, visits_in_order
 from tests.simulator.program.test_split_kv import even, run, split
 
@@ -33,12 +34,6 @@ OPS = (
     "load", "store", "clear", "initialise", "scores", "mask", "row max", "exponentials",
     "row sum", "combine", "rescale", "accumulate", "normalise",
 )  # fmt: skip
-
-
-def every_cursor(program: TileProgram) -> list[Cursor]:
-    return [
-        Cursor(visit, op) for visit in range(len(program)) for op in range(len(program.ops(visit)))
-    ]
 
 
 def whole(trace: Trace, visit: int) -> bool:

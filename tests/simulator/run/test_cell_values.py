@@ -1,7 +1,6 @@
 """What a cell holds: of large problems as of small ones, and its name and tile."""
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -25,8 +24,9 @@ from simulator.run.cell_values import (
     tile_of,
     was_visited,
 )
-from simulator.run.snapshot import Cell, Snapshot
+from simulator.run.snapshot import Cell
 from simulator.run.trace import Trace
+from tests.helpers.demos import every_op
 from tests.helpers.runs import fitted, pairs_of, scenario, scenarios, trace_of
 
 
@@ -34,21 +34,19 @@ from tests.helpers.runs import fitted, pairs_of, scenario, scenarios, trace_of
 @given(scenarios(longest=8))
 def test_of_a_large_problem_the_current_row_block_is_as_of_a_small_one(chosen: Scenario) -> None:
     trace = trace_of(chosen)
-    for visit in range(len(trace)):
-        for op in range(len(trace.program.ops(visit))):
-            small = trace.snapshot(visit, op)
-            large = replace(small, head=None)
-            for tensor in "mlO":
-                rows, cols = cell_shape(trace.workload, tensor)
-                for row in {0, small.visit.rows.start, small.visit.rows.stop - 1, rows - 1}:
-                    cell = Cell(tensor, row, cols - 1)
-                    found = cell_value(large, cell)
-                    if row in small.visit.rows:
-                        same = cell_value(small, cell)
-                        assert (found.value, found.state) == (same.value, same.state)
-                    else:
-                        assert found.value is None
-                        assert found.state == "numbers are kept for the current row block alone"
+    for small in every_op(trace):
+        large = replace(small, head=None)
+        for tensor in "mlO":
+            rows, cols = cell_shape(trace.workload, tensor)
+            for row in {0, small.visit.rows.start, small.visit.rows.stop - 1, rows - 1}:
+                cell = Cell(tensor, row, cols - 1)
+                found = cell_value(large, cell)
+                if row in small.visit.rows:
+                    same = cell_value(small, cell)
+                    assert (found.value, found.state) == (same.value, same.state)
+                else:
+                    assert found.value is None
+                    assert found.state == "numbers are kept for the current row block alone"
 
 
 def test_of_a_large_problem_other_tiles_are_told_to_be_gone_to() -> None:
@@ -60,7 +58,6 @@ def test_of_a_large_problem_other_tiles_are_told_to_be_gone_to() -> None:
         assert found.state == f"tile (0, 0) {words}: go there to see its numbers"
         assert found.tensor == ("S" if algorithm == "naive" else "P")
         here = cell_value(now, Cell("S", 7, 7))
-        assert here.value is not None
         assert not np.isnan(here.value)
 
 
@@ -92,34 +89,26 @@ def test_cells_are_named_as_the_papers_write_them() -> None:
 def test_an_input_is_in_shared_memory_while_its_block_is_on_chip(algorithm: str) -> None:
     trace = trace_of(scenario(algorithm, **fitted(algorithm, nq=8, nk=12, d=3, dv=2)))
     told = set()
-    for visit in range(len(trace)):
-        for op in range(len(trace.program.ops(visit))):
-            now = trace.snapshot(visit, op)
-            held = {tile.name for tile in now.on_chip}
-            specs, columns = trace.program.algorithm.inputs, now.visit.cols
-            for tensor, own, values in zip(
-                (spec.name for spec in specs),
-                (now.visit.rows, columns, columns),
-                (now.q, now.k, now.v),
-                strict=False,
-            ):
-                for row in {0, own.start, own.stop - 1, min(own.stop, len(values) - 1)}:
-                    found = cell_value(now, Cell(tensor, row, 1))
-                    there = tensor in held and row in own
-                    assert found.state == ("in shared memory" if there else "in HBM")
-                    assert found.value == float(values[row, 1])
-                    told.add((tensor, there))
+    for now in every_op(trace):
+        held = {tile.name for tile in now.on_chip}
+        specs, columns = trace.program.algorithm.inputs, now.visit.cols
+        for tensor, own, values in zip(
+            (spec.name for spec in specs),
+            (now.visit.rows, columns, columns),
+            (now.q, now.k, now.v),
+            strict=False,
+        ):
+            for row in {0, own.start, own.stop - 1, min(own.stop, len(values) - 1)}:
+                found = cell_value(now, Cell(tensor, row, 1))
+                there = tensor in held and row in own
+                assert found.state == ("in shared memory" if there else "in HBM")
+                assert found.value == float(values[row, 1])
+                told.add((tensor, there))
     assert len(told) == 2 * len(specs)
 
 
 SHAPE: dict[str, Any] = {"nq": 8, "nk": 7, "d": 3, "rows": 3, "cols": 2, "mask": {"causal": True}}
 """Skipped, partial and full tiles; the first row sees nothing."""
-
-
-def every_op(trace: Trace) -> Iterator[Snapshot]:
-    for visit in range(len(trace)):
-        for op in range(len(trace.program.ops(visit))):
-            yield trace.snapshot(visit, op)
 
 
 def scores_of(trace: Trace) -> np.ndarray:
@@ -143,12 +132,8 @@ def p_of_its_tile(trace: Trace) -> np.ndarray:
     return out
 
 
-def test_a_score_of_another_tile_is_what_that_tile_left() -> None:
-    for algorithm in beside(USUAL.name):
-        check_what_is_left(algorithm)
-
-
-def check_what_is_left(algorithm: str) -> None:
+@pytest.mark.parametrize("algorithm", beside(USUAL.name))
+def test_a_score_of_another_tile_is_what_that_tile_left(algorithm: str) -> None:
     trace = trace_of(scenario(algorithm, **SHAPE))
     w, s, p = trace.workload, scores_of(trace), p_of_its_tile(trace)
     skipped = pairs_of(w).kinds(w.rows, w.cols) == 0
@@ -185,13 +170,9 @@ def check_what_is_left(algorithm: str) -> None:
 
 
 @pytest.mark.parametrize("is_large", [False, True])
-def test_statistics_and_output_are_there_once_they_are_made(is_large: bool) -> None:
+@pytest.mark.parametrize("algorithm", beside(USUAL.name))
+def test_statistics_and_output_are_there_once_they_are_made(algorithm: str, is_large: bool) -> None:
     """Of a large problem the numbers of the current row block alone are kept."""
-    for algorithm in beside(USUAL.name):
-        check_what_is_there(algorithm, is_large)
-
-
-def check_what_is_there(algorithm: str, is_large: bool) -> None:
     trace = trace_of(scenario(algorithm, **SHAPE))
     w, s = trace.workload, scores_of(trace)
     for now in every_op(trace):
@@ -255,7 +236,6 @@ def test_a_number_is_wrong_where_a_fault_has_made_it_so(is_large: bool) -> None:
     clean = simulate(chosen)
     wrong = simulate(with_values(chosen, {"faults": {"forget_alpha": True}}))
     now = wrong.snapshot(3)  # the second row block, all its keys seen
-    assert now.wrong is not None
     now = replace(now, head=None) if is_large else now
     if is_large:
         rows = slice(now.visit.rows.start, now.visit.rows.stop)
@@ -265,8 +245,6 @@ def test_a_number_is_wrong_where_a_fault_has_made_it_so(is_large: bool) -> None:
     told = set()
     for cell in (Cell(tensor, row, 0) for tensor in "mlO" for row in now.visit.rows):
         ours, exact = (cell_value(each, cell).value for each in (now, right))
-        assert ours is not None
-        assert exact is not None
         assert is_wrong(now, cell) == (abs(ours - exact) > 1e-3)
         told.add((cell.tensor, is_wrong(now, cell)))
     assert {("m", False), ("l", True), ("O", True)} <= told
@@ -303,7 +281,6 @@ def test_of_each_cell_that_a_run_has_something_is_said(name: str) -> None:
 def test_a_number_in_hbm_says_of_which_block_it_is(name: str) -> None:
     trace = trace_of(load_scenario(SCENARIOS / f"{name}.toml"))
     last = trace.snapshot(len(trace) - 1, len(trace.program.ops(len(trace) - 1)) - 1)
-    assert last.head is not None
     for tensor in last.head.results:
         cell = Cell(tensor, 0, 0)
         i, j = tile_of(trace.workload, cell)

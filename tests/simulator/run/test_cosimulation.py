@@ -63,7 +63,6 @@ def test_the_first_difference_is_named(
     wrong = WrongEngine(honest, 5, name, value)
     verdict = verify(Trace(honest.program, wrong, honest.inputs))
     found = verdict.difference
-    assert found is not None
     assert (found.visit.index, found.op, found.quantity) == (5, op, quantity)
     assert verdict.visits == 6
     visit = honest.program.visit(5)
@@ -140,7 +139,6 @@ def test_the_tolerance_is_sixteen_units_of_the_terms_of_scores_and_of_o(
             found = verify(Trace(program, WrongEngine(honest, visit, name, 1.0), inputs)).difference
             if found is not None:
                 break
-        assert found is not None
         assert found.exact == pytest.approx(exact[1, 1])
         assert found.allowed == pytest.approx(2**-20 * expected * (1 + abs(exact[1, 1])))
 
@@ -164,7 +162,6 @@ def test_what_is_within_the_tolerance_agrees(share: float, agrees: bool) -> None
     honest = trace_of(scenario(nq=4, nk=4))
     wrong = WrongEngine(honest, 0, "s", 1.0)
     found = verify(Trace(honest.program, wrong, honest.inputs)).difference
-    assert found is not None
     slip = found.exact - (found.engine - 1.0) + share * found.allowed
     verdict = verify(Trace(honest.program, WrongEngine(honest, 0, "s", slip), honest.inputs))
     assert (verdict.difference is None) == agrees

@@ -7,6 +7,7 @@ import pytest
 
 from simulator.problem.scenario import with_values
 from simulator.run.final_weights import done_rows, done_weights, weights_so_far, with_weights_so_far
+from tests.helpers.demos import every_op
 from tests.helpers.runs import scenario, trace_of
 
 SHAPE: dict[str, Any] = {"nq": 14, "nk": 17, "d": 8, "rows": 4, "cols": 3, "temperature": 0.4}
@@ -18,23 +19,20 @@ def test_they_are_the_softmax_of_the_keys_that_have_been_seen(
     algorithm: str, mask: dict[str, Any]
 ) -> None:
     trace = trace_of(scenario(algorithm, mask=mask, **SHAPE))
-    for visit in range(len(trace.program)):
-        for op in range(len(trace.program.ops(visit))):
-            now = trace.snapshot(visit, op)
-            found = weights_so_far(now)
-            assert found is not None
-            # The row block at work: its columns before this tile; once O has been rescaled, the
-            # weights are those of the softmax with this tile.
-            rows = np.arange(now.visit.rows.start, now.visit.rows.stop)
-            end = now.visit.cols.stop if now.rescaled else now.visit.cols.start
-            scores = now.head.s[rows, :end].astype(float)  # type: ignore[union-attr]
-            scores[np.isnan(scores)] = -np.inf  # skipped
-            if not np.isfinite(scores).any(axis=1).all():
-                continue
-            exact = np.exp(scores - scores.max(axis=1, keepdims=True))
-            exact /= exact.sum(axis=1, keepdims=True)
-            got = np.nan_to_num(found[rows, :end])
-            np.testing.assert_allclose(got, exact, rtol=2e-4, atol=1e-7)
+    for now in every_op(trace):
+        found = weights_so_far(now)
+        # The row block at work: its columns before this tile; once O has been rescaled, the
+        # weights are those of the softmax with this tile.
+        rows = np.arange(now.visit.rows.start, now.visit.rows.stop)
+        end = now.visit.cols.stop if now.rescaled else now.visit.cols.start
+        scores = now.head.s[rows, :end].astype(float)  # type: ignore[union-attr]
+        scores[np.isnan(scores)] = -np.inf  # skipped
+        if not np.isfinite(scores).any(axis=1).all():
+            continue
+        exact = np.exp(scores - scores.max(axis=1, keepdims=True))
+        exact /= exact.sum(axis=1, keepdims=True)
+        got = np.nan_to_num(found[rows, :end])
+        np.testing.assert_allclose(got, exact, rtol=2e-4, atol=1e-7)
 
 
 def test_at_the_end_every_row_sums_to_1() -> None:
@@ -52,19 +50,16 @@ def test_they_are_shown_where_all_rows_that_were_begun_are_done(
     trace = trace_of(scenario(algorithm, mask=mask, **SHAPE))
     o = trace.output
     ends = 0
-    for visit in range(len(trace.program)):
-        for op in range(len(trace.program.ops(visit))):
-            now = trace.snapshot(visit, op)
-            assert now.head is not None
-            begun = ~np.isnan(now.head.m) & np.isfinite(now.head.m)
-            # What O is once its last tile has been added and divided, and not before.
-            done = now.cursor.op + 1 == len(now.ops) and np.allclose(
-                now.head.o[begun], o[now.visit.head][begun], rtol=1e-4, atol=1e-6
-            )
-            if now.so_far is not None:
-                ends += 1
-                assert done
-                assert now.completes
+    for now in every_op(trace):
+        begun = ~np.isnan(now.head.m) & np.isfinite(now.head.m)
+        # What O is once its last tile has been added and divided, and not before.
+        done = now.cursor.op + 1 == len(now.ops) and np.allclose(
+            now.head.o[begun], o[now.visit.head][begun], rtol=1e-4, atol=1e-6
+        )
+        if now.so_far is not None:
+            ends += 1
+            assert done
+            assert now.completes
     assert now.so_far is not None
     assert ends == (1 if not now.launch.by_rows else now.program.workload.grid.Tr)
 
@@ -91,30 +86,25 @@ def test_exponentials_of_now_weigh_the_values_in_o(algorithm: str, tables: dict[
         pytest.skip("it has no threshold")
     trace, tried = trace_of(scenario(algorithm, **SHAPE, **tables)), 0
     cols = trace.workload.cols
-    for visit in range(len(trace.program)):
-        for op in range(len(trace.program.ops(visit))):
-            now = trace.snapshot(visit, op)
-            if "O" not in now.state or now.launch.combines:
-                continue
-            assert now.head is not None
-            assert now.head.weights is not None
-            rows = slice(now.visit.rows.start, now.visit.rows.stop)
-            end = now.visit.cols.stop if now.made("O") else now.visit.cols.start
-            keys = slice(now.begun_at * cols, end)
-            used = np.isfinite(now.head.s[rows, keys])
-            exact = np.where(used, now.head.weights[rows, keys], 0) @ now.v[keys]
-            if algorithm == "flash1" or now.normalised:
-                total = (now.l if now.rescaled else now.tile.l_prev)[:, None]
-                exact = exact / np.where(total == 0, 1, total)
-            np.testing.assert_allclose(now.o, exact, rtol=1e-4, atol=1e-5)
-            tried += 1
+    for now in every_op(trace):
+        if "O" not in now.state or now.launch.combines:
+            continue
+        rows = slice(now.visit.rows.start, now.visit.rows.stop)
+        end = now.visit.cols.stop if now.made("O") else now.visit.cols.start
+        keys = slice(now.begun_at * cols, end)
+        used = np.isfinite(now.head.s[rows, keys])
+        exact = np.where(used, now.head.weights[rows, keys], 0) @ now.v[keys]
+        if algorithm == "flash1" or now.normalised:
+            total = (now.l if now.rescaled else now.tile.l_prev)[:, None]
+            exact = exact / np.where(total == 0, 1, total)
+        np.testing.assert_allclose(now.o, exact, rtol=1e-4, atol=1e-5)
+        tried += 1
     assert tried > 50
 
 
 def test_a_run_with_a_fault_has_no_exponentials_of_now() -> None:
     wrong = with_values(scenario("flash2", **SHAPE), {"faults": {"forget_alpha": True}})
     now = trace_of(wrong).snapshot(2)
-    assert now.head is not None
     assert now.head.weights is None
 
 

@@ -28,7 +28,6 @@ def gradients(trace: Trace, head: int) -> tuple[F64, F64, F64]:
     """
     w, inputs, kv = trace.workload, trace.inputs, trace.workload.kv_head_of[head]
     q, k, v = (x.astype(np.float64) for x in (inputs.q[head], inputs.k[kv], inputs.v[kv]))
-    assert inputs.upstream is not None
     do = inputs.upstream[head].astype(np.float64)
     seen = np.tri(w.seqlen_q, w.seqlen_k, w.seqlen_k - w.seqlen_q, dtype=bool)
     p = np.where(seen, np.exp(w.scale * q @ k.T), 0)
@@ -75,7 +74,6 @@ def test_what_has_not_been_made_has_no_error(algorithm: str) -> None:
     trace = run(algorithm)
     for visit in (0, len(trace) // 3, len(trace) // 2):
         now = trace.snapshot(visit)
-        assert now.head is not None
         found = gradient_errors(trace, now)
         for strip, names in ((found.now, found.gradients[0]), (found.half, found.gradients[1])):
             there = [~np.isnan(now.head.others[name]).any(axis=1) for name in names]

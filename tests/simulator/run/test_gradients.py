@@ -15,6 +15,7 @@ from simulator.run.explanation import Number
 from simulator.run.provenance import explain
 from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace
+from tests.helpers.demos import every_op
 from tests.helpers.runs import scenario, scenarios, trace_of
 
 NAME = "flash2-backward"
@@ -28,7 +29,6 @@ class Plain:
 
     def __init__(self, trace: Trace) -> None:
         self.w, self.inputs = trace.workload, trace.inputs
-        assert self.inputs.upstream is not None
         self.upstream = self.inputs.upstream.astype(np.float64)
 
     def weights(self, head: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -64,7 +64,6 @@ def test_what_has_been_made_is_the_sum_of_the_tiles_before(chosen: Scenario, ran
         return
     visit = program.visit(random.choice(tiles))
     now, factor = trace.snapshot(visit.index), w.scoring.factor
-    assert now.head is not None
     found, kv = now.head.results, w.kv_head_of[visit.head]
     dq = np.zeros((w.seqlen_q, w.head_dim))
     dk = np.full((w.seqlen_k, w.head_dim), np.nan)
@@ -105,22 +104,13 @@ def test_what_has_been_made_is_the_sum_of_the_tiles_before(chosen: Scenario, ran
         assert there.any()
 
 
-def every_cursor(trace: Trace) -> list[Snapshot]:
-    return [
-        trace.snapshot(index, op)
-        for index in range(len(trace))
-        for op in range(len(trace.program.ops(index)))
-    ]
-
-
 SMALL: dict[str, Any] = {"nq": 6, "nk": 8, "d": 3, "dv": 2, "heads": 2, "kv_heads": 1, "rows": 4}
 
 
 def test_gradients_only_grow_and_end_as_those_of_the_run() -> None:
     trace = trace_of(scenario(NAME, **SMALL, mask={"causal": True}))
     arrays, filled = trace.arrays(), dict[tuple[int, str], int]()
-    for now in every_cursor(trace):
-        assert now.head is not None
+    for now in every_op(trace):
         for name in ("D", "dQ", "dK", "dV"):
             key = now.visit.head if name in ("D", "dQ") else 0, name
             there = int((~np.isnan(now.head.results[name])).sum())
@@ -130,7 +120,6 @@ def test_gradients_only_grow_and_end_as_those_of_the_run() -> None:
         (0, "D"): 6, (1, "D"): 6, (0, "dQ"): 18, (1, "dQ"): 18, (0, "dK"): 24, (0, "dV"): 16,
     }  # fmt: skip
     last = trace.snapshot(len(trace) - 1).head
-    assert last is not None
     for name, want in (("dQ", arrays["dq"][1]), ("dK", arrays["dk"][0]), ("dV", arrays["dv"][0])):
         np.testing.assert_array_equal(last.results[name], want)
 
@@ -138,8 +127,7 @@ def test_gradients_only_grow_and_end_as_those_of_the_run() -> None:
 def test_cells_have_the_numbers_of_the_board() -> None:
     """Every cell of what is drawn, at every cursor, also in the place of S the newest number."""
     trace = trace_of(scenario(NAME, **SMALL, mask={"causal": True}))
-    for now in every_cursor(trace):
-        assert now.head is not None
+    for now in every_op(trace):
         for name, values in now.head.results.items():
             if name in ("m", "l", "O"):
                 continue
@@ -172,10 +160,8 @@ def test_the_explanation_of_a_sum_is_that_sum(mask: dict[str, Any]) -> None:
     trace = trace_of(scenario(NAME, **SMALL, mask=mask))
     program = trace.program
     index = program.index(1, 1, 0, 1)
-    assert index is not None
     now = trace.snapshot(index)
     q, k = trace.inputs.q[1].astype(np.float64), trace.inputs.k[0].astype(np.float64)
-    assert now.head is not None
     ds, p = (now.head.pairs[name].astype(np.float64) for name in ("dS", "P"))
     upstream = now.inputs["dO"].astype(np.float64)
     expected = {
@@ -204,10 +190,9 @@ def lines_of(now: Snapshot, cell: Cell) -> str:
 
 
 @pytest.mark.long
-def test_every_cell_is_explained_at_every_cursor() -> None:
+def test_every_cell_is_explained_at_every_op() -> None:
     trace = trace_of(scenario(NAME, **SMALL, mask={"causal": True}, scores={"softcap": 2.0}))
-    for now in every_cursor(trace):
-        assert now.head is not None
+    for now in every_op(trace):
         for name, values in {**now.head.results, "S": now.head.s}.items():
             if name in ("m", "l", "O"):
                 continue
@@ -273,7 +258,6 @@ def test_of_many_tiles_that_have_added_six_are_named() -> None:
 def test_what_lies_in_hbm_is_rounded_as_it_is_stored() -> None:
     trace = trace_of(scenario(NAME, **SMALL, dtype="float16"))
     now = trace.snapshot(len(trace) - 1)
-    assert now.head is not None
     found = {name: now.head.results[name] for name in ("dQ", "dK", "dV", "D")}
     as_stored = {name: (x == round_to(x, "float16")).all() for name, x in found.items()}
     assert as_stored == {"dQ": True, "dK": True, "dV": True, "D": False}

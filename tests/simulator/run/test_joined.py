@@ -18,6 +18,8 @@ from simulator.run.provenance import explain
 from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace, simulate
 from simulator.study.captions import Numbers
+from tests.helpers.demos import every_op
+from tests.helpers.refused import refused
 from tests.helpers.runs import scenario, scenarios, scored, trace_of
 from tests.simulator.program.test_split_kv import even, run, split
 
@@ -55,7 +57,6 @@ def test_partials_are_those_of_the_keys_of_each_split(chosen, splits, data):
     chosen = even(chosen)
     trace = run(split(chosen, splits))
     now = trace.snapshot(data.draw(st.integers(0, len(trace) - 1)))
-    assert now.partials is not None
     for n in range(splits):
         o, lse = own_part(now, n)
         np.testing.assert_allclose(now.partials.o[n], o, atol=2e-5)
@@ -64,18 +65,14 @@ def test_partials_are_those_of_the_keys_of_each_split(chosen, splits, data):
 
 def test_a_split_lies_in_hbm_once_it_is_stored(trace):
     stores = False
-    for visit in range(len(trace)):
-        for op in range(len(trace.program.ops(visit))):
-            now = trace.snapshot(visit, op)
-            place, last = now.visit, len(now.ops) - 1
-            assert now.partials is not None
-            done = place.split + (place.last and op == last)
-            expected = (True,) * 3 if now.launch.combines else tuple(n < done for n in range(3))
-            assert now.partials.stored == expected
-            assert (now.partials.weights is not None) == (
-                now.launch.combines and "exponentials" in now.done
-            )
-            stores = stores or done == 3
+    for now in every_op(trace):
+        place, last = now.visit, len(now.ops) - 1
+        done = place.split + (place.last and now.cursor.op == last)
+        expected = (True,) * 3 if now.launch.combines else tuple(n < done for n in range(3))
+        assert now.partials.stored == expected
+        joined = now.launch.combines and "exponentials" in now.done
+        assert (now.partials.weights is not None) == joined
+        stores = stores or done == 3
     assert stores
 
 
@@ -83,7 +80,6 @@ def test_splits_without_a_visible_key_lie_there_from_the_first_op():
     chosen = split(simulate(SCENARIOS / "causal.toml").workload.scenario, 4)
     trace = run(chosen)
     first = trace.snapshot(0, 0)
-    assert first.partials is not None
     assert first.partials.stored == (False, True, True, True)
     assert np.isneginf(first.partials.lse[1:]).all()
 
@@ -93,7 +89,6 @@ def test_splits_without_a_visible_key_lie_there_from_the_first_op():
 
 def test_cells_of_partials_are_the_numbers_of_their_split(trace):
     joins = trace.snapshot(len(trace) - 1)
-    assert joins.partials is not None
     for n, row, col in product(range(3), range(4), range(8)):
         o = cell_value(joins, Cell("O_partial", row, col, n))
         assert o.value == joins.partials.o[n, row, col]
@@ -112,17 +107,15 @@ def test_m_l_and_o_are_there_from_the_op_that_makes_them(is_large: bool) -> None
     chosen = split(simulate(SCENARIOS / "split-kv.toml").workload.scenario, 3)
     half = chosen.attention.model_copy(update={"dtype": "float16"})
     trace = run(chosen.model_copy(update={"attention": half}))
-    for visit in range(len(trace)):
-        for op in range(len(trace.program.ops(visit))):
-            now = trace.snapshot(visit, op)
-            now = replace(now, head=None) if is_large else now
-            row = now.visit.rows.start
-            for name in ("m", "l", "O"):
-                made = now.state.get(name)
-                expected = None if made is None else float(made.flat[0])
-                if name == "O" and now.launch.combines and "store" in now.done:
-                    expected = float(np.float16(expected))
-                assert cell_value(now, Cell(name, row, 0)).value == expected, (visit, op, name)
+    for now in every_op(trace):
+        now = replace(now, head=None) if is_large else now
+        row = now.visit.rows.start
+        for name in ("m", "l", "O"):
+            made = now.state.get(name)
+            expected = None if made is None else float(made.flat[0])
+            if name == "O" and now.launch.combines and "store" in now.done:
+                expected = float(np.float16(expected))
+            assert cell_value(now, Cell(name, row, 0)).value == expected, (now.cursor, name)
 
 
 def test_a_cell_of_a_split_that_is_not_there_does_not_exist(trace):
@@ -138,7 +131,6 @@ def test_a_cell_of_a_split_that_is_not_there_does_not_exist(trace):
 def test_a_joined_row_is_the_sum_that_is_told_of_it(trace, op):
     now = trace.snapshot(18, op)
     partials = now.partials
-    assert partials is not None
     for name, after in (("m", 1), ("l", 3), ("O", 4)):
         found = explain(now, Cell(name, 2, 0))
         if op < after:
@@ -150,10 +142,8 @@ def test_a_joined_row_is_the_sum_that_is_told_of_it(trace, op):
             assert found.value.value == partials.lse[:, 2].max()
             assert [n.value for n in numbers[1:]] == partials.lse[:, 2].tolist()
             continue
-        assert found.sum is not None
         assert found.sum.over == "split"
         assert found.sum.count == 3
-        assert partials.weights is not None
         of = partials.o[:, 2, 0].astype(float) if name == "O" else np.ones(3)
         exact = (partials.weights[:, 2].astype(float) * of).sum()
         assert found.sum.total == pytest.approx(exact, rel=1e-12)
@@ -196,7 +186,6 @@ def test_rows_are_told_by_their_heads(trace):
 
 
 def test_lessons_may_ask_for_splits(trace):
-    from simulator.base.errors import InputError
     from simulator.lesson.expressions import FUNCTIONS
     from simulator.lesson.numbers import QUANTITIES
     from simulator.program.playback import Cursor
@@ -206,8 +195,6 @@ def test_lessons_may_ask_for_splits(trace):
     assert told == {"heads": 8, "Nq": 1, "splits": 3, "kv_heads": 2}
     n = Numbers(w.scenario, Cursor(18, 6))
     now = trace.snapshot(18, 6)
-    assert now.partials is not None
-    assert now.partials.weights is not None
     lse, weight = FUNCTIONS["lse_of_split"], FUNCTIONS["weight_of_split"]
     for each in range(3):
         assert lse(n, each, 2) == float(now.partials.lse[each, 2])
@@ -218,8 +205,7 @@ def test_lessons_may_ask_for_splits(trace):
     assert sum(shares) == pytest.approx(1, abs=1e-5)
     early = Numbers(w.scenario, Cursor(0, 0))
     for asked in (lambda: weight(early, 1, 2), lambda: lse(early, 1, 2), lambda: lse(n, 3, 2)):
-        with pytest.raises(InputError, match="split"):
-            asked()
+        assert "split" in refused(asked)
 
 
 def test_rows_of_a_later_block_are_joined_from_their_own_partials() -> None:
@@ -229,13 +215,11 @@ def test_rows_of_a_later_block_are_joined_from_their_own_partials() -> None:
     assert index is not None
     now = trace.snapshot(index)
     partials = now.partials
-    assert partials is not None
     for row in now.visit.rows:
         lines = explain(now, Cell("m", row, 0)).lines
         lse = [part.value for line in lines for part in line if isinstance(part, Number)]
         assert lse[1:] == partials.lse[:, row - 4].tolist()
         found = explain(now, Cell("l", row, 0))
-        assert found.sum is not None
         assert found.sum.total == pytest.approx(float(now.l[row - 4]), rel=1e-6)
 
 

@@ -133,8 +133,6 @@ def test_weights_of_used_keys_are_scaled_by_powers_of_alpha_while_o_is_rescaled(
         before, after = motion.before.head, motion.after.head
         if not isinstance(motion.after.op, Rescale) or before is None or after is None:
             continue
-        assert before.weights is not None
-        assert after.weights is not None
         visit, alpha = motion.after.visit, motion.after.tile.alpha[:, None]
         begin = motion.after.begun_at * trace.workload.cols
         own = np.s_[visit.rows.start : visit.rows.stop, begin : visit.cols.start]
@@ -173,7 +171,6 @@ def test_bytes_count_when_tiles_land(trace: Trace) -> None:
 def test_rows_beside_the_row_block_stay_as_they_were(trace: Trace) -> None:
     for motion in motions(trace):
         now, old = motion.at(0.5).head, motion.before.head
-        assert now is not None
         assert old is not None
         if motion.before.visit.head != motion.after.visit.head or motion.after.op.lands < 1:
             continue

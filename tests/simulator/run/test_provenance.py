@@ -11,23 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simulator import Snapshot, Trace, simulate
+from simulator import Snapshot, simulate
 from simulator.problem.scenario import Scenario, with_values
 from simulator.problem.workload import resolve
 from simulator.run.cell_values import cell_name, cell_shape, cell_value, exists, moved_cell
 from simulator.run.explanation import MOST_TERMS, Explanation, Number
 from simulator.run.provenance import explain
 from simulator.run.snapshot import Cell
+from tests.helpers.demos import every_op
 from tests.helpers.runs import ALGORITHMS, pairs_of, scenario, scenarios, trace_of
 from tests.helpers.tiles import with_number
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
-
-
-def every_op(trace: Trace) -> Iterator[Snapshot]:
-    for visit in range(len(trace)):
-        for op in range(len(trace.program.ops(visit))):
-            yield trace.snapshot(visit, op)
 
 
 def cells_of(now: Snapshot) -> Iterator[Cell]:
@@ -72,7 +67,6 @@ def test_every_number_of_every_explanation_is_one_of_the_snapshot(chosen: Scenar
 def check_sum(found: Explanation, now: Snapshot) -> None:
     """Hold that terms are made of the cells they name, and add up to the total."""
     sums = found.sum
-    assert sums is not None
     for term in sums.terms:
         assert term.product == np.prod([factor.value for factor in term.factors])
         for factor in term.factors:
@@ -95,7 +89,6 @@ def sides_of(line: tuple[Any, ...]) -> list[float]:
     out = []
     for side in text.split(" = "):
         found = re.match(r"(?:exp|max|#\d+|[()×/−+ ]|, (?=#)|\d[\d.e+-]*(?= ×))*", side)
-        assert found is not None
         sums = found.group().replace("×", "*").replace("−", "-").strip()
         if "#" in sums:
             places = {f"n{n}": np.float64(number.value) for n, number in enumerate(numbers)}
@@ -131,7 +124,6 @@ def test_a_score_is_its_products(algorithm: str) -> None:
     now = next(n for n in every_op(trace) if "scores" in n.done and n.visit.j == 1)
     cell = Cell("S", now.visit.rows.start + 1, now.visit.cols.start + 2)
     found = explain(now, cell)
-    assert found.sum is not None
     assert found.sum.name == f"q{cell.row} · k{cell.col}"
     assert [t.index for t in found.sum.terms] == list(range(6))
     pairs = [(t.factors[0].cell, t.factors[1].cell) for t in found.sum.terms]
@@ -150,11 +142,9 @@ def test_a_term_of_l_is_called_what_it_is() -> None:
         if now.visit.launch != 1 or "row sum" not in now.done or 7 not in now.visit.rows:
             continue
         found = explain(now, Cell("l", 7, 0)).sum
-        assert found is not None
         for term in found.terms:
             (number,) = term.factors
             shown = cell_value(now, number.cell)
-            assert shown.value is not None
             if number.name == cell_name(number.cell, "P"):
                 assert number.value == shown.value
             else:
@@ -185,7 +175,6 @@ def test_a_long_sum_is_handed_out_in_part() -> None:
     trace = trace_of(scenario("naive", nq=2, nk=1200, rows=2, cols=600, d=2))
     now = next(n for n in every_op(trace) if n.op.name == "row sum")
     found = explain(now, Cell("l", 1, 0))
-    assert found.sum is not None
     assert len(found.sum.terms) == MOST_TERMS
     assert found.sum.count == 1200
     assert found.sum.total == pytest.approx(float(now.tile.p[1].astype(float).sum()), abs=1e-9)
@@ -227,7 +216,6 @@ def test_a_number_that_a_fault_made_nan_is_a_number() -> None:
     values = now.o.reshape(-1)
     row, col = divmod(int(np.flatnonzero(np.isnan(values))[0]), now.o.shape[1])
     found = cell_value(now, Cell("O", now.visit.rows.start + row, col))
-    assert found.value is not None
     assert np.isnan(found.value)
     first = trace.snapshot(0, 0)
     assert cell_value(first, Cell("O", 0, 0)).value is None

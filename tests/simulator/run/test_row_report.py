@@ -31,11 +31,8 @@ from tests.helpers.tiles import with_state
 
 @given(scenarios(longest=12), st.integers(0, 40))
 def test_row_report(chosen: Scenario, row: int) -> None:
-    check_report(trace_of(chosen), row)
-
-
-def check_report(trace: Trace, row: int) -> None:
     """Compare the reports of all cursors with plain loops, and the errors with a bound."""
+    trace = trace_of(chosen)
     w, eps = trace.workload, rounding(trace.workload, trace.inputs)
     biggest = max(1.0, float(np.abs(trace.inputs.v).max()))
     half_ulp = 0.0 if w.dtype == "float32" else 2.0**-8  # a rounded O lies no further off

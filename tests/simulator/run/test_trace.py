@@ -15,8 +15,8 @@ from simulator.base.errors import SCENARIO, InputError
 from simulator.engines.interpreter import Interpreter
 from simulator.problem.scenario import Scenario, save_scenario
 from simulator.program.op import Op
-from simulator.program.tile_program import TileProgram
 from simulator.run.row_report import row_report
+from tests.helpers.demos import every_cursor
 from tests.helpers.op_by_op import run_op_by_op
 from tests.helpers.runs import (
     ALGORITHMS,
@@ -59,17 +59,11 @@ def check_same(one: Snapshot, other: Snapshot) -> None:
         assert array.tobytes() == second[name].tobytes(), name
 
 
-def cursors(program: TileProgram) -> list[Cursor]:
-    """Return every cursor of a run, in order."""
-    visits = range(len(program))
-    return [Cursor(visit, op) for visit in visits for op in range(len(program.ops(visit)))]
-
-
 @pytest.mark.long
 @given(scenarios(longest=12, most_groups=1), st.randoms(use_true_random=False))
 def test_seeking_in_any_order_is_stepping(chosen: Scenario, random: Any) -> None:
     stepping, seeking = trace_of(chosen), trace_of(chosen)
-    places = cursors(stepping.program)
+    places = every_cursor(stepping.program)
     seen = {at: stepping.snapshot(at.visit, at.op) for at in places[:200]}
     order = list(seen)
     random.shuffle(order)
@@ -126,7 +120,7 @@ def test_there_is_no_cursor_outside(algorithm: str) -> None:
 @given(scenarios(longest=10))
 def test_nothing_that_is_handed_out_can_be_changed(chosen: Scenario) -> None:
     trace = trace_of(chosen)
-    for at in cursors(trace.program)[::5]:
+    for at in every_cursor(trace.program)[::5]:
         snapshot = trace.snapshot(at.visit, at.op)
         handed = arrays_of(snapshot)
         report = row_report(snapshot, snapshot.visit.rows.start)
@@ -197,7 +191,6 @@ def test_head_matrices_hold_every_visited_tile(chosen: Scenario) -> None:
             )  # fmt: skip
     for index in (0, len(trace) - 1):
         now = trace.snapshot(index)
-        assert now.head is not None
         check_close(now.head.s, s[now.visit.head], eps, "s")
         check_close(now.head.p, p[now.visit.head], eps, "p")
 
@@ -244,13 +237,8 @@ def test_tile_states(chosen: Scenario) -> None:
 
 @given(scenarios(longest=12))
 def test_counters_rise_to_the_summary(chosen: Scenario) -> None:
-    check_counters(trace_of(chosen))
-
-
-def check_counters(trace: Trace) -> None:
-    """Add up the ops of all cursors."""
-    before = (0, 0, 0)
-    for at in cursors(trace.program):
+    trace, before = trace_of(chosen), (0, 0, 0)
+    for at in every_cursor(trace.program):
         counters = trace.snapshot(at.visit, at.op).counters
         now = (counters.read_bytes, counters.write_bytes, counters.flops)
         op: Op = trace.program.ops(at.visit)[at.op]

@@ -93,7 +93,6 @@ def test_a_number_is_explained_by_its_pair(
     trace = run(with_values(said, {"attention": {"algorithm": algorithm}}))
     now, tensor = trace.snapshot(0), "K" if keys else "Q"
     turning, cell = now.turning(tensor), Cell(tensor, row, col)
-    assert turning is not None
     pair, width = turning.pair(row, col), round(8 * fraction)
     words = explain(now, cell).lines
     if col >= width:
@@ -105,7 +104,6 @@ def test_a_number_is_explained_by_its_pair(
     place = row + offset + (0 if keys else 7 - 5)
     before = turning.before[row]
     hand = complex(before[first], before[second]) * exp(1j * place * theta ** (-2 * n / width))
-    assert pair is not None
     assert (pair.number, pair.place) == (n, place)
     assert pair.turned == pytest.approx(hand.real if col == first else hand.imag, abs=1e-9)
     shown = now.inputs[tensor][row, col]
@@ -122,7 +120,6 @@ def test_places_are_counted_and_a_row_stops_at_its_own() -> None:
     trace = run(small())
     now = trace.snapshot(0, 1)
     turning = now.turned_now
-    assert turning is not None
     assert turning.last == 6  # the last query stands where the last key does
     np.testing.assert_array_equal(turning.at(0.0), turning.before)
     assert np.abs(turning.at(1.0) - now.q).max() < 4e-3

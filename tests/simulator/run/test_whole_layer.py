@@ -180,7 +180,6 @@ def test_the_demo_is_the_worked_example() -> None:
     stored = (SCENARIOS / "layer.safetensors").read_bytes()
     assert stored == (case / "layer-essay.safetensors").read_bytes()
     layer = known_layer(simulate(demo))
-    assert layer is not None
     with np.load(case / "layer-essay.expected.npz") as wanted:
         for name, values in wanted.items():
             found = layer.statistics[name] if name in layer.statistics else layer.arrays[name]

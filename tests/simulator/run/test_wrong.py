@@ -11,7 +11,8 @@ from simulator.problem.scenario import parse_scenario, with_values
 from simulator.program.faults import FAULTS
 from simulator.run.trace import Trace, simulate
 from simulator.run.wrong import exact_engine, wrong_numbers
-from tests.helpers.faulty_runs import NAMES, causal, every_snapshot, faulty
+from tests.helpers.demos import every_op
+from tests.helpers.faulty_runs import NAMES, causal, faulty
 from tests.helpers.runs import ALGORITHMS, trace_of
 from tests.helpers.tiles import with_state
 
@@ -24,7 +25,7 @@ def test_what_is_marked_differs_and_what_is_not_agrees(fault: str, algorithm: st
     trace, right = faulty(chosen, fault), trace_of(chosen)
     spec = next(each for each in FAULTS if each.name == fault)
     ever = False
-    for now in every_snapshot(trace):
+    for now in every_op(trace):
         good = right.snapshot(now.cursor.visit, now.cursor.op)
         assert now.wrong is not None
         assert now.head is not None
@@ -43,7 +44,7 @@ def test_what_is_marked_differs_and_what_is_not_agrees(fault: str, algorithm: st
 
 
 def test_a_run_without_faults_marks_nothing() -> None:
-    assert all(now.wrong is None for now in every_snapshot(trace_of(causal("flash2"))))
+    assert all(now.wrong is None for now in every_op(trace_of(causal("flash2"))))
 
 
 @pytest.mark.sweep(keep=8)
@@ -81,7 +82,6 @@ def test_rounding_of_what_is_stored_is_no_mistake(algorithm: str, dtype: str, un
     exact = Trace(trace.program, exact_engine(trace.workload, trace.inputs), trace.inputs)
     now, right = (t.snapshot(len(trace) - 1, 0) for t in (trace, exact))  # rows before are stored
     assert now.head is not None
-    assert right.head is not None
     assert not wrong_numbers(now, right).o.any()
     stored = slice(0, now.visit.rows.start)
     for units, marked in ((0.9, False), (1.1, True)):
@@ -133,7 +133,6 @@ def test_a_number_is_wrong_beyond_its_tolerance(temperature: float) -> None:
         names = [op.name for op in right.program.ops(index)]
         now = right.snapshot(index, names.index("accumulate"))
         head = now.head
-        assert head is not None
         q, k = (np.abs(x.astype(np.float64)) for x in (now.q, now.k))
         products = q @ k.T * right.workload.scoring.factor  # scores may be less than their terms
         own = products[now.visit.rows.start : now.visit.rows.stop,
@@ -177,7 +176,6 @@ def test_scores_whose_terms_cancel_are_not_wrong() -> None:
         found = trace.snapshot(visit, len(trace.program.ops(visit)) - 1)
         right = trace.exact(found)
         marks = wrong_numbers(found, right).s
-        assert marks is not None
         assert not marks.any()
 
 
@@ -188,7 +186,6 @@ def test_a_stored_o_may_be_off_by_a_unit_in_the_last_place(dtype: str, unit: flo
     for algorithm in ALGORITHMS:
         right = exact_run(algorithm, dtype=dtype)
         now = right.snapshot(len(right) - 1, 0)
-        assert now.head is not None
         one = replace(now.head, o=np.ones_like(now.head.o))
         stored = np.zeros(24, dtype=bool)
         stored[: now.visit.rows.start] = algorithm != "flash1" and dtype != "float32"

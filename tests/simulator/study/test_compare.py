@@ -135,7 +135,6 @@ def test_all_three_are_kept_in_step(chosen, data):
             assert place.counters.flops == sums["flops"]
             assert place.finished is (place.visits == len(visits))
             if place.visits:
-                assert place.visit is not None
                 launch, head, i, j = visits[place.visits - 1]
                 found = (place.visit.launch, place.visit.head, place.visit.i, place.visit.j)
                 assert found == (launch, head, i, j)
@@ -165,7 +164,6 @@ def requested(w, algorithm: str, keys: int, rows: int, cols: int) -> int:
 def test_a_short_run_is_held_against_a_long_one(name):
     program = demo(name).program
     scale, w = at_scale(program), program.workload
-    assert scale is not None
     assert (scale.keys, scale.rows, scale.cols) == (16384, 128, 128)
 
     def count(algorithm: str, keys: int) -> int:

@@ -5,8 +5,8 @@ import pytest
 from simulator.base.errors import InputError
 from simulator.problem.workload import read_inputs, resolve
 from simulator.study.generation.steps import generation
+from tests.helpers.lesson_texts import computed
 from tests.helpers.runs import scenario
-from tests.simulator.lesson.test_lesson_numbers import computed
 
 CHOSEN = scenario("flash2", nq=9, heads=2, d=3, seed=4)
 

@@ -14,6 +14,7 @@ from simulator.problem.scenario import Scenario, parse_scenario
 from simulator.problem.sentence import sentence_model
 from simulator.study.generation.steps import TOKENS, generation_of
 from simulator.study.generation.typed import GREEDY, TOP
+from tests.helpers.refused import refused
 from tests.helpers.runs import scenario, trace_of
 from tests.helpers.small_language_model import put_in_place
 from tests.simulator.lesson.test_lesson_numbers import computed
@@ -34,7 +35,6 @@ def test_what_follows_is_what_the_model_draws(draw: str, temperature: float) -> 
     trace = trace_of(typed())
     found, model = generation_of(trace, 2, draw=draw), sentence_model(typed())
     said, tokens = found.continuation, model.tokenizer.encode("the cat, the mat")
-    assert said is not None
     seed = int(draw) if draw.isdecimal() else 0
     drawn = list(islice(continued(model, tokens, temperature, seed, cached=False), TOKENS))
     assert [each.text for each in said.tokens] == [model.tokenizer.label(d.token) for d in drawn]
@@ -55,7 +55,6 @@ def test_the_loss_is_that_of_the_text() -> None:
     model = sentence_model(typed())
     tokens = model.tokenizer.encode("the cat, the mat")
     p = [probabilities(model.run(tokens[:n]).logits[-1])[tokens[n]] for n in range(1, len(tokens))]
-    assert said is not None
     assert said.loss == pytest.approx(-np.log(p).mean(), rel=1e-4)
     assert said.parameters == model.shape.parameters
 
@@ -88,10 +87,8 @@ def test_captions_have_the_tokens_of_the_text_and_of_what_follows() -> None:
     assert computed('generated("prompt")', typed()) == 14
     assert computed('generated("tokens")', typed()) == TOKENS
     said = generation_of(trace_of(typed()), 0).continuation
-    assert said is not None
     assert computed("generated_chance(2)", typed()) == said.tokens[1].chance
-    with pytest.raises(InputError, match="token"):
-        computed("generated_chance(65)", typed())
+    assert "token" in refused(computed, "generated_chance(65)", typed())
     with pytest.raises(InputError, match="a run of a typed text"):
         computed("generated_chance(1)", scenario("flash2", nq=9, d=3))
 
@@ -99,5 +96,4 @@ def test_captions_have_the_tokens_of_the_text_and_of_what_follows() -> None:
 @pytest.mark.long
 def test_a_text_of_nothing_but_its_start_has_no_loss() -> None:
     said = generation_of(trace_of(typed(input={"text": "\0"})), 0).continuation
-    assert said is not None
     assert not math.isinf(said.loss)

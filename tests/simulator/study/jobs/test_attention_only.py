@@ -9,7 +9,6 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from simulator.base.assets import CAPTURES
-from simulator.base.errors import InputError
 from simulator.problem.scenario import parse_scenario
 from simulator.run.trace import simulate
 from simulator.study.attention_map import HeadScores
@@ -24,6 +23,7 @@ from simulator.study.jobs.attention_only import (
     said_before,
 )
 from simulator.study.jobs.jobs import head_jobs
+from tests.helpers.refused import refused
 
 SMALL, BY_HAND = CAPTURES / "small", CAPTURES / "by-hand"
 
@@ -182,10 +182,7 @@ def test_damaged_files_are_refused_in_one_line(
         said = opened.metadata()
     arrays = {**load_file(path), **change}
     save_file({name: each for name, each in arrays.items() if each is not None}, path, said)
-    with pytest.raises(InputError) as error:
-        read_model(folder)
-    assert told in str(error.value)
-    assert "\n" not in str(error.value)
+    assert told in refused(read_model, folder)
 
 
 def test_text_and_vocabulary_must_fit(tmp_path: Path) -> None:
@@ -196,7 +193,5 @@ def test_text_and_vocabulary_must_fit(tmp_path: Path) -> None:
         shutil.copytree(BY_HAND, folder)
         path = folder / f"{file}.safetensors"
         save_file(load_file(path), path, {"tokens": tokens})
-        with pytest.raises(InputError, match="tokens"):
-            read_model(folder)
-    with pytest.raises(InputError, match="moments = 0"):
-        read_model(tmp_path)
+        assert "tokens" in refused(read_model, folder)
+    assert "moments = 0" in refused(read_model, tmp_path)

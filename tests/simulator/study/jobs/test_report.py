@@ -32,7 +32,6 @@ def test_a_layer_of_a_known_model_brings_all_its_heads(name: str) -> None:
     model = read_model(folder)
     found = report_of(trace)
     assert found.heads == model.heads
-    assert found.training is not None
     assert (found.training.step, found.training.layer, layer) == (step, 1, 1)
     assert found.training.trained is (name != "induction-by-hand")
     expected = figures(model, step)
@@ -46,7 +45,6 @@ def test_a_head_that_is_off_changes_what_comes_after_it() -> None:
     trace = simulate(load_scenario(SCENARIOS / "induction.toml"))
     told: list[float] = []
     whole, off = report_of(trace), report_of(trace, off=(0, 3), progress=told.append)
-    assert off.training is not None
     assert off.training.off == (0, 3)
     np.testing.assert_array_equal(off.jobs.scores[:4], whole.jobs.scores[:4])
     assert abs(off.jobs.of("induction")[7] - whole.jobs.of("induction")[7]) > 0.9
@@ -64,7 +62,6 @@ def test_a_head_that_is_off_changes_what_comes_after_it() -> None:
     assert best[-1] < 0.1
     assert off.training.course[-1].loss == off.training.now.loss != off.training.whole.loss
     unknown = report_of(trace, off=(7, 7)).training
-    assert unknown is not None
     assert unknown.off is None
 
 
@@ -96,7 +93,6 @@ def test_what_y_loses_is_what_the_layer_says() -> None:
     trace = simulate(scenario)
     found = report_of(trace)
     layer = trace.inputs.layer
-    assert layer is not None
     arrays = trace.run(keep_arrays=True)[1]
     gone = np.linalg.norm(layer.shares(arrays["o"]), axis=(1, 2))
     np.testing.assert_allclose(found.shares, gone / np.linalg.norm(arrays["y"]), rtol=1e-4)

@@ -55,7 +55,6 @@ def test_without_a_head_its_share_of_y_is_missing() -> None:
         whole.weights[2][head] @ v[head] @ wo[head * SHAPE.dim : (head + 1) * SHAPE.dim]
         for head in range(SHAPE.heads)
     ]
-    assert found.shares is not None
     for head in range(SHAPE.heads):
         share = np.linalg.norm(parts[head]) / np.linalg.norm(sum(parts))
         assert found.shares[12 + head] == pytest.approx(share, rel=1e-3)
@@ -86,6 +85,5 @@ def test_of_many_heads_those_are_told_that_do_most(monkeypatch: pytest.MonkeyPat
         assert found.jobs.of(name).max() == whole.jobs.of(name).max()
     np.testing.assert_array_equal(found.distances, whole.distances[np.ix_(at, at)])
     assert found.shares is not None
-    assert whole.shares is not None
     np.testing.assert_array_equal(found.shares, whole.shares[at])
     assert replace(found, part="").layers

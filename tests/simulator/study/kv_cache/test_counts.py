@@ -24,6 +24,7 @@ from simulator.study.kv_cache.counts import (
     layer_groups,
     weight_bytes,
 )
+from tests.helpers.refused import refused
 
 
 @st.composite
@@ -233,8 +234,7 @@ def test_what_fits_counts_allocated_pages():
     heavy = AttentionModel("own", 1, 1, 1, latent_dim=1, rope_dim=0, params_billion=400)
     assert fit(heavy, 1, gpu, "fp8", page_size=1) == 0
     assert fit(model, 17, gpu) == fit(model, 32, gpu)
-    with pytest.raises(InputError, match="tokens = 0"):
-        fit(model, 0, gpu)
+    assert "tokens = 0" in refused(fit, model, 0, gpu)
 
 
 def test_what_fits_is_not_known_without_weights():
@@ -265,8 +265,7 @@ def test_time_of_a_step():
 
 def test_decoding_starts_at_the_first_token():
     model = models()["Llama-3-8B"]
-    with pytest.raises(InputError, match="tokens = 0"):
-        decode_step(model, 0)
+    assert "tokens = 0" in refused(decode_step, model, 0)
     for batch in (0, 2**20 + 1):
         with pytest.raises(InputError, match=f"batch = {batch}"):
             decode_step(model, 1, batch=batch)

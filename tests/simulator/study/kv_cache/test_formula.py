@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.base.errors import InputError
 from simulator.problem.hardware import gpus
 from simulator.problem.models import models, with_shapes
 from simulator.study.heads.sharing import kv_head_counts
 from simulator.study.kv_cache.counts import CONVENTIONS, ELEMENT_TYPES, cache_bytes, weight_bytes
 from simulator.study.kv_cache.formula import FormulaTerm, cache_formula
 from simulator.study.kv_cache.memory import gpus_for
+from tests.helpers.refused import refused
 
 
 @given(
@@ -110,5 +110,4 @@ def test_other_shapes_are_marked_and_have_no_known_weights(name, data):
 
 @pytest.mark.parametrize("shapes", [(0, 8, 128), (32, 7, 128), (32, 8, 0), (32, 8, 5000)])
 def test_shapes_that_no_model_has_are_refused(shapes):
-    with pytest.raises(InputError):
-        with_shapes(models()["Llama-3-8B"], *shapes)
+    assert refused(with_shapes, models()["Llama-3-8B"], *shapes)

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from simulator.base.errors import InputError
 from simulator.study.generation.steps import shipped_run
 from simulator.study.kv_cache.costs import budgets_of, pressure, relative_error
 from simulator.study.kv_cache.decoding import decoded, layer_of
 from simulator.study.kv_cache.policies import POLICIES
 from simulator.study.kv_cache.quantise import GRAINS, SMALL, rounded, scales_of, stored_bytes
+from tests.helpers.refused import refused
 from tests.simulator.study.kv_cache.test_eviction import layer
 
 TENSORS = arrays(
@@ -50,8 +50,7 @@ def test_zeros_stay_and_what_is_not_finite_is_refused(dtype, grain):
     np.testing.assert_array_equal(rounded(x, dtype, grain), x)
     for wrong in (np.inf, -np.inf, np.nan):
         x[1, 2, 3] = wrong
-        with pytest.raises(InputError, match="finite"):
-            rounded(x, dtype, grain)
+        assert "finite" in refused(rounded, x, dtype, grain)
 
 
 def test_a_large_number_spoils_only_what_shares_its_scale():

@@ -93,11 +93,9 @@ def test_flops_cross_where_the_formulas_do(heads: int, nk: int, dc: int, dr: int
 
 def test_a_run_without_a_latent_shows_a_model() -> None:
     layer = latent_layer(resolve(parse_scenario({"attention": {"seqlen_q": 8, "head_dim": 4}})))
-    assert layer.model is not None
     assert layer.model.latent_dim == layer.workload.value_dim == 512
     assert (layer.nope, layer.rope, layer.value) == (128, 64, 128)
     found = layer.crossover("flops")
-    assert found is not None
     prices = [layer.price(way, found - 1).flops for way in ("absorbed", "projected")]
     assert prices[0] <= prices[1]
     both = both_ways(layer)

@@ -89,7 +89,6 @@ def test_asymmetry_is_0_for_equal_weights_and_2_for_a_turn(tmp_path: Path) -> No
 
 def test_the_worked_example_happens_to_be_symmetric() -> None:
     layer = simulate(load_scenario(SCENARIOS / "layer.toml")).whole_layer
-    assert layer is not None
     found = head_matrices(layer, 0)
     w = {name: layer.weights[name].astype(float) for name in ("wq", "wk", "wv", "wo")}
     np.testing.assert_array_equal(found.reads, w["wq"] @ w["wk"].T)

@@ -72,7 +72,6 @@ def test_the_case_of_the_report() -> None:
     offs, rights, wrongs = [], [], []
     for head in range(8):
         found = two_states(trace.workload, trace.inputs, head, 0)
-        assert found is not None
         assert found.keys == (3072, 64)
         q, k, v = trace.inputs.q[head, 0], trace.inputs.k[head], trace.inputs.v[head]
         parts = [plain(q, k[part], v[part], 1 / 8) for part in (slice(3072), slice(3072, None))]
@@ -105,7 +104,6 @@ def test_the_case_of_the_report() -> None:
 def test_the_suffix_is_the_end_of_what_the_row_sees(nk: int, mask: dict, keys: tuple) -> None:
     trace = trace_of(scenario("flash2", nq=2, nk=nk, d=4, cols=64, mask=mask))
     found = two_states(trace.workload, trace.inputs, 0, 1)
-    assert found is not None
     assert found.keys == keys
     seen = trace.workload.mask.visible(range(1, 2), range(nk))[0]
     q, k, v = trace.inputs.q[0, 1], trace.inputs.k[0][seen], trace.inputs.v[0][seen]

@@ -9,8 +9,10 @@ from simulator.run.trace import simulate
 from simulator.study.captions import Numbers
 from simulator.study.merge.gradient_sums import random_orders
 from simulator.study.recompute import trade_of
+from tests.helpers.lesson_texts import computed
+from tests.helpers.refused import refused
 from tests.helpers.runs import scenario, trace_of
-from tests.simulator.lesson.test_model_numbers import at, computed
+from tests.simulator.lesson.test_model_numbers import at
 
 
 def test_orders_are_those_of_the_study() -> None:
@@ -22,12 +24,11 @@ def test_orders_are_those_of_the_study() -> None:
         ("order_bytes()", found.sum_bytes),
         ("order_bytes(1)", found.share_bytes),
     ):
-        assert computed(at("flash2-backward"), expression) == expected, expression
+        assert computed(expression, at("flash2-backward")) == expected, expression
 
 
 def test_a_run_that_adds_up_no_dq_is_refused() -> None:
-    with pytest.raises(InputError, match="one whose tiles add to dQ in HBM"):
-        computed(at("flash2"), "order_moves()")
+    assert "one whose tiles add to dQ in HBM" in refused(computed, "order_moves()", at("flash2"))
 
 
 @pytest.mark.parametrize("name", ["flash2-backward", "naive-backward"])
@@ -36,13 +37,13 @@ def test_a_difference_of_the_loss_is_the_gradient_of_the_run(
     name: str, tensor: str, row: int, col: int
 ) -> None:
     where, number = at(name), f'"{tensor}", {row}, {col}'
-    slope = computed(where, f"difference({number})")
-    assert computed(where, f"gradient({number})") == pytest.approx(slope, rel=1e-5, abs=1e-6)
-    up, down = (computed(where, f'difference({number}, "{way}")') for way in ("up", "down"))
-    assert slope == (up - down) / (2 * computed(where, "nudge()"))
+    slope = computed(f"difference({number})", where)
+    assert computed(f"gradient({number})", where) == pytest.approx(slope, rel=1e-5, abs=1e-6)
+    up, down = (computed(f'difference({number}, "{way}")', where) for way in ("up", "down"))
+    assert slope == (up - down) / (2 * computed("nudge()", where))
     inputs = simulate(SCENARIOS / f"{name}.toml").inputs
     moved = getattr(inputs, tensor)[0, row, col]
-    assert computed(where, f'difference({number}, "number")') == moved
+    assert computed(f'difference({number}, "number")', where) == moved
 
 
 def test_heads_that_share_keys_have_one_gradient_of_them() -> None:
@@ -54,17 +55,17 @@ def test_heads_that_share_keys_have_one_gradient_of_them() -> None:
     now = Numbers(said, Cursor(index, 0))
     for tensor, head in (("q", 2), ("k", 1), ("v", 1)):
         number = f'"{tensor}", 3, 1'
-        assert computed(now, f"gradient({number})") == trace.arrays()[f"d{tensor}"][head, 3, 1]
+        assert computed(f"gradient({number})", now) == trace.arrays()[f"d{tensor}"][head, 3, 1]
         moved = getattr(trace.inputs, tensor)[head, 3, 1]
-        assert computed(now, f'difference({number}, "number")') == moved
+        assert computed(f'difference({number}, "number")', now) == moved
 
 
 def test_what_is_kept_and_requested_is_that_of_the_study() -> None:
     trade = trade_of(simulate(SCENARIOS / "causal.toml").workload)
     for way, passes in (("stored", trade.stored), ("again", trade.again)):
-        assert computed(at("causal"), f'kept_between("{way}")') == passes.kept_bytes
-        assert computed(at("causal"), f'both_passes("{way}")') == passes.bytes
-    assert computed(at("causal"), "scores_again()") == trade.again.scores
+        assert computed(f'kept_between("{way}")', at("causal")) == passes.kept_bytes
+        assert computed(f'both_passes("{way}")', at("causal")) == passes.bytes
+    assert computed("scores_again()", at("causal")) == trade.again.scores
 
 
 @pytest.mark.parametrize(
@@ -80,4 +81,4 @@ def test_what_is_kept_and_requested_is_that_of_the_study() -> None:
 )
 def test_what_is_not_there_is_refused(name: str, expression: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        computed(at(name), expression)
+        computed(expression, at(name))

@@ -30,13 +30,11 @@ def test_a_thread_block_takes_the_time_of_its_tiles_one_after_the_other() -> Non
         ({"nk": 8, "heads": 3}, 8),
     ):
         found = turns_of(program_of(**more))
-        assert found is not None
         assert found.at_once == pytest.approx(tiles * tile, rel=1e-12)
 
 
 def test_one_column_block_waits_for_nobody() -> None:
     found = turns_of(program_of(nk=8))
-    assert found is not None
     assert found.longer == 0
 
 
@@ -44,7 +42,6 @@ def test_without_a_mask_each_column_block_is_one_addition_behind_the_one_before(
     """All begin at once with the same rows, so in turn they stand in a line, once."""
     program = program_of()
     found, w = turns_of(program), program.workload
-    assert found is not None
     addition = w.gpu.sms * time_estimate(w.gpu, 2 * 4 * w.head_dim * w.rows, 0, w.dtype).seconds
     assert found.in_turn - found.at_once == pytest.approx((w.grid.Tc - 1) * addition)
     assert found.counter_bytes == 4 * w.heads * (w.grid.Tr + 1)
@@ -54,7 +51,6 @@ def test_with_a_causal_mask_all_stand_in_a_line_at_the_last_row_block() -> None:
     """The first column block comes to it after all others of its own; then the others, in turn."""
     program = program_of(mask={"causal": True})
     found, w = turns_of(program), program.workload
-    assert found is not None
     addition = w.gpu.sms * time_estimate(w.gpu, 2 * 4 * w.head_dim * w.rows, 0, w.dtype).seconds
     assert found.in_turn == pytest.approx(found.at_once + (w.grid.Tc - 1) * addition)
     assert found.longer > 0

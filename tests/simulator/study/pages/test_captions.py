@@ -11,7 +11,8 @@ from simulator.study.pages.pages import (
     stretched_waste,
     usual_server,
 )
-from tests.simulator.lesson.test_model_numbers import at, computed
+from tests.helpers.lesson_texts import computed
+from tests.simulator.lesson.test_model_numbers import at
 
 STEP = 9
 
@@ -19,10 +20,9 @@ STEP = 9
 def test_pages_of_the_run_are_those_of_its_table() -> None:
     n = at("paged")
     table = resolve(n.scenario).pages
-    assert table is not None
-    assert (computed(n, "page_size()"), computed(n, "pages()")) == (table.size, table.pages)
+    assert (computed("page_size()", n), computed("pages()", n)) == (table.size, table.pages)
     for page in range(table.pages):
-        assert computed(n, f"page_place({page})") == table.entries[page]
+        assert computed(f"page_place({page})", n) == table.entries[page]
 
 
 def test_served_numbers_are_those_of_the_server() -> None:
@@ -30,24 +30,24 @@ def test_served_numbers_are_those_of_the_server() -> None:
     shared, apart = (list(served_in_pages(server, sharing=on)) for on in (True, False))
     stretches = list(served_in_stretches(server))
     for way, moments in (("shared", shared), ("apart", apart), ("stretches", stretches)):
-        assert computed(n, f'served_steps("{way}")') == len(moments)
+        assert computed(f'served_steps("{way}")', n) == len(moments)
         most = max(len(moment.running) for moment in moments)
-        assert computed(n, f'served_at_once("{way}")') == most
+        assert computed(f'served_at_once("{way}")', n) == most
         waste = (stretched_waste if way == "stretches" else paged_waste)(server, moments[STEP])
         for part in ("used", "inside", "outside", "free", "saved"):
             asked = f'served_slots("{way}", "{part}", {STEP})'
-            assert computed(n, asked) == getattr(waste, part)
-    assert computed(n, "served_copies()") == sum(len(moment.copied) for moment in shared) > 0
+            assert computed(asked, n) == getattr(waste, part)
+    assert computed("served_copies()", n) == sum(len(moment.copied) for moment in shared) > 0
 
 
 def test_slots_of_the_run_are_those_of_its_batch() -> None:
     n = at("batch")
     lengths, size = n.scenario.batch.lengths, resolve(n.scenario).page_size
     held = sum(-(-length // size) * size for length in lengths)
-    assert computed(n, 'cache_slots("pages", "used")') == sum(lengths)
-    assert computed(n, 'cache_slots("pages", "inside")') == held - sum(lengths)
+    assert computed('cache_slots("pages", "used")', n) == sum(lengths)
+    assert computed('cache_slots("pages", "inside")', n) == held - sum(lengths)
     empty = len(lengths) * max(lengths) - sum(lengths)
-    assert computed(n, 'cache_slots("stretches", "inside")') == empty
+    assert computed('cache_slots("stretches", "inside")', n) == empty
 
 
 @pytest.mark.parametrize(
@@ -65,4 +65,4 @@ def test_slots_of_the_run_are_those_of_its_batch() -> None:
 )
 def test_what_cannot_be_asked_is_told(name: str, expression: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        computed(at(name), expression)
+        computed(expression, at(name))

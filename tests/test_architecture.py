@@ -6,13 +6,14 @@ folder that is not there yet is simply empty.
 
 import ast
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.helpers.process import python
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("simulator", "kernels", "ui")
@@ -272,10 +273,7 @@ def test_make_collects_what_the_suite_leaves_to_it(target: str) -> None:
     recipe = makefile.partition(f"\n{target}:")[2].partition("\n\n")[0]
     given = shlex.split(recipe.partition("-m pytest ")[2].replace("$(ARGS)", ""))
     (folder,) = (each for each in given if each.startswith("tests/"))
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "--collect-only", "-q", *given],
-        cwd=ROOT, check=False, capture_output=True, text=True,
-    )  # fmt: skip
+    done = python("-m", "pytest", "--collect-only", "-q", *given)
     collected = {line.partition("::")[0] for line in done.stdout.splitlines() if "::" in line}
     assert {name_of(path) for path in (ROOT / folder).rglob("test_*.py")} == collected
 

@@ -20,6 +20,7 @@ from simulator.base.assets import SCENARIOS
 from simulator.lesson.course import find_lesson
 from simulator.problem.scenario import load_scenario, save_scenario, with_values
 from simulator.run.trace import simulate
+from tests.helpers.process import python
 from tests.helpers.scarce import longest_file
 from ui.app import doctor
 from ui.app.cli import main
@@ -28,14 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def run(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "ui", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=False,
-        **options,
-    )
+    return python("-m", "ui", *arguments, **options)
 
 
 def test_help_names_each_command_whole(capsys):
@@ -379,7 +373,7 @@ def test_commands_that_draw_nothing_do_not_import_qt(tmp_path):
         f"main(['run', {str(SCENARIOS / 'causal.toml')!r}]); "
         "sys.exit('PySide6' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False, capture_output=True)
+    done = python("-c", code, text=False)
     assert done.returncode == 0
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.process import python
 from ui.app.cli import main
 
 
@@ -19,9 +20,7 @@ def test_without_its_extra_it_says_which_to_install(missing: str, tmp_path) -> N
         f"import sys; sys.modules[{missing!r}] = None; from ui.app.cli import main; "
         f"sys.exit(main(['capture', 'model', '1', {str(path)!r}, 'a text']))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", lines], capture_output=True, text=True, check=False
-    )
+    done = python("-c", lines)
     assert done.returncode == 2
     [line] = done.stderr.splitlines()
     assert "the extra `capture`: make run EXTRAS=capture" in line

@@ -2,14 +2,13 @@
 
 import json
 import math
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from simulator.problem.hardware import gpus
 from simulator.problem.models import models
+from tests.helpers.process import python
 from ui.app.cli import main
 from ui.look.units import decimal_bytes_text
 
@@ -173,13 +172,7 @@ def test_it_needs_no_display_and_no_qt(tmp_path):
         "main(['kv-cache', '--model', 'Llama-3-8B', '--tokens', '5']); "
         "sys.exit('PySide6' in sys.modules)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        check=False,
-        capture_output=True,
-        env={"PATH": "/usr/bin", "HOME": str(tmp_path)},
-    )
+    done = python("-c", code, env={"PATH": "/usr/bin", "HOME": str(tmp_path)}, text=False)
     assert done.returncode == 0
     assert b"131.07 kB" in done.stdout
 

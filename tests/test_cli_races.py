@@ -2,8 +2,6 @@
 
 import os
 import re
-import subprocess
-import sys
 from argparse import Namespace
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import pytest
 
 from kernels.build.sources import FOLDER, whole_source
 from kernels.devices.barriers import WithoutBarrier
+from tests.helpers.process import python
 from tests.kernels.watch.watched import needs_watch
 from ui.app.cli import main
 from ui.app.races_command import run
@@ -88,10 +87,7 @@ def test_what_cannot_be_watched_is_refused_in_a_line(
 
 
 def test_without_a_compiler_it_says_what_to_install(small: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "ui", "races", str(small)],
-        capture_output=True, text=True, check=False, env={**os.environ, "CXX": "/none/g++"},
-    )  # fmt: skip
+    done = python("-m", "ui", "races", small, env={**os.environ, "CXX": "/none/g++"})
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "/none/g++" in done.stderr

@@ -1,14 +1,13 @@
 """The conformance cases, through the command line's own entry, and the check itself."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.conformance.check import HERE, array_faults, case_faults, count_faults, find_cases
+from tests.helpers.process import python
 from ui.app import cli
 
 CASES = find_cases(HERE)
@@ -31,14 +30,7 @@ def test_case(case: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_check_runs_from_the_root() -> None:
-    done = subprocess.run(
-        [sys.executable, str(HERE / "check.py"), "--only", "flash2-small"],
-        cwd=HERE.parent.parent,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = python(HERE / "check.py", "--only", "flash2-small")
     assert done.stdout.splitlines() == ["ok   flash2-small", "1 passed, 0 failed"], done.stderr
     assert done.returncode == 0
 

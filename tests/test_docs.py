@@ -4,8 +4,6 @@ import argparse
 import json
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from PySide6.QtGui import QKeySequence
 from simulator.base.assets import SCENARIOS
 from simulator.problem.scenario import load_scenario
 from simulator.run.trace import simulate
+from tests.helpers.process import python
 from ui.app.cli import COMMANDS, _command_parser, _window_parser
 from ui.export.writers.metadata import read_note, read_scenario
 from ui.look.layouts import LAYOUTS
@@ -114,7 +113,7 @@ def test_pictures_are_what_would_be_made_now(line, tmp_path):
     kept = ROOT / parsed(line).output
     now = tmp_path / kept.name
     words = [str(now) if word == parsed(line).output else word for word in shlex.split(line)]
-    subprocess.run([sys.executable, *words[1:]], cwd=ROOT, check=True, capture_output=True)
+    python(*words[1:], check=True, text=False)
     ours, theirs = some_frames(now), some_frames(kept)
     assert [frame.shape for frame in ours] == [frame.shape for frame in theirs]
     # Another processor rounds otherwise: a last digit, and of a palette the colour of a few cells.

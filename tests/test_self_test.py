@@ -1,8 +1,6 @@
 """`self-test` finds nothing wrong here, and finds what is made wrong."""
 
 import shutil
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import pytest
 
 from kernels.devices.driver import gpu_status
 from kernels.devices.host.compiler import find_compiler
+from tests.helpers.process import python
 from ui.app import self_test
 from ui.export.formats import FORMATS
 from ui.panels.memory.panel import MemoryPanel
@@ -25,10 +24,7 @@ def of(what: str, folder: Path) -> self_test.Trial:
 
 @pytest.mark.long
 def test_all_is_well_and_the_table_says_so():
-    done = subprocess.run(
-        [sys.executable, "-m", "ui", "self-test"],
-        capture_output=True, text=True, cwd=ROOT, check=False,
-    )  # fmt: skip
+    done = python("-m", "ui", "self-test")
     assert done.returncode == 0, done.stdout + done.stderr
     assert not done.stderr
     *rows, last = done.stdout.splitlines()

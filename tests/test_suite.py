@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.process import python
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -22,11 +24,9 @@ def test_what_is_started_in_the_background_can_be_interrupted():
 
 @pytest.mark.parametrize(("arguments", "cases"), [((), 8), (("--all",), 57)])
 def test_of_a_sweep_some_cases_are_tried_unless_all_are_asked_for(arguments, cases):
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "--collect-only", "tests/kernels/test_faults.py",
-         *arguments],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = python(
+        "-m", "pytest", "-q", "--collect-only", "tests/kernels/test_faults.py", *arguments
+    )
     found = [line for line in done.stdout.splitlines() if "::test_a_planted_fault_" in line]
     assert len(found) == cases, done.stdout
     assert done.returncode == 0

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from tests.helpers.process import python
 from ui.export.writers.metadata import read_note
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,10 +31,7 @@ STATED = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["p
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    made = subprocess.run(
-        [sys.executable, "packaging/make_wheel.py", "-o", folder],
-        cwd=ROOT, check=True, capture_output=True, text=True,
-    )  # fmt: skip
+    made = python("packaging/make_wheel.py", "-o", folder, check=True)
     return Path(made.stdout.strip())
 
 

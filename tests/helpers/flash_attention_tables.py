@@ -22,14 +22,12 @@ from typing import Any
 import numpy as np
 
 from simulator.base.dtypes import DType, round_to
-from simulator.engines.numpy_engine import numpy_engine
 from simulator.problem.filling import drawn
 from simulator.problem.positions import Rotary
 from simulator.problem.scenario import with_values
 from simulator.problem.workload import read_inputs, resolve
-from simulator.program.algorithms import tile_program
 from simulator.run.trace import Trace
-from tests.helpers.runs import scenario
+from tests.helpers.runs import scenario, trace_of
 
 Rows = np.ndarray
 HEADS = 6
@@ -146,7 +144,7 @@ class Case:
         if self.splits:
             w = w.as_algorithm("split-kv")
             inputs = w.posed(inputs)
-        return Trace(tile_program(w), numpy_engine(w, inputs), inputs)
+        return trace_of(w, inputs)
 
 
 def turned(x: Rows, said: Rotary, first: int, sign: int = 1) -> Rows:

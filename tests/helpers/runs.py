@@ -253,11 +253,11 @@ def program_of(chosen: Scenario) -> TileProgram:
     return tile_program(resolve(chosen))
 
 
-def trace_of(chosen: Scenario, inputs: Inputs | None = None) -> Trace:
+def trace_of(chosen: Scenario | Workload, inputs: Inputs | None = None) -> Trace:
     """Return a trace on NumPy, of other numbers than the scenario's if some are given."""
-    program = program_of(chosen)
-    numbers = inputs or read_inputs(program.workload)
-    return Trace(program, numpy_engine(program.workload, numbers), numbers)
+    w = resolve(chosen) if isinstance(chosen, Scenario) else chosen
+    numbers = inputs or read_inputs(w)
+    return Trace(tile_program(w), numpy_engine(w, numbers), numbers)
 
 
 def pairs_of(w: Workload, head: int = 0) -> Pairs:

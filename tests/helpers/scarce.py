@@ -1,6 +1,7 @@
-"""A machine that has little: free memory, or room on its disk."""
+"""Memory and files: how much a test takes, and a machine that has little of them."""
 
-from collections.abc import Iterator
+import tracemalloc
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -26,3 +27,13 @@ def longest_file(size: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@contextmanager
+def peak_memory() -> Iterator[Callable[[], int]]:
+    """Yield a question: how many bytes has Python had at once since?"""
+    tracemalloc.start()
+    try:
+        yield lambda: tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

@@ -3,8 +3,6 @@
 import json
 import math
 import shutil
-import subprocess
-import sys
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +16,7 @@ from kernels.build.elf import architecture
 from kernels.build.nvrtc import nvrtc_reason
 from kernels.build.sources import whole_source
 from kernels.checks import case, machine, measure, numbers, report, timing, tools
-from kernels.checks.outcome import ROOT, CannotRunError, Finding, Outcome, Setting, carry_out
+from kernels.checks.outcome import CannotRunError, Finding, Outcome, Setting, carry_out
 from kernels.checks.picture import Chart, svg
 from kernels.cuda.fast import FastRun
 from kernels.cuda.specs import KERNELS
@@ -29,6 +27,7 @@ from simulator.problem.workload import Inputs, Workload, read_inputs
 from simulator.program.algorithms import algorithm_of
 from simulator.program.tile_program import Counters
 from simulator.study.gpu_report import measured_dram, measured_run
+from tests.helpers.process import python
 from tests.helpers.runs import fitted, scenario
 from tests.kernels.helpers import ChangedDevice, needs_compiler, workload_of
 from tests.kernels.outcomes import DEVICE, LINES, OUTCOMES
@@ -264,9 +263,7 @@ def test_nvrtc_can_be_forbidden() -> None:
         "from kernels.checks.case import forbid_nvrtc; forbid_nvrtc();"
         "from kernels.build.nvrtc import compile_cubin; compile_cubin('', 'a.cu', 'sm_80')"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    done = python("-c", code)
     assert "NVRTC was asked to compile, where cubins should do" in done.stderr
 
 

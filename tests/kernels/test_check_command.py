@@ -12,9 +12,10 @@ import pytest
 
 from kernels import check
 from kernels.checks import apart, report
-from kernels.checks.outcome import ROOT, Outcome
+from kernels.checks.outcome import Outcome
 from kernels.checks.process import ended
 from kernels.devices.driver import GpuStatus, gpu_status
+from tests.helpers.process import python
 from tests.kernels.outcomes import DEVICE, OUTCOMES
 
 no_gpu = pytest.mark.skipif(gpu_status().available, reason="there is a GPU")
@@ -44,14 +45,7 @@ def test_the_command_itself_needs_neither_qt_nor_cupy(tmp_path: Path) -> None:
         "print([m for m in ('PySide6', 'cupy', 'cupy_backends', 'torch') if m in sys.modules]);"
         "sys.exit(status)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, "--output", str(tmp_path)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = python("-c", code, "--output", tmp_path)
     assert (done.returncode, done.stdout) == (3, "[]\n"), done.stderr
     assert done.stderr.startswith("No usable GPU, so nothing was checked: ")
     assert not list(tmp_path.iterdir())

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kernels.checks.outcome import ROOT
+from tests.helpers.process import python
 
 PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "README.md", ROOT / "docs" / "gpu" / "REPORT.md"]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -93,14 +94,7 @@ import sys, kernels.check, kernels.checks.apart, kernels.checks.case
 files = {name: getattr(module, "__file__", "") for name, module in sys.modules.items()}
 print(*{name.partition(".")[0] for name, file in files.items() if "site-packages" in (file or "")})
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
+    done = python("-c", code, check=True)
     owners = packages_distributions()
     used = {owner for name in done.stdout.split() for owner in owners.get(name, ())}
     named = {name.replace("_", "-") for name in used - BROUGHT}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels.build.sources import FOLDER, anchors, source, whole_source
+from kernels.build.sources import anchors, source, whole_source
 from kernels.cuda import tensor_core
 from kernels.cuda.engine import narrowed, widened
 from kernels.cuda.tensor_core import (
@@ -20,20 +20,17 @@ from kernels.cuda.tensor_core import (
     resident,
     shared_bytes,
 )
-from kernels.devices.host.module import HostModule, ThreadOrder, ThreadSchedule
+from kernels.devices.host.module import HostModule, ThreadSchedule
 from kernels.errors import KernelError
 from simulator.problem.hardware import Gpu, gpus
 from simulator.problem.masks import PairMask
 from simulator.problem.workload import Inputs, Workload
 from simulator.study.schedule.residency import BlockNeeds, residency
 from tests.helpers.runs import program_of, rounding, scenario, textbook
+from tests.kernels.helpers import SCHEDULES as ORDERS
 from tests.kernels.helpers import ChangedDevice, needs_compiler, workload_of
+from tests.kernels.warps import TOGETHER, check_matrices, check_product
 
-ORDERS = (
-    ThreadSchedule(ThreadOrder.FORWARD),
-    ThreadSchedule(ThreadOrder.REVERSE),
-    ThreadSchedule(ThreadOrder.RANDOM, seed=7),
-)
 SCHEDULES = tuple(
     ThreadSchedule(order.order, order.seed, late=late) for order in ORDERS for late in (False, True)
 )
@@ -41,31 +38,18 @@ SCHEDULES = tuple(
 # --- the instructions ---------------------------------------------------------------------------
 
 INSTRUCTIONS = r"""
-extern "C" __global__ void multiply(const unsigned* A, const unsigned* B, float* C)
-{
-    float c[4];
-    unsigned a[4];
-    for (int n = 0; n < 4; ++n) c[n] = C[4 * lane() + n];
-    for (int n = 0; n < 4; ++n) a[n] = A[4 * lane() + n];
-    mma(c, a, B[2 * lane()], B[2 * lane() + 1]);
-    for (int n = 0; n < 4; ++n) C[4 * lane() + n] = c[n];
-}
-
-extern "C" __global__ void matrices(const element* x, const int* rows, unsigned* out)
+extern "C" __global__ void fewer(const element* x, const int* rows, unsigned* out)
 {
     extern __shared__ __align__(128) unsigned char shared_memory[];
     for (int n = lane(); n < 64 * 8; n += 32) ((element*)shared_memory)[n] = x[n];
     __syncwarp();
     const unsigned place = shared_address(shared_memory) + rows[lane()] * 16;
-    unsigned four[2][4], two[2][2], one[1];
-    ldmatrix(four[0], place);
-    ldmatrix_transposed(four[1], place);
+    unsigned two[2][2], one[1];
     host::ldmatrix<false>(two[0], lane() < 16 ? place : 1, __LINE__);  // the others name nothing
     host::ldmatrix<true>(two[1], lane() < 16 ? place : 1, __LINE__);
     host::ldmatrix<false>(one, lane() < 8 ? place : 1, __LINE__);
-    for (int n = 0; n < 8; ++n) out[13 * lane() + n] = four[n / 4][n % 4];
-    for (int n = 0; n < 4; ++n) out[13 * lane() + 8 + n] = two[n / 2][n % 2];
-    out[13 * lane() + 12] = one[0];
+    for (int n = 0; n < 4; ++n) out[5 * lane() + n] = two[n / 2][n % 2];
+    out[5 * lane() + 4] = one[0];
 }
 
 extern "C" __global__ void copies(const element* x, element* seen)
@@ -129,65 +113,29 @@ def workload(**changes: Any) -> tuple[Workload, Inputs]:
 
 
 def instructions(dtype: str, schedule: ThreadSchedule | None = None) -> HostModule:
-    texts = [(FOLDER / name).read_text(encoding="utf-8") for name in ("common.cuh", "mma.cuh")]
     options = build_options(workload(dtype=dtype)[0])
-    return HostModule("".join(texts) + INSTRUCTIONS, options, schedule)
-
-
-def fragment(matrix: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Return the registers of each lane, two elements of 16 bits in each, the first lower."""
-    halves = matrix[rows, columns].astype(np.uint32)
-    return np.ascontiguousarray(halves[:, 0::2] | halves[:, 1::2] << 16)
+    return HostModule(TOGETHER + INSTRUCTIONS, options, schedule)
 
 
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("schedule", ORDERS, ids=lambda s: s.order.name)
 def test_mma(dtype: str, schedule: ThreadSchedule) -> None:
-    """Fragments as "Matrix fragments for mma.m16n8k16" of the PTX ISA defines them."""
-    rng = np.random.default_rng(1)
-    a, b, c = (
-        rng.integers(-8, 9, shape).astype(np.float32) for shape in ((16, 16), (16, 8), (16, 8))
-    )
-    lane = np.arange(32)[:, None]
-    group, thread = lane // 4, lane % 4
-    i = np.arange(8)
-    a_rows = group + 8 * np.isin(i, (2, 3, 6, 7))  # groupID for 0 <= i < 2 and 4 <= i < 6
-    a_columns = thread * 2 + i % 2 + 8 * (i >= 4)
-    i = np.arange(4)
-    b_rows, b_columns = thread * 2 + i % 2 + 8 * (i >= 2), group + 0 * i
-    c_rows, c_columns = group + 8 * (i >= 2), thread * 2 + i % 2
-    sums = np.ascontiguousarray(c[c_rows, c_columns])
-    instructions(dtype, schedule).get_function("multiply")(
-        (1,),
-        (32,),
-        (
-            fragment(narrowed(a, dtype), a_rows, a_columns),
-            fragment(narrowed(b, dtype), b_rows, b_columns),
-            sums,
-        ),
-    )
-    np.testing.assert_array_equal(sums, (a @ b + c)[c_rows, c_columns])
+    check_product(instructions(dtype, schedule).get_function("product_of"), dtype)
 
 
 @needs_compiler
 @pytest.mark.parametrize("schedule", ORDERS, ids=lambda s: s.order.name)
 def test_ldmatrix(schedule: ThreadSchedule) -> None:
-    """Lane n receives of row n / 4 the elements 2 (n % 4) and the next, .trans of a column."""
+    module = instructions("float16", schedule)
+    check_matrices(module.get_function("matrices"))
     x = np.arange(64 * 8, dtype=np.uint16).reshape(64, 8)
     rows = np.random.default_rng(2).permutation(64)[:32].astype(np.int32)
-    out = np.zeros((32, 13), dtype=np.uint32)
-    instructions("float16", schedule).get_function("matrices")(
-        (1,), (32,), (x, rows, out), shared_mem=64 * 16
-    )
-    matrices = x[rows].reshape(4, 8, 8)
-    got = np.stack([out & 0xFFFF, out >> 16], axis=2)  # lane, register, half
-    for lane in range(32):
-        row, first = lane // 4, 2 * (lane % 4)
-        straight = matrices[:, row, first : first + 2]
-        turned = matrices[:, first : first + 2, row]
-        want = np.concatenate([straight, turned, straight[:2], turned[:2], straight[:1]])
-        np.testing.assert_array_equal(got[lane], want)
+    out = np.zeros((32, 5), dtype=np.uint32)
+    module.get_function("fewer")((1,), (32,), (x, rows, out), shared_mem=64 * 16)
+    one, two, _, _ = x[rows].reshape(4, 8, 8)
+    dealt = [each.reshape(32, 2) for each in (one, two, one.T, two.T, one)]
+    np.testing.assert_array_equal(np.stack([out & 0xFFFF, out >> 16], 2), np.stack(dealt, 1))
 
 
 @needs_compiler

@@ -1,8 +1,6 @@
 """The soak itself: a short one finds nothing, and what is wrong is seen."""
 
 import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +9,7 @@ from PySide6.QtCore import QTimer, qWarning
 
 from simulator import simulate
 from simulator.base.assets import DEMO
+from tests.helpers.process import python
 from tests.soak.fresh import FreshSessions, compare, differences, prints_of
 from tests.soak.run import MOST_BLOCK_MS, WARM, Report, settle, soak
 from tests.soak.watch import Block, Failures, Sample
@@ -122,14 +121,7 @@ def test_errors_and_warnings_are_told() -> None:
 def test_keys_are_let_go_in_a_window_that_ends_meanwhile(when: str) -> None:
     # What is freed is overwritten at once, where the C library can.
     env = {**os.environ, "PYTHONPATH": str(ROOT), "MALLOC_PERTURB_": "171"}
-    done = subprocess.run(
-        [sys.executable, "-c", LANDS.replace("{when}", when)],
-        cwd=ROOT,
-        env=env,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = python("-c", LANDS.replace("{when}", when), env=env)
     assert done.returncode == 0, done.stderr
 
 

@@ -6,14 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels.build.sources import FOLDER
 from kernels.cuda.engine import narrowed, widened
-from kernels.devices.host.module import HostModule, ThreadOrder, ThreadSchedule
+from kernels.devices.host.module import HostModule, ThreadSchedule
 from kernels.errors import KernelError
+from tests.kernels.helpers import SCHEDULES as ORDERS
 from tests.kernels.helpers import needs_compiler
 from tests.kernels.ptx.device import PtxDevice, needs_ptx
 from tests.kernels.ptx.grammar import PtxError
 from tests.kernels.ptx.translate import USUAL, Semantics, translated
+from tests.kernels.warps import TOGETHER, check_matrices, check_product
 
 HEAD = ".version 9.0\n.target sm_90\n.address_size 64\n.extern .shared .align 16 .b8 memory[];\n"
 KERNEL = """
@@ -304,45 +305,16 @@ def test_what_a_gpu_would_not_forgive(body: str, message: str) -> None:
 
 # --- what a warp does together, as NVRTC makes it of the project's own functions ---------------
 
-TOGETHER = r"""
-extern "C" __global__ void product_of(const unsigned* A, const unsigned* B, float* C)
-{
-    float c[4];
-    unsigned a[4];
-    for (int n = 0; n < 4; ++n) c[n] = C[4 * lane() + n];
-    for (int n = 0; n < 4; ++n) a[n] = A[4 * lane() + n];
-    mma(c, a, B[2 * lane()], B[2 * lane() + 1]);
-    for (int n = 0; n < 4; ++n) C[4 * lane() + n] = c[n];
-}
-
-extern "C" __global__ void matrices(const element* x, const int* rows, unsigned* out)
-{
-    extern __shared__ __align__(128) unsigned char shared_memory[];
-    for (int n = lane(); n < 64 * 8; n += 32) ((element*)shared_memory)[n] = x[n];
-    __syncwarp();
-    const unsigned place = shared_address(shared_memory) + rows[lane()] * 16;
-    unsigned four[2][4];
-    ldmatrix(four[0], place);
-    ldmatrix_transposed(four[1], place);
-    for (int n = 0; n < 8; ++n) out[8 * lane() + n] = four[n / 4][n % 4];
-}
-"""
 OPTIONS = tuple(
     f"-D{name}={value}"
     for name, value in {"BR": 128, "BC": 64, "HEAD_DIM": 64, "VALUE_DIM": 64, "WARPS": 4}.items()
 )
-ORDERS = (
-    ThreadSchedule(ThreadOrder.FORWARD),
-    ThreadSchedule(ThreadOrder.REVERSE),
-    ThreadSchedule(ThreadOrder.RANDOM, seed=7),
-)
 
 
 def together(dtype: str, schedule: ThreadSchedule, semantics: Semantics = USUAL) -> HostModule:
-    texts = [(FOLDER / name).read_text(encoding="utf-8") for name in ("common.cuh", "mma.cuh")]
     element = {"float16": 1, "bfloat16": 2}[dtype]
     device = PtxDevice("compute_80", schedule, semantics)
-    return device.module("".join(texts) + TOGETHER, (*OPTIONS, f"-DELEMENT={element}"))
+    return device.module(TOGETHER, (*OPTIONS, f"-DELEMENT={element}"))
 
 
 @needs_ptx
@@ -350,35 +322,14 @@ def together(dtype: str, schedule: ThreadSchedule, semantics: Semantics = USUAL)
 @pytest.mark.parametrize("schedule", ORDERS, ids=lambda s: s.order.name)
 @pytest.mark.parametrize("truncates", [False, True])
 def test_mma_multiplies_matrices(dtype: str, schedule: ThreadSchedule, truncates: bool) -> None:
-    rng = np.random.default_rng(1)
-    shapes = ((16, 16), (16, 8), (16, 8))
-    a, b, c = (rng.integers(-8, 9, shape).astype(np.float32) for shape in shapes)
-    want = a @ b + c
-    # Lane l holds of A rows l / 4 and l / 4 + 8, of B column l / 4, in pairs that lie together.
-    halves = narrowed(a, dtype).reshape(2, 8, 2, 4, 2)  # row / 8, row % 8, column / 8, pair, which
-    of_a = halves.transpose(1, 3, 2, 0, 4).reshape(32, 8)
-    of_b = narrowed(b, dtype).reshape(2, 4, 2, 8).transpose(3, 1, 0, 2).reshape(32, 4)
-    of_c = c.reshape(2, 8, 4, 2).transpose(1, 2, 0, 3).reshape(32, 4).copy()
-    packed = [np.ascontiguousarray(each).view(np.uint32) for each in (of_a, of_b)]
     module = together(dtype, schedule, Semantics(truncates=truncates))
-    module.get_function("product_of")((1,), (32,), (*packed, of_c))
-    got = of_c.reshape(8, 4, 2, 2).transpose(2, 0, 1, 3).reshape(16, 8)
-    np.testing.assert_array_equal(got, want)
+    check_product(module.get_function("product_of"), dtype)
 
 
 @needs_ptx
 @pytest.mark.parametrize("schedule", ORDERS, ids=lambda s: s.order.name)
 def test_ldmatrix_deals_rows_out(schedule: ThreadSchedule) -> None:
-    x = np.arange(64 * 8, dtype=np.uint16).reshape(64, 8)
-    rows = np.random.default_rng(2).permutation(64)[:32].astype(np.int32)
-    out = np.zeros((32, 8), dtype=np.uint32)
-    module = together("float16", schedule)
-    module.get_function("matrices")((1,), (32,), (x, rows, out), shared_mem=64 * 16)
-    four = x[rows].reshape(4, 8, 8)
-    for turned, matrices in enumerate((four, four.transpose(0, 2, 1))):
-        dealt = matrices.reshape(4, 32, 2).transpose(1, 0, 2)  # lane, matrix, which of its pair
-        got = out[:, 4 * turned : 4 * turned + 4]
-        np.testing.assert_array_equal(np.stack([got & 0xFFFF, got >> 16], 2), dealt)
+    check_matrices(together("float16", schedule).get_function("matrices"))
 
 
 @needs_ptx

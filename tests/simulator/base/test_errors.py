@@ -1,13 +1,13 @@
 """Texts of others in one line that a terminal and a title bar can take."""
 
 import pickle
-import tracemalloc
 import unicodedata
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.base.errors import InputError, Mistake, reason, refuse, safe_text, shortened, shown
+from tests.helpers.scarce import peak_memory
 
 
 def test_codes_are_written_out_and_words_stay() -> None:
@@ -76,9 +76,6 @@ def test_the_reason_is_what_the_system_says() -> None:
 def test_a_value_of_megabytes_is_cut_before_its_words_are_parted() -> None:
     assert shown("x " * 200) == '"' + "x " * 38 + "..."
     text = "a b " * 10**6
-    tracemalloc.start()
-    try:
+    with peak_memory() as peak:
         assert len(shown(text)) == 80
-        assert tracemalloc.get_traced_memory()[1] < 3 * len(text)
-    finally:
-        tracemalloc.stop()
+        assert peak() < 3 * len(text)

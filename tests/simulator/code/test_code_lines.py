@@ -16,8 +16,7 @@ from kernels.cuda.text import kernel_lines
 from simulator.code import numpy_lines
 from simulator.code.code_lines import CodeLine, CodeLines, Tab, exemplars, forms
 from simulator.code.paper import PAPERS, Role, cited_lines
-from simulator.engines.numpy_engine import numpy_engine
-from simulator.problem.workload import Variant, read_inputs
+from simulator.problem.workload import Variant
 from simulator.program import gate_ops, gradient_ops, ops, page_ops, state_ops
 from simulator.program.algorithms import ALGORITHMS
 from simulator.program.op import Op
@@ -117,11 +116,7 @@ def cuda_of(text: str) -> tuple[CodeLine, ...]:
 
 def traces(algorithm: str) -> list[Trace]:
     """Return runs in which all that an algorithm does occurs."""
-    found = []
-    for program in exemplars(algorithm):
-        inputs = read_inputs(program.workload)
-        found.append(Trace(program, numpy_engine(program.workload, inputs), inputs))
-    return found
+    return [trace_of(program.workload) for program in exemplars(algorithm)]
 
 
 def words(op) -> str:

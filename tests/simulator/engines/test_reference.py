@@ -1,7 +1,5 @@
 """Attention in float64 against the textbook, some rows at a time."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 
@@ -9,6 +7,7 @@ from simulator.engines import reference
 from simulator.engines.reference import error_rows, reference_rows
 from simulator.problem.workload import read_inputs, resolve
 from tests.helpers.runs import scenario, textbook
+from tests.helpers.scarce import peak_memory
 
 
 @pytest.mark.parametrize("rows_at_once", [0, 1, 4])
@@ -28,12 +27,9 @@ def test_rows_are_the_textbooks_however_many_are_held_at_once(
         np.testing.assert_allclose(ours[1], lse[3:12], rtol=1e-12, atol=1e-12)
     long = resolve(scenario("flash2", nq=500, nk=500, d=1, rows=250, cols=250))
     inputs = read_inputs(long)
-    tracemalloc.start()
-    try:
+    with peak_memory() as peak:
         reference_rows(long, inputs, 0, range(500))
-        assert tracemalloc.get_traced_memory()[1] < 8 * 500 * 500 / 4  # bytes of all scores
-    finally:
-        tracemalloc.stop()
+        assert peak() < 8 * 500 * 500 / 4  # bytes of all scores
 
 
 def test_all_row_blocks_are_compared_while_float64_is_quick() -> None:

@@ -1,8 +1,6 @@
 """What an input file says of scores: a bias of each distance, soft-cap, slopes and a window."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from simulator.base.errors import InputError
 from simulator.code.run_script import run_script
 from simulator.problem.scenario import parse_scenario
 from simulator.run.trace import Trace, simulate
+from tests.helpers.process import python
 from tests.helpers.refused import refused
 
 HEADS, KV_HEADS, NQ, NK, D = 4, 2, 9, 13, 8
@@ -78,9 +77,7 @@ def test_the_script_of_a_run_has_the_bias(file: Any, tmp_path: Path) -> None:
     trace = opened(file(causal="true"), input={"head": [2, 0]})
     script = tmp_path / "run.py"
     script.write_text(run_script(trace, 0, 3), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, check=False
-    )
+    done = python(script)
     assert done.returncode == 0, done.stderr
 
 

@@ -5,7 +5,6 @@ import json
 import os
 import struct
 import sys
-import tracemalloc
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from simulator.problem.input_files import Bounds, read_header, read_tensors
 from simulator.problem.scenario import load_scenario
 from simulator.problem.workload import read_inputs, resolve
 from tests.helpers.refused import refused
+from tests.helpers.scarce import peak_memory
 from tests.helpers.written_files import file_scenario, numbers, read, refusal, write_safetensors
 
 
@@ -106,14 +106,11 @@ def test_absurd_claims_of_safetensors(tmp_path: Path) -> None:
         "a list": struct.pack("<Q", 2) + b"[]",
         "overlapping": struct.pack("<Q", len(text)) + text.replace(b"50000000000", b"00"),
     }
-    tracemalloc.start()
-    try:
+    with peak_memory() as peak:
         for why, content in bad.items():
             path.write_bytes(content)
             assert "expected a whole safetensors file (" in refusal(path), why
-        assert tracemalloc.get_traced_memory()[1] < 5e6
-    finally:
-        tracemalloc.stop()
+        assert peak() < 5e6
 
 
 def npy(header: str, data: bytes = b"", version: tuple[int, int] = (1, 0)) -> bytes:
@@ -158,12 +155,9 @@ def test_bad_arrays_in_an_npz(member: bytes, message: str, tmp_path: Path) -> No
     with zipfile.ZipFile(path, "w") as archive:
         for name, data in (("q", member), ("k", GOOD), ("v", GOOD)):
             archive.writestr(f"{name}.npy", data)
-    tracemalloc.start()
-    try:
+    with peak_memory() as peak:
         assert message in refusal(path)
-        assert tracemalloc.get_traced_memory()[1] < 5e6
-    finally:
-        tracemalloc.stop()
+        assert peak() < 5e6
     assert not (tmp_path / "pwned").exists()
 
 
@@ -443,13 +437,10 @@ def test_numbers_are_read_without_a_copy_of_them_beside(ending: str, tmp_path: P
     else:
         np.savez_compressed(path, **tensors)
     file = read_header(path)
-    tracemalloc.start()
-    try:
+    with peak_memory() as peak:
         read_tensors(file)
         # What is inflated at once, and the same as bytes, lie beside.
-        assert tracemalloc.get_traced_memory()[1] < tensors["q"].nbytes + 5e6
-    finally:
-        tracemalloc.stop()
+        assert peak() < tensors["q"].nbytes + 5e6
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such devices and pipes")

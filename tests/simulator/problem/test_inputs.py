@@ -2,7 +2,6 @@
 
 import json
 import re
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from simulator.problem.workload import read_inputs, resolve
 from simulator.program.algorithms import ALGORITHMS
 from tests.helpers.refused import refused
 from tests.helpers.runs import scenario
-from tests.helpers.scarce import free_memory
+from tests.helpers.scarce import free_memory, peak_memory
 from tests.helpers.written_files import SHAPES, as_float32, numbers, read, write_safetensors
 
 # --- what can be read ----------------------------------------------------------------------
@@ -222,26 +221,20 @@ def test_a_run_takes_no_more_memory_than_it_was_asked_for(
     """The bound holds for the whole run with its check against float64, and is not far off."""
     chosen = scenario(**sizes, **tables)
     need = run_bytes(resolve(chosen))
-    tracemalloc.start()
-    try:
+    with peak_memory() as peak:
         simulate(chosen).summary()
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak <= need * 1.05 + 2**22
-    assert need <= 2 * peak + 2**25
+        most = peak()
+    assert most <= need * 1.05 + 2**22
+    assert need <= 2 * most + 2**25
 
 
 def _check_estimate(chosen: Scenario, beside: int = 0) -> None:
     workload = resolve(chosen)
-    tracemalloc.start()
-    try:
+    with peak_memory() as peak:
         read_inputs(workload)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak <= input_bytes(workload) * 1.01 + 50_000 + beside
-    assert input_bytes(workload) <= 2 * peak
+        most = peak()
+    assert most <= input_bytes(workload) * 1.01 + 50_000 + beside
+    assert input_bytes(workload) <= 2 * most
 
 
 @pytest.mark.parametrize("algorithm", list(ALGORITHMS))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +23,7 @@ from simulator.base.errors import InputError
 from simulator.code.run_script import run_script
 from simulator.code.tile_script import save_tile
 from simulator.engines.interpreter import Interpreter
-from simulator.engines.numpy_engine import numpy_engine, op_engine
+from simulator.engines.numpy_engine import op_engine
 from simulator.engines.reference import reference_rows
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import Workload, read_inputs, resolve
@@ -36,10 +34,12 @@ from simulator.run.cosimulation import verify
 from simulator.run.provenance import explain
 from simulator.run.row_report import row_report
 from simulator.run.snapshot import Cell
-from simulator.run.trace import Trace, simulate
+from simulator.run.trace import simulate
 from simulator.study.sweep import figures_of
 from tests.helpers.op_by_op import counted_by_ops
+from tests.helpers.process import python
 from tests.helpers.refused import refused
+from tests.helpers.runs import trace_of
 from tests.kernels.helpers import ChangedDevice, host_trace, needs_compiler
 
 TAKES = [n for n, each in ALGORITHMS.items() if each.softmax and not each.backward]
@@ -75,14 +75,9 @@ def gated(
     return resolve(parse_scenario(tables))
 
 
-def run(w: Workload) -> Trace:
-    inputs = read_inputs(w)
-    return Trace(tile_program(w), numpy_engine(w, inputs), inputs)
-
-
 def by_hand(w: Workload) -> np.ndarray:
     """Return O of all heads, float64, as no op computes it."""
-    w, inputs = run(w).single_heads
+    w, inputs = trace_of(w).single_heads
     out = []
     for head in range(w.heads):
         q, k = (x.astype(np.float64) for x in (inputs.q[head], inputs.k[w.kv_head_of[head]]))
@@ -100,7 +95,7 @@ def by_hand(w: Workload) -> np.ndarray:
 def test_all_engines_and_the_reference_gate_o(algorithm: str, nq: int, tmp_path: Path) -> None:
     """With 25 queries, the first rows see nothing."""
     w = gated(tmp_path, algorithm, nq=nq)
-    trace, expected = run(w), by_hand(w)
+    trace, expected = trace_of(w), by_hand(w)
     near = {"rtol": 0, "atol": 2e-5}
     np.testing.assert_allclose(trace.output, expected, **near)
     every = op_engine(w, trace.inputs)
@@ -208,14 +203,14 @@ def test_o_is_gated_before_it_is_rounded(algorithm: str, tmp_path: Path) -> None
     expected = by_hand(w)
     if algorithm != "flash1":  # its O is float32
         expected = round_to(expected.astype(np.float32), "float16")
-    off = np.abs(run(w).output - expected)
+    off = np.abs(trace_of(w).output - expected)
     assert (off > 2e-5).mean() < 0.05  # where float32 is on the other side of a tie
 
 
 @pytest.mark.parametrize("algorithm", TAKES)
 def test_what_is_shown_follows_the_gate(algorithm: str, tmp_path: Path) -> None:
     """O of a cell, its source and the error of its row, op by op, in the visit that gates it."""
-    trace = run(gated(tmp_path, algorithm))
+    trace = trace_of(gated(tmp_path, algorithm))
     index = next(
         n for n in range(len(trace)) if any(isinstance(o, ApplyGate) for o in trace.program.ops(n))
     )
@@ -245,20 +240,18 @@ def test_what_is_shown_follows_the_gate(algorithm: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("algorithm", TAKES)
 def test_scripts_agree_with_a_run_that_is_gated(algorithm: str, tmp_path: Path) -> None:
     for dtype in ("float32", "float16"):
-        trace = run(gated(tmp_path, algorithm, dtype=dtype))
+        trace = trace_of(gated(tmp_path, algorithm, dtype=dtype))
         whole = tmp_path / f"run-{dtype}.py"
         whole.write_text(run_script(trace, 0, 9), encoding="utf-8")
         last = [int(n) - 1 for n in np.cumsum(trace.program.sizes)]
         scripts = [save_tile(trace.snapshot(n, None), tmp_path / f"{n}.npz")[1] for n in last]
         for script in (whole, *scripts):
-            done = subprocess.run(
-                [sys.executable, script], capture_output=True, text=True, check=False
-            )
+            done = python(script)
             assert done.returncode == 0, done.stderr
         assert "o_out" in done.stdout
         wrong = whole.read_text("utf-8").replace("o = GATE[head", "o = 1.01 * GATE[head")
         whole.write_text(wrong, encoding="utf-8")
-        done = subprocess.run([sys.executable, whole], capture_output=True, check=False)
+        done = python(whole, text=False)
         assert done.returncode != 0
 
 
@@ -277,7 +270,7 @@ def test_the_kernel_of_tensor_cores_refuses_it(tmp_path: Path) -> None:
 
 
 def test_a_run_without_it_has_no_op_of_it(tmp_path: Path) -> None:
-    trace = run(gated(tmp_path, "flash2", gate=False))
+    trace = trace_of(gated(tmp_path, "flash2", gate=False))
     assert "gate" not in trace.program.tensors
     assert not any(
         isinstance(op, ApplyGate) for n in range(len(trace)) for op in trace.program.ops(n)

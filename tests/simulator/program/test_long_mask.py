@@ -1,6 +1,5 @@
 """A block mask of a tenth of the tiles at N = 131 072: everything is counted without a list."""
 
-import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +9,7 @@ from simulator.problem.masks import BlockMask
 from simulator.problem.scenario import parse_scenario
 from simulator.problem.workload import Workload, resolve
 from simulator.program.algorithms import tile_program
+from tests.helpers.scarce import peak_memory
 
 N, BLOCK = 131_072, 128
 SIDE = N // BLOCK
@@ -46,13 +46,11 @@ def touched(table: np.ndarray, tile: int) -> np.ndarray:
 def test_visits_of_a_long_block_mask_are_arithmetic(table: np.ndarray, tile: int) -> None:
     w = workload(table, tile, tile)
     seen = touched(table, tile)
-    tracemalloc.start()
-    program = tile_program(w)
-    total = program.counters(len(program))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    with peak_memory() as peak:
+        program = tile_program(w)
+        total = program.counters(len(program))
+        assert peak() < 64 * 2**20
     assert len(program) == 2 * seen.sum()
-    assert peak < 64 * 2**20
     # flash2 reads K and V of each visited tile; the last of 96 is shorter.
     widths = np.minimum(np.arange(0, N, tile) + tile, N) - np.arange(0, N, tile)
     assert total.read["K"] == 2 * 2 * 64 * int((seen * widths).sum())

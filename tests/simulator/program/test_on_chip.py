@@ -3,14 +3,11 @@
 import pytest
 
 from simulator.code.code_lines import exemplars
-from simulator.engines.numpy_engine import numpy_engine
-from simulator.problem.workload import read_inputs
 from simulator.program.algorithms import ALGORITHMS, TENSORS
 from simulator.program.op import Op
 from simulator.program.state import ChipTile
 from simulator.program.tile_program import TileProgram
-from simulator.run.trace import Trace
-from tests.helpers.runs import program_of, scenario
+from tests.helpers.runs import program_of, scenario, trace_of
 
 PASSING = {"alpha", "beta", "m_tile", "l_tile", "w"}
 """Factors and sums of one tile: no op keeps them for the next visit, so none counts them."""
@@ -30,8 +27,7 @@ def check_op(held: dict[str, ChipTile], op: Op, *, of_one_row: bool) -> None:
 
 def check(program: TileProgram) -> None:
     """Run a program and compare every tile with the array of its name, byte by byte."""
-    inputs = read_inputs(program.workload)
-    trace = Trace(program, numpy_engine(program.workload, inputs), inputs)
+    trace = trace_of(program.workload)
     held: dict[str, ChipTile] = {}
     for index in range(len(program)):
         launch = program.launches[program.visit(index).launch]

@@ -13,17 +13,15 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 from simulator.base.errors import InputError
-from simulator.engines.numpy_engine import numpy_engine
 from simulator.problem.paging import PageTable, page_size_of
 from simulator.problem.scenario import Scenario, parse_scenario, with_values
 from simulator.problem.workload import Workload, read_inputs, resolve
 from simulator.program.algorithms import tile_program
 from simulator.program.tensors import TensorSpec
 from simulator.run.cosimulation import verify
-from simulator.run.trace import Trace
 from tests.helpers.op_by_op import counted_by_ops
 from tests.helpers.refused import refused
-from tests.helpers.runs import scenario, scenarios
+from tests.helpers.runs import scenario, scenarios, trace_of
 
 SPLITS = st.integers(1, 5)
 
@@ -49,11 +47,6 @@ def paged_scenarios(draw: st.DrawFn, longest: int = 14) -> Scenario:
     """Draw tails, windows, blind rows, empty splits, a single query and a single page."""
     plain = draw(scenarios(algorithms=["flash2"], longest=longest))
     return paged(plain, draw(SPLITS), draw(pages(plain)), draw(st.integers(0, 99)))
-
-
-def trace_of(w: Workload) -> Trace:
-    inputs = read_inputs(w)
-    return Trace(tile_program(w), numpy_engine(w, inputs), inputs)
 
 
 def with_table(w: Workload, entries: list[int]) -> Workload:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +24,8 @@ from simulator.program.algorithms import ALGORITHMS, tile_program
 from simulator.program.ops import rounded
 from simulator.run.cosimulation import verify
 from simulator.run.trace import Trace
+from tests.helpers.process import python
+from tests.helpers.runs import trace_of
 from tests.kernels.helpers import ChangedDevice, host_trace, needs_compiler
 
 CASES = Path(__file__).parents[2] / "conformance"
@@ -34,9 +34,7 @@ SOFTMAX = [name for name, algorithm in ALGORITHMS.items() if algorithm.softmax]
 
 def run_of(algorithm: str, dtype: DType = "float16", p: str = "storage", **more: Any) -> Trace:
     tables = small(algorithm, {"attention": {"dtype": dtype, "p_dtype": p}, **more})
-    w = resolve(parse_scenario(tables))
-    inputs = read_inputs(w)
-    return Trace(tile_program(w), numpy_engine(w, inputs), inputs)
+    return trace_of(parse_scenario(tables))
 
 
 def outputs(engine: Engine, w: Workload) -> np.ndarray:
@@ -151,7 +149,7 @@ def test_scripts_agree_with_a_run_that_rounds(algorithm: str, tmp_path: Path) ->
     last = [int(n) - 1 for n in np.cumsum(trace.program.sizes)]  # of each launch
     scripts = [save_tile(trace.snapshot(n, None), tmp_path / f"{n}.npz")[1] for n in last]
     for script in (whole, *scripts):
-        done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+        done = python(script)
         assert done.returncode == 0, done.stderr
 
 

@@ -1,6 +1,5 @@
 """Tile programs against plain loops, and every byte against the conventions' table."""
 
-import tracemalloc
 from collections import Counter
 from itertools import product
 
@@ -29,7 +28,7 @@ from tests.helpers.runs import (
     scenarios,
     visits_in_order,
 )
-from tests.helpers.scarce import free_memory
+from tests.helpers.scarce import free_memory, peak_memory
 
 # --- visits --------------------------------------------------------------------------------
 
@@ -430,14 +429,11 @@ def test_a_hundred_thousand_tokens_take_no_list_of_visits(algorithm: str) -> Non
         algorithm, nq=2**17, d=128, heads=32, kv_heads=8, rows=128, cols=128,
         dtype="float16", mask={"causal": True},
     )  # fmt: skip
-    tracemalloc.start()
-    try:
+    with peak_memory() as peak:
         program = program_of(chosen)
         assert program.totals.flops > 0
         ends = [program.visit(0), program.visit(len(program) - 1)]
-        assert tracemalloc.get_traced_memory()[1] < 5e6
-    finally:
-        tracemalloc.stop()
+        assert peak() < 5e6
     blocks = 2**10
     tiles = blocks * (blocks + 1) // 2
     expected = {"naive": 2 * blocks**2 + blocks, "flash1": tiles, "flash2": tiles}

@@ -9,21 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.base.errors import shown
-from simulator.engines.numpy_engine import numpy_engine
 from simulator.engines.reference import reference_rows
 from simulator.problem.filling import each_sequence
 from simulator.problem.hardware import gpus
 from simulator.problem.packing import PackedMask, chosen_splits
 from simulator.problem.scenario import Scenario, parse_scenario, scenario_tables, with_values
 from simulator.problem.tiling import TileGrid, TileKind
-from simulator.problem.workload import read_inputs, resolve
+from simulator.problem.workload import resolve
 from simulator.program.algorithms import tile_program
 from simulator.run.exactness import exactness
 from simulator.run.row_report import row_report
-from simulator.run.trace import Trace, tile_counts
+from simulator.run.trace import tile_counts
 from tests.helpers.op_by_op import counted_by_ops
 from tests.helpers.refused import refused
-from tests.helpers.runs import Pairs, fitted, scenario, scenarios
+from tests.helpers.runs import Pairs, fitted, scenario, scenarios, trace_of
 
 DEALT = st.tuples(st.sampled_from(["splits", "split_size"]), st.integers(1, 7))
 """A number of splits, or column blocks of each."""
@@ -35,12 +34,6 @@ def split(chosen: Scenario, number: int, key: str = "splits") -> Scenario:
     return with_values(chosen, {"attention": {"algorithm": "split-kv"}, "tiling": tiling})
 
 
-def run(chosen: Scenario) -> Trace:
-    w = resolve(chosen)
-    inputs = read_inputs(w)
-    return Trace(tile_program(w), numpy_engine(w, inputs), inputs)
-
-
 def even(chosen: Scenario) -> Scenario:
     """Return the scenario with all its heads: those that are picked may not fill groups."""
     return with_values(chosen, {"input": {"head": "all"}})
@@ -50,7 +43,7 @@ def even(chosen: Scenario) -> Scenario:
 
 
 def test_a_split_begins_with_nothing_seen_and_ends_with_its_own_share() -> None:
-    trace = run(split(scenario(nq=1, nk=24, heads=2, kv_heads=1, rows=4, cols=4, d=3), 3))
+    trace = trace_of(split(scenario(nq=1, nk=24, heads=2, kv_heads=1, rows=4, cols=4, d=3), 3))
     w, inputs = trace.workload, trace.inputs
     scores = inputs.q[0].astype(float) @ inputs.k[0].astype(float).T * w.logit_scale
     assert [trace.program.visit(n).split for n in range(6)] == [0, 0, 1, 1, 2, 2]
@@ -71,7 +64,7 @@ def test_a_split_begins_with_nothing_seen_and_ends_with_its_own_share() -> None:
 
 def test_errors_are_those_of_what_o_adds_up() -> None:
     """In a split of its own keys, joined of all; in between no row has an output."""
-    trace = run(split(scenario(nq=2, nk=23, heads=4, kv_heads=2, rows=3, cols=4, d=3), 3))
+    trace = trace_of(split(scenario(nq=2, nk=23, heads=4, kv_heads=2, rows=3, cols=4, d=3), 3))
     told = set()
     for index in range(len(trace)):
         for number, op in enumerate(trace.program.ops(index)):
@@ -290,7 +283,7 @@ def test_a_batch_has_as_many_thread_blocks_as_its_sequences_together() -> None:
 
 
 def test_more_splits_than_column_blocks_leave_empty_ones() -> None:
-    trace = run(split(scenario(nq=2, nk=9, rows=2, cols=4), 7))
+    trace = trace_of(split(scenario(nq=2, nk=9, rows=2, cols=4), 7))
     assert tile_counts(trace.program)["visited"] == 3
     joined = trace.snapshot(len(trace) - 1)
     assert np.isneginf(joined.state["LSE_partial"][3:]).all()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simulator.engines.numpy_engine import NumpyEngine, numpy_engine
+from simulator.engines.numpy_engine import NumpyEngine
 from simulator.problem.workload import Inputs, read_inputs, resolve
 from simulator.program.algorithms import tile_program
 from simulator.program.playback import Cursor, end_of_visit
@@ -28,7 +28,7 @@ from simulator.run.breakpoints import (
 from simulator.run.trace import Trace
 from tests.helpers.demos import every_cursor
 from tests.helpers.runs import ALGORITHMS, pairs_of, scenario, scenarios, trace_of, visits_in_order
-from tests.simulator.program.test_split_kv import even, run, split
+from tests.simulator.program.test_split_kv import even, split
 
 OPS = (
     "load", "store", "clear", "initialise", "scores", "mask", "row max", "exponentials",
@@ -155,7 +155,7 @@ def limited(trace: Trace, smem_kib: float) -> Trace:
     """Return the run on a GPU with so much shared memory."""
     w = trace.workload
     w = replace(w, gpu=replace(w.gpu, smem_kib=smem_kib))
-    return Trace(tile_program(w), numpy_engine(w, trace.inputs), trace.inputs)
+    return trace_of(w, trace.inputs)
 
 
 @settings(max_examples=settings.default.max_examples)
@@ -186,7 +186,7 @@ def test_conditions_stop_where_a_walk_over_all_cursors_does(chosen, data):
 @settings(max_examples=settings.default.max_examples // 2)
 @given(scenarios(algorithms=["flash2"], longest=12), st.integers(1, 5), st.data())
 def test_splits_are_turns_of_their_own(chosen, splits, data):
-    trace = run(split(even(chosen), splits))
+    trace = trace_of(split(even(chosen), splits))
     w, program = trace.workload, trace.program
     cursors, visits = every_cursor(program), [program.visit(n) for n in range(len(program))]
     starts = [cursors[0], cursors[-1], *data.draw(st.lists(st.sampled_from(cursors), max_size=4))]

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.engines.numpy_engine import numpy_engine
 from simulator.problem.scenario import with_values
 from simulator.problem.workload import Inputs
 from simulator.run.cosimulation import verify
@@ -24,7 +23,6 @@ from tests.helpers.exactness_runs import MASKS, at, run, units
 from tests.helpers.runs import (
     ALGORITHMS,
     pairs_of,
-    program_of,
     scenario,
     textbook,
     trace_of,
@@ -348,9 +346,8 @@ def rising(faults: dict[str, bool]) -> Trace:
     k = np.array([0, 0, 200, 200], dtype=np.float32).reshape(1, 4, 1)
     v = np.array([1, 2, 4, 8], dtype=np.float32).reshape(1, 4, 1)
     chosen = scenario("flash2", nq=2, nk=4, d=1, rows=2, cols=2, scale=1.0)
-    program = program_of(with_values(chosen, {"faults": faults}) if faults else chosen)
     inputs = Inputs(np.ones((1, 2, 1), dtype=np.float32), k, v)
-    return Trace(program, numpy_engine(program.workload, inputs), inputs)
+    return trace_of(with_values(chosen, {"faults": faults}) if faults else chosen, inputs)
 
 
 def test_what_an_alpha_of_zero_leaves_is_no_error() -> None:

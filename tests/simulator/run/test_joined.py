@@ -19,9 +19,10 @@ from simulator.run.snapshot import Cell, Snapshot
 from simulator.run.trace import Trace, simulate
 from simulator.study.captions import Numbers
 from tests.helpers.demos import every_op
+from tests.helpers.process import python
 from tests.helpers.refused import refused
 from tests.helpers.runs import scenario, scenarios, scored, trace_of
-from tests.simulator.program.test_split_kv import even, run, split
+from tests.simulator.program.test_split_kv import even, split
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +56,7 @@ def own_part(now: Snapshot, n: int) -> tuple[np.ndarray, np.ndarray]:
 )
 def test_partials_are_those_of_the_keys_of_each_split(chosen, splits, data):
     chosen = even(chosen)
-    trace = run(split(chosen, splits))
+    trace = trace_of(split(chosen, splits))
     now = trace.snapshot(data.draw(st.integers(0, len(trace) - 1)))
     for n in range(splits):
         o, lse = own_part(now, n)
@@ -78,7 +79,7 @@ def test_a_split_lies_in_hbm_once_it_is_stored(trace):
 
 def test_splits_without_a_visible_key_lie_there_from_the_first_op():
     chosen = split(simulate(SCENARIOS / "causal.toml").workload.scenario, 4)
-    trace = run(chosen)
+    trace = trace_of(chosen)
     first = trace.snapshot(0, 0)
     assert first.partials.stored == (False, True, True, True)
     assert np.isneginf(first.partials.lse[1:]).all()
@@ -106,7 +107,7 @@ def test_m_l_and_o_are_there_from_the_op_that_makes_them(is_large: bool) -> None
     """O of a split is not rounded when the split is stored: in HBM it is float32."""
     chosen = split(simulate(SCENARIOS / "split-kv.toml").workload.scenario, 3)
     half = chosen.attention.model_copy(update={"dtype": "float16"})
-    trace = run(chosen.model_copy(update={"attention": half}))
+    trace = trace_of(chosen.model_copy(update={"attention": half}))
     for now in every_op(trace):
         now = replace(now, head=None) if is_large else now
         row = now.visit.rows.start
@@ -158,14 +159,10 @@ def test_a_partial_says_of_which_keys_it_is(trace):
 
 
 def test_the_script_of_a_joining_visit_agrees(trace, tmp_path):
-    import subprocess
-    import sys
 
     for visit in (0, 8, 18):
         arrays, script = save_tile(trace.snapshot(visit), tmp_path / f"tile{visit}.npz")
-        ran = subprocess.run(
-            [sys.executable, str(script)], capture_output=True, text=True, check=False
-        )
+        ran = python(script)
         assert ran.returncode == 0, ran.stdout + ran.stderr
         assert "o " in ran.stdout
         assert arrays.exists()

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator import Snapshot, Trace, simulate
-from simulator.engines.numpy_engine import numpy_engine
 from simulator.problem.scenario import Scenario, with_values
 from simulator.problem.workload import Inputs
 from simulator.run.row_report import row_report
@@ -17,7 +16,6 @@ from tests.helpers.runs import (
     ALGORITHMS,
     check_close,
     pairs_of,
-    program_of,
     rounding,
     scenario,
     scenarios,
@@ -129,8 +127,7 @@ def test_an_accumulator_that_a_fault_has_emptied_is_an_error() -> None:
     inputs = Inputs(np.ones((1, 2, 1), dtype=np.float32), k, np.ones_like(k))
     chosen = scenario("flash2", nq=2, nk=4, d=1, rows=2, cols=2, scale=1.0)
     for faults, error in (({}, None), ({"half_accumulator": True}, 1.0)):
-        program = program_of(with_values(chosen, {"faults": faults}) if faults else chosen)
-        trace = Trace(program, numpy_engine(program.workload, inputs), inputs)
+        trace = trace_of(with_values(chosen, {"faults": faults}) if faults else chosen, inputs)
         rescale = [op.name for op in trace.program.ops(1)].index("rescale")
         errors = [row_report(trace.snapshot(1, rescale + n), 0).error for n in (-1, 0, 1)]
         assert errors == [0.0, error, 0.0]

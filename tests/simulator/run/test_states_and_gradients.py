@@ -7,9 +7,7 @@ import pytest
 
 from simulator import Snapshot, Trace
 from simulator.code.code_lines import exemplars
-from simulator.engines.numpy_engine import numpy_engine
 from simulator.problem.facts import RULES
-from simulator.problem.workload import read_inputs
 from simulator.run.cell_values import cell_value, why_not_formed
 from simulator.run.explanation import Explanation, Number
 from simulator.run.linear_state import added_to_state
@@ -21,11 +19,7 @@ from tests.helpers.runs import fitted, scenario, trace_of
 
 
 def traces(algorithm: str) -> list[Trace]:
-    out = []
-    for program in exemplars(algorithm):
-        inputs = read_inputs(program.workload)
-        out.append(Trace(program, numpy_engine(program.workload, inputs), inputs))
-    return out
+    return [trace_of(program.workload) for program in exemplars(algorithm)]
 
 
 def numbers_of(found: Explanation) -> list[Number]:

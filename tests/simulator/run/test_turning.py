@@ -7,27 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.engines.numpy_engine import numpy_engine
 from simulator.problem.scenario import Scenario, with_values
-from simulator.problem.workload import read_inputs, resolve
+from simulator.problem.workload import resolve
 from simulator.program.algorithms import ALGORITHMS, tile_program
 from simulator.program.playback import SECONDS_PER_TURN, seconds_of
 from simulator.run.explanation import Number
 from simulator.run.motion import Motion
 from simulator.run.provenance import explain
 from simulator.run.snapshot import Cell
-from simulator.run.trace import Trace
-from tests.helpers.runs import scenario
+from tests.helpers.runs import scenario, trace_of
 
 NAMES = ("unturned", "turn queries", "turn keys")
 TAKES = [name for name, each in ALGORITHMS.items() if each.keys == "K"]
 """A latent has positions of its own."""
-
-
-def run(said: Scenario) -> Trace:
-    w = resolve(said)
-    inputs = read_inputs(w)
-    return Trace(tile_program(w), numpy_engine(w, inputs), inputs)
 
 
 def small(**position: object) -> Scenario:
@@ -61,7 +53,7 @@ def test_three_ops_come_first_and_cost_nothing(name: str) -> None:
 @pytest.mark.parametrize("name", ["naive", "flash1", "flash2", "split-kv"])
 def test_q_and_k_are_seen_before_and_after(name: str) -> None:
     said = with_values(small(offset=3), {"attention": {"algorithm": name}})
-    trace, bare = run(said), run(without(said))
+    trace, bare = trace_of(said), trace_of(without(said))
     for op in range(len(NAMES) + 1):
         now, plain = trace.snapshot(0, op), bare.snapshot(0, 0)
         for n, tensor in enumerate(("Q", "K")):
@@ -90,7 +82,7 @@ def test_a_number_is_explained_by_its_pair(
     theta, interleaved, fraction, offset, row, col, keys, algorithm
 ) -> None:
     said = small(theta=theta, interleaved=interleaved, fraction=fraction, offset=offset)
-    trace = run(with_values(said, {"attention": {"algorithm": algorithm}}))
+    trace = trace_of(with_values(said, {"attention": {"algorithm": algorithm}}))
     now, tensor = trace.snapshot(0), "K" if keys else "Q"
     turning, cell = now.turning(tensor), Cell(tensor, row, col)
     pair, width = turning.pair(row, col), round(8 * fraction)
@@ -117,7 +109,7 @@ def test_a_number_is_explained_by_its_pair(
 
 
 def test_places_are_counted_and_a_row_stops_at_its_own() -> None:
-    trace = run(small())
+    trace = trace_of(small())
     now = trace.snapshot(0, 1)
     turning = now.turned_now
     assert turning.last == 6  # the last query stands where the last key does
@@ -128,7 +120,7 @@ def test_places_are_counted_and_a_row_stops_at_its_own() -> None:
 
 
 def test_before_the_places_are_known_it_is_said_that_they_will_turn() -> None:
-    trace = run(small())
+    trace = trace_of(small())
     cell = Cell("Q", 2, 1)
     before, after = (explain(trace.snapshot(0, op), cell) for op in (0, 1))
     assert before.value.value != after.value.value
@@ -138,7 +130,7 @@ def test_before_the_places_are_known_it_is_said_that_they_will_turn() -> None:
 
 
 def test_a_tile_is_not_under_way_before_the_tiles() -> None:
-    trace = run(small())
+    trace = trace_of(small())
     motion = Motion(trace.snapshot(0, 0), trace.snapshot(0, 1))
     assert motion.terms == 0
     assert not motion.flights

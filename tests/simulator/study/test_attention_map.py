@@ -1,7 +1,6 @@
 """The inspector's weights, entropies and lookups, beside plain loops and float64."""
 
 import math
-import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -25,6 +24,7 @@ from simulator.study.attention_map import (
 from simulator.study.attention_part import Limits, MapPart, fitting_part
 from tests.helpers.refused import refused
 from tests.helpers.runs import Pairs, pairs_of, scenario, scenarios, scored
+from tests.helpers.scarce import peak_memory
 
 SETTINGS = [
     MapSettings(),
@@ -259,11 +259,11 @@ def test_what_fits_and_why_not_all() -> None:
 
 def test_too_many_weights_are_refused() -> None:
     w = resolve(scenario(nq=5000, nk=5000, d=1, heads=2))
-    tracemalloc.start()
-    with pytest.raises(InputError, match='x 5000 x 5000": expected at most 8388608 of them'):
-        HeadScores(w, Inputs(*(np.zeros((2, 1, 1), dtype=np.float32) for _ in range(3))))
-    assert tracemalloc.get_traced_memory()[1] < 2**20  # refused before anything is made
-    tracemalloc.stop()
+    none = Inputs(*(np.zeros((2, 1, 1), dtype=np.float32) for _ in range(3)))
+    with peak_memory() as peak:
+        told = refused(HeadScores, w, none)
+        assert 'x 5000 x 5000": expected at most 8388608 of them' in told
+        assert peak() < 2**20  # refused before anything is made
     w = resolve(scenario(nq=20_000, nk=20_000, d=1))
     with pytest.raises(InputError, match="at most 268435456 to make small maps of"):
         pooled_maps(w, read_inputs(w), MapSettings(), (9, 9))

@@ -16,7 +16,8 @@ from simulator.run.row_report import row_report
 from simulator.run.snapshot import Cell
 from tests.helpers.demos import demo, every_op, snapshots
 from tests.helpers.painted import painted
-from tests.simulator.program.test_split_kv import run, split
+from tests.helpers.runs import trace_of
+from tests.simulator.program.test_split_kv import split
 from ui.look.draw import text_width
 from ui.look.formula import formula
 from ui.look.theme import DARK, Style
@@ -70,7 +71,7 @@ def test_every_op_has_a_line_with_its_citation(name: str) -> None:
 
 
 def test_what_splits_that_see_nothing_leave_is_named_once_with_what_stands_there() -> None:
-    now = run(split(demo("causal").workload.scenario, 4)).snapshot(0, 0)
+    now = trace_of(split(demo("causal").workload.scenario, 4)).snapshot(0, 0)
     (line,) = (one for one in formula_lines(now, row_report(now, 0)) if one.current)
     assert "".join(piece.text for piece in line.choices[0]) == "O_partial = 0, LSE_partial = −∞"
     assert line.latex == (

@@ -124,6 +124,7 @@ def test_output_holds_arrays_and_summary(tmp_path, capsys):
     [
         (["run", "missing.toml"], ["missing.toml", "No such file"]),
         (["run"], ["scenario"]),
+        (["run", ""], ['"": expected a readable file']),
         (["run", "{demo}", "-o", "out.txt"], ["out.txt", ".npz"]),
         (["run", "{demo}", "-o", "{tmp}/no/out.npz"], ["no", "exists"]),
         (["run", "{demo}", "--engine", "abacus"], ["abacus", "numpy"]),

@@ -72,7 +72,7 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
     except InputError:
         raise
     except (OSError, ValueError) as error:  # ValueError: no file can have this name
-        raise refuse(str(path), "", "", f"a readable file ({reason(error)})") from None
+        raise refuse(str(path) or '""', "", "", f"a readable file ({reason(error)})") from None
     try:
         return parse_toml(text.decode("utf-8-sig"))  # a byte order mark has no meaning
     except UnicodeDecodeError as error:
